@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The most files that may import each other in a circle.
+/// The limit of files that import each other in a circle.
 const MAX_CIRCLE: usize = 3;
-/// The largest `ARCHITECTURE.md`, in bytes, and the most types of ours that a journey names.
+/// The limits of `ARCHITECTURE.md`: its size in bytes, and the types of ours that a journey names.
 const MAX_PAGE: usize = 12 * 1024;
 const MAX_NAMED_TYPES: usize = 6;
 
@@ -22,7 +22,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Reads the modules of a crate, tests left out.
+/// Reads the modules of a crate without tests.
 fn read_modules(source: &Path) -> BTreeMap<Module, String> {
     let (mut modules, mut directories) = (BTreeMap::new(), vec![(source.to_owned(), Module::new())]);
     while let Some((directory, module)) = directories.pop() {

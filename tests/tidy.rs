@@ -1,11 +1,11 @@
-//! Rules of the repository that no compiler checks.
+//! Rules of the repository that the compiler does not check.
 #![expect(clippy::disallowed_methods, reason = "the repository itself is read")]
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Which crate may use which of ours.
+/// The crates of ours that each crate may use.
 const ARROWS: &[(&str, &[&str])] = &[
     ("expr", &[]),
     ("engine", &["expr"]),
@@ -37,18 +37,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The same for the examples.
+/// The crates of ours that each example may use.
 const EXAMPLES: &[(&str, &[&str])] =
     &[("closures", &["engine", "store", "tools"]), ("configured-hooks", &["app", "engine", "store"])];
 
-/// Files that are longer than they should be. The list only shrinks.
+/// Files above the length limit. The list only shrinks.
 const LONG: &[&str] = &[];
 const LINES: usize = 600;
 
 /// Crates that do no I/O, read no clock and draw no random number.
 const PURE: &[&str] = &["engine", "expr"];
 
-/// What a pure crate may not even mention.
+/// Text that must not occur in the code of a pure crate.
 const IMPURE: &[&str] = &[
     "std::fs",
     "std::net",
@@ -66,14 +66,14 @@ const IMPURE: &[&str] = &[
     "println!",
 ];
 
-/// What prints. The application layer and the configuration return values.
+/// Code that prints. The application layer and the configuration return values instead.
 const PRINTING: &[&str] = &["println!", "eprintln!", "stdout()", "stderr()", "is_terminal"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every file with this extension below a directory.
+/// Collects every file with this extension below a directory.
 fn files(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).expect("a directory of the repository") {
         let path = entry.expect("an entry of the repository").path();
@@ -99,7 +99,7 @@ fn sources(below: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The crates of ours that a manifest names in a section.
+/// Returns the crates of ours that a section of a manifest names.
 fn uses(manifest: &str, section: &str) -> BTreeSet<String> {
     manifest
         .lines()
@@ -169,7 +169,7 @@ fn production_files_are_not_named_as_tests() {
     }
 }
 
-/// Whose store it is has to be known before it is written to.
+/// Only `store_records` opens stores, because it checks the origin of a store before a write.
 #[test]
 fn stores_are_opened_in_one_place() {
     for (path, text) in sources("crates/app/src").into_iter().chain(sources("crates/cli/src")) {
@@ -201,7 +201,7 @@ fn every_source_file_says_what_it_is() {
 
 #[test]
 fn nothing_is_left_for_later() {
-    // Spelt so that this file does not find itself.
+    // The words are split so that this file does not match.
     let words = [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["#[ign", "ore"].concat()];
     for (path, text) in ["crates", "examples", "tests"].into_iter().flat_map(sources) {
         for word in &words {

@@ -2,7 +2,7 @@
 //! and workers, crash recovery, next steps, project health, and the tools of agents.
 //!
 //! ```text
-//! CommandContext ─ project, store ─► OpenedProject ─ caller, configuration, trust ─► decide, commit ─► pending hooks of the commit
+//! CommandContext ─ project, store ─► Opened ─ caller, configuration, trust ─► decide, commit ─► pending hooks of the commit
 //! ```
 //!
 //! Invariants:

@@ -1,8 +1,9 @@
-//! Every `console` example in the documents does what it shows.
+//! Every `console` example in the documents prints what it shows.
 //!
-//! Each document gets an empty directory, and so does each recipe of the gallery; its examples run in it one after the other. A line that begins with `$ ` is
-//! run by a shell, `> ` continues it, and the lines below are what it prints, on either stream. A line `...` stands for
-//! any lines, and at the end of a line for its rest. Times and durations may be any, and the directory is called `/home/ann/shop`.
+//! Each document gets an empty directory, and so does each recipe of the gallery; its examples run in it one after the other. A
+//! shell runs a line that begins with `$ `, `> ` continues it, and the lines below are its output, on either stream. A line `...`
+//! stands for any lines, and at the end of a line for its rest. Times and durations may be any, and the directory is called
+//! `/home/ann/shop`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use crate::support::{WINDLASS, World, filter, timeless};
 
 const DIRECTORY: &str = "/home/ann/shop";
 
-/// A command and what it prints.
+/// A command and its output.
 struct Example {
     line: usize,
     command: String,
@@ -48,7 +49,7 @@ fn examples(text: &str) -> Vec<Example> {
     examples
 }
 
-/// Whether the lines are as written, where `...` stands for any number of them.
+/// Returns whether the lines match, where `...` stands for any number of them.
 fn matches(written: &[String], printed: &[&str]) -> bool {
     match written.split_first() {
         None => printed.is_empty(),
@@ -63,15 +64,15 @@ fn matches(written: &[String], printed: &[&str]) -> bool {
     }
 }
 
-/// Where the second-level headings of a document begin a recipe.
+/// Documents in which each second-level heading begins a recipe.
 const GALLERY: &str = "gallery.md";
 
-/// Runs the examples of one document, and says where it is wrong.
+/// Runs the examples of one document, and returns the first mismatch.
 fn check(document: &Path) -> Vec<String> {
     run(document, &fs::read_to_string(document).unwrap())
 }
 
-/// Runs the examples of a part of a document. `$CHAT` is a server that keeps what it is told in `chat.jsonl`.
+/// Runs the examples of a part of a document. `$CHAT` is a server that appends the messages it gets to `chat.jsonl`.
 fn run(document: &Path, text: &str) -> Vec<String> {
     let world = World::empty();
     let chat = Server::keeping(world.path("chat.jsonl"));
@@ -110,7 +111,7 @@ fn examples_do_what_they_show() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// The recipes of the gallery, each with as many empty lines before it as there are lines before it.
+/// Returns the recipes of the gallery, each with as many empty lines before it as there are lines before it in the file.
 fn recipes(text: &str) -> Vec<String> {
     let mut recipes: Vec<String> = Vec::new();
     for (number, line) in text.lines().enumerate() {

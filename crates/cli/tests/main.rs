@@ -1,4 +1,4 @@
-//! The command line as it is used: the real binary, in a temporary project, in an environment that is always the same.
+//! The command line in use: the real binary, in a temporary project, with a fixed environment.
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without is there, or the test fails")]
 

@@ -1,4 +1,4 @@
-//! Agents that speak the Agent Client Protocol: ones that behave, and ones that do not
+//! Agents with the Agent Client Protocol: well-behaved ones, and others
 
 use std::fs;
 use std::io::Read;
@@ -13,7 +13,7 @@ use crate::support::{WINDLASS, World, timeless};
 const RUN: &[&str] = &["run", "Mend the pump", "--agent", "scripted:play.yaml"];
 
 impl World {
-    /// How each conversation was opened.
+    /// Returns how each conversation was opened.
     fn openings(&self) -> Vec<String> {
         let opened = self.data_of("conversation_opened");
         opened.iter().map(|opened| opened["opening"].as_str().unwrap().to_owned()).collect()
@@ -71,7 +71,7 @@ turns:
     assert!(!fs::exists(format!("/proc/{}", pids[0])).unwrap(), "it is gone with the session");
 }
 
-/// What an agent does in its first turn, and how the log tells it. The next turn finds an agent that works.
+/// Failures of an agent in its first turn, and their events. The next turn finds an agent that works.
 fn fails(config: &str, steps: &str, fault: &str, expected: &str) {
     let script = format!(
         "remember: memory.json
@@ -157,7 +157,7 @@ fn a_turn_has_its_time() {
     );
 }
 
-/// The session ends at its limit, whatever the agent was at: nothing has failed.
+/// The session ends at its limit, whatever the agent does: nothing has failed.
 #[test]
 fn a_session_with_such_an_agent_runs_no_longer_than_its_wall_time() {
     let config = "
@@ -174,7 +174,7 @@ hooks: {on_error: [{command: touch failed}], session_end: [{command: touch ended
     }
 }
 
-/// An agent that is spoken with in a shell. It takes `$pause` over each question, and says goodbye when it is let go.
+/// An agent in a shell. It runs `$pause` before each answer, and says goodbye when it is closed.
 const SPOKEN: &str = r#"
 answer() { read -r line; sleep $pause; echo "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
 answer 1 '{"protocolVersion":1}'
@@ -253,7 +253,7 @@ fn a_script_that_is_none_is_said() {
     assert_eq!(world.run(&["--json", "agent", "bad.yaml"]).code, 64);
 }
 
-/// A run that is in the middle of a turn: the agent has written to `started`.
+/// A run in the middle of a turn: the agent has written to `started`.
 struct Midway {
     world: World,
     child: Child,
@@ -280,7 +280,7 @@ impl Midway {
     }
 }
 
-/// After a crash the same conversation goes on, if the agent can, and what it tells again is no claim.
+/// After a crash the same conversation goes on, if the agent supports it, and replayed messages are no claims.
 #[test]
 fn after_a_kill_the_conversation_is_taken_up() {
     let config = "hooks: {stop: [{command: 'test -e checked || { touch checked; exit 2; }'}]}";
@@ -317,7 +317,7 @@ turns:
 
 const RUN_TASK: &[&str] = &["run", "--task", "T1", "--agent", "scripted:play.yaml", "--max-iterations", "1"];
 
-/// The next run of the task is another session, whose agent knows what it has done.
+/// The next run of the task is another session, whose agent knows the earlier work.
 #[test]
 fn conversation_goes_on_in_the_next_session_after_ctrl_c() {
     let script = "
@@ -378,14 +378,14 @@ turns:
 fn an_agent_that_hangs_is_ended_by_the_second_word() {
     let script = "turns: [{do: [{run: echo $PPID > agent; echo > started}, hang]}]";
     let mut midway = Midway::new("", script);
-    // Two of the same kind could be taken for one.
+    // Two of the same kind could be confused.
     let (code, said) = midway.end_by(&[Signal::INT, Signal::TERM]);
     assert!([130, 143].contains(&code), "{said}");
     let agent = midway.world.text("agent");
     assert!(!fs::exists(format!("/proc/{}", agent.trim())).unwrap(), "nothing survives");
 }
 
-/// An agent that stays has the run of its first turn in its environment. What it does counts for the turn that runs.
+/// A persistent agent has the run of its first turn in its environment. Its commands count for the present turn.
 #[test]
 fn commands_from_inside_belong_to_the_turn_that_runs() {
     let script = "
@@ -410,7 +410,7 @@ fn the_agent_of_the_configuration_may_be_one() {
     assert_eq!(ran.code, 0, "{ran}");
 }
 
-/// What was said about one task is not known to whoever works on the next.
+/// A conversation about one task is unknown to the agent of the next task.
 #[test]
 fn each_task_has_a_conversation_of_its_own() {
     let script = "

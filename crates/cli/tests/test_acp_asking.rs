@@ -1,5 +1,4 @@
-//! What agents that speak the Agent Client Protocol ask for in ways that no well-made one does: many things at once, and
-//! without ever listening
+//! Unusual requests of agents with the Agent Client Protocol: many at once, and without reading the answers
 
 use windlass_agents::TurnEnd;
 use windlass_engine::TurnFailure;
@@ -7,7 +6,7 @@ use windlass_process::ProgramInvocation;
 
 use crate::support::driven::{Driven, With};
 
-/// How such an agent begins: it has a conversation and has heard the prompt, which is question 3.
+/// The begin of such an agent: it opens a conversation and reads the prompt, which is request 3.
 const BEGIN: &str = r#"
 say() { printf '{"jsonrpc":"2.0",%s}\n' "$1"; }
 ask() { say "\"id\":\"$1\",\"method\":\"$2\",\"params\":$3"; }
@@ -22,7 +21,7 @@ read -r line; say '"id":2,"result":{"sessionId":"one"}'
 read -r line
 "#;
 
-/// What comes of a turn of an agent that goes on like this.
+/// Returns the outcome of a turn of an agent that goes on with this script.
 fn turned(driven: &Driven, script: &str) -> (TurnEnd, String) {
     driven.world.write("wild.sh", format!("{BEGIN}{script}"));
     let opened = driven.open_with(ProgramInvocation::Shell("sh wild.sh".into()), &With::default());
@@ -30,7 +29,7 @@ fn turned(driven: &Driven, script: &str) -> (TurnEnd, String) {
     (outcome.end, told)
 }
 
-/// Whoever has asked for the end of a program hears of it, whoever has ended it.
+/// Every request that waits for the end of a program is answered, whatever ends the program.
 #[test]
 fn terminal_exit_answers_pending_wait_requests() {
     for (method, told) in [("kill", "SIGKILL"), ("release", "there is no terminal")] {
@@ -80,7 +79,7 @@ sleep 60
     assert_eq!(end, TurnEnd::from_failure(TurnFailure::Breach, why), "{told}");
 }
 
-/// What an agent asks for together with the end of its turn comes after that: a gate may be judging what is there.
+/// A request together with the end of a turn comes too late: a gate may be judging the files.
 #[test]
 fn nothing_is_changed_for_an_agent_between_its_turns() {
     let driven = Driven::new(&[]);

@@ -1,4 +1,4 @@
-//! What agents that speak the Agent Client Protocol are opened with: servers of tools, a model, permissions
+//! The parameters with which agents of the Agent Client Protocol are opened: servers of tools, a model, permissions
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ fn greeting_over_http(capabilities: Value) -> (&'static str, Value) {
     ("initialize", json!({"protocolVersion": 1, "agentInfo": agent, "agentCapabilities": capabilities}))
 }
 
-/// A server that runs this script when it is to serve over HTTP.
+/// A server that runs this script to serve over HTTP.
 fn server_over_http(name: &str, script: &str) -> McpServer {
     let env = vec![("WINDLASS_RUN".to_owned(), "s/1/ab".to_owned())];
     let http_args = if script.is_empty() { vec![] } else { vec!["-c".to_owned(), script.to_owned()] };
@@ -88,7 +88,7 @@ fn server_over_http_is_handed_with_its_token_and_ends_with_the_agent() {
     }
 }
 
-/// The agent keeps the address of a server that is gone; another conversation hands it a new one.
+/// The agent keeps the address of a server that is gone; another conversation passes it a new one.
 #[test]
 fn connection_is_not_ready_once_its_server_has_ended() {
     let script = r#"echo $$ > started; echo '{"url": "http://127.0.0.1:7/mcp", "token": "abc"}'; exec sleep 600"#;
@@ -145,7 +145,7 @@ fn a_model_is_chosen_where_the_agent_offers_a_choice() {
     assert!(asked.is_none() && notices[0].contains("offers no choice of models"), "{notices:?}");
 }
 
-/// What comes of a turn of the scripted agent under these permissions.
+/// Returns the outcome of a turn of the scripted agent under these permissions.
 fn played(permissions: &str, steps: &str) -> (String, String) {
     let driven = Driven::new(&[]);
     driven.world.write("play.yaml", format!("turns: [{{do: [{steps}]}}]"));

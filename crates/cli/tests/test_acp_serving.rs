@@ -1,4 +1,4 @@
-//! What is done for agents that speak the Agent Client Protocol while they work, and what is kept of their turns
+//! Services for agents of the Agent Client Protocol while they work, and the records of their turns
 
 use std::fs;
 use std::process::Stdio;
@@ -134,7 +134,7 @@ turns:
     assert!(logs.iter().any(|line| line["record"] == finished[0]["record"]), "{logs:?}");
 }
 
-/// What an agent does in its first turn, and how the log tells it. The next turn finds an agent that works.
+/// Failures of an agent in its first turn, and their events. The next turn finds an agent that works.
 fn fails(config: &str, steps: &str, fault: &str, expected: &str) {
     let script = format!("remember: memory.json\nturns: [{{do: [{steps}]}}, {{do: [promise: COMPLETE]}}]");
     let world = World::played(config, &script);
@@ -188,7 +188,7 @@ turns:
     assert!(record.contains("[asks for permission, May I?: denied (reject_once)]\n"), "{record}");
 }
 
-/// What it did up to then is kept.
+/// The output up to the failure is kept.
 #[test]
 fn a_turn_that_fails_has_its_record_too() {
     let script = "{remember: memory.json, turns: [{do: [{say: I look.}, {run: 'true'}, {crash: 3}]}, {do: [{promise: COMPLETE}]}]}";
@@ -199,7 +199,7 @@ fn a_turn_that_fails_has_its_record_too() {
     assert!(logs.contains("  | I look.\n  | [execute: true]\n  | [execute: true: completed]\n"), "{logs}");
 }
 
-/// What is run for an agent speaks for it.
+/// Output of a program that runs for an agent counts as output of the agent.
 #[test]
 fn an_agent_is_not_silent_while_its_terminal_is_not() {
     let script = "
@@ -214,7 +214,7 @@ turns:
     assert!(ran.code == 0 && world.data_of("iteration_failed").is_empty(), "{ran}");
 }
 
-/// It is noticed before the next prompt, and another process takes the conversation up.
+/// The death is noticed before the next prompt, and another process resumes the conversation.
 #[test]
 fn an_agent_that_dies_between_two_turns_is_started_again() {
     let script = "
@@ -235,7 +235,7 @@ turns:
     assert!(world.data_of("iteration_failed").is_empty(), "{ran}");
 }
 
-/// It has worked before, and may again.
+/// The agent has worked before, and may again.
 #[test]
 fn an_agent_that_fails_to_open_a_conversation_once_more_has_failed() {
     let script = "
@@ -258,7 +258,7 @@ turns:
     );
 }
 
-/// The sum that it tells is that of both turns.
+/// The reported sum is that of both turns.
 #[test]
 fn resumed_conversation_counts_its_cost_once() {
     let told = |dollars| format!("update: {{sessionUpdate: usage_update, cost: {{amount: {dollars}, currency: USD}}}}");
@@ -303,7 +303,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// What an agent does while its work is judged would not be judged.
+/// Changes during the judgement would not be judged.
 #[test]
 fn an_agent_stands_still_while_hooks_judge_also_after_the_run_was_stopped_and_went_on() {
     let config = "hooks: {stop: [{command: 'echo > started; cat go'}]}";

@@ -1,4 +1,4 @@
-//! Agents' own hook systems call `windlass hook`: what they are answered, and that it is never in their way.
+//! Calls of `windlass hook` by agents' own hook systems: the answers, and that errors never block the agent.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::hooked::{await_end, hooked, is_dead};
 use crate::support::{Ran, World};
 
-/// What Claude Code says when it is about to stop.
+/// The payload of Claude Code when it is about to stop.
 fn stopping(world: &World, conversation: &str, sent_back: bool) -> Value {
     json!({
         "session_id": conversation, "transcript_path": "/tmp/t.jsonl", "cwd": world.directory,
@@ -29,13 +29,13 @@ fn call(world: &World, point: &str, payload: &Value) -> Ran {
     world.feed(&["hook", point, "--as", "claude"], payload.to_string().as_bytes())
 }
 
-/// What the agent reads on standard output.
+/// The agent reads this on standard output.
 fn said(ran: &Ran) -> Value {
     assert!(ran.code == 0 || ran.code == 2, "{ran}");
     if ran.stdout.is_empty() { Value::Null } else { serde_json::from_str(&ran.stdout).unwrap() }
 }
 
-/// It goes on, and whoever sits there is told this.
+/// The agent goes on, and the person at it sees this message.
 #[track_caller]
 fn check_let_go(ran: &Ran, told: &str) {
     assert_eq!(ran.code, 0, "{ran}");
@@ -176,7 +176,7 @@ fn each_conversation_has_tries_of_its_own_and_a_person_gives_new_ones() {
     assert_eq!(call(&world, "stop", &stopping(&world, "two", false)).code, 2);
 }
 
-/// goose does not say at its end that it was sent back; but it says when a person speaks, whether a hook hears it or not.
+/// goose does not say at its end that it was sent back; but it reports each prompt of a person, with or without a hook for it.
 #[test]
 fn a_person_is_heard_where_no_hook_listens() {
     let world = hooked(FAILING);
@@ -277,7 +277,7 @@ fn called(world: &World) -> Child {
     child
 }
 
-/// Nobody waits for its answer any more: what has not begun is not left for others.
+/// The agent no longer waits for the answer: hooks that have not started are dropped.
 #[test]
 fn a_call_that_is_ended_leaves_no_hook_behind() {
     let world = hooked("hooks: {stop: [{command: 'echo > began; exec sleep 600'}, {command: touch next}]}\n");
@@ -288,7 +288,7 @@ fn a_call_that_is_ended_leaves_no_hook_behind() {
     assert!(!world.path("next").exists());
 }
 
-/// An agent that loses its patience may not say so.
+/// An agent that runs out of patience may not say so.
 #[test]
 fn a_gate_does_not_outlive_a_bridge_that_is_killed() {
     let world = hooked("hooks: {stop: [{command: 'echo $$ > pid; echo > began; exec sleep 600'}]}\n");
@@ -338,7 +338,7 @@ fn a_tool_is_denied_asked_about_or_called_otherwise() {
     assert_eq!(answer("Read", json!({"file_path": "/x/.env"})), Value::Null);
 }
 
-/// Written for Claude Code, by somebody who has never heard of us.
+/// A script that was written for Claude Code, without knowledge of Windlass.
 const SCRIPT: &str = r#"#!/bin/bash
 input=$(cat)
 [ "$(jq -r .hook_event_name <<< "$input")" = PostToolUse ] || exit 1
@@ -417,7 +417,7 @@ fn what_hooks_print_at_a_prompt_and_at_the_start_reaches_the_agent() {
     assert!(world.has("ended"));
 }
 
-/// In Claude Code that sends the agent back, and it counts.
+/// In Claude Code this sends the agent back, and it counts.
 #[test]
 fn additional_context_of_stop_hook_sends_agent_back_until_limit() {
     let config = "hooks: {stop: [{command: 'echo x >> tried; jq -n \"{hookSpecificOutput: {additionalContext: \\\"line $(wc -l < tried)\\\"}}\"'}]}\nlimits: {max_hook_retries: 1}\n";
@@ -481,7 +481,7 @@ fn under_a_run_its_session_judges_and_the_tools_are_still_watched() {
 ";
     let world = driven(config, "stop", &json!({"session_id": "inner", "stop_hook_active": false}));
     assert_eq!(fs::read_to_string(world.path("answer")).unwrap(), "0\n");
-    assert_eq!(fs::read_to_string(world.path("gates")).unwrap(), "x\n", "the session has asked, and nobody else");
+    assert_eq!(fs::read_to_string(world.path("gates")).unwrap(), "x\n", "only the session has asked");
     assert!(world.data_of("bridge_called").is_empty());
     let world = driven(config, "pre_tool_use", &json!({"session_id": "inner", "tool_name": "Bash", "tool_input": {}}));
     assert!(fs::read_to_string(world.path("answer")).unwrap().contains("\"deny\""));
@@ -489,7 +489,7 @@ fn under_a_run_its_session_judges_and_the_tools_are_still_watched() {
     assert!(called["session"].is_string() && called["iteration"] == 1, "{called}");
 }
 
-/// What an agent makes of the file does not steer the hooks of its own run.
+/// An agent's change of the file does not affect the hooks of its own run.
 #[test]
 fn tools_of_run_are_watched_whatever_becomes_of_file() {
     for spoiling in
@@ -506,11 +506,11 @@ fn tools_of_run_are_watched_whatever_becomes_of_file() {
     }
 }
 
-/// An agent that a hook asks for help is not judged by that hook again.
+/// A hook does not judge the agent that it asks for help.
 #[test]
 fn no_hook_runs_for_agent_inside_a_hook() {
     for point in ["stop", "pre_tool_use"] {
-        // One that was called again and again would still come to an end.
+        // Without that rule, the calls would still end at a limit.
         let hook = format!(
             "echo x >> calls; test $(wc -l < calls) -gt 3 || windlass hook {point} --as claude < payload > inner"
         );
@@ -525,7 +525,7 @@ fn no_hook_runs_for_agent_inside_a_hook() {
     }
 }
 
-/// A program that judges work is no agent whose tools are to be watched.
+/// The tools of a program that judges work are not watched.
 #[test]
 fn no_hook_runs_for_program_that_judges_work() {
     let world = hooked("hooks: {pre_tool_use: [{command: 'echo no >&2; exit 2'}]}\n");
@@ -574,7 +574,7 @@ fn people_who_call_it_are_told_what_it_is_for() {
     ");
 }
 
-/// A guard that nobody trusts any more is missed before anything can slip through.
+/// The person learns that a guard is no longer trusted before a tool call can pass it.
 #[test]
 fn a_person_hears_that_hooks_are_not_trusted_wherever_they_stand() {
     let world = hooked("hooks: {pre_tool_use: [{command: 'exit 2'}]}\n");
@@ -587,7 +587,7 @@ fn a_person_hears_that_hooks_are_not_trusted_wherever_they_stand() {
     check_let_go(&call(&world, "pre_tool_use", &tool(&world, "Bash", &json!({}))), "not trusted");
 }
 
-/// An agent may outlive its session; nobody has agreed to what it is watched by then.
+/// An agent may outlive its session; no person has agreed to the hooks that would watch it then.
 #[test]
 fn the_name_of_a_run_that_is_over_is_no_trust() {
     let world = World::new();
@@ -635,7 +635,7 @@ fn hooks_know_how_often_the_agent_was_sent_back() {
     assert_eq!(fs::read_to_string(world.path("seen")).unwrap(), "0\n1\n");
 }
 
-/// Who asks for what a tool is not called with means another tool.
+/// A condition on a field that a tool call lacks is meant for another tool.
 #[test]
 fn conditions_and_rules_are_about_tools_that_have_what_they_ask_for() {
     let config = "hooks:
@@ -655,7 +655,7 @@ fn conditions_and_rules_are_about_tools_that_have_what_they_ask_for() {
 #[test]
 fn what_keeps_the_bridge_does_not_keep_the_agent() {
     let world = hooked(FAILING);
-    // Whoever calls never says all that it has to say.
+    // The caller never sends the whole payload.
     let mut command = world.command(&["hook", "stop", "--as", "claude", "--within", "1s"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let pipe = child.stdin.take();
@@ -674,7 +674,7 @@ fn a_secret_is_not_in_the_log() {
     assert!(!world.ok(&["events", "--json"]).contains("s3cr3t-t0ken"));
 }
 
-/// Whatever it is given besides a verdict is masked like everything else that a hook prints.
+/// All output besides the verdict is masked like other output of hooks.
 #[test]
 fn a_secret_of_a_hook_is_not_in_the_answer() {
     let world = hooked("secrets: [TOKEN]\nhooks: {pre_tool_use: [{command: sh guard.sh}]}\n");
@@ -695,7 +695,7 @@ fn a_secret_of_a_hook_is_not_in_the_answer() {
     assert!(!ran.to_string().contains("s3cr3t-t0ken"), "{ran}");
 }
 
-/// Where an agent sets no variable of its own, one that is there is somebody else's.
+/// If an agent sets no variable of its own, an existing one belongs to another agent.
 #[test]
 fn another_agents_directory_is_not_this_ones() {
     let world = hooked(FAILING);

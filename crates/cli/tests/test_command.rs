@@ -1,4 +1,4 @@
-//! Agents that are any program, and aider, which is one of them
+//! Agents that are ordinary programs, and aider, which is one of them
 
 use std::fs;
 

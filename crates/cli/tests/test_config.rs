@@ -131,7 +131,7 @@ fn a_hundred_kilobytes_of_brackets() {
     }
 }
 
-/// A wrong configuration keeps nobody from looking at the tasks.
+/// A wrong configuration stops no command that only looks at tasks.
 #[test]
 fn what_needs_no_configuration_works_without() {
     let world = World::with_tasks(&["One"]);

@@ -1,4 +1,4 @@
-//! One context for everything that judges a turn, validation rules of the configuration, and facts of a project's own.
+//! The context that all judges of a turn share: validation rules of the configuration, and facts of a project's own.
 
 use std::fs;
 

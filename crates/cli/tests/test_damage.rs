@@ -1,4 +1,4 @@
-//! Flipped bytes: what is sound is shown and saved, what is not is named
+//! Flipped bytes: sound data is shown and saved, damaged data is named
 
 use std::fs;
 
@@ -70,7 +70,7 @@ fn an_event_is_damaged() {
     lost event 3
     ");
     assert_snapshot!(world.run(&["doctor", "--export", "again.jsonl", "--json"]), @r#"{"file":"again.jsonl","lost":[[3,3]],"openEnd":false,"saved":5}"#);
-    // Without the event that made T2 its others mean nothing: the restored store ends before them.
+    // Without the event that made T2 its other events mean nothing: the restored store ends before them.
     fs::remove_file(world.path(".windlass/windlass.db")).unwrap();
     assert_snapshot!(world.fails(&["doctor", "--restore", "sound.jsonl"]), @"
     error: line 3 of sound.jsonl (event 4) contradicts the events before it
@@ -86,7 +86,7 @@ fn an_event_is_damaged() {
     assert_snapshot!(world.run(&["task", "list"]), @"T1  ready  P2  One");
 }
 
-/// What cannot be read at all is not sent round in a circle.
+/// The hint for an unreadable store does not lead in a circle.
 #[test]
 fn nothing_can_be_saved() {
     let world = settled(&["One"]);
@@ -188,7 +188,7 @@ fn it_is_no_store_at_all() {
     ");
 }
 
-/// SQLite would wait for somebody to write to it.
+/// SQLite would wait for a writer of the fifo.
 #[test]
 fn fifo_beside_the_store_blocks_no_command() {
     let world = World::new();
@@ -199,13 +199,13 @@ fn fifo_beside_the_store_blocks_no_command() {
     [1 store]
     ");
     assert_eq!(world.run(&["doctor"]).code, 1);
-    // Whatever it leads to would be undone in the store.
+    // The store would be rolled back with the content of the link's target.
     fs::remove_file(world.path(".windlass/windlass.db-journal")).unwrap();
     std::os::unix::fs::symlink("elsewhere", world.path(".windlass/windlass.db-journal")).unwrap();
     assert!(world.fails(&["task", "list"]).contains("hint: remove it: nothing of the store is in it"));
 }
 
-/// Wherever a byte is flipped: no panic, no silence, no wrong answer.
+/// Wherever a byte is flipped: no panic, no missing report, no wrong answer.
 #[test]
 fn a_byte_anywhere() {
     let world = settled(&["One", "Two", "Three"]);

@@ -40,13 +40,13 @@ fn failing_tests_are_mended_in_the_same_conversation() {
     assert_eq!(task["state"], "completed");
     let failed = repo.events("pipeline_failed");
     assert_eq!((failed.len(), failed[0]["data"]["remedy"].as_str()), (1, Some("remediate")));
-    // It is in the remote's branch, and nothing of it is left.
+    // The work is in the remote's branch, and nothing of it is left.
     repo.git(&["fetch", "-q"]);
     assert_eq!(repo.file("origin/main:work.txt"), "first\nmended");
     assert_eq!(repo.git(&["for-each-ref", "--format=%(refname)", "refs/heads/windlass", "refs/windlass"]), "");
     assert_eq!(repo.git_in(&repo.remote(), &["branch", "--list", "windlass/*"]), "");
     assert!(fs::read_dir(repo.world.path(".windlass/worktrees")).unwrap().next().is_none());
-    // Nobody's branch was moved.
+    // No branch of the user was moved.
     assert_eq!(repo.git(&["log", "--format=%s", "main"]), "Check\nBegin");
     let why = repo.world.ok(&["why", "T1", "--full"]);
     for told in [
@@ -166,7 +166,7 @@ fn a_task_stands_on_work_that_is_not_merged_yet() {
     repo.world.ok(&["change", "merge", "T1"]);
     repo.world.ok(&["change", "merge", "T2"]);
     assert_eq!((repo.file("main:first.txt"), repo.file("main:second.txt")), ("first".into(), "second".into()));
-    // The tree that has the branch went along.
+    // The tree that has the branch checked out was updated, too.
     assert_eq!(fs::read_to_string(repo.world.path("second.txt")).unwrap(), "second\n");
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
     assert_eq!(repo.git(&["for-each-ref", "refs/heads/windlass"]), "");
@@ -187,7 +187,7 @@ fn outside_git_work_is_done_in_place() {
     assert!(world.fails(&["change", "merge", "T1"]).contains("T1 has no change"));
 }
 
-/// What belongs to the user, byte for byte.
+/// The user's files, byte for byte.
 fn whole(repo: &Repo) -> Vec<(String, String)> {
     let mut seen: Vec<(String, String)> = [
         &["rev-parse", "HEAD"][..],
@@ -226,7 +226,7 @@ fn what_the_user_has_is_left_alone() {
         } else {
             repo.git(&["checkout", "-q", "-b", "mine"]);
         }
-        // A look may refresh the index, so it is done before and not only after.
+        // `git status` may refresh the index, so it runs before and not only after.
         repo.git(&["status"]);
         let before = whole(&repo);
         repo.agent("echo work > work.txt");
@@ -270,7 +270,7 @@ hooks:
     assert!(ran.stdout.contains("  merging\n") && !ran.stdout.contains("wants another iteration"), "{ran}");
     assert!(repo.world.ok(&["why", "T1", "--full"]).contains(": judged again\n"));
     assert_eq!(repo.events("pipeline_failed")[0]["data"]["remedy"], "again");
-    // A word of its own, and no failure.
+    // An outcome of its own, not a failure.
     let merging = ["hooks", "history", "--hook", "before_merge[2]:merge_pr"];
     let history = repo.world.ok(&merging);
     assert!(history.contains("  judged again  ") && !history.contains("another iteration"), "{history}");
@@ -282,7 +282,7 @@ hooks:
         (&total["again"], &total["other"], &total["failure"], &total["success"]),
         (&1.into(), &0.into(), &0.into(), &1.into())
     );
-    // Before the submission and before the merge, and both again on top of what came meanwhile.
+    // Once before the submission and once before the merge, and both again on top of the new base.
     assert_eq!(fs::read_to_string(repo.world.path("tested.log")).unwrap().lines().count(), 4);
     repo.git(&["fetch", "-q"]);
     assert_eq!(
@@ -291,7 +291,7 @@ hooks:
     );
 }
 
-/// It was about to merge when the base moved, and did not pass on top of it.
+/// The merge was about to begin when the base moved, and the work does not pass on top of it.
 #[test]
 fn task_that_is_worked_on_again_does_not_block_merges_of_others() {
     let config = "\
@@ -316,7 +316,7 @@ hooks:
     assert!(ran.status.success() && merging.is_ok(), "{merging:?} {ran:?}");
 }
 
-/// Whoever calls us from a hook of git means their own repository; the agent and the steps mean the worktree.
+/// A git hook that calls us means its own repository; the agent and the steps mean the worktree.
 #[test]
 fn git_variables_of_caller_reach_neither_agent_nor_steps() {
     let repo = Repo::new("test_command: git add -A; git diff --cached --quiet\nhooks: {before_submit: [run_tests]}\n");
@@ -332,7 +332,7 @@ fn git_variables_of_caller_reach_neither_agent_nor_steps() {
     assert_eq!(repo.file("windlass/t1-work:work.txt"), "x");
 }
 
-/// An agent without a worktree is told nothing: it would hear it in the person's own tree.
+/// An agent without a worktree gets no prompt: it would read it in the person's own tree.
 #[test]
 fn agent_never_works_in_users_tree_when_its_worktree_is_missing() {
     let repo = Repo::new("");
@@ -345,7 +345,7 @@ fn agent_never_works_in_users_tree_when_its_worktree_is_missing() {
     assert!(!repo.world.path("work.txt").exists(), "{ran}");
 }
 
-/// An override is a person's, whatever an agent does to its environment.
+/// Only a person may override, whatever an agent does to its environment.
 #[test]
 fn no_agent_completes_its_task_past_the_gates() {
     let repo = Repo::new("hooks: {before_submit: [{command: exit 2}]}\nlimits: {max_remediations: 0}\n");
@@ -388,7 +388,7 @@ fn rules_between_done_and_accepted_know_what_the_work_changes() {
     assert!(ran.stdout.contains("T2 is completed"), "{ran}");
 }
 
-/// Taken away while it was looked where the base is: what follows is for whoever has it now.
+/// The task was taken away during the check of the base: the rest belongs to its new holder.
 #[test]
 fn nothing_is_merged_of_a_task_that_was_taken_away() {
     let config = "hooks: {before_merge: [{name: judge, command: ': > \"$WINDLASS_PROJECT_DIR\"/judged'}, merge_pr]}\n";
@@ -412,7 +412,7 @@ fn nothing_is_merged_of_a_task_that_was_taken_away() {
     assert_eq!(repo.task("T1")["lease"]["owner"], "bob");
 }
 
-/// The turn that hears what is left comes before the merge: what it commits is merged too.
+/// The delivery turn comes before the merge: its commits are merged, too.
 #[test]
 fn commit_of_delivery_turn_is_merged() {
     let config = "hooks:

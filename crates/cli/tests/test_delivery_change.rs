@@ -1,4 +1,4 @@
-//! `windlass change`: what a person sees of work, and how they merge it.
+//! `windlass change`: how a person inspects and merges work.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -59,7 +59,7 @@ fn a_newer_base_is_taken_up_and_checked() {
     assert_eq!(fs::read_to_string(repo.world.path("after.log")).unwrap(), "after\n");
 }
 
-/// Better one check too many.
+/// One check too many is better than one too few.
 #[test]
 fn a_check_whose_condition_cannot_be_answered_is_made() {
     let config = "hooks:\n  before_submit:\n    - {name: check, when: 'tool_input.missing.deep == 1', command: test ! -f theirs.txt}\n    - create_pr\n";
@@ -69,7 +69,7 @@ fn a_check_whose_condition_cannot_be_answered_is_made() {
     repo.git(&["commit", "-q", "-m", "Theirs"]);
     let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
     assert!(refused.contains("`check` does not pass on top of the newest main"), "{refused}");
-    // The words that the hint has for the agent reach it.
+    // The words of the hint for the agent reach it.
     let offered = "hint: `windlass task reopen T1 --force --reason 'check does not pass on top of main'` and `windlass run \
                    --task T1 --agent command:agent --trust` have an agent mend it";
     assert!(refused.contains(offered), "{refused}");
@@ -99,7 +99,7 @@ fn blocked_task_whose_check_fails_at_the_merge_is_offered_an_answer() {
     assert_eq!(repo.task("T1")["state"], "ready");
 }
 
-/// A check that is broken, late or asks for a person has not said no.
+/// A check that is broken, late or asks for a person has not blocked.
 #[test]
 fn check_that_cannot_judge_is_not_told_as_a_verdict() {
     let asks = r#"test ! -f theirs.txt || echo '{"action": "escalate", "reason": "ask Bob"}'"#;
@@ -249,7 +249,7 @@ fn resolve_without_a_conflict_offers_the_merge_with_the_trust_it_needs() {
     repo.world.ok(&offered.split(' ').skip(1).collect::<Vec<_>>());
 }
 
-/// The agent claims once without having done anything. What it has to resolve is what keeps its work from being submitted.
+/// The agent claims once without having done anything. The conflict that it has to resolve keeps its work from being submitted.
 #[test]
 fn agent_that_leaves_the_conflict_is_sent_back_with_both_sides() {
     let repo = with_change("", "sed -i s/two/ours/ a.txt");
@@ -353,7 +353,7 @@ fn resolve_of_a_task_that_waits_for_its_merge_is_taken_up() {
 
 #[test]
 fn work_that_waits_for_a_person_can_be_taken_as_it_is() {
-    // Whoever approves takes the work as it lies there, committed or not.
+    // An approval accepts the work as it is, committed or not.
     let config =
         "hooks:\n  before_submit:\n    - {name: never, command: exit 1, on_failure: escalate}\n    - create_pr\n";
     let repo = Repo::untrusted(config);
@@ -366,7 +366,7 @@ fn work_that_waits_for_a_person_can_be_taken_as_it_is() {
     assert!(approved.code == 0 && approved.stdout.contains(": windlass change merge T1  # not trusted"), "{approved}");
     assert_eq!(repo.task("T1")["state"], "completed");
     assert!(repo.world.path(".windlass/worktrees/t1-write-it").is_dir());
-    // What was added has not passed anything, and a person may say so twice.
+    // The added commit has passed no check, and a person may approve again.
     assert!(repo.world.fails(&["change", "merge", "T1", "--trust"]).contains("--no-check merges it as it is"));
     let merged = repo.world.run(&["change", "merge", "T1", "--no-check"]);
     assert!(merged.code == 0 && merged.stderr == "note: no hook runs: the configuration is not trusted\n", "{merged}");
@@ -405,7 +405,7 @@ fn a_merge_answers_a_task_that_waits_for_it() {
     assert_eq!(repo.file("main:work.txt"), "work");
 }
 
-/// What an agent says decides nothing about what a person is told to type.
+/// Words of an agent do not affect the commands that a person is told to type.
 #[test]
 fn words_of_an_agent_are_no_advice() {
     let repo = Repo::new("hooks:\n  before_submit: [create_pr]\n  before_merge: [merge_pr]\n");
@@ -489,7 +489,7 @@ fn what_a_colleague_has_pushed_to_a_change_is_not_lost() {
         );
         repo.git_in(&theirs, &["push", "-q", "origin", at]);
     }
-    // Known here, and not from here.
+    // The commit is known here, but did not come from here.
     repo.git(&["fetch", "-q", "origin"]);
     let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
     assert!(refused.contains("somebody has pushed to it") && refused.contains("take that into the work"), "{refused}");
@@ -518,7 +518,7 @@ fn git_squashes_and_rebases_where_the_project_wants_it() {
     }
 }
 
-/// Somebody is in it, whatever has become of the task.
+/// A process works in it, whatever the state of the task is.
 #[test]
 fn a_worktree_is_not_put_away_under_an_agent() {
     let repo = Repo::new("");
@@ -542,7 +542,7 @@ fn a_worktree_is_not_put_away_under_an_agent() {
     assert!(!is_there, "{settled}");
 }
 
-/// What a person wants merged is what they have seen.
+/// A person merges the commit that they have seen.
 #[test]
 fn a_task_that_changes_while_its_merge_waits_is_not_merged() {
     let repo = with_change("", "echo work > work.txt");

@@ -1,15 +1,15 @@
-//! What is merged is a commit that the gates have judged: not the files around it, and not what the branch became meanwhile.
+//! The merged commit is one that the gates have judged: not the files around it, and not a later state of the branch.
 
 use crate::support::delivered::Repo;
 
-/// Where hooks find the worktree of the task, whatever directory they run in.
+/// The variable with the worktree of the task, for hooks in any directory.
 const WORKTREE: &str = "$WINDLASS_PROJECT_DIR/.windlass/worktrees/t1-work";
 
 fn count(text: &str, part: &str) -> usize {
     text.matches(part).count()
 }
 
-/// Has git ignore files, for everyone.
+/// Makes git ignore files, for every user.
 fn ignore(repo: &Repo, patterns: &str) {
     repo.world.write(".gitignore", patterns);
     repo.git(&["add", ".gitignore"]);
@@ -102,7 +102,7 @@ fn a_worktree_with_nothing_but_the_commit_and_caches_is_judged_once() {
     assert_eq!(count(&ran.stdout, "tests ok"), 1, "{ran}");
 }
 
-/// Programs that look for a file in the directories above, as npm does, find none of the person's there.
+/// Programs that search parent directories for a file, as npm does, find none of the person's there.
 #[test]
 fn gate_does_not_find_in_a_directory_above_what_the_commit_lacks() {
     let repo = Repo::with_remote(
@@ -127,7 +127,7 @@ fn file_that_one_hook_plants_is_gone_for_the_next() {
     assert!(ran.stdout.contains("plants ok") && ran.stdout.contains("clean ok"), "{ran}");
 }
 
-/// With this setting git passes over a file whose name differs only in case from one that it knows.
+/// With this setting git ignores a file whose name differs only in case from a tracked one.
 #[test]
 fn file_that_git_passes_over_in_the_worktree_is_seen_beside_the_commit() {
     let repo = Repo::with_remote(

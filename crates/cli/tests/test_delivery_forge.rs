@@ -1,4 +1,4 @@
-//! Changes on a forge: opened once whatever happens, merged there, and noted here.
+//! Changes on a forge: opened once whatever happens, merged there, and recorded here.
 
 use std::fs;
 use std::path::Path;
@@ -50,7 +50,7 @@ impl Hosted {
             Flavour::GitHub => "github",
             Flavour::GitLab => "gitlab",
         };
-        // The address is the forge's; what git takes for ssh leads to the repository.
+        // The address is the forge's; git's ssh command leads to the repository.
         let script = "for last; do :; done\nverb=${last%% *}\nexec git \"${verb#git-}\"";
         let ssh = repo.program("led", &format!("{script} '{}'", remote.display()));
         repo.git(&["remote", "set-url", "origin", "git@forge.example.org:ann/shop.git"]);
@@ -135,7 +135,7 @@ fn a_change_is_opened_once_although_the_run_is_killed() {
     }
 }
 
-/// Taken away after the push and before the change is opened: what follows is for whoever has it now.
+/// The task was taken away after the push and before the change is opened: the rest belongs to its new holder.
 #[test]
 fn no_change_is_opened_for_a_task_that_was_taken_away() {
     let hosted = Hosted::new(Flavour::GitHub, SUBMIT);
@@ -180,7 +180,7 @@ fn a_person_merges_by_the_forge() {
     assert_eq!(git(&hosted.repo.remote(), &["show", "main:work.txt"]).unwrap(), "work");
 }
 
-/// Who gets the person's token is for a trusted configuration to say.
+/// Only a trusted configuration decides who gets the person's token.
 #[test]
 fn a_forge_of_an_untrusted_configuration_is_not_asked() {
     let hosted = Hosted::new(Flavour::GitHub, SUBMIT);
@@ -196,7 +196,7 @@ fn a_forge_of_an_untrusted_configuration_is_not_asked() {
     assert!(listed.stdout.starts_with("T1  closed"), "{listed}");
 }
 
-/// Whoever closed it has said something, and is asked.
+/// The person who closed it has decided something, and is asked.
 #[test]
 fn what_was_closed_on_the_forge_is_not_submitted_again() {
     let steps = "hooks:\n  before_submit: [create_pr, {name: later, command: 'test -e $WINDLASS_PROJECT_DIR/later || exit 2'}]\nlimits: {max_remediations: 0}\n";
@@ -229,7 +229,7 @@ fn what_was_merged_on_the_forge_is_noted() {
     assert!(!hosted.repo.world.path(".windlass/worktrees/t1-write-it").exists());
 }
 
-/// A person presses the button while another commit is on its way, before Windlass looks or after.
+/// A person merges on the forge while another commit is on its way, before Windlass looks or after.
 #[test]
 fn commits_that_the_forge_has_not_merged_are_not_given_up() {
     for is_late in [false, true] {
@@ -271,7 +271,7 @@ fn another_change_is_opened_for_commits_that_the_forge_has_not_merged() {
     repo.world.write("go", "");
     repo.agent("echo more > more.txt");
     repo.world.ok(&["answer", "T1", "continue", "--trust"]);
-    // It is open when the work is submitted, and merged when it is to be merged.
+    // The change is open when the work is submitted, and merged when it is to be merged.
     hosted.forge.fault("GET", Fault::Merge { number: 1, commit });
     let ran = hosted.run();
     assert_eq!((ran.code, hosted.forge.pulls().len()), (4, 1), "{ran}");

@@ -1,4 +1,4 @@
-//! Work that comes into the base past us: by an agent that pushes, or by a person with plain git.
+//! Commits that reach the base without Windlass: pushed by an agent, or merged by a person with plain git.
 
 use crate::support::delivered::Repo;
 
@@ -33,7 +33,7 @@ fn what_an_agent_has_pushed_to_the_base_is_told_to_a_person() {
     }
 }
 
-/// A person who has been told and lets it go on is not asked again; what comes after is judged like everything.
+/// A person who knows of the commits and lets the task go on is not asked again; later work is judged as usual.
 #[test]
 fn what_is_left_after_a_push_is_judged_when_a_person_says_so() {
     let repo = shared();
@@ -45,7 +45,7 @@ fn what_is_left_after_a_push_is_judged_when_a_person_says_so() {
     assert_eq!((ran.code, repo.events("change_merged").len()), (0, 1), "{ran}");
 }
 
-/// Nobody but the loop can say that a person was told of a commit.
+/// Only the runner can record that a person was told of a commit.
 #[test]
 fn an_agent_cannot_speak_for_what_a_person_was_told() {
     let repo = shared();
@@ -64,7 +64,7 @@ fn an_agent_cannot_speak_for_what_a_person_was_told() {
     assert_eq!(repo.task("T1")["blocked"]["commits"], serde_json::json!([commit]));
 }
 
-/// Notes that are not whole prove nobody innocent; a person who has looked is not asked again.
+/// An incomplete reflog proves nothing; a person who has looked is not asked again.
 #[test]
 fn a_reflog_that_is_not_whole_is_told_to_a_person() {
     for spoil in [
@@ -88,7 +88,7 @@ fn a_reflog_that_is_not_whole_is_told_to_a_person() {
     }
 }
 
-/// Whatever an agent calls what it does, a commit is a commit.
+/// A commit counts under any subject that an agent gives it.
 #[test]
 fn a_commit_under_another_name_is_told() {
     let repo = shared();
@@ -98,7 +98,7 @@ fn a_commit_under_another_name_is_told() {
     assert!(ran.stdout.contains("has work of this task that nobody has judged"), "{ran}");
 }
 
-/// What others have done is no work of this task, and neither is what only looks so.
+/// Commits of others are no work of this task, and neither are commits that only look like it.
 #[test]
 fn what_others_have_pushed_is_theirs() {
     for take in ["git pull -q origin main", "git fetch -q; git cherry-pick --ff origin/main >/dev/null"] {
@@ -142,7 +142,7 @@ fn files(shown: &serde_json::Value) -> Vec<&str> {
 
 const LATER: &str = "echo later > later.txt; git add later.txt; git commit -qm Later";
 
-/// A person who says so has the same found: not what came after it.
+/// A person's statement of a merge leads to the same record: without later commits.
 #[test]
 fn what_a_person_has_merged_and_says_so_is_what_was_merged() {
     for (how, seen) in [
@@ -152,7 +152,7 @@ fn what_a_person_has_merged_and_says_so_is_what_was_merged() {
             "main has all of it in one commit",
         ),
         ("git cherry-pick windlass/t1-work~1 windlass/t1-work >/dev/null", "main has all of it in other commits"),
-        // What is not to be found by what there is now: later work has changed it.
+        // The present files do not show the merge: later work has changed them.
         (
             "git cherry-pick windlass/t1-work~1 windlass/t1-work >/dev/null; echo 2 > two.txt; git commit -qam Two",
             "main has all of it in other commits",
@@ -207,7 +207,7 @@ fn what_a_person_has_merged_with_plain_git_is_merged() {
     }
 }
 
-/// A branch that somebody has put back to the base, or of which only a part is there, is not merged.
+/// A branch that was reset to the base, or is merged only in part, is not merged.
 #[test]
 fn what_the_base_has_not_stays_open() {
     for how in
@@ -225,7 +225,7 @@ fn what_the_base_has_not_stays_open() {
     }
 }
 
-/// Workers note it too, from what others have pushed.
+/// Workers record it, too, from pushes of others.
 #[test]
 fn what_others_have_merged_on_the_remote_is_noted_by_workers() {
     let repo = Repo::with_remote("hooks: {before_submit: [create_pr]}\n");
@@ -239,7 +239,7 @@ fn what_others_have_merged_on_the_remote_is_noted_by_workers() {
     assert!(!repo.world.path(".windlass/worktrees/t1-work").exists());
 }
 
-/// So does a plain run that has nothing to work on, and it says what it waits for.
+/// A run with nothing to work on records it, too, and says what it waits for.
 #[test]
 fn what_others_have_merged_is_noted_although_nothing_is_ready() {
     let repo = Repo::untrusted("hooks: {before_submit: [create_pr]}\n").pushed();
@@ -259,7 +259,7 @@ fn what_others_have_merged_is_noted_although_nothing_is_ready() {
     assert!(repo.run().stderr.is_empty());
 }
 
-/// What is done in place has nothing to do with changes: nobody waits for a remote.
+/// Work in place has no changes: no fetch delays it.
 #[test]
 fn work_in_place_fetches_nothing() {
     let repo = Repo::with_remote("hooks: {before_submit: [create_pr]}\n");
@@ -274,7 +274,7 @@ fn work_in_place_fetches_nothing() {
     assert!(repo.world.path("fetched").exists());
 }
 
-/// What is said of who takes note of a merge is what happens.
+/// The list names the command that records the merge, and the command does so.
 #[test]
 fn change_list_names_what_records_an_external_merge() {
     let list = |repo: &Repo| {

@@ -1,9 +1,9 @@
-//! Where work is done: in place, or in a worktree, wherever the project lies.
+//! The place of work: in place, or in a worktree, wherever the project lies.
 
 use crate::support::World;
 use crate::support::delivered::Repo;
 
-/// What was begun in place has its work there, and a worktree would not.
+/// Work that was begun in place lies there, and not in a worktree.
 #[test]
 fn what_was_begun_in_place_goes_on_in_place() {
     let repo = Repo::new("");
@@ -17,7 +17,7 @@ fn what_was_begun_in_place_goes_on_in_place() {
     let left = "what is ready is left alone\n  left: T1  ready  Do it here: begun in place; `windlass run --task T1 --agent command:agent --trust` goes on with it there\n";
     for words in [&[][..], &["--workers", "2"]] {
         let ran = run(words);
-        assert_eq!((ran.code, ran.stdout.as_str()), (0, left), "nobody works in a person's own tree unasked: {ran}");
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, left), "no agent works in a person's own tree unasked: {ran}");
     }
     repo.add("In a worktree");
     assert!(run(&[]).stdout.contains("in a worktree, on windlass/t2-in-a-worktree from main"));
@@ -27,7 +27,7 @@ fn what_was_begun_in_place_goes_on_in_place() {
     assert!(!ran.stdout.contains("in a worktree") && repo.world.path("half.txt").exists(), "{ran}");
 }
 
-/// Whoever works in place needs nothing of git.
+/// Work in place needs nothing of git.
 #[test]
 fn a_goal_is_worked_on_beside_a_repository_that_is_broken() {
     let world = World::empty();
@@ -51,7 +51,7 @@ fn a_project_that_is_in_no_commit_is_worked_on_in_a_worktree_too() {
     assert_eq!(ran.code, 0, "{ran}");
     assert!(!project.join("work.txt").exists(), "{ran}");
     assert_eq!(repo.git(&["show", "windlass/t1-work:below/project/work.txt"]), "x");
-    // Whoever removes it in their worktree does not get the person's own instead.
+    // An agent that removes it in its worktree does not get the person's own instead.
     repo.program("agent", "cat > /dev/null; rm -r \"$PWD\"; echo '<promise>COMPLETE</promise>'");
     windlass(&["task", "add", "More"]);
     windlass(&["run", "--trust", "--agent", "command:agent"]);

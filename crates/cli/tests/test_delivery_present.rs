@@ -1,4 +1,4 @@
-//! Work starts from the present: what a worktree stands on when its task is taken up again.
+//! The start of work from the present base: what a worktree stands on when its task is resumed.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ fn move_base(repo: &Repo, name: &str, text: &str) {
     repo.git(&["commit", "-q", "-m", &format!("Change {name}")]);
 }
 
-/// Has an agent do something and ask for a person, and the person say `continue` after the base has moved.
+/// Lets an agent work and ask for a person; the person answers `continue` after the base has moved.
 fn left_and_answered(first: &str, name: &str, text: &str) -> Repo {
     let repo = Repo::new("");
     repo.program("agent", &format!("{first}\necho '<promise>BLOCKED</promise>'"));

@@ -1,4 +1,4 @@
-//! Protected files in worktrees: what the base brings along is nobody's tampering, and everything else is.
+//! Protected files in worktrees: changes that come from the base are no tampering, and all others are.
 
 use crate::support::delivered::Repo;
 
@@ -9,7 +9,7 @@ hooks:
   before_merge: [merge_pr]
 ";
 
-/// A project whose gate others make stricter on `main` while an agent works.
+/// A project whose gate becomes stricter on `main` while an agent works.
 fn guarded(config: &str) -> Repo {
     let repo = Repo::with_remote(config);
     // Agents push and pull elsewhere.
@@ -73,14 +73,14 @@ fn what_differs_from_where_the_work_stands_is_the_agents_doing() {
     check("git reset -q --hard HEAD~1; echo x > work.txt", Err("gate.sh, tests/a, tests/old"));
 }
 
-/// A gate reads the bytes of a checkout, and attributes change these where the commit keeps the same.
+/// A gate reads the bytes of a checkout, and attributes change these while the commit stays the same.
 #[test]
 fn attributes_of_protected_files_are_protected() {
     check(&format!("echo 'tests/* text eol=crlf' > .gitattributes; {COMMIT}"), Err(".gitattributes"));
     check("echo '* text eol=crlf' > tests/.gitattributes", Err("tests/.gitattributes"));
 }
 
-/// Whoever can write attributes and filters can have git take any file for any other.
+/// Attributes and filters can make git take any file for any other.
 #[test]
 fn what_an_agent_has_told_git_about_files_counts_for_nothing() {
     let filter = "git config filter.old.clean 'git cat-file blob origin/main:gate.sh'; echo true > gate.sh";
@@ -93,7 +93,7 @@ fn what_an_agent_has_told_git_about_files_counts_for_nothing() {
     check(&format!("{replaced}; echo true > gate.sh"), Err("gate.sh"));
 }
 
-/// What checkouts look like by the user's own configuration is no tampering.
+/// Conversions by the user's own configuration are no tampering.
 #[test]
 fn files_may_be_checked_out_otherwise_than_they_are_kept() {
     let filter = "tests/a filter=up\n";
@@ -117,7 +117,7 @@ fn files_may_be_checked_out_otherwise_than_they_are_kept() {
     }
 }
 
-/// Pushing it does not make it the base's.
+/// A push does not turn the agent's change into the base's.
 #[test]
 fn what_an_agent_has_pushed_to_the_base_is_still_its_doing() {
     let stop = "hooks:\n  stop: [{name: early, command: sh gate.sh}]\n";
@@ -130,7 +130,7 @@ fn what_an_agent_has_pushed_to_the_base_is_still_its_doing() {
     assert!(ran.stdout.contains("a person has to look: gate.sh\n"), "{ran}");
 }
 
-/// Whoever is killed between a rebase and what follows has not tampered with anything.
+/// A kill between a rebase and the next step is no tampering.
 #[test]
 fn a_crash_after_a_rebase_is_no_tampering() {
     let broken = "before_submit: [{name: broken, command: test -f $WINDLASS_PROJECT_DIR/mended}, ";
@@ -138,7 +138,7 @@ fn a_crash_after_a_rebase_is_no_tampering() {
     repo.agent("cat > /dev/null; echo x > work.txt; test -f ../../../mended || others");
     let ran = repo.add("Work").run();
     assert_eq!(ran.code, 3, "{ran}");
-    // As far as it would have come: on top of the newest base, and the log knows nothing of it.
+    // The state of the kill: on top of the newest base, and the log knows nothing of it.
     repo.git(&["fetch", "-q"]);
     repo.git_in(&repo.world.path(".windlass/worktrees/t1-work"), &["rebase", "-q", "origin/main"]);
     repo.world.write("mended", "");
@@ -148,7 +148,7 @@ fn a_crash_after_a_rebase_is_no_tampering() {
     assert_eq!(repo.file("origin/main:work.txt"), "x");
 }
 
-/// What others have done in a submodule comes along like everything else of the base.
+/// Commits in a submodule come with the base like all other changes.
 #[test]
 fn a_submodule_counts_as_its_commit_has_it() {
     for (script, code) in [("true", 0), ("echo no > gates/check", 4), ("echo no > gates/more", 4)] {
@@ -168,7 +168,7 @@ fn a_submodule_counts_as_its_commit_has_it() {
         commit("two");
         repo.push_from_other_clone("git -c protocol.file.allow=always submodule --quiet update --init --remote");
         repo.agent(&format!("cat > /dev/null; echo x > work.txt; others 2>/dev/null; {script}"));
-        // Somebody has fetched what the base names: nothing is fetched into submodules by itself.
+        // Another user has fetched the commit that the base names: nothing is fetched into submodules by itself.
         let gates = repo.world.path("gates");
         repo.git_in(&gates, &["-c", "protocol.file.allow=always", "fetch", "-q"]);
         let ran = repo.add("Work").run();
@@ -198,7 +198,7 @@ fn no_secret_is_in_the_name_of_a_protected_file() {
     }
 }
 
-/// What lies only in the project's own directory was never in the worktree, whoever takes the work up.
+/// Files that lie only in the project's own directory were never in the worktree, in whichever session it is resumed.
 #[test]
 fn what_git_does_not_keep_counts_as_the_worktree_had_it() {
     for (script, code) in [("true", 0), ("echo mine > tests/local.key", 4)] {
@@ -215,7 +215,7 @@ fn what_git_does_not_keep_counts_as_the_worktree_had_it() {
     }
 }
 
-/// An agent that worked before the pattern was there may have changed the file already.
+/// An agent that worked before the pattern existed may have changed the file already.
 #[test]
 fn pattern_added_after_work_began_compares_kept_files_with_the_commit() {
     let repo = guarded(&CONFIG.replace("protected: [gate.sh, tests/]\n", ""));

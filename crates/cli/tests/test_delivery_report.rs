@@ -34,7 +34,7 @@ fn review_of_an_agents_task_reports_about_its_change() {
         assert!(prompt.contains(told), "{told}\n{prompt}");
     }
     assert_eq!(repo.world.lines(&["change", "list"]).len(), 1);
-    // The checkout of the report has gone, and the change can be merged.
+    // The checkout of the report is gone, and the change can be merged.
     assert_eq!(fs::read_dir(repo.world.path(".windlass/worktrees")).unwrap().count(), 1);
     assert!(repo.git(&["branch", "--list", "windlass/t2*"]).is_empty());
     assert!(repo.world.ok(&["change", "merge", "T1", "--trust"]).contains("merged into main"));

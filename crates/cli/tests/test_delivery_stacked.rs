@@ -1,4 +1,4 @@
-//! Work that stands on the work of other tasks.
+//! Work that is stacked on the work of other tasks.
 
 use crate::support::delivered::Repo;
 
@@ -34,7 +34,7 @@ fn it_goes_along_when_what_is_below_was_rebased_and_merged() {
     assert_eq!(repo.file("origin/main:windlass-t2-second"), "c");
 }
 
-/// With it would come what nobody has merged.
+/// With it would come work that is not merged.
 #[test]
 fn it_is_not_merged_before_what_is_below() {
     let repo = Repo::with_remote(&format!("{CHANGES}task_types: {{docs: {{hooks: {{before_merge: [merge_pr]}}}}}}\n"));

@@ -1,4 +1,4 @@
-//! What is said where a worktree, a branch or a forge cannot be had: the place, the cause, and what to type.
+//! Reports of a worktree, a branch or a forge that is unavailable: the place, the cause, and the command to type.
 
 use std::fs;
 
@@ -6,12 +6,12 @@ use crate::support::delivered::Repo;
 
 const CHANGES: &str = "hooks: {before_submit: [create_pr]}\n";
 
-/// The commands that a text tells.
+/// Returns the commands in a text.
 fn told(text: &str) -> Vec<String> {
     text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Does what was told, and has the task go on.
+/// Follows the hint, and lets the task go on.
 fn obey(repo: &Repo, command: &str) {
     let words: Vec<&str> = command.strip_prefix("git ").expect("a command of git").split(' ').collect();
     repo.git(&words);
@@ -65,7 +65,7 @@ fn a_locked_worktree_is_named_with_the_reason_and_the_command() {
     repo.world.run(&["run", "--trust", "--agent", "command:agent", "--max-iterations", "1"]);
     let path = fs::canonicalize(repo.world.path(".windlass/worktrees/t1-work")).unwrap();
     repo.git(&["worktree", "lock", "--reason", "on a stick", ".windlass/worktrees/t1-work"]);
-    // A lock is for what is away for a while.
+    // A locked worktree may be absent for a while.
     fs::remove_dir_all(&path).unwrap();
     let reason = blocked(&repo);
     let path = path.display();
@@ -94,7 +94,7 @@ fn something_else_where_a_worktree_belongs_is_left_alone() {
     assert_eq!(repo.run().code, 0);
 }
 
-/// One that somebody has removed is made again, and what was done is on its branch.
+/// A removed worktree is created again, and the work is on its branch.
 #[test]
 fn a_vanished_worktree_is_made_again() {
     let repo = Repo::new(CHANGES);
@@ -134,7 +134,7 @@ fn a_forge_that_is_configured_and_is_none_is_named() {
     check("", Some("/srv/team.git"), None);
 }
 
-/// A server that looks at what is pushed.
+/// A server that checks pushes.
 fn picky(config: &str, script: &str) -> Repo {
     let repo = Repo::with_remote(config);
     let hook = repo.remote().join("hooks/pre-receive");
@@ -146,7 +146,7 @@ fn picky(config: &str, script: &str) -> Repo {
 const NO_SECRETS: &str =
     "git show \"$new:work.txt\" | grep -q secret && { echo 'policy: work.txt contains a secret'; exit 1; }; true";
 
-/// A server that refuses the work has given an answer: the agent hears it.
+/// A server that refuses the work has given an answer: the agent gets it as feedback.
 #[test]
 fn what_the_server_refuses_is_for_the_agent_to_mend() {
     let repo = picky(CHANGES, NO_SECRETS);
@@ -162,7 +162,7 @@ fn what_the_server_refuses_is_for_the_agent_to_mend() {
     assert_eq!(repo.file("origin/windlass/t1-work:work.txt"), "x");
 }
 
-/// One who cannot mend it does not try for ever.
+/// An agent that cannot fix it does not try forever.
 #[test]
 fn what_the_server_refuses_time_and_again_ends_like_every_gate() {
     let repo = picky(CHANGES, NO_SECRETS);
@@ -175,7 +175,7 @@ fn what_the_server_refuses_time_and_again_ends_like_every_gate() {
 
 const INSIDE: &str = "test -e inside || git init -q inside";
 
-/// What git cannot read is the fault of whoever left it so, and the other tasks are not held up by it.
+/// A tree that git cannot read is the fault of its agent, and does not hold up the other tasks.
 #[test]
 fn a_tree_that_cannot_be_committed_is_for_the_agent_to_mend() {
     let repo = Repo::new(CHANGES);
@@ -193,7 +193,7 @@ fn a_tree_that_cannot_be_committed_is_for_the_agent_to_mend() {
     assert_eq!(repo.task("T3")["state"], "completed", "{ran}");
 }
 
-/// What is no fault of the work is told as it is, and not tried for ever.
+/// Failures without a connection to the work are reported as such, and not retried forever.
 #[test]
 fn what_git_cannot_do_with_any_work_ends_the_run() {
     let filter = "git config filter.own.clean false; git config filter.own.required true";
@@ -209,7 +209,7 @@ fn what_git_cannot_do_with_any_work_ends_the_run() {
     }
 }
 
-/// Nor is what has become of the machine.
+/// Failures of the machine are no fault of the work either.
 #[test]
 fn a_git_that_is_killed_or_may_not_write_is_no_fault_of_the_work() {
     let denied = "error: insufficient permission for adding an object to repository database .git/objects";
@@ -227,7 +227,7 @@ fn a_git_that_is_killed_or_may_not_write_is_no_fault_of_the_work() {
     }
 }
 
-/// The agent cannot mend what is said against the base.
+/// The agent cannot fix a refusal that is about the base.
 #[test]
 fn a_base_that_the_server_keeps_is_for_a_person() {
     let config = "hooks: {before_submit: [create_pr], before_merge: [merge_pr]}\n";
@@ -239,7 +239,7 @@ fn a_base_that_the_server_keeps_is_for_a_person() {
     assert_eq!(repo.events("iteration_started").len(), 1);
 }
 
-/// A person who merges is told what is wrong, and once what to do.
+/// A person who merges sees the cause, and one hint.
 #[test]
 fn a_refusal_to_merge_has_one_hint() {
     let repo = Repo::new(CHANGES);
@@ -254,7 +254,7 @@ fn a_refusal_to_merge_has_one_hint() {
     assert!(refused.contains(cause) && refused.matches("hint").count() == 1, "{refused}");
 }
 
-/// Whoever has pushed to it meanwhile is not seen either.
+/// Commits that were pushed to it meanwhile cannot be seen either.
 #[test]
 fn nothing_is_merged_if_newest_base_cannot_be_fetched() {
     let repo = Repo::with_remote("hooks: {before_submit: [create_pr], before_merge: [merge_pr]}\n");

@@ -1,4 +1,4 @@
-//! `windlass demo`: what it shows is real, and nothing of it is left
+//! `windlass demo`: its output is real, and nothing of it is left
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -71,7 +71,7 @@ fn it_shows_the_loop_and_leaves_nothing() {
     assert_eq!(world.run(&["demo", "--json"]).code, 64);
 }
 
-/// Wherever it is interrupted.
+/// Interruptions at every step.
 #[test]
 fn an_interrupted_one_leaves_nothing_either() {
     for (line, signal, code) in

@@ -126,7 +126,7 @@ fn what_was_exported_is_restored() {
     assert_eq!(world.json(&["task", "add", "Next"])["id"], "T4");
 }
 
-/// Whoever finds it takes it for all that was sound.
+/// A reader takes an existing file for a complete export.
 #[test]
 fn an_export_has_no_name_before_it_is_whole() {
     let world = history();
@@ -140,7 +140,7 @@ fn an_export_has_no_name_before_it_is_whole() {
     world.ok(&export);
 }
 
-/// Positions that are missing are closed up, and what names a position moves along.
+/// Gaps in the positions are closed, and references to positions move along.
 #[test]
 fn gaps_are_closed() {
     let world = history();

@@ -1,4 +1,4 @@
-//! `windlass doctor`: what it says of git, worktrees, branches and the forge
+//! `windlass doctor`: the checks of git, worktrees, branches and the forge
 
 use std::fs;
 
@@ -32,7 +32,7 @@ fn worked() -> World {
     world
 }
 
-/// What is said after the agents.
+/// Returns the output after the line of the agents.
 fn said(world: &World) -> String {
     let ran = world.run(&["doctor"]).to_string();
     let place = ran.find("agents ").and_then(|at| ran[at..].find('\n').map(|end| at + end + 1)).unwrap();
@@ -59,7 +59,7 @@ fn a_base_that_is_not_there() {
            hint: name the base branch in the configuration
     [exit 1]
     ");
-    // Nobody needs it where tasks are worked on in place.
+    // Tasks that are worked on in place need no base.
     world.write(".windlass/config.yaml", "base_branch: trunk\nworktrees: false\n");
     assert_snapshot!(said(&world), @"ok     git            tasks are worked on in place");
     let empty = World::empty();
@@ -149,7 +149,7 @@ fn what_belongs_to_no_task() {
     ");
 }
 
-/// What is said of a remote that has no address is for one that may come to be.
+/// The settings for a remote without an address are for a future one.
 #[test]
 fn a_remote_without_an_address_is_none() {
     let world = repository();

@@ -1,5 +1,5 @@
-//! Files that never end: fifos, sockets, devices, links to themselves and sparse files in the places of files that are read.
-//! Every command ends, and names what stands in the way.
+//! Files without an end: fifos, sockets, devices, links to themselves and sparse files in place of files that are read. Every
+//! command ends, and names the obstacle.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::support::{WINDLASS, World};
 use crate::test_untrusted::{COMMANDS, INPUT};
 
-/// How long a command may take. It takes far less.
+/// The limit for a command. It takes far less.
 const DEADLINE: Duration = Duration::from_secs(20);
 /// Kilobytes of memory, mapped files included.
 const MEMORY: &str = "4194304";
@@ -48,7 +48,7 @@ impl EndlessFile {
     }
 }
 
-/// A repository with an agent that is at once done.
+/// A repository with an agent that is done at once.
 fn repository() -> World {
     let world = World::empty();
     let agent = world.programs().join("agent");
@@ -64,7 +64,7 @@ fn repository() -> World {
     world
 }
 
-/// Runs a command to its end, within bounds of time and memory. The answer is all that it has printed.
+/// Runs a command within bounds of time and memory. Returns its whole output.
 #[track_caller]
 fn ends(world: &World, command: &str) -> String {
     let input = world.write("../input", INPUT);
@@ -159,7 +159,7 @@ fn git_waits_for_no_fifo_in_a_directory_below() {
     check_all(&world);
 }
 
-/// Git waits for what the agent has made, until the time of the session is up.
+/// Git blocks on the agent's fifo until the time of the session is up.
 #[test]
 fn git_that_waits_ends_with_the_time_of_the_session() {
     let world = repository();
@@ -169,7 +169,7 @@ fn git_that_waits_ends_with_the_time_of_the_session() {
     check_named(&world, "run --task T1 --agent command:agent --trust", &["deep/.gitignore` is a fifo, not a file"]);
 }
 
-/// A git that waits for a fifo when its run is killed. A writer notices when the reader has gone.
+/// A git that blocks on a fifo when its run is killed. A writer notices when the reader is gone.
 #[test]
 fn git_that_waits_ends_when_its_run_is_killed() {
     let world = repository();
@@ -198,7 +198,7 @@ fn git_that_waits_ends_when_its_run_is_killed() {
     assert!(waited[0].revents().contains(PollFlags::ERR), "{:?}", waited[0].revents());
 }
 
-/// Git includes a fifo in its configuration. A writer notices when the reader has gone.
+/// Git includes a fifo in its configuration. A writer notices when the reader is gone.
 #[test]
 fn git_that_waits_ends_when_its_command_is_interrupted() {
     for words in [&["doctor"][..], &["trust", "--show"]] {

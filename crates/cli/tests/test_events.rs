@@ -45,7 +45,7 @@ fn the_envelope() {
     let events = world.lines(&["events"]);
     let positions: Vec<_> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
     assert!(positions.is_sorted_by(|one, two| one < two), "{positions:?}");
-    // Whatever has a cause names an event that came before it.
+    // Every event with a cause names an earlier event.
     for event in &events {
         assert!(event["metadata"]["cause"].as_u64().is_none_or(|cause| cause < event["seq"].as_u64().unwrap()));
     }
@@ -107,12 +107,12 @@ fn following() {
     let mut goal =
         || -> Value { serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap()["data"]["goal"].take() };
     assert_eq!(goal(), json!("One"));
-    // It has caught up: what it prints from now on was told to it.
+    // It has caught up: the following output comes from the subscription.
     for name in ["Two", "Three"] {
         world.ok(&["task", "add", name]);
         assert_eq!(goal(), json!(name));
     }
-    // Nothing more happens: it has to notice by itself.
+    // No more events come: it has to notice by itself.
     drop(lines);
     let ended = follower.wait_with_output().unwrap();
     assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");

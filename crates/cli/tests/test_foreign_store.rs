@@ -1,4 +1,4 @@
-//! A store that this machine did not make: it is shown, and nothing of it runs before a person has looked
+//! Stores that this machine did not make: they are shown, and nothing of them runs before a person has looked
 
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn cloned(other: &World) -> World {
     world
 }
 
-/// Everything that writes or runs something.
+/// Commands that write or run something.
 const ACTIVE: &[&[&str]] = &[
     &["run", "--agent", AGENT],
     &["run", "--task", "T1", "--agent", AGENT],
@@ -59,7 +59,7 @@ const ACTIVE: &[&[&str]] = &[
     &["init"],
 ];
 
-/// Everything that only looks.
+/// Commands that only read.
 const LOOKING: &[&[&str]] = &[
     &["status"],
     &["task", "list"],
@@ -133,7 +133,7 @@ fn trust_in_a_harmless_configuration_does_not_count_for_a_cloned_store_that_was_
     check_refused(&world);
 }
 
-/// An agent's own hook system gives no option.
+/// An agent's own hook system passes no option.
 #[test]
 fn hook_of_an_agent_is_told_no_option_for_a_foreign_store() {
     let world = World::new();
@@ -276,7 +276,7 @@ fn trust_of_one_command_counts_for_that_command_and_its_agent() {
     assert_eq!(world.run(&["task", "add", "Two"]).code, 64);
 }
 
-/// git makes a new file, however the old one was called.
+/// git creates a new file, whatever the old one was called.
 #[test]
 fn store_that_a_pull_replaces_is_foreign() {
     let (world, other) = (World::with_tasks(&["Mine"]), hostile());
@@ -296,7 +296,7 @@ fn store_that_is_copied_over_ours_in_place_is_foreign_and_a_backup_of_ours_is_no
         for suffix in ["-wal", "-shm"] {
             fs::remove_file(world.path(&format!(".windlass/windlass.db{suffix}"))).unwrap();
         }
-        // As `cp` does: the file stays, and what is in it goes.
+        // As with `cp`: the file stays, and its content is replaced.
         fs::write(world.path(".windlass/windlass.db"), fs::read(from).unwrap()).unwrap();
     };
     world.ok(&["task", "list"]);
@@ -306,7 +306,7 @@ fn store_that_is_copied_over_ours_in_place_is_foreign_and_a_backup_of_ours_is_no
     assert_snapshot!(world.run(&["task", "list"]), @"T1  ready  P2  Mine");
 }
 
-/// SQLite applies whatever log lies beside a database.
+/// SQLite applies any log that lies beside a database.
 #[test]
 fn write_ahead_log_that_comes_with_a_pull_is_foreign() {
     let (world, other) = (World::with_tasks(&["Mine"]), hostile());
@@ -345,7 +345,7 @@ fn store_without_a_place_for_records_is_read_and_not_made() {
     assert!(!world.path("new/.windlass").exists());
 }
 
-/// Which home an agent has is its own affair.
+/// An agent may have another home.
 #[test]
 fn agent_with_another_home_reaches_the_records_of_its_run() {
     let world = World::new().with_windlass();

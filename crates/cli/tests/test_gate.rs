@@ -22,7 +22,7 @@ echo "$(set -- $failed; echo $#) failed:$failed" >&2
 exit 2
 "#;
 
-/// Mends what its prompt says is broken, two at a time.
+/// Fixes the failures in its prompt, two at a time.
 const MENDER: &str = r#"
 mended=0
 for test in $(grep -o 'FAIL [a-z]*' prompt.$turn | cut -d' ' -f2); do
@@ -43,7 +43,7 @@ fn decisions(world: &World) -> Vec<Value> {
     world.data_of("gate_decided")
 }
 
-/// Three failures, then one, then none: each time the agent hears what is left, in the same iteration.
+/// Three failures, then one, then none: each time the agent gets the remaining ones, in the same iteration.
 #[test]
 fn a_regression_suite_sends_the_agent_back_until_it_passes() {
     let world = world("hooks: {stop: [{name: tests, command: sh tests.sh}]}", MENDER);
@@ -163,7 +163,7 @@ fn hook_at_its_limit_leaves_the_gate_closed_for_others() {
     }
 }
 
-/// That one hook is at its limit says nothing of the others.
+/// The limit of one hook does not affect the others.
 #[test]
 fn hook_that_passes_at_its_limit_does_not_let_other_blocks_pass() {
     let table = [
@@ -194,7 +194,7 @@ fn the_same_block_three_times_in_a_row_asks_for_a_person_early() {
     assert!(ran.stdout.contains("[Warning: after hook retry 2: red. A person is needed.]"), "{ran}");
 }
 
-/// No limit has to do with it.
+/// No limit is involved.
 #[test]
 fn escalation_by_agent_is_not_shown_as_retry_limit() {
     for (promise, says) in [("ESCALATE", "the agent asks for a person"), ("BLOCKED", "the agent says it is blocked")] {
@@ -209,7 +209,7 @@ fn escalation_by_agent_is_not_shown_as_retry_limit() {
     }
 }
 
-/// Whatever the agent is told in a template, or is cut out of what it is told: it gets on, and is not stopped early.
+/// Templates and cut feedback do not matter: the agent makes progress, and is not stopped early.
 #[test]
 fn a_block_in_other_words_of_the_hook_is_no_repetition() {
     let counts = "n=$(cat turns); test $n -ge 5 || { echo Tests failed >&2; $OUTPUT; exit 2; }";
@@ -226,7 +226,7 @@ fn a_block_in_other_words_of_the_hook_is_no_repetition() {
     }
 }
 
-/// What follows an answer is seen while it happens, and not when it is over.
+/// The effects of an answer are shown while they happen, not when they are over.
 #[test]
 fn the_view_goes_on_after_an_answer() {
     let config = format!("limits: {{max_hook_retries: 0}}\non_retry_limit: ask\n{NEVER}");
@@ -244,7 +244,7 @@ fn the_view_goes_on_after_an_answer() {
     assert_eq!(code, 0, "{}", watched.screen());
 }
 
-/// An answer may be typed before anybody asks.
+/// A person may type an answer before the question.
 #[test]
 fn what_was_typed_ahead_is_an_answer() {
     let config = format!("limits: {{max_hook_retries: 0}}\non_retry_limit: ask\n{NEVER}");
@@ -259,7 +259,7 @@ fn what_was_typed_ahead_is_an_answer() {
     assert!(code == 0 && screen.contains("What now?") && screen.contains(" answers ignore-hook: "), "{screen}");
 }
 
-/// Ctrl-Z, and back: the question still stands. What comes after it fits the terminal as it is then.
+/// Ctrl-Z, and back: the question still stands. The following output fits the present size of the terminal.
 #[test]
 fn question_can_be_answered_after_ctrl_z() {
     let config = format!("limits: {{max_hook_retries: 0}}\non_retry_limit: ask\n{NEVER}");
@@ -276,13 +276,13 @@ fn question_can_be_answered_after_ctrl_z() {
     assert!(code == 4 && screen.contains("\n  next: windlass"), "{screen}");
 }
 
-/// Whoever sits at the terminal decides, and the session waits for them across runs.
+/// The person at the terminal decides, and the session waits for them across runs.
 #[test]
 fn a_person_at_the_terminal_is_asked() {
     let config = format!("limits: {{max_hook_retries: 1}}\non_retry_limit: ask\n{NEVER}");
     let asked = |typed: &str| {
         let world = world(&config, DONE);
-        assert_eq!(world.run(RUN).code, 4, "without a terminal nobody is asked");
+        assert_eq!(world.run(RUN).code, 4, "without a terminal no person is asked");
         let (shown, code) = answer(&mut world.command(RUN), 120, typed);
         assert!(shown.contains("`check` still blocks after sending the agent back once. What now?"), "{shown}");
         (world, shown, code)
@@ -312,7 +312,7 @@ fn a_person_at_the_terminal_is_asked() {
 
 const NAME: &str = "mend-the-pump-e01275de";
 
-/// A session that asks a person what is to happen with its gate, and that nobody runs.
+/// A session that asks a person at its gate, and that no process runs.
 fn asking() -> World {
     let world = world(&format!("limits: {{max_hook_retries: 0}}\non_retry_limit: ask\n{NEVER}"), DONE);
     let ran = world.run(RUN);
@@ -357,7 +357,7 @@ fn session_that_lost_its_task_asks_no_person() {
     assert!(ran.stdout.contains("next: windlass why T1"), "{ran}");
 }
 
-/// A question would hold up what has nothing to do with it.
+/// A question would hold up unrelated tasks.
 #[test]
 fn a_gate_of_one_task_does_not_hold_up_the_others() {
     let config = "limits: {max_hook_retries: 0}
@@ -390,7 +390,7 @@ hooks:
     assert!(prompt(&world, 4).contains("second 2 of 2"), "{}", prompt(&world, 4));
 }
 
-/// What a long test run prints in its middle is what the agent needs.
+/// The agent needs the middle of a long test run.
 #[test]
 fn the_names_of_failing_tests_survive_the_cut() {
     let dull = |line: &str| format!("{line}\n").repeat(900);
@@ -415,7 +415,7 @@ fn the_names_of_failing_tests_survive_the_cut() {
     }
 }
 
-/// More than memory holds of it: the middle is in a file, and what tells is found there, but for secrets.
+/// Output above the memory limit: the middle is in a file, and the excerpt finds the failures there, with secrets masked.
 #[test]
 fn the_names_of_failing_tests_survive_where_memory_has_a_gap() {
     let telling = [
@@ -450,11 +450,11 @@ fn a_rate_limit_is_waited_out_and_costs_no_iteration() {
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("rate limited: Rate limit reached. Please try again in 5ms.; waiting for"), "{ran}");
     assert_eq!(world.data_of("iteration_postponed").len(), 2);
-    // Only the newest word of what runs before each iteration counts.
+    // Only the newest output of the hooks before each iteration counts.
     assert!(prompt(&world, 3).contains("before 3") && !prompt(&world, 3).contains("before 2"), "{}", prompt(&world, 3));
 }
 
-/// A run that something is done to as soon as it has said something. The answer is its exit code.
+/// Runs a command, and acts on it as soon as it has printed something. Returns its exit code.
 fn ended_by(world: &World, said: &str, act: impl FnOnce(&Child)) -> i32 {
     let mut child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -480,7 +480,7 @@ fn a_wait_survives_a_kill_and_ends_with_a_word() {
     assert!(world.has("ended"));
 }
 
-/// For three hours nothing happens, unless somebody elsewhere has another wish.
+/// The session would wait for three hours, unless a command from elsewhere ends the wait.
 #[test]
 fn a_wait_ends_with_what_others_do() {
     for words in
@@ -515,7 +515,7 @@ fn the_recovery_prompt_carries_the_error_itself() {
     assert!(recovery.contains("look at the log"), "{recovery}");
 }
 
-/// An agent that remembers nothing has to know what it did about the error.
+/// An agent without memory has to learn of its work on the error.
 #[test]
 fn what_was_said_in_a_recovery_is_what_was_said_last() {
     let config = "limits: {failure_span: 1ms}\nhooks: {on_error: [{command: echo look at the log, pipe_output: true}]}";
@@ -546,7 +546,7 @@ fn a_turn_that_takes_too_long_says_how_long_it_had() {
     assert!(failed.len() == 1 && failed[0]["error"] == "timed out after 1.5 s", "{failed:?}");
 }
 
-/// In a git repository, what comes again unchanged is noticed; git's own files are left alone.
+/// In a git repository, an unchanged retry is detected; git's own files are not touched.
 #[test]
 fn the_same_change_with_the_same_failures_is_thrashing() {
     let config = "hooks: {stop: [{name: check, command: 'echo \"red in $(cat turns).5 s\"; exit 1'}]}";
@@ -572,7 +572,7 @@ fn the_same_change_with_the_same_failures_is_thrashing() {
     assert_eq!(ran.code, 3, "{ran}");
 }
 
-/// Silence is an answer where only the work tells; without any work it is none.
+/// No output is allowed if the work changes; without any change it is not.
 #[test]
 fn agent_that_says_and_changes_nothing_is_stopped() {
     let world = World::empty();
@@ -594,7 +594,7 @@ fn a_promise_on_the_last_allowed_iteration_counts() {
     assert_eq!(world.run(&[RUN, &["--max-iterations", "3"]].concat()).code, 0);
 }
 
-/// What an agent registers for itself adds to what people want of it, and takes nothing away.
+/// Hooks that an agent registers for itself add to those of people, and replace none.
 #[test]
 fn of_what_people_and_the_agent_itself_have_registered_the_stricter_counts() {
     let register = |action: &str| {
@@ -623,7 +623,7 @@ fn of_what_people_and_the_agent_itself_have_registered_the_stricter_counts() {
     }
 }
 
-/// A test that waits for something outside does not see it any sooner.
+/// A test that waits for something outside gains nothing from an earlier retry.
 #[test]
 fn an_agent_is_sent_back_no_sooner_than_its_hook_wants() {
     let config = "hooks: {stop: [{name: check, command: 'test -e tried || { touch tried; exit 2; }', retry: {max: 2, backoff: 500ms}}]}";
@@ -633,12 +633,12 @@ fn an_agent_is_sent_back_no_sooner_than_its_hook_wants() {
     let at = |kind: &str, nth: usize| -> Timestamp {
         world.lines(&["events", "--type", kind])[nth]["timestamp"].as_str().unwrap().parse().unwrap()
     };
-    // The turn is begun with the decision, and the agent hears of it later.
+    // The turn begins with the decision, and the agent gets the feedback later.
     let (blocked, answered) = (at("gate_decided", 0), at("turn_finished", 1));
     assert!(answered.millis() - blocked.millis() >= 500, "{blocked}, {answered}");
 }
 
-/// At the stop gate a retry is another turn: the same work would be judged the same way.
+/// At the stop gate a retry is another turn: the same work would get the same verdict.
 #[test]
 fn a_stop_hook_is_not_tried_again_about_the_same_work() {
     let config = "hooks: {stop: [{name: check, command: 'echo x >> tried; exit 1', retry: {max: 3, backoff: 1ms}}]}";
@@ -647,7 +647,7 @@ fn a_stop_hook_is_not_tried_again_about_the_same_work() {
     assert_eq!((ran.code, world.read("tried").lines().count()), (3, 3), "once a turn: {ran}");
 }
 
-/// `sh` ends with 2 where its script is missing, which would send the agent back.
+/// `sh` exits with 2 if its script is missing, which would send the agent back.
 #[test]
 fn stop_hook_with_a_missing_script_is_told_as_broken_and_asks_for_a_person() {
     let table = [
@@ -678,7 +678,7 @@ fn broken_stop_hook_can_be_ignored_once() {
     assert!(ran.stdout.contains("`check` did not pass, and a person let it pass"), "{ran}");
 }
 
-/// `sh` ends with 2 there too, which would be a verdict about the work.
+/// `sh` exits with 2 here, too, which would be a verdict about the work.
 #[test]
 fn missing_script_of_a_rule_or_a_registered_hook_asks_for_a_person() {
     let rule = "validation: [{type: command, name: tests_pass, config: {command: sh gone.sh}}]\n";

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::support::{Ran, World, timeless};
 
-/// Works a bit more in each turn, and says that it is done. Its prompts are kept beside the project.
+/// Works a bit more in each turn, and claims to be done. Its prompts are kept beside the project.
 const WORKER: &str = "\
 turn=$(($(cat ../turns 2>/dev/null || echo 0) + 1)); echo $turn > ../turns; cat > ../prompt.$turn
 cd \"$WORK\"; . ../works.sh; echo 'It works. <promise>COMPLETE</promise>'";
 
-/// Judges as `judges.sh` says, with the number of its question as `$asked`.
+/// Judges by the script `judges.sh`, with the number of its question as `$asked`.
 const JUDGE: &str = "\
 asked=$(($(cat \"$AT/asked\" 2>/dev/null || echo 0) + 1)); echo $asked > \"$AT/asked\"; cat > \"$AT/question.$asked\"
 pwd > \"$AT/where\"; . \"$AT/judges.sh\"";
@@ -52,7 +52,7 @@ fn judged(more: &str, judges: &str) -> World {
     world
 }
 
-/// What the session tells, but for where it works.
+/// Returns the output of the session, without places.
 fn told(ran: &Ran) -> String {
     let lines = timeless(&ran.stdout);
     lines.lines().filter(|line| line.contains("gatekeeper") || line.contains("T1")).collect::<Vec<_>>().join("\n")
@@ -88,12 +88,12 @@ fn what_is_approved_is_merged() {
         assert!(question.contains(part), "{part}\n{question}");
     }
     assert!(beside(&world, "where").trim_end().ends_with("/review-t1"));
-    // Nothing is left of the checkout, nor of the worktree.
+    // Neither the checkout nor the worktree is left.
     assert_eq!(fs::read_dir(world.path(".windlass/worktrees")).unwrap().count(), 0);
     assert_eq!(git(&world, &["worktree", "list"]).lines().count(), 1);
 }
 
-/// What it does through `windlass` is no word of the agent whose work it looks at, and nobody lends it their trust.
+/// Its `windlass` commands do not count as the judged agent's, and have no trust.
 #[test]
 fn a_gatekeeper_has_no_part_in_the_turn() {
     let world = judged("", &format!("env > \"$AT/env\"\n{YES}"));
@@ -107,7 +107,7 @@ fn a_gatekeeper_has_no_part_in_the_turn() {
     }
 }
 
-/// The finding is what the next attempt is told, and what it claims in it is no claim of the agent.
+/// The next attempt gets the finding, and claims inside the finding are no claims of the agent.
 #[test]
 fn what_is_rejected_is_worked_on_with_the_findings_until_it_is_approved() {
     let judges = format!(
@@ -138,13 +138,13 @@ fn an_answer_that_does_not_fit_is_asked_for_once_more() {
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!((beside(&world, "asked").as_str(), beside(&world, "turns").as_str()), ("2\n", "1\n"));
     let again = beside(&world, "question.2");
-    // Whoever remembers nothing is told everything again.
+    // An agent without memory gets everything again.
     for part in ["Your answer does not fit: there is no JSON object in it.", "Looks good to me.", "+line 1\n"] {
         assert!(again.contains(part), "{part}\n{again}");
     }
 }
 
-/// Whoever repeats what it was asked, a hostile change included, has approved nothing.
+/// An agent that repeats its prompt, with a hostile change inside, has approved nothing.
 #[test]
 fn no_answer_is_no_approval_and_a_person_is_asked_in_the_end() {
     let world = judged("limits: {max_rejections: 1}\n", "cat \"$AT/question.$asked\"".replace("$AT", "..").as_str());
@@ -173,7 +173,7 @@ fn no_answer_is_no_approval_and_a_person_is_asked_in_the_end() {
     assert_eq!((ran.code, &task(&world)["state"]), (0, &json!("completed")), "{ran}");
 }
 
-/// That it cannot be asked is nobody's fault who works: the task is left for the next run.
+/// A gatekeeper that cannot be asked is no fault of the worker: the task is left for the next run.
 #[test]
 fn a_gatekeeper_that_fails_rejects_nothing() {
     for (judges, why) in [
@@ -193,7 +193,7 @@ fn a_gatekeeper_that_fails_rejects_nothing() {
     }
 }
 
-/// What it writes into its checkout, or commits there, is in no branch; another brief sees nothing of it.
+/// Files and commits in its checkout reach no branch; another brief sees nothing of them.
 #[test]
 fn files_that_a_gatekeeper_writes_reach_no_branch() {
     let judges = "chmod -R u+w . 2>/dev/null; cat work.txt; echo evil >> work.txt; \
@@ -215,7 +215,7 @@ fn files_that_a_gatekeeper_writes_reach_no_branch() {
     assert_eq!(fs::read_dir(world.path(".windlass/worktrees")).unwrap().count(), 0);
 }
 
-/// Whoever judges is not asked again for the same lines after a rebase, and again for others.
+/// An approval holds for the same lines after a rebase, and not for others.
 #[test]
 fn an_approval_holds_for_the_same_change_after_a_rebase() {
     // While it is judged for the first time, the base gets another file.
@@ -233,7 +233,7 @@ fn an_approval_holds_for_the_same_change_after_a_rebase() {
     assert!(git(&world, &["log", "--format=%s", "main"]).contains("Other\n"));
 }
 
-/// Whoever has approved it by another brief has approved something else.
+/// An approval under another brief is for something else.
 #[test]
 fn an_approval_does_not_hold_under_another_configuration() {
     let world = judged("", &format!("[ $asked != 2 ] || exit 7\n{YES}"));
@@ -259,7 +259,7 @@ fn a_branch_that_moves_while_a_gatekeeper_judges_it_is_judged_again() {
     assert_eq!(beside(&world, "asked"), "2\n", "{ran}");
 }
 
-/// Nothing is left of a checkout when the run is ended; what a crash leaves is cleared with the next one.
+/// No checkout is left when the run is ended; the next run clears leftovers of a crash.
 #[test]
 fn a_run_that_ends_while_it_is_judged_leaves_no_checkout_behind() {
     for (signal, code, left) in [("TERM", 143, false), ("KILL", 137, true)] {
@@ -347,7 +347,7 @@ fn only_whom_the_type_names_may_judge() {
     [64 config]
     ");
     assert_eq!(beside(&world, "turns"), "", "nothing was begun");
-    // With several, each brief has another one, and whoever worked does not judge.
+    // With several gatekeepers, each brief gets another one, and the worker does not judge.
     let names = config.replace("gatekeeper: [judge]", "gatekeeper: [worker, judge, other]");
     let at = world.directory.parent().unwrap().to_string_lossy().into_owned();
     let other = format!("agents:\n  other: {{command: sh {at}/judge.sh}}\n");
@@ -361,7 +361,7 @@ fn only_whom_the_type_names_may_judge() {
     assert!(ran.stdout.contains("qa: approved by `other`; docs: approved by `judge`"), "{ran}");
 }
 
-/// A prompt at a point that decides nothing is told to the agent.
+/// The agent gets the text of a prompt hook at a point that decides nothing.
 #[test]
 fn a_prompt_is_told_to_the_agent() {
     let world = crate::test_run::world(
@@ -384,7 +384,7 @@ fn a_prompt_is_told_to_the_agent() {
     ");
 }
 
-/// That nobody could judge it says nothing about the work: the next run asks again, and nobody works meanwhile.
+/// A failed gatekeeper says nothing about the work: the next run asks again, without a turn of the worker.
 #[test]
 fn gatekeeper_that_failed_is_asked_again_without_another_turn() {
     let world = judged("", &format!("if [ $asked = 1 ]; then exit 1\nelse {YES}\nfi"));
@@ -404,7 +404,7 @@ fn gatekeeper_that_failed_is_asked_again_without_another_turn() {
     assert_eq!(git(&world, &["show", "main:work.txt"]), "line 1\n");
 }
 
-/// Whatever else was done on the branch meanwhile has to be judged as work of its own.
+/// Other changes on the branch meanwhile have to be judged as new work.
 #[test]
 fn what_was_changed_since_is_worked_on_again() {
     for change in [&["commit", "-q", "--allow-empty", "-m", "More"][..], &["rm", "-q", "README"]] {
@@ -419,7 +419,7 @@ fn what_was_changed_since_is_worked_on_again() {
     }
 }
 
-/// A base that has moved meanwhile is no other work, also where the steps before have brought it there already.
+/// A moved base does not make it other work, even if earlier steps have rebased it already.
 #[test]
 fn what_was_rebased_before_it_stalled_is_the_same_work() {
     let world = judged(
@@ -445,7 +445,7 @@ fn what_was_rebased_before_it_stalled_is_the_same_work() {
     assert_eq!((ran.code, beside(&world, "turns").as_str()), (0, "1\n"), "{ran}");
 }
 
-/// What else has to be mended meanwhile does not make anybody forget what the gatekeeper has said.
+/// Fixes for other gates do not drop the gatekeeper's findings.
 #[test]
 fn what_it_was_rejected_for_is_told_until_it_is_judged_again() {
     let no = r#"echo '{"approved": false, "summary": "Too short.", "findings": [{"text": "Say more."}]}'"#;
@@ -468,7 +468,7 @@ fn what_it_was_rejected_for_is_told_until_it_is_judged_again() {
     assert_eq!(task(&world)["rejected"], Value::Null);
 }
 
-/// What a person says while the work is being judged is heard before it is merged.
+/// The agent gets a person's message during the judgement before the merge.
 #[test]
 fn a_person_is_heard_before_what_was_approved_is_merged() {
     let world = judged("", "");

@@ -161,7 +161,7 @@ fn a_chain_of_three_thousand() {
         .unwrap();
     drop(store);
     let text = world.ok(&["task", "graph"]);
-    // What would hang too far to the right begins again at the left.
+    // A subtree that would hang too far to the right begins again at the left.
     assert_snapshot!(text.lines().skip(10).take(5).collect::<Vec<_>>().join("\n"), @"
                                └─ T11  created  Link 10
                                   └─ T12  created  Link 11
@@ -173,6 +173,6 @@ fn a_chain_of_three_thousand() {
     assert!(text.lines().all(|line| line.chars().count() < 80));
     assert_eq!(world.ok(&["task", "graph", "--format", "dot"]).lines().count(), 3000 + 2999 + 3);
     assert_eq!(world.ok(&["task", "graph", "--format", "mermaid"]).lines().count(), 3000 + 2999 + 1);
-    // A circle through all of it is found.
+    // The search finds a cycle through all of it.
     assert!(world.fails(&["task", "depend", "T1", "T3000"]).contains("that would be a circle"));
 }

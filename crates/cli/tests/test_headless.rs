@@ -1,4 +1,4 @@
-//! Known agents by their own command lines: fakes of them that print what real ones printed
+//! Known agents by their own command lines: fakes that print recorded output of real ones
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ const AGENTS: [&str; 5] = ["claude", "codex", "opencode", "gemini", "goose"];
 /// A gate that sends the agent back once.
 const ONCE: &str = "hooks: {stop: [{command: 'test -e checked || { touch checked; echo it leaks >&2; exit 2; }'}]}\n";
 
-/// How a fake begins: it keeps its words and its prompt, and can play what was recorded, in the conversation that it is told.
+/// The begin of a fake: it keeps its arguments and its prompt, and can play a recording, in the given conversation.
 const FAKE: &str = r#"#!/bin/sh
 agent=${0##*/}
 turn=$(($(cat turns 2>/dev/null || echo 0) + 1))
@@ -68,7 +68,7 @@ impl World {
     }
 }
 
-/// How the conversation of this name is begun, and taken up.
+/// Returns the arguments that begin and resume the conversation of this name.
 fn words(agent: &str, id: &str) -> [String; 2] {
     match agent {
         "claude" => [format!("--session-id {id}"), format!("--resume {id}")],
@@ -141,7 +141,7 @@ fn what_it_says_and_does_is_shown_and_all_of_it_is_kept() {
     assert!(kept.starts_with("{\"type\":\"thread.started\""), "{stream}: {kept}");
 }
 
-/// What goes wrong in the first turn, what the log says of it, and that a later turn can do better.
+/// Failures in the first turn, their events, and a later turn that succeeds.
 #[test]
 fn failures_are_told_apart_and_keep_their_output() {
     for (agent, scenario, exit, fault) in [
@@ -199,7 +199,7 @@ fn after_a_kill_the_conversation_is_taken_up() {
         let mut command = world.command(&["run", "Mend the pump", "--agent", agent]);
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         fs::read(world.path("started")).unwrap();
-        // It has said so, but has it been heard?
+        // The claim is there, but the feedback may not have been delivered.
         while world.opened().is_empty() {}
         rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::KILL).unwrap();
         child.wait().unwrap();
@@ -212,7 +212,7 @@ fn after_a_kill_the_conversation_is_taken_up() {
     }
 }
 
-/// Nobody is left to take it out later.
+/// No later command would remove it.
 #[test]
 fn a_killed_turn_leaves_no_secret_in_its_record() {
     let script = "play stalled; echo '{\"type\":\"oh\",\"token\":\"squeamish-ossifrage\"}'; head -c 4000 /dev/zero | tr '\\0' x; sleep 60";
@@ -234,7 +234,7 @@ fn a_killed_turn_leaves_no_secret_in_its_record() {
     assert!(record.contains("[secret TOKEN]") && !record.contains("ossifrage"), "{record}");
 }
 
-/// The gate judges the turn that hears what is left, so the agent has to say something in it.
+/// The gate judges the delivery turn, so the agent has to claim in it.
 #[test]
 fn delivery_turn_is_in_the_same_conversation_and_claims_again() {
     let config = "hooks: {post_iteration: [{command: echo remember, pipe_output: true}]}\n";
@@ -276,7 +276,7 @@ fn an_agent_that_is_not_let_in_ends_the_session_with_the_remedy() {
     }
 }
 
-/// The second turn tells the tokens of both: 4,936 in all, and not 7,404. The third has used none.
+/// The second turn reports the tokens of both: 4,936 in all, and not 7,404. The third has used none.
 #[test]
 fn tokens_are_counted_once_for_a_budget() {
     let hooks = "hooks: {stop: [{command: 'test $(cat turns) = 3 || exit 2'}]}\n";
@@ -288,8 +288,8 @@ fn tokens_are_counted_once_for_a_budget() {
     }
 }
 
-/// Each turn costs $0.00944. Older versions of Claude Code tell what the conversation has cost so far, and still older ones what
-/// their process has.
+/// Each turn costs $0.00944. Older versions of Claude Code report the cost of the conversation so far, and still older ones the
+/// cost of their process.
 #[test]
 fn money_is_counted_once_whatever_it_is_told_of() {
     let hooks = "hooks: {stop: [{command: 'test $(cat turns) = 3 || exit 2'}]}\n";
@@ -328,7 +328,7 @@ fn an_agent_that_floods_or_lingers_is_ended() {
     assert_eq!(ran.code, 0, "{ran}");
 }
 
-/// What was said about one task is not known to whoever works on the next.
+/// A conversation about one task is unknown to the agent of the next task.
 #[test]
 fn each_task_has_a_conversation_of_its_own() {
     let world = faked("goose", "", "play ok");

@@ -31,7 +31,7 @@ hooks:
 ";
 pub const THIRD_TIME: &str = "test $turn -lt 3 || touch fixed; echo \"turn $turn\"; echo '<promise>COMPLETE</promise>'";
 
-/// Somebody who runs hooks of events, as far as the log is concerned. Each command comes a second after the last.
+/// An owner that runs hooks of events, as far as the log is concerned. Each command comes a second after the last.
 pub struct Runner {
     store: SqliteStore,
     rules: EngineRules,
@@ -89,7 +89,7 @@ impl Runner {
         self.finish(effect, report);
     }
 
-    /// Puts errors into the log, as a hook inside a commit and an action that was refused leave them.
+    /// Records errors as a hook inside a commit and a refused action leave them.
     fn fail(&mut self, hook: &str, action: &str) {
         let (error, nothing) = ("it panicked".to_owned(), Value::Null);
         let hook =
@@ -258,7 +258,7 @@ fn hooks_of_tasks_are_found_by_task() {
     assert_eq!((&error["hook"], &error["point"]), (&json!("track-agent-task-lifecycle"), &json!("task_created")));
 }
 
-/// Percentiles are of what was measured, and time bounds what counts.
+/// Percentiles cover measured runs, and a time range limits the runs.
 #[test]
 fn metrics_are_exact() {
     let world = World::new();
@@ -274,12 +274,12 @@ fn metrics_are_exact() {
     ");
     let total = world.json(&["hooks", "metrics"])["total"].take();
     assert_eq!((&total["p50Ms"], &total["p95Ms"], &total["timeoutRate"]), (&json!(1000), &json!(1900), &json!(0.2)));
-    // All of that was in January.
+    // All of these runs were in January.
     assert_snapshot!(world.run(&["hooks", "metrics", "--since", "7d"]), @"no runs");
     assert_eq!(world.json(&["hooks", "metrics", "--since", "9999w"])["total"]["runs"], 20);
 }
 
-/// Output that memory could not hold is in a file, as long as nobody removes it.
+/// Output above the memory limit is in a file, until the file is removed.
 #[test]
 fn long_output_is_where_the_history_says() {
     let world = world("hooks: {stop: [{command: 'printf %300000d 7'}]}", "echo '<promise>COMPLETE</promise>'");
@@ -294,7 +294,7 @@ fn long_output_is_where_the_history_says() {
     assert!(world.ok(&["why", "mend-the-pump-e01275de"]).contains(".windlass/runs/mend-the-pump-e01275de/"));
 }
 
-/// Whoever was killed has left its hook, and the next one repeats it.
+/// A killed process has left its hook, and the next one repeats it.
 #[test]
 fn a_hook_that_is_interrupted_and_repeated_is_two_runs() {
     let world = world(
@@ -327,7 +327,7 @@ fn a_hook_that_is_interrupted_and_repeated_is_two_runs() {
     assert_eq!(world.json(&["hooks", "metrics"])["total"]["other"], 1);
 }
 
-/// What failed and was tried again was not interrupted.
+/// A run that failed and was tried again was not interrupted.
 #[test]
 fn every_try_is_a_run() {
     let hook = "{name: flaky, command: 'test -e once || { touch once; exit 3; }', retry: {max: 2, backoff: 1ms}}";
@@ -340,7 +340,7 @@ fn every_try_is_a_run() {
     ");
 }
 
-/// A command that a hook gives tells the hook what came of it.
+/// A command inside a hook prints its result to the hook.
 #[test]
 fn a_command_inside_a_hook_prints_its_task() {
     let world = world("hooks: {task_completed: [{command: windlass task add More > added}]}", "");
@@ -351,7 +351,7 @@ fn a_command_inside_a_hook_prints_its_task() {
     assert_eq!(fs::read_to_string(world.path("added")).unwrap(), "T2  ready  P2  More\n");
 }
 
-/// A trial says what a real run would: it knows what rules know, and hides what is secret.
+/// A trial has the result of a real run: it has the context of rules, and masks secrets.
 #[test]
 fn trials_are_like_real_runs() {
     let config = r#"
@@ -399,7 +399,7 @@ fn lines_fit_the_terminal() {
     }
 }
 
-/// How many characters are left without colours.
+/// Returns the number of characters without colours.
 fn visible(line: &str) -> usize {
     let parts = line.split('\u{1b}');
     parts

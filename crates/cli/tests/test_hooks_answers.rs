@@ -1,5 +1,5 @@
-//! What hooks answer: what is not understood is never a success, every mistake is said in its own words, and what led to
-//! the hook stays done
+//! Answers of hooks: a misunderstood one is never a success, every mistake has its own message, and the command before the hook
+//! stays done
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::support::World;
 use crate::support::hooked::{At, DONE, hooked};
 use crate::test_run::RUN;
 
-/// Answers that are none, or that say nothing: text, as far as anybody can tell.
+/// Answers that are none, or that say nothing: for the parser they are text.
 const TEXT: &[&str] = &[
     "all is well",
     "{",
@@ -21,7 +21,7 @@ const TEXT: &[&str] = &[
     r#"{"action": "continue"}"#,
 ];
 
-/// Answers of a hook of an event: how it ended, and what people are told, line by line.
+/// Checks answers of an event's hook: its outcome, and its message to people, line by line.
 const EVENT: &[(&str, &str, &str)] = &[
     (
         r#"{"status": 7}"#,
@@ -286,7 +286,7 @@ const EVENT: &[(&str, &str, &str)] = &[
     (r#"{"status": "skip", "message": "nothing to do"}"#, "skip", ""),
 ];
 
-/// Answers of a stop hook: the exit code of the session, how the hook ended, and what it says to people.
+/// Checks answers of a stop hook: the exit code of the session, the hook's outcome, and its message to people.
 const STOP: &[(&str, i32, &str, &str)] = &[
     (
         r#"{"status": "success",}"#,
@@ -406,7 +406,7 @@ const STOP: &[(&str, i32, &str, &str)] = &[
     (r#"{"status": "skip", "message": "nothing to do"}"#, 0, "skip", "nothing to do"),
 ];
 
-/// A project with a task that is there and one that is not any more.
+/// A project with one existing and one deleted task.
 fn events() -> World {
     let world = World::with_tasks(&["Zero", "Gone"]);
     world.ok(&["task", "delete", "T2"]);
@@ -416,7 +416,7 @@ fn events() -> World {
     world
 }
 
-/// Adds a task whose hook answers this. Answers how the hook ended, and what was said about it.
+/// Adds a task whose hook gives this answer. Returns the hook's outcome and message.
 #[track_caller]
 fn answered(world: &World, answer: &str) -> (String, Vec<String>) {
     world.write("answer", answer);
@@ -429,7 +429,7 @@ fn answered(world: &World, answer: &str) -> (String, Vec<String>) {
     assert!(world.has("good") && world.lines(&["task", "list", "--all"]).len() > before, "{answer:.500}\n{ran}");
     let (outcome, message) = world.ending_of("bad");
     let said: Vec<String> = ran.stderr.lines().map(|line| line.strip_prefix("warning: ").unwrap().to_owned()).collect();
-    // What is said is what is recorded, made harmless to look at.
+    // The message is the recorded one, with control sequences cleaned.
     let same = |said: &str, recorded: &str| said == recorded || !recorded.is_ascii() || recorded.contains('\u{0}');
     assert!(outcome != "failure" || same(&said[0], &format!("hook `bad` failed: {message}")), "{said:?}");
     for (error, said) in world.data_of("action_error")[errors..].iter().zip(&said) {
@@ -453,7 +453,7 @@ fn of_hooks_of_events() {
     world.ok(&["doctor"]);
 }
 
-/// Too much, too deep, too many: each is a failure that says how much is taken.
+/// Too long, too deep, too many: each is a failure that names the limit.
 #[test]
 fn that_are_too_much() {
     let world = events();
@@ -505,7 +505,7 @@ fn of_stop_hooks() {
     }
 }
 
-/// A no that is hard to read is not a yes.
+/// An unreadable block is not a pass.
 #[test]
 fn a_no_is_heard_however_it_comes() {
     let no = json!({"decision": "block", "reason": "x".repeat(300_000)}).to_string();
@@ -519,12 +519,12 @@ fn a_no_is_heard_however_it_comes() {
     assert_eq!((code, world.ending_of("bad").0.as_str()), (4, "block"));
     let (world, code) = judged(&"{\"decision\": \"block\"}\n".repeat(20_000));
     assert_eq!((code, world.ending_of("bad").0.as_str()), (3, "failure"));
-    // Many lines of JSON are what many programs say, and no answer.
+    // Many programs print several lines of JSON, which are no answer.
     let (world, code) = judged(&"{\"type\": \"test\", \"event\": \"ok\"}\n".repeat(20_000));
     assert_eq!((code, world.ending_of("bad").0.as_str()), (0, "success"));
 }
 
-/// One no is a no, whatever the other hooks and the other stream say.
+/// One block is a block, whatever the other hooks and the other stream say.
 #[test]
 fn hooks_that_contradict_each_other() {
     let check = |first: &str, second: &str, code: i32| {
@@ -545,7 +545,7 @@ fn hooks_that_contradict_each_other() {
     check(&yes, "exit 1", 3);
 }
 
-/// Texts that would harm a terminal or a log do not arrive there as they are.
+/// Texts that would harm a terminal or a log are cleaned first.
 #[test]
 fn with_hostile_texts() {
     let world = events();
@@ -574,7 +574,7 @@ fn deep(levels: usize) -> String {
     "[".repeat(levels) + &"]".repeat(levels)
 }
 
-/// Actions at the stop gate are carried out one by one; people see which were not.
+/// Actions at the stop gate run one by one; people see which were refused.
 #[test]
 fn actions_of_stop_hooks() {
     let actions = json!({"actions": [
@@ -594,7 +594,7 @@ fn actions_of_stop_hooks() {
     assert_eq!(world.json(&["task", "show", "T2"])["goal"], "Made");
 }
 
-/// A log entry can say anything but what happened to a task or a session.
+/// A log entry may have any type except those of tasks and sessions.
 #[test]
 fn what_is_logged_changes_nothing() {
     let world = events();

@@ -1,10 +1,10 @@
 //! Wrong configurations, each with its own error, through the real program: nothing runs, and nothing is recorded
 //!
-//! What a person sees of each is `crates/cli/src/config/pictures*.rs`.
+//! The pictures of the errors are in `crates/cli/src/config/pictures*.rs`.
 
 use crate::support::World;
 
-/// What `config check` says: the place, the mistake, and what to do.
+/// The output of `config check`: the place, the mistake, and the remedy.
 #[track_caller]
 fn check(world: &World, text: &str, expected: &str) {
     world.write(".windlass/config.yaml", text);
@@ -19,7 +19,7 @@ fn check(world: &World, text: &str, expected: &str) {
     assert_eq!(error["code"], "config", "{text}");
 }
 
-/// What stands beside the command of a stop hook.
+/// Keys beside the command of a stop hook.
 const FIELDS: &[(&str, &str)] = &[
     ("events: [on_eror]", "3:34: unknown point `on_eror` | did you mean `on_error`?"),
     ("events: [stop]", "3:34: this hook runs at `stop` already"),
@@ -387,7 +387,7 @@ fn wrong_files() {
     }
 }
 
-/// A command that would run hooks says the same, and does nothing.
+/// A command that would run hooks has the same error, and does nothing.
 #[test]
 fn nothing_is_done_under_a_wrong_configuration() {
     let world = World::with_tasks(&["One"]);

@@ -1,7 +1,7 @@
 //! Hostile text in `{{task_content}}` and `{{error}}`: it arrives byte for byte, and nothing of it is ever run
 //!
-//! Through the whole program: from the command line or an agent into the log, and from there into a shell. What shells
-//! make of every place that a value may stand in is `crates/hooks/tests/scripts.rs`.
+//! This goes through the whole program: from the command line or an agent into the log, and from there into a shell. The places
+//! of a value inside a command are tested in `crates/hooks/tests/scripts.rs`.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::support::World;
 use crate::support::hooked::hooked;
 use crate::test_run::RUN;
 
-/// What somebody would like a shell to do; `X` is where the mark goes that shows that it did.
+/// Attacks on a shell; `X` is the mark that shows a success.
 const ATTACKS: &[&str] = &[
     "$(X)",
     "`X`",
@@ -101,7 +101,7 @@ const ATTACKS: &[&str] = &[
     "trailing \\",
 ];
 
-/// What may stand around an attack.
+/// Text around an attack.
 const AROUND: [&str; 4] = ["a {} b", "'{}'", "\"{}\"", "a'{}\"b"];
 
 /// Every attack by itself.
@@ -109,7 +109,7 @@ fn attacks() -> impl Iterator<Item = String> {
     ATTACKS.iter().map(|text| text.replace('X', "touch pwned"))
 }
 
-/// A project that keeps a value from both places that it may stand in.
+/// A project that keeps a value from both of its places in a command.
 fn keeping(point: &str, name: &str) -> World {
     let command = "printf %s {{NAME}} >bare; printf %s \"{{NAME}}\" >quoted".replace("NAME", name);
     hooked(&format!("hooks: {{{point}: [{{name: keep, command: '{command}'}}]}}"))
@@ -141,7 +141,7 @@ fn hostile_goals() {
     check_arrived(&world, &format!("Long\n\n{}", body.trim_end()));
 }
 
-/// An error is whatever an agent or a program has said: control characters and all.
+/// An error is any text of an agent or a program, with control characters.
 #[test]
 fn hostile_errors() {
     let world = keeping("on_error", "error");

@@ -1,4 +1,4 @@
-//! Hooks that kill whoever runs them, that call `windlass` themselves, and that go on when they are over
+//! Hooks that kill their runner, that call `windlass` themselves, and that go on after their end
 
 use std::fs;
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use crate::support::{WINDLASS, World};
 use crate::test_run::RUN;
 
 const KILLED: i32 = 128 + 9;
-/// Kills its parent the first time, and then no more.
+/// Kills its parent the first time only.
 const KILLER: &str = "echo x >>ran; test $(wc -l <ran) -ge 2 || kill -9 $PPID";
 
 fn killer(fields: &str) -> World {
@@ -26,7 +26,7 @@ fn killer(fields: &str) -> World {
     world
 }
 
-/// How each run went, oldest first.
+/// Returns the outcome of each run, oldest first.
 fn outcomes(world: &World) -> Vec<String> {
     let runs = world.lines(&["hooks", "history", "--limit", "0"]);
     runs.iter().map(|run| format!("{} {}", run["hook"].as_str().unwrap(), run["outcome"].as_str().unwrap())).collect()
@@ -53,7 +53,7 @@ fn what_may_not_is_recorded() {
     assert!(world.has("second"));
 }
 
-/// Only `run` and `doctor --settle` take over what the dead have left.
+/// Only `run` and `doctor --settle` adopt orphaned hooks.
 #[test]
 fn only_run_and_settle_adopt_orphaned_hooks() {
     let world = killer("idempotent: true");
@@ -67,7 +67,7 @@ fn only_run_and_settle_adopt_orphaned_hooks() {
     assert!(world.has("second"));
 }
 
-/// `--trust` of a run is for what is written now: nobody has seen what a store says that came from elsewhere.
+/// `--trust` of a run covers the present file: no person has reviewed a store that came from elsewhere.
 #[test]
 fn a_run_takes_nothing_over_that_an_older_configuration_says() {
     let world = killer("idempotent: true");
@@ -93,7 +93,7 @@ fn a_webhook_is_sent_again_with_the_same_key() {
     assert_eq!(outcomes(&world), ["web interrupted", "web success"]);
 }
 
-/// What a hook leaves behind when it has killed its parent is ended by whoever settles.
+/// A settling command ends the processes that a hook left when it killed its parent.
 #[test]
 fn what_is_left_running_is_swept() {
     let world = hooked("hooks: {task_created: [{name: bad, command: sh bad.sh}]}");
@@ -104,7 +104,7 @@ fn what_is_left_running_is_swept() {
     assert_eq!(outcomes(&world), ["bad interrupted"]);
 }
 
-/// Under a session nothing waits for the next command: the supervisor ends it.
+/// Under a session the supervisor ends them, before any other command.
 #[test]
 fn a_gate_does_not_survive_the_loop() {
     let world = hooked("hooks: {stop: [{name: bad, command: sh bad.sh}]}");
@@ -152,7 +152,7 @@ fn calls_within_calls_have_an_end() {
     world.ok(&["doctor"]);
 }
 
-/// The same by way of actions: no process is nested, and the depth ends it.
+/// The same with actions: no process is nested, and the depth limit ends it.
 #[test]
 fn actions_of_actions_have_an_end() {
     let world = hooked("hooks: {task_created: [{name: more, command: cat answer.json}]}");
@@ -163,7 +163,7 @@ fn actions_of_actions_have_an_end() {
     let tasks = world.lines(&["task", "list"]).len();
     assert!((2..=9).contains(&tasks), "{tasks}\n{ran}");
     assert_eq!(ran.stderr, "warning: hook `more` failed: a cascade of hooks may make 8 steps; the rest is refused\n");
-    // With two at a time it is the number of events.
+    // With two at a time the limit on events ends it.
     world.write("answer.json", json!({"actions": [create, create, create, create]}).to_string());
     let before = world.lines(&["events"]).len();
     let ran = world.run(&["task", "add", "Two"]);
@@ -190,7 +190,7 @@ fn a_loop_of_calls_has_an_end() {
     assert!(refused.starts_with("error: a cascade of hooks may make 256 events; the rest is refused\n"), "{refused}");
 }
 
-/// A hook sees what it is run for, and moves it: nobody holds a lock meanwhile.
+/// A hook sees its task, and changes it: no lock is held meanwhile.
 #[test]
 fn a_hook_works_on_its_own_task() {
     let world = hooked("hooks: {task_created: [{name: work, command: sh work.sh}]}");
@@ -202,7 +202,7 @@ fn a_hook_works_on_its_own_task() {
     assert!(events[0]["metadata"]["depth"].as_u64().unwrap() > 0, "{}", events[0]);
 }
 
-/// What a hook leaves running has no say any more.
+/// Processes that a hook left running have no rights of the hook.
 #[test]
 fn call_with_id_of_ended_hook_has_no_cause() {
     let world = hooked("hooks: {task_created: [{name: tell, command: echo}]}");
@@ -219,11 +219,11 @@ fn call_with_id_of_ended_hook_has_no_cause() {
     }
 }
 
-/// A session that dies in the hooks of its end has ended: nobody goes on with it, and `doctor` sees what it owes.
+/// A session that dies in the hooks of its end has ended: no run resumes it, and `doctor` sees its pending hooks.
 #[test]
 fn the_end_of_a_session_is_settled() {
     let world = hooked("hooks: {session_end: [{name: bye, command: sh bye.sh, idempotent: true}]}");
-    // Its parent is the supervisor, whose parent is who runs the session.
+    // Its parent is the supervisor, whose parent is the runner of the session.
     let killer = "test -e again || { touch again; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 60; }; touch said";
     world.write("bye.sh", killer);
     let run = ["run", "x", "--agent", "command:echo '<promise>COMPLETE</promise>'"];
@@ -235,7 +235,7 @@ fn the_end_of_a_session_is_settled() {
     assert_eq!(world.run(&["doctor"]).code, 0);
 }
 
-/// A session that a hook runs lies within that hook, and so on: three within each other and no more.
+/// A session that a hook runs is nested in that hook, and so on: at most three levels.
 #[test]
 fn runs_within_runs_come_to_an_end() {
     let world = hooked("hooks: {session_start: [{name: again, command: sh again.sh}]}");

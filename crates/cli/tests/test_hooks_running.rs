@@ -1,5 +1,5 @@
-//! Hooks that misbehave while they run, after a plain command and at the stop gate: nothing hangs, nothing of them
-//! survives, what they did is recorded, and the other hooks run.
+//! Hooks that misbehave while they run, after a plain command and at the stop gate: nothing hangs, nothing of them survives,
+//! their results are recorded, and the other hooks run.
 
 use std::fs;
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use crate::support::hooked::{At, DONE, hooked, is_dead};
 use crate::support::terminal::watch;
 use crate::test_run::RUN;
 
-/// What is to come of it.
+/// The expected result.
 struct Expected {
     outcome: &'static str,
     message: &'static str,
@@ -26,7 +26,7 @@ fn timed_out(message: &'static str) -> Expected {
     Expected { outcome: "timed_out", message }
 }
 
-/// Runs a script as a hook of an event and as a stop hook, and answers both places.
+/// Runs a script as a hook of an event and as a stop hook, and returns both worlds.
 #[track_caller]
 fn check(script: &str, fields: &str, expected: &Expected) -> [World; 2] {
     At::BOTH.map(|at| {
@@ -53,7 +53,7 @@ fn check_in(world: &World, at: At, expected: &Expected) {
     world.ok(&["doctor"]);
 }
 
-/// A script that goes on when a background process of its own has written its number.
+/// A script that continues when its background process has written its number.
 fn hiding(how: &str, end: &str) -> String {
     let be = "sh -c 'echo $$ >hidden; exec sleep 1000' </dev/null >/dev/null 2>&1";
     format!("{}\nuntil [ -s hidden ]; do sleep 0.01; done\n{end}\n", how.replace("BE", be))
@@ -64,7 +64,7 @@ fn hangs() {
     check("echo partly; exec sleep 1000", "timeout: 300ms", &timed_out("timed out after 300 ms: partly"));
 }
 
-/// What a gate that fails by itself counts as is the configuration's to say.
+/// The configuration decides what a failing gate counts as.
 #[test]
 fn fails_as_the_configuration_says() {
     for (on_failure, code) in [("ignore", 3), ("block", 4), ("escalate", 4)] {
@@ -163,7 +163,7 @@ fn says_what_is_no_text() {
 fn says_more_than_memory_may_hold() {
     for at in [At::Command, At::Stop] {
         let world = at.world("head -c 134217728 /dev/zero", "timeout: 60s");
-        // Under a session a supervisor stands between the two.
+        // Under a session a supervisor is between the two.
         let parent = if at == At::Stop { "$(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status)" } else { "$PPID" };
         world.write(
             "good.sh",
@@ -228,7 +228,7 @@ fn talks_to_the_terminal() {
     assert_eq!(world.ending_of("bad").0, "failure");
 }
 
-/// What a command began with holds to its end; a person has to look at what came meanwhile.
+/// A command keeps its first configuration to the end; a person has to review later changes.
 #[test]
 fn changes_the_configuration() {
     let script = "printf 'hooks: {task_created: [{name: evil, command: touch evil}]}' >.windlass/config.yaml";
@@ -257,7 +257,7 @@ fn removes_the_project() {
     }
 }
 
-/// On a disk without room the hook fails, and a command that cannot keep its event says so and has done nothing.
+/// On a full disk the hook fails, and a command that cannot keep its event says so and has done nothing.
 #[test]
 fn fills_the_disk() {
     let script = "
@@ -294,7 +294,7 @@ fn skipped() {
     eprintln!("SKIPPED: a small disk cannot be mounted here");
 }
 
-/// Whoever asks for the end gets it, and nothing of the hook is left.
+/// An interrupt ends the command, and nothing of the hook is left.
 #[test]
 fn is_interrupted() {
     for (at, signal, code) in [(At::Command, "TERM", 143), (At::Command, "INT", 130), (At::Stop, "TERM", 143)] {
@@ -307,7 +307,7 @@ fn is_interrupted() {
         assert_eq!(child.wait().unwrap().code(), Some(code), "{at:?}");
         assert!(is_dead(world.number_in("pid")), "{at:?}");
         assert_eq!(world.ending_of("bad").0, "cancelled", "{at:?}");
-        // What had not begun is still owed.
+        // Hooks that had not started are still pending.
         if at == At::Command {
             assert!(!world.has("good"));
             assert_eq!(world.ok(&["doctor", "--settle"]), "1 hook was settled\n");
@@ -316,7 +316,7 @@ fn is_interrupted() {
     }
 }
 
-/// Output of agents and hooks is never taken for ours.
+/// Output of agents and hooks cannot pass for ours.
 #[test]
 fn hook_output_with_control_sequences_is_cleaned() {
     let world = At::Stop.world("printf '\\033]0;title\\007\\033[31mstop[0] ok\\n'; exit 2", "timeout: 10s");

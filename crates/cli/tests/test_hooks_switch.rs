@@ -1,4 +1,4 @@
-//! `windlass hooks enable` and `windlass hooks disable`: one flag of the configuration changes, and nothing else.
+//! `windlass hooks enable` and `windlass hooks disable`: they change one flag of the configuration, and nothing else.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -136,7 +136,7 @@ fn names_that_are_none_and_names_of_several() {
     [1 not_found]
     ");
     assert_eq!(config(&world), MESSY);
-    // Where one hook alone uses it, its short name is enough.
+    // A hook that is the only user of a built-in has its short name.
     assert_snapshot!(world.run(&["hooks", "disable", "rebase_on_main"]), @"
     `before_submit[0]:rebase_on_main` is switched off in $WORK/.windlass/config.yaml:
        14 -   before_submit: [rebase_on_main, run_tests, create_pr]
@@ -240,7 +240,7 @@ fn it_is_so_from_then_on() {
     assert_eq!(complete("two"), 1);
     world.ok(&["hooks", "enable", "tell"]);
     assert_eq!(complete("three"), 2);
-    // Nothing of it runs before somebody has looked.
+    // Nothing of it runs before a person has looked.
     world.ok(&["hooks", "disable", "tell"]);
     let flipped = config(&world).replace("echo", "printf");
     world.write(".windlass/config.yaml", flipped);

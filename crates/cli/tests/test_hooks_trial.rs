@@ -1,4 +1,4 @@
-//! `windlass hooks test`: a trial is what a run would be, it can be stopped, and it believes no payload
+//! `windlass hooks test`: a trial behaves like a run, can be stopped, and trusts no payload
 
 use std::fs;
 use std::process::Stdio;
@@ -55,7 +55,7 @@ fn what_is_put_into_a_command_is_checked() {
     }
 }
 
-/// Whoever asks for the end gets it: nothing of the hook is left, and the next one is not begun.
+/// An interrupt ends the trial: nothing of the hook is left, and the next one does not start.
 #[test]
 fn a_trial_is_interrupted() {
     let stalls = Server::new(vec![Answer::Stalls]);
@@ -80,7 +80,7 @@ fn a_trial_is_interrupted() {
     }
 }
 
-/// The engine runs a gate then, and nothing else.
+/// The engine runs a gate in this case, and no other hook.
 #[test]
 fn a_condition_that_cannot_be_answered() {
     for (point, runs, words) in
@@ -93,7 +93,7 @@ fn a_condition_that_cannot_be_answered() {
         assert!(ran.code == 0 && ran.stdout.contains("cannot be answered: "), "{ran}");
         assert!(ran.stdout.contains(words), "{ran}");
         assert_eq!((ran.stdout.contains("verdict"), world.has("ran")), (runs, runs), "{ran}");
-        // And so it is with a real one.
+        // A real run does the same.
         let world = hooked(&format!(
             "hooks: {{{point}: [{{name: odd, when: 'tool_input.missing.deep == 1', command: touch ran}}]}}"
         ));
@@ -127,7 +127,7 @@ fn the_payload_is_what_a_run_gets() {
     assert!(world.fails(&words).contains("hint: a payload for a trial can be shorter"), "a hint for payloads");
 }
 
-/// What is cut out of output is masked before: no beginning of a secret is left.
+/// Output is masked before it is cut: no beginning of a secret is left.
 #[test]
 fn half_a_secret_is_one_too() {
     let check = |world: &World, words: &[&str]| {
@@ -158,7 +158,7 @@ fn half_a_secret_is_one_too() {
         world.write("agent.sh", DONE);
         check(&world, &[RUN, &["--max-iterations", "1"]].concat());
     }
-    // At both edges of what does not fit into memory.
+    // The secret lies at both edges of the excerpt.
     let edge = 128 * 1024 - 8;
     let script = format!(
         "pad() {{ head -c $1 /dev/zero | tr '\\0' x; }}\n\
@@ -196,7 +196,7 @@ fn a_repository_that_cannot_be_read_is_no_empty_one() {
     check(many, "failure", &format!("{CANNOT}git names more than 256 KiB of them"));
 }
 
-/// Points that have a tool come with the bridge; which hooks would run for it can be seen already.
+/// Points with a tool come with the bridge; a trial shows already which hooks would run.
 #[test]
 fn matchers_choose_by_the_tool() {
     let world = hooked(
@@ -215,8 +215,8 @@ fn matchers_choose_by_the_tool() {
     }
 }
 
-/// Where an agent's own hook system calls, a trial is what the bridge would do: who can say no, which tools are meant, and
-/// what hooks are told.
+/// For an agent's own hook system, a trial does what the bridge would do: which points can block, which tools match, and what
+/// hooks get.
 #[test]
 fn a_call_is_tried_as_the_bridge_would_answer_it() {
     let world = hooked(
@@ -253,11 +253,11 @@ hooks:
 
     let edits = try_out("pre_tool_use", &json!({"tool_name": "Edit", "tool_input": {"file_path": "a"}}), &[]);
     assert_eq!((&edits["matches"], &edits["verdict"]), (&json!(false), &Value::Null));
-    // At this point nobody hears a no.
+    // At this point a block has no effect.
     let watch = try_out("notification", &json!({"session_id": "talk-1", "message": "hm"}), &[]);
     assert_eq!(watch["verdict"]["outcome"], "failure");
 
-    // Where the loop comes too, the payload or somebody says who it is.
+    // If the loop has this point, too, the payload or an option names the agent.
     let greet = |payload: Value, more: &[&str]| try_out("session_start", &payload, more)["verdict"]["feedback"].clone();
     assert_eq!(greet(json!({"session_id": "talk-1", "source": "startup"}), &[]), "the cellar is locked");
     assert_eq!(greet(json!({}), &["--as", "claude"]), "the cellar is locked");
@@ -269,7 +269,7 @@ hooks:
     assert!(never.starts_with("error: Claude Code never calls at task_created\nhint: agents call at "), "{never}");
 }
 
-/// Nobody is told that such a hook never runs, nor that it always does.
+/// No message says that such a hook never runs, nor that it always does.
 #[test]
 fn hooks_that_only_agents_call_are_listed_as_such() {
     let world = hooked("hooks: {pre_tool_use: [{name: guard, command: 'true'}], stop: [{command: 'true'}]}");
@@ -282,7 +282,7 @@ fn hooks_that_only_agents_call_are_listed_as_such() {
     assert!(!world.run(&["config", "check"]).to_string().contains("warning"));
 }
 
-/// Where Claude Code itself has set it, it knows better.
+/// A value that Claude Code itself has set is kept.
 #[test]
 fn hooks_of_claude_code_find_their_directory() {
     let world = hooked("hooks: {stop: [{command: 'printf %s \"$CLAUDE_PROJECT_DIR\" >seen'}]}");

@@ -10,7 +10,7 @@ use crate::support::hooked::{DONE, hooked};
 use crate::support::{WINDLASS, World};
 use crate::test_run::RUN;
 
-/// A hook at everything that the commands below lead to.
+/// A hook at each event of the commands below.
 const EVERYWHERE: &str = "\
 hooks:
   task_created:
@@ -96,7 +96,7 @@ fn trust_for_one_command_is_for_that_command() {
     }
 }
 
-/// Hooks of the dead need trust as well.
+/// Hooks of dead commands need trust as well.
 #[test]
 fn settling_needs_trust() {
     let world = hooked("hooks: {task_created: [{name: bad, command: sh bad.sh, idempotent: true}]}");
@@ -119,7 +119,7 @@ fn settling_needs_trust() {
     assert_eq!((fs::read_to_string(world.path("ran")).unwrap().as_str(), world.has("other")), ("x\nx\n", false));
 }
 
-/// A hook of a trusted command may do what the command may, while it runs.
+/// A hook of a trusted command has the rights of the command while it runs.
 #[test]
 fn trust_is_inherited_by_what_a_hook_calls() {
     let world = World::new();
@@ -134,7 +134,7 @@ fn trust_is_inherited_by_what_a_hook_calls() {
     assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "T1\nT2\n");
 }
 
-/// … and nobody else, whatever they call themselves.
+/// … and no other process, whatever its variables say.
 #[test]
 fn trust_is_not_had_by_the_name_of_a_hook() {
     let world = World::new();
@@ -143,7 +143,7 @@ fn trust_is_not_had_by_the_name_of_a_hook() {
     world.write(".windlass/config.yaml", config);
     world.make_pipe("go");
     let mut holder = world.command(&["--trust", "task", "add", "One"]).stdout(Stdio::null()).spawn().unwrap();
-    // Opening it waits for whoever reads.
+    // Opening it waits for a reader.
     let go = fs::OpenOptions::new().write(true).open(world.path("go")).unwrap();
     let debt = world.data_of("hook_started")[0]["debt"].as_str().unwrap().to_owned();
     let add = || world.run_with(("WINDLASS_DEBT", &debt), &["task", "add", "Two"]).code;
@@ -153,7 +153,7 @@ fn trust_is_not_had_by_the_name_of_a_hook() {
     assert_eq!((add(), world.has("two")), (64, false));
 }
 
-/// An agent that looks after another project is a stranger there: neither its run nor its trust counts.
+/// In another project an agent is a stranger: neither its run nor its trust counts.
 #[test]
 fn run_of_agent_has_no_trust_in_another_project() {
     let world = hooked("hooks: {}");
@@ -184,7 +184,7 @@ fn config_written_by_agent_does_not_apply_to_its_session() {
     assert_eq!(world.number_in("code"), 0, "{}", fs::read_to_string(world.path("said")).unwrap());
     assert_eq!((world.has("evil"), world.has("old")), (false, true));
     assert_eq!(world.run(&["task", "add", "After"]).code, 64);
-    // The run is over: its name gives nothing any more.
+    // The run is over: its name gives no rights.
     let run = world.data_of("turn_started")[0]["run"].as_str().unwrap().to_owned();
     let ran = world.run_with(("WINDLASS_RUN", &run), &["task", "add", "Late"]);
     assert!(ran.code == 64 && !world.has("evil"), "{ran}");
@@ -204,7 +204,7 @@ fn check_secret(world: &World, words: &[&str]) {
     }
 }
 
-/// What a hook says about a secret is seen by nobody, whatever it says it with.
+/// A secret in a hook's output is masked, in every form.
 #[test]
 fn secrets_of_hooks_are_masked() {
     let answer = |value: Value| format!("printf '%s' '{value}'").replace("KEY", "'\"$API_KEY\"'");
@@ -235,7 +235,7 @@ fn secrets_of_hooks_are_masked() {
     }
 }
 
-/// So is the file that has all of what a program of a workflow has printed.
+/// So is the file with all output of a workflow's program.
 #[test]
 fn secrets_of_programs_of_workflows_are_masked() {
     let world = hooked("secrets: [API_KEY]\nhooks: {task_created: [{workflow: w}]}");
@@ -274,7 +274,7 @@ fn secrets_of_agents_are_masked() {
     }
 }
 
-/// Colours inside of a secret are taken out of what is kept, and then it would be whole again.
+/// Control sequences inside of a secret are removed from kept output, which would restore the secret.
 #[test]
 fn a_secret_of_an_agent_with_colours_in_it_is_one_too() {
     let world = hooked("secrets: [API_KEY]");
@@ -299,7 +299,7 @@ fn a_secret_of_a_hook_in_disguise_is_one_too() {
     }
 }
 
-/// Of long answers the beginning and the end are kept in memory: no half of a secret stays at the edges.
+/// Memory keeps the beginning and the end of long answers: no half of a secret stays at the edges.
 #[test]
 fn half_a_secret_of_an_agent_is_one_too() {
     let world = hooked("secrets: [API_KEY]");
@@ -343,7 +343,7 @@ fn a_gate_whose_files_have_changed_is_not_believed() {
     check("mkdir sub; cp gate.sh sub/", Some("sub/gate.sh"));
 }
 
-/// What is registered for a task is asked about the work too.
+/// Hooks that are registered for a task judge the work, too.
 #[test]
 fn registered_hooks_are_not_asked_about_changed_files() {
     let world = World::with_tasks(&["One"]);

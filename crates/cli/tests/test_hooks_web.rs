@@ -1,4 +1,4 @@
-//! Webhooks: what is sent, what its answer does, and servers that nobody wishes for
+//! Webhooks: the request, the effect of the answer, and unreliable servers
 
 use serde_json::json;
 
@@ -56,7 +56,7 @@ fn a_server_that_stumbles_is_asked_again_with_the_same_key() {
     assert_ne!(server.asked().header("idempotency-key"), server.asked().header("idempotency-key"));
 }
 
-/// The command is done, whatever the server says.
+/// The command is done, whatever the server answers.
 #[test]
 fn servers_that_refuse_or_lead_astray() {
     let elsewhere = Server::new(vec![says(FINE, "")]);
@@ -82,7 +82,7 @@ fn servers_that_refuse_or_lead_astray() {
     check(says(FINE, "{\"status\": 7}"), "timeout: 10s", "failure", "bad answer: `status`: invalid type: integer `7`");
     check(says(FINE, "[1, 2]"), "timeout: 10s", "success", "");
     check(says(FINE, "\u{1b}[2J\0"), "timeout: 10s", "success", "");
-    assert!(elsewhere.is_idle(), "nobody is sent to another server");
+    assert!(elsewhere.is_idle(), "no redirect is followed");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn its_answer_judges_the_turn() {
     assert!(std::fs::read_to_string(world.path("prompts")).unwrap().contains("two tests fail"));
     assert_eq!(server.asked().body["hook_event_name"], "Stop");
     assert_eq!(server.asked().body["stop_hook_active"], true);
-    // A server that cannot be reached has not said yes.
+    // An unreachable server is no approval.
     let long = |length: usize| json!({"decision": "block", "reason": "x".repeat(length)}).to_string();
     for (answer, code) in [
         (says("500 Oops", ""), 3),

@@ -1,4 +1,4 @@
-//! Titles, labels and bodies that nobody should have written
+//! Hostile titles, labels and bodies
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ const GOALS: &[&str] = &[
     "%s%n{{task_id}}${HOME}",
 ];
 
-/// Nothing that a terminal obeys, but for the end of a line.
+/// Checks that a text has nothing that a terminal obeys, except for the end of a line.
 fn assert_harmless(text: &str) {
     let obeyed = text.chars().find(|c| (c.is_control() && *c != '\n') || ('\u{202a}'..='\u{202e}').contains(c));
     assert_eq!(obeyed, None, "{text}");
@@ -78,7 +78,7 @@ fn reasons_and_labels() {
     ");
 }
 
-/// What is wrong in an argument is repeated, but harmlessly and not at length.
+/// An error repeats a wrong argument, cleaned and cut.
 #[test]
 fn wrong_arguments_are_repeated_with_care() {
     let world = World::new();

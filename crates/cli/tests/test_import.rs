@@ -1,4 +1,4 @@
-//! `windlass config import`: hooks of other systems do the same here, and nothing of the configuration is lost.
+//! `windlass config import`: imported hooks behave as in their own systems, and nothing of the configuration is lost.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +22,7 @@ const CLAUDE: &str = r#"{
 }
 "#;
 
-/// What somebody once wrote for Claude Code: it reads the payload, and asks for a file.
+/// A script for Claude Code: it reads the payload, and asks for a file.
 const CHECK: &str = r#"#!/bin/sh
 input=$(cat)
 case $(printf %s "$input" | jq -r .hook_event_name) in Stop) ;; *) exit 1 ;; esac
@@ -122,7 +122,7 @@ fn a_script_for_claude_code_does_the_same() {
     assert!(tried.stdout.contains("verdict      success"), "{tried}");
 }
 
-/// What would be a value of ours stays what it was: text for the script.
+/// Text with our template braces stays text for the script.
 #[test]
 fn braces_stay_as_they_are() {
     let world = World::new();
@@ -172,7 +172,7 @@ echo passed"#;
     assert!(!world.path("prompt.4").exists());
     assert_eq!(fs::read_to_string(world.path("n")).unwrap().trim(), "3");
 
-    // An exit other than 2 blocks nobody.
+    // An exit code other than 2 does not block.
     let (_, ran) = played(settings, true);
     assert_eq!(ran.code, 0, "{ran}");
 
@@ -217,7 +217,7 @@ fn hooks_of_a_registry() {
     Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.
     "#);
     world.ok(&["trust", "--yes"]);
-    // What its three hooks do is done.
+    // The work of its three hooks is done.
     world.ok(&["task", "add", "Research", "--label", "agent"]);
     world.ok(&["task", "add", "Write", "--depends", "T1"]);
     world.ok(&["task", "start", "T1"]);
@@ -238,7 +238,7 @@ fn hooks_of_a_registry() {
     assert!(again.contains("3 hooks are in the configuration already"), "{again}");
 }
 
-/// Such a file says when hooks run that the configuration has; it brings none along.
+/// Such a file says when configured hooks run; it has no hooks of its own.
 #[test]
 fn hooks_of_the_configuration_are_set_up_by_name() {
     let world = World::new();
@@ -324,7 +324,7 @@ fn what_would_change_is_told_and_what_cannot_be_is_left() {
     assert_eq!((printed.code, printed.stdout.as_str(), config(&world).as_str()), (0, "", text));
     let seen = world.json(&["config", "import", "automation-hooks.json", "--dry-run"]);
     assert_eq!(seen["changed"], serde_json::json!([{"name": "one", "line": 1, "at": 3, "priority": 5}]), "{seen}");
-    // The same hook in two places is not changed in one of them.
+    // A hook that is in two places is not changed in one of them.
     let shared = "hooks:\n  stop:\n    - &one {command: ./a.sh, priority: 1}\n    - *one\n";
     world.write(".windlass/config.yaml", shared);
     world.write("automation-hooks.json", hooks(r#""priority": 5"#).replace("one", "stop[0]"));
@@ -337,7 +337,7 @@ fn what_would_change_is_told_and_what_cannot_be_is_left() {
 fn printed_and_for_programs() {
     let world = World::empty();
     world.write(".gemini/settings.json", r#"{"hooks": {"AfterAgent": [{"hooks": [{"type": "command", "command": "./x.sh", "timeout": 500}]}], "AfterModel": [{"hooks": []}]}} // mine"#);
-    // Without a project it can be looked at, and nothing else.
+    // Without a project it is only shown.
     let printed = world.run(&["config", "import", ".gemini/settings.json", "--print"]);
     assert_eq!(printed.code, 0, "{printed}");
     assert_snapshot!(printed.stdout, @r#"
@@ -399,7 +399,7 @@ fn what_cannot_be_added_to_is_shown_and_left_alone() {
         assert!(ran.stderr.contains("add the lines above by hand; nothing was written"), "{ran}");
         assert_eq!(config(&world), text);
     }
-    // One that is wrong is not added to either.
+    // An entry is not added to an invalid one either.
     world.write(".windlass/config.yaml", "hook: {}\n");
     let ran = world.run(&["config", "import", ".claude/settings.json", "--yes"]);
     assert!(ran.code == 64 && ran.stderr.contains("unknown key `hook`"), "{ran}");
@@ -487,7 +487,7 @@ fn files_that_are_no_hooks() {
     assert_eq!(config(&world), before);
 }
 
-/// Text of the file is shown, and never obeyed by a terminal.
+/// Text of the file is shown, and cleaned for the terminal.
 #[test]
 fn hostile_text_is_shown_as_text() {
     let world = World::new();

@@ -98,7 +98,7 @@ fn a_clone_is_told_what_to_do() {
     ");
 }
 
-/// Somebody was killed while they made it, or had no room for it.
+/// An earlier creation was killed, or had no room.
 #[test]
 fn what_was_begun_is_finished() {
     let world = World::empty();
@@ -126,7 +126,7 @@ fn what_stands_in_the_way_is_named() {
     ");
 }
 
-/// A repository full of odd things is only looked at.
+/// A repository full of odd files is only read.
 #[test]
 fn a_messy_repository_is_no_obstacle() {
     let world = World::empty();

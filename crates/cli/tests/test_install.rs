@@ -1,4 +1,4 @@
-//! `windlass install` and `windlass uninstall`: what is written into agents' settings, and that it goes without a trace
+//! `windlass install` and `windlass uninstall`: the entries in agents' settings, and that they go without a trace
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -54,7 +54,7 @@ impl World {
     }
 }
 
-/// Every file and directory below, with what is in it and who may do what.
+/// Every file and directory below, with its content and its permissions.
 fn tree(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut open = vec![root.to_owned()];
@@ -140,7 +140,7 @@ fn what_is_written_for_claude() {
     assert_snapshot!(world.run(&["uninstall", "claude"]), @"Claude Code has nothing of ours in its settings. Nothing was changed.");
 }
 
-/// What is left to do differs from agent to agent.
+/// The remaining steps for a person differ from agent to agent.
 #[test]
 fn what_each_agent_asks_of_the_person() {
     let (world, other) = (world(), world());
@@ -177,7 +177,7 @@ fn what_each_agent_asks_of_the_person() {
     );
 }
 
-/// With both an agent calls twice at every moment.
+/// With both scopes an agent would call twice each time.
 #[test]
 fn one_scope_is_enough() {
     let world = world();
@@ -191,7 +191,7 @@ fn one_scope_is_enough() {
     assert!(!world.home().join(".codex").exists());
     world.ok(&["install", "codex", "--yes"]);
     world.ok(&["uninstall", "codex", "--yes"]);
-    // Whoever wrote it, and however.
+    // The entries of any author, in any form.
     let file = world.home().join(".codex/hooks.json");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     let by_hand = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "windlass hook stop --as codex --project /x"}]}]}}"#;
@@ -199,7 +199,7 @@ fn one_scope_is_enough() {
     let refused = world.run(&["install", "codex", "--yes"]);
     assert!(refused.code == 64 && refused.stderr.contains("--scope user"), "{refused}");
     world.ok(&["install", "codex", "--scope", "user", "--yes"]);
-    // An MCP server alone calls nobody.
+    // An MCP server alone makes no calls.
     fs::create_dir_all(world.home().join(".gemini")).unwrap();
     let server = r#"{"mcpServers": {"windlass": {"command": "windlass", "args": ["mcp"]}}}"#;
     fs::write(world.home().join(".gemini/settings.json"), server).unwrap();
@@ -245,7 +245,7 @@ fn what_was_there_stays() {
         world.ok(&["uninstall", agent, "--scope", scope, "--yes"]);
         assert_eq!(tree(&world.base(scope)), before, "{agent}");
 
-        // Somebody else edits the file in between, or the record is lost.
+        // Another program edits the file in between, or the record is lost.
         for lose in [false, true] {
             world.ok(&["install", agent, "--scope", scope, "--yes"]);
             let edited = fs::read_to_string(&path).unwrap().replace("mine", "ours");
@@ -264,7 +264,7 @@ fn what_was_there_stays() {
     }
 }
 
-/// Installing again after an edit does not make the edit part of what is undone.
+/// An installation after an edit does not make the edit part of the uninstallation.
 #[test]
 fn an_edit_between_two_installs_is_kept() {
     let world = world();
@@ -307,7 +307,7 @@ fn a_person_is_asked() {
     assert!(ended == 0 && !world.path(".claude").exists(), "{shown}");
 }
 
-/// A yes is for what was shown.
+/// A yes covers the shown change only.
 #[test]
 fn what_changes_while_a_person_looks_at_it_is_not_written_over() {
     let world = world();
@@ -363,7 +363,7 @@ fn directories_that_agents_take_from_variables() {
     assert_eq!(tree(&world.home()), BTreeMap::new());
 }
 
-/// What is said where settings cannot be used. Nothing is written then.
+/// The message for settings that cannot be used. Nothing is written then.
 fn refused(prepare: &dyn Fn(&World)) -> String {
     let world = world();
     prepare(&world);
@@ -470,7 +470,7 @@ fn all_files_or_none() {
     assert_eq!(tree(&world.directory), before);
 }
 
-/// Whoever keeps settings elsewhere and links to them keeps the link.
+/// A link to settings that are kept elsewhere stays.
 #[test]
 fn a_linked_file_is_edited_where_it_is() {
     let world = world();
@@ -488,7 +488,7 @@ fn a_linked_file_is_edited_where_it_is() {
     assert_eq!(fs::read_to_string(&kept).unwrap(), "{}\n");
 }
 
-/// Claude Code and Copilot read the same file of MCP servers: the last one takes the entry away.
+/// Claude Code and Copilot read the same file of MCP servers: the last one to go removes the entry.
 #[test]
 fn shared_file_stays_until_last_agent_is_uninstalled() {
     let world = world();
@@ -500,7 +500,7 @@ fn shared_file_stays_until_last_agent_is_uninstalled() {
     assert!(!world.path(".mcp.json").exists());
 }
 
-/// A server that somebody has set up by hand is theirs.
+/// A server that a person has set up by hand is theirs.
 #[test]
 fn a_server_of_ones_own_stays() {
     let world = world();
@@ -513,7 +513,7 @@ fn a_server_of_ones_own_stays() {
     }
 }
 
-/// The program may go away: Copilot and Gemini CLI would take that for a no, and must not. A real no stays one.
+/// The program may go away: Copilot and Gemini CLI would take that for a block, and must not. A real block stays one.
 #[test]
 fn a_missing_program_denies_nothing() {
     for (agent, file) in [("copilot", ".github/hooks/windlass.json"), ("gemini", ".gemini/settings.json")] {
@@ -539,13 +539,13 @@ fn a_missing_program_denies_nothing() {
     }
 }
 
-/// What the first entry of an event runs.
+/// Returns the command of the first entry of an event.
 fn command(entries: &Value) -> String {
     let hook = entries[0]["hooks"].get(0).unwrap_or(&entries[0]);
     hook.get("command").or(hook.get("bash")).unwrap().as_str().unwrap().to_owned()
 }
 
-/// On another machine nothing is remembered, and our own files go all the same.
+/// On another machine there is no record, and our own files go all the same.
 #[test]
 fn without_a_record_our_own_files_go() {
     for (agent, left) in [("goose", ".agents/plugins"), ("copilot", ".github/hooks")] {

@@ -1,4 +1,4 @@
-//! Stories at the joints of two features, with agents that lie, die, amend, and break things in their last turn
+//! Interplay of two features, with agents that lie, die, amend, and break the work in their last turn
 
 use crate::support::delivered::Repo;
 
@@ -12,7 +12,7 @@ fn repo(config: &str) -> Repo {
     Repo { world: repo.world.with_windlass() }
 }
 
-/// Commits of agents that no ref reaches, by their subjects. What an agent has rewritten itself is called `Draft`, and
+/// Commits of agents that no ref reaches, by their subjects. One that an agent has rewritten itself is called `Draft`, and
 /// `stand-in` is a commit that is only there to look for conflicts.
 fn lost_commits(repo: &Repo) -> Vec<String> {
     let found = repo.git(&["fsck", "--no-reflogs", "--unreachable"]);
@@ -21,7 +21,7 @@ fn lost_commits(repo: &Repo) -> Vec<String> {
     commits.map(subject).filter(|subject| !["Draft", "stand-in"].contains(&subject.as_str())).collect()
 }
 
-/// Hooks × worktrees: what a hook pipes after the gate has passed leads to a turn that the gate judges too.
+/// Hooks × worktrees: piped output after a passed gate leads to a turn that the gate judges, too.
 #[test]
 fn agent_that_breaks_tests_on_the_last_words_of_a_hook_is_sent_back() {
     let repo = repo(
@@ -41,7 +41,7 @@ fn agent_that_breaks_tests_on_the_last_words_of_a_hook_is_sent_back() {
     assert_eq!(lost_commits(&repo), Vec::<String>::new(), "{ran}");
 }
 
-/// Rules of stop hooks × another configuration: work that waits for a gate is judged by what its agent said and did.
+/// Rules of stop hooks × another configuration: work that waits for a gate is judged by the last turn of its agent.
 #[test]
 fn rules_judge_resumed_work_by_its_last_turn() {
     let config = "completion: promise
@@ -93,7 +93,7 @@ git add .; git commit -qm Work; echo '<promise>COMPLETE</promise>'",
     assert_eq!((count("part-"), count("note-")), (1, 1), "{files}\n{ran}");
 }
 
-/// Workers × merge conflict: the slower one is told, resolves it by rewriting its commit, and both are in the base.
+/// Workers × merge conflict: the slower agent gets the conflict, resolves it by rewriting its commit, and both are in the base.
 #[test]
 fn workers_that_change_the_same_line_both_end_up_in_the_base() {
     let repo = repo(MERGING);
@@ -115,7 +115,7 @@ echo '<promise>COMPLETE</promise>'",
     assert_eq!(repo.git(&["branch", "--list", "windlass/*"]), "", "{ran}");
 }
 
-/// Stacked changes × reopen × amend: the task below is taken up again, its commit is rewritten, and both are merged in order.
+/// Stacked changes × reopen × amend: the task below is reopened, its commit is rewritten, and both are merged in order.
 #[test]
 fn change_below_that_was_reopened_and_amended_is_merged_first() {
     let repo = repo("hooks: {before_submit: [create_pr]}\n");
@@ -136,7 +136,7 @@ fn change_below_that_was_reopened_and_amended_is_merged_first() {
     assert_eq!((repo.file("main:T1.txt"), repo.file("main:T2.txt")), ("LOUD".into(), "T2".into()));
 }
 
-/// Dead agents × worktrees × stop hooks: what lay in the tree when the agent died is there for its next turn, and is judged.
+/// Dead agents × worktrees × stop hooks: files of a dead agent's turn are there for its next turn, and are judged.
 #[test]
 fn agent_that_dies_with_uncommitted_work_finds_it_again() {
     let repo = repo(
@@ -165,7 +165,7 @@ fn agent_in_a_worktree_starts_no_goal_in_the_project() {
     assert_eq!(repo.world.told("task_created").len(), 1, "{ran}");
 }
 
-/// Worktrees × nested runs × work begun in place: it goes on there when a person says so.
+/// Worktrees × nested runs × work begun in place: it goes on there if a person says so.
 #[test]
 fn agent_in_a_worktree_resumes_no_work_in_the_project() {
     let repo = repo("");

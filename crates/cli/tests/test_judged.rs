@@ -1,4 +1,4 @@
-//! What is told of an agent that drives itself: `why`, `task show`, `status` and `events`.
+//! The views of an agent that drives itself: `why`, `task show`, `status` and `events`.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn driven() -> World {
     world
 }
 
-/// Has the present iteration of IT-6 judged.
+/// Runs the evaluation of the present iteration of IT-6.
 fn validate(world: &World, output: &str) {
     world.call("iteration_validate", &json!({"iterationId": "IT-6", "agentOutput": output}));
 }
@@ -238,8 +238,8 @@ fn start_series(world: &World, max_iterations: u32) {
     world.call("iteration_start", &start);
 }
 
-/// What a hook says at the gates of a session on T1, which a person has registered before (HOOK-3), with a rule in a series (IT-5).
-/// The gate has a hook of its own.
+/// The answers of a hook at the gates of a session on T1, which a person has registered before (HOOK-3), with a rule in a series
+/// (IT-5). The gate has a hook of its own.
 fn gated() -> World {
     let config =
         "hooks: {stop: [{name: oil, command: 'test -e oil.txt || { echo oil.txt is missing >&2; exit 2; }'}]}\n";
@@ -262,7 +262,7 @@ turns:
     world
 }
 
-/// Runs an agent that never mends the pump, on a task with a series that one rule judges.
+/// Runs an agent that never fixes the pump, on a task with a series that one rule judges.
 fn run_series(max_iterations: u32) -> World {
     let turns: Vec<String> =
         (1..6).map(|turn| format!("  - do: [{{say: Try {turn}.}}, {{promise: COMPLETE}}]\n")).collect();

@@ -29,7 +29,7 @@ fn after_the_commit_there_is_everything() {
     world.ok(&["doctor"]);
 }
 
-/// Whoever is killed leaves no lock behind, and a command that was killed can be given again.
+/// A killed command leaves no lock behind, and can be repeated.
 #[test]
 fn again_and_again() {
     let world = World::new();

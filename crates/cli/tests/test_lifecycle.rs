@@ -1,12 +1,12 @@
-//! A session's life from its first hook to its last, on every way out: which hooks run when, what each prompt holds and in
-//! which order, that the stop hook judges the final delivery, and that `session_end` comes once.
+//! The hooks of a session from its first to its last, for every kind of end: which hooks run when, the content and order of each
+//! prompt, that the stop hook judges the final delivery, and that `session_end` comes once.
 
 use std::fs;
 
 use crate::support::World;
 use crate::test_run::{RUN, world};
 
-/// Every hook pipes, and notes that it ran.
+/// Every hook pipes its output, and records that it ran.
 const CONFIG: &str = r#"
 hooks:
   session_start:
@@ -25,7 +25,7 @@ hooks:
     - { name: end, command: 'echo "end {{session}}" >> story; echo "from end"', pipe_output: true }
 "#;
 
-/// Notes each turn in the story, with what its prompt holds, in order.
+/// Records each turn in the story, with the content of its prompt, in order.
 const TOLD: &str = r#"
 grep -o '^from .*\|^Mend the pump\|^Your last turn failed\|^The session is about to end\|^exit 7\|^When the goal' prompt.$turn |
     sed 's/When the goal/how to end/; s/Your last turn failed/recovery/; s/The session is about to end/last words/' |
@@ -44,7 +44,7 @@ fn lived(config: &str, more: &[&str], agent: &str) -> (World, i32, String) {
     (world, ran.code, story)
 }
 
-/// What happened between how every session begins and how every session ends.
+/// Returns the part between the common begin and end of every session.
 #[track_caller]
 fn story(world: &World) -> String {
     let story = fs::read_to_string(world.path("story")).unwrap();
@@ -85,7 +85,7 @@ fn at_the_limit_of_iterations() {
     ");
 }
 
-/// The budget is used up while the agent works: its turn is given up, and no other one follows.
+/// The budget runs out while the agent works: its turn is given up, and no other one follows.
 #[test]
 fn out_of_budget() {
     let agent = "if test $turn = 1; then sleep 60; fi";
@@ -96,7 +96,7 @@ fn out_of_budget() {
 
 #[test]
 fn cancelled() {
-    // The agent asks for the end of whoever runs it, and stays until it gets it.
+    // The agent asks for the end of its runner, and stays until then.
     let agent = "if test $turn = 1; then kill -INT $(cat runner); sleep 60; fi";
     let world = world(CONFIG, &format!("{TOLD}{agent}"));
     let script = "echo $$ > runner; exec \"$@\"";
@@ -113,7 +113,7 @@ fn failed() {
     assert_eq!((code, story.as_str()), (1, ""));
 }
 
-/// An iteration that fails is recovered from at once, and the next one goes on.
+/// A failed iteration is recovered from at once, and the next one goes on.
 #[test]
 fn recovered() {
     let agent = "case $turn in 1) echo 'no route' >&2; exit 7;; 3 | 4) echo '<promise>COMPLETE</promise>';; esac";
@@ -133,7 +133,7 @@ fn recovered() {
     ");
 }
 
-/// What completes during a turn is told in the next one, before what runs before that.
+/// The next turn tells of tasks that complete during a turn, before its own hooks.
 #[test]
 fn a_task_that_completes_meanwhile() {
     let script = "test -e done || { touch done; windlass task complete T1 > /dev/null; }";

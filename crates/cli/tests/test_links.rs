@@ -1,4 +1,4 @@
-//! Links where a project keeps its own files: they are refused, and nothing behind them is touched
+//! Links in place of a project's own directories: they are refused, and nothing behind them is touched
 
 use std::fs;
 use std::os::unix::fs::symlink;

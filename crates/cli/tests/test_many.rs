@@ -10,7 +10,7 @@ use crate::support::World;
 const PROCESSES: usize = 8;
 const TASKS: usize = 6;
 
-/// Does the same in eight threads, each of which starts processes, and gathers what they made.
+/// Runs the same in eight threads, each of which starts processes, and collects the results.
 fn at_once<T: Send>(work: impl Fn(usize) -> Vec<T> + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let work = &work;
@@ -89,7 +89,7 @@ fn eight_label_one_task() {
     assert_eq!(labels, PROCESSES, "no label is lost");
 }
 
-/// An agent that does nothing and says that it is done.
+/// An agent that does nothing and claims to be done.
 const DONE: &str = "command:echo '<promise>COMPLETE</promise>'";
 
 #[test]
@@ -98,7 +98,7 @@ fn eight_runs_share_the_tasks() {
     let world = World::with_tasks(&goals.iter().map(String::as_str).collect::<Vec<_>>());
     let ran = at_once(|_| vec![world.run(&["run", "--agent", DONE])]);
     for ran in &ran {
-        // Without git all of them work in one directory, and a run that begins late is told so.
+        // Without git all of them work in one directory, and a run that begins late gets a note.
         let is_quiet = ran.stderr.lines().all(|line| line.contains("works in the same directory"));
         assert!(ran.code == 0 && is_quiet, "{ran}");
     }
@@ -114,7 +114,7 @@ fn eight_runs_share_the_tasks() {
 #[test]
 fn eight_want_the_same_goal() {
     let world = World::new();
-    // The one that begins waits until the others have been told so.
+    // The first one waits until the others have got the note.
     let agent = format!("command:mkdir began && exec 3<>told && head -n {} <&3; {}", PROCESSES - 1, &DONE[8..]);
     assert!(world.program("mkfifo").arg(world.path("told")).status().unwrap().success());
     let ran = at_once(|_| {

@@ -1,4 +1,4 @@
-//! What is offered to be typed next: it can be typed as it is printed, and fits how things stand
+//! The commands that are offered next: they can be typed as printed, and fit the present state
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -56,7 +56,7 @@ fn resume_command_omits_configured_agent() {
     assert!(world.ok(&["answer", "T2", "continue"]).ends_with("\n`windlass run --task T2` goes on with it\n"));
 }
 
-/// What nobody has trusted is not offered as if somebody had: a store can come with a repository.
+/// A command without trust is not offered as if it had trust: a store can come with a repository.
 #[test]
 fn trust_option_is_offered_only_to_its_user() {
     let world = left("hooks: {session_end: [{command: 'true'}]}");
@@ -84,7 +84,7 @@ fn answer_prints_the_next_command() {
     ");
     assert_eq!(world.types(GO_ON).code, 0);
 
-    // Whom to name is the person's to say where nobody has worked on it.
+    // The person chooses an agent if none has worked on it.
     let world = World::with_tasks(&["Mend the pump"]);
     world.ok(&["task", "block", "T1", "--reason", "which?"]);
     let answered = world.ok(&["answer", "T1", "continue"]);
@@ -159,7 +159,7 @@ fn status_says_what_to_type_for_what_has_failed_and_how_much_is_not_shown() {
     world.ok(&["answer", "T1", "retry"]);
 }
 
-/// It has not passed by itself, and whoever reads how it ended is told so.
+/// The hook has not passed by itself, and the ending says so.
 #[test]
 fn a_hook_that_a_person_has_let_pass_is_named_at_the_end() {
     let world = escalated("");
@@ -173,7 +173,7 @@ fn a_hook_that_a_person_has_let_pass_is_named_at_the_end() {
         "{shown}"
     );
 
-    // One that has nothing to say against it needs nobody's leave.
+    // A passed hook needs no permission.
     let world = escalated("");
     world.ok(&["answer", "T1", "ignore-hook"]);
     world.write("fixed", "");

@@ -1,4 +1,4 @@
-//! Every command that is printed can be typed, in whatever state it is printed.
+//! Every printed command can be typed, in every state in which it is printed.
 
 use std::process::Stdio;
 
@@ -11,7 +11,7 @@ const AGENT: &[&str] = &["--agent", "command:sh agent.sh"];
 const DONE: &str = "cat > /dev/null; echo '<promise>COMPLETE</promise>'\n";
 const CHANGES: &str = "hooks: {before_submit: [create_pr]}\n";
 
-/// What these commands print, whether or not they are refused.
+/// Returns the output of these commands, whether or not they are refused.
 fn said(world: &World, commands: &[&[&str]]) -> String {
     let both = |words: &&[&str]| {
         let ran = world.run(words);
@@ -88,7 +88,7 @@ fn blocked_and_failed_tasks_offer_answers_that_fit() {
     let shown = said(&world, &refused) + &ran.stdout + &world.ok(&["status"]) + &world.ok(&["why", "T3"]);
     assert!(world.types_offers(&shown).contains(&"windlass answer T1 retry".to_owned()), "{shown}");
 
-    // Nothing is left to wait for: a person lets it go on.
+    // There is nothing left to wait for: a person lets it go on.
     world.ok(&["task", "delete", "T1", "--force"]);
     let shown = said(&world, &[&["run", "--task", "T3", "--agent", "command:true"], &["status"]]);
     assert_eq!(world.types_offers(&shown), ["windlass answer T3 continue"], "{shown}");
@@ -109,7 +109,7 @@ fn stacked_changes_offer_the_lowest_one() {
     assert!(shown.contains(&format!("next          {merge}")) && !shown.contains("change merge T2"), "{shown}");
     repo.world.types_offers(&shown);
 
-    // The task below was taken up again: its work comes first.
+    // The task below was reopened: its work comes first.
     repo.world.ok(&["task", "reopen", "T1", "--force", "--reason", "not yet"]);
     let shown = repo.world.ok(&["task", "show", "T2"]);
     assert!(shown.contains("next          windlass run --task T1 --agent command:agent\n"), "{shown}");

@@ -1,4 +1,4 @@
-//! Telling somebody that a session is over.
+//! Notifications that a session is over.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use crate::support::{Ran, WINDLASS, World};
 const RUN: &[&str] = &["run", "Mend the pump", "--trust", "--session", "pump"];
 const COMPLETE: &str = "echo '<promise>COMPLETE</promise>'";
 
-/// A project that tells somebody so, whose agent does this.
+/// A project with this notification, whose agent runs this script.
 fn world(config: &str, agent: &str) -> World {
     let world = World::new();
     world.write(".windlass/config.yaml", format!("agent: 'command:sh agent.sh'\n{config}\n"));
@@ -24,7 +24,7 @@ fn read(world: &World, name: &str) -> String {
     fs::read_to_string(world.path(name)).unwrap()
 }
 
-/// How the notices ended, by the log.
+/// Returns the outcomes of the notifications, by the log.
 fn told(world: &World) -> Vec<(String, String)> {
     let events = world.lines(&["events", "--type", "hook_finished"]);
     let text = |event: &Value, name: &str| event["data"][name].as_str().unwrap_or_default().to_owned();
@@ -59,7 +59,7 @@ fn a_server_is_told() {
     assert_eq!(told(&world), is_told("notify[0]", "success"));
 }
 
-/// Nobody who has ended a session waits for longer than a notice may take.
+/// A person who has ended a session waits no longer than a notification may take.
 #[test]
 fn a_server_that_wants_to_be_asked_much_later_is_not() {
     let server = Server::new(vec![says("503 Busy\r\nRetry-After: 11", "")]);
@@ -96,7 +96,7 @@ fn a_command_is_told_after_everything_else() {
     assert_eq!(read(&world, "name"), "pump\n");
 }
 
-/// Whatever becomes of a notice, the session has ended as it has.
+/// A notification does not affect the ending of the session.
 #[test]
 fn failed_notification_does_not_change_the_ending() {
     let closed = Server::new(vec![]).url("/");
@@ -145,7 +145,7 @@ fn only_on_its_occasions() {
     check(", on: []", COMPLETE, false);
 }
 
-/// A question that nobody sees would never be answered. Asked again, nobody is told again.
+/// A question without a notification might never be answered. A repeated question is not notified again.
 #[test]
 fn a_question_is_told() {
     let gate = "limits: {max_hook_retries: 0}\non_retry_limit: ask\nhooks: {stop: [{command: 'echo red >&2; exit 2'}]}";
@@ -165,7 +165,7 @@ fn a_question_is_told() {
     assert!(world.path("ended").exists());
 }
 
-/// Whoever cancels a session knows that it was cancelled.
+/// The person who cancels a session knows that it was cancelled.
 #[test]
 fn a_cancelled_session_tells_only_who_asked_for_that() {
     let config = "notify: [{command: touch usual}, {command: touch asked, on: [cancelled]}]";
@@ -175,7 +175,7 @@ fn a_cancelled_session_tells_only_who_asked_for_that() {
     assert_eq!((world.path("usual").exists(), world.path("asked").exists()), (false, true));
 }
 
-/// A run whose number is in a file.
+/// A run whose process id is in a file.
 fn killable(world: &World) -> Ran {
     let script = "echo $$ > pid; exec \"$0\" \"$@\"";
     world.finish(world.program("sh").args(["-c", script, WINDLASS]).args(RUN))
@@ -192,7 +192,7 @@ fn notification_needs_trust() {
     assert!(!world.path("told").exists());
 }
 
-/// A crash while somebody is told: a command is not run twice, and the log says so; a server gets the same key again.
+/// A crash during a notification: a command does not run twice, and the log says so; a server gets the same key again.
 #[test]
 fn a_crash_neither_loses_nor_doubles_it_unmarked() {
     let world = world("notify: [{command: 'echo told >> told; kill -9 $(cat pid); sleep 60'}]", COMPLETE);
@@ -229,7 +229,7 @@ fn a_desktop_is_told() {
     assert_eq!(told(&world), is_told("notify[0]", "success"));
 }
 
-/// Where there is no desktop the terminal is asked, if there is one, and nobody complains.
+/// Without a desktop the terminal is used, if there is one, and no error is shown.
 #[test]
 fn a_terminal_takes_the_place_of_a_desktop() {
     let world = world("notify: [{desktop: true}]", COMPLETE);
@@ -243,7 +243,7 @@ fn a_terminal_takes_the_place_of_a_desktop() {
     assert!(!raw.contains("\u{1b}]0;"), "{raw:?}");
 }
 
-/// What would be told, before it has to be.
+/// The trial of a notification before it is due.
 #[test]
 fn notices_can_be_tried() {
     let world = world("notify: [{command: cat > tried}]", COMPLETE);

@@ -1,4 +1,4 @@
-//! Agents that hide where their commands come from, or outlive their runner, and pass for a person so
+//! Agents that hide the origin of their commands, or outlive their runner, to pass for a person
 
 use crate::support::World;
 use crate::test_run::world;
@@ -14,8 +14,8 @@ fn gated(agent: &str) -> World {
     world
 }
 
-/// A project whose agent leaves a process behind that has ended its supervisor and gives commands; `end_runner` is one. What they
-/// say comes out of the fifo `said`.
+/// A project whose agent leaves a process behind that has ended its supervisor and gives commands; `end_runner` is one. Their
+/// output comes out of the fifo `said`.
 fn orphaned(before: &str, commands: &str) -> World {
     let world = gated(&format!(
         "runner=$(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status)
@@ -39,8 +39,8 @@ fn orphaned(before: &str, commands: &str) -> World {
     world
 }
 
-/// What is left of an agent that has killed its runner moves nothing that the session holds. A process that is older than the
-/// session does, without a terminal too.
+/// Leftovers of an agent that has killed its runner change nothing that the session holds. A process that is older than the
+/// session can, without a terminal, too.
 #[test]
 fn task_stays_held_after_its_runner_was_killed_from_below() {
     let world = orphaned(
@@ -75,7 +75,7 @@ fn task_stays_held_after_its_runner_was_killed_from_below() {
     assert_eq!(world.json(&["task", "show", "T1"])["state"], "ready");
 }
 
-/// What outlived its runner outlives the session too, if it goes on with it and ends it.
+/// A process that outlived its runner outlives the session, too, if it resumes and ends it.
 #[test]
 fn session_that_was_gone_on_with_is_still_guarded_after_its_end() {
     let world = orphaned(
@@ -101,7 +101,7 @@ fn session_that_was_gone_on_with_is_still_guarded_after_its_end() {
     world.ok(&["task", "complete", "T1", "--force"]);
 }
 
-/// In a PID namespace of its own an agent has no parents that could be seen, with a `/proc` of that namespace or without.
+/// In a PID namespace of its own an agent has no visible ancestors, with a `/proc` of that namespace or without.
 #[test]
 fn agent_in_another_namespace_is_no_person() {
     let bare = "env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" HOME=\"$HOME\"";
@@ -122,7 +122,7 @@ fn agent_in_another_namespace_is_no_person() {
     let ran = world.run(&[RUN, &["--max-iterations", "1"]].concat());
     assert_ne!(world.json(&["task", "show", "T1"])["state"], "completed", "{ran}");
     assert_eq!(world.json(&["task", "show", "T2"])["state"], "ready", "{ran}");
-    // The kernel may forbid namespaces, and then nothing can be hidden in one.
+    // The kernel may forbid namespaces, and then no process can hide in one.
     if world.path("without").exists() {
         return;
     }
@@ -132,7 +132,7 @@ fn agent_in_another_namespace_is_no_person() {
     assert_eq!(said.matches("/proc does not show the processes above this one").count(), 4, "{said}");
 }
 
-/// Whatever an agent takes away, it decides nothing about what a project may run.
+/// Whatever an agent removes, it cannot decide about trust.
 #[test]
 fn agent_that_takes_the_store_or_the_configuration_away_is_no_person() {
     let world = gated(
@@ -158,7 +158,7 @@ fn agent_that_takes_the_store_or_the_configuration_away_is_no_person() {
     assert_eq!(world.data_of("session_started").len(), 1, "{said}");
 }
 
-/// What an agent cannot complete by force, it neither approves nor merges.
+/// An agent that cannot force a completion can neither approve nor merge.
 #[test]
 fn agent_in_another_namespace_neither_answers_nor_merges() {
     let hidden =
@@ -179,10 +179,10 @@ fn agent_in_another_namespace_neither_answers_nor_merges() {
     }
 }
 
-/// The first process of a container adopts orphans. A script that is it speaks for a person all the same, by its session.
+/// The first process of a container adopts orphans. A script in that place still counts as a person, by its session.
 #[test]
 fn script_that_is_the_first_process_counts_as_a_person() {
-    // The agent waits for what never comes: the cancellation ends it.
+    // The agent waits forever: the cancellation ends it.
     let world = gated("echo > begun; cat never");
     world.finish(world.program("mkfifo").args(["begun", "never"]));
     let run = RUN.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! What reaches a terminal, a pipe, and a reader who has gone
+//! Output to a terminal, a pipe, and a closed reader
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -47,7 +47,7 @@ fn the_reader_is_gone_after_a_line() {
     }
 }
 
-/// Nobody reads the failure either: its exit code is left.
+/// The failure cannot be written either: the exit code is left.
 #[test]
 fn failure_with_closed_streams_keeps_its_exit_code() {
     let world = World::new();
@@ -86,7 +86,7 @@ fn colours_on_a_terminal_only() {
     assert!(!json.contains('\u{1b}'), "{json}");
 }
 
-/// On a terminal a line is a line, however narrow; in a pipe nothing is cut.
+/// On a terminal a line is cut to its width; in a pipe nothing is cut.
 #[test]
 fn lines_fit_the_terminal() {
     let world = World::with_tasks(&[
@@ -102,7 +102,7 @@ fn lines_fit_the_terminal() {
         }
     }
     assert!(world.ok(&["task", "list"]).contains("漢字漢字"));
-    // One task is shown whole.
+    // A single task is shown whole.
     let (shown, _) = watch(world.command(&["task", "show", "T1"]).env("NO_COLOR", "1"), 80);
     assert!(shown.contains("any more of it, 漢字漢字"), "{shown}");
 }
@@ -116,7 +116,7 @@ fn completions_for_every_shell() {
     }
 }
 
-/// Whoever has a narrow terminal reads whole words.
+/// In a narrow terminal, lines break between words.
 #[test]
 fn messages_are_broken_between_words() {
     let world = World::new();

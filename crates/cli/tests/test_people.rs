@@ -1,4 +1,4 @@
-//! What people do about sessions: `say`, `session list|show|logs|cancel`
+//! Commands of people about sessions: `say`, `session list|show|logs|cancel`
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -27,7 +27,7 @@ impl World {
         self
     }
 
-    /// What a command prints, with the owner's name taken out.
+    /// Returns the output of a command without the owner's name.
     fn anonymous(&self, words: &[&str]) -> String {
         let text = crate::support::filter(&self.ok(words), &self.directory);
         let word = |word: &str| if word.starts_with("run-") { "OWNER".to_owned() } else { word.to_owned() };
@@ -45,7 +45,7 @@ fn a_message_reaches_the_agent_with_its_next_prompt_and_once() {
     );
     let (code, said) = waiting.go();
     assert_eq!(code, 0, "{said}");
-    // What it claimed in its first turn, it claimed without having heard that.
+    // The claim of its first turn came before it got the message.
     assert_snapshot!(timeless(&said), @r"
     session mend-the-pump-e01275de
       command:sh agent.sh, at most 25 iterations
@@ -88,7 +88,7 @@ fn a_message_comes_in_its_turn_among_what_hooks_say() {
     assert!(ann < hook, "{prompt}");
 }
 
-/// Its text is data: nothing of it is ever run.
+/// The text is data: nothing of it is ever run.
 #[test]
 fn hooks_hear_what_is_said_and_can_add_to_it() {
     let hook = "{command: 'cat > heard.json; echo the manual is in docs', pipe_output: true}";
@@ -113,7 +113,7 @@ fn commands_inside_a_turn_never_count_as_a_persons() {
                  windlass session cancel \"$WINDLASS_SESSION\" > refused 2>&1; }; echo '<promise>COMPLETE</promise>'";
     let world = world("", agent).with_windlass();
     let ran = world.run(RUN);
-    // It has spoken to itself only: its claim counts, and what it said is delivered at the end.
+    // The agent has sent messages to itself only: its claim counts, and the messages are delivered at the end.
     assert!(ran.code == 0 && ran.stdout.contains("complete after one iteration"), "{ran}");
     let told = world.data_of("feedback_queued");
     assert_eq!(told.len(), 2, "{told:?}");
@@ -135,7 +135,7 @@ fn commands_inside_a_turn_never_count_as_a_persons() {
     );
 }
 
-/// Neither its own nor another's, by way of whatever other run.
+/// Neither its own session nor another one, under any other run id.
 #[test]
 fn no_agent_cancels_a_session() {
     let helper = "windlass run helper --session two --agent 'command:sh helper.sh' > helped 2>&1
@@ -236,7 +236,7 @@ fn a_cancelled_session_is_ended_by_its_runner_at_once() {
     ");
 }
 
-/// Wherever it stands, it is ended: in a hook before the first turn, in the gate, in the last hook of an iteration.
+/// A cancellation works everywhere: in a hook before the first turn, in the gate, in the last hook of an iteration.
 #[test]
 fn a_hook_that_runs_is_cancelled_too() {
     for point in ["session_start", "pre_iteration", "stop"] {
@@ -278,7 +278,7 @@ fn cancelled_session_of_dead_process_is_ended_by_next_command() {
         }
         let shown = world.json(&["session", "show", NAME]);
         assert_eq!((shown["state"].as_str(), shown["ending"].as_str()), (Some("ended"), Some("cancelled")));
-        // It waits with the task.
+        // The message waits with the task.
         assert_eq!(world.json(&["task", "show", "T1"])["unheard"].as_array().unwrap().len(), 1, "{shown}");
         assert!(world.read("ended").starts_with("end\n"));
         assert_eq!(world.run(&["doctor"]).code, 0);
@@ -419,7 +419,7 @@ fn an_escalation_is_answered_and_the_next_session_knows_it() {
     ");
 }
 
-/// An agent that is not there hears nothing; the one that comes after it does.
+/// An absent agent gets nothing; the one after it does.
 #[test]
 fn an_answer_that_no_agent_has_heard_is_heard_by_the_next_one() {
     let world = escalated();
@@ -521,7 +521,7 @@ fn logs_tell_what_was_said_and_follow_until_the_end() {
         line.clear();
         told.read_line(&mut line).unwrap();
     }
-    // It follows: what comes now was not there when it began.
+    // The command follows: this output came after its begin.
     assert_eq!(waiting.go().0, 0);
     let mut rest = String::new();
     told.read_to_string(&mut rest).unwrap();
@@ -560,7 +560,7 @@ on_retry_limit: ask
 hooks: {stop: [{name: tests, command: 'echo red >&2; exit 2'}]}
 ";
 
-/// Whoever follows sees a question and its answer, although nobody runs the session.
+/// A follower sees a question and its answer, although no process runs the session.
 #[test]
 fn a_question_can_be_followed_and_answered() {
     let world = world(ASKS, "echo '<promise>COMPLETE</promise>'");
@@ -577,7 +577,7 @@ fn a_question_can_be_followed_and_answered() {
       waits for a person: stop hooks block, and may not send the agent back again
       windlass answer mend-the-pump-e01275de continue
     "#);
-    assert!(!world.ok(&["doctor"]).contains("interrupted"), "whoever asks has been heard");
+    assert!(!world.ok(&["doctor"]).contains("interrupted"), "a session that asks is not interrupted");
     let mut follow = world.command(&["session", "logs", NAME, "--follow"]);
     let mut follower = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut told = BufReader::new(follower.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -614,10 +614,10 @@ fn a_wait_and_a_dead_runner_are_shown() {
     assert!(shown.contains("iteration 1, left: its process has died; the same command goes on with it\n"), "{shown}");
     assert!(world.ok(&["doctor"]).contains(&format!("interrupted: {NAME}")));
     world.ok(&["task", "release", "T1", "--force"]);
-    assert!(!world.ok(&["doctor"]).contains("interrupted"), "its task is somebody else's");
+    assert!(!world.ok(&["doctor"]).contains("interrupted"), "its task has another holder");
 }
 
-/// What was too long for the log is in a record, and only there is it looked for.
+/// Text that was too long for the log is in a record, and is read only from there.
 #[test]
 fn logs_have_all_of_a_long_answer() {
     let world = world("", "head -c 3000000 /dev/zero | tr '\\0' 'y'; echo; echo '<promise>COMPLETE</promise>'");
@@ -631,7 +631,7 @@ fn logs_have_all_of_a_long_answer() {
     assert!(text.len() < 200_000 && text.contains("yyy"), "{}", text.len());
 }
 
-/// A store can come with a repository: what nobody trusts is not run, also where it only ends something.
+/// A store can come with a repository: untrusted hooks do not run, even if they only end a session.
 #[test]
 fn a_cancelled_session_of_a_project_that_is_not_trusted_is_left() {
     let mut waiting = Waiting::new(PIPED);

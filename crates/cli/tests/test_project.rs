@@ -1,4 +1,4 @@
-//! Which project a command works on
+//! The choice of a command's project
 
 use std::ffi::OsStr;
 use std::fs;
@@ -60,7 +60,7 @@ fn commands_that_are_named_for_another_project_come_with_its_flag() {
     assert!(inside.code == 1 && !inside.stderr.contains("note: "), "{inside}");
 }
 
-/// A project is made where the next command looks for it.
+/// A project is created where the next command looks for it.
 #[test]
 fn the_variable_says_where_to_make_one() {
     let world = World::empty();
@@ -90,7 +90,7 @@ fn named_but_not_there() {
     ");
 }
 
-/// A directory may be called anything that the system takes.
+/// A directory may have any name that the system allows.
 #[test]
 fn names_that_are_no_text() {
     let world = World::empty();
@@ -139,7 +139,7 @@ fn in_a_linked_worktree() {
 fn the_directory_is_gone() {
     let world = World::new();
     fs::create_dir(world.path("gone")).unwrap();
-    // The shell stands in a directory that it removes under the command's feet.
+    // The shell stands in a directory that is removed during the command.
     let script = format!("cd gone && rmdir ../gone && exec '{WINDLASS}' task list");
     let ran = world.finish(world.program("sh").args(["-c", &script]));
     assert_snapshot!(ran, @"
@@ -150,7 +150,7 @@ fn the_directory_is_gone() {
     ");
 }
 
-/// A project of another user can be read where it cannot be written. Whose store it is, each user has to say.
+/// A project of another user can be read even if it is not writable. Each user has to decide about its store.
 #[test]
 fn read_only_for_another_user() {
     let world = World::with_tasks(&["One"]);

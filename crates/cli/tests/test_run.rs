@@ -1,4 +1,4 @@
-//! `windlass run`: the loop with real agents and hooks, as far as shell scripts are any
+//! `windlass run`: the loop with agents and hooks that are shell scripts
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -63,7 +63,7 @@ fn a_directory_and_an_agent_are_enough() {
     assert!(world.prompt(2).contains("```text\nturn 1\n```"), "{}", world.prompt(2));
 }
 
-/// The lifecycle of the six points, but for the two that come with tasks and errors.
+/// The lifecycle of the six points, without the two for tasks and errors.
 #[test]
 fn hooks_run_where_they_should_and_their_output_reaches_the_agent_once() {
     let config = "
@@ -163,14 +163,14 @@ fn failing_turns_are_bounded_and_keep_the_feedback() {
 #[test]
 fn an_agent_that_cannot_be_started_ends_the_session_at_once() {
     let world = World::empty();
-    // Only a shell knows what this means.
+    // Only a shell understands this.
     let ran = world.run(&["run", "x", "--agent", "command:no-such-agent '--fast'"]);
     assert_eq!(ran.code, 1, "{ran}");
     assert!(ran.stdout.contains("failed after one iteration: the program cannot be started: "), "{ran}");
     assert!(ran.stdout.contains("no-such-agent"), "{ran}");
 }
 
-/// However well it has worked until then.
+/// However well the agent has worked before.
 #[test]
 fn an_agent_that_can_no_longer_be_started_ends_the_session_at_once() {
     let config = "limits: {failure_span: 1ms}\nhooks: {on_error: [{command: echo it failed, pipe_output: true}]}";
@@ -296,7 +296,7 @@ fn what_cannot_be_run_is_refused_by_name() {
     assert!(world.run(&["run", "x", "--agent", "command:true"]).code == 64, "trust was for that command alone");
 }
 
-/// A run whose agent waits in the middle of its first turn, until `go` is written to.
+/// A run whose agent waits in the middle of its first turn, until the test writes to `go`.
 pub struct Waiting {
     pub world: World,
     pub child: Child,
@@ -310,7 +310,7 @@ impl Waiting {
             world.finish(world.program("mkfifo").arg(fifo));
         }
         let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // Somebody has to read before anything can be written.
+        // The fifo needs a reader before a write.
         fs::read(world.path("started")).unwrap();
         Self { world, child }
     }
@@ -329,7 +329,7 @@ impl Waiting {
     }
 }
 
-/// Something is pending when it ends, and the end leaves a mark.
+/// Feedback is pending at the end, and the end leaves a mark.
 pub const PIPED: &str = "
 hooks:
   session_start: [{command: echo remember, pipe_output: true}]
@@ -384,7 +384,7 @@ fn an_interrupt_ends_it_in_order() {
         assert!(said.contains("cancelled after one iteration\n  session_end[0] ok\n  took "), "{said}");
         assert!(said.ends_with("  next: windlass run --task T1 --agent 'command:sh agent.sh'\n"), "{said}");
         assert_eq!(waiting.world.read("ended"), "end\n");
-        // It has ended: the same goal begins anew, with what the agent may not have heard.
+        // The session has ended: the same goal begins anew, with the undelivered feedback.
         assert!(waiting.world.run(RUN).stdout.starts_with("session mend-the-pump-e01275de-2\n"));
         let opening = waiting.world.prompt(2);
         assert!(opening.starts_with("[Hook feedback]: session_start[0] (you may have seen this before)"), "{opening}");
@@ -412,7 +412,7 @@ fn a_session_keeps_the_configuration_that_it_started_with() {
     assert!(ran.stderr.contains("goes on with the one that it started with"), "{ran}");
     assert_eq!(waiting.world.read("ended"), "end\n");
     assert!(!waiting.world.path("pwned").exists());
-    // The next session would use what nobody has trusted.
+    // The next session would use an untrusted configuration.
     assert_eq!(waiting.world.run(RUN).code, 64);
 }
 
@@ -436,7 +436,7 @@ fn a_goal_finds_its_session_whatever_it_is_called() {
     waiting.signal(rustix::process::Signal::KILL);
     waiting.end();
     let named = [RUN, &["--session", "mine"]].concat();
-    // The second turn of the script is done at once, whichever session asks.
+    // The second turn of the script is done at once, in any session.
     assert_eq!(waiting.world.run(&named).code, 0);
     assert!(waiting.world.ok(&["status"]).contains("left: its process has died; the same command goes on with it"));
     let ran = waiting.world.run(RUN);
@@ -444,7 +444,7 @@ fn a_goal_finds_its_session_whatever_it_is_called() {
     assert!(waiting.world.ok(RUN).starts_with("session mend-the-pump-e01275de-2\n"));
 }
 
-/// What the gate has decided is not undone by a signal that comes while the last hooks run.
+/// A signal during the last hooks does not undo the decision of the gate.
 #[test]
 fn complete_stays_complete() {
     let config = "hooks: {post_iteration: [{command: 'echo > started; cat go'}]}";
@@ -461,7 +461,7 @@ fn complete_stays_complete() {
     assert!(said.contains("post_iteration[0] cancelled\ncomplete after one iteration\n  took "), "{said}");
 }
 
-/// The work counts, not who watches it.
+/// A closed reader does not affect the work.
 #[test]
 fn run_completes_when_its_output_cannot_be_written() {
     let world = world("", "test $turn -lt 3 || echo '<promise>COMPLETE</promise>'");
@@ -474,7 +474,7 @@ fn run_completes_when_its_output_cannot_be_written() {
     assert_eq!(world.told("session_ended").len(), 2);
 }
 
-/// The wait is in the log, is told, and ends with a signal: the next run goes on with the task.
+/// The wait is in the log, is shown, and ends with a signal: the next run goes on with the task.
 #[test]
 fn failed_agent_is_left_alone_until_the_moment_that_is_told() {
     let world = world("", "echo 'no network' >&2; exit 7");

@@ -1,4 +1,4 @@
-//! `windlass run` and `windlass run --task`: work that the graph has
+//! `windlass run` and `windlass run --task`: work on tasks of the graph
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ use crate::test_run::world;
 
 const AGENT: &[&str] = &["--agent", "command:sh agent.sh"];
 
-/// A script that does what the line says that holds its task: `T2 blocked`.
+/// A script that runs the line of its task: `T2 blocked`.
 const PLAYS: &str = "\
 echo \"$WINDLASS_TASK_ID\" >> worked
 case $(grep \"^$WINDLASS_TASK_ID \" plan) in
@@ -19,7 +19,7 @@ case $(grep \"^$WINDLASS_TASK_ID \" plan) in
   *) echo 'It works.'; echo '<promise>COMPLETE</promise>';;
 esac";
 
-/// A project with tasks: each a goal and the words after it.
+/// A project with tasks: each a goal and the arguments after it.
 fn planned(config: &str, tasks: &[&[&str]], plan: &str) -> World {
     let world = world(config, PLAYS);
     world.ok(&["init"]);
@@ -34,7 +34,7 @@ fn run(world: &World, words: &[&str]) -> Ran {
     world.run(&[&["run"], words, AGENT].concat())
 }
 
-/// What a run tells that ends so.
+/// Returns the output of a run with this exit code.
 #[track_caller]
 fn told(world: &World, words: &[&str], code: i32) -> String {
     let ran = run(world, words);
@@ -74,7 +74,7 @@ fn everything_that_is_ready_and_becomes_so_is_worked_on_by_priority() {
     ");
     assert_eq!(worked(&world), "T3 T1 T2 ");
     assert_eq!(world.json(&["status"])["tasks"]["completed"], 3);
-    // Nothing is left, so nobody is asked.
+    // No task is left, so no agent is prompted.
     let again = run(&world, &[]);
     assert_eq!((again.code, again.stdout.as_str()), (0, "every task is completed\n"));
     assert_eq!(worked(&world), "T3 T1 T2 ");
@@ -113,7 +113,7 @@ fn what_needs_a_person_is_blocked_and_the_rest_goes_on() {
       left: T2  created  Publish it: waits for T1
     ");
     let why = timeless(&world.run(&["why", "tasks"]).to_string());
-    // The runner has a name of its own.
+    // The owner has a name of its own.
     let lines: Vec<&str> = why.lines().filter(|line| !line.contains("task_claimed")).collect();
     assert_snapshot!(lines.join("\n"), @"
     session tasks  a person is needed after 2 iterations: T1 needs a person
@@ -164,7 +164,7 @@ fn a_limit_leaves_a_task_that_is_taken_up_again() {
     assert_eq!(worked(&world), "T1 T1 T1 T2 ");
 }
 
-/// An agent that fails is no better for another task.
+/// An agent that fails would fail on another task, too.
 #[test]
 fn an_agent_that_fails_and_fails_ends_it() {
     let world =
@@ -245,13 +245,13 @@ fn completed_tasks_have_their_hooks() {
     let config = "hooks: {on_task_complete: [{command: 'echo {{task_id}} >> worked; echo well done {{task_id}}', pipe_output: true}]}";
     let world = planned(config, &[&["Parse"], &["Print"]], "");
     assert_eq!(run(&world, &[]).code, 0);
-    // What is said about the last one starts no turn.
+    // Output about the last task starts no turn.
     assert_eq!(worked(&world), "T1 T1 T2 T2 ");
     let prompt = |turn: u32| std::fs::read_to_string(world.path(&format!("prompt.{turn}"))).unwrap();
     assert!(prompt(2).contains("(about T1)") && prompt(2).contains("well done T1"), "{}", prompt(2));
 }
 
-/// Two runs at once share the tasks, and neither gets one of the other's.
+/// Two runs at once share the tasks, and no task is in both.
 #[test]
 fn two_runs_at_once_never_work_on_the_same_task() {
     let goals: Vec<String> = (1..=6).map(|n| format!("Task {n}")).collect();
@@ -275,7 +275,7 @@ fn two_runs_at_once_never_work_on_the_same_task() {
     assert_eq!(worked(&world), "T1 T2 T3 T4 T5 T6 ");
 }
 
-/// Whoever goes on with a session that was left goes on with its task.
+/// A resumed session keeps its task.
 #[test]
 fn a_session_that_was_killed_is_gone_on_with() {
     let world = planned("", &[&["Parse"], &["Print"]], "");
@@ -302,7 +302,7 @@ fn a_session_that_was_killed_is_gone_on_with() {
     assert_eq!(worked(&world), "T1 T1 T2 ");
 }
 
-/// Whoever ends it leaves a task that somebody else can take up.
+/// An interrupted run leaves a task that another run can take.
 #[test]
 fn ctrl_c_leaves_the_task_to_be_taken_up() {
     let world = planned("", &[&["Parse"], &["Print"]], "");
@@ -321,7 +321,7 @@ fn ctrl_c_leaves_the_task_to_be_taken_up() {
     assert_eq!(world.json(&["task", "show", "T2"])["state"], "ready");
 }
 
-/// Whoever gives a goal again that was left goes on with its task, and not with another one beside it.
+/// A repeated goal resumes its task, and creates no second one.
 #[test]
 fn the_same_goal_again_takes_its_task_up() {
     let world = World::empty();

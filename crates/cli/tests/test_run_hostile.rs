@@ -1,4 +1,4 @@
-//! `windlass run` among programs, repositories and moments that nobody wishes for
+//! `windlass run` with hostile programs, repositories and timing
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -33,7 +33,7 @@ hooks:
     assert!(fs::read_to_string(world.path("prompt.2")).unwrap().contains("two tests fail"));
 }
 
-/// A store is a file of the project: what it says was not said by whoever runs the command.
+/// A store is a file of the project: its content is not the person's word.
 #[test]
 fn a_store_that_came_with_the_project_starts_nothing() {
     let victim = world("", "touch pwned; kill -9 $(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status)");
@@ -46,7 +46,7 @@ fn a_store_that_came_with_the_project_starts_nothing() {
     assert!(!victim.path("pwned").exists());
 }
 
-/// An agent can take variables away, but not its parents.
+/// An agent can unset variables, but cannot change its parent processes.
 #[test]
 fn runs_within_turns_come_to_an_end() {
     let deeper = "env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" windlass run deeper --fresh --agent 'command:sh agent.sh'";
@@ -60,7 +60,7 @@ fn runs_within_turns_come_to_an_end() {
     assert_eq!(world.lines(&["session", "list", "--all", "--json"]).len(), 3);
 }
 
-/// The system would end whoever writes beyond it, without a word.
+/// The system would end a writer beyond the limit, without a message.
 #[test]
 fn a_limit_on_the_size_of_files_is_an_error() {
     let world = world("", "echo '<promise>COMPLETE</promise>'");
@@ -111,7 +111,7 @@ fn an_agent_that_removes_the_project_is_noticed() {
     assert!(ran.stderr.contains("was removed or replaced while it was in use"), "{ran}");
 }
 
-/// What was acknowledged before is not gone with the log that had it.
+/// Acknowledged events are not lost with the log that had them.
 #[test]
 fn an_agent_that_removes_the_log_is_noticed() {
     for tampering in ["rm .windlass/windlass.db-wal", "rm .windlass/windlass.db-*"] {
@@ -124,7 +124,7 @@ fn an_agent_that_removes_the_log_is_noticed() {
     }
 }
 
-/// Type, labels and words of a task say how its work is judged: whoever is judged does not choose them, by whatever way.
+/// Type, labels and words of a task decide how its work is judged: the judged agent cannot change them, in any way.
 #[test]
 fn an_agent_does_not_change_what_it_is_judged_by() {
     let config = "hooks: {stop: [{name: tests, command: 'echo red >&2; exit 2', when: '\"strict\" in task.labels'}]}\n\
@@ -215,7 +215,7 @@ fn agent_does_not_start_or_complete_gated_task_of_others() {
     world.ok(&["task", "complete", "T2"]);
 }
 
-/// Neither the stop hooks of others nor their series: whatever an agent takes away, it stays an agent.
+/// The same holds for the stop hooks of others and their series: whatever an agent unsets, it stays an agent.
 #[test]
 fn an_agent_does_not_take_away_what_others_have_registered() {
     let agent = r#"exec 2> said
@@ -274,7 +274,7 @@ fn hook_of_a_session_is_offered_no_force() {
     assert!(said.contains("hint: leave it to ann; `windlass note add --task T2 TEXT`"), "{said}");
 }
 
-/// Names of runs mean nothing there, even where a session has the same one.
+/// Names of runs mean nothing there, even if a session has the same one.
 #[test]
 fn agent_acts_as_ordinary_caller_in_another_project() {
     let agent = "cd ../other && windlass task update T1 --goal 'Mend both' > said 2>&1
@@ -291,7 +291,7 @@ fn agent_acts_as_ordinary_caller_in_another_project() {
     assert_eq!(listed, "T1  blocked    P2  Mend both\nT2  completed  P2  Paint it\n", "{said}");
 }
 
-/// Whoever has only heard the name of a session has no word in it.
+/// Knowledge of a session's name gives no rights in it.
 #[test]
 fn a_run_is_known_by_its_number_too() {
     let claim = "WINDLASS_RUN=one.1.00000000000000ff windlass task complete T1 2> said";
@@ -303,7 +303,7 @@ fn a_run_is_known_by_its_number_too() {
     assert!(world.data_of("completion_claimed").is_empty());
 }
 
-/// A hook may do what an agent may not. One that the agent has brought about itself lends it nothing.
+/// A hook may do what an agent may not. A hook that the agent has caused itself gives it no rights.
 #[test]
 fn an_agent_is_no_hook_by_its_name() {
     let config = "hooks: {task_created: [{command: 'test ! -e begun || { echo $WINDLASS_DEBT > debt; cat go; }'}]}";
@@ -318,7 +318,7 @@ fn an_agent_is_no_hook_by_its_name() {
     assert!(world.read("said").contains("only a person can change or move T1"), "{}", world.read("said"));
 }
 
-/// What its gate does not let pass is not its own to complete.
+/// An agent cannot complete work that its gate blocks.
 #[test]
 fn an_agent_does_not_complete_what_its_gate_has_not() {
     let config = "hooks: {stop: [{name: tests, command: 'echo red >&2; exit 2'}]}";

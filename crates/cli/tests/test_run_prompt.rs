@@ -1,4 +1,4 @@
-//! What an agent is told: the task, notes, what earlier iterations came to, and a template of the user's
+//! The prompt of an agent: the task, notes, summaries of earlier iterations, and a template of the user
 
 use std::os::unix::fs::symlink;
 
@@ -76,7 +76,7 @@ fn notes_and_summaries_are_in_later_prompts() {
     assert_eq!(world.lines(&["note", "list", "--kind", "tip"]).len(), 1);
 }
 
-/// However much was said, a prompt has room for the work.
+/// However much was said, a prompt has room for the task.
 #[test]
 fn what_is_remembered_is_bounded() {
     let long = "y".repeat(900);
@@ -125,7 +125,7 @@ fn a_person_leaves_notes_too_and_a_task_has_to_be_named() {
     ");
 }
 
-/// What a task has besides its goal is told, and all of it is short.
+/// The prompt has the task's other fields besides its goal, each of them short.
 #[test]
 fn the_task_is_told_with_its_deliverables_and_what_was_said_before() {
     let world = world("", "echo \"look $turn\"");
@@ -133,7 +133,7 @@ fn the_task_is_told_with_its_deliverables_and_what_was_said_before() {
     world.ok(&["task", "add", "Mend the pump", "--body", "All of it.", "--deliverable", "pump.txt"]);
     let words = ["run", "--task", "T1", "--agent", "command:sh agent.sh", "--max-iterations", "2"];
     assert_eq!(world.run(&words).code, 3);
-    // Another session takes it up, and knows what the first one said.
+    // Another session takes the task, and its prompt has the summary of the first one.
     assert_eq!(world.run(&words).code, 3);
     assert_snapshot!(prompt(&world, 4), @"
     Mend the pump
@@ -214,7 +214,7 @@ fn a_wrong_template_is_found_when_the_file_is_read() {
     ");
 }
 
-/// A template in a file is trusted with the configuration, and what is wrong in it is shown there.
+/// A template in a file is trusted with the configuration, and its errors show their place in it.
 #[test]
 fn a_template_may_have_a_file_of_its_own() {
     let world = world("", "echo '<promise>COMPLETE</promise>'");

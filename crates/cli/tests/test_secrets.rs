@@ -1,4 +1,4 @@
-//! Secrets that are said by commands, in names, and between control sequences.
+//! Secrets in commands, in names, and between control sequences.
 
 use windlass_hooks::clean_output;
 
@@ -15,7 +15,7 @@ fn run(world: &World, words: &[&str]) -> Ran {
     world.finish(world.command(words).envs([("API_KEY", SECRET), ("USER", SECRET)]))
 }
 
-/// Neither what a command has said nor what is kept has the secret, also where control sequences are left out.
+/// Neither the output of a command nor the stored text has the secret, also after control sequences are removed.
 #[track_caller]
 fn check(world: &World, said: &str) {
     let shown = ("what was said".to_owned(), said.as_bytes().to_vec());
@@ -25,7 +25,7 @@ fn check(world: &World, said: &str) {
     }
 }
 
-/// With hooks and without: what is said then goes another way.
+/// With hooks and without: the message takes another way then.
 #[test]
 fn what_people_say_by_commands_is_masked() {
     for hooks in ["", "hooks: {task_created: [{command: 'true'}]}"] {
@@ -90,7 +90,7 @@ fn a_value_in_colours_is_in_no_record() {
     }
 }
 
-/// What is a secret only now is in older records.
+/// Older records may have a value that became a secret only later.
 #[test]
 fn what_logs_print_is_masked() {
     let world = hooked("");

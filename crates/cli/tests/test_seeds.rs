@@ -1,4 +1,4 @@
-//! The configurations that the specification is made of load as they stand, and do what it says of them.
+//! The example configurations of the specification load unchanged, and do what it says.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -95,15 +95,15 @@ task_types:
       implementer: [implementer-1, implementer-2]
 ";
 
-/// A stand-in for a program: it writes down how it was called, says so, and may do something more.
+/// A stand-in for a program: it records its call, prints a line, and may do something more.
 fn stand_in(file: &Path, more: &str) {
     let record = r#"called="${0##*/} $*"; echo "$WINDLASS_POINT ${WINDLASS_ITERATION:--}: $called" >> calls"#;
     fs::write(file, format!("#!/bin/sh\n{record}\necho \"said by $called\"\n{more}\n")).unwrap();
     fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A project of the lifecycle, with everything that it calls. Its tests complete T1; its agent claims T2, fails in its
-/// second iteration, and is done in its third.
+/// A project of the lifecycle, with all of its programs. Its tests complete T1; its agent claims T2, fails in its second
+/// iteration, and is done in its third.
 fn lifecycle() -> World {
     let agent = r#"
 echo "agent $turn" >> calls
@@ -134,7 +134,7 @@ fn run(world: &World) -> Ran {
     world.finish(world.command(RUN).env("SLACK_WEBHOOK", "https://hooks.test/x"))
 }
 
-/// What hooks had to say in a prompt, in order.
+/// Returns the output of hooks in a prompt, in order.
 fn fed(world: &World, turn: u32) -> Vec<String> {
     let prompt = fs::read_to_string(world.path(&format!("prompt.{turn}"))).unwrap();
     let piece = |piece: &str| {
@@ -203,7 +203,7 @@ fn what_is_piped_reaches_the_agent_in_order_and_nothing_else_does() {
     ");
 }
 
-/// What nobody holds an agent completes in its turn, as a hook does; the session's own task is completed by the session.
+/// An agent in its turn can complete a task that has no holder, as a hook can; only the session completes its own task.
 #[test]
 fn only_what_is_completed_counts_as_completed() {
     let world = lifecycle();
@@ -232,7 +232,7 @@ fn types_of_tasks_have_the_hooks_that_they_say() {
     world.write(".windlass/config.yaml", TASK_TYPES);
     let checked = world.json(&["config", "check"]);
     assert_eq!(checked["ok"], true);
-    // The seed does not say how its agents are started. Nobody needs them yet.
+    // The example does not say how its agents are started. No test needs them yet.
     let warnings: Vec<&str> =
         checked["warnings"].as_array().unwrap().iter().map(|it| it["message"].as_str().unwrap()).collect();
     let agents = ["implementer-1", "implementer-2", "gatekeeper-qa"];
@@ -273,7 +273,7 @@ fn types_of_tasks_have_the_hooks_that_they_say() {
     assert_eq!(world.json(&["hooks", "show", "create_pr"])["runs"], false);
 }
 
-/// Whom one type names, and nobody has said how to start, holds up no task of another.
+/// An agent that one type names, and that has no command, holds up no task of another type.
 #[test]
 fn a_task_waits_only_for_those_whom_its_own_type_needs() {
     let stub = "cat > /dev/null; echo done > done-$WINDLASS_TASK_ID; echo '<promise>COMPLETE</promise>'";
@@ -290,7 +290,7 @@ fn a_task_waits_only_for_those_whom_its_own_type_needs() {
         world.ok(&["task", "add", "Plumbing", "--type", "infrastructure"]);
         world
     };
-    // As it stands.
+    // Unchanged.
     let world = begun(TASK_TYPES);
     let ran = world.run(&["run", "--agent", &format!("command:{stub}")]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran}");
@@ -299,7 +299,7 @@ fn a_task_waits_only_for_those_whom_its_own_type_needs() {
     let refused = world.fails(&["run", "--workers", "1"]);
     assert!(refused.contains("`implementer-1` is no agent that this version can drive"), "{refused}");
 
-    // With an implementer, and nobody who could judge.
+    // With an implementer, and without a possible gatekeeper.
     let started = format!("agents:\n  implementer-1: {{command: \"{stub}\"}}\n{TASK_TYPES}");
     for words in [&["run", "--agent", "implementer-1"][..], &["run", "--workers", "1", "--agent", "implementer-1"]] {
         let world = begun(&started);
@@ -310,18 +310,18 @@ fn a_task_waits_only_for_those_whom_its_own_type_needs() {
         assert_eq!(states, ["\"completed\"", "\"ready\"", "\"completed\""], "{ran}");
         let left = ran.stdout.lines().find(|line| line.trim_start().starts_with("left: T2")).unwrap();
         assert!(left.ends_with("A product: `gatekeeper-qa` is no agent that is known here"), "{ran}");
-        // There is nothing else to do.
+        // There is no other task.
         let refused = world.run(words);
         assert_eq!(refused.code, 64, "{refused}");
         assert!(refused.stderr.contains("it is to judge tasks of the type `product`"), "{refused}");
     }
-    // One whom nobody has described works on nothing; the other one of the type does.
+    // An agent without a description works on nothing; the other one of the type does.
     let world = begun(&started);
     let ran = world.run(&["run", "--workers", "1"]);
     assert!(ran.stdout.contains("\ndone: T3\n"), "{ran}");
     assert!(ran.stdout.contains("\nleft: T2  A product: `gatekeeper-qa` is no agent that is known here\n"), "{ran}");
 
-    // With a judge all of it is worked on.
+    // With a gatekeeper all tasks are worked on.
     let judge = r#"  gatekeeper-qa: {command: "cat > /dev/null; echo '{\"approved\": true, \"summary\": \"Fine.\"}'"}"#;
     let all = started
         .replace("agents:\n  implementer-1", &format!("test_command: 'true'\nagents:\n{judge}\n  implementer-1"));

@@ -36,7 +36,7 @@ fn piped() -> World {
     world
 }
 
-/// A command that has the terminal for its own.
+/// A command with the terminal as its own.
 fn owning(world: &World, words: &[&str]) -> Command {
     let mut command = world.program("setsid");
     command.arg("-c").args(words);
@@ -55,7 +55,7 @@ fn code(child: &mut Child) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-/// How the session ended, or else where it stands.
+/// Returns the ending of the session, or its phase if it has not ended.
 fn ending(world: &World) -> String {
     let shown = world.json(&["session", "show", NAME]);
     shown["ending"].as_str().or(shown["state"].as_str()).unwrap().to_owned()
@@ -80,13 +80,13 @@ fn a_key_ends_it_in_order_and_the_same_key_again_at_once() {
     assert_eq!((code(&mut child), ending(&world).as_str()), (130, "cancelled"));
     await_end(world.number_in("last"));
     assert!(!world.has("ended"));
-    // What was begun is finished by the same command.
+    // The same command finishes begun work.
     fs::remove_file(world.path("slow")).unwrap();
     world.run(RUN);
     assert_eq!((ending(&world).as_str(), world.read("ended").as_str()), ("cancelled", "end\n"));
 }
 
-/// The session is over by then: what is running is ended, and what comes after it is done.
+/// The session is over by then: running hooks are ended, and the remaining ones complete.
 #[test]
 fn a_key_after_the_end_ends_what_is_running() {
     let slow = "{name: slow, command: 'echo > started; exec sleep 1000', timeout: 1000s}";
@@ -101,7 +101,7 @@ fn a_key_after_the_end_ends_what_is_running() {
     assert_eq!(world.read("ended"), "end\n");
 }
 
-/// What was accepted before is complete, whatever is not waited for any more.
+/// Accepted work is complete, even if later hooks are not waited for.
 #[test]
 fn a_key_after_the_work_was_accepted_takes_nothing_back() {
     let slow = "{name: slow, command: 'echo > started; exec sleep 1000', timeout: 1000s}";
@@ -116,7 +116,7 @@ fn a_key_after_the_work_was_accepted_takes_nothing_back() {
     assert_eq!((world.read("ended").as_str(), world.told("task_completed").len()), ("end\n", 1));
 }
 
-/// Its session's leader, and whoever is in the foreground: the run itself, or a shell above it.
+/// The leader of its session, and the foreground process: the run itself, or a shell above it.
 #[test]
 fn a_closed_terminal_does_not_keep_it_from_ending_in_order() {
     let world = piped();
@@ -155,8 +155,8 @@ fn runner(world: &World) -> i64 {
     shown["owner"].as_str().unwrap().split('-').nth(1).unwrap().parse().unwrap()
 }
 
-/// Waits until a process stands still: one that was told to may have to get its turn for that, and one that waits for a
-/// child to begin (`vfork`) stands as still as the child does.
+/// Waits until a process is stopped: a stopped one may need to be scheduled first, and one that waits for a child to start
+/// (`vfork`) is stopped with the child.
 fn await_stop(pid: i64) {
     let stands = || {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -202,7 +202,7 @@ fn a_stopped_job_whose_terminal_is_closed_ends_in_order() {
     await_end(world.number_in("agent.1"));
 }
 
-/// A shell tells its jobs, the kernel tells them again: nobody has asked twice.
+/// A shell signals its jobs, and the kernel signals them again: this is one request.
 #[test]
 fn a_second_hangup_asks_for_nothing_more() {
     for first in [Signal::HUP, Signal::INT, Signal::TERM] {
@@ -222,7 +222,7 @@ fn a_second_hangup_asks_for_nothing_more() {
     }
 }
 
-/// What is printed is what the command does: the hooks of the end are finished first.
+/// The printed command does this: the hooks of the end are finished first.
 #[test]
 fn second_interrupt_prints_the_resume_command() {
     let world = piped();
@@ -254,7 +254,7 @@ fn ignored_hangup_does_not_end_the_run() {
     assert_eq!(waiting.end().0, 0);
 }
 
-/// In the background of a script a shell has SIGINT ignored, and `session cancel` works all the same.
+/// In the background of a script a shell ignores SIGINT, and `session cancel` works all the same.
 #[test]
 fn a_run_that_cannot_be_interrupted_can_be_cancelled() {
     let world = piped();
@@ -283,8 +283,8 @@ fn a_reader_that_goes_away_ends_nothing() {
     assert_eq!((ending(&waiting.world).as_str(), waiting.world.read("ended").as_str()), ("completed", "end\n"));
 }
 
-/// An agent that writes without end does not hide the signal, and a terminal that nobody reads does not hold the end up
-/// for longer than it is open.
+/// An agent that writes without end does not delay the signal, and a terminal without a reader delays the end only while it is
+/// open.
 #[test]
 fn a_closed_terminal_is_noticed_under_a_flood() {
     let world = world(PIPED, "test $turn -gt 1 || { echo > started; while :; do echo flood; done; }").with_windlass();
@@ -295,7 +295,7 @@ fn a_closed_terminal_is_noticed_under_a_flood() {
     assert_eq!(world.read("ended"), "end\n");
 }
 
-/// The hook was asked, and the session was ended meanwhile.
+/// The hook has blocked, and the session was ended meanwhile.
 #[test]
 fn task_whose_session_was_ended_at_a_gate_is_shown_without_another_cause() {
     let slow = "{name: slow, command: 'kill $(cat $WINDLASS_PROJECT_DIR/pid); exec sleep 1000', timeout: 1000s}";

@@ -1,4 +1,4 @@
-//! What a session came to, in the end.
+//! The summary of a session at its end.
 
 use insta::assert_snapshot;
 
@@ -6,7 +6,7 @@ use crate::support::{Ran, World, timeless};
 
 const RUN: &[&str] = &["run", "Mend the pump", "--trust"];
 
-/// A project in a repository with one commit, whose agent does this.
+/// A project in a repository with one commit, whose agent runs this script.
 fn repository(config: &str, agent: &str) -> World {
     let world = World::new();
     world.configure(&format!("agent: 'command:sh agent.sh'\n{config}"));
@@ -30,7 +30,7 @@ fn git(world: &World, words: &[&str]) {
 
 const COMMIT: &[&str] = &["-c", "user.name=ann", "-c", "user.email=ann@example.org", "commit", "-qm", "x"];
 
-/// What comes after the last line of the loop itself.
+/// Returns the output after the last line of the loop itself.
 fn summary(text: &str) -> String {
     let lines = text.lines().skip_while(|line| !line.starts_with("  took "));
     timeless(&lines.collect::<Vec<_>>().join("\n"))
@@ -46,7 +46,7 @@ fn watched(world: &World) -> String {
     summary(&watched.screen())
 }
 
-/// Committed or not, known to git or not; but nothing that was there before, and nothing of ours.
+/// Committed or not, tracked or not; but no older files, and none of ours.
 #[test]
 fn files_that_changed() {
     let agent = "echo four >> old.txt\necho new > new.txt\ngit add old.txt new.txt\n\
@@ -85,7 +85,7 @@ fn files_that_changed() {
     ");
 }
 
-/// A repository without a commit, or none at all; one that is damaged.
+/// A repository without a commit, no repository, and a damaged one.
 #[test]
 fn repositories_that_cannot_tell() {
     let check = |spoil: &str, expected: &str| {
@@ -104,7 +104,7 @@ fn repositories_that_cannot_tell() {
     check("rm -rf .git; git init -q", "changed one file");
 }
 
-/// What the repository says is to be run is not run.
+/// Programs that the repository's configuration names do not run.
 #[test]
 fn nothing_of_the_repository_is_run() {
     let agent = "git config core.fsmonitor 'touch pwned'; git config diff.external 'touch pwned'\n\
@@ -157,7 +157,7 @@ fn what_is_left_and_what_to_type() {
     ");
 }
 
-/// The hooks of the end are a part of it, and what it was waited for before the agent was asked again is none of its time.
+/// The time includes the hooks of the end, and excludes waits before a turn.
 #[test]
 fn times_add_up() {
     let config = "limits: {max_failures: 2, failure_span: 1ms}\nhooks: {session_end: [{command: sleep 0.3}]}";
@@ -175,7 +175,7 @@ fn times_add_up() {
     assert!(hooks >= 300.0 && took >= hooks + agent + 100.0, "{line}");
 }
 
-/// A session that takes the tasks that are ready says what it has left, and what a person has to do about it.
+/// A session of the graph lists the tasks that it has left, and what a person has to do about them.
 #[test]
 fn what_is_left_of_the_graph() {
     let world = repository("", "echo x >> old.txt\necho '<promise>COMPLETE</promise>'");
@@ -205,7 +205,7 @@ fn what_is_left_of_the_graph() {
     ");
 }
 
-/// Where there is no room for a table there is none.
+/// Without room for a table there is none.
 #[test]
 fn a_narrow_terminal() {
     let world = repository("limits: {max_iterations: 1}", "true");
@@ -225,7 +225,7 @@ fn not_for_programs() {
     assert_eq!(lines.last().unwrap()["type"], "session_ended");
 }
 
-/// A session that was left and taken up again is counted as a whole.
+/// A session that was left and resumed is counted as a whole.
 #[test]
 fn a_session_is_one_however_often_it_was_taken_up() {
     let world = repository(

@@ -1,4 +1,4 @@
-//! `windlass tool`: what a person or a script calls as agents do over MCP.
+//! `windlass tool`: the tools of agents, for a person or a script.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};

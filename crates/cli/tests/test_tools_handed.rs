@@ -1,10 +1,10 @@
-//! Windlass's own tools in the hands of an agent that works under `run`.
+//! Windlass's own tools for an agent that works under `run`.
 
 use serde_json::{Value, json};
 
 use crate::support::{Ran, WINDLASS, World, timeless};
 
-/// An agent that notes what it is asked, and answers the least that it can.
+/// An agent that records its input, and gives minimal answers.
 const DEAF: &str = r#"
 while read -r line; do
   printf '%s\n' "$line" >> asked
@@ -12,7 +12,7 @@ while read -r line; do
 done
 "#;
 
-/// The servers that an agent is handed under this configuration.
+/// The servers that an agent gets under this configuration.
 fn handed(config: &str, agent: &str) -> Vec<Value> {
     let world = World::played(config, "");
     world.write("agent.sh", DEAF);
@@ -51,12 +51,12 @@ fn an_agent_that_stays_is_handed_our_tools_and_told_whose_turn_it_is() {
     assert_eq!((servers.len(), &servers[0]["name"], &servers[1]), (2, &json!("files"), &ours));
     assert_eq!(handed(&config("tools: false"), "mine"), Vec::<Value>::new());
     assert_eq!(handed("agents: {kimi: {command: sh agent.sh, tools: false}}\n", "kimi"), Vec::<Value>::new());
-    // What a person calls so is theirs.
+    // An entry of a person under this name is theirs.
     let servers = handed(&config("mcp_servers: {windlass: {command: cat}}"), "mine");
     assert!(servers.len() == 1 && servers[0]["command"].as_str().unwrap().ends_with("/cat"), "{servers:?}");
 }
 
-/// An agent that ignores programs, as Copilot does: it calls a tool over HTTP, and tries what is to be refused.
+/// An agent that ignores programs, as Copilot does: it calls a tool over HTTP, and tries requests that are refused.
 const OVER_HTTP: &str = r#"
 post() { # body, headers; prints the status
   body=$1; shift
@@ -147,7 +147,7 @@ turns:
     let seen: Vec<_> = notes.iter().map(|note| [&note["session"], &note["iteration"], &note["nodeId"]]).collect();
     assert_eq!(seen, [[&json!("pump"), &json!(1), &json!("T1")], [&json!("pump"), &json!(2), &json!("T1")]]);
     assert_eq!(notes[0]["data"], json!({"kind": "tip", "text": "The valve sticks."}));
-    // What fails is told to the agent, and a server that was asked something wrong serves on.
+    // The agent gets the error, and the server goes on after a wrong request.
     let record = world.ok(&["session", "logs", "pump"]);
     for said in [
         "[windlass note_add]",
@@ -251,7 +251,7 @@ turns:
     ");
 }
 
-/// A hook that says complete does not outvote a rule, and rules need no hook.
+/// A hook that completes does not outvote a rule, and rules need no hook.
 #[test]
 fn no_hook_of_an_agent_lets_work_pass_that_its_rules_do_not() {
     for (hook, message) in [
@@ -310,7 +310,7 @@ turns:
     assert_eq!(ran.code, 0, "{ran}");
     let outcomes: Vec<_> = world.data_of("hook_finished").iter().map(|ended| ended["outcome"].clone()).collect();
     assert_eq!(outcomes, ["continue", "success"], "{ran}");
-    // What it does is nothing that the agent claims.
+    // The effect of the tool is no claim of the agent.
     assert_eq!(std::fs::read_to_string(world.path("ran")).unwrap(), "run: .\n");
 
     let world = World::played("agent_commands: named\n", script);

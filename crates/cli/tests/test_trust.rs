@@ -1,4 +1,4 @@
-//! `windlass trust`, and that nothing is started, trusted or not
+//! `windlass trust`, which starts no program, trusted or not
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -75,7 +75,7 @@ fn a_decision_is_made_kept_and_forgotten() {
     ");
 }
 
-/// What an agent may have run is part of what is trusted.
+/// The commands that an agent may run are part of the trusted content.
 #[test]
 fn commands_for_agents_are_shown() {
     let world = World::new();
@@ -94,7 +94,7 @@ fn commands_for_agents_are_shown() {
     Its configuration runs nothing.
     ");
     assert_eq!(world.json(&["trust", "--show"])["agent_commands"], "deny");
-    // What holds without a word about it is told as well.
+    // Defaults are shown as well.
     world.write(".windlass/config.yaml", "limits: {max_iterations: 3}\n");
     assert_snapshot!(world.run(&["trust", "--show"]), @r"
     $WORK  changed since it was trusted
@@ -113,7 +113,7 @@ fn commands_for_agents_are_shown() {
     ");
 }
 
-/// Only a person at a terminal is asked, and only a yes is a yes.
+/// Only a person at a terminal is asked, and only a yes counts.
 #[test]
 fn a_person_is_asked() {
     let world = World::new();
@@ -132,7 +132,7 @@ fn a_person_is_asked() {
     }
 }
 
-/// A yes is for what was shown.
+/// A yes covers the shown content only.
 #[test]
 fn what_changes_while_a_person_looks_at_it_is_not_trusted() {
     let world = World::new();
@@ -171,7 +171,7 @@ fn without_a_place_to_keep_it() {
     ");
 }
 
-/// Programs that leave a mark when anybody starts them.
+/// Programs that leave a mark when they are started.
 fn lay_traps(world: &World) {
     let mark = world.path("started");
     let script = format!("#!/bin/sh\necho \"$0 $@\" >> '{}'\n", mark.display());
@@ -222,7 +222,7 @@ fn no_command_starts_a_program_of_an_untrusted_project() {
             "init",
         ] {
             let words: Vec<_> = words.split(' ').collect();
-            // What is refused may start nothing either.
+            // A refused command starts nothing either.
             world.run(&words);
         }
     }
@@ -235,7 +235,7 @@ fn no_command_starts_a_program_of_an_untrusted_project() {
     let left = |name: &str| world.path(name).exists();
     assert!(!left("stop-ran") && !left("created-ran") && !left("notified"));
     assert!(!left("started"), "{}", fs::read_to_string(world.path("started")).unwrap());
-    // The traps do work.
+    // The control: the traps do work.
     world.finish(&mut world.program("git"));
     assert!(left("started"));
 }

@@ -13,7 +13,7 @@ use windlass_store::{Lifetime, SqliteStore, Store};
 
 use crate::support::World;
 
-/// A runner, as far as it concerns the log.
+/// A runner, as far as the log is concerned.
 struct Runner {
     store: SqliteStore,
     rules: EngineRules,
@@ -91,7 +91,7 @@ fn an_agent_only_claims_to_be_done() {
     ");
 }
 
-/// What agents and hooks say is shown in a few words, and cannot write to the terminal.
+/// Words of agents and hooks are shown shortened, and cleaned for the terminal.
 #[test]
 fn what_a_session_did() {
     let world = World::with_tasks(&["One"]);
@@ -143,7 +143,7 @@ fn what_a_session_did() {
     23  <time>  T1     task_completed
     24  <time>  T1     session_ended             complete
     ");
-    // Where an event was lost, the others move up, and what names them with them.
+    // After a lost event the others move up, and references to them with them.
     let kept: Vec<_> = world.lines(&["events"]).into_iter().filter(|event| event["seq"] != 3).collect();
     world.write("kept.jsonl", kept.iter().map(|event| format!("{event}\n")).collect::<String>());
     drop(runner);
@@ -151,7 +151,7 @@ fn what_a_session_did() {
         let _ = std::fs::remove_file(world.path(".windlass").join(file));
     }
     assert_eq!(world.json(&["doctor", "--restore", "kept.jsonl"])["restored"], kept.len());
-    // What a person has looked at is believed.
+    // A store that a person has reviewed counts.
     assert_eq!(world.run(&["trust", "--yes"]).code, 0);
     let delivered = world.lines(&["events", "--type", "feedback_delivered"]);
     assert_eq!((&delivered[0]["seq"], &delivered[0]["data"]["feedback"]), (&json!(15), &json!([12])));
@@ -168,9 +168,9 @@ fn a_run_that_is_none() {
     let mut odd = world.command(&["task", "complete", "T1"]);
     let ran = world.finish(odd.env("WINDLASS_RUN", std::ffi::OsStr::from_bytes(b"main.1.\xff")));
     assert!(ran.code == 64 && ran.stderr.contains("is not a run id"), "{ran}");
-    // A session of another project is nobody here.
+    // A session of another project means nothing here.
     assert_snapshot!(world.run_with(("WINDLASS_RUN", "main.1.00000000000000ff"), &["task", "complete", "T1"]), @"T1  completed  P2  One");
-    // Looking is always allowed.
+    // Reading is always allowed.
     assert_eq!(world.run_with(("WINDLASS_RUN", "garbage"), &["task", "list"]).code, 0);
     assert_eq!(world.run_with(("WINDLASS_RUN", ""), &["task", "add", "Two"]).code, 0);
 }

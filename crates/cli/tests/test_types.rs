@@ -1,4 +1,4 @@
-//! Types of tasks as the command line and a run obey them
+//! Types of tasks on the command line and in a run
 
 use insta::assert_snapshot;
 

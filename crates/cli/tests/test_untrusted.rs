@@ -1,8 +1,8 @@
-//! A repository that a person has not looked at runs nothing, opens nothing of theirs, and changes nothing outside of itself,
+//! A repository that a person has not reviewed runs nothing, opens no files of theirs, and changes nothing outside of itself,
 //! whatever command is typed in it.
 //!
-//! Each command runs under strace. Every program that is started and every file that is opened is held against what the command
-//! may do without trust.
+//! Each command runs under strace. The test compares every started program and every opened file with the ones that the command
+//! may use without trust.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::crash::stage::{can_trace, strace};
 use crate::support::{Ran, WINDLASS, World};
 
-/// What a person has typed in a directory that they do not trust. `T1` may be there or not.
+/// Commands that a person may type in an untrusted directory. `T1` may exist or not.
 pub const COMMANDS: &[&str] = &[
     "status",
     "status --json",
@@ -63,7 +63,7 @@ pub const COMMANDS: &[&str] = &[
     "run Something",
 ];
 
-/// What an agent's hook system or an MCP client says on standard input.
+/// The standard input from an agent's hook system or an MCP client.
 pub const INPUT: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}"#,
     "\n",
@@ -75,7 +75,7 @@ pub const INPUT: &str = concat!(
     "\n",
 );
 
-/// A configuration that runs something wherever it can, and reads a file of the person's.
+/// A configuration that runs a program at every possible place, and reads a file of the person.
 const CONFIG: &str = "\
 agent: evil
 agents: { evil: { command: 'touch MARKS/agent' } }
@@ -114,12 +114,12 @@ impl ForeignRepository {
         foreign
     }
 
-    /// Where everything hostile leaves a trace.
+    /// The file in which everything hostile leaves a trace.
     fn marks(&self) -> PathBuf {
         self.world.path("../marks")
     }
 
-    /// What belongs to the person, outside of the project.
+    /// The person's files, outside of the project.
     fn secret(&self) -> PathBuf {
         self.world.path("../home/secret")
     }
@@ -143,13 +143,13 @@ impl ForeignRepository {
         text.replace("MARKS", self.marks().to_str().unwrap()).replace("SECRET", self.secret().to_str().unwrap())
     }
 
-    /// Acts on another machine: what is made there is foreign here.
+    /// Acts on another machine: files that are made there are foreign here.
     fn elsewhere(&self, words: &[&str]) -> Ran {
         let state = self.world.path("../elsewhere");
         self.world.run_with(("WINDLASS_STATE_DIR", state.to_str().unwrap()), words)
     }
 
-    /// Types every command, and holds what it did against what it may do.
+    /// Types every command, and compares its effects with the allowed ones.
     fn check(&self) {
         if !can_trace() {
             return;
@@ -159,7 +159,7 @@ impl ForeignRepository {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
-    /// What one command has done in the directory as it came that it may not do.
+    /// Returns the forbidden effects of one command in the unmodified directory.
     fn check_command(&self, command: &str) -> Vec<String> {
         self.shell("rm -rf ../state; for file in * .[!.]*; do rm -rf \"$file\"; done; cp -a ../pristine/. .");
         let trace = self.world.path("../trace");
@@ -197,7 +197,7 @@ impl ForeignRepository {
     }
 }
 
-/// The paths of calls that succeeded.
+/// Returns the paths of calls that succeeded.
 fn called(calls: &str, start: &str) -> BTreeSet<String> {
     let succeeded = calls.lines().filter(|line| !line.contains(" = -1 "));
     succeeded.filter_map(|line| Some(line.split_once(start)?.1.split_once('"')?.0.to_owned())).collect()
@@ -242,7 +242,7 @@ fn a_store_of_a_clone_runs_nothing() {
     foreign.check();
 }
 
-/// An archive, unlike a clone, brings git's own configuration along.
+/// An archive, unlike a clone, has git's own configuration.
 #[test]
 fn git_configuration_of_an_unpacked_archive_runs_nothing_for_commands_that_only_look() {
     let foreign = ForeignRepository::new();
@@ -259,7 +259,7 @@ fn git_configuration_of_an_unpacked_archive_runs_nothing_for_commands_that_only_
     foreign.check();
 }
 
-/// What a person has not looked at tells no agent what to do, and decides nothing about its work.
+/// Unreviewed content does not instruct an agent, and does not decide about its work.
 #[test]
 fn an_untrusted_configuration_steers_no_run() {
     let world = World::empty();
@@ -291,7 +291,7 @@ fn run_that_is_refused_in_a_clone_leaves_no_store_behind() {
     assert!(!world.path(".windlass/windlass.db").exists());
 }
 
-/// What holds agents back is not dropped: not where no person has looked at it, and not where it was taken away or changed.
+/// Constraints of agents are not dropped: neither when no person has reviewed them, nor when they were removed or changed.
 #[test]
 fn run_without_guards_of_untrusted_configuration_is_refused() {
     let world = World::empty();
@@ -333,7 +333,7 @@ fn run_without_guards_of_untrusted_configuration_is_refused() {
     assert!(world.path("worked").exists());
 }
 
-/// With the defaults every agent may work on every task, so nothing is handed out without the lists of a file.
+/// With the defaults every agent may work on every task, so no task is handed out without the lists of a file.
 #[test]
 fn task_next_without_lists_of_agents_is_refused() {
     let world = World::with_tasks(&["One"]);
@@ -363,7 +363,7 @@ fn a_session_reads_no_changed_prompt_file_when_it_goes_on() {
     assert!(again.stderr.contains("it has changed since it was trusted"), "{again}");
 }
 
-/// A session that works with the defaults has lost nothing when it goes on.
+/// A resumed session with the defaults has lost nothing.
 #[test]
 fn resumed_session_notes_only_real_change_of_configuration() {
     let world = World::empty();
@@ -379,7 +379,7 @@ fn resumed_session_notes_only_real_change_of_configuration() {
     assert!(trusted.stderr.contains("the configuration has changed"), "{trusted}");
 }
 
-/// A link out under `workflows/` is in the way of no command.
+/// A link out of `workflows/` blocks no command.
 #[test]
 fn link_out_of_workflows_blocks_no_command() {
     let world = World::new();

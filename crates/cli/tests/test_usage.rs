@@ -1,4 +1,4 @@
-//! Command lines that cannot be understood: 64, in the words of every other failure
+//! Command lines that cannot be parsed: exit code 64, with the usual form of failures
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! Validation rules in a real project: who may have what run, and when
+//! Validation rules in a real project: which programs may run, for which caller, and when
 
 use std::process::Stdio;
 
@@ -26,7 +26,7 @@ fn project(config: &str) -> World {
     world
 }
 
-/// Returns the arguments that name the series that these start.
+/// Returns the arguments that name the series of these start arguments.
 fn started(world: &World, start: &str) -> String {
     let series = &world.json(&["tool", "call", "iteration_start", start])["iterationId"];
     json!({"iterationId": series}).to_string()
@@ -62,7 +62,7 @@ fn a_command_of_an_agent_is_run_only_where_a_person_lets_it() {
     ");
 }
 
-/// What was allowed when the series was started may no longer be.
+/// A command that was allowed at the start of the series may be forbidden later.
 #[test]
 fn a_configuration_that_has_changed_runs_nothing() {
     let world = project("validators: {mark: touch ran}\n");
@@ -85,7 +85,7 @@ fn a_configuration_that_has_changed_runs_nothing() {
     assert!(world.path("other").exists());
 }
 
-/// A rule whose command has the same rule looked at would never end.
+/// A rule whose command evaluates the same rule would never end.
 #[test]
 fn rules_do_not_start_rules() {
     let world = project("agent_commands: allow\n");
@@ -102,7 +102,7 @@ fn rules_do_not_start_rules() {
     );
 }
 
-/// Whoever ends it gets no half of it: nothing is recorded, and nothing is left running.
+/// An interrupt leaves no partial result: nothing is recorded, and no program is left.
 #[test]
 fn a_validation_that_is_interrupted_leaves_nothing() {
     let world = project("agent_commands: allow\n");
@@ -133,7 +133,7 @@ fn a_configuration_that_was_trusted_and_is_gone_leaves_a_decision_to_a_person() 
     assert!(!world.path("ran").exists());
 }
 
-/// Leaves a project whose configuration no person has ever looked at; its store stays this machine's own.
+/// Leaves a project whose configuration no person has ever reviewed; its store stays this machine's own.
 fn forget_trust(world: &World) {
     std::fs::remove_dir_all(world.path("../state/trust")).unwrap();
 }

@@ -1,4 +1,4 @@
-//! What a person sees at a terminal while the loop turns.
+//! The view of a person at a terminal while the loop runs.
 
 use crate::support::World;
 use crate::support::hooked::hooked;
@@ -7,7 +7,7 @@ use crate::support::watched::Watched;
 /// An agent that prints something, and then waits for a word from the test.
 const AGENT: &str = "cat >/dev/null\nprintf \"$SAYS\"\ncat go\necho '<promise>COMPLETE</promise>'\n";
 
-/// A project whose agent says this, and waits.
+/// A project whose agent prints this, and waits.
 fn waiting(says: &str) -> World {
     let world = World::empty();
     world.write("agent.sh", format!("SAYS='{}'\n{AGENT}", says.replace('\'', "'\\''")));
@@ -22,7 +22,7 @@ fn go(world: &World) {
     std::fs::write(world.path("go"), "").unwrap();
 }
 
-/// Everything that scrolled, once, and nothing else; the cursor below it.
+/// Checks that everything scrolled once, and nothing else; the cursor is below it.
 #[track_caller]
 fn check_clean(watched: &Watched, expected: &str) {
     let screen = watched.screen();
@@ -34,7 +34,7 @@ fn check_clean(watched: &Watched, expected: &str) {
     assert!(!raw.contains("\x1b[?25l"), "the cursor is never hidden");
 }
 
-/// What scrolled, without what it all came to.
+/// Returns the scrolled lines without the summary.
 fn told(screen: &str) -> &str {
     screen.split_once("\n\n  took ").map_or(screen, |(told, _)| told)
 }
@@ -64,7 +64,7 @@ fn what_happens_now_stands_below() {
     }
 }
 
-/// Where nothing can be redrawn, or nobody is there to see it, there are lines and nothing else.
+/// Without a redrawable terminal, or without a viewer, there are lines and nothing else.
 #[test]
 fn lines_where_nothing_can_be_redrawn() {
     for variable in [("TERM", "dumb"), ("CI", "true")] {
@@ -76,7 +76,7 @@ fn lines_where_nothing_can_be_redrawn() {
     }
 }
 
-/// Whoever opens the other end waits until the agent does.
+/// An open of the other end waits for the agent.
 fn go_later(world: &World) {
     let go = world.path("go");
     std::thread::spawn(move || std::fs::write(go, ""));
@@ -97,7 +97,7 @@ fn no_colours_where_none_are_wanted() {
     assert_eq!(coloured.count(), 0, "{raw:?}");
 }
 
-/// What an agent writes is text, whatever it would do to a terminal.
+/// Output of an agent is text, whatever it would do to a terminal.
 #[test]
 fn nothing_is_obeyed() {
     let world = waiting("\\033[2J\\033[31mred\\033]0;title\\007 \\342\\200\\256bidi\\010\\n");
@@ -111,7 +111,7 @@ fn nothing_is_obeyed() {
     assert!(!raw.contains("\x1b[2J") && !raw.contains("\x1b]0") && !raw.contains('\u{202e}'), "{raw:?}");
 }
 
-/// Whoever looks over somebody's shoulder sees no secret either.
+/// Secrets are masked on the screen, too.
 #[test]
 fn no_secret_is_shown() {
     let world = hooked("secrets: [API_KEY]");
@@ -138,7 +138,7 @@ fn the_terminal_changes_its_size() {
         watched.resize(30, columns);
         let screen = watched.until(|screen| screen.lines().any(|line| line.ends_with(shown)));
         assert_eq!(screen.matches("the agent wor").count(), 1, "{screen}");
-        // What stays is there, whether the terminal has broken the rows below it or cut them.
+        // Permanent lines stay, whether the terminal has wrapped the rows below them or cut them.
         assert!(screen.contains("\niteration 1\n"), "{screen}");
     }
     watched.resize(3, 100);
@@ -149,7 +149,7 @@ fn the_terminal_changes_its_size() {
     assert!(!watched.screen().contains("the agent works"), "{}", watched.screen());
 }
 
-/// However little there is above it, what is taken away is not kept among what has scrolled.
+/// Rows that are removed do not get into the scrolled lines, however short these are.
 #[test]
 fn nothing_of_it_is_kept() {
     let world = waiting("a line of some length that does not fit into twenty columns\\n");
@@ -166,7 +166,7 @@ fn nothing_of_it_is_kept() {
     assert_eq!((code, watched.wiped), (0, false));
 }
 
-/// What stays is broken where the terminal ends; nothing of it is lost.
+/// Permanent lines wrap at the edge of the terminal; nothing of them is lost.
 #[test]
 fn lines_that_stay_are_not_cut() {
     let world = waiting("It needs the staging key, which nobody but Ann has; ask her for it before it is too late\\n");
@@ -189,7 +189,7 @@ complete after one iteration",
     );
 }
 
-/// One that ran out of time says so itself.
+/// A hook that ran out of time says so itself.
 #[test]
 fn how_long_a_hook_took_is_told_once() {
     let world = hooked(
@@ -203,7 +203,7 @@ fn how_long_a_hook_took_is_told_once() {
     assert!(screen.contains("\n  red blocks (") && screen.contains("s): no\n"), "{screen}");
 }
 
-/// Whoever asks for the end sees what that takes, and how to have it sooner.
+/// During an interruption the view shows what it waits for, and how to end sooner.
 #[test]
 fn what_is_being_ended_does_not_work() {
     let world = waiting("");
@@ -271,7 +271,7 @@ fn view_is_gone_however_the_run_ends() {
     }
 }
 
-/// Nobody is left to see it: it ends as it would in any case.
+/// No person is left to see it: it ends as usual.
 #[test]
 fn a_terminal_that_is_closed() {
     let world = waiting("one\\n");
@@ -282,7 +282,7 @@ fn a_terminal_that_is_closed() {
     assert_eq!(ended[0]["data"]["ending"], "cancelled");
 }
 
-/// However much is written, there are few frames; if nothing is, there is none but for the clock.
+/// However much is written, there are few frames; without output there is none except for the clock.
 #[test]
 fn frames_are_few() {
     let world = World::empty();

@@ -15,7 +15,7 @@ fn plain(world: &World, subject: &str) -> String {
     shown.lines().filter(|line| !line.contains(" task_claimed ")).collect::<Vec<_>>().join("\n")
 }
 
-/// The facts of an answer whose type is this one.
+/// Returns the facts of a type in an answer.
 fn facts_of(world: &World, subject: &str, kind: &str) -> Vec<Value> {
     let mut facts = world.json(&["why", subject])["facts"].as_array_mut().unwrap().clone();
     facts.retain(|fact| fact["type"] == kind);
@@ -75,7 +75,7 @@ fn a_session_that_was_sent_back_twice() {
     assert_eq!(told["standing"], "complete after one iteration");
 }
 
-/// What the agent hears is queued when the gate fails, and not when the hook ends.
+/// Feedback is queued when the gate fails, and not when the hook ends.
 #[test]
 fn feedback_of_a_submission_gate_is_shown_as_delivered() {
     let bs = "{name: bs, command: 'test -e mended.txt || { echo mended.txt is missing; exit 2; }'}";
@@ -89,7 +89,7 @@ fn feedback_of_a_submission_gate_is_shown_as_delivered() {
     assert_eq!(blocks["details"], json!([format!("delivered to the agent with event {}", delivered[0]["seq"])]));
 }
 
-/// The gate passes, and still the work goes on: that has a reason too.
+/// The gate passes, and the work still goes on: that has a reason, too.
 #[test]
 fn a_session_that_ended_at_its_limit() {
     let config = "limits: {failure_span: 1ms}\nhooks: {session_start: [{command: echo remember, pipe_output: true}], post_iteration: [{command: sleep 9, timeout: 10ms}]}";
@@ -249,7 +249,7 @@ fn hooks_are_evidence() {
     "#);
 }
 
-/// Reading is everybody's right, and leaves no trace.
+/// Every caller may read, and reading leaves no trace.
 #[test]
 fn nothing_has_to_be_trusted_and_nothing_is_written() {
     let world = world(BLOCKS_TWICE, THIRD_TIME);
@@ -313,7 +313,7 @@ fn nothing_is_wider_than_the_terminal() {
     assert_eq!(world.ok(&["why", "T1"]).lines().filter(|line| line.contains(reason)).count(), 3);
 }
 
-/// The summary has room for the last decisions only, whatever the log holds; nothing is left out of `--full`.
+/// The summary has room for the last decisions only, however long the log is; `--full` omits nothing.
 #[test]
 fn summary_has_forty_lines_and_full_has_everything() {
     let world = World::with_tasks(&["Mend the pump"]);

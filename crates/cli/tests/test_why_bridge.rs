@@ -1,4 +1,4 @@
-//! What people see of the calls of agents' own hook systems: `events`, `why`, `hooks history`, `hooks metrics`
+//! The views of calls by agents' own hook systems: `events`, `why`, `hooks history`, `hooks metrics`
 
 use std::io::Write;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use crate::test_run::{RUN, world};
 
 const ID: &str = "0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11";
 
-/// Tests that fail for ever, a tool that is not to be used, and somebody who tells what everybody should know.
+/// Tests that always fail, a forbidden tool, and a hook with general information.
 const CONFIG: &str = r#"
 hooks:
   stop:
@@ -29,7 +29,7 @@ fn call(world: &World, point: &str, agent: &str, mut payload: Value) -> Ran {
     world.feed(&["hook", point, "--as", agent], payload.to_string().as_bytes())
 }
 
-/// An agent wants to end.
+/// An agent wants to end its turn.
 fn stop(world: &World, id: &str, is_sent_back: bool) -> Ran {
     let payload = json!({
         "session_id": id,
@@ -59,7 +59,7 @@ fn seen(world: &World, words: &[&str]) -> String {
 /// A conversation with a bit of everything.
 fn talked() -> World {
     let world = hooked(CONFIG);
-    // Nothing is for this one, so nothing is recorded.
+    // No hook matches this call, so nothing is recorded.
     prompt(&world, ID, "Mend the pump");
     prompt(&world, ID, "This is urgent");
     tool(&world, ID, "Bash", &json!({"command": "ls"}));
@@ -176,7 +176,7 @@ fn programs_read_the_same() {
     assert_eq!((&last["retries"], &last["maxRetries"]), (&json!(2), &json!(5)));
 }
 
-/// What a hook of a call did is told with the conversation, and can be asked for by it.
+/// Hook runs of a call are shown with the conversation, and can be filtered by it.
 #[test]
 fn runs_belong_to_conversations() {
     let world = talked();
@@ -208,7 +208,7 @@ fn runs_belong_to_conversations() {
     ");
 }
 
-/// Two agents may have the same id, and ids may begin alike.
+/// Two agents may have the same id, and ids may have a common prefix.
 #[test]
 fn which_conversation_is_meant() {
     let world = hooked(CONFIG);
@@ -228,21 +228,21 @@ fn which_conversation_is_meant() {
     [64 usage]
     ");
     assert_eq!(world.json(&["why", "codex:talk"])["facts"][0]["data"]["agent"], "codex");
-    // Five letters mean nobody, however few there are.
+    // A prefix of five letters matches nothing, however few conversations there are.
     assert!(world.fails(&["why", "talk-"]).starts_with("error: `talk-` is no task, session, conversation,"));
     assert_snapshot!(World::new().fails(&["why", "--conversation"]), @"
     error: no agent has called yet
     hint: `windlass hook` is what agents' own hook systems call
     [1 not_found]
     ");
-    // A task goes first, and so does a session.
+    // A task has precedence, and so does a session.
     world.ok(&["task", "add", "One"]);
     stop(&world, "T1", false);
     assert_eq!(world.json(&["why", "T1"])["kind"], "task");
     assert_eq!(world.json(&["why", "claude:T1"])["kind"], "conversation");
 }
 
-/// What a subagent was told is told with the conversation that started it.
+/// Feedback to a subagent is shown with the conversation that started it.
 #[test]
 fn subagents() {
     let world = hooked("hooks: {subagent_stop: [{name: read, command: 'echo read it again >&2; exit 2'}]}");
@@ -275,7 +275,7 @@ fn subagents() {
     assert_eq!((&one["name"], one["facts"].as_array().unwrap().len()), (&json!(format!("{ID}/a2")), 3));
 }
 
-/// Ids come from whoever can write to a pipe.
+/// Every writer to a pipe can choose its id.
 #[test]
 fn ids_are_harmless_to_look_at() {
     let world = hooked(CONFIG);
@@ -288,7 +288,7 @@ fn ids_are_harmless_to_look_at() {
     }
 }
 
-/// An agent that lost its patience was not answered, and nobody says that it was.
+/// An agent that lost its patience got no answer, and no output claims that it did.
 #[test]
 fn a_call_that_was_cut_off() {
     let world = hooked("hooks: {stop: [{name: slow, command: 'echo >running; sleep 1000'}]}");
@@ -316,7 +316,7 @@ fn a_call_that_was_cut_off() {
     ");
 }
 
-/// What an agent's own hook system asks while a session drives it is told with the session.
+/// Calls of an agent's own hook system in a session are shown with the session.
 #[test]
 fn inside_a_session() {
     let payload = r#"{"session_id": "its-own-talk", "tool_name": "Bash", "tool_input": {"command": "rm -rf /"}}"#;

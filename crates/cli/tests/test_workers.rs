@@ -81,7 +81,7 @@ fn every_task_is_merged_once() {
     assert_all_merged_once(&world, 8);
 }
 
-/// Killed again and again at any moment, and run again. `scripts/workers` has more of them, for longer.
+/// Workers are killed again and again at any moment, and run again. `scripts/workers` has more of them, for longer.
 #[test]
 fn killed_workers_leave_no_task_undone_or_done_twice() {
     #[expect(clippy::disallowed_methods, reason = "the script that wants more of it says so")]
@@ -94,7 +94,7 @@ fn killed_workers_leave_no_task_undone_or_done_twice() {
             world.command(&["run", "--workers", "4"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // Any moment will do, and each round has another one.
         std::thread::sleep(std::time::Duration::from_millis(150 + round * 7919 % 2500));
-        // Only who is still at work is killed.
+        // Only workers with a task are killed.
         kills += u32::from(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();
@@ -102,7 +102,7 @@ fn killed_workers_leave_no_task_undone_or_done_twice() {
     let ran = world.run(&["run", "--workers", "4"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert_all_merged_once(&world, tasks);
-    assert!(kills > 0, "nobody was killed");
+    assert!(kills > 0, "no worker was killed");
     if is_long {
         println!("workers killed: {kills} kills");
     }
@@ -181,7 +181,7 @@ fn what_is_left_is_said_with_what_to_type() {
     assert!(world.path(".windlass/runs/t3-never-2").is_dir(), "each attempt has records of its own");
 }
 
-/// Where there are several, nobody sits beside each of them: a question is a task for a person.
+/// With several workers no person watches each of them: a question becomes a task for a person.
 #[test]
 fn no_session_of_a_worker_stays_open_for_an_answer() {
     let world = World::with_tasks(&["One", "Two"]);
@@ -244,7 +244,7 @@ fn broken_stop_hook_pauses_the_run_after_two_tasks() {
     assert_eq!(world.json(&["task", "show", "T3"])["state"], "ready");
 }
 
-/// Nor is a gatekeeper, and what waits for it is not worked on again.
+/// The same holds for a gatekeeper, and a task that waits for it is not worked on again.
 #[test]
 fn gatekeepers_that_cannot_be_started_pause_the_run() {
     let config = merging(WRITES).replace("[merge_pr]", "[gatekeeper, merge_pr]")
@@ -266,7 +266,7 @@ fn gatekeepers_that_cannot_be_started_pause_the_run() {
     took: <took> 2 turns
     next: windlass run --workers 1  # when that is mended; no task has lost anything
     ");
-    assert_eq!(world.data_of("turn_finished").len(), 2, "nobody works while nobody can judge");
+    assert_eq!(world.data_of("turn_finished").len(), 2, "no agent works while no gatekeeper can judge");
     world.write(".windlass/config.yaml", config(r#"echo "{\"approved\": true, \"summary\": \"Fine.\"}""#));
     world.ok(&["trust", "--yes"]);
     let ran = world.run(&["run", "--workers", "1"]);
@@ -293,7 +293,7 @@ fn each_type_gets_one_of_its_agents() {
     assert_eq!(summary[0]["left"][0]["why"], "nobody may work on tasks of its type");
 }
 
-/// A run whose agent says when it has begun, and waits for a word.
+/// A run whose agent reports its start, and waits for a word.
 fn begun(world: &World, words: &[&str]) -> Child {
     world.make_pipe("began");
     world.make_pipe("go");
@@ -306,7 +306,7 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Waits until nothing was heard of a process for longer than its lease.
+/// Waits until the heartbeat of a process has been missing for longer than its lease.
 fn outlive_the_lease() {
     std::thread::sleep(std::time::Duration::from_millis(1300));
 }
@@ -349,7 +349,7 @@ fn a_worker_that_was_stopped_past_its_lease_cannot_submit() {
     assert_eq!(world.data_of("task_completed").len(), 1);
 }
 
-/// Nobody has agreed to what the configuration says now.
+/// No person has agreed to the present configuration.
 #[test]
 fn expired_lease_runs_no_untrusted_hook() {
     let world = cloned(&merging(SLOW), 1);
@@ -365,7 +365,7 @@ fn expired_lease_runs_no_untrusted_hook() {
     stopped.wait_with_output().unwrap();
 }
 
-/// It may wake up, and its agent goes on there meanwhile.
+/// The process may wake up, and its agent goes on there meanwhile.
 #[test]
 fn worktree_of_living_process_without_heartbeat_is_kept() {
     let config = merging(SLOW)
@@ -387,7 +387,7 @@ fn worktree_of_living_process_without_heartbeat_is_kept() {
     assert_eq!(git(&world, "show windlass/t1-part-1:slow"), "slow\n");
 }
 
-/// However it was started, and whatever its agent says in the end.
+/// In every kind of run, and with every last word of its agent.
 #[test]
 fn a_session_that_has_lost_its_task_ends_in_one_way() {
     let quick = "agents:\n  quick: {command: 'cat > /dev/null; echo quick > quick; echo done'}\n";
@@ -425,7 +425,7 @@ fn a_session_that_has_lost_its_task_ends_in_one_way() {
     }
 }
 
-/// All of a process stands still, and nobody else looks: it goes on as if nothing had been.
+/// The whole process is suspended, and no other process looks: it goes on as before.
 #[test]
 fn a_process_that_stood_still_goes_on_with_its_tasks() {
     let world = cloned(&merging(SLOW), 1);
@@ -440,7 +440,7 @@ fn a_process_that_stood_still_goes_on_with_its_tasks() {
     assert_eq!(git(&world, "show origin/main:slow"), "slow\n");
 }
 
-/// Somebody else looks, but not for as long as a lease.
+/// Another process looks, but the pause is shorter than a lease.
 #[test]
 fn a_pause_shorter_than_the_lease_takes_nothing_away() {
     let world = cloned(&merging(SLOW).replace("lease: 1s", "lease: 10m"), 1);
@@ -470,7 +470,7 @@ fn a_session_of_a_dead_worker_is_taken_up() {
     assert_eq!((claims, world.data_of("session_resumed").len(), world.data_of("task_completed").len()), (1, 1, 1));
 }
 
-/// It would go on with what it was started with, and a person has trusted something else since.
+/// It would keep its first configuration, and a person has trusted another one since.
 #[test]
 fn a_session_of_a_dead_worker_is_not_taken_up_without_trust() {
     let world = cloned(&merging(SLOW), 1);
@@ -489,7 +489,7 @@ fn a_session_of_a_dead_worker_is_not_taken_up_without_trust() {
     assert_eq!(world.data_of("session_resumed").len(), 0);
 }
 
-/// Whoever brings a store along brings no program along.
+/// A store that came with a repository brings no program along.
 #[test]
 fn session_of_dead_worker_with_unnamed_agent_is_left_alone() {
     let world = cloned(&merging(WRITES), 1);
@@ -513,7 +513,7 @@ fn one_signal_ends_all_of_them_in_order() {
     assert!(world.ok(&["task", "list"]).lines().all(|line| !line.contains("active")));
 }
 
-/// Whoever watches sees a row for each worker.
+/// A viewer sees a row for each worker.
 #[test]
 fn a_view_of_all_workers() {
     let world = cloned(&merging(SLOW), 1);
@@ -532,7 +532,7 @@ fn a_view_of_all_workers() {
     assert!(screen.contains("  done         T1\n") && !screen.contains("at work"), "{screen}");
 }
 
-/// Whoever waits until another one has merged is seen to wait.
+/// A worker that waits for another one's merge is shown as waiting.
 #[test]
 fn a_view_of_who_waits_to_merge() {
     let world = cloned(&merging(WRITES), 1);
@@ -574,7 +574,7 @@ fn tasks_without_an_agent_are_named_and_left_alone() {
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stderr.contains("no agent is named for T1") && ran.stdout.contains("done: T2\n"), "{ran}");
     assert!(ran.stdout.contains("\nleft: T1  Part 1: no agent is named for it\n"), "{ran}");
-    // A type names whoever works on it for a single task too.
+    // A type names its agent for a single task, too.
     world.ok(&["task", "add", "Write more docs", "--type", "docs"]);
     assert_eq!(world.run(&["run", "--task", "T3"]).code, 0);
 }

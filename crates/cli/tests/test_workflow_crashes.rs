@@ -1,4 +1,4 @@
-//! Workflows that are killed in the middle: what was done is not done again, and what may be done again is.
+//! Workflows that are killed in the middle: finished steps do not run again, and repeatable steps may.
 
 use std::fs;
 
@@ -41,7 +41,7 @@ fn a_program_that_may_not_run_again_has_failed() {
     assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "x\n");
 }
 
-/// Runs `w` until something kills it, and goes on with it.
+/// Runs `w` until it is killed, and resumes it.
 fn killed_and_settled(world: &World) -> Vec<String> {
     world.write("kill.sh", KILLER);
     assert_eq!(world.run(&["workflow", "run", "w", "--task", "T1"]).code, KILLED);
@@ -49,7 +49,7 @@ fn killed_and_settled(world: &World) -> Vec<String> {
     goals(world)
 }
 
-/// What changes only the graph was never done, and what is idempotent may be done again. What follows may ask for each.
+/// A step that changes only the graph was never done, and an idempotent one may run again. Later steps may ask for each.
 #[test]
 fn of_steps_side_by_side_only_programs_have_failed_that_may_not_run_again() {
     let world = with(
@@ -73,7 +73,7 @@ fn of_steps_side_by_side_only_programs_have_failed_that_may_not_run_again() {
     assert_eq!((world.read("once"), world.read("ran")), ("x\n".to_owned(), "x\nx\n".to_owned()));
 }
 
-/// Where one is enough, one that may run again may be the one.
+/// With `waitForAll: false`, a step that may run again can be the successful one.
 #[test]
 fn where_one_is_enough_what_may_run_again_does() {
     let any = |fields: &str| {
@@ -110,7 +110,7 @@ fn one_that_was_changed_meanwhile_is_not_gone_on_with() {
     assert_eq!(goals(&world), ["Mend the pump", "before"]);
 }
 
-/// A gate judges, so it looks again.
+/// A gate has no effects, so it runs again.
 #[test]
 fn a_gate_that_was_interrupted_runs_again() {
     looks_again("{id: a, type: execute_command, config: {command: sh, args: [kill.sh]}}");
@@ -147,7 +147,7 @@ fn looks_again(step: &str) {
     assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "x\nx\n");
 }
 
-/// A store can come with a repository, and nobody has seen what it says.
+/// A store can come with a repository, and no person has reviewed its content.
 #[test]
 fn untrusted_interrupted_workflow_is_not_resumed() {
     let world = World::new();
@@ -164,5 +164,5 @@ fn untrusted_interrupted_workflow_is_not_resumed() {
     let ran = world.run(&words);
     assert!(!world.path("went-on").exists(), "{ran}");
     world.ok(&["--trust", "doctor", "--settle"]);
-    assert!(world.path("went-on").exists(), "somebody has said so");
+    assert!(world.path("went-on").exists(), "a person has said so");
 }

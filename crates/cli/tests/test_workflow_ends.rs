@@ -1,4 +1,4 @@
-//! Workflows that go wrong, that take long, and that are given something.
+//! Workflows that fail, that take long, and that get a context.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -21,7 +21,7 @@ fn goals(world: &World) -> Vec<String> {
     world.lines(&["task", "list"]).iter().map(|task| task["goal"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Each step keeps something for the hooks of those that follow it.
+/// Each step stores a value for the hooks of the following ones.
 #[test]
 fn a_hook_at_what_steps_make_does_not_use_up_their_share() {
     let step = |number: u32| {
@@ -37,7 +37,7 @@ fn a_hook_at_what_steps_make_does_not_use_up_their_share() {
 
 const AGENT: &str = "command:echo '<promise>COMPLETE</promise>'";
 
-/// It counts as `on_failure` says, as a command that goes wrong does.
+/// It counts as `on_failure` says, like a failed command.
 #[test]
 fn at_a_gate_a_malfunction_counts_as_the_hook_says() {
     let program = |words: &str| format!("  - {{id: a, type: execute_command, config: {{{words}}}}}\n");
@@ -116,7 +116,7 @@ fn an_event_can_be_given_as_it_is() {
     assert!(end["success"] == true && end["durationMs"].is_u64(), "{ran}");
 }
 
-/// As companions of the format write it.
+/// A file as other programs of this format write it.
 #[test]
 fn a_file_from_elsewhere_is_read_as_it_is() {
     let world = with("{}\n", "  - {id: a, type: noop}\n");
@@ -179,7 +179,7 @@ fn a_hook_gives_its_workflow_a_context() {
     }
 }
 
-/// `idempotent` of the hook is for every program of it.
+/// `idempotent` of the hook applies to every program of it.
 #[test]
 fn a_hook_may_say_that_its_workflow_may_run_again() {
     for (fields, ran) in [(", idempotent: true", "x\nx\n"), ("", "x\n")] {
@@ -219,7 +219,7 @@ fn where_one_is_enough_the_rest_is_left_out() {
     assert!(world.path("started").exists(), "where nothing of that succeeds, programs are next");
 }
 
-/// What follows a step that has used up the time of all of them is not begun.
+/// After the total time is used up, no further step starts.
 #[test]
 fn the_time_of_a_whole_workflow_ends_between_steps_too() {
     let world = with(
@@ -234,7 +234,7 @@ fn the_time_of_a_whole_workflow_ends_between_steps_too() {
     assert!(outcome == "timed_out" && said.contains("it had not ended after 100 ms"), "{outcome}: {said}");
 }
 
-/// Each step is told as it ends, and a signal ends all of it as it ends every command.
+/// Each step is reported as it ends, and a signal ends the workflow like any command.
 #[test]
 fn steps_are_told_as_they_end_and_signals_are_heard() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
@@ -253,7 +253,7 @@ fn steps_are_told_as_they_end_and_signals_are_heard() {
         kill_process(Pid::from_child(&child), signal).unwrap();
         let ended = child.wait_with_output().unwrap();
         assert_eq!(ended.status.code(), Some(code), "{}", String::from_utf8_lossy(&ended.stderr));
-        assert_eq!(goals(&world), Vec::<String>::new(), "nobody has said what follows that");
+        assert_eq!(goals(&world), Vec::<String>::new(), "an interrupted workflow runs no further step");
     }
 }
 
@@ -281,7 +281,7 @@ fn numbers_that_programs_print_are_numbers() {
     assert!(told.contains("cannot evaluate `data.n > 9`: a text is compared with a number; write `… | int`"), "{told}");
 }
 
-/// What a program prints is no option of the next one, not as a list either.
+/// Output of a program is no option of the next one, not as a list either.
 #[test]
 fn values_are_no_options() {
     let find = "{command: find, args: [., -maxdepth, '0', -name, '${data.name}']}";
@@ -305,7 +305,7 @@ fn values_are_no_options() {
     }
 }
 
-/// What a task says and what a hook answers name no program.
+/// Text of a task or of a hook's answer names no program.
 #[test]
 fn only_plain_text_names_a_program() {
     let steps = "  - {id: a, type: execute_command, config: {command: '${context.tool}', args: [made]}}\n";
@@ -334,7 +334,7 @@ fn only_plain_text_names_a_program() {
     assert!(world.path("made").exists());
 }
 
-/// A thousand steps take no longer each than ten do.
+/// With a thousand steps, each takes no longer than with ten.
 #[test]
 fn many_steps_know_what_came_before() {
     let world = with(

@@ -16,12 +16,12 @@ pub fn with(steps: &str) -> World {
     world
 }
 
-/// Runs `w` about the task, and answers what came of each step.
+/// Runs `w` about the task, and returns the result of each step.
 fn run(world: &World) -> Vec<String> {
     let ran = world.run(&["workflow", "run", "w", "--task", "T1", "--json"]);
     let line = |line: &str| {
         let step: Value = serde_json::from_str(line).unwrap();
-        // A failure is told once more as that of the command.
+        // A failure appears once more as that of the command.
         step.get("success")?;
         let said = step["error"].as_str().map(|error| format!(": {error}")).unwrap_or_default();
         let word = if step["success"] == true { "ok" } else { "failed" };
@@ -94,7 +94,7 @@ fn what_a_program_prints_is_stored_and_no_shell_looks_at_words() {
 
 #[test]
 fn several_run_side_by_side() {
-    // Each waits for the other: one after the other they would never end.
+    // Each waits for the other: in sequence they would never end.
     let world = with(
         "  - id: both
     type: parallel
@@ -203,7 +203,7 @@ fn what_cannot_be_kept_is_a_failure_of_the_step() {
     assert_eq!(told[1..], ["b ok", "= ok"]);
     let told = run(&with(&step("echo [; printf %0100000d 1 | tr 0 1; echo ]")));
     assert_eq!(told[0], "a failed: it printed 100004 bytes of JSON, and 49152 are the most that can be stored");
-    // What only looks like it at first is text, of which a part is as good.
+    // Output that only starts like JSON is text, and long text is cut.
     assert_eq!(run(&with(&step("yes [warning] | head -n 9999")))[0], "a ok");
 }
 
@@ -290,7 +290,7 @@ fn a_report_of_one_stale_task_is_a_report_too() {
     world.ok(&["task", "block", "T1", "--reason", "which one?"]);
     assert_eq!(report(&world), 1);
     assert!(world.json(&["task", "show", "T2"])["body"].as_str().unwrap().contains("which one?"));
-    // As long as it is open, it is the only one.
+    // While it is open, it is the only one.
     assert_eq!(report(&world), 1);
     world.ok(&["task", "block", "T2", "--reason", "later"]);
     assert_eq!(report(&world), 1);
@@ -300,7 +300,7 @@ fn a_report_of_one_stale_task_is_a_report_too() {
     assert_eq!(world.json(&["task", "show", "T3"])["labels"], json!(["stale-report"]));
 }
 
-/// Only what is done is told to be done.
+/// Only completed work is reported as completed.
 #[test]
 fn what_is_critical_is_told_when_it_is_completed() {
     let world = hooked("{}");
@@ -321,7 +321,7 @@ fn what_is_critical_is_told_when_it_is_completed() {
     assert_eq!(tell("T1"), "T1 is completed Put out the fire\n");
 }
 
-/// Where the project lies is known wherever something can be asked.
+/// The project's path is available to every condition and step.
 #[test]
 fn conditions_and_steps_know_where_the_project_lies() {
     let world = hooked(
@@ -349,7 +349,7 @@ fn conditions_and_steps_know_where_the_project_lies() {
     );
 }
 
-/// A trial looks at what is given as a run does.
+/// A trial checks the context as a run does.
 #[test]
 fn a_trial_says_what_could_not_be_given() {
     let world = hooked("hooks: {task_started: [{workflow: w, context: {data: '${goal}'}}]}\n");

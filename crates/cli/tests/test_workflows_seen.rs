@@ -1,4 +1,4 @@
-//! What people see of workflows before anything runs: all that their steps would do, and what is wrong with their files.
+//! The views of workflows before anything runs: the effects of all their steps, and the errors in their files.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -222,12 +222,12 @@ fn hooks_run_workflows_that_are_there() {
     assert_eq!(world.fails(&["run", "Mend the pump", "--agent", "command:true", "--trust"]), said);
     assert!(world.run(&["doctor"]).stdout.contains("config.yaml:4:17: the hook `review` runs the workflow"));
 
-    // One that is to come later is for a hook that is off until then.
+    // A hook for a future workflow is switched off until then.
     world.write(".windlass/config.yaml", "hooks: {task_completed: [{workflow: later, enabled: false}]}\n");
     world.ok(&["config", "check"]);
     world.ok(&["trust", "--yes"]);
 
-    // One that cannot be used is not there either.
+    // An unusable file does not exist for a run either.
     world.write(".windlass/config.yaml", "hooks: {task_completed: [{workflow: later}]}\n");
     world.write(".windlass/workflows/later.yaml", "steps: [{id: a, type: noop, onSuccess: b}]\n");
     assert_snapshot!(world.fails(&["trust", "--yes"]), @r#"
@@ -242,7 +242,7 @@ fn hooks_run_workflows_that_are_there() {
     "#);
 }
 
-/// The id that is written in a file that does not parse may be that of a workflow that comes along.
+/// The id in a file that does not parse may be that of a shipped workflow.
 #[test]
 fn unparsed_file_keeps_the_shipped_workflow_of_a_hook_from_running() {
     let world = World::new();
@@ -276,7 +276,7 @@ fn those_that_come_along_can_be_seen_anywhere() {
 
 const PASSES: &str = "steps: [{id: a, type: execute_command, config: {command: touch, args: [written-by-the-agent]}}]";
 
-/// A session works with what a person has trusted, whatever the agent writes.
+/// A session works with the trusted workflows, whatever the agent writes.
 #[test]
 fn an_agent_that_changes_a_workflow_does_not_pass_its_gate() {
     let refuses = "steps: [{id: a, type: execute_command, config: {command: sh, args: [-c, exit 1]}}]";
@@ -319,7 +319,7 @@ echo '<promise>COMPLETE</promise>'
     assert!(world.read("ours").ends_with("0\n"), "what comes along is trusted: {}", world.read("ours"));
 }
 
-/// Whatever it is that the agent has windlass do.
+/// In every way in which the agent can call windlass.
 #[test]
 fn inside_a_run_hooks_do_not_run_files_that_were_written_since() {
     let world = hooked("hooks: {task_created: [{workflow: w, when: \"'agents' in task.labels\"}]}\n");

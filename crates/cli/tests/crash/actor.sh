@@ -1,12 +1,12 @@
-# Everything that the scenario runs: its hooks, and the agent. Each tells the recorder what it does, one line a write:
+# The programs of the scenario: its hooks, and the agent. Each reports to the recorder, with one line per write:
 #   TAG WHO ITERATION start | cut | prompt MARKER… | end said | end silent
-# A marker is the tag of the hook that said it, with a + where the agent is told that it may have seen it.
+# A marker is the tag of the hook that queued the feedback, with a + where the agent is told that it may have seen it.
 who=${WINDLASS_HOOK:-agent}
 tell() { printf '%s\n' "$WINDLASS_TAG $who $WINDLASS_ITERATION $*" >>"$CRASH_RECORDER"; }
 finish() { tell end "$1"; exit "$2"; }
 say() { printf 'marker %s\n' "$WINDLASS_TAG"; }
 
-# Whether a process is the program under test, and not whoever has adopted us since that died.
+# Whether a process is the program under test, and not the one that has adopted us since that died.
 is_ours() { grep -aqF "CRASH_RECORDER=$CRASH_RECORDER" "/proc/$1/environ"; }
 parent_of() {
     while read -r key value; do
@@ -21,7 +21,7 @@ find_windlass() {
 
 tell start
 if [ -n "$CRASH_EFFECT" ] && [ "$(grep -c ' start$' "$CRASH_RECORDER")" = "$CRASH_EFFECT" ] && find_windlass; then
-    # Whoever is not ended now stays: a child, and we.
+    # The remaining processes live on: a child, and this one.
     tail -f /dev/null &
     if [ -n "$CRASH_SUPERVISOR" ]; then
         # It must not see its supervisor die.
@@ -55,7 +55,7 @@ check)
     finish silent 0
     ;;
 agent)
-    # What it does follows from its prompt alone, and can be done twice.
+    # Its work follows from its prompt alone, and can be repeated.
     markers= seen= sent_back= last_word=
     while IFS= read -r line; do
         case $line in '[Hook feedback]: review'*) : >reviewed ;; esac

@@ -1,4 +1,4 @@
-//! A project is made by somebody who is killed on the way: the next one finishes it, and nothing else is left.
+//! Kills during the creation of a project: the next command finishes it, and nothing else is left.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -8,7 +8,7 @@ use super::stage::{Crash, strace};
 use super::sweep::{Call, Play};
 use crate::support::{WINDLASS, World};
 
-/// The system calls that make something.
+/// The system calls that create files.
 pub const MAKING: &[Call] = &[
     &[("mkdir", &[1]), ("mkdirat", &[])],
     &[("openat", &[])],

@@ -1,20 +1,20 @@
-//! What must hold of a scenario, wherever it was killed: the log, what was acknowledged and the recorder tell one story.
+//! The checks of a scenario, wherever it was killed: the log, the acknowledged events and the recorder must agree.
 //!
-//! | fault | what was found |
+//! | fault | finding |
 //! | --- | --- |
-//! | `Lost` | an event that was acknowledged is not in the log, or not as it was |
-//! | `Unmarked` | something ran that the log does not say was begun, then and by that run |
-//! | `Unrun` | the log says that something was begun that never ran, and nothing was killed that could explain it |
-//! | `Twice` | something ran again that may not |
-//! | `Invented` | the log says that something ended which did not, or leaves open how it ended |
-//! | `Cut` | a hook was given a part of its payload, and went on |
-//! | `Feedback` | a piece is not in exactly one finished turn, or not in the prompt that the log says, or not marked as it should be |
+//! | `Lost` | an acknowledged event is not in the log, or differs |
+//! | `Unmarked` | a program ran without a start in the log, by that run at that time |
+//! | `Unrun` | the log has a start of a program that never ran, and no kill explains it |
+//! | `Twice` | a program ran again that may not |
+//! | `Invented` | the log has an end of a program that did not end, or leaves open how it ended |
+//! | `Cut` | a hook got a part of its payload, and went on |
+//! | `Feedback` | a piece is not in exactly one finished turn, or not in the prompt that the log says, or not marked correctly |
 //! | `Undead` | a program goes on although the run that started it is dead and another has taken over |
 //! | `Different` | the story is not that of the undisturbed run (`skeleton`) |
 //! | `Survivor`, `Unsound`, `Odd` | a process is left; `doctor` complains; the recorder or a command is not as expected |
 //!
-//! A run does one thing after another. So what a run has started, by the recorder, is what the log says it has begun, in
-//! the same order, and at most the last is missing, if the run was killed before it could start it.
+//! A run does one thing after another. So the starts in the recorder are the starts in the log, in the same order. At most the
+//! last one is missing, if the run was killed before it could start it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ pub enum Kind {
     Odd,
 }
 
-/// Something that must not be.
+/// A violation of a guarantee.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub kind: Kind,
@@ -52,7 +52,7 @@ impl Fault {
     }
 }
 
-/// Everything that is wrong.
+/// Returns all faults.
 pub fn faults(observed: &Observed, undisturbed: &Observed) -> Vec<Fault> {
     let log = log::read(&observed.log);
     let (effects, odd) = recorder::read(&observed.recorder);
@@ -74,7 +74,7 @@ pub fn faults(observed: &Observed, undisturbed: &Observed) -> Vec<Fault> {
     faults
 }
 
-/// What was printed is durable. A line that was cut off was not said.
+/// A printed event is durable. A truncated line does not count.
 fn lost(observed: &Observed) -> Vec<Fault> {
     let log: BTreeSet<&str> = observed.log.lines().collect();
     let said = observed.seen.acknowledged.iter().flat_map(|text| text.split_inclusive('\n'));
@@ -89,7 +89,7 @@ struct Story {
 }
 
 impl Story {
-    /// What the log says was begun, each with what the recorder knows of it.
+    /// The effects that the log says were started, each with its entry in the recorder.
     fn pairs(&self) -> Vec<(&Begun, Option<&Effect>)> {
         let mut next: BTreeMap<&str, usize> = BTreeMap::new();
         let mut pairs = Vec::with_capacity(self.begun.len());
@@ -102,7 +102,7 @@ impl Story {
         pairs
     }
 
-    /// The only run that was not killed, unless everything was done before.
+    /// Returns the only run that was not killed, unless everything was done before.
     fn last_owner(&self) -> &str {
         let begins = |entry: &&Entry| ["session_started", "session_resumed"].contains(&entry.kind());
         self.log.iter().rfind(begins).map(|entry| entry.text("owner")).unwrap_or_default()
@@ -139,7 +139,7 @@ impl Story {
         faults
     }
 
-    /// A debt is begun again only where that is allowed, and then it says so.
+    /// An effect is started again only if that is allowed, and then the log says so.
     fn again(&self) -> Vec<Fault> {
         let mut attempts: BTreeMap<&str, u64> = BTreeMap::new();
         let mut faults = Vec::new();
@@ -178,7 +178,7 @@ impl Story {
         cut.map(|effect| Fault::new(Kind::Cut, format!("{} {}", effect.who, effect.tag))).collect()
     }
 
-    /// What a hook that ended had to say is queued, once, and nothing else is.
+    /// The message of a hook that ended is queued once, and nothing else is.
     fn queued(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         let mut markers: Vec<String> = log::pieces(&self.log).into_values().collect();
@@ -193,12 +193,12 @@ impl Story {
                 }
             }
         }
-        faults.extend(markers.into_iter().map(|marker| Fault::new(Kind::Feedback, format!("nobody said {marker}"))));
+        faults.extend(markers.into_iter().map(|marker| Fault::new(Kind::Feedback, format!("no event said {marker}"))));
         faults
     }
 
-    /// The prompts are what the log says, and each piece is in exactly one finished turn. What was queued after the last one
-    /// waits with the task.
+    /// The prompts are those of the log, and each piece is in exactly one finished turn. Pieces that were queued after the last
+    /// one wait with the task.
     fn told(&self) -> Vec<Fault> {
         let pieces = log::pieces(&self.log);
         let mut faults = Vec::new();

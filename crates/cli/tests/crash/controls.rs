@@ -1,4 +1,4 @@
-//! That the checks can fail: a build that misbehaves is caught, and so is every kind of story that does not fit.
+//! Controls that show that the checks can fail: a faulty build is detected, and so is every kind of mismatch.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn kinds(observed: &Observed, undisturbed: &Observed) -> Vec<Kind> {
     kinds.into_iter().collect()
 }
 
-/// Two plays of the scenario that are sound: one that was killed, and the undisturbed one.
+/// Two sound plays of the scenario: a killed one and the undisturbed one.
 struct Plays {
     killed: Observed,
     undisturbed: Observed,
@@ -33,7 +33,7 @@ impl Plays {
         plays
     }
 
-    /// What is found when the observation is tampered with.
+    /// Checks the faults after the observation was tampered with.
     #[track_caller]
     fn check(&self, tamper: impl Fn(&mut Observed), expected: &[Kind]) {
         let mut killed = self.killed.clone();
@@ -42,7 +42,7 @@ impl Plays {
     }
 }
 
-/// Leaves the last line out that holds this.
+/// Removes the last line with this text.
 pub fn without(text: &str, part: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let place = lines.iter().rposition(|line| line.contains(part)).unwrap();
@@ -50,7 +50,7 @@ pub fn without(text: &str, part: &str) -> String {
     kept.map(|(_, line)| format!("{line}\n")).collect()
 }
 
-/// Replaces in the last line that holds this.
+/// Replaces in the last line with this text.
 pub fn replaced(text: &str, part: &str, by: &str) -> String {
     let place = text.rfind(part).unwrap();
     format!("{}{by}{}", &text[..place], &text[place + part.len()..])
@@ -59,7 +59,7 @@ pub fn replaced(text: &str, part: &str, by: &str) -> String {
 #[test]
 fn tampered_observations_are_detected() {
     let plays = Plays::new(Crash::Effect(SECOND_TURN));
-    // Without what was acknowledged, where it is not about that.
+    // The acknowledged events are left out where the control is not about them.
     let quiet = |tamper: fn(&mut Observed)| {
         move |seen: &mut Observed| {
             seen.seen.acknowledged.clear();
@@ -118,7 +118,7 @@ fn second_run_is_a_fault_unless_hook_may_repeat() {
     assert_eq!(kinds(&rename(&plays.killed), &rename(&plays.undisturbed)), [Kind::Twice]);
 }
 
-/// A build that says that something is durable which is not.
+/// A build that acknowledges events which are not durable.
 #[test]
 fn build_that_loses_a_commit_is_detected() {
     let (sound, broken) = (Bench::new(Story::Completed), Bench::broken("store.commit=error@29"));
@@ -131,7 +131,7 @@ fn surviving_process_is_detected() {
     let world = World::empty();
     let mut sleeper = world.program("sleep").arg("600").env("CRASH_RECORDER", world.path("recorder")).spawn().unwrap();
     let look = || processes::alive(&world.path("recorder"), Path::new("/none"));
-    // Until it runs its program it is a copy of this one.
+    // Before its exec, the child is a copy of this process.
     let number = i32::try_from(sleeper.id()).unwrap();
     while look().iter().all(|process| process.pid != number) {
         assert!(sleeper.try_wait().unwrap().is_none(), "it is there until it is killed");

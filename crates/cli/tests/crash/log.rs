@@ -1,4 +1,4 @@
-//! The log as the harness reads it: what `windlass events --json` prints.
+//! The log as the harness reads it: the output of `windlass events --json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ impl Entry {
         &self.0["data"][field]
     }
 
-    /// The name of an enum's variant, whatever else it holds.
+    /// Returns the name of an enum's variant without its content.
     pub fn variant(&self, field: &str) -> String {
         match self.field(field) {
             Value::Object(map) => map.keys().next().cloned().unwrap_or_default(),
@@ -67,7 +67,7 @@ pub fn read(text: &str) -> Vec<Entry> {
     text.lines().map(|line| Entry(serde_json::from_str(line).unwrap_or(Value::Null))).collect()
 }
 
-/// An effect as the log knows it, from its start to its end.
+/// An effect in the log, from its start to its end.
 #[derive(Debug, Clone)]
 pub struct Begun {
     pub owner: String,
@@ -76,16 +76,16 @@ pub struct Begun {
     pub iteration: u64,
     pub debt: String,
     pub attempt: u64,
-    /// How it ended: a hook's outcome, `finished` or `interrupted` for a turn, `taken over` for a hook that was begun again.
+    /// Its end: a hook's outcome, `finished` or `interrupted` for a turn, `taken over` for a hook that was started again.
     pub end: Option<String>,
     /// The events that queued what a turn's prompt holds.
     pub feedback: Vec<u64>,
-    /// Those among them that an interrupted turn held before.
+    /// Those that an interrupted turn held before.
     pub seen: BTreeSet<u64>,
 }
 
 impl Begun {
-    /// The markers that a turn's prompt holds, with a `+` where the agent is told that it may have seen them.
+    /// The markers in a turn's prompt, with a `+` where the agent is told that it may have seen them.
     pub fn prompt(&self, pieces: &BTreeMap<u64, String>) -> Vec<String> {
         let mark = |seq: &u64| {
             let marker = pieces.get(seq).map_or("?", String::as_str);
@@ -95,10 +95,8 @@ impl Begun {
     }
 }
 
-/// Every effect that the log says was begun, in order.
-///
-/// A turn takes as many pieces as it says, first in first out; one that is interrupted puts them back, where the next
-/// iteration finds those that were not said for this one alone.
+/// Returns every effect that the log says was started, in order.  A turn takes the number of pieces that it says, first in first
+/// out. An interrupted one puts them back, where the next iteration finds those that were not for this one alone.
 pub fn begun(log: &[Entry]) -> Vec<Begun> {
     let mut all: Vec<Begun> = Vec::new();
     let mut pending: Vec<u64> = Vec::new();
@@ -130,7 +128,7 @@ pub fn begun(log: &[Entry]) -> Vec<Begun> {
             "task_claimed" => {
                 pending.splice(0..0, waiting.remove(entry.node()).unwrap_or_default());
             }
-            // What was said for an iteration alone is said anew for the next.
+            // Feedback for one iteration alone is queued anew for the next.
             "iteration_started" => pending.retain(|seq| !passing.contains(seq)),
             "hook_finished" => {
                 let debt = entry.text("debt");
@@ -161,7 +159,7 @@ pub fn pieces(log: &[Entry]) -> BTreeMap<u64, String> {
     queued.map(|entry| (entry.seq(), marker(entry.text("text")))).collect()
 }
 
-/// In how many finished turns each piece was, and how often it was said to be delivered.
+/// Returns in how many finished turns each piece was, and how often it was delivered.
 pub fn delivered(log: &[Entry], begun: &[Begun]) -> BTreeMap<u64, (usize, usize)> {
     let mut times: BTreeMap<u64, (usize, usize)> = pieces(log).into_keys().map(|seq| (seq, (0, 0))).collect();
     let finished = begun.iter().filter(|turn| turn.who == "agent" && turn.end.as_deref() == Some("finished"));
@@ -174,7 +172,7 @@ pub fn delivered(log: &[Entry], begun: &[Begun]) -> BTreeMap<u64, (usize, usize)
     times
 }
 
-/// What was said for one iteration alone.
+/// Returns the pieces for one iteration alone.
 pub fn passing(log: &[Entry]) -> BTreeSet<u64> {
     log.iter().filter(|entry| entry.field("passing").as_bool() == Some(true)).map(Entry::seq).collect()
 }

@@ -1,5 +1,5 @@
-//! A session that is killed at any moment and run again: the log, what was acknowledged, and a recorder outside of the
-//! program agree about what happened.
+//! A session that is killed at any moment and run again: the log, the acknowledged events, and a recorder outside of the program
+//! agree about what happened.
 //!
 //! ```text
 //! scenario ─ killed at a crash point ─► run again ─► Observed ─ checks ─► faults: none
@@ -7,13 +7,13 @@
 //!    └ actor.sh: the hooks and the agent ─► recorder ───┘
 //! ```
 //!
-//! The ordinary tests take some of the crash points; `scripts/torture` takes all of them. There are three kinds: a
-//! fail point around a commit, a system call of the program (with strace, where it is there), and a program that the
-//! scenario has started, which kills whoever started it and stays. `controls` shows that the checks can fail.
+//! The ordinary tests take some of the crash points; `scripts/torture` takes all of them. There are three kinds: a fail point
+//! around a commit, a system call of the program (with strace, if it is installed), and a program of the scenario that kills its
+//! runner and lives on. `controls` shows that the checks can fail.
 //!
 //! `journey` does the same to the whole way of tasks, from the first turn to the merge, and kills it at calls of git as well;
-//! `beginning` kills whoever makes a project; `power` drops what was not synced; `shelf` runs programs that misbehave, and
-//! looks for what is left of them.
+//! `beginning` kills the creation of a project; `power` drops unsynced writes; `shelf` runs misbehaving programs, and looks for
+//! leftovers.
 //!
 //! Fail points are in debug builds only, and processes are looked for in `/proc`.
 
@@ -42,7 +42,7 @@ use sweep::{CALLS, Sweep};
 const BEFORE: &str = "store.before_commit";
 const AFTER: &str = "store.after_commit";
 
-/// What a session comes to that is stopped in its second turn.
+/// The result of a session that is stopped in its second turn.
 const ENDING: [&str; 5] = [
     "turn_started send_back",
     "session_stopping",
@@ -153,20 +153,20 @@ fn killed_when_it_is_stopped() {
     sweep.end();
 }
 
-/// Then nobody is left to end what it was watching over, but whoever takes over.
+/// With the supervisor dead, only the next run can end its programs.
 #[test]
 fn killed_with_its_supervisor() {
     sweep("with its supervisor", (4..).step_by(8), |nth| vec![Crash::Both(nth)]);
 }
 
-/// Whoever takes over is killed as well, at one of its first commits.
+/// The run that takes over is killed as well, at one of its first commits.
 #[test]
 fn killed_after_two_commits() {
     let twice = |nth: u32| vec![Crash::Fail(AFTER, nth.div_ceil(8)), Crash::Fail(AFTER, 1 + nth % 8)];
     sweep("after two commits", (20..).step_by(53), twice);
 }
 
-/// The same, by one of the first programs that it starts.
+/// The run that takes over is killed as well, by one of the first programs that it starts.
 #[test]
 fn killed_twice_by_what_it_has_started() {
     let twice = |nth: u32| vec![Crash::Effect(nth.div_ceil(3)), Crash::Effect(nth.div_ceil(3) + 1 + nth % 3)];

@@ -1,5 +1,5 @@
-//! Which processes of a scenario are alive. They are known by their environment or by the file that they run, which is
-//! the scenario's own; so others of this machine, and of tests that run beside this one, do not count.
+//! The living processes of a scenario. They are identified by their environment or their executable, which is the scenario's own;
+//! so other processes of this machine, and of tests that run beside this one, do not count.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// A moment for a machine that is busy; the work itself takes milliseconds.
+/// Generous for a busy machine; the work itself takes milliseconds.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -18,14 +18,14 @@ pub struct Process {
     pub command: String,
 }
 
-/// What is alive of a scenario with this recorder, whose program is this file.
+/// Returns the living processes of a scenario with this recorder, or with this file as their program.
 pub fn alive(recorder: &Path, program: &Path) -> Vec<Process> {
     let entries = fs::read_dir("/proc").map(|entries| entries.flatten().collect()).unwrap_or_else(|_| Vec::new());
     let pids = entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let mut found = Vec::new();
     for pid in pids {
         let of = Path::new("/proc").join(pid.to_string());
-        // Unreadable is somebody else's; empty is dead.
+        // An unreadable one belongs to another user; an empty one is dead.
         let environment = fs::read(of.join("environ")).unwrap_or_default();
         let variables: Vec<&[u8]> = environment.split(|byte| *byte == 0).collect();
         let recorder = [b"CRASH_RECORDER=".as_slice(), recorder.as_os_str().as_bytes()].concat();
@@ -39,7 +39,7 @@ pub fn alive(recorder: &Path, program: &Path) -> Vec<Process> {
     found
 }
 
-/// Waits until there is nothing of it, for so long, and returns what is left all the same.
+/// Waits until no process is left, at most for this time, and returns the remaining ones.
 pub fn await_none(patience: Duration, look: impl Fn() -> Vec<Process>) -> Vec<Process> {
     let give_up = Instant::now() + patience;
     let ends = |process: &Process| await_end(process.pid, give_up.saturating_duration_since(Instant::now()));
@@ -52,7 +52,7 @@ pub fn await_none(patience: Duration, look: impl Fn() -> Vec<Process>) -> Vec<Pr
     }
 }
 
-/// Waits for the end of a process, whoever's it is. Answers whether it came.
+/// Waits for the end of any process. Returns whether it ended.
 pub fn await_end(pid: i32, patience: Duration) -> bool {
     let pid = Pid::from_raw(pid).expect("a number from /proc");
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return true };

@@ -1,18 +1,18 @@
-//! What the recorder outside of the program was told, by the hooks and the agent themselves.
+//! The recorder outside of the program, which the hooks and the agent write to.
 
 /// A program of the scenario that was started, as it says itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effect {
-    /// Its own and nobody else's.
+    /// Its own process id.
     pub tag: String,
     /// A hook's name, or `agent`.
     pub who: String,
     pub iteration: u64,
-    /// The markers in the agent's prompt, with a `+` where it may have seen them. `None` if it did not get so far.
+    /// The markers in the agent's prompt, with a `+` where it may have seen them. `None` if it did not get that far.
     pub prompt: Option<Vec<String>>,
-    /// What it was given was not whole.
+    /// Whether its input was truncated.
     pub cut: bool,
-    /// Whether it said something for the agent, once it has ended.
+    /// Whether it had feedback for the agent, once it has ended.
     pub end: Option<Said>,
 }
 
@@ -29,7 +29,7 @@ impl Effect {
     }
 }
 
-/// Everything that was started, in order, and what is wrong with the recorder's lines themselves.
+/// Every start, in order, and the malformed lines of the recorder.
 pub fn read(text: &str) -> (Vec<Effect>, Vec<String>) {
     let (mut effects, mut odd) = (Vec::<Effect>::new(), Vec::new());
     for line in text.lines() {
@@ -43,7 +43,7 @@ pub fn read(text: &str) -> (Vec<Effect>, Vec<String>) {
             (["start"], None) => effects.push(Effect {
                 tag: (*tag).to_owned(),
                 who: (*who).to_owned(),
-                // Nothing outside every iteration.
+                // Outside every iteration there is no number.
                 iteration: if iteration.is_empty() { 0 } else { iteration.parse().unwrap_or(u64::MAX) },
                 prompt: None,
                 cut: false,

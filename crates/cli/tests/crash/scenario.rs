@@ -5,9 +5,8 @@
 //!         plan ─► agent: COMPLETE ─► check ─► review, bill ─► agent hears the review: COMPLETE ─► check ─► review, bill ─► close
 //! ```
 //!
-//! What the agent does follows from its prompt, and what the check finds follows from what the agent did. So whatever is
-//! done twice comes to the same. In the other story the agent asks for the end when it is sent back: its turn is
-//! cancelled, and `close` runs.
+//! The agent's work follows from its prompt, and the check's result follows from the agent's work. So a repeated step has the
+//! same result. In the other story the agent asks for the end when it is sent back: its turn is cancelled, and `close` runs.
 
 use super::checks::{Fault, faults};
 use super::stage::{Crash, End, Program, Seen, Stage};
@@ -32,12 +31,12 @@ hooks:
 
 const RUN: &[&str] = &["--json", "run", "Mend the pump", "--agent", r#"command:. "$CRASH_ACTOR""#];
 
-/// The hooks that may run again after a crash: a gate, and one that says so.
+/// The hooks that may run again after a crash: a gate, and a hook with `idempotent`.
 pub const AGAIN: &[&str] = &["check", "review"];
-/// The hooks whose output goes to the agent, gates aside.
+/// The hooks whose output goes to the agent, without gates.
 pub const PIPED: &[&str] = &["open", "plan", "review"];
 
-/// What happens if nothing is killed.
+/// The story without a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Story {
     Completed,
@@ -46,7 +45,7 @@ pub enum Story {
 }
 
 impl Story {
-    /// How a run that is not killed may exit. Whoever takes a stopped session over does not know the signal.
+    /// The exit codes of a run that is not killed. A run that takes over a stopped session does not know the signal.
     fn exits(self) -> &'static [End] {
         match self {
             Self::Completed => &[End::Code(0)],
@@ -55,21 +54,21 @@ impl Story {
     }
 }
 
-/// Everything that can be known of a scenario from outside.
+/// Everything that an outside observer can know of a scenario.
 #[derive(Debug, Clone, Default)]
 pub struct Observed {
     pub seen: Seen,
-    /// What `windlass events --json` prints in the end.
+    /// The output of `windlass events --json` in the end.
     pub log: String,
-    /// What hooks and agent told.
+    /// The records of hooks and agent.
     pub recorder: String,
 }
 
-/// Where a story is played.
+/// The place of a story.
 pub struct Bench {
     program: Program,
     story: Story,
-    /// A fail point that every run is given besides.
+    /// A fail point that every run gets in addition.
     broken: Option<&'static str>,
 }
 
@@ -78,12 +77,12 @@ impl Bench {
         Self { program: Program::new(), story, broken: None }
     }
 
-    /// The program, built wrongly.
+    /// A faulty build of the program.
     pub fn broken(fail: &'static str) -> Self {
         Self { broken: Some(fail), ..Self::new(Story::Completed) }
     }
 
-    /// The scenario from its beginning to its end.
+    /// Plays the scenario from its beginning to its end.
     pub fn play(&self, crashes: &[Crash]) -> Observed {
         let stage = Stage::new(&self.program, ACTOR);
         stage.world.write(".windlass/config.yaml", CONFIG);
@@ -118,7 +117,7 @@ impl Bench {
     }
 }
 
-/// Whether the session has nothing left to do: then the same command would begin another.
+/// Returns whether the session has nothing left to do: the same command would start another one.
 fn is_over(stage: &Stage) -> bool {
     let log = super::log::read(&stage.log());
     log.iter().any(|entry| entry.kind() == "hook_finished" && entry.text("hook") == "close")
@@ -130,7 +129,7 @@ fn look(stage: &Stage, mut seen: Seen) -> Observed {
     Observed { seen, log: stage.log(), recorder: stage.recorded() }
 }
 
-/// A story that is to come to what it comes to undisturbed.
+/// A story that must have the result of the undisturbed one.
 pub struct Same {
     story: Story,
     undisturbed: Observed,

@@ -1,5 +1,5 @@
-//! A shelf of programs that misbehave, as hooks and as agents, again and again: afterwards nothing is left of them. No process,
-//! no lock, no file that nobody knows of; and whoever ran them has no more descriptors than before.
+//! Misbehaving programs, as hooks and as agents, again and again: afterwards nothing is left of them. No process, no lock, no
+//! unknown file; and their runner has no more descriptors than before.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use super::sweep::{is_whole, say};
 use crate::support::World;
 use crate::support::hooked::hooked;
 
-/// What they are, and what they do. `$LONG` is to be there for longer than anybody waits, and known by its words.
+/// The programs. `$LONG` outlasts every wait, and identifies them by its argument.
 const SHELF: &[(&str, &str)] = &[
     ("ends well", "echo fine"),
     ("dies", "kill -SEGV $$"),
@@ -21,7 +21,7 @@ const SHELF: &[(&str, &str)] = &[
     ("forks when it is asked to end", "trap '$LONG & $LONG &' TERM; while :; do sleep 0.01; done"),
     ("leaves a daemon", "setsid sh -c '$LONG &' >/dev/null 2>&1 </dev/null"),
     ("leaves a daemon without a name", "env -i PATH=\"$PATH\" setsid sh -c \"$LONG &\" >/dev/null 2>&1 </dev/null"),
-    ("leaves somebody with its output", "$LONG & echo left"),
+    ("leaves a child with its output", "$LONG & echo left"),
     ("leaves many", "i=0; while [ $i -lt 60 ]; do $LONG & i=$((i+1)); done; $LONG"),
     ("goes on in the next generation", "gen() { sh -c '(sleep 0.01; sh \"$0\") & exit' \"$0\"; }; (gen) & exit 0"),
     ("stops", "kill -STOP $$"),
@@ -34,15 +34,15 @@ const SHELF: &[(&str, &str)] = &[
     ("answers too much", "printf '%0100000d' 0 | tr 0 '['"),
     ("closes everything", "exec <&- >&- 2>&-; $LONG"),
     ("holds the store", "exec 9<>.windlass/windlass.db; $LONG"),
-    ("waits for nobody", "mkfifo pipe.$$; (cat pipe.$$) & rm pipe.$$; cat"),
+    ("waits for a writer that never comes", "mkfifo pipe.$$; (cat pipe.$$) & rm pipe.$$; cat"),
 ];
 
-/// The programs end by themselves, or after so long.
+/// The programs end by themselves, after this time.
 const TIMEOUT: &str = "250ms";
 
 struct Shelf {
     world: World,
-    /// What only programs of this shelf have in their words.
+    /// An argument that only programs of this shelf have.
     mark: String,
 }
 
@@ -55,19 +55,19 @@ impl Shelf {
         for (number, (_, script)) in SHELF.iter().enumerate() {
             shelf.world.write(&format!(".windlass/shelf/{number}.sh"), shelf.script(number, script));
         }
-        // The descriptors of whoever runs the hooks: that is above the supervisor.
+        // The descriptors of the process above the supervisor, which runs the hooks.
         let count = "run=$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$PPID/status)\nls /proc/$run/fd | wc -l >> .windlass/shelf/descriptors\n";
         shelf.world.write(".windlass/shelf/count.sh", count);
         shelf.world.ok(&["trust", "--yes"]);
         shelf
     }
 
-    /// It leaves a word that it was there: what never ran leaves nothing else either.
+    /// Each program records that it was there: one that never ran leaves nothing either.
     fn script(&self, number: usize, script: &str) -> String {
         format!("echo {number} >> .windlass/shelf/ran\nLONG='sleep {}'\n{script}\n", self.mark)
     }
 
-    /// Which of them have run, by number.
+    /// Returns the numbers of those that have run.
     fn ran(&self) -> BTreeSet<usize> {
         self.world.read(".windlass/shelf/ran").lines().filter_map(|number| number.parse().ok()).collect()
     }
@@ -84,7 +84,7 @@ impl Shelf {
         found.collect()
     }
 
-    /// Every file of the project, but for what a session leaves on purpose.
+    /// Returns every file of the project, except for those that a session leaves on purpose.
     fn files(&self) -> BTreeSet<PathBuf> {
         let mut found = BTreeSet::new();
         let mut places = vec![self.world.directory.clone()];
@@ -107,7 +107,7 @@ impl Shelf {
         assert!(ran.status.code().is_some_and(|code| code != 101), "{words:?}: {:?} {said}", ran.status);
     }
 
-    /// What is left that should not be: processes, files, and what `doctor` has to say.
+    /// Returns the leftovers: processes, files, and problems that `doctor` finds.
     fn left(&self, patience: Duration, before: &BTreeSet<PathBuf>) -> Vec<String> {
         let alive = await_none(patience, || self.alive());
         let mut left: Vec<String> = alive.into_iter().map(|process| format!("process {}", process.command)).collect();
@@ -128,7 +128,7 @@ impl Shelf {
         assert_eq!(self.left(PATIENCE, before), [""; 0], "{what}");
     }
 
-    /// How many descriptors whoever ran the hooks had, round after round.
+    /// Returns the number of descriptors of the hooks' runner, round after round.
     fn descriptors(&self) -> Vec<usize> {
         let counted = self.world.read(".windlass/shelf/descriptors");
         counted.split_whitespace().map(|count| count.parse().unwrap()).collect()
@@ -149,7 +149,7 @@ fn nothing_is_left_of_hooks_that_misbehave() {
     shelf.assert_nothing_is_left(&before, "hooks");
     let counted = shelf.descriptors();
     assert_eq!(counted.len(), rounds);
-    // A second look at the store has three for a while. What is left of hooks grows with them, and of rounds with these.
+    // A second connection to the store has three for a while. Leaked descriptors would grow with the number of hooks and rounds.
     let (early, late) = counted.split_at(rounds / 2);
     let chance = if is_whole() { 0 } else { 3 };
     assert!(late.iter().min() <= early.iter().min().map(|least| least + chance).as_ref(), "descriptors: {counted:?}");
@@ -178,7 +178,7 @@ fn nothing_is_left_of_agents_that_misbehave() {
     }
 }
 
-/// That it would be seen: a process, a file, damage, and a descriptor that were left.
+/// The control: a left process, file, damage or descriptor is detected.
 #[test]
 fn leftovers_of_programs_are_detected() {
     let shelf = Shelf::new(1, "");
@@ -187,7 +187,7 @@ fn leftovers_of_programs_are_detected() {
 
     let look = || shelf.left(Duration::ZERO, &before).join("\n");
     let mut sleeper = shelf.world.program("sleep").arg(&shelf.mark).current_dir("/").spawn().unwrap();
-    // Until it runs its program it is a copy of this one.
+    // Before its exec, the child is a copy of this process.
     while !look().starts_with("process sleep 987654.") {
         assert!(sleeper.try_wait().unwrap().is_none(), "it is there until it is killed");
     }
@@ -207,7 +207,7 @@ fn leftovers_of_programs_are_detected() {
     fs::write(shelf.world.path(".windlass/windlass.db"), "no store").unwrap();
     assert!(look().contains("windlass.db"), "{}", look());
 
-    // A shell in the place of the program, another in that of the supervisor.
+    // One shell stands in for the program, another one for the supervisor.
     let count = "sh -c 'sh .windlass/shelf/count.sh; :'";
     let script = format!("{count}; {count}; exec 9</dev/null; {count}; :");
     assert!(shelf.world.program("sh").args(["-c", &script]).status().unwrap().success());

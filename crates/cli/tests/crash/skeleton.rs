@@ -1,13 +1,13 @@
-//! What a session came to, without what interruptions add to it.
+//! The result of a session without the events of interruptions.
 //!
-//! Two runs of the scenario are equal if their skeletons are. A skeleton is the log's events, each as its type with what
-//! was decided in it (who, why, how it ended, the retry count), in order, and:
-//! - `session_resumed`, and `hook_started` of a second attempt, are left out: somebody else went on.
-//! - A hook that was interrupted and may not run again counts as one that ran; what it had to say is lost.
-//! - An interrupted iteration is taken up: from the interruption to the turn that takes its place, everything is left
-//!   out (the new iteration's start, its `pre_iteration` hooks, the turn's own start). So the turn that was interrupted
-//!   and the one that takes it up are one turn. Where the session ends instead, its end is not left out.
-//! - `feedback_delivered` is left out: which piece is in which turn is checked piece by piece (`checks`).
+//! Two runs of the scenario are equal if their skeletons are. A skeleton is the log's events, each as its type with what was
+//! decided in it (author, reason, outcome, retry count), in order, and:
+//! - `session_resumed`, and `hook_started` of a second attempt, are left out: another process went on.
+//! - A hook that was interrupted and may not run again counts as one that ran; its feedback is lost.
+//! - An interrupted iteration is resumed: from the interruption to the turn that takes its place, everything is left out (the new
+//!   iteration's start, its `pre_iteration` hooks, the turn's own start). So the interrupted turn and the one that replaces it
+//!   are one turn. If the session ends instead, its end is not left out.
+//! - `feedback_delivered` is left out: the checks compare pieces and turns one by one (`checks`).
 
 use super::log::Entry;
 use super::scenario::PIPED;
@@ -55,7 +55,7 @@ fn bone(entry: &Entry) -> String {
     format!("{kind} {details}").trim_end().to_owned()
 }
 
-/// Where two skeletons part.
+/// Returns the first difference of two skeletons.
 pub fn difference(ours: &[String], theirs: &[String]) -> Option<String> {
     let place = (0..ours.len().max(theirs.len())).find(|place| ours.get(*place) != theirs.get(*place))?;
     let from = place.saturating_sub(2);

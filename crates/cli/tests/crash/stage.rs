@@ -1,4 +1,4 @@
-//! What every play needs: the program under test as a file of its own, ways to crash it, and its end.
+//! The stage of every play: the program under test as a file of its own, ways to crash it, and its end.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt as _;
@@ -11,29 +11,29 @@ use super::processes::{self, Process, await_end, await_none};
 use super::sweep::is_whole;
 use crate::support::{WINDLASS, World};
 
-/// No run of a play takes so long, however busy the machine is.
+/// No run of a play takes longer, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Where a run is disturbed.
+/// The point at which a run is disturbed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crash {
-    /// Killed at a fail point, when it is passed for the n-th time.
+    /// Killed at the n-th pass of a fail point.
     Fail(&'static str, u32),
     /// Killed on entering a system call for the n-th time.
     Call(&'static str, u32),
-    /// Not killed: the system call fails so, for so long.
+    /// Not killed: the system call fails with this error, for this long.
     Error(&'static str, &'static str, Lasting, u32),
-    /// Killed by the n-th program that was started, while that runs.
+    /// Killed by the n-th started program, while it runs.
     Effect(u32),
-    /// The same, and its supervisor at once.
+    /// Killed by the n-th started program, together with the supervisor.
     Both(u32),
     /// Killed before the n-th call of git does anything.
     BeforeGit(u32),
-    /// Killed when the n-th call of git has done its work, and nobody has heard of it.
+    /// Killed when the n-th call of git has done its work, and before its result is read.
     AfterGit(u32),
 }
 
-/// How long a system call fails.
+/// The duration of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lasting {
     /// The n-th time.
@@ -45,7 +45,7 @@ pub enum Lasting {
 }
 
 impl Lasting {
-    /// As strace is told.
+    /// Returns the expression for strace.
     fn when(self, nth: u32) -> String {
         match self {
             Self::Once => nth.to_string(),
@@ -64,13 +64,13 @@ impl Crash {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Killed,
-    /// By another signal than ours.
+    /// Returns whether another signal than ours ended the run.
     Died(i32),
     Code(i32),
     Late,
 }
 
-/// The program under test as a file of our own, by which its processes are known.
+/// The program under test as a file of our own, which identifies its processes.
 pub struct Program(tempfile::TempDir);
 
 impl Program {
@@ -103,7 +103,7 @@ impl Stage {
         stage
     }
 
-    /// Beside the working directory, where it is in nobody's way.
+    /// Beside the working directory, where no test looks.
     fn beside(&self, name: &str) -> PathBuf {
         self.world.programs().join(name)
     }
@@ -120,7 +120,7 @@ impl Stage {
         self.beside("trace")
     }
 
-    /// Whether a call was made to fail.
+    /// Returns whether a call was made to fail.
     pub fn was_disturbed(&self) -> bool {
         read(&self.trace()).contains("(INJECTED)")
     }
@@ -129,7 +129,7 @@ impl Stage {
         read(&self.recorder())
     }
 
-    /// The program with these words, to be disturbed in this way.
+    /// Returns the command for the program with these arguments, disturbed in this way.
     pub fn command(&self, words: &[&str], crash: Option<Crash>) -> Command {
         let mut command = match crash {
             Some(Crash::Call(call, nth)) => self.traced(call, &format!("signal=KILL:when={nth}")),
@@ -152,15 +152,14 @@ impl Stage {
 
     fn traced(&self, call: &str, inject: &str) -> Command {
         let mut strace = self.world.program(strace().expect("a crash in a call needs strace"));
-        // Without -f: only the program itself, and none that it starts. With ?: a call that is nowhere is no error.
+        // Without -f: only the program itself, and no children. With ?: a call that the system lacks is no error.
         let inject = format!("inject=?{call}:{inject}");
         strace.args(["-qq", "-e", &format!("trace=?{call}"), "-e", &inject, "-o"]).arg(self.trace()).arg("--");
         strace.arg(&self.program);
         strace
     }
 
-    /// Runs a command to its end or to its crash, and keeps what it printed. What it complained of is of interest where
-    /// it ended in another way than it may.
+    /// Runs a command to its end or to its crash, and keeps its output. Its errors matter only if it ended in an unexpected way.
     pub fn run(&self, command: &mut Command, crash: Option<Crash>, may: &[End], seen: &mut Seen) -> End {
         let printed = self.beside(&format!("printed.{}", seen.acknowledged.len()));
         let complained = printed.with_extension("err");
@@ -170,7 +169,7 @@ impl Stage {
         let is_expected = match crash {
             None => may.contains(&end),
             Some(crash) if crash.is_deadly() => may.contains(&end) || end == End::Killed,
-            // It may do without, or give up with an error. It may not fall over.
+            // The run may ignore the failure, or give up with an error. It must not panic.
             Some(_) => matches!(end, End::Code(code) if code != PANICKED),
         };
         if !is_expected || read(&complained).contains("panicked at") {
@@ -212,7 +211,7 @@ impl Stage {
 }
 
 impl Drop for Stage {
-    /// What should not have survived does not survive the test.
+    /// No process of the scenario survives the test.
     fn drop(&mut self) {
         for process in self.alive() {
             let pid = rustix::process::Pid::from_raw(process.pid).unwrap();
@@ -221,20 +220,20 @@ impl Drop for Stage {
     }
 }
 
-/// How much is told of what a run printed that ended as it may not.
+/// The longest shown output of a run with an unexpected end.
 const SAID: usize = 2000;
 
 /// The exit code of a Rust program that panicked.
 const PANICKED: i32 = 101;
 
-/// What was seen while a play went on.
+/// The observations during a play.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// What each run printed: the events, after they were durable.
+    /// The output of each run: the events, after they were durable.
     pub acknowledged: Vec<String>,
-    /// What was seen to be wrong on the way.
+    /// Faults that were seen on the way.
     pub faults: Vec<Fault>,
-    /// How many of the crashes came before the end.
+    /// The number of crashes that came before the end.
     pub crashed: usize,
 }
 
@@ -255,14 +254,14 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Whether calls can be looked at here. Whoever wants everything does not want that left out.
+/// Returns whether calls can be traced here. With `scripts/torture` their absence is an error.
 pub fn can_trace() -> bool {
     let found = strace().is_some();
     assert!(found || !is_whole(), "strace is missing, or may not be used here");
     found
 }
 
-/// Where strace is, if it is there and may be used.
+/// Returns the path of strace, if it is installed and may be used.
 pub fn strace() -> Option<PathBuf> {
     #[expect(clippy::disallowed_methods, reason = "it is looked for as any program is")]
     let path = std::env::var_os("PATH").unwrap_or_default();

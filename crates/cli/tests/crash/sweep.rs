@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::checks::Fault;
 use super::stage::Crash;
 
-/// Set by `scripts/torture`: all crash points, and what came of them on standard output.
+/// Set by `scripts/torture`: all crash points, with the results on standard output.
 const ALL: &str = "WINDLASS_TEST_CRASH_ALL";
 
-/// Something that goes by several names, of which a system may have only one, each with the times at which the sample is
-/// disturbed in it.
+/// A call with several names, of which a system may have only one, each with the counts at which the sample is disturbed in it.
 pub type Call = &'static [(&'static str, &'static [u32])];
 
 /// The system calls that change something outside of the program, wait for it or start it.
@@ -41,21 +40,21 @@ pub const CALLS: &[Call] = &[
     &[("shutdown", &[1])],
 ];
 
-/// Later crashes of a kind than the last one that was reached that are tried: how often a call is made varies a little.
+/// How many crashes are tried beyond the last one that was reached: the number of calls varies a little.
 const BEYOND: u32 = 3;
 
-/// What can be played from its beginning to its end, with crashes on the way.
+/// A play from its beginning to its end, with crashes on the way.
 pub trait Play: Sync {
-    /// Where it is played: each worker has one of its own.
+    /// Its place: each worker has its own.
     type Bench;
 
     fn bench(&self) -> Self::Bench;
 
-    /// How many of the crashes came before the end, and what was wrong then.
+    /// The number of crashes that came before the end, and the faults.
     fn play(&self, bench: &Self::Bench, crashes: &[Crash]) -> (usize, Vec<Fault>);
 }
 
-/// What came of crashes.
+/// The results of crashes.
 pub struct Sweep<P> {
     play: P,
     reached: AtomicU32,
@@ -67,13 +66,13 @@ impl<P: Play> Sweep<P> {
         Self { play, reached: AtomicU32::new(0), wrong: Mutex::new(Vec::new()) }
     }
 
-    /// Crashes at these times of a kind, or at every one, until it is over before it can crash. One of them has to be reached.
+    /// Crashes at these counts of a kind, or at every count until the play is over before the crash. One of them must be reached.
     pub fn kill(&self, kind: &str, times: impl IntoIterator<Item = u32>, crashes: impl Fn(u32) -> Vec<Crash> + Sync) {
         let reached = self.reach(kind, times, crashes);
         self.expect(kind, reached.as_slice());
     }
 
-    /// The same in a system call. It has to be reached by one of its names.
+    /// Crashes in a system call. It must be reached under one of its names.
     pub fn kill_in(&self, kind: &str, call: Call, crash: impl Fn(&'static str, u32) -> Crash + Sync) {
         let way = |(name, times): &(&'static str, &'static [u32])| {
             self.reach(&format!("{kind} {name}"), times.iter().copied(), |nth| vec![crash(name, nth)])
@@ -82,14 +81,14 @@ impl<P: Play> Sweep<P> {
         self.expect(&format!("{kind} {}", call[0].0), &reached);
     }
 
-    /// What was tried and never reached shows nothing.
+    /// A crash that was tried and never reached shows nothing.
     fn expect(&self, kind: &str, reached: &[u32]) {
         if !reached.is_empty() && reached.iter().all(|many| *many == 0) {
             self.wrong.lock().unwrap().push(format!("{kind}: nothing was ever reached\n"));
         }
     }
 
-    /// How many crash points of a kind were reached, if any was tried.
+    /// Returns how many crash points of a kind were reached, if any was tried.
     fn reach(
         &self,
         kind: &str,
@@ -142,7 +141,7 @@ impl<P: Play> Sweep<P> {
         });
     }
 
-    /// Plays the scenario with these crashes, and says whether the first of them was reached.
+    /// Plays the scenario with these crashes, and returns whether the first of them was reached.
     fn check(&self, bench: &P::Bench, crashes: &[Crash]) -> bool {
         let (crashed, wrong) = self.play.play(bench, crashes);
         if crashed > 0 {
@@ -159,7 +158,7 @@ impl<P: Play> Sweep<P> {
         crashed > 0
     }
 
-    /// Fails if anything was wrong anywhere.
+    /// Fails if any play had a fault.
     pub fn end(self) {
         let wrong = self.wrong.into_inner().unwrap();
         assert!(wrong.is_empty(), "{}", wrong.concat());
@@ -171,7 +170,7 @@ pub fn is_whole() -> bool {
     std::env::var_os(ALL).is_some()
 }
 
-/// For whoever waits for minutes.
+/// Shows progress to a person who waits for minutes.
 pub fn say(text: &str) {
     std::io::stdout().write_all(text.as_bytes()).unwrap();
 }
@@ -180,7 +179,7 @@ mod tests {
     use super::super::checks::Kind;
     use super::*;
 
-    /// A play that can be crashed so many times, and what is wrong then.
+    /// A play with this number of crash points, and these faults.
     struct Planted(u32, Option<Kind>);
 
     impl Play for Planted {

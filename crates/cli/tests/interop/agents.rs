@@ -1,13 +1,13 @@
-//! How each agent is brought to talk to our model, and to nobody else.
+//! The set-up that makes each agent talk to our model only.
 
 /// An agent as it is installed.
 pub struct Real {
     pub program: &'static str,
-    /// How a person has it do something without a terminal.
+    /// The command line without a terminal.
     pub headless: &'static [&'static str],
     /// `@MODEL@` stands for the model's address.
     pub environment: &'static [(&'static str, &'static str)],
-    /// Under its home.
+    /// Files below its home.
     pub files: &'static [(&'static str, &'static str)],
 }
 
@@ -65,7 +65,7 @@ pub const OPENCODE: Real = Real {
     headless: &["run", "--format", "json", "--auto", "Mend notes.txt"],
     environment: &[("OPENCODE_DISABLE_MODELS_FETCH", "1")],
     files: &[
-        // Else it waits for a minute for what it cannot reach.
+        // Otherwise it waits a minute for hosts that it cannot reach.
         (".npmrc", "fetch-retries=0\n"),
         (
             ".config/opencode/opencode.json",

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::agents::{self, Real};
 use crate::place::{Place, alone};
 
-/// What the model does: something that is denied, then half of the work, then all of it.
+/// The model's script: first a denied call, then half of the work, then all of it.
 const MODEL: &str = "
 - run: echo taken > forbidden.txt
 - run: echo half > notes.txt
@@ -25,21 +25,21 @@ hooks:
       command: 'jq -r .tool_input.command | grep -q forbidden || exit 0; echo nobody touches that >&2; exit 2'
 ";
 
-/// Never lets go, and has something new to say each time.
+/// A stop hook that always blocks, with new words each time.
 const STUBBORN: &str = "
 limits: {max_hook_retries: 3}
 hooks:
   stop: [{command: 'echo stop >> \"$HOME/hooks\"; wc -l \"$HOME/hooks\" >&2; exit 2'}]
 ";
 
-/// Whether an agent calls again at the end of what a stop hook has made it do.
+/// Whether an agent calls its hooks again at the end of the turn that a stop hook caused.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Calls {
     Again,
     Once,
 }
 
-/// Installs the bridge, and has a person's agent work.
+/// Installs the bridge, and lets a person's agent work.
 fn work(real: &Real, agent: &str, config: &str) -> (Place, String) {
     let place = Place::new(real, MODEL);
     place.write(".windlass/config.yaml", config);
@@ -71,7 +71,7 @@ fn check_work_with_bridge(test: &str, real: &Real, agent: &str, calls: Calls) {
     assert!(last.contains("nobody touches that") && last.contains("notes.txt is half mended"), "{last}");
     let (code, out) = place.windlass(&["uninstall", agent, "--scope", "user", "--yes"]);
     assert_eq!(code, 0, "{out}");
-    // Some write into their settings themselves.
+    // Some agents write into their settings themselves.
     assert!(place.settings().iter().all(|content| !content.contains("windlass")), "nothing is left in its settings");
 }
 
@@ -114,7 +114,7 @@ fn copilot_with_the_bridge() {
     check_work_with_bridge("bridged::copilot_with_the_bridge", &agents::COPILOT, "copilot", Calls::Again);
 }
 
-/// It calls at its end once for each prompt.
+/// The agent calls at its end once for each prompt.
 #[test]
 fn kimi_with_the_bridge() {
     check_work_with_bridge("bridged::kimi_with_the_bridge", &agents::KIMI, "kimi", Calls::Once);

@@ -1,7 +1,7 @@
-//! Real agents, as people install them, in whole sessions: hooks at every point, and a gate that sends them back into the
-//! same conversation. Their model is a script on this machine (`testkit::provider`), and there is no network.
+//! Real agents, as people install them, in whole sessions: hooks at every point, and a gate that sends them back into the same
+//! conversation. Their model is a script on this machine (`testkit::provider`), and there is no network.
 //!
-//! `scripts/agents` installs them. A test whose agent is not there says so and passes.
+//! `scripts/agents` installs them. A test whose agent is not installed says so and passes.
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without is there, or the test fails")]
 #![expect(clippy::print_stderr, reason = "a test that is left out says so")]
@@ -17,8 +17,8 @@ use windlass_testkit::provider::{CACHED, FRESH, WRITTEN};
 use agents::Real;
 use place::{Place, alone};
 
-/// What the model does. Which step it is, it knows by the answers in the conversation: in a new one it would begin again,
-/// and the gate would never be satisfied.
+/// The model's script. The model knows its step from the answers in the conversation: in a new one it would begin again, and the
+/// gate would never pass.
 const MODEL: &str = "
 - run: echo half > notes.txt
 - say: I have mended notes.txt. <promise>COMPLETE</promise>
@@ -34,14 +34,14 @@ hooks:
   stop: [{command: 'echo stop >> \"$HOME/hooks\"; grep -q whole notes.txt || { echo notes.txt is half mended >&2; exit 2; }'}]
 ";
 
-/// Which figures an agent tells of its turns.
+/// The figures that an agent reports of its turns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tells {
     Tokens,
     Nothing,
 }
 
-/// A whole session of two turns in one conversation.
+/// Runs a whole session of two turns in one conversation.
 fn works(test: &str, real: &Real, agent: &str, tells: Tells) {
     if !alone(test, real) {
         return;
@@ -79,7 +79,7 @@ fn works(test: &str, real: &Real, agent: &str, tells: Tells) {
     assert!(last.contains("notes.txt is half mended") && last.contains("the tide is at 17"), "it remembers");
 }
 
-/// What the model does with our tools in a turn after which it goes on, and in its last one.
+/// The calls of our tools in a turn after which the model goes on, and in its last one.
 const FIRST_NOTE: &str = "
 - call: {tool: note_add, input: {text: The tide is at 17.}}
 - say: Not yet.
@@ -94,7 +94,7 @@ const SEARCH: &str = "
 - call: {tool: ToolSearch, input: {query: 'select:mcp__windlass__note_add'}}
 ";
 
-/// The agent has our tools, and what it does with them belongs to the turn that it is in.
+/// The agent has our tools, and its calls belong to the turn that it is in.
 fn notes(test: &str, real: &Real, agent: &str, model: &[&str]) {
     if !alone(test, real) {
         return;
@@ -132,13 +132,13 @@ fn codex_with_our_tools() {
     notes("codex_with_our_tools", &agents::CODEX, "codex", &[FIRST_NOTE, LAST_NOTE]);
 }
 
-/// It takes servers of tools over HTTP only.
+/// This agent takes servers of tools over HTTP only.
 #[test]
 fn copilot_over_acp_with_our_tools() {
     notes("copilot_over_acp_with_our_tools", &agents::COPILOT, "copilot", &[FIRST_NOTE, LAST_NOTE]);
 }
 
-/// It takes long over a turn, so there is only one.
+/// A turn of this agent takes long, so there is only one.
 #[test]
 fn opencode_with_our_tools() {
     notes("opencode_with_our_tools", &agents::OPENCODE, "opencode", &[LAST_NOTE]);

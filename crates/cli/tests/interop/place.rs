@@ -15,13 +15,14 @@ const WINDLASS: &str = env!("CARGO_BIN_EXE_windlass");
 /// Set for a test that is alone in its network.
 const INSIDE: &str = "WINDLASS_INTEROP_INSIDE";
 
-/// Where `scripts/agents` puts them.
+/// The directory in which `scripts/agents` installs them.
 fn installed() -> PathBuf {
     let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/agents");
     std::env::var_os("WINDLASS_AGENTS").map_or_else(usual, PathBuf::from).join("bin")
 }
 
-/// Whether this is the inside of a network of its own. Otherwise the test is run there, where that is possible, and is over.
+/// Returns whether this process is in a network namespace of its own. Otherwise runs the test in one, if possible, and returns
+/// false.
 pub fn alone(test: &str, real: &Real) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -48,9 +49,9 @@ pub fn alone(test: &str, real: &Real) -> bool {
     false
 }
 
-/// Where an agent works.
+/// The place of an agent: its home, project and model.
 pub struct Place {
-    /// What was written into its home, by path.
+    /// The files of its home, by path.
     settings: Vec<String>,
     root: tempfile::TempDir,
     environment: Vec<(String, String)>,
@@ -87,7 +88,7 @@ impl Place {
         place
     }
 
-    /// Makes what is there the first commit.
+    /// Commits all files as the first commit.
     pub fn commit(&self) {
         let as_ann = ["-c", "user.name=ann", "-c", "user.email=ann@localhost"];
         for words in [&["add", "-A"][..], &["commit", "-q", "-m", "Begin"]] {
@@ -110,7 +111,7 @@ impl Place {
         fs::read_to_string(self.work().join(name)).unwrap_or_default()
     }
 
-    /// What a gatekeeper has left behind, once it has ended.
+    /// Returns the files that a gatekeeper has left, once it has ended.
     pub fn left(&self) -> Option<String> {
         fs::read_to_string(self.work().join("../home/left")).ok()
     }
@@ -124,7 +125,7 @@ impl Place {
         (output.status.code().unwrap_or(-1), text(&output.stdout) + &text(&output.stderr))
     }
 
-    /// What the agent's settings hold.
+    /// Returns the content of the agent's settings.
     pub fn settings(&self) -> Vec<String> {
         self.settings.iter().map(|file| self.read(file)).collect()
     }
@@ -138,19 +139,19 @@ impl Place {
         self.read("../home/hooks").lines().map(str::to_owned).collect()
     }
 
-    /// What the log says of a type of event.
+    /// Returns the payloads of a type of event.
     pub fn events(&self, kind: &str) -> Vec<Value> {
         self.whole_events(kind).into_iter().map(|mut event| event["data"].take()).collect()
     }
 
-    /// The same, with what is around it.
+    /// Returns the events of a type with their envelopes.
     pub fn whole_events(&self, kind: &str) -> Vec<Value> {
         let (code, text) = self.windlass(&["--json", "events", "--type", kind]);
         assert_eq!(code, 0, "{text}");
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// What the model was asked to go on with, without what was asked beside.
+    /// Returns the model's input of the main conversation, without side requests.
     pub fn asked(&self) -> Vec<String> {
         let is_work = |body: &Value| body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
         let requests = self.model.requests();

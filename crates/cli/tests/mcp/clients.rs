@@ -1,6 +1,6 @@
-//! Clients that others have written.
+//! MCP clients of other projects.
 //!
-//! `scripts/clients` installs them. A test whose client is not there says so and passes.
+//! `scripts/clients` installs them. A test whose client is not installed says so and passes.
 
 #![expect(clippy::print_stderr, reason = "a test that is left out says so")]
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::http::Site;
 use crate::support::{WINDLASS, World};
 
-/// Where `scripts/clients` puts them.
+/// The directory in which `scripts/clients` installs them.
 #[expect(clippy::disallowed_methods, reason = "where the clients are is said to the tests")]
 fn installed(name: &str) -> Option<PathBuf> {
     let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clients");
@@ -26,17 +26,16 @@ fn installed(name: &str) -> Option<PathBuf> {
     file.exists().then(|| file.canonicalize().unwrap())
 }
 
-/// A script of npm with the words that it is given; none where it is not installed.
+/// A script of npm with its arguments; none if it is not installed.
 fn node(world: &World, script: &str) -> Option<std::process::Command> {
-    // Not by its real path: what a package finds beside itself depends on where it was called.
+    // Not its real path: a package finds its files relative to the path of the call.
     let (node, script) = (installed("node")?, installed("packages")?.parent()?.join("node_modules").join(script));
     let mut command = world.program(node);
     command.arg(script);
     Some(command)
 }
 
-/// Scenarios that want tools, prompts, resources or extensions that only a server made for them has. These lists only
-/// shrink.
+/// Scenarios that need tools, prompts, resources or extensions of a special server. These lists only shrink.
 const FIXTURES: &[&str] = &[
     "elicitation-sep1034-defaults",
     "elicitation-sep1330-enums",
@@ -62,7 +61,7 @@ const FIXTURES: &[&str] = &[
     "tools-call-with-progress",
 ];
 
-/// The same, that only the newest suite has.
+/// The same, in the newest suite only.
 const NEWER_FIXTURES: &[&str] = &[
     "http-custom-header-server-validation",
     "input-required-result-basic-elicitation",
@@ -86,7 +85,7 @@ const NEWER_FIXTURES: &[&str] = &[
     "tasks-wire-fields",
 ];
 
-/// Checks of other scenarios that want the same.
+/// Checks of other scenarios that need the same.
 const CHECKS: &[&str] = &[
     // Three tools for diagnosis.
     "server-stateless/sep-2575-server-rejects-undeclared-capability",
@@ -95,7 +94,7 @@ const CHECKS: &[&str] = &[
     "server-stateless/sep-2575-server-no-log-without-loglevel",
 ];
 
-/// Runs every scenario of a suite, and compares what fails with what may.
+/// Runs every scenario of a suite, and compares the failures with the allowed ones.
 fn conforms(suite: &str, fixtures: &[&[&str]], checks: &[&str]) {
     let world = World::new();
     let Some(mut command) = node(&world, &format!("{suite}/dist/index.js")) else { return };
@@ -145,7 +144,7 @@ fn the_inspector_lists_and_calls() {
         assert_eq!(ran.code, 0, "{ran}");
         Some(serde_json::from_str::<Value>(&ran.stdout).unwrap_or_else(|_| panic!("{ran}")))
     };
-    // It passes no variables on.
+    // The suite passes no variables on.
     let state = format!("WINDLASS_STATE_DIR={}", world.path("../state").display());
     let Some(called) = inspect(&[
         "-e",
@@ -170,7 +169,7 @@ fn the_inspector_lists_and_calls() {
     assert_eq!(world.json(&["task", "show", "T1"])["goal"], "Mend the pump");
 }
 
-/// The client of PyPI, which calls what it is told to call.
+/// The client of PyPI, which makes the calls that it is told.
 struct Driver {
     child: Child,
     input: Option<ChildStdin>,
@@ -180,7 +179,7 @@ struct Driver {
 impl Driver {
     /// Over the standard streams of a server that it starts, or over HTTP.
     fn start(world: &World, mode: &str, server: &[&str]) -> Option<Self> {
-        // Not by its real path: by that it would not know its packages.
+        // Not its real path, by which it would not find its packages.
         let python = installed("wheels")?.parent()?.join("python/bin/python");
         let mut command = world.program(python);
         command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/drive.py")).arg(mode).args(server);
@@ -211,14 +210,14 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Only where a test has failed is it still there.
+        // The child still exists only if a test has failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The typical flow of an agent that drives itself. Half way the client goes, and another one comes over another way and
-/// in another lifecycle: nothing is lost.
+/// The typical flow of an agent that drives itself. Half way another client takes over, with another transport and lifecycle:
+/// nothing is lost.
 #[test]
 fn the_client_of_pypi_goes_through_the_typical_flow() {
     let world = World::new();

@@ -26,7 +26,7 @@ impl Site {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let ready: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(ready["token"], Value::Null, "one that was given is nobody's to see");
+        assert_eq!(ready["token"], Value::Null, "a token that was given is not printed");
         let url = ready["url"].as_str().unwrap().to_owned();
         let host = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
         Self { child, url, host }
@@ -41,7 +41,7 @@ impl Site {
         TcpStream::connect(&self.host).unwrap()
     }
 
-    /// Posts something with these headers in place of the usual ones. The status, and everything after it.
+    /// Posts a body with these headers in place of the usual ones. Returns the status, and the rest of the response.
     fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
         let mut stream = self.connect();
         let _ = stream.write_all(&self.head(path, headers, body.len()));
@@ -93,7 +93,7 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // Only where a test has failed is it still there.
+        // The child still exists only if a test has failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -106,7 +106,7 @@ fn answer(mut stream: TcpStream) -> (u16, String) {
     (status.unwrap_or_else(|| panic!("no answer: {text}")), text)
 }
 
-/// A call as the newest revision has it: no handshake, no session.
+/// A call of the newest revision: no handshake, no session.
 fn modern(tool: &str, arguments: &Value) -> String {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -152,7 +152,7 @@ fn bodies_are_bounded_and_broken_ones_refused() {
     assert_eq!(status, 413);
     assert!(told.contains("application/json"), "{told}");
     assert!(told.contains(r#""error":{"code":-32600,"message":"the message is longer than 4 MiB"}"#), "{told}");
-    // The same where nobody has said how long it will be.
+    // The same without a content length.
     let mut stream = site.connect();
     stream.write_all(&site.head("/mcp", &[("content-length", ""), ("transfer-encoding", "chunked")], 0)).unwrap();
     for _ in 0..100 {
@@ -168,7 +168,7 @@ fn bodies_are_bounded_and_broken_ones_refused() {
 fn clients_do_not_hold_each_other_up() {
     let world = World::new();
     let site = Site::start(&world);
-    // They have connected, begun to ask, begun to send, and say no more.
+    // These have connected, begun a request or a body, and send no more.
     let mut slow: Vec<_> = (0..30).map(|_| site.connect()).collect();
     let head = site.head("/mcp", &[], 100);
     for (place, stream) in slow.iter_mut().enumerate() {
@@ -253,7 +253,7 @@ fn it_says_where_it_cannot_listen_and_where_it_does() {
         assert_eq!(child.wait().unwrap().code(), Some(0));
         line
     };
-    assert!(said(TOKEN).ends_with("/mcp\n"), "one that was given is nobody's to see");
+    assert!(said(TOKEN).ends_with("/mcp\n"), "a token that was given is not printed");
     let line = said("");
     let (before, token) = line.trim_end().rsplit_once('/').unwrap();
     assert!(before.starts_with("serving at http://127.0.0.1:") && before.ends_with("/mcp"), "{line}");

@@ -1,4 +1,4 @@
-//! The tools over the Model Context Protocol: a client of our own that can do everything wrong, and those of others.
+//! The tools over the Model Context Protocol: a client of our own that can violate the protocol, and clients of other projects.
 
 mod clients;
 mod http;
@@ -26,7 +26,7 @@ fn call(id: u64, tool: &str, arguments: &Value) -> String {
     request(id, "tools/call", &json!({"name": tool, "arguments": arguments}))
 }
 
-/// A server that was started over its standard streams.
+/// A server on standard streams.
 struct Served {
     child: Child,
     input: Option<ChildStdin>,
@@ -61,7 +61,7 @@ impl Served {
         self.next()
     }
 
-    /// What a tool answers to programs.
+    /// Returns the structured result of a tool.
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         self.ask(call(7, tool, arguments))["result"]["structuredContent"].take()
     }
@@ -70,14 +70,14 @@ impl Served {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Its most memory so far, in bytes.
+    /// Returns its peak memory, in bytes.
     fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
     }
 
-    /// Closes its input; how it ends, and what is left to read on both streams.
+    /// Closes its input; returns its exit and the rest of both streams.
     fn close(mut self) -> (Option<i32>, String) {
         self.input = None;
         self.ended()
@@ -94,7 +94,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // Only where a test has failed is it still there.
+        // The child still exists only if a test has failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

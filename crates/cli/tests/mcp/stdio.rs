@@ -42,7 +42,7 @@ fn server_inside_a_run_gives_no_instructions_for_self_iteration() {
     assert!(told[1].starts_with("Windlass runs you") && told[1].contains("session_complete"), "{told:?}");
 }
 
-/// What others do in the meantime is seen, and a project need not have a store before the first call.
+/// Changes by other processes are visible, and a project need not have a store before the first call.
 #[test]
 fn the_project_is_opened_by_the_first_call() {
     let world = World::empty();
@@ -101,7 +101,7 @@ fn streams_of_every_kind_are_served() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// Whatever is sent, there is an error of its own, and the server is still there.
+/// Every malformed message gets an error of its own, and the server goes on.
 #[test]
 fn malformed_messages_do_not_end_the_server() {
     let world = World::new();
@@ -135,7 +135,7 @@ fn malformed_messages_do_not_end_the_server() {
     assert_eq!(served.close(), (Some(0), String::new()));
 }
 
-/// Whoever says all at once and goes is still answered, whatever was said last.
+/// A client that sends everything at once and closes still gets all answers.
 #[test]
 fn the_last_word_is_answered_too() {
     let world = World::new();
@@ -147,7 +147,7 @@ fn the_last_word_is_answered_too() {
     }
 }
 
-/// A hook of a call that runs until it is told to end, and says where it is.
+/// A hook of a call that runs until it is ended, and tells its process.
 fn stuck() -> World {
     let world = hooked("hooks: {task_created: [{name: stuck, command: sh stuck.sh}]}\n");
     world.write("stuck.sh", "echo $$ > pid; echo > started; exec sleep 1000\n");
@@ -186,7 +186,7 @@ fn a_signal_ends_it_with_everything_that_it_has_started() {
     }
 }
 
-/// The program of a rule has a supervisor, so that it does not outlive who has it run.
+/// The program of a rule has a supervisor, so that it does not outlive its server.
 #[test]
 fn a_rule_does_not_outlive_a_server_that_is_killed() {
     let world = World::with_tasks(&["One"]);
@@ -206,7 +206,7 @@ fn a_rule_does_not_outlive_a_server_that_is_killed() {
     world.ok(&["doctor"]);
 }
 
-/// What a hook prints is not of the protocol.
+/// Output of a hook does not get into the protocol.
 #[test]
 fn only_the_protocol_is_on_standard_output() {
     let world = At::Command.world("echo chatter; echo more >&2; exit 3", "timeout: 30s");
@@ -219,7 +219,7 @@ fn only_the_protocol_is_on_standard_output() {
     assert!(left.starts_with("warning: hook `bad` failed: "), "{left}");
 }
 
-/// An agent that stops reading must not be waited for for ever.
+/// The server must not wait forever for a client that stops reading.
 #[test]
 fn server_ends_when_client_stops_reading() {
     let world = World::new();

@@ -14,14 +14,14 @@ pub struct Repo {
 }
 
 impl Repo {
-    /// The configuration, which may be empty, is trusted, unless it names what is not there yet.
+    /// Trusts the configuration, which may be empty, unless it names files that do not exist yet.
     pub fn new(config: &str) -> Self {
         let repo = Self::untrusted(config);
         repo.world.run(&["trust", "--yes"]);
         repo
     }
 
-    /// The same without trust.
+    /// Creates the project without trust.
     pub fn untrusted(config: &str) -> Self {
         let world = World::empty();
         let repo = Self { world };
@@ -36,7 +36,7 @@ impl Repo {
         repo
     }
 
-    /// The same, pushed to a bare repository.
+    /// Creates the project and pushes it to a bare repository.
     pub fn with_remote(config: &str) -> Self {
         Self::new(config).pushed()
     }
@@ -52,7 +52,7 @@ impl Repo {
         self.world.path("../remote.git")
     }
 
-    /// What the agent does, as a script. It reads its prompt from standard input, or not.
+    /// Sets the agent's script. It reads its prompt from standard input, or not.
     pub fn agent(&self, script: &str) -> &Self {
         self.program("agent", &format!("{script}\necho '<promise>COMPLETE</promise>'"));
         self
@@ -75,7 +75,7 @@ impl Repo {
         ran.stdout.trim_end().to_owned()
     }
 
-    /// Works on whatever is ready.
+    /// Works on all ready tasks.
     pub fn run(&self) -> Ran {
         self.world.run(&["run", "--trust", "--agent", "command:agent"])
     }

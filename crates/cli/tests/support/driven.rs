@@ -10,7 +10,7 @@ use windlass_process::{OwnerLock, ProgramInvocation, RunControl, SupervisorLaunc
 
 use super::{WINDLASS, World};
 
-/// Notes what it is asked, and answers with what is in `initialize.json`, `session_new.json` and so on, or with nothing.
+/// Records the requests, and answers with the content of `initialize.json`, `session_new.json` and so on, or with nothing.
 const AGENT: &str = r#"
 while read -r line; do
   echo "$line" >> asked
@@ -33,14 +33,14 @@ impl World {
     }
 }
 
-/// An agent that is driven from here.
+/// An agent without a runner.
 pub struct Driven {
     pub world: World,
     roster: OwnerLock,
     launcher: SupervisorLauncher,
 }
 
-/// What an agent is opened with.
+/// The parameters with which an agent is opened.
 #[derive(Default)]
 pub struct With<'a> {
     pub servers: Vec<McpServer>,
@@ -108,7 +108,7 @@ impl Driven {
         connection.is_ready(&RunControl::new(), &self.roster)
     }
 
-    /// What it was asked, but for the greeting: the method, and with what.
+    /// The requests without the greeting: methods and parameters.
     pub fn asked(&self) -> Vec<(String, Value)> {
         let text = std::fs::read_to_string(self.world.path("asked")).unwrap();
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

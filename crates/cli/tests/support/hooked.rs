@@ -1,4 +1,4 @@
-//! Projects with hooks that misbehave, and what is looked at afterwards.
+//! Projects with misbehaving hooks, and their state afterwards.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::test_run::RUN;
 /// An agent that is always done.
 pub const DONE: &str = "echo '<promise>COMPLETE</promise>'";
 
-/// Where a program misbehaves.
+/// The point at which a program misbehaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
     /// As a hook of an event, after a plain command.
@@ -24,7 +24,7 @@ pub enum At {
 impl At {
     pub const BOTH: [Self; 2] = [Self::Command, Self::Stop];
 
-    /// A trusted project in which `bad.sh` is run here, and after it a hook that only leaves a mark.
+    /// A trusted project in which `bad.sh` runs here, and after it a hook that only leaves a mark.
     pub fn world(self, script: &str, fields: &str) -> World {
         let point = if self == Self::Stop { "stop" } else { "task_created" };
         let bad = format!("{{name: bad, command: sh bad.sh, {fields}}}");
@@ -44,7 +44,7 @@ impl At {
     }
 }
 
-/// A trusted project with this configuration. Hooks that run workflows are trusted when these are there.
+/// A trusted project with this configuration. Hooks that run workflows are trusted once the workflows exist.
 pub fn hooked(config: &str) -> World {
     let world = World::new();
     world.write(".windlass/config.yaml", config);
@@ -55,12 +55,12 @@ pub fn hooked(config: &str) -> World {
 }
 
 impl World {
-    /// What the log says of a type of event.
+    /// Returns the payloads of a type of event.
     pub fn data_of(&self, kind: &str) -> Vec<Value> {
         self.lines(&["events", "--type", kind]).into_iter().map(|mut event| event["data"].take()).collect()
     }
 
-    /// How the last run of a hook ended, and what it said to people.
+    /// Returns the outcome of a hook's last run, and its message to people.
     pub fn ending_of(&self, hook: &str) -> (String, String) {
         let all = self.data_of("hook_finished");
         let last = all.iter().rfind(|finished| finished["hook"] == hook);
@@ -107,14 +107,14 @@ impl World {
 /// Waits for the end of a process.
 pub fn await_end(pid: i64) {
     let pid = Pid::from_raw(pid.try_into().unwrap()).unwrap();
-    // One that is not there any more has ended.
+    // A process that does not exist has ended.
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
     let give_up = Timespec { tv_sec: 20, tv_nsec: 0 };
     let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&give_up)).unwrap();
     assert_eq!(ended, 1, "waited in vain for the end of {pid:?}");
 }
 
-/// Whether a process runs no more. Whoever its parent is may still have to reap it.
+/// Returns whether a process has ended. Its parent may still have to reap it.
 pub fn is_dead(pid: i64) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next()).is_none_or(|state| "ZX".contains(state))

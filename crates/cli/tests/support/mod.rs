@@ -1,4 +1,4 @@
-//! A temporary place with the binary in it, and what a run of it gave.
+//! A temporary world with the binary in it, and the result of a run.
 
 #![expect(clippy::disallowed_methods, reason = "these tests start the real binary")]
 
@@ -22,7 +22,7 @@ use serde_json::Value;
 /// The binary under test.
 pub const WINDLASS: &str = env!("CARGO_BIN_EXE_windlass");
 
-/// What the documents and the tests call besides.
+/// Programs that the documents and the tests call besides.
 const TOOLS: &[&str] = &[
     "bash", "cat", "cp", "cut", "dash", "env", "git", "grep", "head", "jq", "ls", "mkdir", "mkfifo", "mv", "nohup",
     "chmod", "printf", "rm", "rmdir", "sed", "setpriv", "setsid", "sh", "sleep", "sort", "tail", "touch", "tr", "wc",
@@ -48,7 +48,7 @@ impl World {
         world
     }
 
-    /// Ordinary programs, and no others: which agents this machine has must not show.
+    /// Ordinary programs only: the agents of this machine must not be visible.
     fn link_tools(&self) {
         let tools = self.root.path().join("tools");
         fs::create_dir(&tools).unwrap();
@@ -94,18 +94,18 @@ impl World {
         self.ok(&["trust", "--yes"]);
     }
 
-    /// Where commits of this directory are judged.
+    /// Returns the directory of the checkouts in which commits of this directory are judged.
     pub fn checkouts(&self) -> PathBuf {
         let digest = windlass_engine::Digest::of_bytes(self.directory.as_os_str().as_encoded_bytes()).to_string();
         self.root.path().join("state/checkouts").join(&digest[..16])
     }
 
-    /// A directory whose programs are found before all others.
+    /// Returns a directory whose programs are found before all others.
     pub fn programs(&self) -> PathBuf {
         self.root.path().join("bin")
     }
 
-    /// Any program, in our environment.
+    /// Returns a command for any program, in our environment.
     pub fn program(&self, name: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(name);
         let paths = [self.programs(), self.root.path().join("tools")];
@@ -150,39 +150,39 @@ impl World {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut pipe = child.stdin.take().unwrap();
         let input = input.to_vec();
-        // It may stop reading before the end: that is its right.
+        // A program may stop reading before the end.
         let writer = std::thread::spawn(move || drop(pipe.write_all(&input)));
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
         Ran::new(output, &self.directory)
     }
 
-    /// What a command that succeeds prints.
+    /// Returns the output of a command that succeeds.
     pub fn ok(&self, words: &[&str]) -> String {
         let ran = self.run(words);
         assert!(ran.code == 0 && ran.stderr.is_empty(), "{words:?}\n{ran}");
         ran.stdout
     }
 
-    /// The objects that a command that succeeds prints with `--json`.
+    /// Returns the objects that a successful command prints with `--json`.
     pub fn lines(&self, words: &[&str]) -> Vec<Value> {
         let text = self.ok(&[&["--json"], words].concat());
         text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{words:?}: {line}"))).collect()
     }
 
-    /// The one object that a command that succeeds prints with `--json`.
+    /// Returns the one object that a successful command prints with `--json`.
     pub fn json(&self, words: &[&str]) -> Value {
         let mut lines = self.lines(words);
         assert_eq!(lines.len(), 1, "{words:?}");
         lines.remove(0)
     }
 
-    /// What a tool answers.
+    /// Returns the result of a tool.
     pub fn call(&self, tool: &str, arguments: &Value) -> Value {
         self.json(&["tool", "call", tool, &arguments.to_string()])
     }
 
-    /// A failure, which says the same in both forms.
+    /// Returns a failure, after checking that both output forms agree.
     pub fn fails(&self, words: &[&str]) -> String {
         let plain = self.run(words);
         let json = self.run(&[&["--json"], words].concat());
@@ -200,9 +200,9 @@ impl World {
     }
 }
 
-/// What a run gave. Shown, it has no times and no temporary paths.
+/// The result of a run. Its display has no times and no temporary paths.
 pub struct Ran {
-    /// The exit code; 128 and more for a signal, as shells say it.
+    /// The exit code; 128 and more for a signal, as in shells.
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
@@ -230,7 +230,7 @@ impl Display for Ran {
     }
 }
 
-/// Replaces what differs from run to run: the temporary directory, and moments.
+/// Replaces text that differs from run to run: the temporary directory, and times.
 pub fn filter(text: &str, directory: &Path) -> String {
     let text = text.replace(&*directory.to_string_lossy(), "$WORK");
     let mut filtered = String::with_capacity(text.len());
@@ -248,7 +248,7 @@ pub fn filter(text: &str, directory: &Path) -> String {
     filtered + rest
 }
 
-/// Where the first moment is: `2026-01-17 10:00:00`, or `2026-01-17T10:00:00.000Z`.
+/// Returns the position of the first time: `2026-01-17 10:00:00`, or `2026-01-17T10:00:00.000Z`.
 fn moment(text: &str) -> Option<(usize, usize)> {
     const SHAPE: &[u8] = b"0000-00-00 00:00:00";
     let fits = |window: &[u8]| {
@@ -266,7 +266,7 @@ fn moment(text: &str) -> Option<(usize, usize)> {
     Some((start, end))
 }
 
-/// Replaces how long things took, and the blanks that align it: `12 ms`, `~1.2 s`.
+/// Replaces durations, and the blanks that align them: `12 ms`, `~1.2 s`.
 pub fn timeless(text: &str) -> String {
     let is_span = |number: &str, unit: &str| {
         let number = number.trim_start_matches(['(', '~']);

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::{Ran, World};
 
-/// Words that stand for something that only the reader knows. A command with one of them cannot be typed as it is.
+/// Placeholders for values that only the reader knows. A command with one of them cannot be typed as printed.
 const PLACEHOLDERS: [&str; 3] = [" AGENT", " GOAL", " --help"];
 
 impl World {
@@ -13,8 +13,8 @@ impl World {
         self.finish(self.program("sh").args(["-c", command]))
     }
 
-    /// Types every command that these texts offer, and expects that none is refused. Each one finds the state that it was
-    /// offered in: afterwards all files are as before. Returns the commands.
+    /// Types every command that these texts offer, and expects that none is refused. Afterwards all files are as before, so that
+    /// each one runs in the state that it was offered in. Returns the commands.
     pub fn types_offers(&self, said: &str) -> Vec<String> {
         let root = self.root.path().to_owned();
         let shelf = tempfile::tempdir().unwrap();
@@ -36,15 +36,15 @@ impl World {
             let restored =
                 std::process::Command::new("/bin/cp").arg("-a").arg(shelf.path().join(".")).arg(&root).status();
             assert!(restored.unwrap().success());
-            // Copies are files that this machine does not know.
+            // Copies are files that this machine has no record of.
             self.run(&["trust", "--yes"]);
         }
         offers
     }
 }
 
-/// The commands in a text: between backticks, on a line of their own, after a label, or in a comment behind another one. One
-/// after "then" is for a later state.
+/// Returns the commands in a text: between backticks, on a line of their own, after a label, or in a comment behind another one.
+/// One after "then" is for a later state.
 pub fn offers(said: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in said.lines() {

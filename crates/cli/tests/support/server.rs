@@ -1,4 +1,4 @@
-//! A web server of our own: one answer a connection, on a free port of this machine.
+//! A web server for tests: one response per connection, on a free port of this machine.
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
@@ -9,17 +9,17 @@ use std::thread;
 
 use serde_json::Value;
 
-/// What a server has to say to a request.
+/// The reaction of a server to a request.
 pub enum Answer {
-    /// A status line's end, headers and a body.
+    /// The end of a status line, headers and a body.
     Says(String),
     /// Nothing, until the other side hangs up.
     Stalls,
 }
 
-/// What was asked.
+/// A request that the server got.
 pub struct Asked {
-    /// In small letters.
+    /// The headers in lower case.
     pub head: String,
     pub body: Value,
 }
@@ -37,7 +37,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A request that comes after the last answer gets none.
+    /// A request after the last response gets none.
     pub fn new(answers: Vec<Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -46,14 +46,14 @@ impl Server {
             for answer in answers {
                 let Ok((stream, _)) = listener.accept() else { return };
                 let tell = tell.clone();
-                // Whoever stalls must not keep the next one waiting.
+                // A stalled connection must not block the next one.
                 thread::spawn(move || play(stream, answer, |asked| drop(tell.send(asked))));
             }
         });
         Self { address, asked }
     }
 
-    /// One that takes whatever it is told, and writes it into a file before it says so.
+    /// A server that accepts every request, and writes it into a file before it responds.
     pub fn keeping(file: PathBuf) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -78,7 +78,7 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
-    /// The next request, once it has come.
+    /// Returns the next request.
     pub fn asked(&self) -> Asked {
         self.asked.recv().expect("a request within the script")
     }
@@ -102,7 +102,7 @@ fn play(mut stream: TcpStream, answer: Answer, tell: impl FnOnce(Asked)) {
     while stream.read(&mut [0; 1024]).is_ok_and(|read| read > 0) {}
 }
 
-/// Head and body, as far as they come.
+/// Reads head and body, as far as they arrive.
 fn request(stream: &mut TcpStream) -> Asked {
     let mut head = Vec::new();
     let mut byte = [0];

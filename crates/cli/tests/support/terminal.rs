@@ -1,4 +1,4 @@
-//! A terminal of our own, to see what a person sees.
+//! A terminal for tests, to see the output of a person's terminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -9,12 +9,12 @@ use std::process::Command;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// What a command writes to a terminal of this many columns, and its exit code.
+/// Returns the output of a command on a terminal of this many columns, and its exit code.
 pub fn watch(command: &mut Command, columns: u16) -> (String, i32) {
     answer(command, columns, "")
 }
 
-/// The same, where a person has typed something.
+/// The same, with typed input.
 pub fn answer(command: &mut Command, columns: u16, typed: &str) -> (String, i32) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -38,7 +38,7 @@ pub fn answer(command: &mut Command, columns: u16, typed: &str) -> (String, i32)
     (String::from_utf8(shown).unwrap().replace("\r\n", "\n"), code)
 }
 
-/// A terminal that a command can have for its own, with somebody at its keys.
+/// A terminal that a command can control, with a person at its keys.
 pub struct Terminal {
     master: File,
     side: File,
@@ -53,7 +53,7 @@ impl Terminal {
         tcsetwinsize(&master, Winsize { ws_row: 50, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
         let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
-        // `NOCTTY`, for otherwise it would become that of the tests.
+        // Without `NOCTTY` it would become the terminal of the tests.
         let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
         let side = File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty()).unwrap());
         Self { master: File::from(master), side, shown: String::new() }
@@ -69,7 +69,7 @@ impl Terminal {
         self.master.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Reads until it shows a text, and answers what it has shown since the last time.
+    /// Reads until the output has a text, and returns the output since the last call.
     pub fn read_until(&mut self, text: &str) -> String {
         let mut buffer = [0; 4096];
         while !self.shown.contains(text) {

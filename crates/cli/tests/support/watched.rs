@@ -1,4 +1,4 @@
-//! A person at a terminal: sees the screen as a terminal would show it, types, changes its size.
+//! A person at a terminal: sees the screen as a terminal shows it, types, and changes its size.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -14,14 +14,14 @@ use vt100::Parser;
 
 use super::World;
 
-/// A command that runs in a terminal of its own, which is its controlling one.
+/// A command in a terminal of its own, which is its controlling one.
 pub struct Watched {
     master: File,
     child: Child,
     parser: Parser,
     /// Every byte that the terminal got.
     pub raw: Vec<u8>,
-    /// Whether everything was erased from the first cell of the screen on, which some terminals save before.
+    /// Whether everything was erased from the first cell on, which some terminals save into their history.
     pub wiped: bool,
 }
 
@@ -75,12 +75,12 @@ impl Watched {
         rows.join("\n").trim_end().to_owned()
     }
 
-    /// Whether the cursor can be seen, and where it is: row and column.
+    /// Returns whether the cursor is visible, and its row and column.
     pub fn cursor(&self) -> (bool, (u16, u16)) {
         (!self.parser.screen().hide_cursor(), self.parser.screen().cursor_position())
     }
 
-    /// Reads on until the screen is as it should be.
+    /// Reads until the screen meets a condition.
     #[track_caller]
     pub fn until(&mut self, wanted: impl Fn(&str) -> bool) -> String {
         while !wanted(&self.screen()) {
@@ -135,14 +135,14 @@ impl Watched {
         kill_process(self.pid(), Signal::CONT).unwrap();
     }
 
-    /// Takes the terminal away, and says how it ended.
+    /// Takes the terminal away, and returns the exit of the command.
     pub fn hang_up(self) -> i32 {
         let Self { master, mut child, .. } = self;
         drop(master);
         child.wait().unwrap().code().unwrap_or(-1)
     }
 
-    /// Everything that it wrote, and how it ended.
+    /// Returns all output of the command, and its exit.
     pub fn end(mut self) -> (Self, i32) {
         while self.read() {}
         let code = self.child.wait().unwrap().code().unwrap_or(-1);

@@ -1,6 +1,6 @@
-# Everything that the journey runs: its agent, its gate, and the steps of its workflow. Each tells the recorder, one line a write:
+# The programs of the journey: its agent, its gate, and the steps of its workflow. Each reports to the recorder, with one line per write:
 #   TAG WHO ITERATION start | prompt MARKER… | end said | end silent
-# A marker is as in the scenario. The first task is left undone until the gate says what is missing. A step of the workflow is called by its own name, which is the first argument.
+# A marker is as in the scenario. The first task is left undone until the gate names the missing part. A step of the workflow is called by its own name, which is the first argument.
 who=${1:-${WINDLASS_HOOK:-agent}}
 tell() { printf '%s\n' "$WINDLASS_TAG $who $WINDLASS_ITERATION $*" >>"$CRASH_RECORDER"; }
 
@@ -8,7 +8,7 @@ tell() { printf '%s\n' "$WINDLASS_TAG $who $WINDLASS_ITERATION $*" >>"$CRASH_REC
 
 tell start
 if [ "$(grep -c ' start$' "$CRASH_RECORDER")" = "$CRASH_EFFECT" ] && find_windlass; then
-    # Whoever is not ended now stays: a child, and we.
+    # The remaining processes live on: a child, and this one.
     tail -f /dev/null &
     kill -9 "$windlass"
     exec tail -f /dev/null
@@ -26,7 +26,7 @@ agent)
         esac
     done
     tell "prompt$markers"
-    # What it calls is not what is to be killed.
+    # The kill is for the program under test, not for the programs that this one calls.
     unset WINDLASS_FAILPOINT
     windlass note add --task "$WINDLASS_TASK_ID" "by $WINDLASS_TASK_ID" >/dev/null || exit 1
     printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"journey","version":"1"}}}' \

@@ -1,4 +1,4 @@
-//! That the facts of a journey can be wrong: what is planted is noticed.
+//! Controls that show that the checks of a journey can fail.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::super::stage::{Crash, Program, Seen};
 use super::facts::Facts;
 use super::{play, set_out};
 
-/// The step of the workflow that may not run twice, by its number among all that is started.
+/// The number of the start of the workflow step that may not run twice.
 const STAMP: u32 = 6;
 
-/// A journey that was killed in the step that may not run twice, and one that was not.
+/// A journey that was killed in the step that may not run twice, and an undisturbed one.
 struct Journeys {
     seen: Seen,
     killed: Facts,
@@ -29,7 +29,7 @@ impl Journeys {
         journeys
     }
 
-    /// What is found when something is planted.
+    /// Checks the faults after a fault was planted.
     #[track_caller]
     fn check(&self, plant: impl Fn(&mut Seen, &mut Facts), expected: &[Kind]) {
         let (mut seen, mut facts) = (self.seen.clone(), self.killed.clone());
@@ -42,7 +42,7 @@ impl Journeys {
     }
 }
 
-/// A line of the recorder for another start of a program, by the last run.
+/// Returns a line of the recorder for another start of a program, by the last run.
 fn again(recorder: &str, who: &str) -> String {
     let tag = recorder.lines().next_back().unwrap().split(' ').next().unwrap();
     format!("{tag}99 {who} 1 start\n")
@@ -51,12 +51,12 @@ fn again(recorder: &str, who: &str) -> String {
 #[test]
 fn planted_faults_of_a_journey_are_detected() {
     let journeys = Journeys::new();
-    // What was said, and is not in the log, or is there otherwise.
+    // Acknowledged events that the log does not have, or has otherwise.
     journeys.check(|_, facts| facts.log = without(&facts.log, "\"task_completed\""), &[Kind::Lost]);
     journeys
         .check(|_, facts| facts.log = replaced(&facts.log, "\"timestamp\":\"2", "\"timestamp\":\"3"), &[Kind::Lost]);
     journeys.check(|seen, _| seen.acknowledged[0].push_str("{\"seq\":1, cut o"), &[]);
-    // What ran, and the log does not know of; and what ran twice, although it does.
+    // Starts that the log does not have, and second starts that it has.
     journeys.check(
         |_, facts| {
             let line = again(&facts.recorder, "agent");
@@ -75,7 +75,7 @@ fn planted_faults_of_a_journey_are_detected() {
         },
         &[Kind::Twice],
     );
-    // What the agent was told, and the log does not say so; and what it was never told.
+    // Prompts of the agent that the log does not have, and log entries without a prompt.
     journeys.check(
         |_, facts| facts.recorder = replaced(&facts.recorder, " prompt run-", " prompt other-"),
         &[Kind::Feedback],
@@ -87,7 +87,7 @@ fn planted_faults_of_a_journey_are_detected() {
         },
         &[Kind::Feedback],
     );
-    // What goes on although somebody else has taken over.
+    // A program that goes on after another run has taken over.
     journeys.check(
         |_, facts| {
             let first = facts.recorder.lines().next().unwrap();
@@ -97,7 +97,7 @@ fn planted_faults_of_a_journey_are_detected() {
         },
         &[Kind::Undead],
     );
-    // What it came to.
+    // The result of the journey.
     journeys.check(|_, facts| facts.told = without(&facts.told, "Merge T2"), &[Kind::Different]);
     journeys.check(|_, facts| facts.told.push_str("\nMerge T2: Second"), &[Kind::Different]);
     journeys.check(|_, facts| facts.told = replaced(&facts.told, "completed", "ready"), &[Kind::Different]);
@@ -105,7 +105,7 @@ fn planted_faults_of_a_journey_are_detected() {
     journeys.check(|_, facts| facts.told = without(&facts.told, "workflow_completed"), &[Kind::Different]);
 }
 
-/// Where calls have failed the workflow may be missing, if the log says why. Nothing else may.
+/// If calls have failed, the workflow may be missing, provided that the log says why. Nothing else may.
 #[test]
 fn only_the_workflow_may_be_missing_and_only_where_that_is_told() {
     let of = |told: &str, log: &str| Facts { told: told.to_owned(), log: log.to_owned(), recorder: String::new() };
@@ -134,7 +134,7 @@ fn a_process_that_is_left_is_noticed() {
         stage.expect_none_within(Duration::ZERO, &mut seen);
         seen.faults.into_iter().map(|fault| fault.kind).collect::<Vec<_>>()
     };
-    // Until it runs its program it is a copy of this one.
+    // Before its exec, the child is a copy of this process.
     while look() != [Kind::Survivor] {
         assert!(left.try_wait().unwrap().is_none(), "it is there until it is killed");
     }

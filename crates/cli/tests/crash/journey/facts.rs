@@ -1,4 +1,4 @@
-//! What came of a journey, and what is wrong with it.
+//! The result of a journey, and the faults in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use super::super::log::{self, Entry};
 use super::super::recorder;
 use super::super::stage::{Seen, Stage};
 
-/// What is the same wherever a journey was disturbed; and the log and the recorder, which are not.
+/// The facts that are the same wherever a journey was disturbed; and the log and the recorder, which are not.
 #[derive(Clone)]
 pub struct Facts {
     pub told: String,
@@ -36,7 +36,7 @@ impl Facts {
         Self { told: told.join("\n"), log, recorder: stage.recorded() }
     }
 
-    /// What is wrong. After a kill it comes to the same; where calls have failed, the workflow may have, too.
+    /// Returns the faults. After a kill the result is the same; if calls have failed, the workflow may have failed, too.
     pub fn faults(&self, seen: &Seen, undisturbed: &Self, is_deadly: bool) -> Vec<Fault> {
         let log = log::read(&self.log);
         let mut faults = seen.faults.clone();
@@ -55,7 +55,7 @@ impl Facts {
 }
 
 impl Facts {
-    /// Whether only the workflow is missing, and the log says that its hook has failed: a file that cannot be opened is told of.
+    /// Returns whether only the workflow is missing, and the log says that its hook has failed: an unreadable file is reported.
     fn has_no_workflow(&self, log: &[Entry], undisturbed: &Self) -> bool {
         let failed = log.iter().any(|entry| {
             entry.kind() == "hook_finished" && entry.text("hook") == "follow" && entry.text("outcome") == "failure"
@@ -71,14 +71,14 @@ impl Facts {
     }
 }
 
-/// The tasks as people see them. Their numbers are those of the order in which they were made.
+/// The tasks as people see them, numbered in the order of their creation.
 fn tasks(stage: &Stage) -> Vec<String> {
     let listed = stage.world.run(&["--json", "task", "list", "--all"]).stdout;
     let parsed = listed.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     parsed.map(|task| format!("{} {} {} {}", task["id"], task["state"], task["goal"], task["labels"])).collect()
 }
 
-/// The way that the workflow has gone. The step that may not run twice has failed where it was interrupted.
+/// The steps of the workflow. The step that may not run twice has failed where it was interrupted.
 fn workflow(log: &[Entry]) -> Vec<String> {
     let about = log.iter().filter(|entry| entry.kind().starts_with("workflow_"));
     let told = about.filter_map(|entry| match entry.kind() {
@@ -89,7 +89,7 @@ fn workflow(log: &[Entry]) -> Vec<String> {
     told.collect()
 }
 
-/// What was printed is durable. A line that was cut off was not said.
+/// A printed event is durable. A truncated line does not count.
 fn lost(seen: &Seen, log: &str) -> Vec<Fault> {
     let log: BTreeSet<&str> = log.lines().collect();
     let said = seen.acknowledged.iter().flat_map(|text| text.split_inclusive('\n'));
@@ -97,7 +97,7 @@ fn lost(seen: &Seen, log: &str) -> Vec<Fault> {
     whole.filter(|line| !log.contains(line)).map(|line| Fault::new(Kind::Lost, line)).collect()
 }
 
-/// Nothing runs that the log does not say was begun, and what may not run twice has not.
+/// Every start is in the log, and no step that may not run twice did so.
 fn unmarked(log: &[Entry], recorder: &str) -> Vec<Fault> {
     let mut begun: BTreeMap<&str, usize> = BTreeMap::new();
     for entry in log {
@@ -128,7 +128,8 @@ fn unmarked(log: &[Entry], recorder: &str) -> Vec<Fault> {
     faults
 }
 
-/// The agent hears what the log says, and each piece is in exactly one finished turn; where calls have failed, at most in one.
+/// The agent's prompts are those of the log, and each piece is in exactly one finished turn; if calls have failed, in at most
+/// one.
 fn untold(log: &[Entry], recorder: &str, is_deadly: bool) -> Vec<Fault> {
     let (begun, pieces) = (log::begun(log), log::pieces(log));
     let mut owed: Vec<Vec<String>> =

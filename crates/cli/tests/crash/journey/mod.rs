@@ -1,13 +1,13 @@
-//! The whole way: tasks in worktrees that are worked on, judged, submitted and merged, one of which leads to the next and to a
-//! workflow, which makes a third. The agent calls the program itself, by commands and as an MCP client.
+//! The whole way: tasks in worktrees that are worked on, judged, submitted and merged. One of them leads to the next and to a
+//! workflow, which creates a third. The agent calls the program itself, by commands and as an MCP client.
 //!
 //! ```text
 //! run ─► First ─► check: missing! ─► First ─► check ─► push ─► merged ─► completed ─┬► Second (waited for it) ─► …
 //!                       └► workflow: count, stamp, left ∥ right, make ─► Third ─► …  ◄┘
 //! ```
 //!
-//! Wherever it is disturbed, a run that is not comes to the same: every task is completed and merged once, the workflow has
-//! gone its way once, what may not run twice has not, and nothing is left.
+//! Wherever it is disturbed, a later undisturbed run has the same result: every task is completed and merged once, the workflow
+//! ran its steps once, no step ran twice that may not, and nothing is left.
 
 mod controls;
 mod facts;
@@ -60,7 +60,7 @@ git push -q -u origin main && git checkout -q -b desk";
 
 const RUN: &[&str] = &["--json", "run"];
 
-/// The calls that reach a disk, how they fail, and for how long.
+/// The calls that reach a disk, the way in which they fail, and for how long.
 const FAILING: &[(&str, Lasting, Call)] = &[
     ("ENOSPC", Row, &[("pwrite64", &[15])]),
     ("EIO", Row, &[("pwrite64", &[])]),
@@ -80,7 +80,7 @@ const FAILING: &[(&str, Lasting, Call)] = &[
     ("ENOSPC", Ever, &[("write", &[])]),
 ];
 
-/// Calls that change files, and the times at which the ordinary tests are killed in them.
+/// Calls that change files, and the counts at which the ordinary tests kill in them.
 const KILLING: &[Call] = &[
     &[("unlinkat", &[4])],
     &[("openat", &[])],
@@ -93,7 +93,7 @@ const KILLING: &[Call] = &[
     &[("fdatasync", &[])],
 ];
 
-/// So many runs come to the end, whatever was disturbed before.
+/// This many runs reach the end, whatever was disturbed before.
 const RUNS: usize = 3;
 
 struct Journey {
@@ -140,7 +140,7 @@ fn set_out(program: &Program) -> Stage {
     stage
 }
 
-/// Whether no task is left.
+/// Returns whether no task is left.
 fn is_done(stage: &Stage) -> bool {
     stage.world.run(&["--json", "task", "list"]).stdout.is_empty()
 }
@@ -164,7 +164,7 @@ fn play(program: &Program, crashes: &[Crash]) -> (Seen, Facts) {
         seen.crashed += 1;
         stage.expect_none(&mut seen);
     }
-    // After a kill one more run is enough. Where calls have failed, something may have been left to a person.
+    // After a kill one more run is enough. After failed calls a task may wait for a person.
     for last in 1..=RUNS {
         let is_last = last == RUNS || is_deadly;
         let may: &[End] = if is_last { &[End::Code(0)] } else { &[End::Code(0), End::Code(4)] };
@@ -173,7 +173,7 @@ fn play(program: &Program, crashes: &[Crash]) -> (Seen, Facts) {
             break;
         }
         for id in ["T1", "T2", "T3"] {
-            // Only one that asks is answered.
+            // Only a task that asks is answered.
             stage.world.run(&["answer", id, "continue"]);
         }
     }
@@ -237,7 +237,7 @@ fn killed_after_git() {
     sweep("after a call of git", (9..).step_by(67), |nth| vec![Crash::AfterGit(nth)]);
 }
 
-/// Where files are made, changed and removed. The fourth `unlinkat` is in the middle of removing a worktree.
+/// Kills where files are created, changed and removed. The fourth `unlinkat` is in the middle of removing a worktree.
 #[test]
 fn killed_in_a_system_call() {
     if !can_trace() {
@@ -250,7 +250,7 @@ fn killed_in_a_system_call() {
     sweep.end();
 }
 
-/// A disk that fails, or is full.
+/// A disk that fails or is full.
 #[test]
 fn calls_fail() {
     if !can_trace() {

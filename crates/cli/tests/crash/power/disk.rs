@@ -1,7 +1,7 @@
-//! A disk that keeps what was synced, and of the rest whatever it likes.
+//! A model of a disk that keeps synced data, and any part of the rest.
 //!
-//! It promises no more than POSIX does: a file's bytes are kept after the file was synced, a name after its directory was.
-//! What was not synced may be there, may be missing, in any order, and a write may be there by sectors. Names are kept in the
+//! It promises no more than POSIX does: a file's bytes are durable after a sync of the file, a name after a sync of its
+//! directory. Unsynced data may be there or missing, in any order, and a write may be there by sectors. Names are kept in the
 //! order in which they were given: no file system does worse.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use super::trace::Op;
 
 const SECTOR: usize = 512;
 
-/// What a loss of power leaves of what was not synced.
+/// The unsynced data that remains after a loss of power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
     Nothing,
@@ -24,7 +24,7 @@ pub enum Left {
 
 #[derive(Debug, Clone)]
 enum Node {
-    /// `length` is what programs see.
+    /// The length that programs see.
     File {
         kept: Vec<u8>,
         pending: Vec<Piece>,
@@ -49,11 +49,11 @@ enum Entry {
     Rename(OsString, OsString, usize),
 }
 
-/// The disk below a directory that was empty in the beginning.
+/// A disk below a directory that was empty in the beginning.
 #[derive(Debug, Clone)]
 pub struct Disk {
     nodes: Vec<Node>,
-    /// What programs see.
+    /// The files that programs see.
     names: BTreeMap<PathBuf, usize>,
 }
 
@@ -143,7 +143,7 @@ impl Disk {
         }
     }
 
-    /// What is there when the power comes back, below another directory.
+    /// Writes the files that remain after a loss of power below another directory.
     pub fn lose_power(&self, left: Left, chance: &mut Chance, to: &Path) {
         self.restore(0, left, chance, to);
     }
@@ -166,7 +166,7 @@ impl Disk {
                 pending.iter().take(many).for_each(|entry| enter(&mut entries, entry.clone()));
                 fs::create_dir_all(to).unwrap();
                 for (name, number) in entries {
-                    // What processes share in memory is gone.
+                    // Memory that processes share is lost.
                     if !name.as_encoded_bytes().ends_with(b"-shm") {
                         self.restore(number, left, chance, &to.join(name));
                     }
@@ -180,7 +180,7 @@ fn name(path: &Path) -> OsString {
     path.file_name().unwrap_or_default().to_owned()
 }
 
-/// Puts a piece into a file, sector by sector where these are kept.
+/// Writes a piece into a file, sector by sector if sectors are kept.
 fn put(file: &mut Vec<u8>, piece: &Piece, mut keeps: impl FnMut(usize) -> bool) {
     match piece {
         Piece::Length(length) => file.resize(*length, 0),
@@ -210,7 +210,7 @@ fn enter(entries: &mut BTreeMap<OsString, usize>, entry: Entry) {
     }
 }
 
-/// Chance that can be had again (splitmix64).
+/// A reproducible random generator (splitmix64).
 #[derive(Debug, Clone)]
 pub struct Chance(pub u64);
 

@@ -1,5 +1,5 @@
-//! Power that is lost in a run, which somebody starts again when it is back: it comes to what it comes to undisturbed, and what was
-//! acknowledged is still there.
+//! Loss of power in a run that a person starts again: the result is that of an undisturbed run, and the acknowledged events are
+//! still there.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ const RUN: &[&str] = &["--json", "run", "--trust", "--agent", "command:cat >/dev
 const COMMANDS: &[&[&str]] =
     &[&["init"], &["task", "add", "First"], &["task", "add", "Second", "--depends", "T1"], RUN];
 
-/// A run that was recorded, and what it came to.
+/// A recorded run, and its result.
 struct Run {
     recording: Recording,
     /// The first op of the run itself.
@@ -40,7 +40,7 @@ impl Run {
         let (directory, file) = (world.path(".windlass"), world.path(".windlass/config.yaml"));
         fs::create_dir(&directory).unwrap();
         fs::write(&file, CONFIG).unwrap();
-        // It came with a checkout, long ago.
+        // The directory came with a checkout, long ago.
         let there = vec![
             Op::Make(directory.clone()),
             Op::Create(file.clone()),
@@ -55,7 +55,7 @@ impl Run {
         Self { recording, began, came_to: came_to(&world) }
     }
 
-    /// The power is lost after so many ops, and somebody runs it again. What is wrong then, if something is.
+    /// Loses the power after this number of ops, and runs again. Returns the fault, if there is one.
     fn go_on(&self, after: usize, left: Left, seed: u64) -> Option<String> {
         let mut disk = Disk::new(&self.recording.root);
         self.recording.ops.iter().take(after).for_each(|op| disk.take(op));
@@ -81,7 +81,7 @@ impl Run {
     }
 }
 
-/// The tasks, the story without its interruptions, and whether `doctor` is content.
+/// The tasks, the story without its interruptions, and whether `doctor` finds no problem.
 fn came_to(world: &World) -> String {
     let tasks = world.run(&["--json", "task", "list", "--all"]).stdout;
     let tasks = tasks.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
@@ -94,7 +94,7 @@ fn came_to(world: &World) -> String {
     told.join("\n")
 }
 
-/// What is left of files that were only half written.
+/// Returns temporary files that were only half written.
 fn left_beside(directory: &Path) -> Vec<String> {
     let names = fs::read_dir(directory.join(".windlass")).unwrap().flatten();
     names.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.ends_with(".new")).collect()

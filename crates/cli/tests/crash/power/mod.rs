@@ -1,11 +1,12 @@
-//! Power that is lost: what the program asked of the file system is recorded once, and played on a disk that keeps only what
-//! was synced. Whatever that leaves, every event that was acknowledged before is in the log, as it was, and nothing else is.
+//! Loss of power: the file operations of the program are recorded once, and played on a disk that keeps only synced data.
+//! Whatever remains, every event that was acknowledged before is in the log unchanged, and no other event is.
 //!
 //! ```text
 //! commands ─ strace ─► ops ─ some of them ─► Disk ─ power is lost ─► files ─► `windlass events` is what was acknowledged
 //! ```
 //!
-//! `going_on` has a whole run go on from such disks. The ordinary tests lose it at some moments; `scripts/torture` after every op, in every way.
+//! `going_on` resumes a whole run from such disks. The ordinary tests lose the power at some moments; `scripts/torture` after
+//! every op, in every way.
 
 mod disk;
 mod going_on;
@@ -33,12 +34,12 @@ const COMMANDS: &[&[&str]] = &[
     &["task", "delete", "T3"],
 ];
 
-/// What the program did.
+/// The recorded operations of the program.
 struct Recording {
     ops: Vec<Op>,
     root: PathBuf,
     log: Vec<String>,
-    /// How many events are acknowledged after so many ops.
+    /// The number of acknowledged events after each op.
     acknowledged: BTreeMap<usize, usize>,
 }
 
@@ -47,7 +48,7 @@ impl Recording {
         Self::after(Vec::new(), &World::empty(), COMMANDS, fail)
     }
 
-    /// Commands one after another, each looked at, on a disk to which others have done something.
+    /// Records commands one after another, on a disk that others have changed before.
     fn after(ops: Vec<Op>, world: &World, commands: &[&[&str]], fail: Option<&str>) -> Self {
         let root = world.directory.clone();
         let mut recording = Self { ops, root, log: Vec::new(), acknowledged: BTreeMap::new() };
@@ -80,7 +81,7 @@ impl Recording {
         fs::read_to_string(&printed).unwrap()
     }
 
-    /// What `run` prints are events of the log: each is acknowledged when it is printed.
+    /// The events that `run` prints: each is acknowledged when it is printed.
     fn acknowledge(&mut self, before: usize) {
         let place: BTreeMap<&str, usize> =
             self.log.iter().enumerate().map(|(place, line)| (line.as_str(), place + 1)).collect();
@@ -107,7 +108,7 @@ impl Recording {
         Self { ops, ..self }
     }
 
-    /// The power is lost after so many ops. What is wrong then, if something is.
+    /// Loses the power after this number of ops. Returns the fault, if there is one.
     fn lose_power(&self, after: usize, left: Left, seed: u64) -> Option<String> {
         let mut disk = Disk::new(&self.root);
         self.ops.iter().take(after).for_each(|op| disk.take(op));
@@ -122,7 +123,7 @@ impl Recording {
         let found: Vec<&str> = ran.stdout.lines().collect();
         let wrong = |what: String| Some(format!("after {after} ops, {left:?} left, seed {seed}: {what}"));
         if ran.code != 0 {
-            // Where nothing was promised, there may be nothing, or half of a beginning.
+            // Before the first acknowledgement there may be no store, or half of one.
             let nothing = self.acknowledged.range(..=after).next_back().is_none();
             return if nothing { None } else { wrong(format!("{acknowledged} events are gone: {ran}")) };
         }
@@ -141,7 +142,7 @@ impl Recording {
         self.acknowledged.keys().map(|after| (*after, Left::Nothing, 0))
     }
 
-    /// Those, and some others.
+    /// Returns the moments of an acknowledgement, and some others.
     fn sample(&self, many: usize) -> Vec<(usize, Left, u64)> {
         let mut chance = Chance(1);
         let others = (0..many).map(|_| {
@@ -179,7 +180,7 @@ fn nothing_acknowledged_is_lost_with_the_power() {
     assert_eq!(wrong, [""; 0]);
 }
 
-/// The directory of a project that comes with a checkout is as new, and nobody else sees to it.
+/// The directory of a project that comes with a checkout is as new, and no other program syncs it.
 #[test]
 fn nothing_is_lost_with_a_directory_that_others_have_made() {
     if !can_trace() {
@@ -194,7 +195,7 @@ fn nothing_is_lost_with_a_directory_that_others_have_made() {
     assert_eq!(recording.wrong(&recording.acknowledged_moments().collect::<Vec<_>>()), [""; 0]);
 }
 
-/// What a person has decided and what was written for others: on the disk when the command that says so returns.
+/// A person's decision and an export are on disk when the command that reports them returns.
 #[test]
 fn files_that_are_no_store_are_not_lost_either() {
     if !can_trace() {
@@ -227,7 +228,7 @@ fn files_that_are_no_store_are_not_lost_either() {
     assert!(plain_files(&world.directory).contains_key(Path::new(".windlass/config.yaml")));
 }
 
-/// Every file below a directory with what is in it, but for the store's.
+/// Every file below a directory with its content, without the store's.
 fn plain_files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut found, mut places) = (BTreeMap::new(), vec![directory.to_owned()]);
     while let Some(place) = places.pop() {
@@ -243,7 +244,7 @@ fn plain_files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A sync that fails says nothing of what is on the disk: it is looked at before anything is said.
+/// A failed sync leaves the state of the disk unknown: the program checks it before it acknowledges anything.
 #[test]
 fn a_sync_that_fails_once_neither_loses_nor_doubles_anything() {
     if !can_trace() {
@@ -261,7 +262,7 @@ fn a_sync_that_fails_once_neither_loses_nor_doubles_anything() {
     assert_eq!(world.run(&["doctor"]).code, 0);
 }
 
-/// That it would be seen.
+/// The control: missing syncs are detected.
 #[test]
 fn missing_syncs_are_detected() {
     if !can_trace() {

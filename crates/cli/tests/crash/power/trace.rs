@@ -1,15 +1,15 @@
-//! What the program asked of the file system, in order, as strace saw it.
+//! The file operations of the program, in order, as strace reports them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Something that was asked for, and done.
+/// An operation that succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
     Make(PathBuf),
     Create(PathBuf),
     Write(PathBuf, usize, Vec<u8>),
-    /// At the end of a file, wherever that is then.
+    /// A write at the end of the file at that time.
     Append(PathBuf, Vec<u8>),
     Truncate(PathBuf, usize),
     Sync(PathBuf),
@@ -21,13 +21,13 @@ pub enum Op {
     Say(Vec<u8>),
 }
 
-/// The calls that are looked at. Those that change files in a way that nobody has told are among them: a program that asks for
-/// that on a file of the store would not be understood, and fails the test.
+/// The traced calls. They include calls that change files in ways the parser does not know: if a program uses one on a file of
+/// the store, the test fails.
 pub const CALLS: &str = "open,openat,openat2,creat,lseek,write,pwrite64,writev,pwritev,pwritev2,ftruncate,truncate,fallocate,\
                          fdatasync,fsync,sync_file_range,copy_file_range,sendfile,splice,mmap,ioctl,unlink,unlinkat,rmdir,\
                          rename,renameat,renameat2,mkdir,mkdirat,link,linkat,symlink,symlinkat,mknod,mknodat";
 
-/// What lies below a directory, out of what strace wrote with `-f -y -xx`, and what was said to a file.
+/// Returns the operations below a directory from the output of `strace -f -y -xx`, and the lines written to a file.
 pub fn read(text: &str, below: &Path, said_to: &Path) -> Vec<Op> {
     let mut begun: BTreeMap<&str, &str> = BTreeMap::new();
     let mut ops = Vec::new();
@@ -35,7 +35,7 @@ pub fn read(text: &str, below: &Path, said_to: &Path) -> Vec<Op> {
     for line in text.lines() {
         let Some((process, rest)) = line.split_once(' ') else { continue };
         let rest = rest.trim_start();
-        // A call that another thread came between is told in two halves. It counts when it is over.
+        // strace splits a call that another thread interrupts into two lines. The call counts when it ends.
         if let Some(half) = rest.strip_suffix(" <unfinished ...>") {
             begun.insert(process, half);
             continue;
@@ -50,11 +50,11 @@ pub fn read(text: &str, below: &Path, said_to: &Path) -> Vec<Op> {
     ops
 }
 
-/// What is known of open files, by descriptor and path.
+/// The state of open files, by descriptor and path.
 #[derive(Debug, Default)]
 struct Open(BTreeMap<(String, PathBuf), Place>);
 
-/// Where the next write without a place of its own goes.
+/// The position of the next write without an explicit one.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     At(usize),
@@ -85,7 +85,7 @@ struct Call<'a> {
     answer: Argument,
 }
 
-/// What strace tells of an argument: a number or flags as they are, the path of a descriptor, a text.
+/// An argument as strace prints it: a number or flags as they are, the path of a descriptor, a text.
 #[derive(Debug, Default)]
 struct Argument {
     plain: String,
@@ -96,7 +96,7 @@ struct Argument {
 impl<'a> Call<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let (name, rest) = line.split_once('(')?;
-        // The second half of a call stands in columns.
+        // The second half of a call is indented into columns.
         let (arguments, answer) = rest.rsplit_once(" = ")?;
         let arguments = arguments.trim_end().strip_suffix(')')?;
         let answer = Argument::parse(answer);
@@ -112,7 +112,7 @@ impl<'a> Call<'a> {
         argument.name().or_else(|| argument.path.clone())
     }
 
-    /// A path that is told whole. What lies below a directory that nobody has told of cannot be followed.
+    /// A full path. Names below an unknown directory cannot be followed.
     fn whole_path(&self, place: usize) -> Option<PathBuf> {
         let path = self.path(place)?;
         assert!(path.is_absolute(), "{} of {}: below what?", self.name, path.display());
@@ -132,7 +132,7 @@ impl<'a> Call<'a> {
         Some((argument.plain.clone(), argument.path.clone()?))
     }
 
-    /// What it comes to.
+    /// Returns the operation of a call.
     fn ops(&self, below: &Path, said_to: &Path, open: &mut Open) -> Vec<Op> {
         match self.name {
             "openat" => self.opened(open),
@@ -188,7 +188,7 @@ impl<'a> Call<'a> {
             "unlink" | "rmdir" => Some(Op::Remove(self.whole_path(0)?)),
             "unlinkat" => Some(Op::Remove(self.path(0)?.join(self.path(1)?))),
             "mkdirat" => Some(Op::Make(self.path(0)?.join(self.path(1)?))),
-            // What is read, or is nobody's but this process's, changes nothing; and what processes share in memory is gone anyway.
+            // Reads, and writes that only this process sees, change nothing; memory that processes share is lost anyway.
             "mmap" if !(self.says(2, "PROT_WRITE") && self.says(3, "MAP_SHARED")) => None,
             "mmap" if self.path(4).is_none_or(|path| path.as_os_str().as_encoded_bytes().ends_with(b"-shm")) => None,
             "ioctl" if !self.says(1, "FICLONE") && !self.says(1, "FICLONERANGE") => None,
@@ -197,7 +197,7 @@ impl<'a> Call<'a> {
                 let told = |argument: &Argument| {
                     argument.path.as_deref().is_some_and(about) || argument.name().as_deref().is_some_and(about)
                 };
-                assert!(!self.arguments.iter().any(told), "nobody has told what `{other}` does to a disk");
+                assert!(!self.arguments.iter().any(told), "the effect of `{other}` on a disk is unknown");
                 None
             }
         }
@@ -226,7 +226,7 @@ impl Argument {
     }
 }
 
-/// The bytes of `\x2f\x74`; what is not written so stands for itself.
+/// The bytes of `\x2f\x74`; other characters stand for themselves.
 fn unhex(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let (mut found, mut place) = (Vec::with_capacity(bytes.len() / 4), 0);
