@@ -43,8 +43,8 @@ fn run() -> RunId {
 
 #[track_caller]
 fn check_encoding(envelope: &EventEnvelope, bytes: &str) {
-    assert_eq!(String::from_utf8(encode(envelope)).expect("JSON"), bytes);
-    assert_eq!(&decode(bytes.as_bytes()).expect("an event"), envelope);
+    assert_eq!(String::from_utf8(encode_event(envelope)).expect("JSON"), bytes);
+    assert_eq!(&decode_event(bytes.as_bytes()).expect("an event"), envelope);
 }
 
 #[test]
@@ -439,25 +439,36 @@ fn sample_every_event() -> Vec<Event> {
 
 fn pipeline_events() -> Vec<Event> {
     vec![
-        payload::WorkspaceOpened { workspace: workspace(), reused: true }.into(),
-        payload::SubmissionStarted { run: run(), work: Some(work_done()), remediations: 2, rejudged: false }.into(),
+        payload::WorkspaceOpened { workspace: sample_workspace(), reused: true }.into(),
+        payload::SubmissionStarted {
+            run: run(),
+            work: Some(sample_submitted_work()),
+            remediations: 2,
+            rejudged: false,
+        }
+        .into(),
         payload::MergeStarted { run: run(), work: None }.into(),
         payload::PipelineFailed {
             run: run(),
-            gate: Gate::BeforeMerge,
-            hook: word(),
-            why: Why::Conflicts,
-            reason: word(),
-            feedback: Some(word()),
-            remedy: Remedy::Remediate,
+            gate: DeliveryGate::BeforeMerge,
+            hook: sample_text(),
+            why: GateFailureKind::Conflicts,
+            reason: sample_text(),
+            feedback: Some(sample_text()),
+            remedy: GateRemedy::Remediate,
             count: 2,
             most: 3,
         }
         .into(),
-        payload::TaskRejected { by: word(), reason: word() }.into(),
-        payload::ChangeOpened { branch: Some(word()), base: Some(word()), url: Some(word()), number: Some(u64::MAX) }
-            .into(),
-        payload::ChangeMerged { commit: word(), seen: None }.into(),
+        payload::TaskRejected { by: sample_text(), reason: sample_text() }.into(),
+        payload::ChangeOpened {
+            branch: Some(sample_text()),
+            base: Some(sample_text()),
+            url: Some(sample_text()),
+            number: Some(u64::MAX),
+        }
+        .into(),
+        payload::ChangeMerged { commit: sample_text(), seen: None }.into(),
     ]
 }
 
@@ -479,26 +490,26 @@ fn sample_submitted_work() -> SubmittedWork {
 fn bridge_events() -> Vec<Event> {
     vec![
         payload::BridgeCalled {
-            agent: word(),
-            conversation: word(),
+            agent: sample_text(),
+            conversation: sample_text(),
             point: HookPoint::Stop,
-            tool: Some(word()),
-            about: Some(word()),
+            tool: Some(sample_text()),
+            about: Some(sample_text()),
             anew: true,
             retries: 2,
         }
         .into(),
         payload::BridgeAnswered {
-            agent: word(),
-            conversation: word(),
+            agent: sample_text(),
+            conversation: sample_text(),
             point: HookPoint::Stop,
             ruling: CallRuling::Block,
-            reason: Some(word()),
-            hooks: vec![word()],
+            reason: Some(sample_text()),
+            hooks: vec![sample_text()],
             retries: 2,
             max_retries: 5,
-            let_go: Some(word()),
-            told: Some(word()),
+            let_go: Some(sample_text()),
+            told: Some(sample_text()),
         }
         .into(),
     ]
@@ -524,8 +535,8 @@ fn drive_events() -> Vec<Event> {
             iteration: 2,
             hook: Some(HookId(5)),
             action: RuleAction::Continue,
-            reason: word(),
-            next_prompt: Some(word()),
+            reason: sample_text(),
+            next_prompt: Some(sample_text()),
             metadata,
             results: vec![result.clone()],
         }
@@ -542,27 +553,27 @@ fn drive_events() -> Vec<Event> {
             series,
             iteration: 2,
             passed: false,
-            signal: Signal::Escalate,
+            signal: SeriesSignal::Escalate,
             results: vec![result],
             promises: vec![Promise::Complete],
             hook: Some(HookId(5)),
-            guard: Some(Guard::CircuitBreaker),
-            feedback: vec![word()],
-            output: Some(word()),
+            guard: Some(SeriesGuard::CircuitBreaker),
+            feedback: vec![sample_text()],
+            output: Some(sample_text()),
             files_modified: vec!["src/a.rs".to_owned()],
-            alike: Some(Digest::of(b"x")),
+            alike: Some(Digest::of_bytes(b"x")),
         }
         .into(),
         payload::SeriesAdvanced { series, iteration: 3 }.into(),
         payload::SeriesEnded { series, iteration: 3, promise: Promise::Blocked }.into(),
         payload::CheckpointCreated {
             sequence: 4,
-            trigger: Trigger::AutoSubtask,
-            execution_phase: Some(word()),
+            trigger: CheckpointTrigger::AutoSubtask,
+            execution_phase: Some(sample_text()),
             execution_step: Some(7),
             agent_context: json!({"b": [1.5]}),
-            draft_content: Some(word()),
-            draft_type: Some(word()),
+            draft_content: Some(sample_text()),
+            draft_type: Some(sample_text()),
             draft_bytes: Some(60_000),
             expires_at: Timestamp::from_millis(1_768_644_000_000),
             series: Some(series),
@@ -580,30 +591,45 @@ fn session_events() -> Vec<Event> {
         payload::SessionStarted {
             config,
             protected: Some(config),
-            goal: Some(word()),
-            work: Work::Graph,
-            grounds: Grounds::Worktrees,
-            agent: word(),
+            goal: Some(sample_text()),
+            work: WorkSource::Graph,
+            grounds: WorkspaceMode::Worktrees,
+            agent: sample_text(),
             terms: terms(),
-            owner: owner(),
+            owner: sample_owner(),
             nonce: 255,
             keeps_feedback: true,
             fresh: true,
         }
         .into(),
-        payload::SessionResumed { owner: owner(), terms: terms() }.into(),
-        payload::SessionStopping { ending: Ending::Cancelled, reason: Some(word()), commits: vec![word()] }.into(),
-        payload::SessionEnded { ending: Ending::Limit, reason: Some(word()), unchecked: 2 }.into(),
+        payload::SessionResumed { owner: sample_owner(), terms: terms() }.into(),
+        payload::SessionStopping {
+            ending: SessionEndKind::Cancelled,
+            reason: Some(sample_text()),
+            commits: vec![sample_text()],
+        }
+        .into(),
+        payload::SessionEnded { ending: SessionEndKind::Limit, reason: Some(sample_text()), unchecked: 2 }.into(),
         payload::IterationStarted { run: run() }.into(),
-        payload::TurnStarted { run: run(), owner: owner(), purpose: Purpose::UnjudgedDelivery(closing()), feedback: 2 }
-            .into(),
-        payload::ConversationOpened { run: run(), conversation: word(), opening: Opening::Anew, reason: Some(word()) }
-            .into(),
+        payload::TurnStarted {
+            run: run(),
+            owner: sample_owner(),
+            purpose: TurnPurpose::UnjudgedDelivery(closing()),
+            feedback: 2,
+        }
+        .into(),
+        payload::ConversationOpened {
+            run: run(),
+            conversation: sample_text(),
+            opening: ConversationStart::Anew,
+            reason: Some(sample_text()),
+        }
+        .into(),
         payload::TurnFinished {
             run: run(),
-            output: word(),
+            output: sample_text(),
             leaky: true,
-            record: Some(word()),
+            record: Some(sample_text()),
             usage,
             tree: Some(config),
             unchanged: true,
@@ -612,50 +638,50 @@ fn session_events() -> Vec<Event> {
         payload::PromiseDetected { run: run(), promise: Promise::Blocked }.into(),
         payload::GateDecided {
             run: run(),
-            verdict: Verdict::Escalate,
-            decision: Decision::Next(Next::Close(closing())),
+            verdict: GateVerdict::Escalate,
+            decision: GateDecision::Next(AfterIteration::Close(closing())),
             retries: 2,
             max_retries: Some(5),
-            reason: Some(word()),
+            reason: Some(sample_text()),
         }
         .into(),
         payload::GateAnswered { run: run(), answer: GateAnswer::Ignore }.into(),
         payload::IterationPostponed {
             run: run(),
-            error: word(),
+            error: sample_text(),
             until: Timestamp::from_millis(7),
-            record: Some(word()),
+            record: Some(sample_text()),
             usage,
         }
         .into(),
         payload::IterationCompleted { run: run(), used: usage }.into(),
         payload::IterationFailed {
             run: run(),
-            error: word(),
+            error: sample_text(),
             fault,
-            record: Some(word()),
+            record: Some(sample_text()),
             usage,
             leaky: true,
             until: Some(Timestamp::from_millis(7)),
         }
         .into(),
-        payload::IterationInterrupted { run: run(), record: Some(word()), usage }.into(),
-        payload::DeliveryFinished { run: run(), output: word(), usage, leaky: true }.into(),
-        payload::DeliveryFailed { run: run(), error: word(), fault, usage, leaky: true }.into(),
+        payload::IterationInterrupted { run: run(), record: Some(sample_text()), usage }.into(),
+        payload::DeliveryFinished { run: run(), output: sample_text(), usage, leaky: true }.into(),
+        payload::DeliveryFailed { run: run(), error: sample_text(), fault, usage, leaky: true }.into(),
         payload::DeliveryInterrupted { run: run() }.into(),
     ]
 }
 
 fn feedback_events() -> Vec<Event> {
     vec![
-        payload::MessageAdded { source: word(), text: word(), voice: Voice::Agent }.into(),
+        payload::MessageAdded { source: sample_text(), text: sample_text(), voice: MessageAuthor::Agent }.into(),
         payload::FeedbackQueued {
-            source: word(),
-            text: word(),
-            reason: Some(word()),
-            own: Some(OwnWords { exact: Digest::ZERO, loose: Digest::of(b"red") }),
+            source: sample_text(),
+            text: sample_text(),
+            reason: Some(sample_text()),
+            own: Some(OutputFingerprint { exact: Digest::ZERO, loose: Digest::of_bytes(b"red") }),
             passing: true,
-            voice: Voice::Person,
+            voice: MessageAuthor::Person,
         }
         .into(),
         payload::FeedbackDelivered { run: run(), feedback: vec![Seq(4), Seq(7)] }.into(),
@@ -666,20 +692,24 @@ fn workflow_events() -> Vec<Event> {
     let (effect, config) = ("7.0".parse().expect("a debt"), Digest::of_bytes(b"w"));
     let value = || json!({"deep": [{"er": null}], "n": 0.1});
     vec![
-        payload::WorkflowTriggered { workflow_id: word(), context: Map::from_iter([("days".to_owned(), value())]) }
-            .into(),
-        payload::WorkflowStarted { effect, workflow_id: word(), digest: config, step: word(), steps: 3 }.into(),
-        payload::WorkflowStepStarted { effect, step: word(), attempt: 2 }.into(),
-        payload::WorkflowStepFinished {
-            effect,
-            result: StepResult::failed("a", word(), Duration::from_millis(7)),
-            within: vec![StepResult::succeeded("b", Some(value()), Duration::ZERO)],
-            stored: Map::from_iter([("seen".to_owned(), value())]),
-            next: Some(word()),
+        payload::WorkflowTriggered {
+            workflow_id: sample_text(),
+            context: Map::from_iter([("days".to_owned(), value())]),
         }
         .into(),
-        payload::WorkflowCompleted { effect, workflow_id: word(), steps: 2 }.into(),
-        payload::WorkflowFailed { effect, workflow_id: word(), steps: 2, error: word() }.into(),
+        payload::WorkflowStarted { effect, workflow_id: sample_text(), digest: config, step: sample_text(), steps: 3 }
+            .into(),
+        payload::WorkflowStepStarted { effect, step: sample_text(), attempt: 2 }.into(),
+        payload::WorkflowStepFinished {
+            effect,
+            result: StepResult::failed("a", sample_text(), Duration::from_millis(7)),
+            within: vec![StepResult::succeeded("b", Some(value()), Duration::ZERO)],
+            stored: Map::from_iter([("seen".to_owned(), value())]),
+            next: Some(sample_text()),
+        }
+        .into(),
+        payload::WorkflowCompleted { effect, workflow_id: sample_text(), steps: 2 }.into(),
+        payload::WorkflowFailed { effect, workflow_id: sample_text(), steps: 2, error: sample_text() }.into(),
     ]
 }
 
@@ -692,8 +722,8 @@ fn other_events() -> Vec<Event> {
     let priority = TaskPriority::LOWEST;
     vec![
         payload::TaskCreated {
-            goal: word(),
-            body: Some(word()),
+            goal: sample_text(),
+            body: Some(sample_text()),
             deliverables: list(),
             labels: list(),
             priority,
@@ -702,15 +732,21 @@ fn other_events() -> Vec<Event> {
         }
         .into(),
         payload::TaskReady {}.into(),
-        payload::TaskAnswered { answer: Resolution::IgnoreHook, text: Some(word()), ignores: list() }.into(),
+        payload::TaskAnswered { answer: TaskResolution::IgnoreHook, text: Some(sample_text()), ignores: list() }.into(),
         payload::TaskWaiting {}.into(),
-        payload::NoteAdded { kind: NoteKind::Summary, text: word() }.into(),
-        payload::TaskClaimed { owner: owner(), epoch, until: Some(until), session: Some(run().session), report: true }
-            .into(),
-        payload::LeaseExpired { owner: owner(), epoch, silent: true }.into(),
+        payload::NoteAdded { kind: NoteKind::Summary, text: sample_text() }.into(),
+        payload::TaskClaimed {
+            owner: sample_owner(),
+            epoch,
+            until: Some(until),
+            session: Some(run().session),
+            report: true,
+        }
+        .into(),
+        payload::LeaseExpired { owner: sample_owner(), epoch, silent: true }.into(),
         payload::TaskStarted { context: value() }.into(),
         payload::TaskUpdated {
-            goal: Some(word()),
+            goal: Some(sample_text()),
             body: Some(String::new()),
             deliverables: Some(list()),
             labels: Some(vec![]),
@@ -718,11 +754,11 @@ fn other_events() -> Vec<Event> {
             kind: Some(String::new()),
         }
         .into(),
-        payload::CompletionClaimed { run: run(), result: Some(word()), artifacts: list() }.into(),
+        payload::CompletionClaimed { run: run(), result: Some(sample_text()), artifacts: list() }.into(),
         payload::TaskSubmitted {}.into(),
-        payload::TaskCompleted { result: Some(word()), artifacts: list() }.into(),
+        payload::TaskCompleted { result: Some(sample_text()), artifacts: list() }.into(),
         payload::TaskBlocked {
-            reason: word(),
+            reason: sample_text(),
             required_knowledge: list(),
             by: Some(task),
             hooks: list(),
@@ -730,16 +766,22 @@ fn other_events() -> Vec<Event> {
         }
         .into(),
         payload::TaskUnblocked {}.into(),
-        payload::TaskNeedsContinuation { reason: word() }.into(),
-        payload::TaskReleased { reason: word() }.into(),
-        payload::TaskFailed { reason: word() }.into(),
-        payload::TaskReopened { from: State::Failed, reason: word() }.into(),
+        payload::TaskNeedsContinuation { reason: sample_text() }.into(),
+        payload::TaskReleased { reason: sample_text() }.into(),
+        payload::TaskFailed { reason: sample_text() }.into(),
+        payload::TaskReopened { from: TaskState::Failed, reason: sample_text() }.into(),
         payload::TaskDeleted { edges_removed: vec!["E4".parse().expect("an edge")] }.into(),
         payload::DependencyAdded { from_id: task, to_id: TaskId(2), edge_type: EdgeKind::RequiresKnowledge }.into(),
         payload::DependencyRemoved { edge_id: "E4".parse().expect("an edge"), from_id: task, to_id: TaskId(2) }.into(),
         payload::DependencySatisfied { dependent_task_id: task, completed_task_id: TaskId(2) }.into(),
-        payload::AgentMetrics { goal: word(), labels: list(), priority, duration_ms: Some(-1), deliverables: list() }
-            .into(),
+        payload::AgentMetrics {
+            goal: sample_text(),
+            labels: list(),
+            priority,
+            duration_ms: Some(-1),
+            deliverables: list(),
+        }
+        .into(),
         payload::AutoLabelSuggestion { labels: list(), keywords: list() }.into(),
     ]
 }
@@ -755,28 +797,41 @@ fn hook_events() -> Vec<Event> {
             data: Map::from_iter([("score".to_owned(), value())]),
         }
         .into(),
-        payload::ConfigRecorded { digest: config, text: word() }.into(),
-        payload::HookStarted { effect, hook: word(), owner: owner(), attempt: 2, after: Some(word()) }.into(),
-        payload::HookRetrying { effect, hook: word(), attempt: 1, error: word() }.into(),
-        payload::HookFinished {
+        payload::ConfigRecorded { digest: config, text: sample_text() }.into(),
+        payload::HookStarted {
             effect,
-            hook: word(),
-            outcome: HookOutcome::TimedOut,
-            message: Some(word()),
-            feedback: Some(word()),
-            duration_ms: Some(7),
-            record: Some(word()),
-            actions: vec![ActionRequest { kind: word(), payload: value() }],
-            context: Map::from_iter([("pr_url".to_owned(), value())]),
-            approved: Some(Approved { patch: config, briefs: list() }),
-            used: Usage { input: 12, ..Usage::default() },
-            head: Some("abc".to_owned()),
-            unstarted: true,
-            results: vec![RuleResult { rule_name: word(), passed: true, message: word(), broken: false }],
+            hook: sample_text(),
+            owner: sample_owner(),
+            attempt: 2,
+            after: Some(sample_text()),
         }
         .into(),
-        payload::HookError { hook_name: word(), error: word(), original_event: value(), effect: Some(effect) }.into(),
-        payload::ActionError { action_type: word(), error: word(), payload: value() }.into(),
+        payload::HookRetrying { effect, hook: sample_text(), attempt: 1, error: sample_text() }.into(),
+        payload::HookFinished {
+            effect,
+            hook: sample_text(),
+            outcome: HookOutcome::TimedOut,
+            message: Some(sample_text()),
+            feedback: Some(sample_text()),
+            duration_ms: Some(7),
+            record: Some(sample_text()),
+            actions: vec![ActionRequest { kind: sample_text(), payload: value() }],
+            context: Map::from_iter([("pr_url".to_owned(), value())]),
+            approved: Some(ChangeApproval { patch: config, briefs: list() }),
+            used: AgentUsage { input: 12, ..AgentUsage::default() },
+            head: Some("abc".to_owned()),
+            unstarted: true,
+            results: vec![RuleResult { rule_name: sample_text(), passed: true, message: sample_text(), broken: false }],
+        }
+        .into(),
+        payload::HookError {
+            hook_name: sample_text(),
+            error: sample_text(),
+            original_event: value(),
+            effect: Some(effect),
+        }
+        .into(),
+        payload::ActionError { action_type: sample_text(), error: sample_text(), payload: value() }.into(),
     ]
 }
 
@@ -787,7 +842,7 @@ fn every_event_round_trips() {
     for event in sample_every_event() {
         let written = wrap_in_envelope(EventSubject::Task(TaskId(1)), event);
         let bytes = encode_event(&written);
-        assert_eq!(decode(&bytes).expect("an event"), written);
+        assert_eq!(decode_event(&bytes).expect("an event"), written);
         assert!(!bytes.contains(&b'\n'), "an event is one line");
     }
 }
@@ -815,10 +870,10 @@ fn relocation_drops_or_reports_lost_positions() {
     let edges = ["E4", "E5"].map(|edge| edge.parse().expect("an edge"));
     let kept = |seq| (seq != Seq(4)).then_some(seq);
     let mut deleted = wrap_in_envelope(EventSubject::System, payload::TaskDeleted { edges_removed: edges.to_vec() });
-    assert_eq!(deleted.relocate(kept), Ok(()));
+    assert_eq!(deleted.relocate_positions(kept), Ok(()));
     assert_eq!(deleted.event, payload::TaskDeleted { edges_removed: vec![edges[1]] }.into());
     let removed = payload::DependencyRemoved { edge_id: edges[0], from_id: TaskId(2), to_id: TaskId(1) };
-    assert_eq!(envelope(Node::System, removed).relocate(kept), Err(Seq(4)));
+    assert_eq!(wrap_in_envelope(EventSubject::System, removed).relocate_positions(kept), Err(Seq(4)));
 }
 
 #[test]
@@ -840,8 +895,8 @@ fn event_with_unknown_field_is_refused() {
 fn event_with_impossible_cause_is_refused() {
     let bytes = r#"{"v":1,"type":"task_ready","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T1","data":{},"metadata":{"triggeredBy":"ada","cause":CAUSE,"depth":0}}"#;
     let cause = |text: &str| decode_event(bytes.replace("CAUSE", text).as_bytes()).map(|read| read.metadata.cause);
-    assert_eq!(cause("7").expect("a position"), Some(Cause::At(Seq(7))));
-    assert_eq!(cause("-7").expect("a distance"), Some(Cause::Back(7)));
+    assert_eq!(cause("7").expect("a position"), Some(EventCause::At(Seq(7))));
+    assert_eq!(cause("-7").expect("a distance"), Some(EventCause::Back(7)));
     for text in ["-4294967296", "-9223372036854775808", "1.5", "\"7\""] {
         assert!(cause(text).is_err(), "{text}");
     }

@@ -7,8 +7,8 @@ use proptest::test_runner::TestCaseResult;
 use windlass_engine::{
     Authority, CallRuling, Command, CommandOrigin, CommitEntry, ConversationStart, Draft, EffectKind, EngineRules,
     Event, EventCause, EventRecord, EventSubject, EventType, GateAnswer, GateFailureKind, GateRemedy, HookOutcome,
-    MemoryView, NextAction, Refusal, Seq, SessionName, SessionStep as Decision, StateView, SubmissionCheck,
-    SubmittedWork, Task, TaskId, TurnAnswer, decide, decode_event, encode_event,
+    MemoryView, NextAction, Refusal, Seq, SessionName, SessionStep, StateView, SubmissionCheck, SubmittedWork, Task,
+    TaskId, TurnAnswer, decide, decode_event, encode_event,
 };
 use windlass_testkit::delivery::workspace;
 use windlass_testkit::effects::read_pending_effects;
@@ -336,7 +336,8 @@ fn next_pending_command(memory: &MemoryView) -> Option<Command> {
     };
     let (id, owner) = (effect.id, effect.owner);
     let session = effect.session.and_then(|name| memory.find_session(&name).expect("in memory"));
-    let skipped = session.filter(|session| matches!(session.step(), Decision::SkipHook(skipped) if skipped == id));
+    let skipped =
+        session.filter(|session| matches!(session.next_step(), SessionStep::SkipHook(skipped) if skipped == id));
     if let Some(session) = skipped.filter(|_| effect.attempts == 0) {
         return Some(Command::AdvanceSession { name: session.name });
     }
@@ -553,7 +554,7 @@ impl HistoryCoverage {
                 }
             }
         }
-        assert_eq!(due(project.log()).len(), Rows::of(project.memory()).effects.len());
+        assert_eq!(read_pending_effects(project.log()).len(), Rows::of(project.memory()).effects.len());
     }
 
     /// Returns the cases that no history has reached, or too few.
@@ -616,7 +617,7 @@ fn histories_reach_every_event_and_most_refusals() {
             break;
         }
     }
-    assert_eq!(found.missing(), [""; 0], "no history leads to these, or seldom: {found:?}");
+    assert_eq!(found.list_missing_cases(), [""; 0], "no history leads to these, or seldom: {found:?}");
     assert!(found.refused * 3 < found.steps * 2, "{} of {} steps are refused", found.refused, found.steps);
     assert_eq!(found.refusals.iter().map(String::as_str).collect::<Vec<_>>(), REFUSALS);
 }

@@ -140,7 +140,7 @@ mod tests {
             ("a == b || 1 in c || f(d) || e", "a == b  or  1 in c  or  f(d)  or  e"),
             ("[a || b]", "[a  | default(none) or  b]"),
         ] {
-            assert_eq!(rewrite(source).text, ours, "{source}");
+            assert_eq!(rewrite_javascript(source).text, ours, "{source}");
         }
     }
 

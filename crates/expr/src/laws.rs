@@ -24,8 +24,8 @@ pub fn expression(bytes: &[u8]) {
                 assert_eq!(condition.text(), text);
                 let formula = ValueExpression::parse(&text, &names).expect("a condition is an expression");
                 let (holds, came) = (condition.is_satisfied(&context), formula.evaluate(&context));
-                assert_eq!(holds, condition.holds(&context), "asked twice, it means the same");
-                assert_eq!(came, formula.value(&context), "asked twice, it comes to the same");
+                assert_eq!(holds, condition.is_satisfied(&context), "asked twice, it means the same");
+                assert_eq!(came, formula.evaluate(&context), "asked twice, it comes to the same");
                 match (holds, came) {
                     (Ok(holds), Ok(Value::Bool(came))) => assert_eq!(holds, came),
                     (Ok(holds), Ok(Value::String(came))) => assert_eq!(holds, !came.is_empty()),
@@ -72,7 +72,7 @@ pub fn pattern(bytes: &[u8]) {
         Err(refused) => check_place(&refused.error, &refused.text),
         Ok(filled) => {
             let came = filled.fill_values(&context);
-            assert_eq!(came, filled.fill(&context), "asked twice, it comes to the same");
+            assert_eq!(came, filled.fill_values(&context), "asked twice, it comes to the same");
             if let Ok(came) = came {
                 assert!(
                     value_size(&came) <= value_size(&pattern) + 2 * MAX_RESULT_BYTES,

@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn names_and_patterns_match_as_in_claude_code() {
         let check = |matcher: &str, tool: &str, matches: bool| {
-            assert_eq!(Matcher::parse(matcher).unwrap().matches(tool), matches, "{matcher:?} {tool:?}");
+            assert_eq!(ToolMatcher::parse(matcher).unwrap().matches_tool(tool), matches, "{matcher:?} {tool:?}");
         };
         for all in ["", " ", "*", " * "] {
             check(all, "Bash", true);
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn unusable_matcher_is_refused() {
         let check = |matcher: &str, message: &str| {
-            assert_eq!(Matcher::parse(matcher).unwrap_err().to_string(), message, "{matcher:?}");
+            assert_eq!(ToolMatcher::parse(matcher).unwrap_err().to_string(), message, "{matcher:?}");
         };
         check("|", "this matcher names no tool");
         check(" , | ", "this matcher names no tool");

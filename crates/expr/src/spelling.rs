@@ -66,9 +66,9 @@ mod tests {
     #[test]
     fn only_what_is_near_is_named() {
         let known = ["iteration", "task_id", "output"];
-        assert_eq!(nearest("iteraton", &known), Some("iteration"));
-        assert_eq!(nearest("Task-ID", &known), Some("task_id"));
-        assert_eq!(nearest("deploy", &known), None);
-        assert_eq!(nearest(&"iteration".repeat(20), &known), None);
+        assert_eq!(nearest_name("iteraton", &known), Some("iteration"));
+        assert_eq!(nearest_name("Task-ID", &known), Some("task_id"));
+        assert_eq!(nearest_name("deploy", &known), None);
+        assert_eq!(nearest_name(&"iteration".repeat(20), &known), None);
     }
 }

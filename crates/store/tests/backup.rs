@@ -120,8 +120,8 @@ fn store_path_need_not_be_utf8() {
     fill(&mut store, 3);
     let to = directory.join(OsStr::from_bytes(b"copy\xff.db"));
     store.backup_to(&to).unwrap();
-    assert_eq!(everything(&Sqlite::open(&to, Lifetime::Command).unwrap()), everything(&store));
-    assert_eq!(Sqlite::salvage(&to, |_| Ok(())).unwrap().saved, everything(&store).len() as u64);
+    assert_eq!(everything(&SqliteStore::open(&to, Lifetime::Command).unwrap()), everything(&store));
+    assert_eq!(SqliteStore::salvage_events(&to, |_| Ok(())).unwrap().saved, everything(&store).len() as u64);
 }
 
 #[test]

@@ -172,8 +172,8 @@ fn child_is_not_told() {
             events: decided.entries().iter().map(|entry| entry.record.envelope.clone()).collect(),
         }
     };
-    assert_eq!(store.append(&commit).unwrap(), Appended::Unknown);
-    assert_eq!(store.append(&commit).unwrap(), Appended::AlreadyApplied(vec![Seq(5), Seq(6), Seq(7)]));
+    assert_eq!(store.append_commit(&commit).unwrap(), AppendOutcome::Unknown);
+    assert_eq!(store.append_commit(&commit).unwrap(), AppendOutcome::AlreadyApplied(vec![Seq(5), Seq(6), Seq(7)]));
 }
 
 #[test]

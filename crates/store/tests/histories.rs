@@ -34,7 +34,7 @@ fn rows(snapshot: &StoreSnapshot<'_>) -> Vec<RowChange> {
 
 /// Returns the answers of a view that are not rows, which come from the indexes.
 fn answers(view: &dyn StateView, now: Timestamp) -> Vec<String> {
-    let mut answers = vec![format!("{:?} {:?} {:?}", view.head(), view.last_task(), view.last_edge())];
+    let mut answers = vec![format!("{:?} {:?} {:?}", view.head_position(), view.last_task_id(), view.last_edge_id())];
     let mut next = None;
     while let Some(found) = view.next_claimable(next).expect("a view can be read") {
         answers.push(format!("claimable {found:?}"));
@@ -54,11 +54,11 @@ fn answers(view: &dyn StateView, now: Timestamp) -> Vec<String> {
     let mut next = None;
     while let Some(effect) = view.next_pending_effect(next).expect("a view can be read") {
         next = Some(effect.id);
-        answers.push(format!("owed {effect:?} {:?}", view.effect(effect.id)));
+        answers.push(format!("owed {effect:?} {:?}", view.find_effect(effect.id)));
     }
     for id in (1..=view.last_task_id().expect("a view can be read").map_or(0, |id| id.0)).map(windlass_engine::TaskId) {
         let edges = [EdgeDirection::From, EdgeDirection::To].map(|direction| view.find_edges(id, direction));
-        answers.push(format!("{:?} {edges:?}", view.task(id)));
+        answers.push(format!("{:?} {edges:?}", view.find_task(id)));
     }
     answers
 }
@@ -66,7 +66,7 @@ fn answers(view: &dyn StateView, now: Timestamp) -> Vec<String> {
 fn check_rows(store: &SqliteStore, memory: &MemoryView, now: Timestamp) -> Result<(), TestCaseError> {
     let snapshot = store.begin_snapshot().expect("the store can be read");
     let (configs, expected): (Vec<_>, Vec<_>) =
-        memory.clone().into_rows().partition(|row| matches!(row, Change::PutConfig { .. }));
+        memory.clone().into_rows().partition(|row| matches!(row, RowChange::PutConfig { .. }));
     prop_assert_eq!(rows(&snapshot), expected);
     for config in configs {
         let RowChange::PutConfig { digest, text } = config else { unreachable!("they were picked") };

@@ -9,7 +9,7 @@ pub fn shown(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let line = crate::clean_line(&text);
     assert!(!line.contains(crate::is_unsafe_character), "{line:?}");
-    assert_eq!(crate::line(&line), line, "cleaning twice is cleaning once");
+    assert_eq!(crate::clean_line(&line), line, "cleaning twice is cleaning once");
     let lines = crate::clean_lines(&text);
     assert!(
         !lines.contains(|letter| crate::is_unsafe_character(letter) && letter != '\n' && letter != '\t'),

@@ -131,12 +131,12 @@ mod tests {
 
     #[test]
     fn escape_sequences_become_visible() {
-        assert_eq!(line("a\u{1b}[31mred\u{9b}0m"), "a\\u{1b}[31mred\\u{9b}0m");
-        assert_eq!(line("two\nlines\tand\r"), "two⏎lines and\\u{d}");
-        assert_eq!(lines("two\nlines"), "two\nlines");
-        assert_eq!(line("abc\u{202e}def"), "abc\\u{202e}def");
-        assert_eq!(line("\u{ad}\u{61c}\u{3164}"), "\\u{ad}\\u{61c}\\u{3164}");
-        assert!(matches!(line("plain ünïcode 漢字"), Cow::Borrowed(_)));
+        assert_eq!(clean_line("a\u{1b}[31mred\u{9b}0m"), "a\\u{1b}[31mred\\u{9b}0m");
+        assert_eq!(clean_line("two\nlines\tand\r"), "two⏎lines and\\u{d}");
+        assert_eq!(clean_lines("two\nlines"), "two\nlines");
+        assert_eq!(clean_line("abc\u{202e}def"), "abc\\u{202e}def");
+        assert_eq!(clean_line("\u{ad}\u{61c}\u{3164}"), "\\u{ad}\\u{61c}\\u{3164}");
+        assert!(matches!(clean_line("plain ünïcode 漢字"), Cow::Borrowed(_)));
     }
 
     #[test]
@@ -149,17 +149,18 @@ mod tests {
 
     #[test]
     fn long_text_is_cut_by_columns() {
-        assert_eq!(fit("abcdef", 6), "abcdef");
-        assert_eq!(fit("abcdefg", 6), "abcde…");
-        assert_eq!(fit("漢字漢字", 5), "漢字…");
-        assert_eq!(fit("☺\u{fe0f}☺\u{fe0f}☺", 4), "☺\u{fe0f}☺…");
-        assert_eq!((fit("abc", 1), fit("abc", 0)), ("…".to_owned(), String::new()));
+        assert_eq!(fit_to_width("abcdef", 6), "abcdef");
+        assert_eq!(fit_to_width("abcdefg", 6), "abcde…");
+        assert_eq!(fit_to_width("漢字漢字", 5), "漢字…");
+        assert_eq!(fit_to_width("☺\u{fe0f}☺\u{fe0f}☺", 4), "☺\u{fe0f}☺…");
+        assert_eq!((fit_to_width("abc", 1), fit_to_width("abc", 0)), ("…".to_owned(), String::new()));
     }
 
     #[test]
     fn long_text_is_broken_between_words() {
-        let check =
-            |text: &str, first, rest, expected: &[&str]| assert_eq!(wrap(text, first, rest), expected, "{text}");
+        let check = |text: &str, first, rest, expected: &[&str]| {
+            assert_eq!(wrap_to_width(text, first, rest), expected, "{text}")
+        };
         check("", 10, 8, &[""]);
         check("a few words", 11, 8, &["a few words"]);
         check("a few words of it", 11, 8, &["a few words", "of it"]);

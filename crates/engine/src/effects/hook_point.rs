@@ -230,7 +230,7 @@ mod tests {
             let text = serde_json::to_string(&point).expect("a name is text");
             assert_eq!(serde_json::from_str::<HookPoint>(&text).expect("it was written so"), point);
         }
-        assert_eq!("review.passed".parse::<HookPoint>().expect("a fact").events(), [EventType::FactLogged]);
+        assert_eq!("review.passed".parse::<HookPoint>().expect("a fact").event_types(), [EventType::FactLogged]);
         assert!("pre_iterations".parse::<HookPoint>().is_err());
     }
 

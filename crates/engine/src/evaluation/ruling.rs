@@ -144,7 +144,7 @@ mod tests {
         let check = |when: Option<&str>, all_of: &[&str], any_of: &[&str], holds: bool| {
             let rules = [rule(when, all_of, any_of, RuleAction::Continue)];
             assert_eq!(
-                judge(&rules, &context(), Undefined::Fails).unwrap().is_some(),
+                evaluate_rules(&rules, &context(), UndefinedPolicy::Fails).unwrap().is_some(),
                 holds,
                 "{when:?} {all_of:?} {any_of:?}"
             );
@@ -188,16 +188,16 @@ mod tests {
             next_prompt: Some("mend src/a.rs".to_owned()),
             checkpoint_data: Some(json!({"executionPhase": "midpoint"})),
         };
-        assert_eq!(judge(&rules, &context(), Undefined::Fails), Ok(Some(ruling)));
-        assert_eq!(judge(&rules[..1], &context(), Undefined::Fails), Ok(None));
-        assert_eq!(judge(&[], &context(), Undefined::Fails), Ok(None));
+        assert_eq!(evaluate_rules(&rules, &context(), UndefinedPolicy::Fails), Ok(Some(ruling)));
+        assert_eq!(evaluate_rules(&rules[..1], &context(), UndefinedPolicy::Fails), Ok(None));
+        assert_eq!(evaluate_rules(&[], &context(), UndefinedPolicy::Fails), Ok(None));
     }
 
     #[test]
     fn a_rule_that_cannot_be_evaluated_is_a_fault() {
         let rules = [rule(Some("draftContent == 'x'"), &[], &["agentOutput | length > 3"], RuleAction::Complete)];
         assert_eq!(
-            judge(&rules, &json!({"draftContent": "y"}), Undefined::Fails),
+            evaluate_rules(&rules, &json!({"draftContent": "y"}), UndefinedPolicy::Fails),
             Ok(None),
             "the rest is not evaluated"
         );

@@ -257,6 +257,6 @@ fn rules_are_logged_as_they_were_written() {
     ] {
         let read = StopRulesText::parse_rules(&text).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), text);
-        assert_eq!(serde_json::from_value::<RulesText>(text).unwrap(), read);
+        assert_eq!(serde_json::from_value::<StopRulesText>(text).unwrap(), read);
     }
 }

@@ -183,8 +183,8 @@ mod tests {
     #[test]
     fn encoding_of_known_event_never_changes() {
         let bytes = r#"{"v":1,"type":"task_created","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T1","data":{"goal":"say \"hi\"\n","deliverables":[],"labels":["agent"],"priority":2},"metadata":{"triggeredBy":"ada","depth":0}}"#;
-        assert_eq!(String::from_utf8(encode(&event())).unwrap(), bytes);
-        assert_eq!(decode(bytes.as_bytes()).unwrap(), event());
+        assert_eq!(String::from_utf8(encode_event(&sample_envelope())).unwrap(), bytes);
+        assert_eq!(decode_event(bytes.as_bytes()).unwrap(), sample_envelope());
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
             data.insert("goal".to_owned(), title);
         };
         let old = String::from_utf8(encode_event(&sample_envelope())).unwrap().replace("\"goal\"", "\"title\"");
-        assert_eq!(decode_with(old.as_bytes(), &[lift]).unwrap(), event());
+        assert_eq!(decode_event_with(old.as_bytes(), &[lift]).unwrap(), sample_envelope());
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
     fn bytes_without_format_are_malformed() {
         for format in ["\"v\":0", "\"v\":-1", "\"v\":\"1\"", "\"w\":1"] {
             let bytes = String::from_utf8(encode_event(&sample_envelope())).unwrap().replace("\"v\":1", format);
-            assert!(matches!(decode(bytes.as_bytes()), Err(DecodeError::Malformed(_))), "{format}");
+            assert!(matches!(decode_event(bytes.as_bytes()), Err(DecodeError::Malformed(_))), "{format}");
         }
     }
 

@@ -337,7 +337,7 @@ mod tests {
         assert_eq!("T12".parse(), Ok(TaskId(12)));
         assert_eq!("t12".parse(), Ok(TaskId(12)));
         assert_eq!("main.3.00000000000000ff".parse::<RunId>().unwrap().to_string(), "main.3.00000000000000ff");
-        assert_eq!(Digest::of(b"x").to_string().parse(), Ok(Digest::of(b"x")));
+        assert_eq!(Digest::of_bytes(b"x").to_string().parse(), Ok(Digest::of_bytes(b"x")));
         assert_eq!("7.2".parse(), Ok(EffectId { seq: Seq(7), index: 2 }));
         assert_eq!(("HOOK-7".parse(), "it-7".parse()), (Ok(HookId(7)), Ok(SeriesId(7))));
         assert_eq!(CheckpointId(7).to_string(), "CP-7");

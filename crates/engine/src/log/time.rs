@@ -114,7 +114,7 @@ mod tests {
             (600_000, "10 min"),
             (7_200_000, "2 h"),
         ] {
-            assert_eq!(in_words(Duration::from_millis(millis)), expected);
+            assert_eq!(duration_in_words(Duration::from_millis(millis)), expected);
         }
     }
 }

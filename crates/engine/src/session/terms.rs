@@ -123,14 +123,14 @@ mod tests {
         let usual = SessionTerms::default();
         let waits: Vec<u64> = (1..=8).map(|failures| usual.retry_wait_after(failures).as_secs()).collect();
         assert_eq!(waits, [5, 10, 20, 40, 80, 120, 120, 120]);
-        assert_eq!(usual.wait_after(u32::MAX), LONGEST_WAIT);
+        assert_eq!(usual.retry_wait_after(u32::MAX), MAX_RETRY_WAIT);
     }
 
     #[test]
     fn waits_are_no_longer_than_the_span_and_never_nothing() {
         for (span, wait) in [(0, 250), (1, 250), (700, 700), (5_000, 5_000), (60_000, 5_000)] {
             let terms = SessionTerms { failure_span: Duration::from_millis(span), ..SessionTerms::default() };
-            assert_eq!(terms.wait_after(1), Duration::from_millis(wait), "{span} ms");
+            assert_eq!(terms.retry_wait_after(1), Duration::from_millis(wait), "{span} ms");
         }
     }
 

@@ -93,28 +93,28 @@ fn turn(purpose: TurnPurpose) -> SessionPhase {
 fn all_phases() -> Vec<SessionPhase> {
     let close = || AfterIteration::Close(session_end(SessionEndKind::Completed));
     vec![
-        Phase::Started,
-        Phase::Preparing(run()),
-        turn(Purpose::Work),
-        turn(Purpose::SendBack),
-        turn(Purpose::Recovery),
-        turn(Purpose::Delivery),
-        turn(Purpose::UnjudgedDelivery(closing(Ending::Limit))),
-        Phase::Judging(run(), None),
-        Phase::Judging(run(), Some(Promise::Complete)),
-        Phase::Decided(run(), Decision::SendBack),
-        Phase::Decided(run(), Decision::Next(Next::Continue)),
-        Phase::Decided(run(), Decision::Next(close())),
-        Phase::Asking(run(), None, None),
-        Phase::Asking(run(), None, Some(GateAnswer::Continue)),
-        Phase::Postponed(Timestamp::from_millis(1000)),
-        Phase::Failed(run()),
-        Phase::Recovering(run()),
-        Phase::Settled(Next::Continue),
-        Phase::Settled(Next::TakeUp),
-        Phase::Settled(close()),
-        Phase::Closing(closing(Ending::Limit)),
-        Phase::Ended(Ending::Completed),
+        SessionPhase::Started,
+        SessionPhase::Preparing(run()),
+        turn(TurnPurpose::Work),
+        turn(TurnPurpose::SendBack),
+        turn(TurnPurpose::Recovery),
+        turn(TurnPurpose::Delivery),
+        turn(TurnPurpose::UnjudgedDelivery(session_end(SessionEndKind::Limit))),
+        SessionPhase::Judging(run(), None),
+        SessionPhase::Judging(run(), Some(Promise::Complete)),
+        SessionPhase::Decided(run(), GateDecision::SendBack),
+        SessionPhase::Decided(run(), GateDecision::Next(AfterIteration::Continue)),
+        SessionPhase::Decided(run(), GateDecision::Next(close())),
+        SessionPhase::Asking(run(), None, None),
+        SessionPhase::Asking(run(), None, Some(GateAnswer::Continue)),
+        SessionPhase::Postponed(Timestamp::from_millis(1000)),
+        SessionPhase::Failed(run()),
+        SessionPhase::Recovering(run()),
+        SessionPhase::Settled(AfterIteration::Continue),
+        SessionPhase::Settled(AfterIteration::TakeUp),
+        SessionPhase::Settled(close()),
+        SessionPhase::Closing(session_end(SessionEndKind::Limit)),
+        SessionPhase::Ended(SessionEndKind::Completed),
     ]
 }
 
@@ -159,8 +159,8 @@ fn pending_hook_is_awaited_in_every_phase() {
     let second = EffectId { index: 1, ..effect() };
     for phase in all_phases() {
         let waiting = Session { owed: vec![effect(), second], ..session(phase) };
-        assert_eq!(waiting.step(), Step::Wait(Wanted::Hook(effect())), "{:?}", waiting.phase);
-        assert_eq!(waiting.wanted(), Wanted::Hook(effect()));
+        assert_eq!(waiting.next_step(), SessionStep::Wait(NextAction::Hook(effect())), "{:?}", waiting.phase);
+        assert_eq!(waiting.next_action(), NextAction::Hook(effect()));
         assert!(!waiting.is_over(), "{:?}", waiting.phase);
     }
     assert!(session(SessionPhase::Ended(SessionEndKind::Completed)).is_over());
@@ -204,13 +204,13 @@ fn stop_request_ends_session_from_every_phase() {
 #[test]
 fn stop_request_skips_all_hooks_but_end_hooks() {
     for phase in all_phases() {
-        let over = matches!(phase, Phase::Ended(_));
+        let over = matches!(phase, SessionPhase::Ended(_));
         let stopping = Some(session_end(SessionEndKind::Cancelled));
         let waiting = Session { owed: vec![effect()], stopping, ..session(phase) };
         let expected =
             if over { SessionStep::Wait(NextAction::Hook(effect())) } else { SessionStep::SkipHook(effect()) };
-        assert_eq!(waiting.step(), expected, "{:?}", waiting.phase);
-        assert_eq!(waiting.wanted(), Wanted::Hook(effect()));
+        assert_eq!(waiting.next_step(), expected, "{:?}", waiting.phase);
+        assert_eq!(waiting.next_action(), NextAction::Hook(effect()));
     }
 }
 
@@ -324,9 +324,9 @@ fn send_backs_stop_at_retry_limit() {
     }
     // The limit concerns blocks only.
     let at_limit = |session: &mut Session| session.sent_back = BTreeMap::from([("check".to_owned(), 2)]);
-    assert_eq!(judged(Some(Promise::Complete), Verdict::Pass, at_limit), "completed");
-    assert_eq!(judged(Some(Promise::Complete), Verdict::Fail, at_limit), "continue");
-    assert_eq!(judged(None, Verdict::Escalate, at_limit), "Escalated");
+    assert_eq!(judge_turn_result(Some(Promise::Complete), GateVerdict::Pass, at_limit), "completed");
+    assert_eq!(judge_turn_result(Some(Promise::Complete), GateVerdict::Fail, at_limit), "continue");
+    assert_eq!(judge_turn_result(None, GateVerdict::Escalate, at_limit), "Escalated");
 }
 
 /// The session's limit, two send-backs here, holds for each hook without its own.
@@ -360,7 +360,7 @@ fn hook_limit_bounds_the_send_backs_of_that_hook_alone() {
     assert_eq!(at_limits(("lint", None, 2), Some(Promise::Complete)), ["Escalated", "let pass", "ask"]);
     // A hook that does not block this time has no influence.
     let other = |session: &mut Session| session.sent_back = BTreeMap::from([("lint".to_owned(), 9)]);
-    assert_eq!(judged(None, Verdict::Block, other), "send back");
+    assert_eq!(judge_turn_result(None, GateVerdict::Block, other), "send back");
 }
 
 #[test]
@@ -371,7 +371,7 @@ fn verdict_is_strictest_hook_outcome() {
             .map(|on| GateVerdict::from_hook_outcome(outcome, on))
     };
     for outcome in [O::Success, O::Skip] {
-        assert_eq!(of(outcome), [Verdict::Pass; 3], "{outcome:?}");
+        assert_eq!(of(outcome), [GateVerdict::Pass; 3], "{outcome:?}");
     }
     for (outcome, verdict) in
         [(O::Block, GateVerdict::Block), (O::Continue, GateVerdict::Continue), (O::Escalate, GateVerdict::Escalate)]
@@ -379,7 +379,7 @@ fn verdict_is_strictest_hook_outcome() {
         assert_eq!(of(outcome), [verdict; 3]);
     }
     for outcome in [O::Failure, O::TimedOut, O::Cancelled, O::Interrupted] {
-        assert_eq!(of(outcome), [Verdict::Fail, Verdict::Block, Verdict::Escalate], "{outcome:?}");
+        assert_eq!(of(outcome), [GateVerdict::Fail, GateVerdict::Block, GateVerdict::Escalate], "{outcome:?}");
     }
     assert!(VERDICTS.is_sorted(), "mildest first");
 }
@@ -402,11 +402,11 @@ fn iteration_limit_ignores_interrupted_iterations() {
             settled_ending(next.clone(), |session| (session.iteration, session.interrupted) = (iteration, interrupted))
         };
         assert_eq!(after(2, 0), None);
-        assert_eq!(after(3, 0), Some(Ending::Limit));
-        assert_eq!(after(4, 0), Some(Ending::Limit));
+        assert_eq!(after(3, 0), Some(SessionEndKind::Limit));
+        assert_eq!(after(4, 0), Some(SessionEndKind::Limit));
         assert_eq!(after(3, 1), None);
         assert_eq!(after(7, 5), None);
-        assert_eq!(after(8, 5), Some(Ending::Limit));
+        assert_eq!(after(8, 5), Some(SessionEndKind::Limit));
     }
 }
 
@@ -418,31 +418,31 @@ fn failure_limit_precedes_iteration_limit() {
         })
     };
     assert_eq!(after(1, 1), None);
-    assert_eq!(after(2, 2), Some(Ending::Escalated));
-    assert_eq!(after(1, 3), Some(Ending::Limit));
-    assert_eq!(after(2, 3), Some(Ending::Escalated));
+    assert_eq!(after(2, 2), Some(SessionEndKind::Escalated));
+    assert_eq!(after(1, 3), Some(SessionEndKind::Limit));
+    assert_eq!(after(2, 3), Some(SessionEndKind::Escalated));
 }
 
 /// A recovery turn requires that another iteration may follow.
 #[test]
 fn failed_iteration_recovers_when_hooks_report() {
     let after = |phase: SessionPhase, failures, iteration| {
-        let pending = vec![piece()];
+        let pending = vec![feedback_ref()];
         Session { failures, iteration, pending, ..session(phase) }.next_step()
     };
     let (failed, recovering) = (|| SessionPhase::Failed(run()), || SessionPhase::Recovering(run()));
-    assert_eq!(after(failed(), 1, 1), Step::StartIteration, "what is pending from before can wait");
-    assert_eq!(after(recovering(), 1, 1), Step::StartTurn(run(), Purpose::Recovery));
+    assert_eq!(after(failed(), 1, 1), SessionStep::StartIteration, "what is pending from before can wait");
+    assert_eq!(after(recovering(), 1, 1), SessionStep::StartTurn(run(), TurnPurpose::Recovery));
     for phase in [failed(), recovering()] {
         let SessionStep::End(closing) = after(phase.clone(), 2, 1) else { panic!("it goes on") };
-        assert_eq!(ending(&closing), (Ending::Escalated, true));
+        assert_eq!(ending(&closing), (SessionEndKind::Escalated, true));
         let SessionStep::End(closing) = after(phase, 1, 3) else { panic!("no iteration would follow the recovery") };
-        assert_eq!(ending(&closing), (Ending::Limit, true));
+        assert_eq!(ending(&closing), (SessionEndKind::Limit, true));
     }
     for phase in [failed(), recovering()] {
         let stopping = Some(session_end(SessionEndKind::Cancelled));
-        let stopped = Session { stopping, pending: vec![piece()], failures: 1, ..session(phase) };
-        assert_eq!(stopped.step(), Step::End(closing(Ending::Cancelled)));
+        let stopped = Session { stopping, pending: vec![feedback_ref()], failures: 1, ..session(phase) };
+        assert_eq!(stopped.next_step(), SessionStep::End(session_end(SessionEndKind::Cancelled)));
     }
 }
 
@@ -455,7 +455,7 @@ fn first_failure_ends_session_when_none_is_allowed() {
         })
     };
     assert_eq!(after(0), None);
-    assert_eq!(after(1), Some(Ending::Escalated));
+    assert_eq!(after(1), Some(SessionEndKind::Escalated));
 }
 
 #[test]
@@ -468,44 +468,48 @@ fn delivery_turn_follows_only_passed_work() {
         let stopped = || Session {
             stopping: Some(close()),
             last_turn: Some(Seq(3)),
-            pending: vec![piece()],
+            pending: vec![feedback_ref()],
             ..session(SessionPhase::Settled(AfterIteration::Continue))
         };
-        assert_eq!(decided().step(), Step::End(close()), "nothing is pending");
-        assert_eq!(stopped().step(), Step::End(close()), "the end was asked for");
-        let pending = Session { pending: vec![piece()], ..decided() };
+        assert_eq!(decided().next_step(), SessionStep::End(close()), "nothing is pending");
+        assert_eq!(stopped().next_step(), SessionStep::End(close()), "the end was asked for");
+        let pending = Session { pending: vec![feedback_ref()], ..decided() };
         let expected = match ending {
             E::Completed => SessionStep::StartTurn(run(), TurnPurpose::Delivery),
             _ => SessionStep::End(close()),
         };
-        assert_eq!(pending.step(), expected);
-        assert_eq!(Session { delivered: true, ..pending }.step(), Step::End(close()), "once in an iteration");
+        assert_eq!(pending.next_step(), expected);
+        assert_eq!(
+            Session { delivered: true, ..pending }.next_step(),
+            SessionStep::End(close()),
+            "once in an iteration"
+        );
     }
 }
 
 #[test]
 fn delivery_turn_follows_iteration_limit_only() {
     let pending = || Session {
-        pending: vec![piece()],
+        pending: vec![feedback_ref()],
         last_turn: Some(Seq(3)),
         ..session(SessionPhase::Settled(AfterIteration::Continue))
     };
-    assert_eq!(pending().step(), Step::StartIteration, "the next iteration will carry it");
+    assert_eq!(pending().next_step(), SessionStep::StartIteration, "the next iteration will carry it");
     let limit = || Session { iteration: 3, ..pending() };
     let SessionStep::StartTurn(run, TurnPurpose::Delivery) = limit().next_step() else {
-        panic!("{:?}", limit().step())
+        panic!("{:?}", limit().next_step())
     };
     assert_eq!(run.iteration, 3);
     let SessionStep::End(closing) = (Session { delivered: true, ..limit() }).next_step() else { panic!("it goes on") };
-    assert_eq!(ending(&closing), (Ending::Limit, true));
+    assert_eq!(ending(&closing), (SessionEndKind::Limit, true));
     let mut spent = limit();
     spent.terms.tokens = Some(1);
     spent.watch.used.input = 5;
-    let SessionStep::End(closing) = spent.next_step() else { panic!("{:?}", spent.step()) };
-    assert_eq!(ending(&closing), (Ending::Limit, true));
+    let SessionStep::End(closing) = spent.next_step() else { panic!("{:?}", spent.next_step()) };
+    assert_eq!(ending(&closing), (SessionEndKind::Limit, true));
     let failed = Session { failures: 2, ..pending() };
-    let SessionStep::End(closing) = failed.next_step() else { panic!("{:?}", failed.step()) };
-    assert_eq!(ending(&closing), (Ending::Escalated, true));
+    let SessionStep::End(closing) = failed.next_step() else { panic!("{:?}", failed.next_step()) };
+    assert_eq!(ending(&closing), (SessionEndKind::Escalated, true));
 }
 
 /// A request to end the session does not undo an earlier decision.
@@ -513,7 +517,7 @@ fn delivery_turn_follows_iteration_limit_only() {
 fn stop_request_keeps_earlier_decision() {
     let stopping = Some(session_end(SessionEndKind::Cancelled));
     let settled = session(SessionPhase::Settled(AfterIteration::Close(session_end(SessionEndKind::Completed))));
-    assert_eq!(Session { stopping, ..settled }.step(), Step::End(closing(Ending::Completed)));
+    assert_eq!(Session { stopping, ..settled }.next_step(), SessionStep::End(session_end(SessionEndKind::Completed)));
 }
 
 /// The work itself may crash the program again and again.
@@ -525,9 +529,9 @@ fn consecutive_interruptions_end_session() {
         interrupted_in_a_row: times,
         ..session(SessionPhase::Settled(AfterIteration::TakeUp))
     };
-    assert_eq!(interrupted(Limits::INTERRUPTIONS - 1).step(), Step::StartIteration);
+    assert_eq!(interrupted(EngineLimits::INTERRUPTIONS_IN_A_ROW - 1).next_step(), SessionStep::StartIteration);
     let SessionStep::End(closing) = interrupted(EngineLimits::INTERRUPTIONS_IN_A_ROW).next_step() else {
         panic!("it goes on")
     };
-    assert_eq!(ending(&closing), (Ending::Error, true));
+    assert_eq!(ending(&closing), (SessionEndKind::Error, true));
 }

@@ -135,18 +135,20 @@ mod tests {
     fn unreported_cost_stays_unknown_in_sums() {
         let tokens = AgentUsage { input: 12_000, output: 345, ..AgentUsage::default() };
         let money = AgentUsage { cost: Some(UsdCost(500_000)), ..AgentUsage::default() };
-        assert_eq!(tokens.plus(tokens).cost, None);
-        assert_eq!(tokens.plus(money).plus(money).to_string(), "12,345 tokens, $1.00");
+        assert_eq!(tokens.saturating_add(tokens).cost, None);
+        assert_eq!(tokens.saturating_add(money).saturating_add(money).to_string(), "12,345 tokens, $1.00");
         assert_eq!(tokens.to_string(), "12,345 tokens");
         assert_eq!(money.to_string(), "$0.50");
-        assert_eq!(Usage { input: u64::MAX, ..tokens }.plus(tokens).tokens(), u64::MAX);
+        assert_eq!(AgentUsage { input: u64::MAX, ..tokens }.saturating_add(tokens).total_tokens(), u64::MAX);
         assert!(AgentUsage::default().is_nothing() && !tokens.is_nothing());
     }
 
     #[test]
     fn running_total_counts_only_its_increase() {
         let used = |input, output, cost: Option<u64>| AgentUsage { input, cached: 0, output, cost: cost.map(UsdCost) };
-        let check = |now: AgentUsage, before: AgentUsage, expected: AgentUsage| assert_eq!(now.since(before), expected);
+        let check = |now: AgentUsage, before: AgentUsage, expected: AgentUsage| {
+            assert_eq!(now.increase_since(before), expected)
+        };
         check(used(30, 9, None), used(10, 4, None), used(20, 5, None));
         check(used(30, 9, Some(7)), used(10, 4, Some(2)), used(20, 5, Some(5)));
         check(used(30, 9, Some(7)), used(10, 4, None), used(20, 5, Some(7)));

@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn each_event_has_one_transition() {
         for row in TASK_TRANSITIONS {
-            assert_eq!(MOVES.iter().filter(|other| other.on == row.on).count(), 1, "{}", row.on);
+            assert_eq!(TASK_TRANSITIONS.iter().filter(|other| other.on == row.on).count(), 1, "{}", row.on);
             assert!(row.from.iter().all(|state| !row.forced_from.contains(state)), "{}", row.on);
         }
     }

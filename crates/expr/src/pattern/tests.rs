@@ -16,12 +16,12 @@ fn parse_and_fill(pattern: &Value) -> Value {
 
 #[test]
 fn a_whole_text_keeps_its_type_and_a_part_becomes_text() {
-    assert_eq!(filled(&json!("${task.priority}")), json!(0));
-    assert_eq!(filled(&json!("P${task.priority}: ${task.labels}")), json!("P0: [\"agent\",\"pump\"]"));
-    assert_eq!(filled(&json!("Review: ${task.goal}")), json!("Review: Mend \"it\""));
-    assert_eq!(filled(&json!(["review", "${task.labels}", "x"])), json!(["review", "agent", "pump", "x"]));
-    assert_eq!(filled(&json!({"a": [["${task.labels}"]], "b": 2})), json!({"a": [["agent", "pump"]], "b": 2}));
-    assert_eq!(filled(&json!("$${task.goal} ${'}'} {}")), json!("${task.goal} } {}"));
+    assert_eq!(parse_and_fill(&json!("${task.priority}")), json!(0));
+    assert_eq!(parse_and_fill(&json!("P${task.priority}: ${task.labels}")), json!("P0: [\"agent\",\"pump\"]"));
+    assert_eq!(parse_and_fill(&json!("Review: ${task.goal}")), json!("Review: Mend \"it\""));
+    assert_eq!(parse_and_fill(&json!(["review", "${task.labels}", "x"])), json!(["review", "agent", "pump", "x"]));
+    assert_eq!(parse_and_fill(&json!({"a": [["${task.labels}"]], "b": 2})), json!({"a": [["agent", "pump"]], "b": 2}));
+    assert_eq!(parse_and_fill(&json!("$${task.goal} ${'}'} {}")), json!("${task.goal} } {}"));
 }
 
 #[test]
@@ -49,10 +49,10 @@ fn evaluation_error_quotes_text_as_written() {
 
 #[test]
 fn from_context_reads_path_of_context() {
-    assert_eq!(filled(&json!({"fromContext": "deep.list[1]"})), json!(2));
-    assert_eq!(filled(&json!({"fromContext": "who"})), json!(null));
-    assert_eq!(filled(&json!({"fromContext": "a-b.1st.length"})), json!(3));
-    assert_eq!(filled(&json!({"fromContext": "context.deep.list[1]"})), json!(2));
+    assert_eq!(parse_and_fill(&json!({"fromContext": "deep.list[1]"})), json!(2));
+    assert_eq!(parse_and_fill(&json!({"fromContext": "who"})), json!(null));
+    assert_eq!(parse_and_fill(&json!({"fromContext": "a-b.1st.length"})), json!(3));
+    assert_eq!(parse_and_fill(&json!({"fromContext": "context.deep.list[1]"})), json!(2));
     let wrong = ValuePattern::parse(&json!({"fromContext": "task.idd"})).expect_err("no such field").error;
     assert_eq!(
         (wrong.message.as_str(), wrong.suggestion.as_deref()),
@@ -61,17 +61,20 @@ fn from_context_reads_path_of_context() {
     for wrong in ["", "a..b", "a b", "a['b']", "a[b]", "who || 2"] {
         assert!(ValuePattern::parse(&json!({"fromContext": wrong})).is_err(), "{wrong}");
     }
-    assert_eq!(filled(&json!({"fromContext": "x", "other": 1})), json!({"fromContext": "x", "other": 1}));
+    assert_eq!(parse_and_fill(&json!({"fromContext": "x", "other": 1})), json!({"fromContext": "x", "other": 1}));
 }
 
 #[test]
 fn alternative_is_taken_where_a_name_is_missing_or_empty() {
-    assert_eq!(filled(&json!("${context.who || 'none'} ${context.missing || 2}")), json!("none 2"));
-    assert_eq!(filled(&json!("${task.priority || 2} ${context.no || true}")), json!("2 true"));
-    assert_eq!(filled(&json!("${context.no.such.thing || '' || 'x'}")), json!("x"));
-    assert_eq!(filled(&json!("${'x' if context.no || task.goal else 'y'}")), json!("x"));
-    assert_eq!(filled(&json!("${ {'reason': context.r || 'none'} }")), json!({"reason": "none"}));
-    assert_eq!(filled(&json!("${context.no.such is defined} ${context.no.such | default(1)}")), json!("false 1"));
+    assert_eq!(parse_and_fill(&json!("${context.who || 'none'} ${context.missing || 2}")), json!("none 2"));
+    assert_eq!(parse_and_fill(&json!("${task.priority || 2} ${context.no || true}")), json!("2 true"));
+    assert_eq!(parse_and_fill(&json!("${context.no.such.thing || '' || 'x'}")), json!("x"));
+    assert_eq!(parse_and_fill(&json!("${'x' if context.no || task.goal else 'y'}")), json!("x"));
+    assert_eq!(parse_and_fill(&json!("${ {'reason': context.r || 'none'} }")), json!({"reason": "none"}));
+    assert_eq!(
+        parse_and_fill(&json!("${context.no.such is defined} ${context.no.such | default(1)}")),
+        json!("false 1")
+    );
 }
 
 #[test]

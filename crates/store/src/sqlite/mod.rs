@@ -572,7 +572,7 @@ mod tests {
         store.connection.busy_handler(Some(go_away)).unwrap();
         let refused = add(&mut store, "late").unwrap_err();
         assert!(matches!(refused, ExecuteError::Store(StoreError::Replaced(_))), "{refused:?}");
-        assert_eq!(queries::head(&store).unwrap(), Seq::START, "nothing was written");
+        assert_eq!(queries::read_head(&store).unwrap(), Seq::START, "nothing was written");
     }
 
     /// A caller that ignores a failed write must not make half of it durable.
@@ -610,6 +610,6 @@ mod tests {
                 Ok(())
             })
             .unwrap_err();
-        assert_eq!(queries::head(&store).unwrap(), Seq(2));
+        assert_eq!(queries::read_head(&store).unwrap(), Seq(2));
     }
 }

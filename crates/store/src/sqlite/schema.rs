@@ -384,12 +384,12 @@ mod tests {
         let path = older(directory.path());
         let before = log(&path);
         let store = opened(&path, &NEXT).unwrap();
-        assert_eq!(numbers(&path), (APPLICATION, NEXT.number));
+        assert_eq!(numbers(&path), (APPLICATION_ID, NEXT.number));
         assert_eq!(log(&path), before);
         assert!(store.inspect_store().unwrap().is_sound(), "the projections were folded anew");
         let noted = "SELECT count(*) FROM events WHERE noted = 'nothing'";
         assert_eq!(store.connection.query_row(noted, [], |row| row.get(0)), Ok(before.len() as i64));
-        assert_eq!(numbers(&copy_of(&path)), (APPLICATION, 1));
+        assert_eq!(numbers(&copy_of(&path)), (APPLICATION_ID, 1));
         assert_eq!(log(&copy_of(&path)), before);
         // A second migration is not needed, and the older program is kept out.
         drop(opened(&path, &NEXT).unwrap());
@@ -399,13 +399,13 @@ mod tests {
 
     #[test]
     fn each_schema_has_a_way_to_it() {
-        assert_eq!(PRESENT.log_changes.len() + 1, PRESENT.number as usize);
+        assert_eq!(CURRENT_SCHEMA.log_changes.len() + 1, CURRENT_SCHEMA.number as usize);
         let directory = tempfile::tempdir().unwrap();
         let path = older(directory.path());
         let before = log(&path);
         let store = SqliteStore::open(&path, Lifetime::Command).unwrap();
         assert!(store.inspect_store().unwrap().is_sound());
-        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, PRESENT.number), before));
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION_ID, CURRENT_SCHEMA.number), before));
     }
 
     #[test]
@@ -418,8 +418,8 @@ mod tests {
                 scope.spawn(|| opened(&path, &NEXT).unwrap());
             }
         });
-        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, NEXT.number), before.clone()));
-        assert_eq!((numbers(&copy_of(&path)), log(&copy_of(&path))), ((APPLICATION, 1), before));
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION_ID, NEXT.number), before.clone()));
+        assert_eq!((numbers(&copy_of(&path)), log(&copy_of(&path))), ((APPLICATION_ID, 1), before));
     }
 
     #[test]
@@ -428,7 +428,7 @@ mod tests {
         let path = older(directory.path());
         let before = log(&path);
         opened(&path, &BROKEN).err().unwrap();
-        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 1), before.clone()));
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION_ID, 1), before.clone()));
         // The copy of the next attempt includes later events.
         Connection::open(&path)
             .unwrap()
@@ -445,7 +445,7 @@ mod tests {
         Connection::open(&path).unwrap().execute("UPDATE events SET body = x'00' WHERE seq = 3", []).unwrap();
         let refused = opened(&path, &NEXT).err().unwrap();
         assert!(matches!(refused, StoreError::Damaged { seq: windlass_engine::Seq(3), .. }), "{refused}");
-        assert_eq!(numbers(&path), (APPLICATION, 1));
+        assert_eq!(numbers(&path), (APPLICATION_ID, 1));
     }
 
     #[test]
@@ -456,7 +456,7 @@ mod tests {
         std::fs::create_dir_all(copy_of(&path).join("occupied")).unwrap();
         let refused = opened(&path, &NEXT).err().unwrap();
         assert!(matches!(refused, StoreError::Backup { .. }), "{refused}");
-        assert_eq!(numbers(&path), (APPLICATION, 1));
+        assert_eq!(numbers(&path), (APPLICATION_ID, 1));
     }
 
     /// Tells a child which store to migrate, and where to die.
@@ -483,9 +483,9 @@ mod tests {
             child.args(["--exact", test]).env(STORE, &path).env(MOMENT, moment);
             let status = child.output().unwrap().status;
             assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "{status}");
-            assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 1), before.clone()));
+            assert_eq!((numbers(&path), log(&path)), ((APPLICATION_ID, 1), before.clone()));
             drop(opened(&path, &NEXT).unwrap());
-            assert_eq!((numbers(&path), log(&path)), ((APPLICATION, NEXT.number), before));
+            assert_eq!((numbers(&path), log(&path)), ((APPLICATION_ID, NEXT.number), before));
             let names = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
             let left: Vec<_> = names.filter(|name| name.to_string_lossy().contains(".part")).collect();
             assert!(left.is_empty(), "{left:?}");

@@ -46,13 +46,13 @@ pub fn a_commit_is_all_or_nothing<B: Backend>() {
 
     for store in [backend.open(), backend.reopen(store)] {
         assert_eq!(everything(&store), before);
-        assert_eq!(store.view().unwrap().last_task().unwrap(), Some(TaskId(1)));
+        assert_eq!(store.open_view().unwrap().last_task_id().unwrap(), Some(TaskId(1)));
     }
     // The log continues at the same position.
     let mut store = backend.open();
     commit.events.pop();
     appended(store.append_commit(&commit).unwrap());
-    assert_eq!(store.view().unwrap().last_task().unwrap(), Some(TaskId(2)));
+    assert_eq!(store.open_view().unwrap().last_task_id().unwrap(), Some(TaskId(2)));
 }
 
 pub fn acknowledged_is_visible_to_others_and_after_reopening<B: Backend>() {
@@ -65,7 +65,7 @@ pub fn acknowledged_is_visible_to_others_and_after_reopening<B: Backend>() {
     drop(other);
     let store = backend.reopen(store);
     assert_eq!(everything(&store), expected);
-    assert_eq!(store.view().unwrap().task(TaskId(2)).unwrap(), seen);
+    assert_eq!(store.open_view().unwrap().find_task(TaskId(2)).unwrap(), seen);
     assert_eq!(seen.unwrap().open_dependencies, 1);
 }
 
@@ -75,7 +75,7 @@ pub fn the_same_commit_never_counts_twice<B: Backend>() {
     give(&mut store, &create("first"));
     let commit = decided(&store, &create("second"));
     let positions = appended(store.append_commit(&commit).unwrap());
-    assert_eq!(store.append(&commit).unwrap(), Appended::AlreadyApplied(positions.clone()));
+    assert_eq!(store.append_commit(&commit).unwrap(), AppendOutcome::AlreadyApplied(positions.clone()));
 
     // Other commits follow, and its read scopes have changed since.
     let mut other = backend.open();
@@ -83,7 +83,7 @@ pub fn the_same_commit_never_counts_twice<B: Backend>() {
     fill(&mut other, 3);
     let log = everything(&other);
     for mut store in [backend.open(), other, backend.reopen(store)] {
-        assert_eq!(store.append(&commit).unwrap(), Appended::AlreadyApplied(positions.clone()));
+        assert_eq!(store.append_commit(&commit).unwrap(), AppendOutcome::AlreadyApplied(positions.clone()));
         assert_eq!(everything(&store), log);
     }
 }
@@ -109,7 +109,7 @@ pub fn a_moved_scope_is_a_conflict<B: Backend>() {
         commit.reads.retain(|read, _| *read == scope);
         give(&mut other, &theirs);
         let log = everything(&other);
-        assert_eq!(store.append(&commit).unwrap(), Appended::Conflict(scope));
+        assert_eq!(store.append_commit(&commit).unwrap(), AppendOutcome::Conflict(scope));
         assert_eq!(everything(&store), log);
     }
 }
@@ -131,10 +131,10 @@ pub fn a_conflict_leaves_nothing_and_can_be_decided_anew<B: Backend>() {
     let (mut store, mut other) = (backend.open(), backend.open());
     let commit = decided(&store, &create("mine"));
     give(&mut other, &create("theirs"));
-    assert!(matches!(store.append(&commit).unwrap(), Appended::Conflict(_)));
+    assert!(matches!(store.append_commit(&commit).unwrap(), AppendOutcome::Conflict(_)));
     let anew = StoreCommit { id: commit.id, ..decided(&store, &create("mine")) };
     appended(store.append_commit(&anew).unwrap());
-    assert_eq!(other.view().unwrap().task(TaskId(2)).unwrap().unwrap().goal, "mine");
+    assert_eq!(other.open_view().unwrap().find_task(TaskId(2)).unwrap().unwrap().goal, "mine");
 }
 
 pub fn a_refused_command_writes_nothing<B: Backend>() {
@@ -151,7 +151,7 @@ pub fn a_refused_command_writes_nothing<B: Backend>() {
         reads: BTreeMap::new(),
         events: vec![],
     };
-    assert_eq!(store.append(&nothing).unwrap(), Appended::At(vec![]));
+    assert_eq!(store.append_commit(&nothing).unwrap(), AppendOutcome::Durable(vec![]));
     assert_eq!(everything(&store), log);
 }
 

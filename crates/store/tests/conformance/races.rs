@@ -56,7 +56,7 @@ pub fn many_writers_lose_and_double_nothing<B: Backend>() {
     log.iter().for_each(|record| memory.apply_event(record).unwrap());
     let view = store.open_view().unwrap();
     for id in created {
-        assert_eq!(view.task(id).unwrap(), memory.task(id).unwrap());
+        assert_eq!(view.find_task(id).unwrap(), memory.find_task(id).unwrap());
     }
 }
 

@@ -18,7 +18,7 @@ pub fn positions_grow<B: Backend>() {
         assert!(commit[0].seq > last, "{} after {last}", commit[0].seq);
         assert!(commit.windows(2).all(|pair| pair[1].seq == pair[0].seq.next()), "a commit lies together");
         last = commit.last().unwrap().seq;
-        assert_eq!(handles[(round + 1) % 2].view().unwrap().head().unwrap(), last);
+        assert_eq!(handles[(round + 1) % 2].open_view().unwrap().head_position().unwrap(), last);
     }
 }
 
@@ -41,13 +41,13 @@ pub fn pages_add_up_to_the_whole<B: Backend>() {
                 }
                 paged.extend(page);
             }
-            assert_eq!(paged, whole.iter().filter(|record| filter.matches(record)).cloned().collect::<Vec<_>>());
+            assert_eq!(paged, whole.iter().filter(|record| filter.matches_record(record)).cloned().collect::<Vec<_>>());
         }
     }
     let end = whole.last().unwrap().seq;
-    assert_eq!(store.read(&Filter::default(), end, 9).unwrap(), []);
-    assert_eq!(store.read(&Filter::default(), Seq(end.0 + 1000), 9).unwrap(), []);
-    assert_eq!(store.read(&Filter::default(), Seq::START, 0).unwrap(), []);
+    assert_eq!(store.read_events(&EventFilter::default(), end, 9).unwrap(), []);
+    assert_eq!(store.read_events(&EventFilter::default(), Seq(end.0 + 1000), 9).unwrap(), []);
+    assert_eq!(store.read_events(&EventFilter::default(), Seq::START, 0).unwrap(), []);
 }
 
 /// Makes a log with two sessions, and an event that only mentions one.
@@ -75,7 +75,7 @@ pub fn filters_pick_by_type_task_and_session<B: Backend>() {
     for task in [None, Some(TaskId(2)), Some(TaskId(4)), Some(TaskId(99))] {
         for (types, session) in TYPES.into_iter().flat_map(|types| sessions.iter().map(move |name| (types, name))) {
             let filter = EventFilter { types: types.to_vec(), task, session: session.clone() };
-            assert_eq!(store.read(&filter, Seq::START, 1000).unwrap(), by_hand(&filter), "{filter:?}");
+            assert_eq!(store.read_events(&filter, Seq::START, 1000).unwrap(), by_hand(&filter), "{filter:?}");
         }
     }
     let of = |session: &Option<SessionName>| {
@@ -104,11 +104,11 @@ pub fn back_is_forth_reversed() {
                 paged.extend(page);
             }
             paged.reverse();
-            assert_eq!(paged, store.read(&filter, Seq::START, 1000).unwrap(), "{filter:?}");
+            assert_eq!(paged, store.read_events(&filter, Seq::START, 1000).unwrap(), "{filter:?}");
         }
     }
-    assert_eq!(store.event(Seq(2)).unwrap().unwrap(), everything(&store)[1]);
-    assert_eq!(store.event(Seq(10_000)).unwrap(), None);
+    assert_eq!(store.read_event(Seq(2)).unwrap().unwrap(), everything(&store)[1]);
+    assert_eq!(store.read_event(Seq(10_000)).unwrap(), None);
 }
 
 pub fn causes_are_positions_in_the_log<B: Backend>() {
@@ -131,8 +131,8 @@ pub fn causes_are_positions_in_the_log<B: Backend>() {
     store.append_commit(&commit).unwrap();
     let log = everything(&other);
     let of = |kind: EventType| log.iter().find(|record| record.kind() == kind).unwrap();
-    assert_eq!(of(EventType::DependencySatisfied).cause(), Some(of(EventType::TaskCompleted).seq));
-    assert_eq!(of(EventType::TaskCompleted).cause(), None);
+    assert_eq!(of(EventType::DependencySatisfied).cause_position(), Some(of(EventType::TaskCompleted).seq));
+    assert_eq!(of(EventType::TaskCompleted).cause_position(), None);
     for record in &log {
         assert!(record.cause_position().is_none_or(|cause| cause < record.seq && log.iter().any(|r| r.seq == cause)));
     }
@@ -150,13 +150,13 @@ pub fn a_view_stays_as_it_is<B: Backend>() {
             give(&mut other, &rename(1, &format!("round {round}")));
         }
         give(&mut other, &create("second"));
-        assert_eq!((view.head().unwrap(), view.task(TaskId(1)).unwrap()), before);
-        assert_eq!(view.task(TaskId(2)).unwrap(), None);
-        assert_eq!(view.last_task().unwrap(), Some(TaskId(1)));
+        assert_eq!((view.head_position().unwrap(), view.find_task(TaskId(1)).unwrap()), before);
+        assert_eq!(view.find_task(TaskId(2)).unwrap(), None);
+        assert_eq!(view.last_task_id().unwrap(), Some(TaskId(1)));
     }
     let view = store.open_view().unwrap();
-    assert_eq!(view.task(TaskId(1)).unwrap().unwrap().goal, "round 299");
-    assert_eq!(view.last_task().unwrap(), Some(TaskId(2)));
+    assert_eq!(view.find_task(TaskId(1)).unwrap().unwrap().goal, "round 299");
+    assert_eq!(view.last_task_id().unwrap(), Some(TaskId(2)));
 }
 
 pub fn one_handle_may_look_twice_at_once<B: Backend>() {
@@ -170,10 +170,10 @@ pub fn one_handle_may_look_twice_at_once<B: Backend>() {
     assert!(!store.read_events(&task, Seq::START, 99).unwrap().is_empty());
     drop(one);
     give(&mut backend.open(), &rename(3, "changed"));
-    assert_eq!(two.head().unwrap(), whole.last().unwrap().seq);
-    assert_ne!(two.task(TaskId(3)).unwrap().unwrap().goal, "changed");
+    assert_eq!(two.head_position().unwrap(), whole.last().unwrap().seq);
+    assert_ne!(two.find_task(TaskId(3)).unwrap().unwrap().goal, "changed");
     drop(two);
-    assert_eq!(store.view().unwrap().task(TaskId(3)).unwrap().unwrap().goal, "changed");
+    assert_eq!(store.open_view().unwrap().find_task(TaskId(3)).unwrap().unwrap().goal, "changed");
     give(&mut store, &create("and it can still write"));
 }
 
@@ -187,5 +187,5 @@ pub fn sessions_and_hooks_are_in_the_history_of_their_task<B: Backend>() {
     give(&mut store, &rename(1, "renamed"));
     let filter = EventFilter { task: Some(TaskId(1)), ..EventFilter::default() };
     let by_hand: Vec<_> = everything(&store).into_iter().filter(|record| filter.matches_record(record)).collect();
-    assert_eq!(store.read(&filter, Seq::START, 99).unwrap(), by_hand);
+    assert_eq!(store.read_events(&filter, Seq::START, 99).unwrap(), by_hand);
 }

@@ -56,9 +56,9 @@ fn child_reads_and_cannot_write() {
     assert!(store.inspect_store().unwrap().is_sound());
     let refused = store.execute_command(&rules(), &origin(), &create("no"), nonce()).unwrap_err();
     assert!(matches!(refused, ExecuteError::Store(StoreError::ReadOnly(_))), "{refused:?}");
-    assert!(matches!(store.rebuild(), Err(StoreError::ReadOnly(_))));
+    assert!(matches!(store.rebuild_rows(), Err(StoreError::ReadOnly(_))));
     assert!(everything(&store).len() > 10);
-    assert_eq!(Sqlite::salvage(&path, |_| Ok(())).unwrap().lost, []);
+    assert_eq!(SqliteStore::salvage_events(&path, |_| Ok(())).unwrap().lost, []);
 }
 
 /// Run in a child: a store that may not even be read.

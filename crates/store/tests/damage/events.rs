@@ -35,7 +35,7 @@ fn a_flipped_body_or_digest_is_named_and_lost_alone() {
         let store = place.open();
         let error = store.read_events(&EventFilter::default(), Seq::START, 99).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { seq: Seq(5), .. }), "{error}");
-        assert_eq!(store.read(&Filter::default(), Seq::START, 4).unwrap(), log[..4]);
+        assert_eq!(store.read_events(&EventFilter::default(), Seq::START, 4).unwrap(), log[..4]);
 
         let (saved, salvage) = salvage(&place.path).unwrap();
         assert_eq!(salvage.lost, [(Seq(5), Seq(5))]);
@@ -229,7 +229,7 @@ fn a_damaged_log_does_not_overwrite_its_rows() {
     let before = rows(&place.open());
     flip(&place.raw(), "body");
     let mut store = place.open();
-    assert!(matches!(store.rebuild(), Err(StoreError::Damaged { seq: Seq(5), .. })));
+    assert!(matches!(store.rebuild_rows(), Err(StoreError::Damaged { seq: Seq(5), .. })));
     assert_eq!(rows(&store), before);
     give(&mut store, &create("it can be written to all the same"));
 }

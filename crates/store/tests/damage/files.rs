@@ -162,14 +162,14 @@ fn an_empty_file_is_made_a_store_only_on_request() {
 fn missing_or_irregular_path_is_refused() {
     let place = Place::new();
     let missing = place.directory.path().join("no/such/directory/windlass.db");
-    assert!(matches!(Sqlite::open(&missing, Lifetime::Command), Err(StoreError::Missing(_))));
-    assert!(matches!(Sqlite::create(&missing, Lifetime::Command), Err(StoreError::Open { .. })));
+    assert!(matches!(SqliteStore::open(&missing, Lifetime::Command), Err(StoreError::Missing(_))));
+    assert!(matches!(SqliteStore::create(&missing, Lifetime::Command), Err(StoreError::Open { .. })));
     assert!(matches!(salvage(&missing), Err(StoreError::Missing(_))));
     let pipe = place.directory.path().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
     for path in [place.directory.path(), pipe.as_path()] {
-        assert!(matches!(Sqlite::open(path, Lifetime::Command), Err(StoreError::NotAStore(_))));
-        assert!(matches!(Sqlite::create(path, Lifetime::Command), Err(StoreError::NotAStore(_))));
+        assert!(matches!(SqliteStore::open(path, Lifetime::Command), Err(StoreError::NotAStore(_))));
+        assert!(matches!(SqliteStore::create(path, Lifetime::Command), Err(StoreError::NotAStore(_))));
         assert!(matches!(salvage(path), Err(StoreError::NotAStore(_))));
     }
 }

@@ -70,10 +70,10 @@ fn foreign_store_is_read_and_takes_no_commit() {
     let (place, log) = filled(2);
     let identity = place.open().read_identity().unwrap();
     let mut store = SqliteStore::open_foreign(&place.path).unwrap();
-    assert_eq!((crate::everything(&store), store.identity().unwrap()), (log, identity.clone()));
+    assert_eq!((crate::everything(&store), store.read_identity().unwrap()), (log, identity.clone()));
     let refused = store.execute_command(&rules(), &origin(), &create("after"), nonce());
     assert!(matches!(refused, Err(ExecuteError::Store(StoreError::Foreign(_)))), "{refused:?}");
-    assert!(matches!(store.rebuild(), Err(StoreError::Foreign(_))));
+    assert!(matches!(store.rebuild_rows(), Err(StoreError::Foreign(_))));
     let known = SqliteStore::open_if_known(&place.path, Lifetime::Command, |found| found == identity.as_deref());
     assert!(known.is_ok());
     let other = SqliteStore::open_if_known(&place.path, Lifetime::Command, |found| found == Some("other")).map(drop);
@@ -89,10 +89,10 @@ fn survey_of_a_store_refuses_rows_that_its_log_does_not_give() {
     place.raw().pragma_update(None, "user_version", 1).unwrap();
     let older = SqliteStore::survey_foreign(&place.path).unwrap();
     assert_eq!(older.rows, survey.rows);
-    assert!(matches!(Sqlite::open_foreign(&place.path).map(drop), Err(StoreError::Foreign(_))));
+    assert!(matches!(SqliteStore::open_foreign(&place.path).map(drop), Err(StoreError::Foreign(_))));
     place.raw().pragma_update(None, "user_version", 6).unwrap();
     place.raw().execute("UPDATE tasks SET row = replace(row, 'mend', 'rend') WHERE id = 1", []).unwrap();
-    assert!(matches!(Sqlite::survey(&place.path).map(drop), Err(StoreError::Unsound { .. })));
+    assert!(matches!(SqliteStore::survey_foreign(&place.path).map(drop), Err(StoreError::Unsound { .. })));
 }
 
 #[test]

@@ -115,7 +115,7 @@ mod tests {
             ("http://localhost/api", "http://localhost/api"),
             ("http://[::1]:81", "http://[::1]:81"),
         ] {
-            assert_eq!(format!("{:?}", Address::parse(url).unwrap()), shown);
+            assert_eq!(format!("{:?}", ApiAddress::parse(url).unwrap()), shown);
         }
         for url in [
             "http://ghe.test/api/v3",

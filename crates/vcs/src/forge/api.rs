@@ -246,7 +246,7 @@ mod tests {
             ),
             (json!([]), ""),
         ] {
-            assert_eq!(words(&body).join("; "), said);
+            assert_eq!(collect_error_texts(&body).join("; "), said);
         }
     }
 }

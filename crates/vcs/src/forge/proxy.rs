@@ -38,7 +38,7 @@ mod tests {
     #[track_caller]
     fn check(variables: &[(&str, &str)], api: &str, expected: Option<&str>) {
         let environment = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        assert_eq!(of(&environment, &Address::parse(api).unwrap()).as_deref(), expected, "{variables:?}");
+        assert_eq!(find_proxy(&environment, &ApiAddress::parse(api).unwrap()).as_deref(), expected, "{variables:?}");
     }
 
     #[test]

@@ -59,7 +59,7 @@ mod tests {
             (vec![("x-ratelimit-reset", "784111797")], None),
             (vec![date, ("retry-after", "3"), ("x-ratelimit-reset", "784111797")], Some(3)),
         ] {
-            assert_eq!(wait(&headers(&pairs)).map(|wait| wait.as_secs()), seconds, "{pairs:?}");
+            assert_eq!(parse_wait(&headers(&pairs)).map(|wait| wait.as_secs()), seconds, "{pairs:?}");
         }
     }
 

@@ -96,25 +96,25 @@ mod tests {
             (" \n ", UNTITLED),
             ("\u{1b}", UNTITLED),
         ] {
-            assert_eq!(title(text, 256), expected);
+            assert_eq!(fit_title(text, 256), expected);
         }
-        assert_eq!(title(&"ä".repeat(300), 256).chars().count(), 256);
-        assert_eq!(title("abcdef", 4), "abc…");
-        assert_eq!(title("abcd", 4), "abcd");
+        assert_eq!(fit_title(&"ä".repeat(300), 256).chars().count(), 256);
+        assert_eq!(fit_title("abcdef", 4), "abc…");
+        assert_eq!(fit_title("abcd", 4), "abcd");
     }
 
     #[test]
     fn bodies_keep_their_lines_and_fit() {
-        assert_eq!(body("a\r\n\tb\x1b[31m\0\n"), "a\n\tb[31m\n");
+        assert_eq!(fit_body("a\r\n\tb\x1b[31m\0\n"), "a\n\tb[31m\n");
         let long = fit_body(&"ä".repeat(70_000));
-        assert_eq!(long.chars().count(), BODY);
+        assert_eq!(long.chars().count(), MAX_BODY_LETTERS);
         assert!(long.ends_with(CUT_NOTICE));
     }
 
     #[test]
     fn no_line_is_a_command() {
-        assert_eq!(inert_body("see\n/merge\n  /approve @eve\na/b\n"), "see\n\\/merge\n  \\/approve @eve\na/b\n");
-        assert_eq!(inert_body("/\u{202e}merge\n\0/close"), "\\/merge\n\\/close");
+        assert_eq!(fit_inert_body("see\n/merge\n  /approve @eve\na/b\n"), "see\n\\/merge\n  \\/approve @eve\na/b\n");
+        assert_eq!(fit_inert_body("/\u{202e}merge\n\0/close"), "\\/merge\n\\/close");
         assert!(fit_inert_body(&"/\n".repeat(MAX_BODY_LETTERS / 2)).chars().count() <= MAX_BODY_LETTERS);
     }
 

@@ -269,9 +269,9 @@ mod tests {
 
     #[test]
     fn a_conflict_is_all_three_lines_in_their_order() {
-        assert_eq!(markers(b"<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n"), 1);
-        assert_eq!(markers(b"<<<<<<< HEAD\r\na\r\n=======\r\nb\r\n>>>>>>> x"), 1);
-        assert_eq!(markers(b"Title\n=======\ntext\n>>>>>>> quoted\n"), 0);
-        assert_eq!(markers(b"  <<<<<<< HEAD\n=======\n>>>>>>> x\n"), 0);
+        assert_eq!(count_conflict_markers(b"<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n"), 1);
+        assert_eq!(count_conflict_markers(b"<<<<<<< HEAD\r\na\r\n=======\r\nb\r\n>>>>>>> x"), 1);
+        assert_eq!(count_conflict_markers(b"Title\n=======\ntext\n>>>>>>> quoted\n"), 0);
+        assert_eq!(count_conflict_markers(b"  <<<<<<< HEAD\n=======\n>>>>>>> x\n"), 0);
     }
 }

@@ -50,13 +50,13 @@ fn names(text: &str) {
         |name: &str| !name.starts_with('-') && !name.contains(|letter: char| letter.is_control() || letter == ' ');
     if let Ok(branch) = BranchName::new(text) {
         assert!(sound(branch.as_str()) && branch.as_str() == text);
-        assert_eq!(Branch::from_full(&branch.full()), Some(branch), "a whole name is that of its branch");
+        assert_eq!(BranchName::from_full_ref(&branch.full_ref()), Some(branch), "a whole name is that of its branch");
     }
     if let Ok(remote) = RemoteName::new(text) {
         assert!(sound(remote.as_str()) && remote.as_str() == text);
     }
     match GitCommitId::new(text) {
-        Ok(commit) => assert_eq!(commit.short(), &text[..10]),
+        Ok(commit) => assert_eq!(commit.short_id(), &text[..10]),
         Err(error) => assert!(!error.to_string().contains(char::is_control)),
     }
     let shown = quote_path(Path::new(text));

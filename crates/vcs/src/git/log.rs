@@ -70,6 +70,6 @@ mod tests {
         assert_eq!((read.author.as_str(), read.at, read.subject.as_str()), ("Ann \u{1b}[31m", 12, "Fix\tit"));
         assert_eq!(of("Ann\n12").unwrap().subject, "");
         assert_eq!(of("Ann"), None);
-        assert_eq!(Logged::read(b"no id\nAnn\n12\nFix"), None);
+        assert_eq!(LoggedCommit::parse_entry(b"no id\nAnn\n12\nFix"), None);
     }
 }

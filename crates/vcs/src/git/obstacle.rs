@@ -130,7 +130,7 @@ mod tests {
             format!("{error}; {}", error.hint().unwrap()).replace(&root.path().display().to_string(), "ROOT")
         };
         assert_eq!(
-            said(find(root.path())),
+            said(check_tree(root.path())),
             "cannot ask git: `ROOT/deep/.gitattributes` is a socket, not a file; remove it, or put a file in its place"
         );
     }
@@ -174,7 +174,7 @@ mod tests {
             assert!(check_common_tree(common.path()).is_ok());
             std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
             assert!(check_common_directory(common.path()).is_ok());
-            assert_eq!(find_in_common(common.path()).is_err(), is_named, "{name}");
+            assert_eq!(check_common_tree(common.path()).is_err(), is_named, "{name}");
         }
     }
 

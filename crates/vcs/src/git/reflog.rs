@@ -278,6 +278,6 @@ mod tests {
         assert!(is_gapless(&all(&[("0", "1"), ("1", "2")]).unwrap()));
         assert!(is_gapless(&all(&[("1", "2")]).unwrap()));
         assert!(!is_gapless(&all(&[("0", "1"), ("2", "3")]).unwrap()));
-        assert_eq!(noted("no line"), None);
+        assert_eq!(parse_reflog_line("no line"), None);
     }
 }

@@ -91,12 +91,12 @@ mod tests {
         let list = format!("# pack-refs with: peeled\n{ID} refs/heads/main\n{ID} refs/heads/x\n^{OTHER}\n");
         fs::write(repository.common.join("packed-refs"), list).expect("written");
         let place = |full| repository.ref_target(full);
-        assert_eq!(place("refs/heads/main"), Place::At(Commit::new(ID).expect("an id")));
+        assert_eq!(place("refs/heads/main"), RefTarget::At(GitCommitId::new(ID).expect("an id")));
         // A directory of other branches is no branch.
-        assert_eq!(place("refs/heads/x"), Place::At(Commit::new(ID).expect("an id")));
+        assert_eq!(place("refs/heads/x"), RefTarget::At(GitCommitId::new(ID).expect("an id")));
         fs::write(repository.common.join("refs/heads/main"), format!("{OTHER}\n")).expect("written");
-        assert_eq!(place("refs/heads/main"), Place::At(Commit::new(OTHER).expect("an id")));
-        assert_eq!(place("refs/heads/mai"), Place::Nowhere);
+        assert_eq!(place("refs/heads/main"), RefTarget::At(GitCommitId::new(OTHER).expect("an id")));
+        assert_eq!(place("refs/heads/mai"), RefTarget::Missing);
     }
 
     #[test]
@@ -104,11 +104,11 @@ mod tests {
         let (_kept, repository) = repository();
         for odd in ["ref: refs/heads/main\n", "", "not an id\n"] {
             fs::write(repository.common.join("refs/heads/odd"), odd).expect("written");
-            assert_eq!(repository.place_of_ref("refs/heads/odd"), Place::Unclear, "{odd:?}");
+            assert_eq!(repository.ref_target("refs/heads/odd"), RefTarget::Unclear, "{odd:?}");
         }
-        assert_eq!(repository.place_of_ref("HEAD"), Place::Unclear);
-        assert_eq!(repository.place_of_ref("refs/heads/../../HEAD"), Place::Unclear);
+        assert_eq!(repository.ref_target("HEAD"), RefTarget::Unclear);
+        assert_eq!(repository.ref_target("refs/heads/../../HEAD"), RefTarget::Unclear);
         fs::create_dir(repository.common.join("reftable")).expect("made");
-        assert_eq!(repository.place_of_ref("refs/heads/main"), Place::Unclear);
+        assert_eq!(repository.ref_target("refs/heads/main"), RefTarget::Unclear);
     }
 }

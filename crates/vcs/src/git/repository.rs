@@ -201,9 +201,9 @@ mod tests {
         let admin = tempfile::tempdir().unwrap();
         let file = admin.path().join("HEAD");
         fs::write(&file, "ref: refs/heads/main\n").unwrap();
-        assert_eq!(head(admin.path()).unwrap(), Head::Branch(Branch::new("main").unwrap()));
+        assert_eq!(head(admin.path()).unwrap(), WorktreeHead::Branch(BranchName::new("main").unwrap()));
         fs::write(&file, "ref: nonsense\n").unwrap();
-        assert_eq!(head(admin.path()).unwrap(), Head::Unknown);
+        assert_eq!(head(admin.path()).unwrap(), WorktreeHead::Unknown);
         fs::remove_file(&file).unwrap();
         fs::create_dir(&file).unwrap();
         assert!(matches!(head(admin.path()), Err(Error::Io { .. })));

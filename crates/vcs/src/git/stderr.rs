@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn credentials_are_taken_out_of_addresses() {
-        let check = |text: &str, expected: &str| assert_eq!(without_credentials(text), expected);
+        let check = |text: &str, expected: &str| assert_eq!(strip_credentials(text), expected);
         check("fatal: 'https://me:secret@host/x.git/': no", "fatal: 'https://host/x.git/': no");
         check("https://token@host and ssh://git@host:22/x", "https://host and ssh://host:22/x");
         check("https://p@ss@host/a@b?private_token=x end", "https://host/a@b end");

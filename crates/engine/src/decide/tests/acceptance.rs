@@ -28,12 +28,16 @@ fn hook_that_escalates_after_the_gate_leaves_the_task_to_a_person() {
         let script = format!("{begun}\nturn-done a.1 says=complete\nhook note out=escalate message=look");
         let mut project = Script::after(rules.clone(), &script);
         let (task, session) = (project.task("T1"), project.session("a"));
-        assert_eq!((task.state, session.ended()), (State::Blocked, Some(Ending::Escalated)), "{begun}");
+        assert_eq!(
+            (task.state, session.ending_kind()),
+            (TaskState::Blocked, Some(SessionEndKind::Escalated)),
+            "{begun}"
+        );
         assert_eq!(task.blocked.unwrap().reason, "`note` asks for a person: look", "{begun}");
         assert_eq!(project.run("forced answer T1 approve").last().unwrap(), "T1 task_completed (forced)", "{begun}");
         let mut project = Script::after(rules.clone(), &script);
         project.run("answer T1 continue");
-        assert_eq!(project.task("T1").state, State::Ready, "{begun}");
+        assert_eq!(project.task("T1").state, TaskState::Ready, "{begun}");
     }
 }
 
@@ -44,7 +48,11 @@ fn session_on_graph_goes_on_where_gate_escalates() {
         let script = format!("{begun}\nhook {hook} out=escalate message=look");
         let project = Script::after(hooks(&[hook]), &script);
         let (task, session) = (project.task("T1"), project.session("a"));
-        assert_eq!((task.state, session.ended(), session.task), (State::Blocked, None, Some(TaskId(2))), "{hook}");
+        assert_eq!(
+            (task.state, session.ending_kind(), session.task),
+            (TaskState::Blocked, None, Some(TaskId(2))),
+            "{hook}"
+        );
     }
 }
 
@@ -53,7 +61,7 @@ fn session_on_graph_goes_on_where_gate_escalates() {
 fn task_completed_without_a_check_is_counted() {
     let unchecked = |hooks_there: &[&str], script: &str| {
         let project = Script::after(hooks(hooks_there), script);
-        assert_eq!(project.task("T1").state, State::Completed, "{script}");
+        assert_eq!(project.task("T1").state, TaskState::Completed, "{script}");
         project.session("a").unchecked
     };
     let done = format!("{BEGUN}\nturn-done a.1 says=complete");
@@ -75,7 +83,7 @@ fn work_that_resumes_at_a_gate_is_checked_if_it_was_before() {
         let script =
             format!("{failed}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nhook pr opens=http://x/1");
         let project = Script::after(hooks(hooks_there), &script);
-        assert_eq!(project.task("T1").state, State::Completed, "{script}");
+        assert_eq!(project.task("T1").state, TaskState::Completed, "{script}");
         project.session("b").unchecked
     };
     assert_eq!(resumed(&["pr"], ""), 1);
@@ -86,7 +94,7 @@ fn work_that_resumes_at_a_gate_is_checked_if_it_was_before() {
 fn task_that_is_let_pass_at_the_limit_is_told_by_its_reason() {
     let script = "session a goal=mend retries=0 limit=complete\nturn-done a.1 says=complete\nhook stop out=block";
     let project = Script::after(hooks(&["stop"]), script);
-    assert_eq!((project.task("T1").state, project.session("a").unchecked), (State::Completed, 0));
+    assert_eq!((project.task("T1").state, project.session("a").unchecked), (TaskState::Completed, 0));
 }
 
 /// The end of a session that works on the graph has no reason of its own.
@@ -140,7 +148,7 @@ fn rejections_are_counted_anew_after_person_unblocks_task() {
     let rejected = "turn-done a.1 says=complete\nwork a\nhook review out=block";
     let script = format!("add one\nsession a task=T1 grounds=worktrees rejections=0\nworkspace a\n{rejected}");
     let mut project = Script::after(hooks(&["review"]), &script);
-    assert_eq!((project.task("T1").state, project.task("T1").rejections), (State::Blocked, 1));
+    assert_eq!((project.task("T1").state, project.task("T1").rejections), (TaskState::Blocked, 1));
     project.run("answer T1 continue");
     assert_eq!(project.task("T1").rejections, 0);
 }

@@ -78,7 +78,7 @@ fn update_task_accepts_both_names_of_ready() {
         let mut rules = rules(&["one"]);
         rules.registry.configure_hook("check-dependency-satisfaction", false, None).unwrap();
         let mut project = Script::after(rules, "add one\nadd two after=T1\nstart T1\ncomplete T1\nbegin one");
-        assert_eq!(project.task("T2").state, State::Created);
+        assert_eq!(project.task("T2").state, TaskState::Created);
         let asks = format!(r#"update_task:{{"taskId":"T2","action":"{name}"}}"#);
         assert_eq!(project.run(&format!("finish one asks={asks}")), ["T1 hook_finished one Success", "T2 task_ready"]);
     }
@@ -273,7 +273,7 @@ fn made_by(class: HookClass, script: &[String]) -> Vec<Vec<String>> {
     });
     let each = each.collect();
     project.crash();
-    assert_eq!(project.memory.next_effect(None).unwrap(), None);
+    assert_eq!(project.memory.next_pending_effect(None).unwrap(), None);
     each
 }
 

@@ -21,7 +21,7 @@ fn an_agent_inside_its_turn_only_claims_to_be_done() {
     let script = "add one\nsession a task=T1\nrun=a.1 complete T1 all green";
     let project = Script::after(default_rules(), script);
     let task = project.task("T1");
-    assert_eq!((task.state, task.claim.unwrap().result.as_deref()), (State::Active, Some("all green")));
+    assert_eq!((task.state, task.claim.unwrap().result.as_deref()), (TaskState::Active, Some("all green")));
     let claimed = project.log.last().unwrap();
     assert_eq!(claimed.envelope.session.as_ref().map(|name| name.as_str()), Some("a"));
     assert_eq!(claimed.envelope.iteration, Some(1));

@@ -100,8 +100,8 @@ fn cascade_beyond_depth_limit_is_recorded_once() {
     run_all(&mut project, "", r#" asks=create_task:{"goal":"more"}"#);
     let deepest =
         project.log.iter().filter(|record| !is_bookkeeping(record)).map(|record| record.envelope.metadata.depth);
-    assert_eq!(deepest.max(), Some(Limits::DEPTH));
-    assert_eq!(project.memory.tasks().count(), 1 + usize::from(Limits::DEPTH));
+    assert_eq!(deepest.max(), Some(EngineLimits::CASCADE_DEPTH));
+    assert_eq!(project.memory.tasks().count(), 1 + usize::from(EngineLimits::CASCADE_DEPTH));
     let said = ["a cascade of hooks may make 8 steps; the rest is refused"];
     assert_eq!(errors(&project, EventType::HookError), said);
     let error = project.data(EventType::HookError);
@@ -147,20 +147,20 @@ fn calls_nest_at_most_three_deep() {
 #[test]
 fn a_command_from_inside_a_hook_names_it_and_is_taken_from_its_share() {
     let mut project = Script::after(rules(&[(EventType::TaskStarted, 1)]), "add one\nstart T1\nbegin 4.0");
-    assert_eq!(hooks(&project)[0].share, Limits::EVENTS);
+    assert_eq!(hooks(&project)[0].share, EngineLimits::CASCADE_EVENTS);
     project.run("via=4.0 add more labels=x");
     let created = project.log.iter().rev().find(|record| record.kind() == EventType::TaskCreated).unwrap();
     let metadata = &created.envelope.metadata;
     assert_eq!(
-        (metadata.via, metadata.depth, created.cause().map(|seq| seq.0)),
+        (metadata.via, metadata.depth, created.cause_position().map(|seq| seq.0)),
         (Some("4.0".parse().unwrap()), 1, Some(4))
     );
-    assert_eq!(hooks(&project)[0].share, Limits::EVENTS - 2);
+    assert_eq!(hooks(&project)[0].share, EngineLimits::CASCADE_EVENTS - 2);
     // A start enqueues another hook, which gets half of the rest.
     project.run("via=4.0 start T2");
     let [outer, inner] = &hooks(&project)[..] else { panic!("{:?}", hooks(&project)) };
-    assert_eq!(inner.share, (Limits::EVENTS - 2 - 2) / 2);
-    assert_eq!(outer.share, Limits::EVENTS - 2 - 2 - inner.share);
+    assert_eq!(inner.share, (EngineLimits::CASCADE_EVENTS - 2 - 2) / 2);
+    assert_eq!(outer.share, EngineLimits::CASCADE_EVENTS - 2 - 2 - inner.share);
     project.crash();
     // A command without events costs nothing, and a refused command is not recorded.
     let before = project.log.len();
@@ -236,7 +236,7 @@ fn loop_is_not_starved_by_cascades_of_its_hooks() {
         );
     }
     run_all(&mut project, "add more\nadd more", TWO);
-    assert_eq!(project.session("a").wanted(), Wanted::Nothing);
+    assert_eq!(project.session("a").next_action(), NextAction::Nothing);
     assert!(project.session("a").ending_kind().is_some());
 }
 

@@ -124,7 +124,7 @@ fn block(project: &mut Script, conversation: &str, reason: &str, most: Option<u3
     let verdict = CallVerdict {
         ruling: CallRuling::Block,
         reason: Some(reason.to_owned()),
-        objectors: vec![Objector { hook: "tests".to_owned(), most }],
+        objectors: vec![ObjectingHook { hook: "tests".to_owned(), max_send_backs: most }],
         max_retries: 3,
         told: None,
     };
@@ -244,7 +244,7 @@ fn hook_at_its_limit_opens_the_gate_for_no_other() {
 fn let_go_reason_names_limit() {
     let mut project = project();
     let mut end = |max_retries| {
-        let objectors = vec![Objector { hook: "tests".to_owned(), most: None }];
+        let objectors = vec![ObjectingHook { hook: "tests".to_owned(), max_send_backs: None }];
         let (ruling, reason, told) = (CallRuling::Block, Some(format!("{max_retries} fail")), None);
         let verdict = CallVerdict { ruling, reason, objectors, max_retries, told };
         answer(&mut project, "one", verdict).let_go
@@ -279,18 +279,18 @@ fn passed_call_resets_send_backs() {
     block(&mut project, "one", "a", None);
     let passed = CallVerdict { ruling: CallRuling::Pass, reason: None, objectors: vec![], max_retries: 3, told: None };
     answer(&mut project, "one", passed);
-    assert_eq!(project.memory.conversation(&caller("one")).unwrap(), None);
+    assert_eq!(project.memory.find_conversation(&caller("one")).unwrap(), None);
 }
 
 #[test]
 fn hooks_of_a_dead_caller_are_not_run_again() {
     let mut project = project();
     let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
-    assert_eq!(effect.recovery(), Recovery::Record(OnFailure::Ignore));
+    assert_eq!(effect.recovery_action(), RecoveryAction::Record(HookFailurePolicy::Ignore));
     let (dead, owner) = (OWNER.parse().unwrap(), "w2".parse().unwrap());
     let events = give(&mut project, &Command::RecoverEffect { effect: effect.id, dead, owner }).unwrap();
     assert_eq!(events.iter().map(Event::kind).collect::<Vec<_>>(), [EventType::HookFinished]);
-    assert_eq!(project.memory.next_effect(None).unwrap(), None);
+    assert_eq!(project.memory.next_pending_effect(None).unwrap(), None);
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn a_call_without_a_conversation_is_refused() {
 fn a_tool_is_forbidden_as_often_as_it_is_asked_for() {
     let mut project = project();
     for _ in 0..5 {
-        let objectors = vec![Objector { hook: "guard".to_owned(), most: Some(1) }];
+        let objectors = vec![ObjectingHook { hook: "guard".to_owned(), max_send_backs: Some(1) }];
         let (ruling, reason, told) = (CallRuling::Block, Some("never".to_owned()), None);
         let verdict = CallVerdict { ruling, reason, objectors, max_retries: 1, told };
         let answered = answer_at("pre_tool_use", &mut project, "one", verdict);

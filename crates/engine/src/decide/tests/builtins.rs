@@ -48,7 +48,7 @@ fn a_completed_agent_task_gets_a_review() {
     let edges = project.memory.find_edges("T2".parse().unwrap(), EdgeDirection::From).unwrap();
     let edges: Vec<_> = edges.iter().map(|edge| (edge.kind, edge.to_id.to_string())).collect();
     assert_eq!(edges, [(EdgeKind::SpawnedBy, "T1".to_owned())]);
-    assert_eq!(waiters(&project.memory, "T1".parse().unwrap()).unwrap(), [], "a review waits for no task");
+    assert_eq!(waiting_tasks(&project.memory, "T1".parse().unwrap()).unwrap(), [], "a review waits for no task");
 }
 
 #[test]
@@ -80,9 +80,9 @@ fn the_review_is_caused_by_the_completion() {
     let project = Script::after(default_rules(), "add mend it labels=agent\ncomplete T1");
     let completed = project.log.iter().find(|record| record.kind() == EventType::TaskCompleted).unwrap();
     let review = project.log.iter().rfind(|record| record.kind() == EventType::TaskCreated).unwrap();
-    assert_eq!(review.cause(), Some(completed.seq));
+    assert_eq!(review.cause_position(), Some(completed.seq));
     assert_eq!((completed.envelope.metadata.depth, review.envelope.metadata.depth), (0, 1));
-    assert_eq!(completed.cause(), None);
+    assert_eq!(completed.cause_position(), None);
 }
 
 #[test]

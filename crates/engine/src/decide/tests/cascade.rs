@@ -75,11 +75,11 @@ fn failing_pure_hook_is_recorded_and_others_run() {
 fn a_refused_action_is_recorded_and_the_next_is_carried_out() {
     fn asks(_: &EventRecord, _: &dyn StateView) -> Answer {
         Ok(vec![
-            Action::UpdateTask { task: TaskId(1), action: TaskAction::Ready { after: None } },
+            HookAction::UpdateTask { task: TaskId(1), action: TaskAction::Ready { after: None } },
             create(" "),
-            Action::CreateTask(NewTask { depends_on: vec![TaskId(9)], goal: "x".to_owned(), ..NewTask::default() }),
-            note(Node::Task(TaskId(9))),
-            note(Node::Task(TaskId(1))),
+            HookAction::CreateTask(NewTask { depends_on: vec![TaskId(9)], goal: "x".to_owned(), ..NewTask::default() }),
+            note(EventSubject::Task(TaskId(9))),
+            note(EventSubject::Task(TaskId(1))),
         ])
     }
     let mut project = Script::after(rules([("asks", &[EventType::TaskStarted], asks)]), "add one");
@@ -122,7 +122,7 @@ fn a_hook_cannot_log_what_bears_state() {
 #[test]
 fn a_hook_may_log_about_no_task_at_all() {
     fn tells(_: &EventRecord, _: &dyn StateView) -> Answer {
-        Ok(vec![note(Node::System)])
+        Ok(vec![note(EventSubject::System)])
     }
     check_with(
         rules([("tells", &[EventType::TaskStarted], tells)]),
@@ -150,11 +150,11 @@ fn a_cascade_ends_after_so_many_steps() {
     }
     let mut project = Script::new(rules([("breeds", &[EventType::TaskCreated], breeds)]));
     let answered = project.run("add one");
-    assert_eq!(project.memory.tasks().count(), 1 + usize::from(Limits::DEPTH));
+    assert_eq!(project.memory.tasks().count(), 1 + usize::from(EngineLimits::CASCADE_DEPTH));
     let errors: Vec<_> = answered.iter().filter(|line| line.contains("error")).collect();
     assert_eq!(errors, ["system action_error create_task: a cascade of hooks may make 8 steps; the rest is refused"],);
     let deepest = project.log.iter().map(|record| record.envelope.metadata.depth).max();
-    assert_eq!(deepest, Some(Limits::DEPTH + 1), "only the error lies beyond");
+    assert_eq!(deepest, Some(EngineLimits::CASCADE_DEPTH + 1), "only the error lies beyond");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_hook_for_errors_that_fails_comes_to_an_end() {
     let rules = rules([("broken", &[EventType::TaskStarted, EventType::HookError], fails)]);
     let mut project = Script::after(rules, "add one");
     let answered = project.run("start T1");
-    assert_eq!(answered.len(), 2 + usize::from(Limits::DEPTH));
+    assert_eq!(answered.len(), 2 + usize::from(EngineLimits::CASCADE_DEPTH));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_hook_for_errors_that_asks_for_the_impossible_comes_to_an_end() {
 fn hooks_that_repeat_their_own_event_end_at_limit() {
     fn echoes(record: &EventRecord, _: &dyn StateView) -> Answer {
         let event = record.envelope.event.clone();
-        Ok(vec![Action::Log { node: record.envelope.node, event }; 10])
+        Ok(vec![HookAction::Log { node: record.envelope.node, event }; 10])
     }
     let rules = rules([("echoes", &[EventType::DependencySatisfied], echoes)]);
     let mut project = Script::after(rules, "add one\nadd two after=T1");

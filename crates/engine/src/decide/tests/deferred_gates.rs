@@ -63,7 +63,7 @@ fn what_was_submitted_is_not_submitted_again() {
          T1 session_ended Completed",
     );
     let script = format!("{UNASKED}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b");
-    assert_eq!(Script::after(hooks(&["tests", "review"]), &script).task("T1").state, State::Submitted);
+    assert_eq!(Script::after(hooks(&["tests", "review"]), &script).task("T1").state, TaskState::Submitted);
 }
 
 /// Another configuration may have other hooks before this one.
@@ -75,7 +75,7 @@ fn under_another_configuration_it_is_submitted_again() {
         let script = format!("{UNASKED}\nsession b task=T1 grounds=worktrees {other}\nworkspace b");
         let mut project = Script::after(hooks(&["tests", "review"]), &script);
         assert_eq!(project.run("work b"), ["T1 submission_started"], "{other}");
-        assert_eq!(project.task("T1").stalled.unwrap().gate, Gate::BeforeSubmit);
+        assert_eq!(project.task("T1").stalled.unwrap().gate, DeliveryGate::BeforeSubmit);
         project.run("hook tests\nhook review out=failure");
         let stalled = project.task("T1").stalled.unwrap();
         assert_eq!((stalled.gate, stalled.agent.as_str()), (gate, "command:true"), "a did the work");
@@ -117,7 +117,7 @@ fn the_same_failure_again_ends_as_before() {
             ]
         );
         let task = project.task("T1");
-        assert_eq!((task.state, task.findings, task.stalled.is_some()), (State::NeedsContinuation, vec![], true));
+        assert_eq!((task.state, task.findings, task.stalled.is_some()), (TaskState::NeedsContinuation, vec![], true));
     }
 }
 
@@ -127,7 +127,7 @@ fn changed_work_starts_an_iteration() {
     for work in ["work b head=def", "work b commits=0", "unfit b markers"] {
         let script = format!("{UNREACHABLE}\nsession b task=T1 grounds=worktrees\nworkspace b");
         let mut project = Script::after(hooks(&["pr"]), &script);
-        assert_eq!(project.session("b").wanted(), Wanted::Work);
+        assert_eq!(project.session("b").next_action(), NextAction::Work);
         assert_eq!(project.run(work), turn, "{work}");
         assert_eq!(project.task("T1").stalled, None);
     }
@@ -186,7 +186,7 @@ fn what_has_moved_before_it_was_merged_is_submitted_again() {
     let script = format!("{UNASKED}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nhook review");
     let script = format!("{script}\nbegin merge\nstop b\nfinish merge out=continue moves=def");
     let mut project = Script::after(hooks(&["tests", "review", "merge"]), &script);
-    assert_eq!(project.task("T1").state, State::NeedsContinuation);
+    assert_eq!(project.task("T1").state, TaskState::NeedsContinuation);
     project.run("session c task=T1 grounds=worktrees\nworkspace c");
     assert_eq!(project.run("work c head=def"), ["T1 submission_started"]);
 }
@@ -258,7 +258,7 @@ fn work_that_is_moved_before_its_gate_is_asked_again_is_submitted_again() {
         let mut project = Script::after(hooks(there), &script);
         assert_eq!(project.run("work b head=def moved=yes"), ["T1 submission_started"]);
         let stalled = project.task("T1").stalled.unwrap();
-        assert_eq!((stalled.head.as_str(), stalled.gate, stalled.rejudged), ("def", Gate::BeforeSubmit, true));
+        assert_eq!((stalled.head.as_str(), stalled.gate, stalled.rejudged), ("def", DeliveryGate::BeforeSubmit, true));
     }
     let script = UNREACHABLE.replace("work a", "hook stop\nwork a");
     let script = format!("{script}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b head=def moved=yes");
@@ -305,7 +305,7 @@ fn work_in_place_is_not_resumed_at_gate() {
     let project = Script::after(hooks(&["pr"]), &script.replace("out=failure", "out=failure unstarted=1"));
     assert_eq!(project.task("T1").findings, [], "what could not be started has nothing to say to an agent");
     let project = Script::after(hooks(&["pr"]), &format!("{UNREACHABLE}\nsession b task=T1"));
-    assert!(matches!(project.session("b").wanted(), Wanted::Turn(_)));
+    assert!(matches!(project.session("b").next_action(), NextAction::Turn(_)));
 }
 
 #[test]

@@ -95,8 +95,8 @@ fn output_of_post_iteration_after_delivery_stays_with_task() {
     let script =
         format!("{PASSED}hook note tells=first\nturn-done a.1 says=complete\nhook check\nhook note tells=second");
     let mut project = Script::after(hooks(&["check", "note"]), &script);
-    assert_eq!(project.session("a").ended(), Some(Ending::Completed));
-    assert_eq!((project.task("T1").state, project.task("T1").unheard.len()), (State::Completed, 1));
+    assert_eq!(project.session("a").ending_kind(), Some(SessionEndKind::Completed));
+    assert_eq!((project.task("T1").state, project.task("T1").unheard.len()), (TaskState::Completed, 1));
     let again = project.run("forced reopen T1 red on main\nsession b task=T1");
     assert_eq!(again.last().unwrap(), "T1 turn_started b.1 to work second The task was reopened: red on main");
 }
@@ -130,7 +130,7 @@ fn delivery_turn_that_does_not_finish_completes_nothing() {
         let answered = project.run(line);
         assert!(answered[0].starts_with(over), "{answered:?}");
         assert_eq!(answered.last().unwrap(), "T1 turn_started a.2 to work by-the-way?");
-        assert_eq!(project.task("T1").state, State::Active);
+        assert_eq!(project.task("T1").state, TaskState::Active);
     }
 }
 
@@ -171,9 +171,9 @@ fn delivery_at_iteration_limit_is_judged_and_may_complete() {
 fn delivery_comes_before_submission_from_worktree() {
     let script = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete\nhook check\n";
     let mut project = Script::after(hooks(&["check", "note"]), &format!("{script}hook note tells=by-the-way"));
-    assert!(matches!(project.session("a").wanted(), Wanted::Turn(_)));
+    assert!(matches!(project.session("a").next_action(), NextAction::Turn(_)));
     project.run("turn-done a.1 says=complete\nhook check\nhook note tells=again");
-    assert_eq!(project.session("a").wanted(), Wanted::Work);
+    assert_eq!(project.session("a").next_action(), NextAction::Work);
     let answered = project.run("work a");
     assert_eq!(answered.last().unwrap(), "T1 session_ended Completed");
     assert_eq!(project.task("T1").unheard.len(), 1);
@@ -276,10 +276,10 @@ fn log_with_unjudged_delivery_still_folds() {
             config: ConfigDigest::ZERO,
             protected: None,
             goal: None,
-            work: Work::Given,
-            grounds: Grounds::InPlace,
+            work: WorkSource::Given,
+            grounds: WorkspaceMode::InPlace,
             agent: "command:true".to_owned(),
-            terms: Terms::default(),
+            terms: SessionTerms::default(),
             owner: owner.clone(),
             nonce: 7,
             keeps_feedback: false,
@@ -287,46 +287,46 @@ fn log_with_unjudged_delivery_still_folds() {
         }
         .into(),
         payload::IterationStarted { run: run.clone() }.into(),
-        turn(Purpose::Work, 0).into(),
+        turn(TurnPurpose::Work, 0).into(),
         payload::TurnFinished {
             run: run.clone(),
             output: "Done.".to_owned(),
             leaky: false,
             record: None,
-            usage: Usage::default(),
+            usage: AgentUsage::default(),
             tree: None,
             unchanged: false,
         }
         .into(),
         payload::GateDecided {
             run: run.clone(),
-            verdict: Verdict::Pass,
-            decision: Decision::Next(Next::Close(closing())),
+            verdict: GateVerdict::Pass,
+            decision: GateDecision::Next(AfterIteration::Close(closing())),
             retries: 0,
             max_retries: None,
             reason: None,
         }
         .into(),
-        payload::IterationCompleted { run: run.clone(), used: Usage::default() }.into(),
+        payload::IterationCompleted { run: run.clone(), used: AgentUsage::default() }.into(),
         payload::FeedbackQueued {
             source: "note".to_owned(),
             text: "late".to_owned(),
-            voice: Voice::Hook,
+            voice: MessageAuthor::Hook,
             reason: None,
             own: None,
             passing: false,
         }
         .into(),
-        turn(Purpose::UnjudgedDelivery(closing()), 1).into(),
+        turn(TurnPurpose::UnjudgedDelivery(closing()), 1).into(),
         payload::FeedbackDelivered { run: run.clone(), feedback: vec![Seq(7)] }.into(),
         payload::DeliveryFinished {
             run: run.clone(),
             output: "I see.".to_owned(),
-            usage: Usage::default(),
+            usage: AgentUsage::default(),
             leaky: false,
         }
         .into(),
-        payload::SessionEnded { ending: Ending::Completed, reason: None, unchecked: 0 }.into(),
+        payload::SessionEnded { ending: SessionEndKind::Completed, reason: None, unchecked: 0 }.into(),
     ];
     let mut memory = MemoryView::default();
     for (seq, event) in (1..).map(Seq).zip(events) {
@@ -349,5 +349,5 @@ fn log_with_unjudged_delivery_still_folds() {
         };
         memory.apply_event(&EventRecord { seq, envelope }).unwrap();
     }
-    assert_eq!(memory.session(&name).unwrap().unwrap().ended(), Some(Ending::Completed));
+    assert_eq!(memory.find_session(&name).unwrap().unwrap().ending_kind(), Some(SessionEndKind::Completed));
 }

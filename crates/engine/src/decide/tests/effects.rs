@@ -59,7 +59,7 @@ fn effect_that_never_began_is_run_on_recovery() {
     for class in [HookClass::Gate, HookClass::Vcs, HookClass::Webhook, HookClass::Idempotent, HookClass::Other] {
         let mut project = owed(class, HookFailurePolicy::Block);
         let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
-        assert_eq!(effect.recovery(), Recovery::Run);
+        assert_eq!(effect.recovery_action(), RecoveryAction::Run);
         assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_started push 1 by w2"]);
         assert_eq!(project.run("begin 4.0 by=w2"), ["! 4.0 has begun already"]);
     }
@@ -77,13 +77,13 @@ fn repeatable_effect_runs_again_for_new_owner() {
         let mut project = owed(class, HookFailurePolicy::Block);
         project.run("begin 4.0 by=w1");
         let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
-        assert_eq!(effect.recovery(), recovery, "{class:?}");
+        assert_eq!(effect.recovery_action(), recovery, "{class:?}");
         assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_started push 2 by w2"]);
         let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
         assert_eq!((effect.attempts, effect.owner.as_str()), (2, "w2"));
         assert_eq!(project.run("finish 4.0 by=w1"), ["! 4.0 is somebody else's"]);
         assert_eq!(project.run("finish 4.0 by=w2"), ["T1 hook_finished push Success"]);
-        assert_eq!(project.memory.next_effect(None).unwrap(), None);
+        assert_eq!(project.memory.next_pending_effect(None).unwrap(), None);
     }
 }
 
@@ -103,9 +103,9 @@ fn any_other_hook_is_recorded_as_interrupted_and_counts_as_it_says() {
         let mut project = owed(HookClass::Other, on_failure);
         project.run("begin 4.0 by=w1");
         let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
-        assert_eq!(effect.recovery(), Recovery::Record(on_failure));
+        assert_eq!(effect.recovery_action(), RecoveryAction::Record(on_failure));
         assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_finished push Interrupted"]);
-        assert_eq!(project.memory.next_effect(None).unwrap(), None);
+        assert_eq!(project.memory.next_pending_effect(None).unwrap(), None);
     }
 }
 
@@ -116,7 +116,7 @@ fn hook_whose_owner_dies_between_attempts_keeps_its_attempts() {
         let mut project = owed(class, HookFailurePolicy::Block);
         project.run("begin 4.0 by=w1\nrest 4.0 by=w1 after=busy");
         let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
-        assert_eq!((effect.recovery(), effect.attempts), (Recovery::Run, 1), "{class:?}");
+        assert_eq!((effect.recovery_action(), effect.attempts), (RecoveryAction::Run, 1), "{class:?}");
         assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_started push 2 by w2 after busy"], "{class:?}");
         let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
         assert_eq!((effect.attempts, effect.resting.as_deref()), (2, None), "{class:?}");
@@ -181,7 +181,7 @@ fn a_turn_and_the_hooks_of_its_beginning_are_owed_side_by_side() {
 fn effect_names_its_configuration_and_task() {
     let project = owed(HookClass::Gate, HookFailurePolicy::Block);
     let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
-    assert_eq!(project.memory.config(effect.config).unwrap().as_deref(), Some("hooks: {}"));
+    assert_eq!(project.memory.find_config_text(effect.config).unwrap().as_deref(), Some("hooks: {}"));
     assert_eq!(effect.task, Some("T1".parse().unwrap()));
     assert_eq!((effect.session, effect.iteration), (None, None));
     let script = "session a\nhook push\nturn-done a.1";
@@ -208,7 +208,7 @@ fn hooks_that_enqueue_themselves_end_at_limit() {
         project.run(&format!("begin {} by=w1\nfinish {} by=w1", effect.id, effect.id));
         runs += 1;
     }
-    assert_eq!(runs, usize::from(Limits::DEPTH));
+    assert_eq!(runs, usize::from(EngineLimits::CASCADE_DEPTH));
     let causes = project.log.iter().filter(|record| record.kind() == EventType::HookFinished);
     assert!(causes.clone().all(|record| record.cause_position().is_some_and(|cause| cause < record.seq)));
 }

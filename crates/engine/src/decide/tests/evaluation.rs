@@ -100,7 +100,7 @@ fn series_runs_from_start_to_completion() {
     let mut project = one_task();
     let registered = project.register(hook(StopHook::Default)).unwrap();
     let id = project.start_series(series(10)).unwrap();
-    assert_eq!(project.task("T1").state, State::Active, "starting a series starts its task");
+    assert_eq!(project.task("T1").state, TaskState::Active, "starting a series starts its task");
     project.crash();
     let ruling = StopRuling::new(RuleAction::Continue, "not yet");
     let decision = Some(HookDecision { hook: Some(registered), ruling });
@@ -109,16 +109,16 @@ fn series_runs_from_start_to_completion() {
     let records = project.judge(id, judging).unwrap();
     assert_eq!(kinds(&records), [EventType::HookEvaluated, EventType::ValidationFinished]);
     let finished = told(&records);
-    assert_eq!((finished.signal, finished.hook), (Signal::Continue, Some(registered)), "hooks outweigh promises");
+    assert_eq!((finished.signal, finished.hook), (SeriesSignal::Continue, Some(registered)), "hooks outweigh promises");
     assert_eq!(finished.feedback, ["rule 0: as found"]);
     project.ask(&Command::AdvanceSeries { task: TASK, series: id }).unwrap();
     project.crash();
     let live = project.task("T1").drive.series.unwrap();
-    assert_eq!((live.iteration, live.remaining(), live.judged), (2, 8, None));
+    assert_eq!((live.iteration, live.remaining_iterations(), live.judged), (2, 8, None));
     let records = project.complete_series(id, Promise::Complete).unwrap();
     assert_eq!(&kinds(&records)[..2], [EventType::SeriesEnded, EventType::TaskCompleted]);
     let task = project.task("T1");
-    assert_eq!((task.state, task.drive.series, task.drive.hooks.len()), (State::Completed, None, 1));
+    assert_eq!((task.state, task.drive.series, task.drive.hooks.len()), (TaskState::Completed, None, 1));
     assert_eq!(
         kinds(&project.ask(&Command::ClearHooks { task: TASK, hook: None }).unwrap()),
         [EventType::HooksCleared]
@@ -157,7 +157,7 @@ fn being_blocked_is_not_being_complete() {
         let id = project.start_series(new).unwrap();
         project.complete_series(id, promise).unwrap();
         let task = project.task("T1");
-        assert_eq!((task.state, task.blocked.unwrap().reason.as_str()), (State::Blocked, reason));
+        assert_eq!((task.state, task.blocked.unwrap().reason.as_str()), (TaskState::Blocked, reason));
         assert_eq!(task.drive.series, None);
     }
 }
@@ -182,8 +182,8 @@ fn promises_decide_where_no_hook_does() {
     let id = project.start_series(series(3)).unwrap();
     let disabled = Some(HookDecision { hook: None, ruling: StopRuling::new(RuleAction::Continue, "disabled") });
     let judging = EvaluationFindings { decision: disabled, ..judging(1, &[Complete], &[]) };
-    assert_eq!(told(&project.judge(id, judging).unwrap()).signal, Signal::Complete, "no hook has decided");
-    assert_eq!(project.task("T1").state, State::Active, "judging moves no task");
+    assert_eq!(told(&project.judge(id, judging).unwrap()).signal, SeriesSignal::Complete, "no hook has decided");
+    assert_eq!(project.task("T1").state, TaskState::Active, "judging moves no task");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn strict_series_completes_only_when_rules_pass() {
     let refusal = project.complete_series(id, Promise::Complete).unwrap_err().to_string();
     assert_eq!(refusal, format!("{id} is strict: it is completed after iteration_validate has answered COMPLETE"));
     let finished = told(&project.judge(id, judging(1, &[Promise::Complete], &[true, false])).unwrap());
-    assert_eq!((finished.signal, finished.passed), (Signal::Continue, false));
+    assert_eq!((finished.signal, finished.passed), (SeriesSignal::Continue, false));
     assert_eq!(finished.feedback.len(), 2);
     project.complete_series(id, Promise::Complete).unwrap_err();
     project.judge(id, judging(1, &[Promise::Complete], &[true, true])).unwrap();
@@ -208,14 +208,14 @@ fn strict_series_completes_only_when_rules_pass() {
 fn the_maximum_is_named() {
     let mut project = one_task();
     let id = project.start_series(series(2)).unwrap();
-    assert_eq!(project.iterate(id, judging(1, &[], &[])), (Signal::Continue, None));
+    assert_eq!(project.iterate(id, judging(1, &[], &[])), (SeriesSignal::Continue, None));
     let finished = told(&project.judge(id, judging(2, &[], &[])).unwrap());
-    assert_eq!((finished.signal, finished.guard), (Signal::Escalate, Some(Guard::MaxIterations)));
+    assert_eq!((finished.signal, finished.guard), (SeriesSignal::Escalate, Some(SeriesGuard::MaxIterations)));
     assert_eq!(finished.feedback, ["maximum: this was iteration 2 of 2"]);
     let refusal = project.ask(&Command::AdvanceSeries { task: TASK, series: id }).unwrap_err().to_string();
     assert!(refusal.starts_with(&format!("{id} is at its maximum of 2 iterations: ")), "{refusal}");
     let complete = told(&project.judge(id, judging(2, &[Promise::Complete], &[])).unwrap());
-    assert_eq!((complete.signal, complete.guard), (Signal::Complete, None), "only what would go on is guarded");
+    assert_eq!((complete.signal, complete.guard), (SeriesSignal::Complete, None), "only what would go on is guarded");
 }
 
 #[test]
@@ -225,11 +225,14 @@ fn circuit_breaker_counts_iterations_not_evaluations() {
     for _ in 0..3 {
         project.judge(id, judging(1, &[], &[false])).unwrap();
     }
-    assert_eq!(project.iterate(id, judging(1, &[], &[false])), (Signal::Continue, None));
+    assert_eq!(project.iterate(id, judging(1, &[], &[false])), (SeriesSignal::Continue, None));
     project.crash();
-    assert_eq!(project.iterate(id, judging(2, &[], &[false])), (Signal::Escalate, Some(Guard::CircuitBreaker)));
-    assert_eq!(project.iterate(id, judging(3, &[], &[true])), (Signal::Continue, None), "a success begins anew");
-    assert_eq!(project.iterate(id, judging(4, &[], &[false])), (Signal::Continue, None));
+    assert_eq!(
+        project.iterate(id, judging(2, &[], &[false])),
+        (SeriesSignal::Escalate, Some(SeriesGuard::CircuitBreaker))
+    );
+    assert_eq!(project.iterate(id, judging(3, &[], &[true])), (SeriesSignal::Continue, None), "a success begins anew");
+    assert_eq!(project.iterate(id, judging(4, &[], &[false])), (SeriesSignal::Continue, None));
 }
 
 #[test]
@@ -274,7 +277,7 @@ fn evaluation_of_former_iteration_is_refused() {
     assert_eq!(refusal, format!("{id} is over: T1 goes on in {other}"));
     project.run("complete T1");
     let refusal = project.ask(&Command::AdvanceSeries { task: TASK, series: other }).unwrap_err();
-    assert!(matches!(refusal, Refusal::IllegalMove { state: State::Completed, .. }), "{refusal}");
+    assert!(matches!(refusal, Refusal::IllegalMove { state: TaskState::Completed, .. }), "{refusal}");
     project.judge(other, judging(1, &[], &[])).unwrap_err();
 }
 
@@ -392,7 +395,7 @@ fn drafts_are_cut_and_say_so() {
     project.ask(&Command::CreateCheckpoint { task: TASK, new }).unwrap();
     let last = project.task("T1").drive.checkpoints.pop().unwrap();
     let made_at: Timestamp = project.task("T1").updated_at;
-    assert_eq!(last.expires_at, made_at.plus_millis(300_000));
+    assert_eq!(last.expires_at, made_at.add_millis(300_000));
 }
 
 /// Returns a project in which a session with one configured stop hook works on T1.
@@ -436,7 +439,7 @@ fn an_agent_in_a_session_sets_out_on_a_series_and_claims() {
     let complete = Command::CompleteSeries { task: TASK, series: id, promise: Promise::Complete };
     let records = project.give(Authority::Person, run.clone(), &complete).unwrap();
     assert_eq!(kinds(&records), [EventType::SeriesEnded, EventType::CompletionClaimed], "the session judges");
-    assert_eq!(project.task("T1").state, State::Active);
+    assert_eq!(project.task("T1").state, TaskState::Active);
     project.give(Authority::Person, run.clone(), &start).unwrap();
     let id = project.task("T1").drive.series.unwrap().id;
     let blocked = Command::CompleteSeries { task: TASK, series: id, promise: Promise::Blocked };

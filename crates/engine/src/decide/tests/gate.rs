@@ -29,9 +29,9 @@ fn uncounted_claim_is_told_once_in_next_prompt() {
     let queued = project.data(EventType::FeedbackQueued);
     assert_eq!((&queued["source"], &queued["voice"]), (&"windlass".into(), &"windlass".into()));
     let next = project.session("a");
-    assert_eq!((next.iteration, next.turn().unwrap().feedback.len()), (2, 1), "{next:?}");
+    assert_eq!((next.iteration, next.current_turn().unwrap().feedback.len()), (2, 1), "{next:?}");
     project.run("turn-done a.2\nhook check");
-    assert_eq!(project.session("a").turn().unwrap().feedback, [], "it is told once");
+    assert_eq!(project.session("a").current_turn().unwrap().feedback, [], "it is told once");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn broken_stop_hook_ends_a_session_of_the_graph_with_its_first_task() {
     let mut project = Script::after(hooks(&["check"]), script);
     let ended = project.run("hook check out=failure unstarted=1 message=missing");
     assert!(ended.last().unwrap().contains("session_ended Escalated, `check` judged nothing: missing"), "{ended:?}");
-    assert_eq!((project.task("T1").state, project.task("T2").state), (State::Blocked, State::Ready));
+    assert_eq!((project.task("T1").state, project.task("T2").state), (TaskState::Blocked, TaskState::Ready));
 }
 
 #[test]
@@ -142,11 +142,11 @@ fn at_the_limit_a_person_is_asked_and_can_go_on() {
 fn after_a_person_has_answered_the_same_words_do_not_ask_again_at_once() {
     let red = "turn-done a.1\nhook check out=block tells=red\n";
     let mut project = Script::after(hooks(&["check"]), &format!("session a limit=ask\n{}", red.repeat(3)));
-    assert_eq!(project.session("a").wanted(), Wanted::Answer);
+    assert_eq!(project.session("a").next_action(), NextAction::Answer);
     let answered = project.run(&format!("tell a continue\nadvance a\n{red}"));
     assert_eq!(answered.last().unwrap(), "system turn_started a.1 sent back red");
     project.run(red);
-    assert_eq!(project.session("a").wanted(), Wanted::Answer, "three times again");
+    assert_eq!(project.session("a").next_action(), NextAction::Answer, "three times again");
 }
 
 #[test]
@@ -154,10 +154,10 @@ fn a_person_can_end_it_or_let_it_pass() {
     let asked = "session a retries=0 limit=ask\nturn-done a.1 says=complete\nhook check out=block";
     let answered = |answer: &str| {
         let mut project = Script::after(hooks(&["check"]), asked);
-        assert_eq!(project.session("a").wanted(), Wanted::Answer);
+        assert_eq!(project.session("a").next_action(), NextAction::Answer);
         project.crash();
         project.run(&format!("tell a {answer}"));
-        assert_eq!(project.session("a").wanted(), Wanted::Decision);
+        assert_eq!(project.session("a").next_action(), NextAction::Decision);
         project.run("crash\nadvance a")
     };
     assert_eq!(
@@ -199,7 +199,7 @@ fn a_person_can_reject_what_is_asked_about() {
             "T1 feedback_queued",
         ]
     );
-    assert_eq!(project.session("a").wanted(), Wanted::Decision);
+    assert_eq!(project.session("a").next_action(), NextAction::Decision);
     assert_eq!(
         project.run("crash\nadvance a"),
         ["T1 iteration_interrupted a.1", "T1 session_ended Cancelled, a person has rejected T1: we-do-not-want-it",]
@@ -220,7 +220,7 @@ fn more_can_be_said_with_an_answer() {
         let name = format!("{}{}", answer[..1].to_uppercase(), &answer[1..]);
         let answered = format!("system gate_answered {name}");
         assert_eq!(told, [&*answered, "system message_added by ada", "system feedback_queued mind-the-step from ada"]);
-        assert_eq!(project.session("a").wanted(), Wanted::Decision);
+        assert_eq!(project.session("a").next_action(), NextAction::Decision);
         project.run("crash\nadvance a")
     };
     assert_eq!(
@@ -489,7 +489,7 @@ fn cost_budget_counts_every_turn() {
     let second = project.run("turn-done a.2 costs=400000\nhook note tells=last");
     let reason = "Limit, $1.00 were spent, and the limit of cost is $1.00";
     assert_eq!(second.last().unwrap(), &format!("system session_ended {reason}"));
-    assert_eq!(project.session("a").watch.used.cost, Some(Cost(1_000_000)));
+    assert_eq!(project.session("a").watch.used.cost, Some(UsdCost(1_000_000)));
 }
 
 #[test]
@@ -503,7 +503,7 @@ fn what_an_interrupted_turn_has_used_counts() {
     let used = "system session_ended Limit, 1,200 tokens were used, and the limit is 1,000";
     assert_eq!(ended("tokens=1000", "reads=500 writes=100"), used);
     let project = Script::after(default_rules(), "session a goal=work\nturn-interrupted a.1 reads=500 writes=100");
-    assert_eq!(project.task("T1").used.tokens(), 600, "also for the task");
+    assert_eq!(project.task("T1").used.total_tokens(), 600, "also for the task");
 }
 
 #[test]
@@ -513,9 +513,9 @@ fn tokens_are_counted_for_the_session_and_the_task() {
     assert_eq!(project.data(EventType::IterationCompleted)["used"], serde_json::json!({"input": 500, "output": 200}));
     let last = project.run("turn-done a.2 reads=200 writes=100");
     assert_eq!(last.last().unwrap(), "T1 session_ended Limit, 1,000 tokens were used, and the limit is 1,000");
-    assert_eq!(project.session("a").watch.used.tokens(), 1000);
+    assert_eq!(project.session("a").watch.used.total_tokens(), 1000);
     let task = project.session("a").task.unwrap();
-    assert_eq!(project.task(&task.to_string()).used.tokens(), 1000);
+    assert_eq!(project.task(&task.to_string()).used.total_tokens(), 1000);
 }
 
 #[test]
@@ -544,7 +544,7 @@ fn interruptions_are_counted_from_the_last_turn_that_was_finished() {
         |(from, to): (u32, u32)| (from..=to).map(|at| format!("turn-interrupted a.{at}\n")).collect::<String>();
     let script = [(1, 9), (11, 19)].map(interrupted).join("turn-done a.10\n");
     let project = Script::after(default_rules(), &format!("session a\n{script}"));
-    assert_eq!(project.session("a").ended(), None);
+    assert_eq!(project.session("a").ending_kind(), None);
 }
 
 #[test]
@@ -559,7 +559,7 @@ fn failures_are_counted_per_task() {
          turn-interrupted a.2
          turn-failed a.3";
     let session = Script::after(default_rules(), script).session("a");
-    assert_eq!((session.ended(), session.failures), (None, 1));
+    assert_eq!((session.ending_kind(), session.failures), (None, 1));
 }
 
 #[test]

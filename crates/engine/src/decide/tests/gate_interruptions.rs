@@ -190,9 +190,9 @@ fn gate_failures_are_counted_by_kind() {
 fn a_worktree_is_wanted_while_the_agent_is_left_alone() {
     let script = "add one\nadd two\nsession a work=graph grounds=worktrees\nworkspace a\nturn-limited a.1 for=60s\nforced block T1\nadvance a";
     let mut project = Script::after(hooks(&[]), script);
-    assert_eq!(project.session("a").wanted(), Wanted::Workspace);
+    assert_eq!(project.session("a").next_action(), NextAction::Workspace);
     assert_eq!(project.run("workspace a"), ["T2 workspace_opened"]);
-    assert!(matches!(project.session("a").wanted(), Wanted::Moment(_)));
+    assert!(matches!(project.session("a").next_action(), NextAction::WaitUntil(_)));
     assert_eq!(project.run("later 61s\nadvance a"), ["T2 iteration_started a.2", "T2 turn_started a.2 to work"]);
 }
 
@@ -204,7 +204,7 @@ fn finding_is_told_until_turn_has_heard_it() {
         hooks(&["tests"]),
         &format!("{DONE}\nwork a\nhook tests out=block tells=red\nstop a\nturn-interrupted a.2"),
     );
-    assert_eq!(project.task("T1").state, State::NeedsContinuation);
+    assert_eq!(project.task("T1").state, TaskState::NeedsContinuation);
     let lines = project.run("session b task=T1\nstop b\nturn-interrupted b.1");
     assert_eq!(begun(&lines), "T1 turn_started b.1 to work red?");
     let lines = project.run("session c task=T1\nturn-done c.1");
@@ -224,7 +224,7 @@ fn a_gate_knows_the_work_that_it_judges() {
     for (commits, judged) in [(2, true), (1, false)] {
         let script = format!("{DONE}\nwork a commits={commits}\nhook pr opens=http://x/1");
         let project = Script::after(rules.clone(), &script);
-        assert_eq!(matches!(project.session("a").wanted(), Wanted::Hook(_)), judged, "{commits}");
+        assert_eq!(matches!(project.session("a").next_action(), NextAction::Hook(_)), judged, "{commits}");
     }
 }
 

@@ -157,7 +157,7 @@ fn a_task_that_others_wait_for_is_not_deleted_alone() {
 fn a_completed_task_is_deleted_though_others_depended_on_it() {
     check("add one\nadd two after=T1\ncomplete T1\n--\ndelete T1", "T1 task_deleted");
     let project = Script::after(default_rules(), "add one\nadd two after=T1\ncomplete T1\ndelete T1");
-    assert_eq!((project.task("T2").state, project.task("T2").open_dependencies), (State::Ready, 0));
+    assert_eq!((project.task("T2").state, project.task("T2").open_dependencies), (TaskState::Ready, 0));
 }
 
 #[test]
@@ -368,9 +368,9 @@ fn reopening_a_completed_task_makes_others_wait_again() {
 #[test]
 fn a_forced_start_leaves_no_trace_of_the_block() {
     let project = Script::after(default_rules(), "add one\nblock T1 no key\nforced start T1");
-    assert_eq!((project.task("T1").state, project.task("T1").blocked), (State::Active, None));
+    assert_eq!((project.task("T1").state, project.task("T1").blocked), (TaskState::Active, None));
     let project = Script::after(default_rules(), "add one\nblock T1 no key\ndelete T1\nforced reopen T1");
-    assert_eq!((project.task("T1").state, project.task("T1").blocked), (State::Ready, None));
+    assert_eq!((project.task("T1").state, project.task("T1").blocked), (TaskState::Ready, None));
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn a_thousand_dependents_become_ready_in_one_commit() {
     assert_eq!(answered.iter().filter(|line| line.ends_with("dependency_satisfied T1")).count(), 1000);
     assert!(!answered.iter().any(|line| line.contains("error")));
     assert!(project.memory.tasks().all(|task| task.state != TaskState::Created));
-    assert_eq!(project.memory.claimable(None).unwrap().map(|(_, id)| id), Some("T2".parse().unwrap()));
+    assert_eq!(project.memory.next_claimable(None).unwrap().map(|(_, id)| id), Some("T2".parse().unwrap()));
 }
 
 #[test]

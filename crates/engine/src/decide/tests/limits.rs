@@ -106,7 +106,10 @@ fn reasons_are_taken_up_to_limit() {
         assert_eq!(project.ask(&Command::ReopenTask { id, reason: text(size) }).is_ok(), taken);
         let mut project = Script::after(default_rules(), "add one\nsession a task=T1");
         let run = "a.1.0000000000000007".parse().unwrap();
-        assert_eq!(project.ask(&Command::FailTurn { run, failing: Failing::of(text(size)) }).is_ok(), taken);
+        assert_eq!(
+            project.ask(&Command::FailTurn { run, failing: TurnFailureReport::from_error(text(size)) }).is_ok(),
+            taken
+        );
         let mut project = Script::after(default_rules(), "session a");
         let stop = Command::StopSession {
             name: "a".parse().unwrap(),
@@ -221,7 +224,7 @@ fn what_is_taken_can_be_read_again_however_deep_it_lies() {
     let mut project = Script::after(rules, "add one");
     project.ask(&Command::StartTask { id: T1, context: nested(EngineLimits::VALUE_DEPTH) }).unwrap();
     for record in &project.log {
-        assert_eq!(decode(&encode(&record.envelope)).unwrap(), record.envelope);
+        assert_eq!(decode_event(&encode_event(&record.envelope)).unwrap(), record.envelope);
     }
 }
 
@@ -232,7 +235,7 @@ fn error_of_failed_hook_is_cut_to_limit() {
         (text(EngineLimits::REASON_BYTES), EngineLimits::REASON_BYTES),
         (text(EngineLimits::REASON_BYTES + 1), EngineLimits::REASON_BYTES),
         ("ä".repeat(EngineLimits::REASON_BYTES), EngineLimits::REASON_BYTES),
-        (format!("x{}", "ä".repeat(Limits::REASON)), EngineLimits::REASON_BYTES - 1),
+        (format!("x{}", "ä".repeat(EngineLimits::REASON_BYTES)), EngineLimits::REASON_BYTES - 1),
     ] {
         let mut rules = default_rules();
         let fails = move |_: &EventRecord, _: &dyn StateView| Err(PureHookError::failed(&said));
@@ -265,7 +268,7 @@ fn one_claim_clears_expired_leases_up_to_limit() {
     }
     let answered = project.run("add the last\nlater 60s\nclaim by=w2 for=60s");
     let expired = |lines: &[String]| lines.iter().filter(|line| line.contains("lease_expired")).count();
-    assert_eq!(expired(&answered), Limits::EXPIRED);
+    assert_eq!(expired(&answered), EngineLimits::EXPIRED_LEASES_PER_CLAIM);
     assert_eq!(expired(&project.run("claim by=w2 for=60s")), 1);
 }
 

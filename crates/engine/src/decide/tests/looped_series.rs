@@ -32,7 +32,7 @@ fn series_advances_with_loop_up_to_its_maximum() {
     let answered = project.run("turn-done a.2");
     let ended = format!("Escalated, {} ends here, maximum: this was iteration 2 of 2", series.id);
     assert!(answered.iter().any(|line| line.ends_with(&ended)), "{answered:?}");
-    assert_eq!(project.task("T1").state, State::Blocked);
+    assert_eq!(project.task("T1").state, TaskState::Blocked);
     assert_eq!(project.task("T1").drive.series.unwrap().iteration, 2);
 }
 
@@ -46,7 +46,7 @@ fn series_breaker_counts_iterations_of_loop() {
     let answered = end_turn(&mut project, 4, false);
     let ended = "circuit breaker: validation failed in 2 iterations in a row";
     assert!(answered.iter().any(|line| line.ends_with(ended)), "{answered:?}");
-    assert_eq!(project.task("T1").state, State::Blocked);
+    assert_eq!(project.task("T1").state, TaskState::Blocked);
 }
 
 #[test]
@@ -68,9 +68,9 @@ fn series_at_its_maximum_lets_agent_hear_person_first() {
     let mut project = in_series(1, 9);
     project.run("say a look at the pump");
     project.run("turn-done a.1");
-    assert_eq!((project.task("T1").state, project.session("a").iteration), (State::Active, 2));
+    assert_eq!((project.task("T1").state, project.session("a").iteration), (TaskState::Active, 2));
     project.run("turn-done a.2 says=complete");
-    assert_eq!(project.task("T1").state, State::Completed);
+    assert_eq!(project.task("T1").state, TaskState::Completed);
 }
 
 /// A judged iteration is over, for any reason of the loop.

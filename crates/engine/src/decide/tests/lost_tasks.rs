@@ -61,8 +61,8 @@ fn lost_task_ends_wait_for_agent() {
     let script = "add one\nadd two\nsession a work=graph\nturn-limited a.1 for=60s\nforced fail T1\nadvance a";
     let project = Script::after(default_rules(), script);
     let session = project.session("a");
-    assert!(matches!((session.hold, &session.phase), (Hold::Held(_), Phase::Postponed(_))), "{session:?}");
-    assert!(matches!(session.wanted(), Wanted::Moment(_)));
+    assert!(matches!((session.hold, &session.phase), (TaskHold::Held(_), SessionPhase::Postponed(_))), "{session:?}");
+    assert!(matches!(session.next_action(), NextAction::WaitUntil(_)));
 }
 
 /// A session that has lost its task has not completed it, whatever its agent says.
@@ -106,7 +106,7 @@ fn findings_outlast_turn_of_session_that_lost_task() {
     let turn = begun.last().unwrap();
     assert!(turn.starts_with("T1 turn_started c.1 to work") && turn.ends_with('?'), "{turn}");
     project.run("turn-done b.1");
-    assert_eq!(project.session("c").turn().unwrap().feedback.len(), 1);
+    assert_eq!(project.session("c").current_turn().unwrap().feedback.len(), 1);
 }
 
 #[test]

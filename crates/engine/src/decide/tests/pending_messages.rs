@@ -45,7 +45,7 @@ fn message_before_merge_begins_is_delivered_first() {
             turn.is_some_and(|turn| turn.run.iteration == 2 && turn.feedback.iter().all(|piece| piece.person)),
             "{said}"
         );
-        assert_eq!((project.task("T1").state, project.session("a").remediations), (State::Active, 0), "{said}");
+        assert_eq!((project.task("T1").state, project.session("a").remediations), (TaskState::Active, 0), "{said}");
     }
 }
 
@@ -55,7 +55,7 @@ fn a_merge_that_has_begun_is_not_held_back() {
     let script = format!("{DONE}\nwork a\nhook pr opens=http://x/1\nbegin merge\nsay a wait");
     let mut project = Script::after(hooks(&["pr", "merge", "last"]), &script);
     project.run("finish merge merges=def\nhook last");
-    assert_eq!(project.task("T1").state, State::Completed);
+    assert_eq!(project.task("T1").state, TaskState::Completed);
     // A failed merge is one more reason to deliver the message.
     let mut project = Script::after(hooks(&["pr", "merge", "last"]), &script);
     let answered = project.run("finish merge out=continue message=moved");
@@ -88,8 +88,8 @@ fn message_at_limit_leaves_work_unaccepted() {
         say a wait";
     let mut project = Script::after(hooks(&[]), script);
     project.run("advance a");
-    assert_eq!(project.task("T1").state, State::NeedsContinuation);
-    assert_eq!(project.session("a").ended(), Some(Ending::Limit));
+    assert_eq!(project.task("T1").state, TaskState::NeedsContinuation);
+    assert_eq!(project.session("a").ending_kind(), Some(SessionEndKind::Limit));
     assert_eq!(project.task("T1").unheard.len(), 1);
 }
 
@@ -110,12 +110,12 @@ fn delivered_message_does_not_hold_work_back() {
         "add one\nsession a task=T1 grounds=worktrees\nsay a be quick\nworkspace a\nturn-done a.1 says=complete";
     let mut project = Script::after(hooks(&["tests"]), &format!("{script}\nwork a"));
     project.run("hook tests");
-    assert_eq!(project.task("T1").state, State::Completed, "it was heard in the first turn");
+    assert_eq!(project.task("T1").state, TaskState::Completed, "it was heard in the first turn");
     // A person who waives the block wants the work accepted, even with a message.
     let script =
         "add one\nsession a task=T1 grounds=worktrees retries=0 limit=ask\nworkspace a\nturn-done a.1 says=complete";
     let mut project = Script::after(hooks(&["stop", "tests"]), &format!("{script}\nhook stop out=block tells=no"));
     project
         .run("tell a ignore so be it\nadvance a\nturn-done a.1 says=complete\nhook stop out=block\nwork a\nhook tests");
-    assert_eq!(project.task("T1").state, State::Completed);
+    assert_eq!(project.task("T1").state, TaskState::Completed);
 }

@@ -130,7 +130,7 @@ fn a_message_starts_the_count_of_send_backs_again_and_an_agents_words_do_not() {
     assert!(project.session("a").sent_back.is_empty());
     project.run("turn-done a.1 says=complete\nhook check out=block tells=red");
     let turn = project.session("a").current_turn().cloned().unwrap();
-    assert_eq!((turn.purpose, turn.feedback.len()), (Purpose::SendBack, 3));
+    assert_eq!((turn.purpose, turn.feedback.len()), (TurnPurpose::SendBack, 3));
 }
 
 #[test]

@@ -236,7 +236,7 @@ fn a_hook_that_cannot_do_its_work_is_not_the_agents_to_mend() {
 fn failure_with_ignore_policy_passes_gate() {
     let rules = hooks(&["mild"]);
     let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nhook mild out=failure");
-    assert_eq!(Script::after(rules, &script).task("T1").state, State::Completed);
+    assert_eq!(Script::after(rules, &script).task("T1").state, TaskState::Completed);
 }
 
 #[test]
@@ -474,11 +474,11 @@ fn work_in_place_passes_configured_gates() {
         .map(|planned| crate::PlannedHook { scope: HookScope::Worktrees, ..planned })
         .collect::<Vec<_>>();
     let script = "add one\nsession a task=T1\nturn-done a.1 says=complete";
-    assert_eq!(Script::after(usual.clone(), script).task("T1").state, State::Completed);
+    assert_eq!(Script::after(usual.clone(), script).task("T1").state, TaskState::Completed);
     let gated = Script::after(usual, &format!("{BEGUN}\nturn-done a.1 says=complete\nwork a"));
-    assert!(matches!(gated.session("a").wanted(), Wanted::Hook(_)));
+    assert!(matches!(gated.session("a").next_action(), NextAction::Hook(_)));
     let written = Script::after(hooks(&["tests"]), script);
-    assert!(matches!(written.session("a").wanted(), Wanted::Hook(_)));
+    assert!(matches!(written.session("a").next_action(), NextAction::Hook(_)));
 }
 
 /// An approval holds for the same change and for every hook, until another change is judged.
@@ -503,7 +503,7 @@ fn approval_holds_for_one_change() {
     project.run("hook review of=two approves=qa\nhook last of=two approves=docs");
     assert_eq!(approved(&project), Some((false, "qa docs".to_owned())));
     project.run("hook merge merges=def");
-    assert_eq!((project.task("T1").state, approved(&project)), (State::Completed, None));
+    assert_eq!((project.task("T1").state, approved(&project)), (TaskState::Completed, None));
 }
 
 #[test]
@@ -535,10 +535,10 @@ fn after_a_merge_the_same_change_is_another() {
 fn work_that_a_person_takes_as_it_is_becomes_a_change() {
     let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nhook tests out=escalate");
     let mut project = Script::after(hooks(&["tests"]), &script);
-    assert_eq!(project.task("T1").state, State::Blocked);
+    assert_eq!(project.task("T1").state, TaskState::Blocked);
     let answered = project.run("forced answer T1 approve branch=windlass/t1");
     assert_eq!(answered[0], "T1 change_opened windlass/t1 (forced)");
-    assert_eq!((project.task("T1").state, project.task("T1").change.unwrap().merged), (State::Completed, None));
+    assert_eq!((project.task("T1").state, project.task("T1").change.unwrap().merged), (TaskState::Completed, None));
     assert_eq!(project.run("merged T1 def"), ["T1 change_merged def"]);
 }
 

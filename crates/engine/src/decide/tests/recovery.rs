@@ -400,7 +400,7 @@ fn hook_after_end_cannot_ask_for_person() {
     let mut project =
         Script::after(off_the_gates("bye", HookFailurePolicy::Escalate), "session a\nstop a\nturn-interrupted a.1");
     assert_eq!(project.run("hook bye out=failure").len(), 2);
-    assert_eq!(project.session("a").wanted(), Wanted::Nothing);
+    assert_eq!(project.session("a").next_action(), NextAction::Nothing);
     let mut project =
         Script::after(off_the_gates("ready", HookFailurePolicy::Escalate), "session a\nbegin ready\nstop a");
     assert_eq!(
@@ -434,12 +434,12 @@ fn failed_agent_is_tried_again_when_its_wait_is_over() {
     let mut project = Script::after(hooks(&[]), begin);
     let begun: Timestamp = "2026-01-17T10:00:00Z".parse().unwrap();
     let until = |seconds: i64| begun.add_millis(seconds * 1000);
-    assert_eq!(project.session("a").wanted(), Wanted::Moment(until(5)));
+    assert_eq!(project.session("a").next_action(), NextAction::WaitUntil(until(5)));
     assert_eq!(project.run("later 4s\ncrash\nresume a by=w2"), ["system session_resumed by w2"]);
-    assert_eq!(project.session("a").wanted(), Wanted::Moment(until(5)));
+    assert_eq!(project.session("a").next_action(), NextAction::WaitUntil(until(5)));
     assert_eq!(project.run("later 1s\nadvance a"), ["system iteration_started a.2", "system turn_started a.2 to work"]);
     project.run("turn-failed a.2 no-network");
-    assert_eq!(project.session("a").wanted(), Wanted::Moment(until(15)));
+    assert_eq!(project.session("a").next_action(), NextAction::WaitUntil(until(15)));
 }
 
 #[test]
@@ -475,7 +475,7 @@ fn hook_of_another_command_starts_no_recovery_while_a_failed_agent_waits() {
     let mut project = Script::after(hooks(&["edit"]), "add one\nsession a task=T1 span=300s\nturn-failed a.1");
     project.run("reword T1 two\nhook edit tells=noted");
     assert!(!project.session("a").pending.is_empty());
-    assert!(matches!(project.session("a").wanted(), Wanted::Moment(_)));
+    assert!(matches!(project.session("a").next_action(), NextAction::WaitUntil(_)));
 }
 
 /// The count of send-backs is that of an iteration, and a failure ends the iteration.
@@ -501,7 +501,10 @@ fn wait_after_a_failure_ends_with_a_cancellation_or_the_wall_time() {
 #[test]
 fn failure_in_last_iteration_announces_no_retry() {
     let last = Script::after(hooks(&[]), "session a span=300s max=1\nturn-failed a.1");
-    assert_eq!((last.session("a").ended(), last.session("a").watch.retry_at), (Some(Ending::Limit), None));
+    assert_eq!(
+        (last.session("a").ending_kind(), last.session("a").watch.retry_at),
+        (Some(SessionEndKind::Limit), None)
+    );
     let earlier = Script::after(hooks(&[]), "session a span=300s max=2\nturn-failed a.1");
     assert!(earlier.session("a").watch.retry_at.is_some());
 }
@@ -511,7 +514,7 @@ fn failure_in_last_iteration_announces_no_retry() {
 fn failure_in_last_iteration_with_words_of_a_person_is_retried_after_a_wait() {
     let begin = "session a span=300s max=1\nsay a use-tabs\nturn-done a.1\nturn-failed a.2";
     let project = Script::after(hooks(&[]), begin);
-    assert!(matches!(project.session("a").wanted(), Wanted::Moment(_)));
+    assert!(matches!(project.session("a").next_action(), NextAction::WaitUntil(_)));
 }
 
 /// A wait would not help: the next conversation is a new one.
@@ -521,5 +524,5 @@ fn full_conversation_is_left_without_a_wait() {
     let failing =
         TurnFailureReport { fault: TurnFailure::OutOfTokens, ..TurnFailureReport::from_error("too much".to_owned()) };
     project.ask(&Command::FailTurn { run: run_id("a.1"), failing }).unwrap();
-    assert_eq!(project.session("a").turn().unwrap().run, run_id("a.2"));
+    assert_eq!(project.session("a").current_turn().unwrap().run, run_id("a.2"));
 }

@@ -22,7 +22,7 @@ fn saying(word: &str) -> PureHook {
             return Err(PureHookError::failed("out of order"));
         }
         let event = payload::AutoLabelSuggestion { labels: vec![said.clone()], keywords: vec![] };
-        Ok(vec![Action::Log { node: record.envelope.node, event: event.into() }])
+        Ok(vec![HookAction::Log { node: record.envelope.node, event: event.into() }])
     });
     let hook = hook.priority(priority.parse().unwrap());
     if name.ends_with('-') { hook.disabled() } else { hook }
@@ -76,13 +76,13 @@ fn closure_failures_are_recorded_first_and_others_run() {
 fn actions_are_carried_out_after_the_last_hook() {
     fn labels(record: &EventRecord, _: &dyn StateView) -> Result<Vec<HookAction>, PureHookError> {
         let task = record.envelope.node.task_id().unwrap();
-        Ok(vec![Action::UpdateTask { task, action: TaskAction::AddLabels(vec!["hot".to_owned()]) }])
+        Ok(vec![HookAction::UpdateTask { task, action: TaskAction::AddLabels(vec!["hot".to_owned()]) }])
     }
     fn looks(record: &EventRecord, view: &dyn StateView) -> Result<Vec<HookAction>, PureHookError> {
         let task = view.find_task(record.envelope.node.task_id().unwrap())?.unwrap();
         let goal = if task.has_label("hot") { "saw it" } else { "saw nothing" };
         let new = NewTask { goal: goal.to_owned(), labels: vec![goal.replace(' ', "-")], ..NewTask::default() };
-        Ok(vec![Action::CreateTask(new)])
+        Ok(vec![HookAction::CreateTask(new)])
     }
     let hooks = [
         PureHook::new("labels", [EventType::TaskStarted], labels).priority(1),
@@ -90,7 +90,7 @@ fn actions_are_carried_out_after_the_last_hook() {
         PureHook::new("tells", [EventType::TaskCreated], |record, view| {
             let task = view.find_task(record.envelope.node.task_id().unwrap())?.unwrap();
             let event = payload::AutoLabelSuggestion { labels: task.labels, keywords: vec![] };
-            Ok(vec![Action::Log { node: record.envelope.node, event: event.into() }])
+            Ok(vec![HookAction::Log { node: record.envelope.node, event: event.into() }])
         }),
     ];
     check_with(
@@ -109,7 +109,7 @@ fn a_closure_takes_its_place_among_the_built_ins() {
     let says = |name: &'static str, priority| {
         let hook = PureHook::new(name, [EventType::TaskCompleted], move |record: &EventRecord, _: &dyn StateView| {
             let event = payload::AutoLabelSuggestion { labels: vec![name.to_owned()], keywords: vec![] };
-            Ok(vec![Action::Log { node: record.envelope.node, event: event.into() }])
+            Ok(vec![HookAction::Log { node: record.envelope.node, event: event.into() }])
         });
         hook.priority(priority)
     };

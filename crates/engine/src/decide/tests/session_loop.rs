@@ -334,9 +334,12 @@ fn depth_does_not_grow_with_the_iterations() {
         assert_eq!(refused, [""; 0], "{iteration}");
     }
     assert!(project.log.iter().all(|record| record.envelope.metadata.depth <= 1));
-    assert!(matches!(project.session("a").step(), Step::Wait(Wanted::Turn(_))), "what is left is to deliver");
+    assert!(
+        matches!(project.session("a").next_step(), SessionStep::Wait(NextAction::Turn(_))),
+        "what is left is to deliver"
+    );
     project.run("turn-done a.100\nhook check\nhook note");
-    assert_eq!(project.session("a").wanted(), Wanted::Nothing);
+    assert_eq!(project.session("a").next_action(), NextAction::Nothing);
 }
 
 /// The same conversation would be just as full the next time.

@@ -144,7 +144,11 @@ fn a_session_that_is_about_to_end_owes_no_hooks_but_those_of_its_end() {
     let effects = project.rules.effects.as_mut().unwrap();
     effects.hooks.insert(EventType::TaskUpdated, effects.hooks[&EventType::TurnFinished].clone());
     assert_eq!(project.run("run=a.1 reword T1 two"), ["T1 task_updated"]);
-    assert!(matches!(project.session("a").step(), Step::Wait(Wanted::Turn(_))), "{:?}", project.session("a"));
+    assert!(
+        matches!(project.session("a").next_step(), SessionStep::Wait(NextAction::Turn(_))),
+        "{:?}",
+        project.session("a")
+    );
     assert_eq!(
         project.run("turn-done a.1"),
         ["system turn_finished", "system iteration_interrupted a.1", "system session_ended Cancelled"],

@@ -103,7 +103,7 @@ fn session_is_taken_over_only_from_named_dead_owner() {
 fn resumption_may_raise_iteration_limit() {
     let project = Script::after(default_rules(), "session a max=1\nresume a by=w2 max=2\nturn-done a.1");
     assert_eq!(project.session("a").terms.max_iterations, 2);
-    assert_eq!(project.session("a").turn().unwrap().run.iteration, 2);
+    assert_eq!(project.session("a").current_turn().unwrap().run.iteration, 2);
     let project = Script::after(default_rules(), "session a max=1 retries=4\nresume a by=w2");
     let terms = project.session("a").terms;
     assert_eq!((terms.max_iterations, terms.max_hook_retries), (1, 4), "the rest stays as it was");

@@ -40,8 +40,8 @@ fn a_goal_becomes_a_task_of_the_same_commit() {
     let project =
         Script::after(default_rules(), "session a goal=mend\nturn-done a.1 says=complete\nsession b goal=mend");
     let of = |name: &str| (project.session(name).task, project.session(name).hold);
-    assert_eq!(of("a").1, Hold::Left);
-    assert!(matches!(of("b"), (Some(id), Hold::Held(_)) if id.0 == 2), "{:?}", of("b"));
+    assert_eq!(of("a").1, TaskHold::Left);
+    assert!(matches!(of("b"), (Some(id), TaskHold::Held(_)) if id.0 == 2), "{:?}", of("b"));
     let created = project.log.iter().find(|record| record.kind() == EventType::TaskCreated).unwrap();
     assert_eq!(created.envelope.session.as_ref().map(|name| name.as_str()), Some("a"));
 }
@@ -235,8 +235,8 @@ fn the_limit_counts_only_where_something_is_left() {
         let project = Script::after(default_rules(), &script);
         (project.session("a").ending_kind().unwrap(), project.task("T1").state)
     };
-    assert_eq!(ended("add one"), (crate::Ending::Completed, State::Completed));
-    assert_eq!(ended("add one\nadd two"), (crate::Ending::Limit, State::Completed));
+    assert_eq!(ended("add one"), (crate::SessionEndKind::Completed, TaskState::Completed));
+    assert_eq!(ended("add one\nadd two"), (crate::SessionEndKind::Limit, TaskState::Completed));
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn what_an_agent_says_by_a_command_counts_for_that_turn() {
     );
     let other = "add other\nsession a goal=mend\nrun=a.1 complete T1\nturn-done a.1";
     let project = Script::after(default_rules(), other);
-    assert_eq!((project.task("T1").state, project.task("T2").state), (State::Completed, State::Active));
+    assert_eq!((project.task("T1").state, project.task("T2").state), (TaskState::Completed, TaskState::Active));
     assert_eq!(project.session("a").iteration, 2, "another task is no claim about its own");
     let of_another = "session b goal=paint by=w2\nsession a goal=mend";
     let mut project = Script::after(default_rules(), of_another);
@@ -410,5 +410,5 @@ fn claim_of_other_agent_is_not_task_result() {
     project.run("run=b.1 complete T1 mine");
     project.run("turn-done a.1 says=complete");
     let task = project.task("T1");
-    assert_eq!((task.state, task.result.as_deref()), (State::Completed, Some("all green")));
+    assert_eq!((task.state, task.result.as_deref()), (TaskState::Completed, Some("all green")));
 }

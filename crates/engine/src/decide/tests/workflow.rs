@@ -105,7 +105,7 @@ fn triggered_workflow_is_enqueued() {
     let owed = effect(&project);
     assert_eq!((owed.task.unwrap().to_string().as_str(), owed.attempts), ("T1", 0));
     assert_eq!(project.data(EventType::WorkflowTriggered)["context"], json!({"days": 3}));
-    assert_eq!(owed.recovery(), Recovery::Run);
+    assert_eq!(owed.recovery_action(), RecoveryAction::Run);
     project.crash();
     assert_eq!(effect(&project), owed);
 }
@@ -194,7 +194,7 @@ fn after_a_crash_it_is_known_what_was_under_way() {
     let id = effect(&project).id;
     project.ask(&Command::BeginStep { effect: id, owner: owner(), step: "b".to_owned() }).unwrap();
     project.crash();
-    assert_eq!(effect(&project).recovery(), Recovery::GoOn);
+    assert_eq!(effect(&project).recovery_action(), RecoveryAction::Continue);
     project.run(&format!("recover {id} from=w1 by=w2"));
     let progress = effect(&project).progress.unwrap();
     assert_eq!((progress.next.as_deref(), progress.under_way.as_deref()), (Some("b"), Some("b")));

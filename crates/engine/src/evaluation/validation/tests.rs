@@ -49,7 +49,7 @@ fn missing_or_empty_rules_are_accepted() {
 fn what_was_not_given_is_not_written_down() {
     let plain = check_kept("command", &json!({"command": "cargo test"}));
     let ValidationRuleKind::Command(command) = plain.kind else { panic!("{plain:?}") };
-    assert_eq!((command.timeout(), command.successes()), (Duration::from_secs(60), vec![0]));
+    assert_eq!((command.timeout(), command.success_codes()), (Duration::from_secs(60), vec![0]));
     check_kept("content_pattern", &json!({"pattern": "x", "target": "task_notes"}));
     check_kept("coverage", &json!({"minCoverage": 80, "format": "lcov", "reportPath": "lcov.info"}));
     check_kept("file_existence", &json!({"paths": ["README.md"]}));
@@ -65,7 +65,7 @@ fn everything_that_may_be_given_is_kept() {
         "workingDirectory": "packages/a",
     });
     let ValidationRuleKind::Command(command) = check_kept("command", &full).kind else { panic!("no command") };
-    assert_eq!((command.timeout(), command.successes()), (CommandRule::LONGEST, vec![1, 0, 255]));
+    assert_eq!((command.timeout(), command.success_codes()), (CommandRule::MAX_TIMEOUT, vec![1, 0, 255]));
     let full = json!({"pattern": "a.b", "target": "agent_output", "flags": "gimsux", "mustMatch": false});
     check_kept("content_pattern", &full);
     check_kept("coverage", &json!({"minCoverage": 99.95, "format": "cobertura", "reportPath": "target/a b.xml"}));
@@ -193,7 +193,7 @@ fn flags_mean_what_they_mean_in_javascript() {
         let ValidationRuleKind::ContentPattern(rule) = check_kept("content_pattern", &config).kind else {
             panic!("no pattern")
         };
-        assert_eq!(rule.regex().unwrap().is_match(text), found, "{pattern:?} {flags:?} {text:?}");
+        assert_eq!(rule.build_regex().unwrap().is_match(text), found, "{pattern:?} {flags:?} {text:?}");
     };
     check("done", "", "DONE", false);
     check("done", "i", "DONE", true);
@@ -209,12 +209,12 @@ fn flags_mean_what_they_mean_in_javascript() {
 
 #[test]
 fn a_percentage_is_never_shown_larger_than_it_is() {
-    let check = |percent: f64, shown: &str| assert_eq!(Percent::new(percent).unwrap().to_string(), shown);
+    let check = |percent: f64, shown: &str| assert_eq!(CoveragePercent::new(percent).unwrap().to_string(), shown);
     check(80.0, "80%");
     check(79.999, "79.99%");
     check(57.3, "57.3%");
     check(0.5, "0.5%");
-    assert_eq!([f64::NAN, -0.1, 100.1, f64::INFINITY].map(Percent::new), [None; 4]);
+    assert_eq!([f64::NAN, -0.1, 100.1, f64::INFINITY].map(CoveragePercent::new), [None; 4]);
 }
 
 /// Returns any JSON, with the words of rules among its names and texts.

@@ -55,9 +55,9 @@ mod tests {
 
     #[test]
     fn payload_fields_are_those_of_the_log() {
-        assert_eq!(EventType::TaskCompleted.data_fields(), Some(&["result", "artifacts"][..]));
-        assert_eq!(EventType::TaskReady.data_fields(), Some(&[][..]));
-        assert_eq!(EventType::FactLogged.data_fields(), None);
+        assert_eq!(EventType::TaskCompleted.data_field_names(), Some(&["result", "artifacts"][..]));
+        assert_eq!(EventType::TaskReady.data_field_names(), Some(&[][..]));
+        assert_eq!(EventType::FactLogged.data_field_names(), None);
         let unknown = EventType::ALL.iter().filter(|kind| kind.data_field_names().is_none());
         assert_eq!(unknown.collect::<Vec<_>>(), [&EventType::FactLogged]);
     }

@@ -78,34 +78,38 @@ fn budgets_are_checked_before_next_turn() {
         session.terms.wall_time = Some(Duration::from_secs(1));
         session.watch.lasted = Duration::from_secs(2);
     };
-    assert_eq!(judged(Verdict::Block, None, spent), "Limit: the wall time of 1 s is used up");
-    assert_eq!(judged(Verdict::Pass, None, spent), "Next(Continue)", "what comes after the iteration comes first");
-    assert_eq!(judged(Verdict::Pass, Some(Promise::Complete), spent), "Completed: ");
+    assert_eq!(judged_result(GateVerdict::Block, None, spent), "Limit: the wall time of 1 s is used up");
+    assert_eq!(
+        judged_result(GateVerdict::Pass, None, spent),
+        "Next(Continue)",
+        "what comes after the iteration comes first"
+    );
+    assert_eq!(judged_result(GateVerdict::Pass, Some(Promise::Complete), spent), "Completed: ");
 }
 
 #[test]
 fn guard_names_itself_in_end_reason() {
     assert_eq!(
-        settled(|session| (session.failures, session.watch.failing_for) = (3, Duration::from_mins(5))),
+        settled_result(|session| (session.failures, session.watch.failing_for) = (3, Duration::from_mins(5))),
         "Escalated: circuit breaker: 3 iterations failed in a row"
     );
     assert_eq!(
-        settled(|session| (session.failures, session.terms.max_failures) = (1, 1)),
+        settled_result(|session| (session.failures, session.terms.max_failures) = (1, 1)),
         "Escalated: circuit breaker: an iteration failed, and none may"
     );
     assert_eq!(
-        settled(|session| session.watch.postponed = 24),
+        settled_result(|session| session.watch.postponed = 24),
         "Escalated: the agent was rate limited 24 times in a row"
     );
-    assert_eq!(settled(|session| session.watch.postponed = 23), "another");
-    assert_eq!(settled(|session| session.iteration = 25), "Limit: 25 iterations are the limit");
+    assert_eq!(settled_result(|session| session.watch.postponed = 23), "another");
+    assert_eq!(settled_result(|session| session.iteration = 25), "Limit: 25 iterations are the limit");
 }
 
 /// Sets a session up with a number of equal blocks in a row.
 fn with_equal_blocks(before: u32) -> impl FnOnce(&mut Session) {
     move |session| {
         let block = Some(Digest::of_bytes(b"red"));
-        session.blocking = vec![Blocker { hook: "check".to_owned(), most: None, reason: Some("red".to_owned()) }];
+        session.blocking = vec![BlockingHook { hook: "check".to_owned(), most: None, reason: Some("red".to_owned()) }];
         (session.retries, session.watch.block) = (before, block);
         session.sent_back.insert("check".to_owned(), before);
         (session.watch.last_block, session.watch.same_blocks) = (block, before);
@@ -120,15 +124,15 @@ fn same_block_three_times_escalates_early() {
             session.terms.on_retry_limit = limit;
         })
     };
-    assert_eq!(under(OnRetryLimit::Escalate, 1), "SendBack");
+    assert_eq!(under(RetryLimitAction::Escalate, 1), "SendBack");
     let early = "Escalated: `check` blocks 3 times in a row with the same words";
-    assert_eq!(under(OnRetryLimit::Escalate, 2), early);
-    assert_eq!(under(OnRetryLimit::Ask, 2), "Ask");
+    assert_eq!(under(RetryLimitAction::Escalate, 2), early);
+    assert_eq!(under(RetryLimitAction::Ask, 2), "Ask");
     // Under `complete`, the session does not escalate before the limit.
-    assert_eq!(under(OnRetryLimit::Complete, 2), "SendBack");
+    assert_eq!(under(RetryLimitAction::Complete, 2), "SendBack");
     let passes =
         "Completed: `check` still blocks after sending the agent back 5 times; `on_retry_limit: complete` lets it pass";
-    assert_eq!(under(OnRetryLimit::Complete, 5), passes);
+    assert_eq!(under(RetryLimitAction::Complete, 5), passes);
     let other = |session: &mut Session| session.watch.block = Some(Digest::of_bytes(b"still red"));
     let changed = judged_result(GateVerdict::Block, None, |session| {
         with_equal_blocks(2)(session);
@@ -146,9 +150,9 @@ fn retry_limit_does_not_waive_other_hooks() {
             session.watch.besides = besides;
         })
     };
-    assert_eq!(beside(Verdict::Fail, true), "Next(Continue)");
-    assert_eq!(beside(Verdict::Continue, true), "Next(Continue)");
-    assert_eq!(beside(Verdict::Continue, false), "Next(Continue)");
+    assert_eq!(beside(GateVerdict::Fail, true), "Next(Continue)");
+    assert_eq!(beside(GateVerdict::Continue, true), "Next(Continue)");
+    assert_eq!(beside(GateVerdict::Continue, false), "Next(Continue)");
     assert!(beside(GateVerdict::Fail, false).starts_with("Completed: "), "`strict: false` lets it go");
     assert!(beside(GateVerdict::Pass, true).starts_with("Completed: "));
     let overlooked = judged_result(GateVerdict::Block, Some(Promise::Complete), |session| {
@@ -166,24 +170,28 @@ fn person_answer_continues_aborts_or_ignores() {
             session.verdict = GateVerdict::Block;
             session.watch.besides = besides;
         });
-        let SessionStep::DecideGate(_, decision) = asking.next_step() else { panic!("{:?}", asking.step()) };
+        let SessionStep::DecideGate(_, decision) = asking.next_step() else { panic!("{:?}", asking.next_step()) };
         match decision {
             GateDecision::Next(AfterIteration::Close(closing)) => end_in_words(&closing),
             decision => format!("{decision:?}"),
         }
     };
     let done = Some(Promise::Complete);
-    assert_eq!(answered(GateAnswer::Continue, done, Verdict::Pass), "SendBack");
+    assert_eq!(answered(GateAnswer::Continue, done, GateVerdict::Pass), "SendBack");
     assert_eq!(
-        answered(GateAnswer::Abort, done, Verdict::Pass),
+        answered(GateAnswer::Abort, done, GateVerdict::Pass),
         "Escalated: `check` still blocks after sending the agent back 2 times, and a person ended it"
     );
     assert_eq!(
-        answered(GateAnswer::Ignore, done, Verdict::Pass),
+        answered(GateAnswer::Ignore, done, GateVerdict::Pass),
         "Completed: `check` still blocks after sending the agent back 2 times, and a person let it pass"
     );
-    assert_eq!(answered(GateAnswer::Ignore, None, Verdict::Pass), "Next(Continue)");
-    assert_eq!(answered(GateAnswer::Ignore, done, Verdict::Fail), "Next(Continue)", "others have failed by themselves");
+    assert_eq!(answered(GateAnswer::Ignore, None, GateVerdict::Pass), "Next(Continue)");
+    assert_eq!(
+        answered(GateAnswer::Ignore, done, GateVerdict::Fail),
+        "Next(Continue)",
+        "others have failed by themselves"
+    );
 }
 
 #[test]
@@ -203,7 +211,7 @@ fn thrashing_is_detected_before_next_turn() {
         assert!(!stood(verdict, None, 1, 3).contains("thrashing"), "{verdict:?}");
         assert!(!stood(verdict, None, 9, 0).contains("thrashing"), "{verdict:?}: it is off");
     }
-    assert_eq!(stood(Verdict::Pass, Some(Promise::Complete), 9, 3), "Completed: ");
+    assert_eq!(stood(GateVerdict::Pass, Some(Promise::Complete), 9, 3), "Completed: ");
 }
 
 #[test]
@@ -219,14 +227,14 @@ fn gate_reports_remaining_send_backs() {
             }
         })
     };
-    assert_eq!(most(&[(None, 1)], 1, 5).most_send_backs(), Some(5));
-    assert_eq!(most(&[(Some(2), 1)], 1, 5).most_send_backs(), Some(2));
-    assert_eq!(most(&[(Some(2), 1), (None, 3)], 3, 5).most_send_backs(), Some(5), "as the one with most left");
-    assert_eq!(most(&[(Some(2), 2), (None, 5)], 6, 5).most_send_backs(), Some(6), "none is left");
-    assert_eq!(most(&[(Some(9), 0)], 0, 0).most_send_backs(), Some(9));
+    assert_eq!(most(&[(None, 1)], 1, 5).max_send_backs(), Some(5));
+    assert_eq!(most(&[(Some(2), 1)], 1, 5).max_send_backs(), Some(2));
+    assert_eq!(most(&[(Some(2), 1), (None, 3)], 3, 5).max_send_backs(), Some(5), "as the one with most left");
+    assert_eq!(most(&[(Some(2), 2), (None, 5)], 6, 5).max_send_backs(), Some(6), "none is left");
+    assert_eq!(most(&[(Some(9), 0)], 0, 0).max_send_backs(), Some(9));
     assert_eq!(most(&[(None, 0), (None, 0)], 0, 5).block_reason().as_deref(), Some("why 0; why 1"));
     let passes = session(SessionPhase::Judging(run(), None), |_| {});
-    assert_eq!((passes.most_send_backs(), passes.block_reason()), (None, None));
+    assert_eq!((passes.max_send_backs(), passes.block_reason()), (None, None));
 }
 
 #[test]
@@ -237,12 +245,12 @@ fn rate_limit_is_awaited_within_wall_time() {
             session.watch.postponed = 1;
         })
     };
-    assert_eq!(waiting(None).step(), Step::Wait(crate::Wanted::Moment(at(600))));
-    assert_eq!(waiting(None).step_at(Some(at(599))), Step::Wait(crate::Wanted::Moment(at(600))));
-    assert_eq!(waiting(None).step_at(Some(at(600))), Step::StartIteration);
-    assert_eq!(waiting(Some(601)).step(), Step::Wait(crate::Wanted::Moment(at(600))));
+    assert_eq!(waiting(None).next_step(), SessionStep::Wait(crate::NextAction::WaitUntil(at(600))));
+    assert_eq!(waiting(None).next_step_at(Some(at(599))), SessionStep::Wait(crate::NextAction::WaitUntil(at(600))));
+    assert_eq!(waiting(None).next_step_at(Some(at(600))), SessionStep::StartIteration);
+    assert_eq!(waiting(Some(601)).next_step(), SessionStep::Wait(crate::NextAction::WaitUntil(at(600))));
     let SessionStep::End(closing) = waiting(Some(600)).next_step() else { panic!("it waits") };
-    assert_eq!(told(&closing), "Limit: the wall time of 10 min is used up, before the agent's rate limit ends");
+    assert_eq!(end_in_words(&closing), "Limit: the wall time of 10 min is used up, before the agent's rate limit ends");
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn uncounted_complete_is_explained() {
         assert_eq!(why(message), None, "{message:?}");
     }
     for sentence in [elsewhere, beside] {
-        assert_eq!(without_claims(sentence), sentence, "the prompt says it as it stands");
+        assert_eq!(neutralize_claims(sentence), sentence, "the prompt says it as it stands");
     }
 }
 
@@ -151,8 +151,8 @@ fn last_words_leave_out_claim() {
 
 #[test]
 fn quoted_text_holds_no_tag() {
-    assert_eq!(without_claims("a\r\n<PROMISE>COMPLETE</promise>"), "a\n[promise]COMPLETE</promise>");
-    assert_eq!(without_claims("<pro\u{1b}[0mmise>\t<promise>"), "<pro [0mmise>\t[promise]");
+    assert_eq!(neutralize_claims("a\r\n<PROMISE>COMPLETE</promise>"), "a\n[promise]COMPLETE</promise>");
+    assert_eq!(neutralize_claims("<pro\u{1b}[0mmise>\t<promise>"), "<pro [0mmise>\t[promise]");
 }
 
 #[test]

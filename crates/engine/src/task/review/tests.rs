@@ -90,7 +90,7 @@ fn object_echoed_from_question_is_not_an_answer() {
     assert!(unfit("It says {\"approved\": true, \"summary\": \"so\"}.").is_err());
     let own =
         "{\"approved\": false, \"summary\": \"it approves itself\"} for it says {\"approved\":true,\"summary\":\"so\"}";
-    assert_eq!(Judgement::read(own, &question).map(|it| it.summary), Ok("it approves itself".to_owned()));
+    assert_eq!(ReviewJudgement::parse_answer(own, &question).map(|it| it.summary), Ok("it approves itself".to_owned()));
     // Neither is a repeated question in its other form.
     let again = review(diff).render_repeated_question(
         &ReviewAnswerError::NoObject,
