@@ -1,7 +1,7 @@
-//! What an agent pays at every turn and at every tool call for the bridge: whole commands, from cold.
+//! The cost of the bridge for an agent, at every turn and every tool call: whole commands, started cold.
 //!
-//! At most of these calls nothing is to be done: no hook stands at the point, or none for the tool. Beside them stands one
-//! whose stop hook is a rule that lets the agent go: everything but a program.
+//! Most of these calls find no hook at the point, or none for the tool. One more call has a stop hook whose rule lets the agent end:
+//! everything except a program.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -18,11 +18,11 @@ use crate::report::{Report, Times, at_most, ratio, shown};
 use crate::stores::fill;
 use crate::{Effort, Outcome};
 
-/// Hooks that a call has nothing to do with, and those of a stop.
+/// Hooks that do not match the call, and a rule at `stop`.
 const OTHERS: &str = "pre_tool_use: [{matcher: Edit, command: 'false'}]";
 const RULE: &str = "stop: [{rules: [{when: 'retries > 9', action: continue, reason: never}]}]";
 
-/// What is called in a project with which hooks, and what it costs at most in bare programs, if there is a goal.
+/// The calls: title, hook point, configured hooks, and the maximum cost as a multiple of the bare program, if there is a goal.
 const CALLS: &[(&str, &str, &[&str], Option<f64>)] = &[
     ("`hook stop` without a hook at it", "stop", &[OTHERS], Some(1.3)),
     ("`hook pre_tool_use` with hooks for other tools", "pre_tool_use", &[OTHERS], Some(1.3)),
@@ -52,7 +52,7 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// The medians of the bare program and of every call, taken in turns.
+/// Returns the medians of the bare program and of every call. They take turns.
 fn at_size(effort: Effort, size: u64) -> Outcome<(Duration, Vec<Duration>)> {
     let filled = tempfile::tempdir()?;
     let mut store = Sqlite::create(&filled.path().join("filled.db"), Lifetime::Service)?;
@@ -79,7 +79,7 @@ fn at_size(effort: Effort, size: u64) -> Outcome<(Duration, Vec<Duration>)> {
     Ok((Times::from(bare_times).p50(), medians))
 }
 
-/// A trusted project with these tasks and hooks, and what an agent says.
+/// Creates a trusted project with these tasks and hooks, and an agent's payload.
 fn project(store: &Sqlite, hooks: &[&str]) -> Outcome<TempDir> {
     let directory = tempfile::tempdir()?;
     fs::create_dir(directory.path().join(".windlass"))?;

@@ -1,8 +1,7 @@
-//! The least that a server of JSON-RPC over standard streams does: reads a line, understands it, and answers with the result
-//! that it was started with. The floor for calls of tools. Given a store, it also commits a note for each request.
+//! A minimal JSON-RPC server over standard streams: it reads a line, parses it, and answers with the result from its command line. It
+//! is the floor for tool calls. With a store, it also commits a note for each request.
 //!
-//! Request and result are values of `serde_json`, as they are where nobody knows better: the one is read and the other is
-//! written anew for every request.
+//! Request and result are `serde_json` values, as in a generic server: each request is parsed, and each result is serialized, anew.
 
 use std::error::Error;
 use std::io::{self, BufRead, Write};

@@ -1,4 +1,4 @@
-//! Many hooks of which few are meant: what an event pays for the others.
+//! The cost of hooks that an event does not match.
 
 use std::path::Path;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::{Effort, Outcome};
 
 const FEW: usize = 10;
 const MANY: usize = 1_000;
-/// The event that is measured.
+/// The measured event.
 const HEARD: EventType = EventType::TaskStarted;
 
 pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
@@ -26,7 +26,7 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     compare(effort, directory.path(), "planned hooks of other events", [planned(FEW), planned(MANY)], report)
 }
 
-/// Closures beside the built-ins, one of them for the event that is measured.
+/// Registers closures in addition to the built-ins, one of them for the measured event.
 fn closures(count: usize) -> Outcome<Rules> {
     let mut registry = Registry::with_builtins();
     registry.register(Hook::new("heard", [HEARD], |_, _| Ok(vec![])))?;
@@ -36,7 +36,7 @@ fn closures(count: usize) -> Outcome<Rules> {
     Ok(Rules { registry, ..Rules::default() })
 }
 
-/// Hooks that would be owed, none of them for the event that is measured.
+/// Plans hooks, none of them for the measured event.
 fn planned(count: usize) -> Rules {
     let mut effects = Effects::of("", "bench".parse().expect("an owner's name"), []);
     for (number, event) in (0..count).zip(others()) {
@@ -52,13 +52,13 @@ fn planned(count: usize) -> Rules {
     Rules { effects: Some(effects), ..rules() }
 }
 
-/// Every other event, over and over.
+/// Repeats all other events without end.
 fn others() -> impl Iterator<Item = EventType> {
     EventType::ALL.iter().copied().filter(|event| *event != HEARD).cycle()
 }
 
-/// Starting tasks under few hooks and under many, turn by turn: each durable, and without the disk, which would drown the
-/// difference.
+/// Starts tasks with few hooks and with many, by turns: once with a sync for each, and once without the disk, whose time would hide
+/// the difference.
 fn compare(effort: Effort, directory: &Path, what: &str, ways: [Rules; 2], report: &mut Report) -> Outcome<()> {
     let mut store = Sqlite::create(&directory.join(format!("{what}.db")), Lifetime::Service)?;
     let turns = 2 * effort.many;
@@ -84,7 +84,7 @@ fn start(turn: usize) -> Command {
     Command::StartTask { id: TaskId(turn as u64 + 1), context: Default::default() }
 }
 
-/// The times of the even turns and of the odd ones.
+/// Returns the times of the even turns and of the odd ones.
 fn in_turns(turns: usize, mut run: impl FnMut(usize) -> Outcome<()>) -> Outcome<[Times; 2]> {
     let mut times = [Vec::new(), Vec::new()];
     for turn in 0..turns {

@@ -1,4 +1,4 @@
-//! A long log: opening it, reading it, rebuilding from it.
+//! A long log: opening it, reading it, rebuilding the rows from it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -53,15 +53,15 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Opening, and the first answer.
+/// Measures opening the store, and the first answer.
 fn opening(path: &Path) -> Outcome<Times> {
     Ok(Times::of(101, |_| Sqlite::open(path, Lifetime::Command)?.snapshot()?.ready(1).map(drop))?)
 }
 
-/// A copy of a store in use, as whoever is killed leaves it: the file, and a write-ahead log that was never folded back.
+/// Measures opening a copy of a store whose process was killed: the file, with a write-ahead log that has no checkpoint.
 fn killed(directory: &Path, path: &Path) -> Outcome<(Duration, u64)> {
     let mut store = Sqlite::open(path, Lifetime::Service)?;
-    // Somebody who reads for long keeps the log from being folded back.
+    // A long read transaction prevents a checkpoint.
     let reader = rusqlite::Connection::open(path)?;
     reader.execute_batch("BEGIN; SELECT count(*) FROM tasks WHERE id < 2")?;
     let log = path.with_extension("db-wal");
@@ -81,7 +81,7 @@ fn killed(directory: &Path, path: &Path) -> Outcome<(Duration, u64)> {
     Ok((Times::from(times).p50(), log.metadata()?.len()))
 }
 
-/// The plainest way to read every event: one statement, one decoding each.
+/// Reads every event in the simplest way: one statement, one decoding each.
 fn reading(path: &Path) -> Outcome<()> {
     let connection = rusqlite::Connection::open(path)?;
     let mut query = connection.prepare("SELECT body FROM events ORDER BY seq")?;

@@ -51,7 +51,7 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// One of the eight: adds tasks, and prints how long each took, in nanoseconds of eight bytes.
+/// Runs one of the eight processes: adds tasks, and prints the time of each in nanoseconds, eight bytes each.
 pub fn write(words: &[String]) -> Outcome<()> {
     let [path, number, each] = words else { return Err("usage: --write-many FILE NUMBER EACH".into()) };
     let (number, each): (usize, usize) = (number.parse()?, each.parse()?);

@@ -1,4 +1,4 @@
-//! The store inside a long-lived process.
+//! The store in a long-lived process.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub fn complete(id: u64) -> Command {
     Command::CompleteTask { id: TaskId(id), result: None, artifacts: vec![] }
 }
 
-/// Fills a store with ready tasks, many to a transaction.
+/// Fills a store with ready tasks, many in each transaction.
 pub fn fill(store: &mut Sqlite, tasks: u64) -> Outcome<()> {
     let (rules, origin) = (rules(), origin());
     let mut made = 0;
@@ -58,7 +58,7 @@ pub fn measure(effort: Effort, _floors: &Floors, report: &mut Report) -> Outcome
     choosing(effort, directory.path(), report)
 }
 
-/// One event with its rows, durable, against the disk alone, turn by turn.
+/// Measures one durable event with its rows, compared with the disk, by turns.
 fn one_event(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
     let floor = floors::event(effort)?.p50();
     let times = starts(effort, &directory.join("one.db"))?;
@@ -68,7 +68,7 @@ fn one_event(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<(
     Ok(())
 }
 
-/// Starting tasks in a store of its own, one commit each.
+/// Measures starting tasks in a new store, one commit each.
 pub fn starts(effort: Effort, path: &Path) -> Outcome<Times> {
     let mut store = Sqlite::create(path, Lifetime::Service)?;
     fill(&mut store, 2 * effort.many as u64 + 10)?;
@@ -81,7 +81,7 @@ pub fn starts(effort: Effort, path: &Path) -> Outcome<Times> {
     Ok(Times::of(effort.many, |turn| start(effort.many + turn))?)
 }
 
-/// What the default built-ins add to completing a task that another waits for, in a graph of so many.
+/// Measures the time that the default built-ins add to completing a task with one dependent.
 fn builtins(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
     for size in [10, effort.sizes[2]] {
         let mut store = Sqlite::create(&directory.join(format!("built-ins-{size}.db")), Lifetime::Service)?;
@@ -95,8 +95,8 @@ fn builtins(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()
     Ok(())
 }
 
-/// Completing tasks with one dependent each, under these rules and those in turn, all in one transaction: the disk would
-/// drown what is measured.
+/// Completes tasks with one dependent each, under two rule sets by turns, all in one transaction: the disk's time would hide the
+/// difference.
 fn completions(effort: Effort, store: &mut Sqlite, ways: [&Rules; 2]) -> Outcome<[Duration; 2]> {
     let (rules, origin) = (rules(), origin());
     let mut times = [Vec::new(), Vec::new()];
@@ -118,7 +118,7 @@ fn completions(effort: Effort, store: &mut Sqlite, ways: [&Rules; 2]) -> Outcome
     Ok(times.map(|times| Times::from(times).p50()))
 }
 
-/// Events that only tell something, a hundred to a commit.
+/// Measures events that change no row, a hundred in each commit.
 fn batches(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
     let mut store = Sqlite::create(&directory.join("batch.db"), Lifetime::Service)?;
     fill(&mut store, 1)?;
@@ -162,7 +162,7 @@ fn batches(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()>
     Ok(())
 }
 
-/// The floor of a batch: the rows of the log alone, without digests, without decisions, without projections.
+/// Measures the floor of a batch: only the rows of the log, without digests, decisions and projections.
 fn plain_batches(effort: Effort, directory: &Path) -> Outcome<Times> {
     let connection = rusqlite::Connection::open(directory.join("plain.db"))?;
     connection.pragma_update(None, "journal_mode", "wal")?;
@@ -179,7 +179,7 @@ fn plain_batches(effort: Effort, directory: &Path) -> Outcome<Times> {
     })?)
 }
 
-/// What is ready, and taking it, in graphs of three sizes.
+/// Measures finding a ready task and claiming it, in graphs of three sizes.
 fn choosing(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
     let mut times = [Vec::new(), Vec::new()];
     for size in effort.sizes {
@@ -190,7 +190,7 @@ fn choosing(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()
         let (rules, origin) = (rules(), origin());
         let claim =
             Command::ClaimTask { id: None, owner: "bench".parse()?, until: origin.at.plus_millis(60_000), agent: None };
-        // The disk would drown what is measured.
+        // In one transaction, because the disk's time would hide the difference.
         times[1].push(store.transact(|transaction| {
             Ok(Times::of(effort.many, |turn| transaction.execute(&rules, &origin, &claim, turn as u128).map(drop)))
         })??);
@@ -205,7 +205,7 @@ fn choosing(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()
     Ok(())
 }
 
-/// How many bytes a store uses, whether they are in its file already or still in its write-ahead log. A new one has room left.
+/// Returns the used bytes of a store, in its file and in its write-ahead log, without free pages.
 pub fn size(path: &Path) -> Outcome<u64> {
     let connection = rusqlite::Connection::open(path)?;
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));

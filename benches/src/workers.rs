@@ -1,4 +1,4 @@
-//! Workers on thousands of tasks of nothing: the log is what they have in common.
+//! Workers on thousands of empty tasks: they share only the log.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::{Effort, Outcome};
 
 const TASKS: usize = 4_000;
 const CONFIG: &str = "version: 1\nworktrees: false\n";
-/// Says that it is done, and leaves two bytes.
+/// An agent that reports completion, and appends two bytes to a file.
 const AGENT: &str = "command:echo . >>calls; echo '<promise>COMPLETE</promise>'";
 
 pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
@@ -42,17 +42,17 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// What came of many tasks.
+/// The measurements of a run over many tasks.
 struct Load {
     tasks: usize,
     took: Duration,
     /// From claim to completion, task by task.
     times: Times,
-    /// How long the first tenth and the last took.
+    /// Time of the first tenth and of the last.
     tenths: [Duration; 2],
-    /// Anonymous memory after a tenth, and close to the end.
+    /// Anonymous memory after a tenth, and near the end.
     sizes: [f64; 2],
-    /// Bytes of the store, for each task.
+    /// Bytes that each task adds to the store.
     grown: f64,
 }
 
@@ -83,7 +83,7 @@ impl Load {
     }
 }
 
-/// How much memory it has after a tenth of the calls, and close to their end.
+/// Returns the memory of the run after a tenth of the calls, and near the end.
 fn watch(child: &mut Child, calls: &Path, tasks: usize) -> Outcome<[f64; 2]> {
     let mut sizes = [0.0; 2];
     for (size, mark) in sizes.iter_mut().zip([tasks / 10, tasks * 98 / 100]) {
@@ -98,7 +98,7 @@ fn watch(child: &mut Child, calls: &Path, tasks: usize) -> Outcome<[f64; 2]> {
     Ok(sizes)
 }
 
-/// How long each task took, and when each ended, in milliseconds. A task that was worked on twice is an error.
+/// Returns the time of each task, and the end of each in milliseconds. A task that two workers claimed is an error.
 fn ended(file: &Path) -> Outcome<(Vec<Duration>, Vec<i64>)> {
     let log = rusqlite::Connection::open(file)?;
     let mut query =

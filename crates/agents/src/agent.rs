@@ -1,4 +1,4 @@
-//! Which agent works, as people name it, and how it is set up.
+//! Agents as users name them, and their set-up.
 
 use std::ffi::OsString;
 use std::fmt::{self, Display};
@@ -11,66 +11,66 @@ use crate::acp::{McpServer, Permissions};
 use crate::headless::Dialect;
 use crate::{TurnEnd, trouble};
 
-/// Not the name of an agent that can be driven.
+/// An error for a name that stands for no known agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no agent that this version can drive")]
 pub struct ParseAgentError(pub String);
 
-/// An agent, and the driver that speaks to it.
+/// An agent that Windlass can drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// As people name it, and as the log has it.
+    /// The name in the configuration and in the log.
     pub name: String,
     pub kind: AgentKind,
     pub setup: Setup,
 }
 
-/// The kind of an agent: how it is started, and what it speaks.
+/// The kind of an agent: how to start it, and which protocol it speaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentKind {
-    /// A new process for each prompt: a script for the shell.
+    /// A new process for each prompt: a shell script.
     Command(String),
-    /// One process that speaks the Agent Client Protocol: a script for the shell.
+    /// One process that speaks the Agent Client Protocol: a shell script.
     Acp(String),
-    /// The built-in agent, which plays a script: its file.
+    /// The built-in agent, which plays the script in this file.
     Scripted(String),
-    /// A known agent by its own command line and its own stream of events.
+    /// A known agent, driven by its own command line and event stream.
     Headless(Dialect),
 }
 
-/// What a person has said about how an agent is to be started.
+/// The user's settings for starting an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Setup {
-    /// The program of a known agent, if not the usual one: a script for the shell.
+    /// A shell script that replaces the usual program of a known agent.
     pub command: Option<String>,
-    /// Arguments after the driver's own.
+    /// Arguments after those of the driver.
     pub args: Vec<String>,
     pub model: Option<String>,
-    /// Added to the environment.
+    /// Variables that are added to the environment.
     pub environment: Vec<(String, String)>,
-    /// What it may do, where it asks or has it done here.
+    /// Permissions for the agent's requests and for the client services.
     pub permissions: Permissions,
-    /// What it is started for.
+    /// The access that the agent needs.
     pub access: Access,
-    /// The directory of what it looks at, if that is somebody else's: what agents find to heed there is not heeded.
+    /// The directory that the agent reviews, if the work is not its own. Instructions and settings in it must not take effect.
     pub judged: Option<PathBuf>,
-    /// Servers of tools that it is handed, where its protocol allows it.
+    /// MCP servers for the agent, if its protocol accepts them.
     pub servers: Vec<McpServer>,
-    /// The program that serves Windlass's own tools, by its whole path, if it is handed those as well.
+    /// The absolute path of the program that serves Windlass's own tools, if the agent gets them.
     pub tools: Option<PathBuf>,
 }
 
-/// What an agent is started for, as far as its own command line can say so.
+/// The access of an agent, as far as its command line can limit it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Access {
-    /// To work.
+    /// The agent may change files and run commands.
     #[default]
     Full,
-    /// Only to look: nothing is changed, and nothing run that could.
+    /// The agent may only read: it changes nothing and runs nothing that could.
     ReadOnly,
 }
 
-/// Agents that are known by name, best known first, and how each is driven unless somebody says otherwise.
+/// The agents that are known by name, best known first, and their usual drivers.
 pub const KNOWN: [(&str, Known); 9] = [
     ("claude", Known::Headless(Dialect::Claude)),
     ("codex", Known::Headless(Dialect::Codex)),
@@ -83,7 +83,7 @@ pub const KNOWN: [(&str, Known); 9] = [
     ("aider", Known::Command(AIDER)),
 ];
 
-/// It asks nobody, looks nothing up that nobody asked for, and tells of itself as little as it can.
+/// These options turn off questions, lookups and telemetry.
 const AIDER: &str = "aider --yes-always --no-pretty --no-stream --no-fancy-input --no-check-update --no-show-release-notes \
     --no-show-model-warnings --no-detect-urls --no-suggest-shell-commands --no-analytics --disable-playwright \
     --message-file /dev/stdin";
@@ -111,12 +111,12 @@ impl Known {
 }
 
 impl Agent {
-    /// One that nobody has said more about than its name.
+    /// Returns an agent without any settings.
     pub fn plain(name: &str, kind: AgentKind) -> Self {
         Self { name: name.to_owned(), kind, setup: Setup::default() }
     }
 
-    /// The same, wherever it is started: a program or a script that is named by a relative path is the one below `home`.
+    /// Resolves relative program and script paths against `home`, so that the agent can start in any directory.
     pub fn of(mut self, home: &Path) -> Self {
         match &mut self.kind {
             AgentKind::Scripted(file) => *file = home.join(&*file).to_string_lossy().into_owned(),
@@ -127,17 +127,17 @@ impl Agent {
         self
     }
 
-    /// Whether it stays from turn to turn, and is spoken with.
+    /// Returns whether the agent process stays from turn to turn.
     pub fn stays(&self) -> bool {
         matches!(self.kind, AgentKind::Acp(_) | AgentKind::Scripted(_))
     }
 
-    /// Whether it writes while it works, so that silence tells something.
+    /// Returns whether the agent writes while it works. Only then does an idle timeout make sense.
     pub fn streams(&self) -> bool {
         !matches!(self.kind, AgentKind::Command(_))
     }
 
-    /// How it is started, for agents that take nothing on their command line. `own` is this very program.
+    /// Returns the invocation of an agent without driver arguments. `own` is the path of this program.
     pub fn invocation(&self, own: &Path) -> Invocation {
         match &self.kind {
             AgentKind::Command(command) | AgentKind::Acp(command) => {
@@ -151,12 +151,12 @@ impl Agent {
         }
     }
 
-    /// The script that starts a known agent's program.
+    /// Returns the script that starts a known agent's program.
     pub fn program(&self, dialect: Dialect) -> &str {
         self.setup.command.as_deref().unwrap_or(dialect.program())
     }
 
-    /// A script with the arguments that a person has added.
+    /// Returns a script with the user's arguments appended.
     pub fn with_arguments(&self, command: &str) -> String {
         let mut script = command.to_owned();
         for argument in &self.setup.args {
@@ -166,8 +166,8 @@ impl Agent {
         script
     }
 
-    /// The environment of its program. What a driver needs stands behind what a person has said, here or around; whoever may
-    /// only look is not let off by what is around, which was said for all that the agent does.
+    /// Returns the environment of the agent's program. The user's settings and inherited variables take precedence over the
+    /// driver's. With read-only access, only the settings for this agent do: inherited variables are meant for any use of it.
     pub fn environment(&self, around: &Environment) -> Environment {
         let needed = match self.kind {
             AgentKind::Headless(dialect) => dialect.environment(self.setup.access),
@@ -181,7 +181,7 @@ impl Agent {
         overlay(&around, added.collect())
     }
 
-    /// What the end of a conversation's turn means, where an agent says in words that it cannot work.
+    /// Returns what the end of a turn means. A message may say that the agent cannot work.
     pub fn understood(&self, end: TurnEnd) -> TurnEnd {
         if matches!(self.kind, AgentKind::Scripted(_)) {
             return end;
@@ -196,7 +196,7 @@ impl Agent {
         found.map_or(end, |trouble| trouble.end(self.words()))
     }
 
-    /// Its command, by which a remedy is found.
+    /// Returns the agent's command, which tells the remedy for a failed login.
     pub(crate) fn words(&self) -> &str {
         match &self.kind {
             AgentKind::Command(command) | AgentKind::Acp(command) => command,
@@ -206,7 +206,7 @@ impl Agent {
     }
 }
 
-/// A command line whose program is below a directory, if it is named by a relative path in plain letters.
+/// Resolves the program of a command line against a directory, if it is a relative path without shell syntax.
 fn below(home: &Path, command: &str) -> String {
     let end = command.find(char::is_whitespace).unwrap_or(command.len());
     let (program, rest) = command.split_at(end);
@@ -219,7 +219,7 @@ fn below(home: &Path, command: &str) -> String {
     }
 }
 
-/// One word of the shell.
+/// Quotes a word for the shell.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
     match !word.is_empty() && word.chars().all(plain) {

@@ -1,22 +1,22 @@
-//! aider, which prints everything on standard output, and exits with 0 whatever happened.
+//! The output of aider, which prints everything on standard output and always exits with 0.
 //!
 //! ```text
-//!   what it tells of itself, a blank line ─► a reply, `Tokens: …`, what it did ─► a reply, `Tokens: …` …
+//!   its version and settings, a blank line ─► a reply, `Tokens: …`, its actions ─► a reply, `Tokens: …` …
 //! ```
 //!
-//! Only the last reply is its answer. Behind that stands what went wrong, if anything did.
+//! Only the last reply is the answer. An error follows it, if there was one.
 
 use windlass_engine::Fault;
 
 use crate::trouble::{Trouble, of_failure};
 
-/// How an error of the model's service begins, in the words of the library that it uses.
+/// The prefix of an error, printed by aider's model library.
 const ERROR: &str = "litellm.";
-/// What it says of a model that was cut off, and of one that said nothing.
+/// The messages for a truncated answer and for an empty one.
 const CUT: &str = "has hit a token limit!";
 const EMPTY: &str = "Empty response received from LLM.";
 
-/// The classes of errors that say nothing else of what they are.
+/// Error classes whose message alone does not tell the fault.
 const FAULTS: [(&str, Fault); 6] = [
     ("InternalServer", Fault::Outage),
     ("ServiceUnavailable", Fault::Outage),
@@ -26,7 +26,7 @@ const FAULTS: [(&str, Fault); 6] = [
     ("ContentPolicyViolation", Fault::Refused),
 ];
 
-/// What aider has said, or why it has not. Nothing where it is not aider's output.
+/// Returns aider's answer, or its failure. `None` if the output is not aider's.
 pub fn heard(stdout: &str) -> Option<Result<String, Trouble>> {
     let lines: Vec<&str> = stdout.lines().collect();
     let head = lines.iter().position(|line| line.starts_with("Aider v"))?;
@@ -50,12 +50,12 @@ pub fn heard(stdout: &str) -> Option<Result<String, Trouble>> {
     }
 }
 
-/// What it says after each reply: `Tokens: 1.2k sent, 34 received.`
+/// Returns whether a line ends a reply: `Tokens: 1.2k sent, 34 received.`
 fn is_end(line: &str) -> bool {
     line.starts_with("Tokens: ") && line.contains(" sent")
 }
 
-/// What an error means. Its lines are broken where the terminal would end.
+/// Classifies an error. aider wraps its lines at the terminal's width.
 fn trouble(lines: &[&str]) -> Trouble {
     let told = lines.iter().take_while(|line| !line.trim().is_empty() && !line.starts_with("Retrying in "));
     let said = told.map(|line| line.trim()).collect::<Vec<_>>().join(" ");

@@ -1,6 +1,6 @@
 //! Any program as an agent: the prompt on its standard input, the answer on its standard output.
 //!
-//! Each prompt is a new process, so nothing is remembered: the prompt has to say everything.
+//! Each prompt starts a new process that remembers nothing, so the prompt has to contain everything.
 
 use windlass_engine::Fault;
 use windlass_process::{Capture, Exit, Finished, Invocation, Spec, Spill};
@@ -8,13 +8,13 @@ use windlass_process::{Capture, Exit, Finished, Invocation, Spec, Spill};
 use crate::prompt_run::{last_line_of, prompted};
 use crate::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, aider, trouble};
 
-/// What is kept of an answer, from its start and from its end: the end is where an agent says how it went.
+/// How much of an answer is kept, from its start and its end: at the end an agent says how the work went.
 const HEAD: usize = 16 * 1024;
 const TAIL: usize = 40 * 1024;
-/// The most that is kept of a stream in a file.
+/// The most bytes of a stream that are kept in a file.
 const SPILLED: u64 = 256 * 1024 * 1024;
 
-/// Starts a program for each prompt.
+/// The driver that starts a program for each prompt.
 pub(crate) struct CommandDriver {
     agent: Agent,
 }
@@ -40,7 +40,7 @@ impl AgentDriver for CommandDriver {
 }
 
 impl Agent {
-    /// A run of its program that answers a prompt.
+    /// Returns the spec of a run that answers a prompt.
     fn spec(&self, prompt: &str, request: &PromptRequest) -> Spec {
         let spill = Some(Spill { path: request.record.clone(), cap: SPILLED });
         let capture = Capture { head: HEAD, tail: TAIL, spill };
@@ -48,7 +48,7 @@ impl Agent {
         prompted(invocation, prompt, &request.directory, request.environment.clone(), capture)
     }
 
-    /// What the end of such a run means. An exit code of 0 says only that there is an answer.
+    /// Returns the turn end for a finished run. Exit code 0 says only that there is an answer.
     fn answer(&self, finished: &Finished) -> TurnEnd {
         match finished.exit {
             Exit::Code(0) => {
@@ -59,7 +59,7 @@ impl Agent {
                     Err(trouble) => trouble.end(self.words()),
                 }
             }
-            // The shell's own words for a program that is not there, or is none: unless something has spoken already.
+            // The shell exits like this for a missing or invalid program. Output shows that the program did start.
             Exit::Code(126 | 127) if finished.stdout.total == 0 => {
                 TurnEnd::Broken(last_words(finished, "the program cannot be started"))
             }
@@ -78,7 +78,7 @@ impl Agent {
     }
 }
 
-/// How it ended, with the last line that it wrote about it.
+/// Describes the end of a run, with the last line of its output.
 fn last_words(finished: &Finished, end: &str) -> String {
     let (stderr, stdout) = (finished.stderr.text(), finished.stdout.text());
     match last_line_of(&stderr).or_else(|| last_line_of(&stdout)) {

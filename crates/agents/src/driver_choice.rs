@@ -8,7 +8,7 @@ use crate::headless::HeadlessDriver;
 use crate::{Agent, AgentDriver, AgentKind};
 
 impl Agent {
-    /// Returns the driver of this agent. Without a launcher an agent that stays cannot be started.
+    /// Returns the driver of this agent. Without a launcher, a persistent agent cannot be started.
     pub fn driver<'a>(&self, launcher: Option<&Launcher>, roster: &'a Roster) -> Box<dyn AgentDriver + 'a> {
         let agent = self.clone();
         match self.kind {

@@ -1,6 +1,6 @@
-//! What holds of everything that is heard from agents, whatever they say. For tests and fuzzing alone.
+//! Laws of reading agents' output, for every input. For tests and fuzzing only.
 //!
-//! Each law takes bytes and panics where it is broken.
+//! Each law takes bytes and panics if it is broken.
 
 use serde_json::{Value, json};
 use windlass_process::{Exit, Stream};
@@ -9,14 +9,14 @@ use crate::acp::{PROMPT, Permission, Permissions, Said, Talk};
 use crate::headless::{Dialect, Ended, Heard, Hearing, Said as Word, is_name, parse};
 use crate::{Reset, TurnEnd, aider, trouble};
 
-/// How much is looked at with patterns, which are slow: they look the same at all of a text.
+/// The longest input for patterns, which are slow.
 const SLOW: usize = 160;
-/// Of so many streams that are tried two are looked at with patterns.
+/// Out of this many streams, two are searched with patterns.
 const SELDOM: usize = 16;
-/// In how many ways a text is looked at that may tell of trouble.
+/// The number of ways in which `trouble` checks a text.
 const LOOKS: usize = 4;
 
-/// Each dialect, with the words without one of which its stream does not say how a turn ended.
+/// Each dialect, with words of which its stream needs one to say how a turn ended.
 const DIALECTS: [(Dialect, &[&str]); 5] = [
     (Dialect::Claude, &["result"]),
     (Dialect::Codex, &["turn.completed"]),
@@ -25,15 +25,15 @@ const DIALECTS: [(Dialect, &[&str]); 5] = [
     (Dialect::Goose, &["complete"]),
 ];
 
-/// A stream means the same however it is cut into pieces; a turn has ended well only where it says so; and a conversation
-/// has a name that a command line can hold. Each is heard by one of the dialects.
+/// Checks that a stream means the same however it is cut into pieces; that a turn succeeds only if its stream says so; and
+/// that a conversation name is safe on a command line. Reads each stream in one of the dialects.
 pub fn stream(bytes: &[u8]) {
     stream_as(bytes, any_of(bytes, DIALECTS.len() * SELDOM));
 }
 
 fn stream_as(bytes: &[u8], way: usize) {
     let (dialect, closing) = DIALECTS[way % DIALECTS.len()];
-    // Why a program has failed is looked for with patterns.
+    // Only a failed exit is searched for its cause with patterns.
     let (resumes, bytes, exit) = match way / DIALECTS.len() {
         0 => (true, &bytes[..bytes.len().min(SLOW)], Exit::Code(1)),
         1 => (false, bytes, Exit::Code(0)),
@@ -51,14 +51,14 @@ fn stream_as(bytes: &[u8], way: usize) {
     assert!(named.len() <= 1 && named.iter().all(|name| is_name(name)), "{named:?}");
     if let Ended::Turn(TurnEnd::Said(_)) = &whole.ended {
         let text = String::from_utf8_lossy(bytes);
-        // A name may be written with escapes.
+        // Keys may be written with escapes.
         let closed = closing.iter().any(|word| text.contains(word)) || text.contains('\\');
         assert!(closed, "{dialect:?} does not say that its turn has ended");
     }
 }
 
-/// What an agent prints instead of an answer is understood or left as it is; and a limit that is over is none. Each text is
-/// looked at in one of these ways.
+/// Checks that a message instead of an answer is classified or left as it is, and that a reset is never in the past. Reads
+/// each text in one of several ways.
 pub fn trouble(bytes: &[u8]) {
     trouble_as(bytes, any_of(bytes, LOOKS));
 }
@@ -81,7 +81,7 @@ fn trouble_as(bytes: &[u8], way: usize) {
     }
 }
 
-/// One of so many, by what the bytes are.
+/// Chooses a case by the sum of the bytes.
 fn any_of(bytes: &[u8], many: usize) -> usize {
     bytes.iter().map(|byte| usize::from(*byte)).sum::<usize>() % many
 }
@@ -90,7 +90,7 @@ fn heard(dialect: Dialect, resumes: bool, bytes: &[u8], size: usize, exit: Exit)
     let mut hearing = Hearing::new(dialect, resumes);
     let mut said = hearing.hear(Stream::Stderr, &bytes[..bytes.len().min(80)]);
     said.extend(bytes.chunks(size).flat_map(|piece| hearing.hear(Stream::Stdout, piece)));
-    // The end of a stream is the end of its last line.
+    // The end of a stream ends its last line.
     said.extend(hearing.hear(Stream::Stdout, b"\n"));
     (hearing.end(exit), said)
 }
@@ -103,18 +103,18 @@ fn told(words: &[Word]) -> String {
     words.iter().map(text).collect()
 }
 
-/// Every question of an agent is answered once, or is a wish that somebody else answers; only one answer is taken; and what
-/// is said means the same however it is cut into pieces.
+/// Checks that every request of an agent is answered once, or left to the caller; that only one answer is accepted; and that
+/// the meaning does not depend on how the bytes are cut.
 pub fn acp(bytes: &[u8]) {
     let lines = talked(bytes.split_inclusive(|byte| *byte == b'\n'));
-    // Never two lines at once: a breach leaves nothing of what was heard with it, unless that was the answer.
+    // Never two lines at once: a protocol error drops the events that came with it, except an answer.
     assert_eq!(lines, talked(bytes.chunks(1)), "however it is cut");
     let whole = talked(std::iter::once(bytes));
     let is_answer = |said: &Said| matches!(said, Said::Answer(_));
     let answers = lines.said.iter().filter(|said| is_answer(said)).count();
     assert!(answers <= 1, "one question, {answers} answers");
     if lines.broken {
-        // What was answered before it stands.
+        // Events up to the answer count.
         let heard = lines.said.iter().position(is_answer).map_or(0, |at| at + 1);
         assert!(whole.broken || heard > 0 && whole.said.starts_with(&lines.said[..heard]), "however it is cut");
         return;
@@ -138,10 +138,10 @@ pub fn acp(bytes: &[u8]) {
     assert_eq!(sorted(answered), sorted(questions(bytes)), "every question is answered once");
 }
 
-/// The ids of an agent's questions.
+/// Returns the ids of an agent's requests.
 fn questions(bytes: &[u8]) -> Vec<Value> {
     let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
-    // Half a line is none.
+    // An incomplete line is no message.
     lines.pop();
     let parsed = lines
         .into_iter()

@@ -1,15 +1,15 @@
 //! Drivers: how a prompt becomes a run of an agent, and what its end means.
 //!
 //! ```text
-//!   PromptRequest, TurnBudget ─► AgentDriver (driver) ─► TurnOutcome
-//!                                    ├ command    a new process for each prompt
-//!                                    ├ headless   a new process for each prompt, in the same conversation: known agents
-//!                                    └ acp        one process, spoken with from prompt to prompt
+//!   PromptRequest, TurnBudget ─► AgentDriver (agent_driver) ─► TurnOutcome
+//!                                    ├ command_driver  a new process for each prompt
+//!                                    ├ headless        a new process for each prompt, in the same conversation: known agents
+//!                                    └ acp             one process for many prompts
 //!
-//!   scripted   what the built-in agent plays; the server that plays it is the other side of acp
+//!   scripted   the script of the built-in agent; the server that plays it is the other side of acp
 //! ```
 //!
-//! Not here: what is said in a prompt (`engine`), starting programs (`process`), when an agent is asked (`runner`).
+//! Not here: the text of prompts (`engine`), starting programs (`process`), when to prompt an agent (`runner`).
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 pub mod acp;

@@ -1,13 +1,13 @@
-//! A run of an agent's program with a prompt on its standard input.
+//! Runs of an agent's program with a prompt on standard input.
 
 use std::path::Path;
 use std::time::Duration;
 
 use windlass_process::{Capture, Environment, Invocation, Spec};
 
-/// How long an agent may take to end once it is asked to.
+/// The time that an agent has to exit after it was asked to.
 const GRACE: Duration = Duration::from_secs(10);
-/// A run that reads a prompt and may take as long as it likes.
+/// Returns the spec of a run that reads a prompt and has no time limit.
 pub(crate) fn prompted(
     invocation: Invocation,
     prompt: &str,

@@ -1,4 +1,4 @@
-//! When an agent may be asked again, as agents say it: after a while, at a moment, at a time of day.
+//! When a rate limit resets, as agents report it: a delay, a moment, or a time of day.
 //!
 //! Invariant: no moment lies before now, or more than [`LONGEST`] after it.
 
@@ -10,15 +10,15 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use regex_lite::Regex;
 
-/// Beyond this somebody has misread something, or a person should know.
+/// The longest wait. A longer one is misread, or concerns the user.
 pub const LONGEST: Duration = Duration::from_hours(7 * 24);
 
-/// When, as it was said.
+/// A reset time, as it was reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reset {
     After(Duration),
     At(Timestamp),
-    /// The next time that a clock shows this, perhaps on a day, somewhere.
+    /// The next time that a clock shows this time, on this day and in this zone if they are given.
     Clock {
         time: Time,
         /// Month and day.
@@ -58,12 +58,12 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 impl Reset {
-    /// The same, in milliseconds since 1970.
+    /// Returns the moment of the reset in milliseconds since 1970.
     pub fn millis(&self, now: i64) -> i64 {
         Timestamp::from_millisecond(now).map_or(now, |now| self.moment(now).as_millisecond())
     }
 
-    /// When a text says that it is possible again.
+    /// Returns the reset time that a text reports.
     pub fn read(text: &str) -> Option<Self> {
         let found = |pattern: &Regex| pattern.captures(text);
         if let Some(found) = found(&PATTERNS.epoch) {
@@ -82,7 +82,7 @@ impl Reset {
         clock(&found(&PATTERNS.clock)?)
     }
 
-    /// The moment, from now on.
+    /// Returns the moment of the reset, at or after now.
     pub fn moment(&self, now: Timestamp) -> Timestamp {
         let last = now.saturating_add(SignedDuration::try_from(LONGEST).unwrap_or_default()).unwrap_or(Timestamp::MAX);
         let said = match self {
@@ -101,7 +101,7 @@ fn seconds(number: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(number).ok()
 }
 
-/// `3 hours 12 minutes`, `18h31m10s`, `34.07s`.
+/// Parses a time span such as `3 hours 12 minutes`, `18h31m10s`, `34.07s`.
 fn span(text: &str) -> Option<Duration> {
     PATTERNS.part.captures_iter(text).try_fold(Duration::ZERO, |sum, part| {
         let unit = part[2].to_lowercase();
@@ -136,7 +136,7 @@ fn clock(found: &regex_lite::Captures<'_>) -> Option<Reset> {
     Some(Reset::Clock { time: Time::new(hour, minute, 0, 0).ok()?, day, zone })
 }
 
-/// The next moment at which a clock shows a time.
+/// Returns the next moment at which a clock shows this time.
 fn next(time: Time, day: Option<(i8, i8)>, zone: Option<&str>, now: Timestamp) -> Option<Timestamp> {
     let zone = zone.and_then(|name| TimeZone::get(name).ok()).unwrap_or_else(TimeZone::system);
     let today = zone.to_datetime(now).date();

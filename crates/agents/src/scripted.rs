@@ -1,9 +1,9 @@
-//! What the scripted agent does, as it is written down.
+//! The script of the scripted agent.
 //!
 //! ```yaml
 //! remember: memory.json        # without it, nothing outlives the process
 //! turns:
-//!   - when: test_login         # only for a prompt with this in it
+//!   - when: test_login         # only for a prompt that contains this
 //!     do:
 //!       - say: I mend the login.
 //!       - replace: {path: login.sh, old: exit 1, new: exit 0}
@@ -16,30 +16,30 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-/// A play of an agent.
+/// A script.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// A file that keeps the conversation, so that another process can take it up.
+    /// A file that keeps the conversation for another process.
     #[serde(default)]
     pub remember: Option<PathBuf>,
-    /// Takes it up without telling it again (`session/resume`).
+    /// Resumes a conversation without replaying it (`session/resume`).
     #[serde(default)]
     pub resume: bool,
-    /// Each prompt gets the first of these that fits it and was not played often enough.
+    /// Each prompt gets the first turn that matches it and has plays left.
     pub turns: Vec<Turn>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
-    /// What has to be in the prompt.
+    /// Text that the prompt has to contain.
     #[serde(default)]
     pub when: Option<String>,
-    /// What may not be in it.
+    /// Text that the prompt must not contain.
     #[serde(default)]
     pub unless: Option<String>,
-    /// How often it is played; 0 means: as often as it fits.
+    /// How often the turn is played. 0 means without limit.
     #[serde(default = "once")]
     pub times: u32,
     #[serde(rename = "do")]
@@ -50,28 +50,28 @@ fn once() -> u32 {
     1
 }
 
-/// One thing that the agent does.
+/// A step of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Says something to the person.
+    /// Sends text.
     Say(String),
-    /// Claims something: `COMPLETE`, `BLOCKED`, `ESCALATE`.
+    /// Sends a promise: `COMPLETE`, `BLOCKED`, `ESCALATE`.
     Promise(String),
     Write(Content),
     Append(Content),
-    /// Changes the first place where a file has this text.
+    /// Replaces the first occurrence of a text in a file.
     Replace(Change),
-    /// A script for the shell. How it ends does not matter.
+    /// Runs a shell script. Its exit code does not matter.
     Run(String),
     Wait(Span),
-    /// Asks whether it may; if not, the turn is over.
+    /// Asks for permission. If it is denied, the turn ends.
     Ask(String),
-    /// Asks for something in the protocol's own words, and says what came of it.
+    /// Sends a request of the protocol, and reports the answer as text.
     Request(Question),
-    /// Calls a tool of a server that it was handed, and says the answer.
+    /// Calls a tool of an MCP server, and reports the answer as text.
     Call(Call),
-    /// Tells of something in the protocol's own words.
+    /// Sends an update of the protocol.
     Update(Value),
     /// Ends the turn with this stop reason.
     Stop(String),
@@ -79,17 +79,17 @@ pub enum Step {
     Answer(Value),
     /// Answers the prompt with an error.
     Fail(String),
-    /// Ends the process with this exit code, in the middle of the turn.
+    /// Exits with this code in the middle of the turn.
     Crash(u8),
-    /// Says nothing any more, and does not listen either.
+    /// Stops writing and reading.
     Hang,
-    /// Says so many bytes.
+    /// Sends this many bytes of text.
     Flood(u64),
-    /// Writes this to standard output, whatever the protocol says.
+    /// Writes this line to standard output, against the protocol.
     Print(String),
-    /// Begins a message that is so many bytes long.
+    /// Sends a message of this many bytes.
     LongLine(u64),
-    /// Answers a question of this number, which nobody has asked.
+    /// Answers a request of this number that the client never sent.
     Stray(u64),
 }
 
@@ -108,7 +108,7 @@ pub struct Change {
     pub new: String,
 }
 
-/// The conversation, and the terminal that was made last, are filled in.
+/// A request. The player fills in the conversation and the last created terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
@@ -120,7 +120,7 @@ pub struct Question {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
-    /// The server's name; without it, Windlass's own.
+    /// The name of the server. The default is Windlass's own.
     #[serde(default = "own_server")]
     pub server: String,
     pub tool: String,
@@ -132,7 +132,7 @@ fn own_server() -> String {
     "windlass".to_owned()
 }
 
-/// `500ms`, `2s`.
+/// A delay such as `500ms` or `2s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span(pub Duration);
 
@@ -147,7 +147,7 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// A script that cannot be played.
+/// An error in a script.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the script: {0}")]
 pub struct ScriptError(String);
@@ -157,7 +157,7 @@ impl Script {
         serde_saphyr::from_str(text).map_err(|error| ScriptError(error.to_string()))
     }
 
-    /// The turn for a prompt, given how often each was played.
+    /// Returns the turn for a prompt. `played` counts the plays of each turn.
     pub fn turn(&self, prompt: &str, played: &[u32]) -> Option<usize> {
         let fits = |turn: &Turn| {
             turn.when.as_ref().is_none_or(|text| prompt.contains(text))

@@ -1,4 +1,4 @@
-//! What a turn of an agent is allowed, and what came of it, whatever the agent.
+//! The limits of an agent's turn, and its outcome.
 
 use std::time::{Duration, Instant};
 
@@ -10,28 +10,28 @@ use crate::reset::Reset;
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnEnd {
-    /// What it said last.
+    /// The agent answered with this message.
     Said(String),
-    /// This turn failed; another may not.
+    /// This turn failed. Another one may succeed.
     Failed {
         fault: Fault,
         why: String,
     },
-    /// It cannot be started at all.
+    /// The agent cannot be started at all.
     Broken(String),
-    /// It was started, and no conversation came of it. Another time one may.
+    /// The agent was started, but no conversation could be opened. A later attempt may succeed.
     Unanswered(String),
-    /// It was asked too often. It may be asked again, and may have said when.
+    /// The agent is rate limited, with the time of the reset if it is known.
     Limited {
         said: String,
         reset: Option<Reset>,
     },
-    /// The agent is not logged in, with what a person has to do about it.
+    /// The agent has no access to its model, with a remedy for the user.
     Locked {
         said: String,
         remedy: String,
     },
-    /// It took longer than it was given.
+    /// The turn exceeded its time limit.
     TimedOut,
     Cancelled,
 }
@@ -42,20 +42,20 @@ impl TurnEnd {
     }
 }
 
-/// What came of a prompt.
+/// The outcome of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnOutcome {
     pub end: TurnEnd,
-    /// What the turn has used.
+    /// The usage of the turn.
     pub usage: Usage,
-    /// The agent left processes behind.
+    /// Whether the agent left processes behind.
     pub leaky: bool,
-    /// The name of the record of the turn. The host writes the record, and adds its name.
+    /// The name of the turn's record. The host writes the record and adds its name.
     pub record: Option<String>,
 }
 
 impl TurnOutcome {
-    /// Returns the outcome of a turn in which nothing was used and nothing is left.
+    /// Returns an outcome without usage and without leftover processes.
     pub fn ended(end: TurnEnd) -> Self {
         Self { end, usage: Usage::default(), leaky: false, record: None }
     }
@@ -66,7 +66,7 @@ impl TurnOutcome {
 pub struct TurnBudget {
     /// How long the turn may take.
     pub time: Option<Duration>,
-    /// When its time is up: one deadline for all of it. A pause moves the deadline.
+    /// The deadline of the whole turn. A pause moves it.
     pub until: Option<Instant>,
     /// How long the agent may write nothing.
     pub silence: Option<Duration>,
@@ -85,8 +85,8 @@ impl TurnBudget {
         self.until.map(|until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// Runs a step that has so much time, and no more than the rest of the turn. A pause moves both deadlines. The agent may
-    /// be silent during the step.
+    /// Runs a step with a time limit within the rest of the turn. A pause moves both deadlines. The agent may be silent during
+    /// the step.
     pub(crate) fn bounded<T>(&mut self, time: Duration, step: impl FnOnce(&mut Self) -> T) -> T {
         let limit = Instant::now() + time;
         let before = self.until.map_or(limit, |until| until.min(limit));

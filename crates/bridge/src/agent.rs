@@ -1,4 +1,4 @@
-//! The agents whose hook systems can call us.
+//! The agents whose hook systems can call Windlass.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub enum Agent {
     Cursor,
 }
 
-/// What each agent is called by programs and by people, in the order of [`Agent`].
+/// The name of each agent on the command line and its title, in the order of [`Agent`].
 const NAMES: [(&str, &str); 8] = [
     ("claude", "Claude Code"),
     ("codex", "Codex"),
@@ -28,7 +28,7 @@ const NAMES: [(&str, &str); 8] = [
     ("cursor", "Cursor"),
 ];
 
-/// A name that none of them has.
+/// An error for a name that no agent has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no agent with hooks is called `{0}`")]
 pub struct UnknownAgent(String);
@@ -37,12 +37,12 @@ impl Agent {
     pub const ALL: &[Self] =
         &[Self::Claude, Self::Codex, Self::Gemini, Self::Qwen, Self::Copilot, Self::Goose, Self::Kimi, Self::Cursor];
 
-    /// What it is called on the command line and in the log.
+    /// Returns the name on the command line and in the log.
     pub const fn name(self) -> &'static str {
         NAMES[self as usize].0
     }
 
-    /// What people call it.
+    /// Returns the product name.
     pub const fn title(self) -> &'static str {
         NAMES[self as usize].1
     }

@@ -1,4 +1,4 @@
-//! The events at which agents call, the points of the bridge, and what each agent calls them.
+//! The events at which agents call, which are the points of the bridge, and their names in each agent.
 
 use windlass_engine::HookPoint;
 
@@ -59,7 +59,7 @@ impl AgentHookEvent {
         Self::ALL.iter().copied().find(|event| event.point() == point)
     }
 
-    /// Where matchers look at something else than a tool: the field of Claude Code's payload that has it.
+    /// Returns the field of Claude Code's payload that matchers use at events without a tool.
     pub const fn matched_field(self) -> Option<&'static str> {
         match self {
             Self::SessionStart => Some("source"),
@@ -73,7 +73,7 @@ impl AgentHookEvent {
 }
 
 impl Agent {
-    /// Returns what the agent calls an event; none where it has no such event.
+    /// Returns the agent's name of an event, or `None` if it has no such event.
     pub const fn event_name(self, event: AgentHookEvent) -> Option<&'static str> {
         let (_, claude, gemini, cursor) = NAMES[event as usize];
         match (self, event) {

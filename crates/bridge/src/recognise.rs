@@ -1,14 +1,14 @@
-//! Who calls, where nobody says it.
+//! Identification of the calling agent if the call does not name it.
 
 use serde_json::{Map, Value};
 
 use crate::Agent;
 
 impl Agent {
-    /// Whose payload it is. `is_set` tells which environment variables there are. What is in doubt is Claude Code's: the
-    /// others have taken their words from it.
+    /// Returns the agent that sent a payload. `is_set` says which environment variables are set. The default is Claude Code:
+    /// the other agents have adopted its field names.
     pub fn recognise(payload: &Map<String, Value>, is_set: impl Fn(&str) -> bool) -> Self {
-        // An agent may have been started by another one, and has its environment then; so that comes last.
+        // An agent that another agent has started inherits its environment, so the payload takes precedence.
         by_payload(payload).or_else(|| by_environment(is_set)).unwrap_or(Self::Claude)
     }
 }
@@ -44,12 +44,12 @@ fn by_payload(payload: &Map<String, Value>) -> Option<Agent> {
     if has("turn_id") || transcript.contains("/rollout-") {
         return Some(Agent::Codex);
     }
-    // Everybody else who tells the time tells of a transcript too.
+    // All other agents that send a timestamp send a transcript path too.
     (has("timestamp") && !has("transcript_path")).then_some(Agent::Copilot)
 }
 
 fn by_environment(is_set: impl Fn(&str) -> bool) -> Option<Agent> {
-    // Qwen Code sets the variables of Gemini CLI too, and all of them Claude Code's.
+    // Qwen Code also sets the variables of Gemini CLI, and all of these agents set Claude Code's.
     let variables = [
         ("CURSOR_PROJECT_DIR", Agent::Cursor),
         ("COPILOT_PROJECT_DIR", Agent::Copilot),

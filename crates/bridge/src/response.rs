@@ -1,37 +1,37 @@
-//! The answer to an agent, in our words.
+//! The response to an agent, independent of its contract.
 
 use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 use windlass_engine::CallRuling;
 
-/// What hooks have come to about one request.
+/// The result of all hooks of one request.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AgentHookResponse {
-    /// What happens to what is about to happen. `Block`: the tool is denied, the prompt is not taken, the agent does not
-    /// stop, and after a tool it is told why.
+    /// The decision about the action. `Block`: the tool is denied, the prompt is rejected, the agent does not stop, and after a
+    /// tool it reads the reason.
     pub ruling: CallRuling,
-    /// Why, in words for the agent or the person who hears the ruling.
+    /// The reason, for the agent or the user.
     pub reason: String,
-    /// The agent is to end altogether, and why (`continue: false`).
+    /// The reason to end the agent altogether (`continue: false`).
     pub halt: Option<String>,
-    /// For the agent to read.
+    /// Context for the agent.
     pub context: Option<String>,
-    /// What the tool is to be called with instead.
+    /// The input that replaces the tool's input.
     pub updated_input: Option<Map<String, Value>>,
-    /// What the agent is to read instead of what the tool answered.
+    /// The output that replaces the tool's output for the agent.
     pub updated_output: Option<Value>,
-    /// For the person who sits there.
+    /// A message for the user.
     pub message: Option<String>,
 }
 
 impl AgentHookResponse {
-    /// Returns a response that only tells the person something.
+    /// Returns a response with only a message for the user.
     pub fn message(text: String) -> Self {
         Self { message: Some(text), ..Self::default() }
     }
 
-    /// Both as one: the stricter ruling, and every word once. Where each wants another input, the first one has it.
+    /// Merges two responses: the stricter ruling, and every text once. The first updated input and output count.
     pub fn and(self, other: Self) -> Self {
         let (ruling, reason) = match self.ruling.cmp(&other.ruling) {
             Ordering::Less => (other.ruling, other.reason),

@@ -1,8 +1,8 @@
-//! The hooks that Windlass brings along.
+//! The hooks that ship with Windlass.
 
 use std::fmt::{self, Display};
 
-/// A hook that is named, not written.
+/// A hook that a configuration selects by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Builtin {
     RebaseOnMain,
@@ -51,7 +51,7 @@ impl Builtin {
         Self::ALL.iter().map(|builtin| builtin.name()).collect()
     }
 
-    /// What it does to the world; `None` for the hooks of the registry, which only look at the graph.
+    /// Describes the hook's effect. Returns `None` for the hooks of the registry, which only read the graph.
     pub fn effect(self) -> Option<&'static str> {
         match self {
             Self::RebaseOnMain => Some("git: fetch, and rebase onto the base branch"),
@@ -66,7 +66,7 @@ impl Builtin {
         }
     }
 
-    /// Whether it is in the registry already, so that naming it reconfigures it and never adds a second.
+    /// Returns whether the hook is in the registry. Naming such a hook reconfigures it and adds no second one.
     pub fn is_registered(self) -> bool {
         self.effect().is_none()
     }

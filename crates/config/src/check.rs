@@ -1,4 +1,4 @@
-//! What must hold between values, beyond each one's type.
+//! Checks across values of the settings, beyond the type of each.
 
 use globset::GlobBuilder;
 use windlass_agents::acp::Permissions;
@@ -27,7 +27,7 @@ pub fn check(settings: &Settings) -> Result<(), ConfigProblem> {
     scripts(settings)
 }
 
-/// Scripts that agents play, wherever one is named.
+/// Checks every script of a scripted agent.
 fn scripts(settings: &Settings) -> Result<(), ConfigProblem> {
     let roles = settings.task_types.values().map(|task_type| &task_type.agents);
     let listed =
@@ -60,7 +60,7 @@ fn default_agent(agent: &Located<String>, settings: &Settings) -> Result<(), Con
     }
 }
 
-/// Whether a name stands for an agent: one of the file, a known one, or a command.
+/// Returns whether a name selects an agent: one of the file, a known one, or a command.
 pub fn is_agent(name: &str, settings: &Settings) -> bool {
     let command = ["command:", "acp:", "scripted:"].iter().find_map(|prefix| name.strip_prefix(prefix));
     command.map_or_else(|| agent_names(settings).contains(&name), |command| !command.trim().is_empty())
@@ -78,7 +78,7 @@ fn brief(name: &str, text: &Located<String>) -> Result<(), ConfigProblem> {
     said.map_err(|problem| problem.at(text.at.clone()))
 }
 
-/// Something that git takes as a name: what looks like an option, or like two words, is none.
+/// Checks a name for git: it must not look like an option or like two words.
 fn git_name(key: &str, name: &Located<String>) -> Result<(), ConfigProblem> {
     let odd = |letter: char| letter.is_whitespace() || letter.is_control() || "~^:?*[\\".contains(letter);
     let wrong = name.is_empty() || name.starts_with('-') || name.contains(odd) || name.contains("..");
@@ -90,7 +90,7 @@ fn git_name(key: &str, name: &Located<String>) -> Result<(), ConfigProblem> {
     }
 }
 
-/// The name of a branch, and nothing that only stands for one.
+/// Checks the name of a branch. Refs that only resolve to a branch are refused.
 fn branch(name: &Located<String>) -> Result<(), ConfigProblem> {
     match Branch::new(name) {
         Ok(_) => Ok(()),
@@ -100,7 +100,7 @@ fn branch(name: &Located<String>) -> Result<(), ConfigProblem> {
     }
 }
 
-/// Where a token is sent: the whole address, and no secret in it.
+/// Checks the address that the forge's token is sent to: complete, and without a secret.
 fn address(api: &Located<String>) -> Result<(), ConfigProblem> {
     let rest = api.strip_prefix("https://").or_else(|| api.strip_prefix("http://"));
     let host = rest.map(|rest| rest.split('/').next().unwrap_or_default());
@@ -155,7 +155,7 @@ fn agents(settings: &Settings) -> Result<(), ConfigProblem> {
     Ok(())
 }
 
-/// Whether an agent can be handed Windlass's own tools.
+/// Returns whether an agent can receive Windlass's own tools.
 fn takes_tools(driver: Option<Driver>, known: Option<Known>) -> bool {
     match (driver, known) {
         (Some(driver), _) => !matches!(driver, Driver::Command | Driver::Gemini),
@@ -197,7 +197,7 @@ fn path_pattern(pattern: &Located<String>, what: &str) -> Result<(), ConfigProbl
     }
 }
 
-/// Returns what is wrong with a pattern of paths.
+/// Returns the error in a pattern of paths.
 fn glob_error(pattern: &str) -> Option<String> {
     let built = GlobBuilder::new(pattern).literal_separator(true).build();
     built.err().map(|error| error.kind().to_string())

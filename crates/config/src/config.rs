@@ -1,4 +1,4 @@
-//! A configuration: what its file says, understood and checked.
+//! A configuration: its settings and hooks, parsed and checked.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,18 +19,18 @@ use super::trust_digest::{self, WorkflowFile};
 use super::validation::{self, RuleList};
 use super::{check, entry, notices, source, validators, yaml};
 
-/// A configuration that can be used.
+/// A valid configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
     written: ConfigSource,
     pub settings: Settings,
-    /// In the order of definition.
+    /// The hooks, in the order of definition.
     pub hooks: Vec<HookSpec>,
-    /// How the prompt to work is written, where this file says so.
+    /// The prompt template, if this file has one.
     prompt: Option<Template>,
 }
 
-/// How a hook of the registry is to be run.
+/// The settings of a hook of the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegisteredHookSetting {
     pub name: &'static str,
@@ -39,22 +39,22 @@ pub struct RegisteredHookSetting {
 }
 
 impl Config {
-    /// The project's configuration; without a file, every default.
+    /// Loads the project's configuration. Without a file, every setting has its default.
     pub fn load(root: &Path) -> Result<Self, ConfigError> {
         Self::parse(ConfigSource::load(root)?)
     }
 
-    /// The configuration in a file, which must exist.
+    /// Reads a configuration file, which must exist.
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
         Self::parse(ConfigSource::read(file)?)
     }
 
-    /// The configuration that a file once held.
+    /// Parses text that a configuration file holds or once held.
     pub fn of(file: &Path, text: &str) -> Result<Self, ConfigError> {
         Self::parse(ConfigSource::of(file, text))
     }
 
-    /// What was written, understood.
+    /// Parses and checks a configuration source.
     pub fn parse(written: ConfigSource) -> Result<Self, ConfigError> {
         if written.digest().is_none() {
             return Ok(Self { written, settings: Settings::default(), hooks: Vec::new(), prompt: None });
@@ -65,7 +65,7 @@ impl Config {
         }
     }
 
-    /// What the file holds, empty where there is none.
+    /// Returns the text of the file, empty if there is no file.
     pub fn text(&self) -> &ConfigText {
         self.written.text()
     }
@@ -80,30 +80,30 @@ impl Config {
         self.written.file()
     }
 
-    /// The project that its file is for.
+    /// Returns the directory of the project that the file belongs to.
     pub fn project(&self) -> &Path {
         self.file().ancestors().nth(2).unwrap_or(Path::new(""))
     }
 
-    /// Whether there is a file at all.
+    /// Returns whether the project has a configuration file.
     pub fn exists(&self) -> bool {
         self.written.digest().is_some()
     }
 
-    /// The files under `workflows/` beside the configuration.
+    /// Lists the files under `workflows/` beside the configuration.
     pub fn workflows(&self) -> Result<Vec<WorkflowFile>, ConfigError> {
         trust_digest::list_workflow_files(self.project(), &self.file().with_file_name("workflows"))
     }
 
-    /// Stands for the bytes that were read, and for the file of the prompt and everything under `workflows/` as they are now.
+    /// Returns the digest of the bytes that were read, and of the prompt file and everything under `workflows/` as they are now.
     pub fn digest(&self) -> Result<Digest, ConfigError> {
-        // One that is not there is no prompt; whoever needs it says so.
+        // A missing prompt file does not count here: `prompt_template` reports it.
         let read = |file: PathBuf| source::read_within(self.project(), &file).ok();
         let prompt = self.prompt_file().and_then(read).map(|bytes| Digest::of(&bytes));
         Ok(trust_digest::digest(self.written.digest(), prompt, &self.workflows()?))
     }
 
-    /// How the prompt to work is written, if not as usual: here, or in a file beside this one.
+    /// Returns the prompt template of this file or of the prompt file, or `None` for the default.
     pub fn prompt(&self) -> Result<Option<Template>, ConfigError> {
         let Some(file) = self.prompt_file() else { return Ok(self.prompt.clone()) };
         let read = source::read_within(self.project(), &file);
@@ -114,7 +114,7 @@ impl Config {
         Ok(Some(template.map_err(|problem| ConfigError::in_text(&file, &text, problem))?))
     }
 
-    /// A file of the prompt that is not there is a mistake of whoever names it.
+    /// Turns the error of a missing prompt file into one at the setting that names it.
     fn without_prompt(&self, error: ConfigError) -> ConfigError {
         let Some(name) = self.settings.prompt_file.as_ref().filter(|_| error.is_missing()) else { return error };
         let problem = ConfigProblem::new(format!("there is no file {}", quoted(&name.value)))
@@ -127,7 +127,7 @@ impl Config {
         self.settings.prompt_file.as_ref().map(|name| self.file().with_file_name(&name.value))
     }
 
-    /// Returns which commands an agent may have run. Without a word about it, those under `validators`, or any if there are none.
+    /// Returns which commands an agent may run. The default is the commands under `validators`, or any command if there are none.
     pub fn agent_commands(&self) -> AgentCommands {
         let usual = if self.settings.validators.is_empty() { AgentCommands::Allow } else { AgentCommands::Named };
         self.settings.agent_commands.unwrap_or(usual)
@@ -142,12 +142,12 @@ impl Config {
             .collect()
     }
 
-    /// Whether an agent may have validators run.
+    /// Returns whether an agent may run validators.
     pub fn runs_validators(&self) -> bool {
         self.settings.agent_commands != Some(AgentCommands::Deny)
     }
 
-    /// The validation rules, which were checked when the file was read.
+    /// Returns the validation rules. `settings_check` has already parsed them once.
     pub fn validation_rules(&self) -> ConfiguredRules {
         let rules = |list: &RuleList| validation::read(list).expect("the rules were checked when they were read");
         let types = self.settings.task_types.iter().filter_map(|(name, task_type)| {
@@ -160,7 +160,7 @@ impl Config {
         }
     }
 
-    /// How the hooks of the registry are to be run, where the configuration says so.
+    /// Returns the settings of all registry hooks that the configuration names.
     pub fn builtin_settings(&self) -> Vec<RegisteredHookSetting> {
         let setting = |hook: &HookSpec| match hook.kind {
             HookKind::Builtin(builtin) if builtin.is_registered() => Some(RegisteredHookSetting {
@@ -173,12 +173,12 @@ impl Config {
         self.hooks.iter().filter_map(setting).collect()
     }
 
-    /// Hooks that run workflows, each with the id that it names.
+    /// Returns the hooks that run workflows, each with the id of its workflow.
     pub fn named_workflows(&self) -> Vec<(&HookSpec, &Located<String>)> {
         self.hooks.iter().filter_map(|hook| Some((hook, hook.entry.workflow.as_ref()?))).collect()
     }
 
-    /// How many hooks run at which point.
+    /// Returns the number of enabled hooks at each point.
     pub fn points(&self) -> BTreeMap<HookPoint, usize> {
         let mut points = BTreeMap::new();
         for point in self.hooks.iter().filter(|hook| hook.enabled()).flat_map(HookSpec::points) {
@@ -187,7 +187,7 @@ impl Config {
         points
     }
 
-    /// Whether anything is written about a point, be it an empty list: for tasks of that type, or for all.
+    /// Returns whether the configuration has a list for a point, even an empty one: for tasks of that type, or for all.
     pub fn defines(&self, point: &HookPoint, kind: Option<&str>) -> bool {
         let given =
             |points: &entry::Points| points.0.iter().any(|(name, _)| parse_hook_point(name).as_ref() == Some(point));
@@ -195,7 +195,7 @@ impl Config {
         of_type || given(&self.settings.hooks)
     }
 
-    /// Where a type of tasks has its own list of hooks instead of the project's.
+    /// Returns the points at which a task type has its own list of hooks instead of the project's.
     pub fn overrides(&self) -> impl Iterator<Item = (&str, HookPoint)> {
         self.settings.task_types.iter().flat_map(|(name, task_type)| {
             let points = task_type.hooks.0.iter().filter_map(|(point, _)| parse_hook_point(point));
@@ -203,17 +203,17 @@ impl Config {
         })
     }
 
-    /// Whether the project itself says what runs at a point.
+    /// Returns whether the project has its own list of hooks at a point.
     pub fn has_own_list(&self, point: &HookPoint) -> bool {
         self.settings.hooks.0.iter().any(|(written, _)| parse_hook_point(written).as_ref() == Some(point))
     }
 
-    /// Whether a name stands for an agent here.
+    /// Returns whether a name selects an agent here.
     pub fn is_agent(&self, name: &str) -> bool {
         check::is_agent(name, &self.settings)
     }
 
-    /// What a gatekeeper of that name is told to look at.
+    /// Returns the review brief for a gatekeeper of that name.
     pub fn brief(&self, name: &str) -> String {
         match self.settings.briefs.get(name) {
             Some(text) => text.value.clone(),
@@ -223,7 +223,7 @@ impl Config {
         }
     }
 
-    /// What is not wrong, and probably not meant.
+    /// Returns warnings about settings that are valid and probably not intended.
     pub fn warnings(&self) -> Vec<ConfigWarning> {
         pipeline_rules::warnings(&self.settings, &self.hooks, self.text())
     }
@@ -233,7 +233,7 @@ impl Config {
         pipeline_rules::find_test_gates(&self.settings, &self.hooks)
     }
 
-    /// The types whose tasks end with a report.
+    /// Returns the types whose tasks end with a report.
     pub fn report_types(&self) -> impl Iterator<Item = &str> {
         let types = self.settings.task_types.iter();
         types.filter(|(_, task_type)| task_type.result == TaskResult::Report).map(|(name, _)| name.as_str())

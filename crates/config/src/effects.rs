@@ -1,4 +1,4 @@
-//! What a configuration would run, for a person who is asked to trust it.
+//! The effects of a configuration, for a person who decides whether to trust it.
 
 use windlass_engine::validation::{RuleKind, ValidationRule};
 
@@ -7,19 +7,19 @@ use super::file::{AgentCommands, Settings};
 use super::hooks::HookSpec;
 use super::validators;
 
-/// Something that would run a program, send a request or prompt an agent.
+/// A setting that runs a program, sends a request or prompts an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredEffect {
     /// The point, or the section of the file.
     pub place: String,
     pub name: String,
-    /// As it is written: not cleaned, perhaps several lines.
+    /// The text as written: not cleaned, perhaps several lines.
     pub what: String,
     pub line: Option<usize>,
 }
 
 impl ConfiguredEffect {
-    /// Where it runs and what it is called, once where the one says the other.
+    /// Returns the place and the name, without repetition.
     pub fn title(&self) -> String {
         match self.name.starts_with(&self.place) {
             true => self.name.clone(),
@@ -29,7 +29,7 @@ impl ConfiguredEffect {
 }
 
 impl Config {
-    /// Every hook that would run a program, send a request or prompt an agent.
+    /// Returns every enabled hook that runs a program, sends a request or prompts an agent.
     pub fn effectful_hooks(&self) -> Vec<ConfiguredEffect> {
         let effect = |hook: &HookSpec| {
             let what = hook.effect()?;
@@ -38,8 +38,8 @@ impl Config {
         self.hooks.iter().filter(|hook| hook.enabled()).filter_map(effect).collect()
     }
 
-    /// Everything that would run because of this configuration: hooks, notices, agents' programs, validators, tests; and what
-    /// agents are told.
+    /// Returns everything that this configuration runs: hooks, notices, agents' programs, validators, tests; and the texts that agents
+    /// receive.
     pub fn effects(&self) -> Vec<ConfiguredEffect> {
         let Settings { agent, agents, prompt, prompt_file, test_command, briefs, forge, .. } = &self.settings;
         let other = |place: &str, name: &str, what: String| ConfiguredEffect {
@@ -70,7 +70,7 @@ impl Config {
         effects
     }
 
-    /// What rules would run.
+    /// Returns the programs that validation rules run.
     fn rule_effects(&self) -> Vec<ConfiguredEffect> {
         let effect = |rule: &ValidationRule| {
             let what = match &rule.kind {
@@ -83,12 +83,12 @@ impl Config {
         self.validation_rules().all().filter_map(effect).collect()
     }
 
-    /// Whether a hook or a rule would run a program, send a request or prompt an agent.
+    /// Returns whether a hook or a rule runs a program, sends a request or prompts an agent.
     pub fn runs_something(&self) -> bool {
         !self.effectful_hooks().is_empty() || !self.rule_effects().is_empty()
     }
 
-    /// Returns what validators would run, for the person who is asked for trust. A project that runs none has none.
+    /// Returns the programs of validators. The list is empty if agents may not run validators.
     fn validator_effects(&self) -> impl Iterator<Item = ConfiguredEffect> {
         self.settings.validators.iter().filter(|_| self.runs_validators()).map(|(name, written)| {
             let rule = validators::rule(&written.value);
@@ -99,7 +99,7 @@ impl Config {
         })
     }
 
-    /// Returns that an agent may have any command run, which the person who is asked for trust has to know.
+    /// Returns an effect if an agent may run any command.
     fn command_effect(&self) -> Option<ConfiguredEffect> {
         let allowed = self.settings.agent_commands == Some(AgentCommands::Allow);
         allowed.then(|| ConfiguredEffect {

@@ -1,6 +1,6 @@
-//! Hooks as they are written: a built-in's name, or a map of what runs and how.
+//! The settings of hooks: a built-in's name, or a map that says what runs and how.
 //!
-//! Not here: what a hook means where it stands (`hooks`).
+//! Not here: the meaning of a hook at its point (`hooks`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use super::reader::Located;
 use super::span::DurationSetting;
 use crate::{hook_point_names, hook_point_spellings};
 
-/// What a hook may be; an entry is exactly one of them.
+/// The keys that select what a hook runs. An entry has exactly one of them.
 pub const KINDS: &[&str] = &["command", "use", "rules", "prompt", "http", "workflow", "gatekeeper"];
 
 /// A hook and how it runs. Exactly one of `command`, `use`, `rules`, `prompt`, `http`, `workflow` and `gatekeeper`.
@@ -179,14 +179,14 @@ pub enum Action {
     Escalate,
 }
 
-/// Something that can be written as one word, or as a map.
+/// A value that can be written as one word, or as a map.
 #[derive(Debug, Clone)]
 pub enum Brief<T> {
     Word(String),
     Full(T),
 }
 
-/// What runs at which point, in the order of definition. A point without a value is a mistake: none is written `[]`.
+/// The hooks of each point, in the order of definition. A point without a value is an error: `[]` means none.
 #[derive(Debug, Clone, Default)]
 pub struct Points(pub Vec<(Located<String>, Option<Entries>)>);
 
@@ -238,7 +238,7 @@ impl Serialize for Headers {
     }
 }
 
-/// The entries of a map as they are written.
+/// Deserializes the entries of a map in the order of definition.
 fn in_order<'de, K, V, D>(deserializer: D, expected: &'static str) -> Result<Vec<(K, V)>, D::Error>
 where
     K: Deserialize<'de>,

@@ -1,10 +1,10 @@
-//! What is wrong with a configuration, where, and what to write instead.
+//! Errors of a configuration, with their place and a suggestion.
 //!
 //! Invariants:
 //! - Text from the file is cleaned and cut before it becomes part of a picture.
-//! - A suggestion is made only where it is likely to be what was meant.
+//! - A suggestion is made only if it is likely to be right.
 //!
-//! Not here: where and whether the picture is printed (`cli`).
+//! Not here: when and where the picture is printed (`cli`).
 
 use std::error::Error;
 use std::ops::Range;
@@ -15,12 +15,12 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use windlass_expr::nearest;
 use windlass_text as text;
 
-/// Columns that a picture is wide at most; of the offending text, and of what follows it, a part is enough.
+/// Maximum width of a picture in columns, of the marked text, and of the text after it.
 const WIDTH: usize = 120;
 const MARKED: usize = 70;
 const AFTER: usize = 40;
 
-/// Something wrong at a place of the text that is being read.
+/// An error at a place of the text that is being read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
     pub at: Option<Range<usize>>,
@@ -33,7 +33,7 @@ impl ConfigProblem {
         Self { at: None, message: message.into(), suggestion: None }
     }
 
-    /// Says where, unless a more exact place is known already.
+    /// Sets the place, unless a more exact one is set already.
     pub fn at(mut self, place: Range<usize>) -> Self {
         self.at.get_or_insert(place);
         self
@@ -44,18 +44,18 @@ impl ConfigProblem {
         self
     }
 
-    /// A name that is none of the known ones.
+    /// Reports an unknown name.
     pub fn unknown(what: &str, name: &str, known: &[&str]) -> Self {
         Self::new(format!("unknown {what} {}", quoted(name))).suggest(suggestion(name, known))
     }
 }
 
-/// Text of the file as a part of a sentence.
+/// Quotes text of the file in a message.
 pub fn quoted(text: &str) -> String {
     format!("`{}`", text::fit(text, 60))
 }
 
-/// The known name that was probably meant; where there are few, all of them.
+/// Suggests the nearest known name, or all of them if there are few.
 pub fn suggestion(name: &str, known: &[&str]) -> Option<String> {
     if let Some(near) = nearest(name, known) {
         return Some(format!("did you mean `{near}`?"));
@@ -63,7 +63,7 @@ pub fn suggestion(name: &str, known: &[&str]) -> Option<String> {
     (1..=16).contains(&known.len()).then(|| format!("known here: `{}`", known.join("`, `")))
 }
 
-/// A configuration file that cannot be used.
+/// An error that makes a configuration file unusable.
 #[derive(Debug)]
 pub struct ConfigError {
     file: PathBuf,
@@ -73,7 +73,7 @@ pub struct ConfigError {
     cause: Option<io::Error>,
 }
 
-/// A position for people, and the line that is there.
+/// A line and a column, with the line's text.
 #[derive(Debug)]
 struct Place {
     line: usize,
@@ -81,7 +81,7 @@ struct Place {
     excerpt: Excerpt,
 }
 
-/// One source line, harmless to look at, with the offending part marked.
+/// One cleaned source line, with the offending part marked.
 #[derive(Debug, PartialEq, Eq)]
 struct Excerpt {
     text: String,
@@ -89,14 +89,14 @@ struct Excerpt {
 }
 
 impl ConfigError {
-    /// Something wrong in the file's text.
+    /// Makes an error from a problem in the file's text.
     pub fn in_text(file: &Path, source: &str, problem: ConfigProblem) -> Self {
         let ConfigProblem { at, message, suggestion } = problem;
         let place = at.map(|range| Box::new(Place::of(source, range)));
         Self { file: file.to_owned(), place, message, suggestion, cause: None }
     }
 
-    /// Something wrong with the file itself.
+    /// Makes an error about the file itself.
     pub fn of_file(file: &Path, message: impl Into<String>) -> Self {
         Self { file: file.to_owned(), place: None, message: message.into(), suggestion: None, cause: None }
     }
@@ -111,7 +111,7 @@ impl ConfigError {
         self
     }
 
-    /// Whether there is no such file.
+    /// Returns whether the file does not exist.
     pub fn is_missing(&self) -> bool {
         self.cause.as_ref().is_some_and(|cause| cause.kind() == io::ErrorKind::NotFound)
     }
@@ -121,12 +121,12 @@ impl ConfigError {
         self.message
     }
 
-    /// Returns what to write instead.
+    /// Returns the suggestion.
     pub fn hint(&self) -> Option<&str> {
         self.suggestion.as_deref()
     }
 
-    /// Returns the message with the offending line below it, if it is about a place of the file.
+    /// Renders the message with the offending line below it, if the error has a place in the file.
     pub fn render(&self, is_styled: bool) -> Option<String> {
         let renderer = if is_styled { Renderer::styled() } else { Renderer::plain() };
         self.picture(&renderer.term_width(WIDTH))
@@ -154,13 +154,13 @@ impl fmt::Display for ConfigError {
 }
 
 impl Error for ConfigError {
-    /// A missing file is its own cause.
+    /// A missing file has no further cause.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.cause.as_ref().filter(|_| !self.is_missing()).map(|cause| cause as &(dyn Error + 'static))
     }
 }
 
-/// The line and the column of a place, for people.
+/// Returns the line and the column of a range.
 pub fn position(source: &str, at: Range<usize>) -> (usize, usize) {
     let place = Place::of(source, at);
     (place.line, place.column)
@@ -183,7 +183,7 @@ impl Place {
 }
 
 impl Excerpt {
-    /// A place without extent, such as the start of a map, marks the rest of its line.
+    /// Marks a part of a line. An empty range, such as the start of a map, marks the rest of the line.
     fn of(line: &str, marked: Range<usize>) -> Self {
         let rest = line.trim_end().len().max(marked.start);
         let marked = if marked.is_empty() { marked.start..rest } else { marked };

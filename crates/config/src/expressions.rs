@@ -1,4 +1,4 @@
-//! Expressions of the file, compiled. What is wrong in one is shown where it stands in the file.
+//! Compiles the expressions of the file, and shows errors at their place in the file.
 
 use std::ops::Range;
 
@@ -10,27 +10,27 @@ use super::entry::{self, Action, Brief};
 use super::error::ConfigProblem;
 use super::reader::Located;
 
-/// Rules that have a name, as the engine knows them.
+/// The names of the engine's rule templates.
 const RULE_TEMPLATES: &[&str] = &["tdd", "security-remediation", "checkpoint-every"];
-/// Where the payload of the event is.
+/// The path of the event's payload.
 const EVENT_DATA: &[&str] = &["event", "data"];
 
-/// Compiles what is written in this text.
+/// Compiles the expressions of one text.
 #[derive(Clone, Copy)]
 pub struct Expressions<'a> {
     pub source: &'a str,
-    /// The fields that `event.data` can have; `None` where any name is possible.
+    /// The fields that `event.data` can have; `None` if any name is possible.
     pub data: Option<&'a [&'static str]>,
 }
 
-/// Returns the fields that `event.data` can have at some of these points; `None` where any name is possible.
+/// Returns the fields that `event.data` can have at some of these points; `None` if any name is possible.
 pub fn data_fields(points: &[HookPoint]) -> Option<Vec<&'static str>> {
     let fields = points.iter().flat_map(|point| point.events()).map(EventType::data_fields);
     fields.collect::<Option<Vec<_>>>().map(|fields| fields.concat())
 }
 
 impl<'a> Expressions<'a> {
-    /// Compiles expressions that are for no event.
+    /// Makes a compiler for expressions that no event triggers.
     pub fn of(source: &'a str) -> Self {
         Self { source, data: None }
     }
@@ -45,7 +45,7 @@ impl<'a> Expressions<'a> {
         self.check_data(key, written, template.below(EVENT_DATA)).map(|()| template)
     }
 
-    /// Looks whether the event can have what an expression uses of its data.
+    /// Checks that the event has every field of `event.data` that an expression uses.
     fn check_data(self, key: &str, written: &Located<String>, used: Vec<&str>) -> Result<(), ConfigProblem> {
         let Some(known) = self.data else { return Ok(()) };
         let Some(name) = used.into_iter().find(|name| !known.contains(name)) else { return Ok(()) };
@@ -95,8 +95,8 @@ impl<'a> Expressions<'a> {
         ConfigProblem::new(format!("`{key}`: {}", error.message)).suggest(error.suggestion).at(at)
     }
 
-    /// Where a part of an expression stands in the file, if it stands there as it is: without escapes. In a text of several
-    /// lines, which the file indents, the part itself is looked for.
+    /// Finds the range of a part of an expression in the file. Escapes are not supported. In a text of several lines, which the file
+    /// indents, the function searches for the part itself.
     fn place(self, written: &Located<String>, at: &Range<usize>) -> Option<Range<usize>> {
         let source = self.source.get(written.at.clone())?;
         if let Some(start) = source.find(written.trim_end()) {
@@ -110,14 +110,14 @@ impl<'a> Expressions<'a> {
     }
 }
 
-/// What is wrong in an expression that is a part of a text, shown where that stands in the file.
+/// Locates an error in an expression that is a part of a text.
 pub fn problem(source: &str, at: Range<usize>, text: &str, error: ExpressionError) -> ConfigProblem {
     let written = Located { value: text.to_owned(), at };
     let at = error.at.and_then(|at| Expressions::of(source).place(&written, &at)).unwrap_or_else(|| written.at.clone());
     ConfigProblem::new(error.message).suggest(error.suggestion).at(at)
 }
 
-/// The rules that a template stands for.
+/// Returns the rules of a template.
 fn rule_template(name: &str) -> Result<Vec<Rule>, ConfigProblem> {
     let rules = RulesText::parse(&Value::String(name.to_owned())).and_then(|text| text.read());
     rules.map_err(|_| ConfigProblem::unknown("rules", name, RULE_TEMPLATES))

@@ -1,7 +1,7 @@
-//! The configuration file as it is written. These structs are the one source of its keys, types and descriptions:
-//! reading, the schema and suggestions all follow from them.
+//! The settings of a configuration file. These structs are the one source of its keys, types and descriptions: the reader, the
+//! schema and the suggestions follow from them. The doc comments of their fields are published in the schema.
 //!
-//! Not here: what the values mean together (`hooks`, `check`).
+//! Not here: what the values mean together (`hooks`, `settings_check`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ pub struct Settings {
     pub notify: Vec<Located<Notice>>,
 }
 
-/// The name of a type of task, as tasks name it.
+/// The name of a task type, as tasks refer to it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TypeKey(TypeName);
 
@@ -397,13 +397,13 @@ fn permissions(_: &mut SchemaGenerator) -> Schema {
     ]})
 }
 
-/// Numbers and booleans are read as the text that they are written as.
+/// Describes a map of environment variables. The reader takes numbers and booleans as text.
 fn variables(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}})
 }
 
 impl AgentSettings {
-    /// What is started, as a shell would show it: variables can change what a program does.
+    /// Returns the command line as a shell would show it, with its variables: they can change what a program does.
     pub fn describe(&self, name: &str) -> String {
         let variables = self.env.iter().map(|(name, value)| format!("{name}={value}"));
         let program = self.command.clone().unwrap_or_else(|| name.to_owned());

@@ -1,4 +1,4 @@
-//! Numbers of a hook or of a validator that can be read and cannot be meant.
+//! Limits for numbers of hooks and validators: valid values that are almost certainly mistakes.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use super::error::ConfigProblem;
 use super::reader::Located;
 use super::span::DurationSetting;
 
-/// A number without a unit that is not smaller may be milliseconds.
+/// A number of seconds without a unit from which on milliseconds are likely.
 const BARE_SECONDS_LIMIT: f64 = 1000.0;
 const TIMEOUT: Duration = Duration::from_hours(7 * 24);
 const BACKOFF: Duration = Duration::from_hours(1);
 const RETRIES: u32 = 100;
 const OUTPUT: u64 = 256 * 1024;
 
-/// Refuses what is surely a mistake.
+/// Refuses numbers of a hook that are out of range.
 pub fn check(entry: &Entry, source: &str) -> Result<(), ConfigProblem> {
     entry.timeout.as_ref().map_or(Ok(()), |timeout| check_timeout(timeout, source))?;
     entry.max_output.as_ref().map_or(Ok(()), max_output)?;
@@ -32,7 +32,7 @@ pub fn check(entry: &Entry, source: &str) -> Result<(), ConfigProblem> {
     }
 }
 
-/// How long a program may run.
+/// Checks the timeout of a program.
 pub fn check_timeout(timeout: &Located<DurationSetting>, source: &str) -> Result<(), ConfigProblem> {
     let written = source.get(timeout.at.clone()).unwrap_or_default().trim();
     if written.parse().is_ok_and(|number: f64| number >= BARE_SECONDS_LIMIT) {

@@ -1,11 +1,11 @@
-//! Hooks where they stand: whose they are, at which point, under which name, and what runs.
+//! Resolves the hooks of a configuration: scope, points, name, and what runs.
 //!
 //! Invariants:
-//! - A hook is exactly one kind of thing.
+//! - A hook has exactly one kind.
 //! - No two hooks have the same name, and no hook of the registry is configured twice.
 //! - A command has free text only where the shell takes it for text.
 //!
-//! Not here: how expressions are compiled (`expressions`), which numbers are too large (`hook_limits`); running anything.
+//! Not here: compiling expressions (`expression_compiler`), maximum numbers (`hook_limits`), running anything.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -28,14 +28,14 @@ use super::value_checks::{MAX_REVIEW_NAME, check_name, not_empty, placed};
 use super::workflow_context::given;
 use crate::{hook_point_names, parse_hook_point};
 
-/// Names travel in variables, events and messages.
+/// The maximum length of a hook's name: variables, events and messages carry it.
 const NAME: usize = 128;
-/// The priority of a hook that names none.
+/// The priority of a hook without one.
 pub const DEFAULT_PRIORITY: i64 = 100;
-/// The brief of a gatekeeper that names none.
+/// The brief of a gatekeeper without one.
 pub const DEFAULT_REVIEW: &str = "review";
 
-/// What a hook runs.
+/// The action of a hook.
 #[derive(Debug, Clone)]
 pub enum HookKind {
     Command(Script),
@@ -45,36 +45,36 @@ pub enum HookKind {
     Http(Request),
     Workflow(String),
     Gatekeeper(Vec<String>),
-    /// A notice on the desktop.
+    /// A desktop notification.
     Desktop,
 }
 
-/// A hook of the project, ready to be looked at.
+/// A checked hook of the project.
 #[derive(Debug, Clone)]
 pub struct HookSpec {
     pub scope: HookScope,
     pub point: HookPoint,
-    /// Further points at which it runs.
+    /// Further points at which the hook runs.
     pub events: Vec<HookPoint>,
     pub name: String,
     pub kind: HookKind,
-    /// Without one, always.
+    /// The condition; without one, the hook always runs.
     pub when: Option<Condition>,
-    /// Which tools it is for.
+    /// The tools for which the hook runs.
     pub matcher: Matcher,
-    /// What the agent is told; without one, the usual form.
+    /// The template of the feedback to the agent; without one, the default form.
     pub feedback: Option<Template>,
-    /// What a workflow is given, by name.
+    /// The context of a workflow, by name.
     pub context: Vec<(String, Pattern)>,
-    /// Where it is written: the bytes, and the line.
+    /// The place in the file: the byte range, and the line.
     pub at: Range<usize>,
     pub line: usize,
-    /// The rest of what was written; what runs has been taken out of it, but for the id of a workflow.
+    /// The remaining settings. `take_hook_kind` has removed the action from them, except for the id of a workflow.
     pub entry: Entry,
 }
 
 impl HookSpec {
-    /// Returns when the hook runs among those of an event: lower first. Notices come last.
+    /// Returns the priority among the hooks of an event: lower runs first. Notices come last.
     pub fn priority(&self) -> i64 {
         if self.point == HookPoint::Notify {
             return i64::MAX;
@@ -82,7 +82,7 @@ impl HookSpec {
         self.entry.priority.unwrap_or(DEFAULT_PRIORITY)
     }
 
-    /// Returns the briefs by which the hook has a change judged.
+    /// Returns the briefs that the hook's gatekeepers review by.
     pub fn briefs(&self) -> impl Iterator<Item = &str> {
         let (names, alone) = match &self.kind {
             HookKind::Gatekeeper(names) => (names.as_slice(), None),
@@ -92,12 +92,12 @@ impl HookSpec {
         names.iter().map(String::as_str).chain(alone)
     }
 
-    /// Every point at which it runs, in the order of definition.
+    /// Returns every point at which the hook runs, in the order of definition.
     pub fn points(&self) -> impl Iterator<Item = &HookPoint> {
         iter::once(&self.point).chain(&self.events)
     }
 
-    /// Whose it is and where it runs, in words.
+    /// Describes the hook's points and scope.
     pub fn place(&self) -> String {
         let points: Vec<_> = self.points().map(HookPoint::name).collect();
         let points = points.join(", ");
@@ -112,13 +112,13 @@ impl HookSpec {
         self.entry.enabled.unwrap_or(true)
     }
 
-    /// Whether it only sets up a hook of the registry, which runs inside a commit.
+    /// Returns whether the hook only configures a registry hook, which runs inside a commit.
     pub fn is_registered(&self) -> bool {
         matches!(self.kind, HookKind::Builtin(builtin) if builtin.is_registered())
     }
 
-    /// What to know of a stop hook that runs one program and nothing else: most of them end with 1 when they fail, and only
-    /// exit 2 sends the agent back.
+    /// Returns a warning and a hint for a stop hook that is a single program: most programs exit with 1 when they fail, and only exit
+    /// code 2 sends the agent back.
     pub fn exit_hint(&self) -> Option<(String, String)> {
         let HookKind::Command(script) = &self.kind else { return None };
         let text = script.text().trim();
@@ -131,7 +131,7 @@ impl HookSpec {
         })
     }
 
-    /// What would run, as text; `None` for a hook that only looks at what is known already.
+    /// Describes what the hook runs; `None` for a hook that only reads known state.
     pub fn effect(&self) -> Option<String> {
         match &self.kind {
             HookKind::Command(script) => Some(script.text().to_owned()),
@@ -139,7 +139,7 @@ impl HookSpec {
             HookKind::Rules(_) => None,
             HookKind::Prompt(prompt) => Some(format!("prompt: {}", prompt.text())),
             HookKind::Http(request) => Some(request.describe()),
-            // What it is given may well be the program that it runs.
+            // The context may contain the program that the workflow runs.
             HookKind::Workflow(id) => Some(match &self.entry.context {
                 Some(context) => format!("workflow: {id}, given {}", json!(context.value)),
                 None => format!("workflow: {id}"),
@@ -152,7 +152,7 @@ impl HookSpec {
     }
 }
 
-/// Every hook of the file, in the order of definition: the project's, then types', then agents'.
+/// Resolves every hook of the file, in the order of definition: the project's, then the task types', then the agents'.
 pub fn resolve(settings: &Settings, source: &str) -> Result<Vec<HookSpec>, ConfigProblem> {
     let newlines = source.match_indices('\n').map(|(offset, _)| offset).collect();
     let mut hooks = Collected { source, newlines, hooks: Vec::new(), names: BTreeMap::new() };
@@ -168,10 +168,10 @@ pub fn resolve(settings: &Settings, source: &str) -> Result<Vec<HookSpec>, Confi
 
 struct Collected<'a> {
     source: &'a str,
-    /// Where the lines of the file end.
+    /// Offsets of the line ends of the file.
     newlines: Vec<usize>,
     hooks: Vec<HookSpec>,
-    /// Names that are taken, with the line that took them.
+    /// Used names, each with the line that uses it.
     names: BTreeMap<String, usize>,
 }
 
@@ -286,7 +286,7 @@ impl Collected<'_> {
     }
 }
 
-/// A hook of the registry stays at its own events: written elsewhere it would seem to run there.
+/// Checks the point of a registry hook: it runs at its own events, wherever the file lists it.
 fn check_point(builtin: Builtin, point: &HookPoint) -> Result<(), ConfigProblem> {
     let registry = Registry::with_builtins();
     let Some(hook) = registry.get(builtin.name()) else { return Ok(()) };
@@ -298,7 +298,7 @@ fn check_point(builtin: Builtin, point: &HookPoint) -> Result<(), ConfigProblem>
         .suggest(format!("it runs at {}: write it there", events.join(", "))))
 }
 
-/// What looks at a change, or makes one, runs only where there is one.
+/// Checks that a hook about a change runs only at points that have one.
 fn check_meant_for(kind: &HookKind, point: &HookPoint) -> Result<(), ConfigProblem> {
     if matches!(kind, HookKind::Prompt(_)) && point.is_gate() {
         return Err(ConfigProblem::new(format!("`{point}` is a gate, and a `prompt` decides nothing"))
@@ -342,7 +342,7 @@ fn point(written: &Located<String>) -> Result<HookPoint, ConfigProblem> {
     })
 }
 
-/// The points under `events`, each named once.
+/// Parses the points under `events` and refuses duplicates.
 fn further_points(own: &HookPoint, events: &[Located<String>]) -> Result<Vec<HookPoint>, ConfigProblem> {
     let mut points = Vec::new();
     for written in events {
@@ -355,7 +355,7 @@ fn further_points(own: &HookPoint, events: &[Located<String>]) -> Result<Vec<Hoo
     Ok(points)
 }
 
-/// A hook is known by its place; a built-in by its name as well.
+/// Returns the default name: the hook's place, and the name of a built-in.
 fn default_name(scope: &HookScope, point: &HookPoint, index: usize, kind: &HookKind) -> String {
     let name = match kind {
         HookKind::Builtin(builtin) => format!("{point}[{index}]:{builtin}"),
@@ -381,7 +381,7 @@ fn checked_name(name: &Located<String>, kind: &HookKind) -> Result<String, Confi
     Ok(name.value.clone())
 }
 
-/// Whether a command is a program with its arguments, and no script of the project, which may choose its exits.
+/// Returns whether a command is one program with arguments. A script of the project is none: it may choose its exit codes.
 fn is_one_program(command: &str) -> bool {
     let mut words = command.split_whitespace();
     let (program, next) = (words.next().unwrap_or_default(), words.next());
@@ -394,7 +394,7 @@ fn is_one_program(command: &str) -> bool {
     !script && !command.contains([';', '&', '|', '\n', '$', '`', '(', '{', '<', '>'])
 }
 
-/// Takes the one thing out of an entry that runs.
+/// Takes the hook's kind out of an entry.
 fn kind(entry: &mut Entry, expressions: Expressions<'_>) -> Result<HookKind, ConfigProblem> {
     let kinds = [
         entry.command.take().map(|command| script(command, expressions.source).map(HookKind::Command)),
@@ -421,7 +421,7 @@ fn kind(entry: &mut Entry, expressions: Expressions<'_>) -> Result<HookKind, Con
     }
 }
 
-/// A command that is safe to fill. What is not is shown where it stands in the file.
+/// Parses a command and checks its fields. Errors mark the unsafe field in the file.
 pub fn script(command: Located<String>, source: &str) -> Result<Script, ConfigProblem> {
     let Located { value, at } = command;
     let text = not_empty("command", value)?;
@@ -444,7 +444,7 @@ pub fn prompt_of(
     expressions.template("prompt", written, names)
 }
 
-/// The names of reviews, each of which is asked for once.
+/// Checks the names of reviews and refuses duplicates.
 fn reviews(names: Vec<String>) -> Result<Vec<String>, ConfigProblem> {
     let names = not_none("gatekeeper", names)?;
     names.iter().try_for_each(|name| check_name("a review", name, MAX_REVIEW_NAME))?;

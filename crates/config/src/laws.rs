@@ -1,6 +1,6 @@
-//! What holds of everything here that reads what others wrote, whatever it is. For tests and fuzzing alone.
+//! Properties of all parsers of untrusted text in this crate. For tests and fuzzing only.
 //!
-//! Each law takes bytes and panics where it is broken.
+//! Each law takes bytes and panics if it does not hold.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,8 +13,7 @@ use crate::{Config, ConfigError, plan, source};
 
 const FILE: &str = "config.yaml";
 
-/// A configuration is refused with a picture of what is wrong, or everything in it has a meaning: its hooks can be listed,
-/// planned and run.
+/// The parser refuses a configuration with a picture, or the configuration is complete: its hooks can be listed, planned and run.
 pub fn config(bytes: &[u8]) {
     let file = Path::new(FILE);
     let read = source::decode(file, bytes.to_vec()).and_then(|text| Config::of(file, &text));
@@ -41,8 +40,8 @@ pub fn config(bytes: &[u8]) {
     let _ = (config.effects(), config.warnings(), config.points());
 }
 
-/// A workflow is refused with a picture of what is wrong, or it can be carried out: every step is there, has a name of its
-/// own, and leads to another that is there.
+/// The parser refuses a workflow with a picture, or the workflow can run: every step exists, has a unique name, and leads to an
+/// existing step.
 pub fn workflow(bytes: &[u8]) {
     let file = Path::new("w.yaml");
     let text = match source::decode(file, bytes.to_vec()) {
@@ -66,12 +65,12 @@ pub fn workflow(bytes: &[u8]) {
     }
 }
 
-/// What is wrong is told in words that a terminal can show.
+/// Checks that a terminal can show an error.
 fn refused(error: ConfigError) {
     let obeyed = |letter: char| text::is_treacherous(letter) && letter != '\n';
     assert!(!error.to_string().is_empty());
     if let Some(picture) = error.render(true) {
-        // Escape sequences of ours colour it on a terminal.
+        // The renderer's own escape sequences colour the picture.
         assert!(!picture.replace('\u{1b}', "").contains(obeyed), "{picture:?}");
     }
 }

@@ -1,14 +1,14 @@
 //! The configuration of a project, `.windlass/config.yaml`: reading, diagnostics, schema, plan, workflows, import and edits.
 //!
 //! ```text
-//! bytes ─ source ─► text ─ yaml ─► located tree ─ reader ─► structs of `file` ─ hooks, check ─► Config ─ plan ─► engine rules
+//! bytes ─ source ─► text ─ yaml ─► located tree ─ reader ─► structs of `settings` ─ hooks, settings_check ─► Config ─ plan ─► engine rules
 //! ```
 //!
 //! Invariants:
-//! - Unknown keys, names and points, wrong types and duplicate keys are errors that name their place.
-//! - Conditions, templates and matchers are compiled here: a hook that is there can be evaluated.
-//! - A file that is missing or empty is a configuration: every default.
-//! - Reading it starts nothing, whatever it says.
+//! - Unknown keys, names and points, wrong types and duplicate keys are errors with a place.
+//! - This crate compiles conditions, templates and matchers: every hook of a `Config` can be evaluated.
+//! - A missing or empty file is a configuration with every default.
+//! - Reading a configuration starts no program.
 //!
 //! Not here: a store, a process, a terminal; whether a person trusts the configuration (`app`); what expressions mean
 //! (`engine`).

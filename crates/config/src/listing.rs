@@ -18,18 +18,18 @@ pub struct WorkSubject {
 /// A hook in a list.
 pub enum ListedHook<'c> {
     Written(&'c HookSpec),
-    /// A hook of the registry that nobody has configured.
+    /// A registry hook without settings in the configuration.
     BuiltIn {
         name: String,
         priority: i64,
         enabled: bool,
         description: String,
     },
-    /// The validation rules of the configuration, by their names.
+    /// The names of the validation rules.
     Validation {
         rules: Vec<String>,
     },
-    /// What holds for work in worktrees where nothing is written.
+    /// The default hook for tasks in worktrees, without a list in the configuration.
     Default {
         worktrees: bool,
     },
@@ -52,7 +52,7 @@ impl<'c> ListedHook<'c> {
         }
     }
 
-    /// `None` for what comes before every priority.
+    /// Returns the priority; `None` for a hook that runs before every priority.
     pub fn priority(&self) -> Option<i64> {
         match self {
             Self::Written(hook) => Some(hook.entry.priority.or_else(|| registered(hook)).unwrap_or(DEFAULT_PRIORITY)),
@@ -62,7 +62,7 @@ impl<'c> ListedHook<'c> {
         }
     }
 
-    /// What it is, in a word.
+    /// Returns the kind as one word.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Written(hook) => match hook.kind {
@@ -80,7 +80,7 @@ impl<'c> ListedHook<'c> {
         }
     }
 
-    /// What runs, in words.
+    /// Describes what the hook runs.
     pub fn what(&self) -> String {
         match self {
             Self::Written(hook) => hook.effect().unwrap_or_else(|| match &hook.kind {
@@ -95,7 +95,7 @@ impl<'c> ListedHook<'c> {
         }
     }
 
-    /// Where it was defined.
+    /// Describes the place of the definition.
     pub fn place(&self) -> String {
         match self {
             Self::Written(hook) => match &hook.scope {
@@ -109,7 +109,7 @@ impl<'c> ListedHook<'c> {
         }
     }
 
-    /// Why it never runs at a point, if it does not.
+    /// Returns why the hook never runs at a point.
     pub fn silence(&self, point: &HookPoint) -> Option<String> {
         match self {
             Self::Written(hook) => plan::silence(hook, point),
@@ -121,7 +121,7 @@ impl<'c> ListedHook<'c> {
         }
     }
 
-    /// Whether it runs inside the commit of its event.
+    /// Returns whether the hook runs inside the commit of its event.
     fn is_pure(&self) -> bool {
         match self {
             Self::Written(hook) => matches!(hook.kind, HookKind::Builtin(builtin) if builtin.is_registered()),
@@ -150,12 +150,12 @@ impl<'c> ListedHook<'c> {
     }
 }
 
-/// What a hook of the registry is for.
+/// Returns the description of a registry hook.
 fn described(builtin: Builtin) -> String {
     Registry::with_builtins().get(builtin.name()).map(|hook| hook.description.clone()).unwrap_or_default()
 }
 
-/// The priority that a hook of the registry has by itself.
+/// Returns the default priority of a registry hook.
 fn registered(hook: &HookSpec) -> Option<i64> {
     let HookKind::Builtin(builtin) = hook.kind else { return None };
     Registry::with_builtins().get(builtin.name()).map(|hook| hook.priority)
@@ -188,7 +188,7 @@ pub fn list_hooks_at<'c>(
     let (kind, agent) = (who.kind.as_deref(), who.agent.as_deref());
     let own = kind.is_some_and(|kind| config.overrides().any(|given| given == (kind, point.clone())));
     let is_own_point = event.is_some_and(|event| event.name() == point.name());
-    // A hook of the registry runs at all of its events, wherever it is set up.
+    // A registry hook runs at all of its events, wherever the file configures it.
     let of_registry = |hook: &HookSpec| match hook.kind {
         HookKind::Builtin(builtin) if builtin.is_registered() && is_own_point => {
             registry.get(builtin.name()).is_some_and(|known| event.is_some_and(|event| known.events.contains(&event)))

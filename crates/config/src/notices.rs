@@ -1,5 +1,5 @@
-//! Notices: whom to tell when a session ends, or asks a person. Each is a hook that runs after all others, so that it is
-//! owed, run once, recorded and taken up after a crash like any other.
+//! Notices about the end of a session or a question to a person. Each notice is a hook that runs after all others: it is
+//! pending, runs once, is recorded, and is recovered after a crash like any other.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use super::request::request;
 use super::span::DurationSetting;
 use super::value_checks::placed;
 
-/// How long telling somebody may take, tries included.
+/// The timeout of a notice, retries included.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a server is asked again, and how soon.
+/// The retries of a request, and the wait before the first one.
 const TRIES: u32 = 2;
 const BACKOFF: Duration = Duration::from_millis(250);
 
-/// The hooks that `notify` means. Their names must not be taken.
+/// Returns the hooks of `notify`. Other hooks must not have their names.
 pub fn hooks(settings: &Settings, hooks: &[HookSpec], source: &str) -> Result<Vec<HookSpec>, ConfigProblem> {
     let numbered = settings.notify.iter().enumerate();
     let notices = numbered.map(|(index, written)| {
@@ -63,7 +63,7 @@ fn hook(name: String, written: &Located<Notice>, source: &str) -> Result<HookSpe
     })
 }
 
-/// The one thing that a notice does.
+/// Returns the kind of a notice.
 fn kind(written: &Located<Notice>, source: &str) -> Result<HookKind, ConfigProblem> {
     let Notice { command, http, desktop, .. } = &written.value;
     match (command, http, desktop) {
@@ -81,8 +81,8 @@ fn kind(written: &Located<Notice>, source: &str) -> Result<HookKind, ConfigProbl
     }
 }
 
-/// Whether a session ended so that somebody is to be told, or waits for a person. One who cancels it knows that already. A
-/// trial has no end.
+/// Compiles the condition of a notice: a session ended in one of these ways, or waits for a person. By default a cancelled session
+/// causes no notice. A trial has no end.
 fn occasions(on: Option<&[Occasion]>) -> Condition {
     let usual = [Occasion::Escalated, Occasion::Completed, Occasion::Ended, Occasion::Failed];
     let on = on.unwrap_or(&usual);

@@ -1,9 +1,9 @@
-//! Rules about how work gets through: pipelines that can never pass, and gates that check nothing.
+//! Checks of delivery: pipelines that can never pass, and gates that check nothing.
 //!
 //! Invariants:
-//! - An error is only what can never work. A hook with a condition may never run, so it is no part of one.
+//! - An error is only a pipeline that can never pass. A hook with a condition may never run, so it does not count.
 //!
-//! Not here: what a hook may be at all (`hooks`); what the tasks of a project say about it (`commands/config`).
+//! Not here: checks of single hooks (`hooks`); the tasks of a project (`app`).
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -18,16 +18,16 @@ use super::file::{Completion, Settings, TaskType};
 use super::hooks::{HookKind, HookSpec};
 use crate::parse_hook_point;
 
-/// Something that can be used as it is, and is probably not meant.
+/// A warning about a setting that is valid and probably not intended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigWarning {
-    /// The line and the column, where it is about a place in the file.
+    /// The line and the column, if the warning has a place in the file.
     pub place: Option<(usize, usize)>,
     pub message: String,
     pub suggestion: Option<String>,
 }
 
-/// The hooks that meet tasks of one type, or those without a type.
+/// The hooks for tasks of one type, or for tasks without a type.
 struct TaskTypeHooks<'a> {
     settings: &'a Settings,
     hooks: &'a [HookSpec],
@@ -41,7 +41,7 @@ impl<'a> TaskTypeHooks<'a> {
         iter::once(None).chain(kinds).map(move |kind| Self { settings, hooks, kind })
     }
 
-    /// Returns the hooks that run at a point, in their order, with those of the agents that are meant.
+    /// Returns the hooks that run at a point, in order, with those of the agents that `is_meant` selects.
     fn hooks_at(&self, point: &HookPoint, is_meant: impl Fn(&str) -> bool) -> Vec<&'a HookSpec> {
         let is_here = |hook: &&HookSpec| {
             hook.enabled()
@@ -57,24 +57,24 @@ impl<'a> TaskTypeHooks<'a> {
         hooks
     }
 
-    /// Whether the type of task has its own list at a point.
+    /// Returns whether the task type has its own list at a point.
     fn has_own(&self, point: &HookPoint) -> bool {
         self.kind.is_some_and(|(_, task_type)| has_list(&task_type.hooks, point))
     }
 
-    /// Whether this flow says for itself what is checked at a gate: a type without a list of its own repeats the project's.
+    /// Returns whether these tasks have their own checks at a gate. A type without a list uses the project's.
     fn decides_gate(&self, point: &HookPoint) -> bool {
         let has_own_rules = |(_, task_type): (&str, &TaskType)| point.is_stop() && task_type.validation.is_some();
         self.kind.is_none_or(has_own_rules) || self.has_own(point)
     }
 
-    /// Whether validation rules judge the turns of such work.
+    /// Returns whether validation rules apply to these tasks.
     fn has_rules(&self) -> bool {
         let own = self.kind.and_then(|(_, task_type)| task_type.validation.as_ref());
         own.or(self.settings.validation.as_ref()).is_some_and(|rules| !rules.is_empty())
     }
 
-    /// Refuses a pipeline that can never pass, with the hooks that an agent brings along.
+    /// Refuses a pipeline that can never pass, with the hooks of an agent.
     fn check(&self, agent: Option<&String>) -> Result<(), ConfigProblem> {
         let mut merge = self.hooks_at(&HookPoint::BeforeMerge, |name| agent.is_some_and(|agent| agent == name));
         merge.retain(|hook| hook.when.is_none());
@@ -97,7 +97,7 @@ impl<'a> TaskTypeHooks<'a> {
             .suggest("let it run before `merge_pr`".to_owned())
             .at(late.at.clone()));
         }
-        // Without a list a change is opened.
+        // Without a list, the default hook opens a change.
         let has_list =
             self.has_own(&HookPoint::BeforeSubmit) || has_list(&self.settings.hooks, &HookPoint::BeforeSubmit);
         if has_list && !self.hooks.iter().any(|hook| hook.enabled() && is(hook, Builtin::CreatePr)) {
@@ -121,13 +121,13 @@ fn is(hook: &HookSpec, builtin: Builtin) -> bool {
     }
 }
 
-/// Refuses what can never work.
+/// Refuses pipelines that can never pass.
 pub fn check(settings: &Settings, hooks: &[HookSpec]) -> Result<(), ConfigProblem> {
     let mut agents = iter::once(None).chain(settings.agents.keys().map(Some));
     agents.try_for_each(|agent| TaskTypeHooks::all(settings, hooks).try_for_each(|flow| flow.check(agent)))
 }
 
-/// Returns what is probably not meant, in the order of the file, and once.
+/// Returns warnings in the order of the file, without duplicates.
 pub fn warnings(settings: &Settings, hooks: &[HookSpec], source: &str) -> Vec<ConfigWarning> {
     let mut found: Vec<ConfigProblem> = open_completion(settings, hooks);
     found.extend(unknown_agents(settings));
@@ -146,7 +146,7 @@ pub fn warnings(settings: &Settings, hooks: &[HookSpec], source: &str) -> Vec<Co
     found.into_iter().map(warning).collect()
 }
 
-/// Returns where turns are complete when they end, and nothing checks them.
+/// Returns a problem for each group of tasks that `completion: gate` completes without any check.
 fn open_completion(settings: &Settings, hooks: &[HookSpec]) -> Vec<ConfigProblem> {
     let Some(gate) = settings.completion.as_ref().filter(|completion| completion.value == Completion::Gate) else {
         return Vec::new();
@@ -166,7 +166,7 @@ fn open_completion(settings: &Settings, hooks: &[HookSpec]) -> Vec<ConfigProblem
     .collect()
 }
 
-/// Returns the names in lists of agents that stand for none.
+/// Returns the names in lists of agents that select no agent.
 fn unknown_agents(settings: &Settings) -> impl Iterator<Item = ConfigProblem> {
     let roles = settings.task_types.values().map(|task_type| &task_type.agents);
     let names =
@@ -179,7 +179,7 @@ fn unknown_agents(settings: &Settings) -> impl Iterator<Item = ConfigProblem> {
     })
 }
 
-/// Returns the briefs that no gatekeeper is given.
+/// Returns the briefs that no gatekeeper uses.
 fn unread_briefs(settings: &Settings, hooks: &[HookSpec]) -> impl Iterator<Item = ConfigProblem> {
     let asked: BTreeSet<&str> = hooks.iter().flat_map(HookSpec::briefs).collect();
     settings.briefs.iter().filter(move |(name, _)| !asked.contains(name.as_str())).map(|(name, text)| {
@@ -187,8 +187,8 @@ fn unread_briefs(settings: &Settings, hooks: &[HookSpec]) -> impl Iterator<Item 
     })
 }
 
-/// Returns the gates whose only checks run the project's tests, as the usual agent meets them, each with the type of task that
-/// has it for itself.
+/// Returns the gates whose only checks run the project's tests, for the default agent, each with the task type that has its own
+/// list there.
 pub fn find_test_gates<'a>(settings: &'a Settings, hooks: &'a [HookSpec]) -> Vec<(HookPoint, Option<&'a str>)> {
     let is_usual = |name: &str| settings.agent.as_ref().is_some_and(|agent| agent.value == name);
     let is_step = |hook: &HookSpec| {

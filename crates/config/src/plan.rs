@@ -1,6 +1,6 @@
-//! The plan of a configuration: which hooks an event makes owed, how each of them runs, and the terms of a session.
+//! The plan of a configuration: the pending hooks that each event causes, how each of them runs, and the terms of a session.
 //!
-//! Not here: which agents judge a change, and how long a turn may take (`app`).
+//! Not here: which agents judge a change, and the time of a turn (`app`).
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -18,15 +18,15 @@ use crate::{Builtin, Config, HookKind, HookSpec, RoleSettings};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const GATE_TIMEOUT: Duration = Duration::from_mins(10);
-/// How long a gatekeeper may take, for each of its briefs.
+/// The default timeout of a gatekeeper, for each of its briefs.
 const REVIEW_TIMEOUT: Duration = Duration::from_mins(30);
-/// How long all steps of a workflow may take together. Each has its own time too.
+/// The default timeout of all steps of a workflow together. Each step has its own timeout too.
 const WORKFLOW_TIMEOUT: Duration = Duration::from_hours(1);
 const MAX_OUTPUT: usize = 16 * 1024;
-/// How long to wait before the first retry.
+/// The default wait before the first retry.
 const BACKOFF: Duration = Duration::from_secs(1);
 
-/// How a hook is run, if this version can.
+/// Returns the hook as the runner takes it, if this version can run it.
 pub fn runnable(hook: &HookSpec) -> Option<hooks::RunnableHook> {
     let kind = match &hook.kind {
         HookKind::Command(script) => hooks::RunnableKind::Command(script.clone()),
@@ -43,7 +43,7 @@ pub fn runnable(hook: &HookSpec) -> Option<hooks::RunnableHook> {
         }),
     };
     let entry = &hook.entry;
-    // At the stop gate a retry is another turn, which takes its time by itself.
+    // At the stop gate a retry is another turn, which takes time itself.
     let usual = if hook.points().any(HookPoint::is_stop) { Duration::ZERO } else { BACKOFF };
     let retry = entry.retry.as_ref().map(|retry| hooks::Retry {
         max: retry.max.as_ref().map_or(1, |max| max.value),
@@ -61,14 +61,14 @@ pub fn runnable(hook: &HookSpec) -> Option<hooks::RunnableHook> {
     })
 }
 
-/// What a built-in does between done and accepted, if that is where it belongs.
+/// Returns the delivery step of a built-in hook.
 fn step(builtin: Builtin) -> Option<hooks::DeliveryStep> {
     match builtin {
         Builtin::RebaseOnMain => Some(hooks::DeliveryStep::RebaseOnMain),
         Builtin::RunTests => Some(hooks::DeliveryStep::RunTests),
         Builtin::CreatePr => Some(hooks::DeliveryStep::CreatePr),
         Builtin::MergePr => Some(hooks::DeliveryStep::MergePr),
-        // The word alone: by one brief of that name.
+        // The name without briefs means one brief of that name.
         Builtin::Gatekeeper => Some(hooks::DeliveryStep::Review(vec![DEFAULT_REVIEW.to_owned()])),
         Builtin::AutoLabelByKeyword
         | Builtin::AutoCreateReviewTask
@@ -77,7 +77,7 @@ fn step(builtin: Builtin) -> Option<hooks::DeliveryStep> {
     }
 }
 
-/// The hook of work in a worktree where nothing else is written: it is shown to others.
+/// The default hook of tasks in worktrees: it opens a change.
 pub const USUAL: &str = "create_pr (default)";
 
 fn usual() -> hooks::RunnableHook {
@@ -92,7 +92,7 @@ fn usual() -> hooks::RunnableHook {
     }
 }
 
-/// The hook that runs a workflow which somebody has asked for.
+/// Returns the hook of a workflow that a person started.
 fn asked_for(name: &str) -> hooks::RunnableHook {
     let id = name.trim_start_matches(WORKFLOW).to_owned();
     hooks::RunnableHook {
@@ -106,7 +106,7 @@ fn asked_for(name: &str) -> hooks::RunnableHook {
     }
 }
 
-/// The same where it stands: nowhere, if the project has a list of its own.
+/// Plans the default hook, unless the project has its own list.
 fn usually(config: &Config) -> Option<PlannedHook> {
     let hook = HookEffect {
         hook: USUAL.to_owned(),
@@ -119,7 +119,7 @@ fn usually(config: &Config) -> Option<PlannedHook> {
     (!config.has_own_list(&HookPoint::BeforeSubmit)).then_some(planned)
 }
 
-/// How long a hook may run.
+/// Returns the timeout of a hook.
 pub fn timeout(hook: &HookSpec) -> Duration {
     let usual = match hook.kind {
         HookKind::Gatekeeper(_) | HookKind::Builtin(Builtin::Gatekeeper) => REVIEW_TIMEOUT,
@@ -130,18 +130,18 @@ pub fn timeout(hook: &HookSpec) -> Duration {
     hook.entry.timeout.as_ref().map_or(usual, |timeout| timeout.value.duration())
 }
 
-/// How long a hook at a point may run that does not say.
+/// Returns the default timeout of a hook at a point.
 pub fn usual_timeout(point: &HookPoint) -> Duration {
     if point.is_gate() { GATE_TIMEOUT } else { TIMEOUT }
 }
 
-/// How much of its output the agent may get.
+/// Returns the maximum length of the output that the agent gets.
 pub fn max_output(hook: &HookSpec) -> usize {
     let written = hook.entry.max_output.as_ref().and_then(|most| usize::try_from(most.value).ok());
     written.unwrap_or(MAX_OUTPUT).min(Limits::FEEDBACK)
 }
 
-/// Returns the hook of that name as it runs, if this version can run it.
+/// Returns the runnable hook of that name, if this version can run it.
 pub fn find_runnable(config: &Config, name: &str) -> Option<hooks::RunnableHook> {
     match name {
         USUAL => Some(usual()),
@@ -150,7 +150,7 @@ pub fn find_runnable(config: &Config, name: &str) -> Option<hooks::RunnableHook>
     }
 }
 
-/// The engine's rules without anything that is owed.
+/// Returns the engine's rules without effects.
 pub fn pure_rules(config: &Config) -> Result<Rules, RegistryError> {
     let mut registry = Registry::with_builtins();
     for setting in config.builtin_settings() {
@@ -159,7 +159,7 @@ pub fn pure_rules(config: &Config) -> Result<Rules, RegistryError> {
     Ok(Rules { registry, effects: None, types: types(config) })
 }
 
-/// The types of tasks, and who may work on them.
+/// Returns the task types, and the agents that may work on each.
 pub fn types(config: &Config) -> Types {
     let allowed = |roles: &RoleSettings| {
         let names = roles.implementer.as_ref()?;
@@ -169,8 +169,8 @@ pub fn types(config: &Config) -> Types {
     types.with_reports(config.report_types().map(name).collect())
 }
 
-/// The engine's rules, with what each event makes owed to this owner. Without trust nothing else of the configuration counts,
-/// and a command that makes a hook owed is refused.
+/// Returns the engine's rules with the hooks that each event makes pending for this owner. Without trust the rules contain nothing
+/// else of the configuration, and the engine refuses a command that would make a hook pending.
 pub fn rules(config: &Config, owner: &OwnerName, trust: Trusted) -> Result<Rules, RegistryError> {
     let effects = Effects {
         config: config.text().clone(),
@@ -188,14 +188,14 @@ pub fn rules(config: &Config, owner: &OwnerName, trust: Trusted) -> Result<Rules
     Ok(Rules { effects: Some(effects), ..pure })
 }
 
-/// The tasks that have validation rules.
+/// Returns which tasks have validation rules.
 fn validation(config: &Config) -> ValidationScope {
     let rules = config.validation_rules();
     let types = rules.types.iter().map(|(kind, rules)| (kind.clone(), !rules.is_empty())).collect();
     ValidationScope { project: !rules.project.is_empty(), types }
 }
 
-/// Returns the rules of a session, which also delivers: where the project says nothing about that, it opens a pull request.
+/// Returns the rules of a session, which also delivers. By default it opens a pull request.
 pub fn session_rules(config: &Config, owner: &OwnerName) -> Result<Rules, RegistryError> {
     let mut rules = rules(config, owner, Trusted::Yes)?;
     if let (Some(usual), Some(effects)) = (usually(config), &mut rules.effects) {
@@ -204,10 +204,10 @@ pub fn session_rules(config: &Config, owner: &OwnerName) -> Result<Rules, Regist
     Ok(rules)
 }
 
-/// Returns the hooks that each event makes owed, in the order in which they run.
+/// Returns the hooks that each event makes pending, in the order in which they run.
 pub fn planned_hooks(config: &Config) -> BTreeMap<EventType, Vec<PlannedHook>> {
     let mut hooks: Vec<&HookSpec> = config.hooks.iter().filter(|hook| is_owing(hook)).collect();
-    // Hooks of one priority stay in the order of definition.
+    // The sort is stable: hooks of one priority keep the order of definition.
     hooks.sort_by_key(|hook| hook.priority());
     let mut planned: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for hook in hooks {
@@ -220,7 +220,7 @@ pub fn planned_hooks(config: &Config) -> BTreeMap<EventType, Vec<PlannedHook>> {
     planned
 }
 
-/// Whether some event makes this hook owed.
+/// Returns whether some event makes this hook pending.
 fn is_owing(hook: &HookSpec) -> bool {
     let runs = !matches!(hook.kind, HookKind::Builtin(builtin) if step(builtin).is_none());
     hook.enabled() && runs && hook.points().any(HookPoint::is_reachable)
@@ -255,7 +255,7 @@ fn hook_effect(hook: &HookSpec, point: &HookPoint, event: EventType) -> HookEffe
     }
 }
 
-/// What a hook's own failure counts as.
+/// Returns how the engine treats a failure of the hook itself.
 pub fn on_failure(hook: &HookSpec, point: &HookPoint) -> OnFailure {
     match hook.entry.on_failure {
         None => point.default_on_failure(),
@@ -294,7 +294,7 @@ pub fn terms(config: &Config, max_iterations: Option<u32>) -> Terms {
     }
 }
 
-/// Why a hook never runs at a point, in words, if it does not.
+/// Returns why a hook never runs at a point.
 pub fn silence(hook: &HookSpec, point: &HookPoint) -> Option<String> {
     if !hook.enabled() {
         return Some("it is switched off".to_owned());
@@ -305,7 +305,7 @@ pub fn silence(hook: &HookSpec, point: &HookPoint) -> Option<String> {
     (!point.is_reachable()).then(|| format!("nothing runs at {point}: that event is what makes hooks possible"))
 }
 
-/// Hooks that would run something, and that do not run at every point that they name.
+/// Returns the effectful hooks that do not run at every point that they name.
 pub fn silent(config: &Config) -> impl Iterator<Item = &HookSpec> {
     let effectful = config.hooks.iter().filter(|hook| hook.enabled() && hook.effect().is_some());
     effectful.filter(|hook| hook.points().any(|point| silence(hook, point).is_some()))

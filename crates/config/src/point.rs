@@ -1,11 +1,11 @@
-//! The spellings of hook points that configurations may use: our names, and those of agents' own hook systems.
+//! The spellings of hook points in configurations: our names, and those of agents' own hook systems.
 
 use std::collections::BTreeSet;
 
 use windlass_engine::{EventType, HookPoint};
 use windlass_expr::snake_case;
 
-/// Names that are not just another way to write a point's own.
+/// Names that are not merely another case of a point's own.
 const ALIASES: &[(&str, HookPoint)] = &[
     ("before_tool", HookPoint::PreToolUse),
     ("after_tool", HookPoint::PostToolUse),
@@ -16,8 +16,8 @@ const ALIASES: &[(&str, HookPoint)] = &[
     ("pre_compress", HookPoint::PreCompact),
 ];
 
-/// Parses a point in any agent's spelling: `stop`, `Stop`, `PreToolUse`, `pre-tool-use`. A name with a dot is a type of fact of
-/// the project's own: `review.passed`.
+/// Parses a point in any agent's spelling: `stop`, `Stop`, `PreToolUse`, `pre-tool-use`. A name with a dot is a fact type of the
+/// project: `review.passed`.
 pub fn parse_hook_point(name: &str) -> Option<HookPoint> {
     if name.contains('.') {
         return name.parse().ok();
@@ -27,7 +27,7 @@ pub fn parse_hook_point(name: &str) -> Option<HookPoint> {
     alias.or_else(|| name.parse().ok())
 }
 
-/// Returns the points that may be written under `hooks`, facts aside. Notices have a section of their own.
+/// Returns the points that may stand under `hooks`, without facts. Notices have their own section.
 pub fn hook_points() -> impl Iterator<Item = HookPoint> {
     let named = HookPoint::NAMED.into_iter().filter(|point| *point != HookPoint::Notify);
     named.chain(EventType::ALL.iter().map(|event| HookPoint::Event(*event)))
@@ -38,7 +38,7 @@ pub fn hook_point_names() -> Vec<String> {
     hook_points().map(|point| point.to_string()).collect()
 }
 
-/// Returns every way to write a point: `pre_tool_use`, `PreToolUse`, `preToolUse`, and other agents' names for it.
+/// Returns every spelling of a point: `pre_tool_use`, `PreToolUse`, `preToolUse`, and other agents' names for it.
 pub fn hook_point_spellings() -> BTreeSet<String> {
     let names = hook_point_names().into_iter().chain(ALIASES.iter().map(|(alias, _)| (*alias).to_owned()));
     names.flat_map(|name| [pascal_case(&name), camel_case(&name), name]).collect()

@@ -1,10 +1,10 @@
-//! Typed values from a tree, with errors that know their place.
+//! Deserializes typed values from a tree, with errors that know their place.
 //!
-//! The structs of `file` and `entry` say which keys exist and of which type they are; serde reads them through
-//! [`Reader`]. Whatever serde complains about is put into plain words here, and gets the innermost place that is known.
+//! The structs of `settings` and `hook_settings` define keys and types; serde reads them through [`Reader`]. This module puts
+//! serde's errors into plain words and adds the innermost known place.
 //!
-//! Two leniencies: a number, `true` or `false` is also the text that it is written as; and a key without a value is as
-//! good as no key, so that a section may have all of its lines commented out.
+//! The reader is lenient in two ways. It takes a number, `true` or `false` as text where text is expected. And a key without a value
+//! counts as absent, so that all lines of a section may be commented out.
 
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
@@ -22,12 +22,12 @@ use super::error::{ConfigProblem, quoted};
 use super::syntax::QUOTES;
 use super::yaml::{ConfigNode, NodeValue};
 
-/// Reads a tree that was parsed from `source`.
+/// Deserializes a tree that was parsed from `source`.
 pub fn read<T: DeserializeOwned>(node: &ConfigNode, source: &str) -> Result<T, ConfigProblem> {
     T::deserialize(Reader { node, source })
 }
 
-/// The text of a scalar: what was quoted, or what a number or a boolean is written as.
+/// Returns the text of a scalar: the quoted text, or the source of a number or a boolean.
 pub fn text<'a>(node: &'a ConfigNode, source: &'a str) -> Option<&'a str> {
     match &node.value {
         NodeValue::Text(text) => Some(text),
@@ -38,7 +38,7 @@ pub fn text<'a>(node: &'a ConfigNode, source: &'a str) -> Option<&'a str> {
     }
 }
 
-/// The keys of `limits`, which people look for at the top of the file.
+/// The keys of `limits`, which people sometimes write at the top of the file.
 pub(super) const LIMIT_KEYS: &[&str] = &[
     "cost",
     "failure_span",
@@ -90,7 +90,7 @@ impl de::Error for ConfigProblem {
         Self::new(format!("the key `{field}` is missing here"))
     }
 
-    /// Two spellings of one key: the parser has refused equal ones already.
+    /// The parser refuses equal keys already, so these are two spellings of one key.
     fn duplicate_field(field: &'static str) -> Self {
         Self::new(format!("the key `{field}` is given twice, in two spellings"))
     }
@@ -104,7 +104,7 @@ impl Display for ConfigProblem {
 
 impl std::error::Error for ConfigProblem {}
 
-/// Serde's names of types, for people.
+/// Replaces serde's names of types by plain words.
 fn plain(expected: &str) -> &str {
     match expected {
         "a boolean" => "`true` or `false`",
@@ -130,7 +130,7 @@ fn describe(found: Unexpected<'_>) -> String {
     }
 }
 
-/// Returns what to write instead, for the mistakes that people make most.
+/// Returns a hint for common mistakes.
 fn remedy(found: Unexpected<'_>, expected: &str) -> Option<&'static str> {
     match (found, expected) {
         (Unexpected::Str("yes" | "on"), "a boolean") => Some("write `true`"),
@@ -141,7 +141,7 @@ fn remedy(found: Unexpected<'_>, expected: &str) -> Option<&'static str> {
     }
 }
 
-/// A value and the bytes that it was written in.
+/// A value with its byte range in the file.
 #[derive(Debug, Clone)]
 pub struct Located<T> {
     pub value: T,
@@ -156,7 +156,7 @@ impl<T> Deref for Located<T> {
     }
 }
 
-/// Asks [`Reader`] for the place as well: it answers with start, end, value.
+/// Asks [`Reader`] for the place as well: it answers with start, end and value.
 const LOCATED: &str = "$windlass::Located";
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Located<T> {
@@ -343,7 +343,7 @@ fn unexpected(value: &NodeValue) -> Unexpected<'_> {
     }
 }
 
-/// Start, end, value.
+/// Yields start, end and value.
 struct Parts<'a> {
     reader: Reader<'a>,
     given: u8,
@@ -395,7 +395,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
         }
     }
 
-    /// A value's problem names its key: the place alone does not say what was being read.
+    /// Adds the key to a value's problem: the place alone does not show which key was read.
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ConfigProblem> {
         let (key, value) = self.value.take().ok_or_else(|| ConfigProblem::new("a value without a key"))?;
         let value = self.reader.child(value);

@@ -1,4 +1,4 @@
-//! Requests that can be sent: an address of the web, a known method, headers that are one line each.
+//! Checks of requests: an HTTP address, a known method, headers of one line each.
 
 use windlass_hooks::WebhookAddress;
 use windlass_hooks::http::Method;
@@ -9,7 +9,7 @@ use super::reader::Located;
 
 const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE"];
 
-/// A request that can be sent.
+/// Checks a request and expands its short form.
 pub fn request(http: Located<Brief<Request>>) -> Result<Request, ConfigProblem> {
     let Located { value, at } = http;
     let request = match value {
@@ -36,7 +36,7 @@ fn method(written: &Located<String>) -> Result<(), ConfigProblem> {
 }
 
 fn header(name: &Located<String>, value: &Located<String>) -> Result<(), ConfigProblem> {
-    // The characters of a token in HTTP.
+    // The token characters of HTTP.
     let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(token) {
         return Err(ConfigProblem::new(format!("{} is not the name of a header", quoted(name)))
@@ -55,7 +55,7 @@ fn header(name: &Located<String>, value: &Located<String>) -> Result<(), ConfigP
 }
 
 impl Request {
-    /// Where it goes, for whoever sends it.
+    /// Returns the address that the webhook client uses.
     pub fn address(&self) -> WebhookAddress {
         let method = self.method.as_ref().and_then(|method| Method::named(method));
         let headers = self.headers.0.iter().map(|(name, value)| (name.value.clone(), value.value.clone()));

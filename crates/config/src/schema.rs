@@ -1,4 +1,4 @@
-//! The JSON Schema of the configuration, for editors: what the structs say, plus what only the reader knows.
+//! The JSON Schema of the configuration, for editors: derived from the structs, with additions that only the reader knows.
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 
 use super::file::Settings;
 
-/// Other spellings that are read: the type, its key, and the key's other spelling.
+/// Alternative spellings of keys: the type, its key, and the key's other spelling.
 const ALIASES: &[(&str, &str, &str)] = &[
     ("Limits", "max_hook_retries", "maxHookRetries"),
     ("Rule", "nextPrompt", "next_prompt"),
     ("Rule", "checkpointData", "checkpoint_data"),
 ];
 
-/// Sections that may be there without a value.
+/// Sections that may have no value.
 const SECTIONS: &[&str] = &["TaskType", "Roles", "Agent", "Limits"];
 
-/// The JSON Schema of the file.
+/// Returns the JSON Schema of the file.
 pub fn schema() -> Value {
     let generator = SchemaSettings::draft2020_12().with_transform(EmptyLists).into_generator();
     let mut schema = generator.into_root_schema_for::<Settings>().to_value();
@@ -33,7 +33,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// A list or a map of the file may be there without a value; only a point may not.
+/// Allows lists and maps without a value, except for points.
 #[derive(Clone)]
 struct EmptyLists;
 

@@ -1,4 +1,4 @@
-//! The configuration file's bytes as text.
+//! Reads the configuration file and decodes it.
 
 use std::io;
 use std::path::Path;
@@ -7,23 +7,23 @@ use windlass_process::file::{self, UnreadableFile};
 
 use super::error::{ConfigError, ConfigProblem};
 
-/// No configuration that a person wrote is larger.
+/// The maximum size of a configuration file. Hand-written files are smaller.
 pub const SIZE: u64 = 1024 * 1024;
 
-/// What some editors put at the start of a text.
+/// The byte order mark that some editors write.
 pub const MARK: &str = "\u{feff}";
 
-/// The bytes of a regular file of reasonable size.
+/// Reads a regular file of limited size.
 pub fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
     file::read(path, SIZE).map_err(|error| unreadable(path, error))
 }
 
-/// The same of a file that lies in the project.
+/// Reads a file that lies in the project.
 pub fn read_within(project: &Path, path: &Path) -> Result<Vec<u8>, ConfigError> {
     file::read_within(project, path, SIZE).map_err(|error| unreadable(path, error))
 }
 
-/// Why a file or a directory cannot be used.
+/// Explains why a file or a directory cannot be read.
 pub fn unreadable(path: &Path, error: io::Error) -> ConfigError {
     match UnreadableFile::of(&error) {
         Some(reason @ UnreadableFile::TooLarge(_)) => {
@@ -37,7 +37,7 @@ pub fn unreadable(path: &Path, error: io::Error) -> ConfigError {
     }
 }
 
-/// The text, without the mark that some editors put at its start.
+/// Decodes UTF-8 text and removes a byte order mark.
 pub fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text.strip_prefix(MARK).map(str::to_owned).unwrap_or(text)),
@@ -52,7 +52,7 @@ pub fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
     }
 }
 
-/// The text of a file that a person wrote: a regular one, of reasonable size, in UTF-8.
+/// Reads a text file: a regular one, of limited size, in UTF-8.
 pub fn text_of(file: &Path) -> Result<String, ConfigError> {
     decode(file, read(file)?)
 }

@@ -1,4 +1,4 @@
-//! Lengths of time as they are written: a number of seconds, or `500ms`, `30s`, `2m`, `4h`.
+//! Durations in settings: a number of seconds, or `500ms`, `30s`, `2m`, `4h`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,10 +9,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// Longer than anything that is waited for; a larger number is a mistake.
+/// The maximum duration. A larger number is a mistake.
 const LONGEST: Duration = Duration::from_hours(365 * 24);
 
-/// A length of time, longer than nothing.
+/// A duration longer than zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DurationSetting(Duration);
 
@@ -21,7 +21,7 @@ impl DurationSetting {
         self.0
     }
 
-    /// A length of time that is known to be one.
+    /// Wraps a duration that is known to be valid.
     pub(super) fn of(time: Duration) -> Self {
         Self(time)
     }
@@ -54,7 +54,7 @@ impl DurationSetting {
 impl FromStr for DurationSetting {
     type Err = String;
 
-    /// As on a command line, where everything is text: a bare number is a number of seconds.
+    /// Parses a command-line argument, where a bare number is a number of seconds.
     fn from_str(text: &str) -> Result<Self, String> {
         let bare = || text.trim().parse().ok().map(Self::new);
         match Self::parse(text).or_else(bare) {

@@ -1,11 +1,11 @@
-//! What the YAML parser says about a file that is not YAML, with a hint for the commonest mistakes.
+//! Error messages for a file that is not YAML, with hints for common mistakes.
 
 use serde_saphyr::granit_parser::{ErrorKind, ScanError};
 
 use super::error::ConfigProblem;
 use super::yaml::explain_bounds;
 
-/// What text without quotes cannot begin with.
+/// The characters that unquoted text cannot begin with.
 const SIGNS: [char; 7] = ['{', '[', '@', '*', '&', '!', '%'];
 pub const QUOTES: &str = "put text that begins with one of `{[@*&!%` in quotes";
 
@@ -20,14 +20,14 @@ pub fn explain_scan_error(error: &ScanError, text: &str) -> ConfigProblem {
     problem.at(start..end)
 }
 
-/// Returns a hint for text without quotes that begins with a sign of YAML: at this place, or before it in its line.
+/// Returns a hint for unquoted text that begins with a YAML indicator: at this offset, or earlier in its line.
 fn quotes(at: usize, text: &str) -> Option<&'static str> {
     let line = text[..at].rsplit('\n').next()?;
     let values = [&text[at..], line.rsplit_once(": ").map_or("", |(_, value)| value)];
     values.iter().any(|value| value.trim_start().starts_with(SIGNS)).then_some(QUOTES)
 }
 
-/// Returns what to do about the mistakes that people make most.
+/// Returns a hint for common mistakes.
 fn hint(kind: &ErrorKind) -> Option<&'static str> {
     use ErrorKind as K;
     match kind {

@@ -1,8 +1,8 @@
-//! What a person trusts: the bytes of the configuration, of the file of its prompt, and of everything under `workflows/`.
+//! The digest of everything that a person trusts: the configuration, its prompt file, and all files under `workflows/`.
 //!
 //! Invariants:
 //! - Two configurations with the same digest have the same bytes and the same workflows, under the same names.
-//! - What cannot be read whole counts as that, and is never left out; but for hidden files, which nobody reads.
+//! - An unreadable file counts as unreadable and is never left out. Hidden files do not count, because Windlass does not read them.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use windlass_process::file;
 use super::error::ConfigError;
 use super::source;
 
-/// Directories within each other under `workflows/`.
+/// The maximum nesting of directories under `workflows/`.
 const DEPTH: usize = 8;
 const FILES: usize = 1_000;
 
@@ -24,7 +24,7 @@ pub struct WorkflowFile {
     digest: Digest,
 }
 
-/// Every file under a directory of a project, by name. A directory that does not exist has none.
+/// Lists every file under a directory of a project, by name. A missing directory has no files.
 pub fn list_workflow_files(project: &Path, directory: &Path) -> Result<Vec<WorkflowFile>, ConfigError> {
     let mut found = Vec::new();
     if directory.exists() {
@@ -54,18 +54,18 @@ fn walk(
             return Err(ConfigError::of_file(&path, "has a name that is not UTF-8 text").suggest("rename it"));
         };
         if name.starts_with('.') {
-            // What editors leave there for a while.
+            // Temporary files of editors.
             continue;
         }
         let name = format!("{prefix}{name}");
-        // A link out of the project is a file that cannot be read.
+        // A link out of the project counts as an unreadable file.
         if path.is_dir() && file::resolve_within(project, &path).is_ok() {
             walk(project, &path, &format!("{name}/"), depth - 1, found)?;
         } else if found.len() == FILES {
             let message = format!("has too many files: at most {FILES} are taken");
             return Err(ConfigError::of_file(directory, message).suggest("move what is no workflow elsewhere"));
         } else {
-            // No file has this one: what can be read later has changed.
+            // No file has the zero digest, so a file that becomes readable changes the digest.
             let digest = source::read_within(project, &path).map_or(Digest::ZERO, |bytes| Digest::of(&bytes));
             found.push(WorkflowFile { digest, path: name });
         }
@@ -73,7 +73,7 @@ fn walk(
     Ok(())
 }
 
-/// One digest for all of it. Each part has a name of its own, and no name contains the byte that separates them.
+/// Combines all digests. Each part has a unique name, and no name contains the separator byte.
 pub fn digest(configuration: Option<Digest>, prompt: Option<Digest>, workflows: &[WorkflowFile]) -> Digest {
     let mut parts = match configuration {
         Some(digest) => format!("config\0{digest}\0"),

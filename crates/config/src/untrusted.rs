@@ -1,19 +1,19 @@
-//! What counts of a configuration that no person trusts: nothing but the names of its secrets, which only hide.
+//! The part of a configuration that counts without trust: only the names of its secrets, which can only hide.
 //!
-//! Not here: whether a person trusts it (`trust`).
+//! Not here: whether a person trusts it (`app::trust`).
 
 use super::yaml::{self, ConfigNode, NodeValue};
 use super::{Config, ConfigSource, HookSpec, Settings, reader};
 
 impl Config {
-    /// Whether a run with the defaults would lack an agent, a check, a limit or anything else that the file asks for. Secrets
-    /// count in any case, and what agents would be told is left out.
+    /// Returns whether a run with the defaults would lack an agent, a check, a limit or another setting of the file. Secrets always
+    /// count, and texts for agents are ignored.
     pub fn guards_work(&self) -> bool {
         let is_left_out = |key: &String| ["version", "secrets", "prompt", "prompt_file"].contains(&key.as_str());
         !self.keys().iter().all(is_left_out)
     }
 
-    /// Whether it names agents, hooks or validation rules: programs that a session would run again when it goes on.
+    /// Returns whether the file names agents, hooks or validation rules: programs that a resumed session would run.
     pub fn names_agents_or_hooks(&self) -> bool {
         let Settings { agent, agents, .. } = &self.settings;
         let has_hooks = self.hooks.iter().any(|hook| hook.enabled() && !hook.is_registered());
@@ -22,8 +22,8 @@ impl Config {
         has_hooks || has_agents || self.validation_rules().all().next().is_some()
     }
 
-    /// Whether it says anything that counts only with trust, besides hooks that need trust to run. A list without such a hook
-    /// says something: it takes the default's place.
+    /// Returns whether the file has settings that need trust, besides hooks that need trust to run. A list without such a hook is one:
+    /// it replaces the default.
     pub fn has_say(&self) -> bool {
         let runs_hooks = self.hooks.iter().any(|hook| hook.enabled() && !hook.is_registered());
         let counts = |key: &String| match key.as_str() {
@@ -34,24 +34,24 @@ impl Config {
         self.hooks.iter().any(HookSpec::is_registered) || self.keys().iter().any(counts)
     }
 
-    /// Whether it says which agents may work on tasks of some type.
+    /// Returns whether the file restricts the agents of some task type.
     pub fn restricts_agents(&self) -> bool {
         self.task_types().any(|(_, roles)| roles.implementer.is_some())
     }
 
-    /// Whether it says which tasks there may be, what follows when they move, or which rules their work has to keep.
+    /// Returns whether the file defines task types, hooks on task changes, or validation rules.
     pub fn decides_about_tasks(&self) -> bool {
         let Settings { task_types, validation, .. } = &self.settings;
         self.hooks.iter().any(HookSpec::is_registered) || !task_types.is_empty() || validation.is_some()
     }
 
-    /// Returns the keys of the file, in the order in which they stand.
+    /// Returns the top-level keys of the file, in order.
     pub fn keys(&self) -> Vec<String> {
         let Ok(ConfigNode { value: NodeValue::Map(entries), .. }) = yaml::parse(self.text()) else { return Vec::new() };
         entries.iter().filter_map(|(key, _)| reader::text(key, self.text()).map(str::to_owned)).collect()
     }
 
-    /// Returns what counts of it without trust.
+    /// Returns the part of the configuration that counts without trust.
     pub fn without_say(&self) -> Self {
         let names: Vec<String> = self.settings.secrets.iter().map(|name| format!("\"{}\"", name.value)).collect();
         let written = match names.is_empty() {

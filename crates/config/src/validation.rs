@@ -1,6 +1,6 @@
-//! Validation rules of the configuration, for the project and for types of tasks.
+//! Validation rules of the configuration, for the project and for task types.
 //!
-//! Not here: what a rule may say (`engine`), and how it is looked at (`tools`).
+//! Not here: the format of a rule (`engine`), its evaluation (`tools`).
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use super::file::Settings;
 use super::reader::Located;
 use super::validators::Validators;
 
-/// Rules as they are written: a list of `{type, name, config}`.
+/// The rules as YAML: a list of `{type, name, config}`.
 pub type RuleList = Vec<Located<Value>>;
 
 const KEY: &str = "validation";
-/// No absolute path lies below it, so that every path of a rule is a relative one.
+/// No absolute path lies below this one, so every path of a rule must be relative.
 const NO_PROJECT: &str = "\0";
 
-/// Looks whether every rule can be looked at, and names only validators that are there.
+/// Checks that every rule is valid and refers only to existing validators.
 pub fn check(settings: &Settings) -> Result<(), ConfigProblem> {
     lists(settings).try_for_each(|list| {
         let rules = read(list).map_err(|error| problem(list, &error))?;
@@ -41,7 +41,7 @@ pub fn read(list: &RuleList) -> Result<Vec<ValidationRule>, RuleError> {
 }
 
 fn problem(list: &RuleList, error: &RuleError) -> ConfigProblem {
-    // `validation[2].config.timeout` is wrong in the third rule.
+    // The path `validation[2].config.timeout` belongs to the third rule.
     let index = error.path.split(['[', ']']).nth(1).and_then(|index| index.parse::<usize>().ok());
     let problem = ConfigProblem::new(error.to_string()).suggest(error.remedy.clone());
     match index.and_then(|index| list.get(index)).or(list.first()) {
@@ -62,7 +62,7 @@ fn check_validator(rule: &ValidationRule, validators: &Validators) -> Result<(),
     }
 }
 
-/// The form of a list of rules, for the schema.
+/// Describes a list of rules for the schema.
 pub fn rule_list(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": ["array", "null"],

@@ -1,4 +1,4 @@
-//! Commands that an agent may have run by their names.
+//! Named commands that an agent may run.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub struct Validator {
 
 pub type Validators = BTreeMap<String, Located<Brief<Validator>>>;
 
-/// Each can be named by a rule, and be run.
+/// Checks that a rule can refer to each validator, and that each can run.
 pub fn check(validators: &Validators, source: &str) -> Result<(), ConfigProblem> {
     validators.iter().try_for_each(|(name, written)| {
         check_one(name, &written.value, source).map_err(|problem| problem.at(written.at.clone()))

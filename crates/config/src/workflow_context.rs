@@ -1,4 +1,4 @@
-//! What a hook gives the workflow that it begins.
+//! The context that a hook passes to its workflow.
 
 use serde_json::Value;
 use windlass_engine::HookPoint;
@@ -11,8 +11,8 @@ use super::expressions;
 use super::hooks::HookKind;
 use super::reader::Located;
 
-/// The values under `context`, by name. What a hook that runs something else cannot have is refused, and so is what a
-/// workflow has no use for.
+/// Parses the values under `context`, by name. Refuses `context` for hooks without a workflow, and settings that workflows do not
+/// support.
 pub fn given(
     entry: &Entry,
     kind: &HookKind,
@@ -20,7 +20,7 @@ pub fn given(
     source: &str,
 ) -> Result<Vec<(String, Pattern)>, ConfigProblem> {
     let is_workflow = matches!(kind, HookKind::Workflow(_));
-    // At `stop` to try again is another turn of the agent.
+    // At `stop` a retry is another turn of the agent.
     if let Some(retry) = entry.retry.as_ref().filter(|_| is_workflow && points.iter().any(|point| !point.is_stop())) {
         let problem = ConfigProblem::new("a workflow is not begun again: what its first steps did would be done twice");
         let words = "leave `retry` out; in the workflow, have `onFailure` of a step lead to where it is tried again";
@@ -46,7 +46,7 @@ pub fn given(
         let pattern = Pattern::parse_with(value, &Names::hook());
         let pattern =
             pattern.map_err(|wrong| expressions::problem(source, value.at.clone(), &wrong.text, wrong.error))?;
-        // What is filled in is looked at when it is.
+        // The runner checks values of expressions when it evaluates them.
         let known = if matches!(pattern, Pattern::Whole(_)) { &Value::Null } else { &value.value };
         let checked = check_given(name, known);
         checked.map_err(|why| ConfigProblem::new(format!("`context` {why}")).at(value.at.clone()))?;

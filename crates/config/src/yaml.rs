@@ -1,16 +1,16 @@
-//! YAML as a tree in which every value knows where it was written.
+//! YAML as a tree in which every value has its place in the file.
 //!
 //! ```text
 //! text ─ granit_parser ─► events ─ YamlTreeBuilder ─► ConfigNode
 //! ```
 //!
 //! Invariants:
-//! - The loader bounds depth, values and bytes, repeated ones included: a hostile file costs milliseconds.
+//! - The loader bounds depth, values and bytes, including repeated ones: a hostile file costs milliseconds.
 //! - Keys are scalars, and unique within their map.
-//! - Plain scalars follow the core schema of YAML 1.2, but for `.nan` and `.inf`: those are texts, as `yes` and `on` are.
+//! - Plain scalars follow the core schema of YAML 1.2, except `.nan` and `.inf`, which are texts like `yes` and `on`.
 //!
-//! Not here: what keys and values mean (`file`, `entry`); how a tree becomes typed values (`reader`); the messages for text
-//! that is not YAML (`syntax`).
+//! Not here: the meaning of keys and values (`settings`, `hook_settings`); typed values (`reader`); messages for text that is not
+//! YAML (`yaml_errors`).
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -20,23 +20,23 @@ use serde_saphyr::granit_parser::{Event, Options, Parser, ScalarStyle};
 use super::error::{ConfigProblem, quoted};
 use super::syntax::{QUOTES, explain_scan_error};
 
-/// The most lists and maps within each other.
+/// The maximum nesting of lists and maps.
 pub const MAX_DEPTH: usize = 32;
-/// The most values in a file, with those that aliases repeat.
+/// The maximum number of values in a file, with those that aliases repeat.
 pub const MAX_VALUES: usize = 20_000;
-/// The most bytes of text in a file, with those that aliases repeat.
+/// The maximum length of all text in a file, with text that aliases repeat.
 const MAX_TEXT_BYTES: usize = 4 << 20;
 /// The key that adds the fields of another map.
 const MERGE_KEY: &str = "<<";
 
-/// One value, and the bytes that it was written in.
+/// One value, with its byte range.
 #[derive(Debug, Clone)]
 pub struct ConfigNode {
     pub at: Range<usize>,
     pub value: NodeValue,
 }
 
-/// Compares values, wherever they are written.
+/// Compares values and ignores their places.
 impl PartialEq for ConfigNode {
     fn eq(&self, other: &Self) -> bool {
         self.value == other.value
@@ -56,7 +56,7 @@ pub enum NodeValue {
     Map(Vec<(ConfigNode, ConfigNode)>),
 }
 
-/// Reads the tree of a file. An empty file is a null.
+/// Parses a file into a tree. An empty file is null.
 pub fn parse(text: &str) -> Result<ConfigNode, ConfigProblem> {
     let mut options = Options::default();
     options.set_emit_comments(false);
@@ -83,13 +83,13 @@ fn has_tag(event: &Event<'_>) -> bool {
     )
 }
 
-/// A list or a map whose end has not come yet.
+/// A list or a map whose end event has not arrived yet.
 struct OpenNode {
     node: ConfigNode,
-    /// The number that aliases know it by; 0 for none.
+    /// The anchor number; 0 for none.
     anchor: usize,
     extent: NodeExtent,
-    /// A key that waits for its value.
+    /// A key without its value.
     key: Option<MapKey>,
     /// The keys of a map so far.
     keys: HashSet<String>,
@@ -103,7 +103,7 @@ enum MapKey {
     Merge,
 }
 
-/// How many values and bytes of text a node has, itself included, and how deep they go.
+/// The number of values and bytes of a node, itself included, and its depth.
 #[derive(Clone, Copy)]
 struct NodeExtent {
     values: usize,
@@ -162,7 +162,7 @@ impl YamlTreeBuilder {
         if self.open.len() > MAX_DEPTH { Err(explain_bounds()) } else { Ok(()) }
     }
 
-    /// Puts a whole value into the list or map that it belongs to.
+    /// Adds a complete value to its list or map.
     fn add_node(&mut self, node: ConfigNode, anchor: usize, extent: NodeExtent) -> Result<(), ConfigProblem> {
         let depth = self.open.len() + extent.depth;
         let Some(parent) = self.open.last_mut() else {
@@ -225,7 +225,7 @@ impl OpenNode {
         }
     }
 
-    /// Ends a list or a map. The fields of merged maps count where the map has none of that name.
+    /// Completes a list or a map. Fields of merged maps apply where the map has none of that name.
     fn into_node(mut self) -> ConfigNode {
         if let NodeValue::Map(entries) = &mut self.node.value {
             for merged in self.merged {
@@ -237,7 +237,7 @@ impl OpenNode {
     }
 }
 
-/// Reads a scalar without quotes.
+/// Parses an unquoted scalar.
 fn read_plain(text: &str) -> NodeValue {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return NodeValue::Null,

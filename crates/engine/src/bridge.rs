@@ -1,18 +1,18 @@
-//! The bridge: conversations that people have with their agents themselves, and whose own hook systems call us.
+//! The bridge: conversations between people and their agents, where the agent's own hook system calls Windlass.
 //!
 //! ```text
-//! call ─► bridge_called, which owes the hooks of its point ─► what they come to ─► bridge_answered ─► the agent
+//! call ─► bridge_called, which enqueues the hooks of its point ─► their verdict ─► bridge_answered ─► the agent
 //! ```
 //!
-//! Of a conversation only this is remembered: how often its stop hooks have sent the agent back since a person last spoke,
-//! and with which words. So the limit holds from one process to the next.
+//! Windlass remembers two things about a conversation: how often its stop hooks have sent the agent back since a person last
+//! spoke, and for which reason. So the retry limit holds from one process to the next.
 //!
 //! Invariants:
-//! - What is remembered belongs to one conversation of one agent, and to no other.
-//! - A block beyond the limit is let go, and the answer says so. It stays so until a person speaks.
-//! - Hooks of a call whose caller is dead are not run again: nobody waits for the answer.
+//! - The memory belongs to one conversation of one agent, and to no other.
+//! - Above the limit, a block lets the agent go, and the answer says so. This lasts until a person speaks.
+//! - Hooks of a call whose caller is dead do not run again: no process waits for the answer.
 //!
-//! Not here: what agents say and want to hear (`bridge`, the crate).
+//! Not here: the protocols of the agents (`bridge`, the crate).
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::command::limits::Limits;
 use crate::effects::hook_point::HookPoint;
 use crate::log::id::{Digest, Seq};
 
-/// One conversation of one agent.
+/// A conversation of an agent, as the key of its row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Caller {
@@ -31,30 +31,31 @@ pub struct Caller {
     pub conversation: String,
 }
 
-/// What an agent's hook system says at one point.
+/// A call of an agent's hook system at one hook point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BridgeCall {
     pub caller: Caller,
     pub point: HookPoint,
-    /// The tool that is about to be used or was.
+    /// The tool that the agent is about to use or has used.
     pub tool: Option<String>,
-    /// What matchers look at: the tool by all of its names, or why the agent calls. Where there is nothing, all of them match.
+    /// The values that matchers test: all names of the tool, or the reason for the call. An empty list matches every
+    /// hook.
     pub matched: Vec<String>,
     pub tool_input: Value,
     pub tool_response: Value,
     pub prompt: String,
-    /// What the agent said last.
+    /// The agent's last message.
     pub output: String,
-    /// What the call is about, in a few words for people.
+    /// A short description of the call for people.
     pub about: String,
-    /// As far as the agent tells, a person has spoken since it was last sent back.
+    /// Whether a person has spoken since the agent was last sent back, as far as the agent reports it.
     pub anew: bool,
-    /// How often a stop hook that says nothing else may send the agent back.
+    /// The limit of send-backs for a stop hook without a limit of its own.
     pub max_retries: u32,
 }
 
 impl BridgeCall {
-    /// Returns a call at a point that says nothing.
+    /// Returns a call at a hook point, with all other fields empty.
     pub fn new(point: HookPoint) -> Self {
         let nothing = || Value::Object(Map::new());
         Self {
@@ -73,29 +74,29 @@ impl BridgeCall {
     }
 }
 
-/// What becomes of what is about to happen. Mildest first, so that `max` is the strictest.
+/// The effect of a call on the action that the agent is about to take. Mildest first, so that `max` is the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallRuling {
-    /// What the agent would do without us.
+    /// The agent does the same as without Windlass.
     #[default]
     Pass,
     Allow,
-    /// A person is to be asked.
+    /// The agent asks a person.
     Ask,
     Block,
 }
 
-/// A hook that says no.
+/// A hook that blocks a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Objector {
     pub hook: String,
-    /// How often it may send the agent back; without it, as often as `max_hook_retries` says.
+    /// The limit of send-backs of this hook. Without it, `max_hook_retries` applies.
     pub most: Option<u32>,
 }
 
 impl Objector {
-    /// That it has sent the agent back as often as it may, in words for people.
+    /// Describes that the hook has reached its limit of send-backs.
     fn spent(&self, usual: u32) -> String {
         let (hook, whose) = (&self.hook, if self.most.is_some() { "its `retry.max`" } else { "`max_hook_retries`" });
         match self.most.unwrap_or(usual) {
@@ -105,28 +106,28 @@ impl Objector {
     }
 }
 
-/// What hooks have come to about a call.
+/// The combined verdict of the hooks of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallVerdict {
     pub ruling: CallRuling,
     pub reason: Option<String>,
     pub objectors: Vec<Objector>,
-    /// How often a stop hook that says nothing else may send the agent back.
+    /// The limit of send-backs for a stop hook without a limit of its own.
     pub max_retries: u32,
-    /// What else the agent is told, or what a tool is called with instead, as it is kept.
+    /// Other text for the agent, or the replacement for a tool's input, as the log holds it.
     pub told: Option<String>,
 }
 
-/// What is remembered of a conversation.
+/// The row of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Conversation {
     pub caller: Caller,
-    /// How often the agent was sent back since a person last spoke.
+    /// The number of send-backs since a person last spoke.
     pub retries: u32,
-    /// The same for each hook.
+    /// The number of send-backs per hook.
     pub sent_back: BTreeMap<String, u32>,
-    /// With which words it was sent back last, and how often in a row.
+    /// The digest of the last reason for a send-back, and how often in a row the agent got it.
     pub words: Digest,
     pub same: u32,
     pub version: Seq,
@@ -137,8 +138,8 @@ impl Conversation {
         Self { caller, retries: 0, sent_back: BTreeMap::new(), words: Digest::ZERO, same: 0, version: Seq::START }
     }
 
-    /// Why the agent may not be sent back once more, in words for people. Each hook counts for itself: while one of those that
-    /// object may send it back, it is.
+    /// Returns why the agent may not be sent back again. Each hook has its own count: while one of the blocking hooks
+    /// is below its limit, the agent is sent back.
     pub(crate) fn limit(&self, verdict: &CallVerdict) -> Option<String> {
         let most = |objector: &Objector| objector.most.unwrap_or(verdict.max_retries);
         let sent = |objector: &Objector| self.sent_back.get(&objector.hook).copied().unwrap_or(0);
@@ -151,12 +152,12 @@ impl Conversation {
             .then(|| format!("the same words {} times in a row", Limits::SAME_BLOCKS))
     }
 
-    /// Whether a prompt is what the agent was sent back with: some agents call that a prompt.
+    /// Returns whether a prompt repeats the reason of the last send-back: some agents report that reason as a prompt.
     pub fn was_told(&self, prompt: &str) -> bool {
         self.retries > 0 && self.words == words(prompt)
     }
 
-    /// After it was sent back once more.
+    /// Counts one more send-back.
     pub(crate) fn sent_back(mut self, hooks: &[String], reason: &str, version: Seq) -> Self {
         let words = words(reason);
         self.same = if self.words == words { self.same + 1 } else { 1 };

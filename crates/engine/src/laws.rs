@@ -1,11 +1,11 @@
-//! What holds of everything here that reads what others wrote, whatever it is. For tests and fuzzing alone.
+//! Properties of every function here that reads foreign input, for any input. For tests and fuzzing only.
 //!
-//! Each law takes bytes and panics where it is broken.
+//! Each law takes bytes and panics when they break it.
 
 use crate::session::promise::without_claims;
 use crate::{Digest, Promise, decode, encode, explain_uncounted, find_promise, find_promises};
 
-/// The bytes of an event have one meaning, and that meaning has one form.
+/// Checks that the bytes of an event have one meaning, and that this meaning has one encoding.
 pub fn event(bytes: &[u8]) {
     match decode(bytes) {
         Err(error) => assert!(!error.to_string().is_empty()),
@@ -19,7 +19,7 @@ pub fn event(bytes: &[u8]) {
     }
 }
 
-/// A message claims something by where its tags stand, and by nothing else.
+/// Checks that the position of the tags in a message alone decides what it claims.
 pub fn promise(bytes: &[u8]) {
     let message = String::from_utf8_lossy(bytes);
     let claims = find_promises(&message);

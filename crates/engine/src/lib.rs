@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Invariants:
-//! - Nothing here does I/O, reads a clock, or draws a random number: time, ids and look-ups are inputs.
+//! - This crate does no I/O, reads no clock and draws no random numbers: time, ids and look-ups are inputs.
 //! - Events record decisions. `apply` folds them and never decides again.
 //! - A task changes its state through an event of its own, along the table in [`MOVES`].
 //!
-//! Not here: where events are kept (`store`), how work is done (`runner`), how anything is shown (`cli`).
+//! Not here: the storage of events (`store`), the execution of work (`runner`), the display (`cli`).
 
 mod apply;
 mod bridge;

@@ -1,4 +1,4 @@
-//! The bytes of events: a promise to every log that was ever written.
+//! The encoding of events: existing logs depend on these bytes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -102,7 +102,7 @@ fn an_interrupted_hook_of_no_task() {
     );
 }
 
-/// The payload of an event, and the bytes of it.
+/// Checks the encoding of a payload.
 #[track_caller]
 fn check_data(event: impl Into<Event>, data: &str) {
     let event = envelope(Node::System, event);
@@ -347,7 +347,7 @@ fn changes() {
     check_data(rejected, r#"{"by":"review","reason":"too long"}"#);
 }
 
-/// What sessions say of themselves that work in worktrees.
+/// Terms of gates are encoded only when they differ from the default.
 #[test]
 fn terms_of_gates() {
     let terms = Terms { max_remediations: 0, max_rejections: 7, ..Terms::default() };
@@ -357,7 +357,7 @@ fn terms_of_gates() {
     check_data(resumed, &format!(r#"{{"owner":"w1","terms":{more}}}"#));
 }
 
-/// The names in the log, in the order in which they were first written.
+/// The names in the log, in the order in which they were introduced.
 #[test]
 fn event_types_keep_their_names() {
     let names: Vec<_> = EventType::ALL.iter().map(|kind| kind.name()).collect();
@@ -388,7 +388,7 @@ fn owner() -> OwnerName {
     "w1".parse().expect("a name")
 }
 
-/// One event of every type, all of its fields filled.
+/// Returns one event of every type, with all fields filled.
 fn one_of_each() -> Vec<Event> {
     let of_sessions = [session_events(), feedback_events(), drive_events(), bridge_events()].concat();
     let others = [pipeline_events(), workflow_events(), hook_events(), other_events()].concat();
@@ -748,7 +748,7 @@ fn every_event_is_read_as_it_was_written() {
     }
 }
 
-/// What is named after a position is found wherever it stands.
+/// Relocation finds every id that contains a position.
 #[test]
 fn every_position_moves_along() {
     for event in one_of_each() {
@@ -765,7 +765,7 @@ fn every_position_moves_along() {
     }
 }
 
-/// What stands only for what was lost goes with it; what is about it cannot be told any more.
+/// A reference that only lists a lost event disappears. An event about a lost event cannot be relocated.
 #[test]
 fn a_position_that_is_lost_is_no_other() {
     let edges = ["E4", "E5"].map(|edge| edge.parse().expect("an edge"));
@@ -783,7 +783,7 @@ fn a_field_that_nobody_knows_is_no_event() {
         let bytes = String::from_utf8(encode(&envelope(Node::System, event))).expect("JSON");
         for place in ["{\"v\":1,", "\"data\":{", "\"metadata\":{"] {
             let more = if bytes.contains("\"data\":{}") && place == "\"data\":{" { "\"x\":1" } else { "\"x\":1," };
-            // What a payload may hold of anything is not meant.
+            // Maps that accept any key are not the subject.
             let found = if place.starts_with("\"metadata") { bytes.rfind(place) } else { bytes.find(place) };
             let (before, after) = bytes.split_at(found.expect("every event has it") + place.len());
             let changed = format!("{before}{more}{after}");
@@ -823,7 +823,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// One event has one encoding, whatever it was given to carry.
+    /// An event has one encoding, with any external values in it.
     #[test]
     fn what_comes_from_outside_is_kept_to_the_last_bit(context in json_value(), by in any::<String>(), at in any::<i64>()) {
         let mut written = envelope(Node::Task(TaskId(1)), payload::TaskStarted { context });
@@ -835,7 +835,7 @@ proptest! {
         prop_assert_eq!(encode(&read), bytes);
     }
 
-    /// Damage is an error or another event, never a panic.
+    /// Damaged bytes give an error or another event, never a panic.
     #[test]
     fn damaged_bytes_are_survived(place in any::<prop::sample::Index>(), byte in any::<u8>(), which in 0..one_of_each().len()) {
         let mut bytes = encode(&envelope(Node::Task(TaskId(1)), one_of_each().swap_remove(which)));
@@ -847,7 +847,7 @@ proptest! {
     }
 }
 
-/// What people and programs see says where the cause is, not how far back.
+/// The shown record names its cause by position, not by distance.
 #[test]
 fn a_record_shows_its_cause_as_a_position() {
     use proptest::strategy::ValueTree;

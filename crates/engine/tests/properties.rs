@@ -1,4 +1,4 @@
-//! What holds for every history.
+//! Properties that hold for every history.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ fn some(cases: u32) -> ProptestConfig {
 proptest! {
     #![proptest_config(some(400))]
 
-    /// The engine and the model accept the same commands and come to the same state.
+    /// The engine and the model accept the same commands and reach the same state.
     #[test]
     fn the_engine_agrees_with_the_model(history in histories(STEPS)) {
         let (mut project, mut model) = (Project::new(rules()), Model::default());
@@ -50,7 +50,7 @@ proptest! {
         }
     }
 
-    /// No history leads to a state that is not allowed, and every change of a row shows in its version.
+    /// No history reaches an illegal state, and every change of a row changes its version.
     #[test]
     fn no_illegal_state_is_reachable(history in histories(STEPS)) {
         let mut project = Project::new(rules());
@@ -68,7 +68,7 @@ proptest! {
 proptest! {
     #![proptest_config(some(250))]
 
-    /// A log folds from nothing to the state that it was made with, also from its bytes.
+    /// A log folds to the state that it was made with, also from its bytes.
     #[test]
     fn every_prefix_of_a_log_replays(history in histories(STEPS)) {
         let mut project = Project::new(rules());
@@ -85,7 +85,7 @@ proptest! {
         }
     }
 
-    /// A replay checks the log: what happened once cannot have happened twice in a row.
+    /// A replay checks the log: it refuses a repeated event.
     #[test]
     fn an_event_that_stands_twice_does_not_fit(history in histories(STEPS), place in any::<prop::sample::Index>()) {
         let mut project = Project::new(rules());
@@ -93,7 +93,8 @@ proptest! {
         stands_once(&project.log()[..=place.index(project.log().len())])?;
     }
 
-    /// The row changes of a commit, its events folded one by one, and folded through a draft: all the same.
+    /// Three ways lead to the same rows: the changes of a commit, its events one by one, and its events through a
+    /// draft.
     #[test]
     fn the_changes_of_a_commit_are_what_its_events_fold_to(history in histories(STEPS)) {
         let mut project = Project::new(rules());
@@ -119,7 +120,7 @@ proptest! {
         }
     }
 
-    /// Whoever follows a task's history backwards meets every event of that task.
+    /// The links of a task's history reach every event of that task.
     #[test]
     fn a_history_leaves_out_no_event(history in histories(STEPS)) {
         let mut project = Project::new(rules());
@@ -138,7 +139,7 @@ proptest! {
         }
     }
 
-    /// A decision stands for as long as none of the scopes that it read has moved, whatever else happens first.
+    /// A decision stays valid as long as no scope that it read has changed, after any other step.
     #[test]
     fn what_a_decision_read_is_all_that_it_depends_on(history in histories(STEPS)) {
         let mut project = Project::new(rules());
@@ -152,26 +153,26 @@ proptest! {
 proptest! {
     #![proptest_config(some(400))]
 
-    /// Sessions rest where the outside has to do something, lose and repeat no feedback, and have one turn at most.
+    /// Sessions rest only where an outside action is needed, lose and repeat no feedback, and have one turn at most.
     #[test]
     fn sessions_go_on_by_themselves(history in histories_of_sessions(STEPS)) {
         obeys(rules(), &history)?;
     }
 
-    /// The same on the way from done to accepted.
+    /// The same for work on its way from done to accepted.
     #[test]
     fn work_passes_its_gates(history in histories_of_gates(STEPS)) {
         obeys(rules_of_gates(), &history)?;
     }
 
-    /// The same where a gate could not be asked.
+    /// The same when a gate could not be asked.
     #[test]
     fn work_goes_on_at_a_gate(history in histories_of_stalls(STEPS)) {
         obeys(rules_of_gates(), &history)?;
         ends(rules_of_gates(), &history)?;
     }
 
-    /// Where there are gates, nothing that a session calls done is completed past them.
+    /// With gates configured, a session completes no task past them.
     #[test]
     fn nothing_is_completed_past_the_gates(history in prop_oneof![histories_of_gates(STEPS), histories_of_stalls(STEPS)]) {
         let mut project = Project::new(rules_of_gates());
@@ -181,12 +182,12 @@ proptest! {
             let since = log[..place].iter().rev().filter(|earlier| earlier.envelope.session == record.envelope.session);
             let seen: Vec<EventType> =
                 since.map(Record::kind).take_while(|kind| *kind != EventType::TaskClaimed).collect();
-            // Whoever merges meanwhile, it is merged.
+            // The change is merged, by a session or by a person.
             let since = log[..place].iter().rev().filter(|earlier| earlier.envelope.node == record.envelope.node);
             let merged = since
                 .take_while(|earlier| earlier.kind() != EventType::TaskClaimed)
                 .any(|earlier| earlier.kind() == EventType::ChangeMerged);
-            // What was submitted before, and could only not be judged, is not submitted again.
+            // Work that was submitted before and could not be judged is not submitted again.
             let since = log[..place].iter().rev().filter(|earlier| earlier.envelope.node == record.envelope.node);
             let mut since = since.take_while(|earlier| earlier.kind() != EventType::IterationStarted);
             let submitted = since.any(|earlier| earlier.kind() == EventType::TaskSubmitted);
@@ -196,19 +197,19 @@ proptest! {
         }
     }
 
-    /// Whoever does what is owed comes to an end, wherever the history was left.
+    /// Running the pending effects ends, from the end of any history.
     #[test]
     fn every_effect_ends(history in histories_of_sessions(STEPS)) {
         ends(rules(), &history)?;
     }
 
-    /// So does whoever takes work through its gates.
+    /// Taking work through its gates ends too.
     #[test]
     fn every_gate_ends(history in histories_of_gates(STEPS)) {
         ends(rules_of_gates(), &history)?;
     }
 
-    /// What is on its way replays, and changes rows as it says.
+    /// Histories of gates replay to the same state, and row changes show in versions.
     #[test]
     fn every_gate_replays(history in histories_of_gates(STEPS)) {
         let mut project = Project::new(rules_of_gates());
@@ -225,7 +226,7 @@ proptest! {
         }
     }
 
-    /// What happened once on the way cannot have happened twice in a row.
+    /// A replay refuses a repeated event of a gate.
     #[test]
     fn an_event_of_a_gate_that_stands_twice_does_not_fit(
         history in histories_of_gates(STEPS),
@@ -236,7 +237,7 @@ proptest! {
         stands_once(&project.log()[..=place.index(project.log().len())])?;
     }
 
-    /// The same as for any history, where nearly everything is about gates.
+    /// The same as for any history, with mostly gate commands.
     #[test]
     fn what_a_decision_about_a_gate_read_is_all_that_it_depends_on(history in histories_of_gates(STEPS)) {
         let mut project = Project::new(rules_of_gates());
@@ -246,7 +247,7 @@ proptest! {
         }
     }
 
-    /// The same as for any history, where nearly everything is about sessions.
+    /// The same as for any history, with mostly session commands.
     #[test]
     fn what_a_decision_about_a_session_read_is_all_that_it_depends_on(history in histories_of_sessions(STEPS)) {
         let mut project = Project::new(rules());
@@ -257,7 +258,7 @@ proptest! {
     }
 }
 
-/// The engine accepts what the model accepts, and comes to nothing that is not allowed.
+/// Checks that the engine and the model accept the same commands, and that no illegal state results.
 fn obeys(rules: Rules, history: &[Step]) -> TestCaseResult {
     let (mut project, mut model) = (Project::new(rules), Model::default());
     for step in history {
@@ -276,11 +277,11 @@ fn obeys(rules: Rules, history: &[Step]) -> TestCaseResult {
     Ok(())
 }
 
-/// Whoever does what is owed, and nothing else, comes to an end.
+/// Checks that running the pending effects, and nothing else, ends.
 fn ends(rules: Rules, history: &[Step]) -> TestCaseResult {
     let mut project = Project::new(rules);
     history.iter().for_each(|step| drop(project.step(step)));
-    // Late enough for whoever waits.
+    // Late enough for every wait to be over.
     let at = project.now().plus_millis(7_200_000);
     let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
     let mut works = 0;
@@ -296,7 +297,7 @@ fn ends(rules: Rules, history: &[Step]) -> TestCaseResult {
     Ok(())
 }
 
-/// The last event of a log does not fit again, unless it only tells something.
+/// Checks that the last event of a log is refused when repeated, unless it changes no state.
 fn stands_once(log: &[Record]) -> TestCaseResult {
     let mut replayed = Memory::default();
     log.iter().for_each(|record| replayed.apply(record).expect("what was decided fits"));
@@ -306,14 +307,14 @@ fn stands_once(log: &[Record]) -> TestCaseResult {
     Ok(())
 }
 
-/// Whether a session has completed its task by itself, which nobody's command does.
+/// Returns whether a session has completed its task by itself, without a person's command.
 fn is_completed_by_its_session(record: &Record) -> bool {
     let metadata = &record.envelope.metadata;
     let session: Option<&SessionName> = record.envelope.session.as_ref();
     record.kind() == EventType::TaskCompleted && session.is_some() && metadata.depth == 0 && metadata.cause.is_some()
 }
 
-/// What is owed, or what a session wants of somebody who owes it nothing.
+/// Returns the command for the next pending effect, or for the next action of a session without effects.
 fn next_work(memory: &Memory) -> Option<Command> {
     let Some(effect) = memory.next_effect(None).expect("in memory") else {
         return Rows::of(memory).sessions.into_iter().find_map(|session| match session.wanted() {
@@ -347,7 +348,7 @@ fn next_work(memory: &Memory) -> Option<Command> {
     })
 }
 
-/// Whether hooks have led as far as they may: the model knows no bounds.
+/// Returns whether a cascade of hooks has reached its limit, which the model does not know.
 fn reaches_a_bound(given: &Result<Vec<Entry>, Refusal>) -> bool {
     let error = |entry: &Entry| match &entry.record.envelope.event {
         Event::HookError(error) => error.error.starts_with("a cascade of hooks"),
@@ -360,7 +361,7 @@ fn reaches_a_bound(given: &Result<Vec<Entry>, Refusal>) -> bool {
     }
 }
 
-/// Decides one step, lets another happen first, and commits the first all the same if its scopes allow.
+/// Decides one step, commits another one first, and then commits the first one if its scopes allow it.
 fn overtaken(mut project: Project, step: &Step, first: &Step) -> TestCaseResult {
     let before = project.memory().clone();
     let (origin, command) = project.next(step);
@@ -385,7 +386,7 @@ fn overtaken(mut project: Project, step: &Step, first: &Step) -> TestCaseResult 
     Ok(())
 }
 
-/// Whether an event tells something rather than moves something.
+/// Returns whether an event may follow itself, because it changes no state.
 fn may_stand_twice(record: &Record) -> bool {
     use EventType as E;
     if let Event::ConversationOpened(opened) = &record.envelope.event {
@@ -443,7 +444,7 @@ fn same_state(model: &Model, memory: &Memory) -> TestCaseResult {
     Ok(())
 }
 
-/// A version never goes back, and stands still only where the row does.
+/// Checks that versions never decrease, and that a changed row has a new version.
 fn versions_tell_of_changes(before: &Memory, after: &Memory) -> TestCaseResult {
     for old in before.tasks() {
         let new = after.task(old.id).expect("in memory").expect("rows are never lost");
@@ -456,19 +457,20 @@ fn versions_tell_of_changes(before: &Memory, after: &Memory) -> TestCaseResult {
     Ok(())
 }
 
-/// The test hooks of these histories fail at every block, and ask in vain three times at every update.
+/// Checks the errors of refused actions. The test hooks of these histories fail at every block, and request three
+/// refused actions at every update.
 fn refused_actions_leave_their_errors(entries: &[Entry]) -> TestCaseResult {
     for (place, entry) in entries.iter().enumerate() {
         let led_to: Vec<EventType> = entries[place..]
             .iter()
             .zip(0..)
             .filter(|(later, back)| later.record.envelope.metadata.cause == Some(Cause::Back(*back)))
-            // A session goes on from it by itself.
+            // The session continues by itself, at depth 0.
             .filter(|(later, _)| later.record.envelope.metadata.depth > 0)
             .map(|(later, _)| later.record.kind())
             .collect();
         match entry.record.kind() {
-            // One of the three is granted where the task's last dependency was completed in the same commit.
+            // One of the three succeeds if the task's last dependency was completed in the same commit.
             EventType::TaskUpdated if led_to.first() == Some(&EventType::TaskReady) => {
                 prop_assert_eq!(&led_to[1..], [EventType::ActionError; 2]);
             }
@@ -481,7 +483,7 @@ fn refused_actions_leave_their_errors(entries: &[Entry]) -> TestCaseResult {
     Ok(())
 }
 
-/// How often something came about that is about hooks.
+/// The number of events of each kind that hooks are involved in.
 #[derive(Debug, Default)]
 struct Reached(BTreeMap<&'static str, u32>);
 
@@ -520,7 +522,7 @@ impl Reached {
     }
 }
 
-/// What histories have led to so far.
+/// The coverage of all histories so far.
 #[derive(Debug, Default)]
 struct Found {
     events: BTreeSet<EventType>,
@@ -550,9 +552,9 @@ impl Found {
         assert_eq!(due(project.log()).len(), Rows::of(project.memory()).effects.len());
     }
 
-    /// What no history has led to, or seldom.
+    /// Returns the cases that no history has reached, or too few.
     fn missing(&self) -> Vec<String> {
-        // A recovery turn is seldom interrupted: `decide/tests/recovery.rs` has it.
+        // A recovery turn is rarely interrupted: `decide/tests/recovery.rs` covers it.
         let expected = EventType::ALL.iter().filter(|kind| **kind != EventType::DeliveryInterrupted);
         let never = expected.filter(|kind| !self.events.contains(kind)).map(|kind| kind.to_string());
         let seldom = self.hooks.0.iter().filter(|(_, times)| **times < 10).map(|(what, _)| (*what).to_owned());
@@ -562,7 +564,7 @@ impl Found {
     }
 }
 
-/// The refusals that histories lead to.
+/// The refusals that histories reach.
 const REFUSALS: &[&str] = &[
     "Cycle",
     "GatedTask",
@@ -590,7 +592,7 @@ const REFUSALS: &[&str] = &[
     "UnknownTask",
 ];
 
-/// The histories would prove little if most of their steps were refused.
+/// The properties would prove little if most steps were refused.
 #[test]
 fn histories_reach_every_event_and_most_refusals() {
     use proptest::strategy::ValueTree;
@@ -600,7 +602,7 @@ fn histories_reach_every_event_and_most_refusals() {
     let kinds = [histories(STEPS).boxed(), histories_of_sessions(STEPS).boxed(), of_gates, of_stalls];
     let all_rules: [fn() -> Rules; 4] = [rules, rules, rules_of_gates, rules_of_gates];
     let mut found = Found::default();
-    // What is seldom takes its time; once everything was there, more of it shows no more.
+    // Rare cases need many rounds. Once every case was reached, further rounds add nothing.
     for round in 0..600 {
         for (kind, rules) in kinds.iter().zip(all_rules) {
             found.play(rules(), &kind.new_tree(&mut runner).expect("a history").current());

@@ -1,8 +1,9 @@
-//! Workers in simulated time: some hold their tasks by a lease that runs out, some by a session. They stand still, die, are
-//! started again, and their clocks jump. Whatever happens, a task has one owner, is done once, and in the end all are done.
+//! Workers in simulated time: some hold their tasks by a lease with an end, some by a session. They stall, die and restart,
+//! and their clocks jump. In every history a task has one owner at a time and is completed once, and in the end all tasks are
+//! completed.
 //!
-//! A case that fails says its seed: `WINDLASS_TEST_SEED=7 cargo nextest run -p windlass-engine --test simulation` has it again.
-//! `WINDLASS_TEST_CRASH_ALL` asks for more of them.
+//! A failing case names its seed: `WINDLASS_TEST_SEED=7 cargo nextest run -p windlass-engine --test simulation` repeats it.
+//! `WINDLASS_TEST_CRASH_ALL` runs more cases.
 
 #![expect(clippy::disallowed_methods, reason = "which cases are run is said by the environment")]
 
@@ -17,9 +18,9 @@ use windlass_testkit::invariants::{self, Rows};
 
 const TASKS: u64 = 12;
 const WORKERS: usize = 4;
-/// How long a lease is, and how long nothing may be heard of whoever runs a session, in milliseconds.
+/// The length of a lease, and the maximum silence of a session's owner, in milliseconds.
 const LEASE: i64 = 10_000;
-/// The steps in which things go wrong, and those after them in which nothing does.
+/// The steps with injected trouble, and the steps without it that follow.
 const TROUBLED: usize = 300;
 const QUIET: usize = 4_000;
 
@@ -38,7 +39,7 @@ fn every_task_has_one_owner_and_is_done_once_in_the_end() {
         let world = World::play(seed);
         world.seen.into_iter().for_each(|(what, times)| *seen.entry(what).or_default() += times);
     }
-    // What is to be borne has happened.
+    // Every kind of trouble has occurred.
     if seeds.end - seeds.start > 1 {
         for what in ["died", "stood still", "jumped", "lease ran out", "was silent", "taken up", "too late"] {
             assert!(seen.contains_key(what), "{what} never happened: {seen:?}");
@@ -47,11 +48,11 @@ fn every_task_has_one_owner_and_is_done_once_in_the_end() {
     println!("simulated workers: {} histories, 0 of them wrong", seeds.end - seeds.start);
 }
 
-/// That it would be seen.
+/// The checks of this simulation detect faults.
 #[test]
 fn what_is_planted_is_noticed() {
     let planted = [
-        (Planted::AnyEpoch, "was completed by somebody else"),
+        (Planted::AnyEpoch, "was completed by another worker"),
         (Planted::Abandoned, "are left"),
         (Planted::LostEvent, ""),
         (Planted::TwoOwners, "has two owners"),
@@ -59,7 +60,7 @@ fn what_is_planted_is_noticed() {
         (Planted::AnySession, "was completed by a session that does not hold it"),
     ];
     for (planted, expected) in planted {
-        // Not in every history has somebody lost what he reports about.
+        // Not in every history does a worker lose the lease of a task that it reports about.
         let said = (0..10).find_map(|seed| {
             let noticed = std::panic::catch_unwind(|| drop(World::play_with(seed, Some(planted))));
             noticed.err().map(|said| (seed, said.downcast::<String>().map_or_else(|_| String::new(), |said| *said)))
@@ -69,7 +70,7 @@ fn what_is_planted_is_noticed() {
     }
 }
 
-/// Chance that can be had again (splitmix64).
+/// A seeded random number generator (splitmix64).
 struct Chance(u64);
 
 impl Chance {
@@ -85,7 +86,7 @@ impl Chance {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Doing {
     Nothing,
-    /// A task that it holds by a lease, with so much work left.
+    /// A task held by a lease, with the remaining units of work.
     Task(TaskId, Epoch, u64),
     Session(SessionName),
 }
@@ -94,27 +95,27 @@ enum Doing {
 struct Worker {
     owner: OwnerName,
     doing: Doing,
-    /// How far its clock is off.
+    /// The offset of the worker's clock.
     skew: i64,
-    /// It does nothing until then.
+    /// The worker does nothing before this time.
     still_until: i64,
     last_heard: i64,
 }
 
-/// What is planted to see that it is noticed.
+/// A fault that the checks have to detect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Planted {
-    /// Whoever has lost a lease reports with that of whoever has it now.
+    /// A worker that has lost its lease reports with the epoch of the present holder.
     AnyEpoch,
-    /// Nobody goes on where somebody has died.
+    /// No worker resumes the session of a dead one.
     Abandoned,
-    /// An event is applied that is not in the log.
+    /// The log lacks an event that was applied.
     LostEvent,
-    /// A claim is carried out twice, by another owner.
+    /// A claim is applied twice, by two owners.
     TwoOwners,
-    /// The end of a task is carried out twice.
+    /// The completion of a task is applied twice.
     DoneTwice,
-    /// A session is taken for one that holds nothing.
+    /// A session completes a task that it does not hold.
     AnySession,
 }
 
@@ -129,7 +130,7 @@ struct World {
     born: u64,
     sessions: u64,
     holders: BTreeMap<TaskId, (OwnerName, Epoch)>,
-    /// The sessions among them, as the log has named them.
+    /// The sessions among the holders, as the log names them.
     holding: BTreeMap<TaskId, SessionName>,
     epochs: BTreeMap<TaskId, Epoch>,
     completed: BTreeMap<TaskId, usize>,
@@ -193,7 +194,7 @@ impl World {
         usize::try_from(self.chance.below(WORKERS as u64)).expect("few")
     }
 
-    /// Something goes wrong now and then.
+    /// Injects trouble now and then.
     fn trouble(&mut self) {
         let who = self.any_worker();
         let long = i64::try_from(self.chance.below(3 * LEASE.unsigned_abs())).expect("not that long");
@@ -232,7 +233,7 @@ impl World {
         if self.take_over(who) {
             return;
         }
-        // A person looks at what its hooks have stopped.
+        // A person unblocks a task that its hooks have stopped.
         let blocked = self.memory.tasks().find(|task| task.state == State::Blocked).map(|task| task.id);
         if let Some(id) = blocked {
             self.give(who, Authority::Person, &Command::UnblockTask { id }).expect("it is blocked");
@@ -273,7 +274,7 @@ impl World {
         }
     }
 
-    /// Goes on where somebody has died, and takes tasks from those who have not been heard of.
+    /// Resumes the sessions of dead workers, and takes tasks from silent ones.
     fn take_over(&mut self, who: usize) -> bool {
         let owner = self.workers[who].owner.clone();
         let alive = |name: &OwnerName| self.workers.iter().find(|worker| worker.owner == *name);
@@ -293,7 +294,7 @@ impl World {
                 rows.effects.iter().filter(|effect| effect.session.as_ref() == Some(&name) && effect.owner == dead)
             {
                 let recover = Command::RecoverEffect { effect: effect.id, dead: dead.clone(), owner: owner.clone() };
-                // What the session itself has settled needs nobody.
+                // The session may have settled the effect itself.
                 let _ = self.give(who, Authority::Person, &recover);
             }
             self.workers[who].doing = Doing::Session(name);
@@ -325,9 +326,9 @@ impl World {
         match self.give(who, Authority::Holder(said), &complete) {
             Ok(_) => {
                 let own = (self.workers[who].owner.clone(), epoch);
-                assert_eq!(holder, Some(own), "seed {}: {id} was completed by somebody else", self.seed);
+                assert_eq!(holder, Some(own), "seed {}: {id} was completed by another worker", self.seed);
             }
-            // What a session holds is moved by no epoch at all.
+            // An epoch gives no authority over a task that a session holds.
             Err(
                 Refusal::LeaseLost { .. } | Refusal::Held { .. } | Refusal::IllegalMove { state: State::Completed, .. },
             ) => self.note("too late"),
@@ -375,7 +376,7 @@ impl World {
                         "seed {seed}: {id} was completed by a session that does not hold it"
                     );
                 }
-                // A hook of a session that is about to end is not begun any more: the session says what follows.
+                // The session skips a hook when it is about to end, and names the next step.
                 if given.is_err() {
                     let _ = self.give(who, Authority::Person, &Command::AdvanceSession { name: name.clone() });
                 }
@@ -417,7 +418,7 @@ impl World {
         let mut again = record.clone();
         match (self.planted, &mut again.envelope.event) {
             (Some(Planted::TwoOwners), Event::TaskClaimed(claimed)) => {
-                claimed.owner = "somebody-else".parse().expect("a name");
+                claimed.owner = "another-worker".parse().expect("a name");
                 claimed.epoch.0 += 1;
             }
             (Some(Planted::DoneTwice), Event::TaskCompleted(_)) => {}
@@ -426,7 +427,7 @@ impl World {
         self.watch(&again);
     }
 
-    /// One owner at a time, each with a greater epoch than the one before; and done once.
+    /// Checks that a task has one owner at a time, each with a greater epoch than the last, and is completed once.
     fn watch(&mut self, record: &Record) {
         let Node::Task(id) = record.envelope.node else { return };
         let seed = self.seed;
@@ -474,7 +475,7 @@ impl World {
             .collect();
         assert!(self.is_done(), "seed {}: {left:#?} are left, with {:#?}", self.seed, self.workers);
         let mut wrong = invariants::broken(&self.memory, &self.log);
-        // A clock that is set back tells earlier times.
+        // A clock that was set back gives earlier times.
         wrong.retain(|what| !what.ends_with("before it was created"));
         assert!(wrong.is_empty(), "seed {}: {wrong:#?}", self.seed);
     }

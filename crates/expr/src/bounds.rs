@@ -1,35 +1,36 @@
-//! How large an expression may be. What is counted here is what the parser and the compiler recurse on without a limit
-//! of their own, so this comes before them.
+//! Size limits of expressions, checked before parsing: the parser and the compiler recurse without a limit of their own on what
+//! this module counts.
 
 use minijinja::machinery::{Token, tokenize};
 
 use crate::error::{ExpressionError, range};
 
-/// Bytes of an expression or a template.
+/// The maximum length of an expression or a template.
 pub const TEXT: usize = 64 * 1024;
-/// Bytes that a template may become, and that a filter may return.
+/// The maximum length of a rendered template and of a filter's result.
 pub const OUTPUT: usize = 256 * 1024;
-/// Steps of one evaluation, marks included.
+/// The maximum number of steps of one evaluation, metering marks included.
 pub const STEPS: u64 = 100_000;
-/// Tokens of one expression: every operator but a prefix brings two.
+/// The maximum number of tokens of one expression. Every operator except a prefix brings two.
 pub const TOKENS: usize = 512;
-/// Square brackets of one expression: marking what they look up by its place nests as deep, and the compiler has a limit.
+/// The maximum number of square brackets of one expression: metering marks for index lookups nest as deep, and the compiler has a
+/// limit.
 pub const SUBSCRIPTS: usize = 64;
-/// Statements of one template.
+/// The maximum number of statements of one template.
 pub const STATEMENTS: usize = 256;
-/// Elements of a `range`.
+/// The maximum number of elements of a `range`.
 pub const RANGE: usize = 10_000;
-/// The largest number that anything may be multiplied by: `*` also repeats texts and lists.
+/// The largest factor of `*`, which also repeats texts and lists.
 pub const FACTOR: i64 = 1_000;
 
-/// Whether a text is all expression, or has expressions in it.
+/// How expressions stand in a text: the text is one expression, or a template contains some.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Expression,
     Template,
 }
 
-/// Refuses a text that is too long or too intricate, or that has something besides tokens.
+/// Refuses a text that is too long, has too many parts, or does not tokenize.
 pub fn check(text: &str, form: Form) -> Result<(), ExpressionError> {
     if text.len() > TEXT {
         return Err(ExpressionError::new(format!("has {} bytes; at most {TEXT} are taken", text.len())));

@@ -1,10 +1,10 @@
-//! Looks an expression over before it is compiled: every name, filter, test and function must be known.
+//! Checks an expression before it is compiled: every name, filter, test and function must be known.
 //!
-//! minijinja can list undeclared names itself, but not where they stand, and not unknown filters and tests: those it
-//! notices when they are reached, which for a condition may be weeks later. So this walks the syntax tree.
+//! minijinja can list undeclared names, but without their positions. It reports unknown filters and tests only when evaluation
+//! reaches them, which for a condition may be weeks later. So this module walks the syntax tree.
 //!
-//! Absent from the language, and refused here: assignments (`set`, `with`), captures (`filter`, `set` blocks), methods,
-//! and `~`. With them a few lines could make gigabytes, and nobody needs them to say when a hook runs.
+//! The language has no assignments (`set`, `with`), captures (`filter`, `set` blocks), methods and `~`: a few lines of these could
+//! produce gigabytes, and conditions do not need them.
 
 use std::ops::Range;
 
@@ -19,12 +19,12 @@ use crate::spelling::suggest_name;
 
 type Checked = Result<(), ExpressionError>;
 
-/// What a text uses of its context, if everything in it is known.
+/// Walks a syntax tree and collects the names that it uses.
 pub struct Check<'n, 'a> {
     names: &'n Names,
-    /// Variables of the loops around, innermost last.
+    /// Variables of the enclosing loops, innermost last.
     variables: Vec<&'a str>,
-    /// Within what is multiplied already.
+    /// Whether the walk is inside the operand of a product.
     in_product: bool,
     pub used: Used,
 }
@@ -113,7 +113,7 @@ impl<'n, 'a> Check<'n, 'a> {
         expression.map_or(Ok(()), |expression| self.expression(expression))
     }
 
-    /// A name and the fields below it, as far as they are written out.
+    /// Checks a name and the constant fields below it.
     fn path(&mut self, expression: &Expr<'a>) -> Checked {
         let (mut fields, mut inner) = (Vec::new(), expression);
         let root = loop {
@@ -135,7 +135,7 @@ impl<'n, 'a> Check<'n, 'a> {
                 }
                 Expr::Slice(it) => {
                     if let Some(step) = &it.step {
-                        // Backwards, minijinja reaches beyond an empty list.
+                        // With a negative step minijinja reaches beyond an empty list.
                         return Err(ExpressionError::new("a slice has no step").at(range(step.span())));
                     }
                     [&it.start, &it.stop].into_iter().try_for_each(|part| self.optional(part.as_ref()))?;
@@ -149,7 +149,7 @@ impl<'n, 'a> Check<'n, 'a> {
         self.name(root, &fields)
     }
 
-    /// `fields` are the parts after the name, each with the place where it ends.
+    /// Checks a name. `fields` are the parts after it, each with the offset of its end.
     fn name(&mut self, root: &Spanned<Var<'a>>, fields: &[(String, usize)]) -> Checked {
         let start = range(root.span()).start;
         if self.variables.contains(&root.id) {
@@ -260,7 +260,7 @@ impl<'n, 'a> Check<'n, 'a> {
     }
 }
 
-/// The filter or test that another filter applies must be written out, to be known.
+/// Checks the filter or test that another filter applies. It must be a constant, so that it can be checked.
 fn applied(what: &str, name: &CallArg<'_>, known: &[&'static str], at: &Range<usize>) -> Checked {
     let CallArg::Pos(name) = name else { return Ok(()) };
     match constant_text(name) {
@@ -288,7 +288,7 @@ fn is_factor(expression: &Expr<'_>) -> bool {
     number.is_number() && number.as_i64().is_none_or(|number| number <= FACTOR)
 }
 
-/// Where a name stands that begins a longer part of the text.
+/// Returns the range of a name that begins a longer part of the text.
 fn named(name: &str, at: Range<usize>) -> Range<usize> {
     at.start..at.start + name.len()
 }
@@ -303,7 +303,7 @@ fn absent(statement: &str, at: Range<usize>) -> ExpressionError {
         .suggest(STATEMENTS)
 }
 
-/// What to write instead of a function or a method.
+/// Hint for a function or a method.
 const FILTER_HINT: &str = "write a filter, as in `task.labels | length`; docs/configuration.md lists them";
-/// What to write instead of an absent statement.
+/// Hint for an unsupported statement.
 const STATEMENTS: &str = "known here: `if`, `for`";

@@ -1,4 +1,4 @@
-//! The part of a context that an expression uses. A context may carry megabytes; only what is named is converted.
+//! The part of a context that an expression uses. A context may hold megabytes, so only named values are converted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use serde_json::Value as Json;
 
 use crate::cost::charge_copy;
 
-/// Which names are used, and how much of each.
+/// The names that an expression uses, as a tree.
 #[derive(Debug, Default)]
 pub struct Used {
-    /// Used as a value of its own, whatever else is used below it.
+    /// Whether the expression uses the value itself, besides the fields below it.
     whole: bool,
     fields: BTreeMap<Arc<str>, Used>,
 }
@@ -29,7 +29,7 @@ impl Used {
         self.whole || self.fields.contains_key(name)
     }
 
-    /// The names that are used right below a path.
+    /// Returns the used names directly below a path.
     pub fn below(&self, path: &[&str]) -> Vec<&str> {
         match path.split_first() {
             None => self.fields.keys().map(|name| &**name).collect(),
@@ -37,7 +37,7 @@ impl Used {
         }
     }
 
-    /// The paths of all that is used as a value of its own.
+    /// Returns the paths of all values that the expression uses.
     pub fn paths(&self) -> Vec<Vec<&str>> {
         let below = self.fields.iter().flat_map(|(name, used)| {
             used.paths().into_iter().map(|path| std::iter::once(&**name).chain(path).collect())
@@ -45,7 +45,7 @@ impl Used {
         self.whole.then(Vec::new).into_iter().chain(below).collect()
     }
 
-    /// What is used of a context, paid for. What is not there stays undefined.
+    /// Returns the used part of a context and charges for copying it. Missing values stay undefined.
     pub fn of(&self, context: &Json) -> Result<Value, Error> {
         let Json::Object(object) = context else { return value(context) };
         if self.whole {
@@ -58,7 +58,7 @@ impl Used {
     }
 }
 
-/// A value as data, if so much is left for it. What has no form of its own there is its text.
+/// Converts a value to JSON, or returns `None` if it needs more than `left` bytes. Values without a JSON form become their text.
 pub fn json(value: &Value, left: &mut usize) -> Option<Json> {
     let take = |bytes: usize, left: &mut usize| left.checked_sub(bytes + 1).map(|rest| *left = rest);
     take(0, left)?;

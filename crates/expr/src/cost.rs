@@ -1,32 +1,32 @@
-//! How much work one evaluation may be. Steps alone say little: one filter may go over a list of ten thousand, and one sum
-//! may copy megabytes.
+//! The cost limit of one evaluation. Counting steps is not enough: one filter may read a list of ten thousand elements, and one
+//! sum may copy megabytes.
 //!
-//! Everything that is done with values is counted before it is done, by what it goes over: filters and tests as they say
-//! themselves (`Cost`), operators by marks that are put into the text when it is read (`metering`). What is only worked out when
-//! it is looked at is worked out there and then, so that nothing is gone over unseen.
+//! Every operation on values is charged before it runs, by the size of its operands. Filters and tests declare their cost
+//! (`FunctionCost`). Operators are charged by marks that are added to the text when it is read (`metering`). Lazy lists are
+//! materialized when they are charged, so that every read is counted.
 //!
-//! Not here: how often an operand is gone over (`metering`), how large a text or a result may be (`bounds`).
+//! Not here: how often an operator reads an operand (`metering`), how large a text or a result may be (`bounds`).
 
 use std::cell::Cell;
 
 use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Error, ErrorKind, State, Value};
 
-/// What one evaluation may cost: about so many bytes gone over, which takes a tenth of a second at most.
+/// The maximum cost of one evaluation: about as many bytes read, which takes a tenth of a second at most.
 pub const WORK: u64 = 8_000_000;
-/// What an element of a list or a map costs, beside what is in it.
+/// The cost of one element of a list or a map, besides its content.
 const ITEM: u64 = 16;
-/// Bytes that are copied for the price of one that is looked at.
+/// How many copied bytes cost as much as one byte that is read.
 const COPIED: u64 = 4;
 
 pub const TOO_MUCH: &str = "it takes too much work: what it looks at or makes is too large";
 
 thread_local! {
-    /// What is left of the evaluation that is under way in this thread.
+    /// The budget left for the evaluation in progress on this thread.
     static LEFT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Evaluates something with so much left for it.
+/// Evaluates something within a budget, and stores the rest in `left`.
 pub fn within<T>(left: &mut u64, evaluate: impl FnOnce() -> T) -> T {
     let around = LEFT.replace(*left);
     let value = evaluate();
@@ -40,7 +40,7 @@ pub fn charge(cost: u64) -> Result<(), Error> {
     left.map(drop).ok_or_else(too_much)
 }
 
-/// Charges for a value of the context that is brought along.
+/// Charges for a value that is copied from the context.
 pub fn charge_copy(bytes: usize) -> Result<(), Error> {
     charge(ITEM + bytes as u64 / COPIED)
 }
@@ -49,21 +49,21 @@ fn too_much() -> Error {
     Error::new(ErrorKind::InvalidOperation, TOO_MUCH)
 }
 
-/// What a filter or a test costs.
+/// How the cost of a filter or a test depends on its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
-    /// Next to nothing, whatever it is given.
+    /// Almost nothing, for all arguments.
     Free,
-    /// What it is given is gone over once.
+    /// One pass over its arguments.
     Once,
-    /// Something is done with each element, for which the other arguments are read.
+    /// One operation per element, each of which reads the other arguments.
     Each,
-    /// Elements are compared with each other.
+    /// Comparisons of elements with each other, as in a sort.
     Sorted,
 }
 
 impl Cost {
-    /// Charges for a call, and has its arguments worked out.
+    /// Materializes the arguments of a call and charges for it.
     fn pay(self, mut values: Vec<Value>) -> Result<Vec<Value>, Error> {
         if self == Self::Free {
             return charge(1).map(|()| values);
@@ -87,7 +87,7 @@ impl Cost {
     }
 }
 
-/// A filter or a test that is paid for, with what it makes.
+/// Wraps a filter or a test so that each call is charged, result included.
 pub fn paid(cost: Cost, inner: Value) -> impl Fn(&mut State<'_, '_>, Rest<ValueOrKwargs>) -> Result<Value, Error> {
     move |state, values| {
         let values = cost.pay(values.into_values())?;
@@ -99,26 +99,26 @@ pub fn paid(cost: Cost, inner: Value) -> impl Fn(&mut State<'_, '_>, Rest<ValueO
     }
 }
 
-/// Charges for a value that was made.
+/// Charges for a new value.
 pub fn made_up(value: &Value) -> Result<(), Error> {
     charge(weight(value)?)
 }
 
-/// An operand that so many operators go over.
+/// Charges for an operand that `times` operators read.
 pub fn weighed(mut value: Value, times: u64) -> Result<Value, Error> {
     worked_out(&mut value)?;
     charge(weight(&value)?.saturating_mul(times))?;
     Ok(value)
 }
 
-/// A value that is iterated, or in which a place is looked for.
+/// Charges for a value that is iterated or indexed.
 pub fn counted(mut value: Value) -> Result<Value, Error> {
     worked_out(&mut value)?;
     charge(value.as_str().map_or(1, |text| text.len() as u64))?;
     Ok(value)
 }
 
-/// A value that is less or more than a number. A text is neither, whatever it looks like.
+/// Refuses a text in an order comparison with a number, even if the text looks like a number.
 pub fn no_text(value: Value) -> Result<Value, Error> {
     if value.kind() == ValueKind::String {
         let message = "a text is compared with a number; write `… | int` or `… | float`";
@@ -127,7 +127,7 @@ pub fn no_text(value: Value) -> Result<Value, Error> {
     charge(1).map(|()| value)
 }
 
-/// A value that comes before or after a text. A number does neither, whatever it is.
+/// Refuses a number in an order comparison with a text.
 pub fn no_number(value: Value) -> Result<Value, Error> {
     if value.kind() == ValueKind::Number {
         let message = "a number is compared with a text; write the number without quotes, or `… | string`";
@@ -136,13 +136,13 @@ pub fn no_number(value: Value) -> Result<Value, Error> {
     charge(1).map(|()| value)
 }
 
-/// What is below a name or at a place, or nothing where there is nothing to look into.
+/// Returns the field or element of a value, or undefined if there is none.
 pub fn field(value: &Value, name: &Value) -> Result<Value, Error> {
     charge(value.as_str().map_or(1, |text| 1 + text.len() as u64))?;
     Ok(if value.is_undefined() { Value::UNDEFINED } else { value.get_item(name).unwrap_or(Value::UNDEFINED) })
 }
 
-/// Has a list that would be worked out whenever it is looked at be a list.
+/// Replaces a lazy list, which is evaluated at each use, by a real list.
 fn worked_out(value: &mut Value) -> Result<(), Error> {
     if value.kind() != ValueKind::Iterable {
         return Ok(());
@@ -163,7 +163,7 @@ fn length(value: &Value) -> u64 {
     }
 }
 
-/// What it costs to go over a value. It is not gone further into than there is left for.
+/// Returns the cost of reading a value. The walk stops when it exceeds the remaining budget.
 fn weight(value: &Value) -> Result<u64, Error> {
     let mut left = LEFT.get();
     weigh(value, &mut left).map(|()| LEFT.get() - left).ok_or_else(|| {

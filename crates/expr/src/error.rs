@@ -1,23 +1,23 @@
-//! What is wrong with an expression, found when it is read; and what went wrong when it was evaluated.
+//! Errors of expressions: those found when an expression is read, and those of an evaluation.
 
 use std::ops::Range;
 
 use minijinja::ErrorKind;
 use minijinja::machinery::Span;
 
-/// Characters of a text, or of a reason, that a message shows.
+/// Maximum length of a text and of a reason in a message.
 const SHOWN: usize = 60;
 const REASON: usize = 200;
-/// The advice for an expression that the parser does not take.
+/// Hint for an expression that the parser refuses.
 const LANGUAGE: &str =
     "write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language";
 
-/// An expression that cannot be used, found before anything is evaluated.
+/// An error in an expression, found before evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ExpressionError {
     pub message: String,
-    /// Where, in bytes of the expression's text.
+    /// The byte range in the expression's text.
     pub at: Option<Range<usize>>,
     pub suggestion: Option<String>,
 }
@@ -37,11 +37,11 @@ impl ExpressionError {
         self
     }
 
-    /// Returns what the parser says.
+    /// Converts an error of the parser.
     pub(crate) fn syntax(error: &minijinja::Error, text: &str) -> Self {
         let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
         let problem = Self::new(cut(&detail, REASON)).suggest(LANGUAGE);
-        // A place at the very end has nothing to mark.
+        // A range at the very end has nothing to mark.
         match error.range().filter(|range| range.start < range.end && text.get(range.clone()).is_some()) {
             Some(range) => problem.at(range),
             None => problem,
@@ -49,18 +49,18 @@ impl ExpressionError {
     }
 }
 
-/// An expression whose evaluation failed: its value is not known.
+/// An evaluation that failed: the value of the expression is not known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot evaluate `{text}`: {reason}")]
 pub struct ExpressionFault {
-    /// The beginning of the expression.
+    /// The beginning of the expression, as written.
     pub text: String,
     pub reason: String,
     undefined: bool,
 }
 
 impl ExpressionFault {
-    /// Whether something was named that is not there.
+    /// Returns whether the cause is an undefined name.
     pub fn is_undefined(&self) -> bool {
         self.undefined
     }
@@ -83,13 +83,13 @@ impl ExpressionFault {
     }
 }
 
-/// The bytes that a part of the syntax tree was written in.
+/// Returns the byte range of a part of the syntax tree.
 pub(crate) fn range(span: Span) -> Range<usize> {
     let offset = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
     offset(span.start_offset)..offset(span.end_offset)
 }
 
-/// Text as one line of a message.
+/// Returns text as one line of at most `most` characters.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     let mut line: String = text.chars().take(most).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(most).is_some() {

@@ -1,4 +1,4 @@
-//! Forms of JavaScript that an expression may have, rewritten token by token. The parser takes or refuses everything else.
+//! JavaScript syntax that an expression may use, rewritten token by token. The parser accepts or refuses everything else.
 //!
 //! | written | read as |
 //! | --- | --- |
@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-/// Forms and what replaces them. A form comes before those that it begins with.
+/// JavaScript tokens and their replacements. A token comes before its own prefixes.
 const FORMS: &[(&str, &str)] = &[
     ("===", "=="),
     ("!==", "!="),
@@ -23,17 +23,17 @@ const FORMS: &[(&str, &str)] = &[
     (".length", " | length"),
     ("null", "none"),
 ];
-/// Takes the place of `||` behind a name that may be missing.
+/// Replaces `||` after a name that may be missing.
 const OR_MISSING: &str = " | default(none) or ";
 
-/// An expression without forms of JavaScript.
+/// An expression with its JavaScript syntax replaced.
 pub struct RewrittenText {
     pub text: String,
-    /// The places of replaced forms: here and in the source.
+    /// Ranges of replaced tokens: in the rewritten text and in the source.
     replaced: Vec<(Range<usize>, Range<usize>)>,
 }
 
-/// The part of an operand that has been read.
+/// The kind of operand that has been read so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OperandPart {
     Empty,
@@ -43,7 +43,7 @@ enum OperandPart {
 }
 
 impl RewrittenText {
-    /// Returns where a part of the rewritten text stands in the source.
+    /// Maps a range of the rewritten text to the source.
     pub fn source_range(&self, at: &Range<usize>) -> Range<usize> {
         let mut range = at.clone();
         for (ours, theirs) in &self.replaced {
@@ -62,7 +62,7 @@ impl RewrittenText {
     }
 }
 
-/// Replaces the forms of JavaScript in an expression.
+/// Replaces the JavaScript syntax in an expression.
 pub fn rewrite(source: &str) -> RewrittenText {
     let mut rewritten = RewrittenText { text: String::with_capacity(source.len()), replaced: Vec::new() };
     let (mut at, mut operand) = (0, OperandPart::Empty);
@@ -83,7 +83,7 @@ pub fn rewrite(source: &str) -> RewrittenText {
     rewritten
 }
 
-/// Returns the token that a text starts with: a form, a text in quotes, a word or field, or one character.
+/// Returns the first token of a text: a JavaScript token, a quoted text, a word or field, or one character.
 fn next_token(text: &str) -> &str {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
     let is_cut = |form: &str| form.ends_with(is_word) && text[form.len()..].starts_with(is_word);
@@ -108,7 +108,7 @@ fn operand_after(operand: OperandPart, token: &str) -> OperandPart {
     }
 }
 
-/// Returns the length of the text in quotes that a text starts with, quotes included. Without a closing quote it is all.
+/// Returns the length of the quoted text at the start, quotes included. Without a closing quote that is the whole text.
 pub fn quoted_length(text: &str) -> Option<usize> {
     let quote = text.chars().next().filter(|first| matches!(first, '\'' | '"'))?;
     let mut is_escaped = false;
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(&source[rewritten.source_range(&(none..or))], "null ||");
     }
 
-    /// Expressions, each with what it comes to.
+    /// Expressions, each with its expected truth value.
     fn guards() -> impl Strategy<Value = (String, bool)> {
         let leaves = [
             ("context.yes", true),

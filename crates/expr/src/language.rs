@@ -1,6 +1,6 @@
-//! What the language has: filters, tests, one function. A chosen part of minijinja's, so that no expression, whoever
-//! wrote it, makes much out of little: filters whose result can be longer than what they were given are bounded here,
-//! and those that no condition needs are absent. What each goes over is said beside it, and counted (`cost`).
+//! The language: its filters, tests and one function, a subset of minijinja's. Filters whose result can be longer than their
+//! input are bounded here, so that no expression produces much from little, even if its author is hostile. Filters that
+//! conditions do not need are absent. Each entry declares its cost, which `cost` charges.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, Value, 
 use crate::bounds::{OUTPUT, RANGE, STEPS};
 use crate::cost::{self, Cost, paid};
 
-/// Loops within each other.
+/// The maximum nesting of loops.
 const NESTING: usize = 32;
 
 const FREE: Cost = Cost::Free;
@@ -20,7 +20,7 @@ const ONCE: Cost = Cost::Once;
 const EACH: Cost = Cost::Each;
 const SORTED: Cost = Cost::Sorted;
 
-/// Names what it adds as well, so that the list cannot disagree with the language.
+/// Defines a list of names and the function that registers them, so that both agree.
 macro_rules! known {
     ($names:ident, $add:ident, $method:ident: $($name:literal $cost:ident => $function:expr),* $(,)?) => {
         pub const $names: &[&str] = &[$($name),*];
@@ -106,20 +106,20 @@ known! { FUNCTIONS, add_functions, add_function:
     "range" FREE => range,
 }
 
-/// Filters that `map` may apply by name: none of them makes its text longer.
+/// Filters that `map` may apply by name: none of them lengthens its text.
 pub const MAPPED: &[&str] =
     &["abs", "bool", "capitalize", "first", "float", "int", "last", "length", "lower", "title", "trim", "upper"];
 
-/// What a loop knows about itself.
+/// Fields of the `loop` variable.
 pub const LOOP: &[&str] = &["index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0"];
 
-/// The one environment of all conditions; templates have copies of it.
+/// The environment of all conditions. Templates use copies of it.
 pub static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::empty();
     add_filters(&mut environment);
     add_tests(&mut environment);
     add_functions(&mut environment);
-    // Nobody can write these: they are no part of the lists.
+    // Expressions cannot name these filters: the checker accepts only the lists above.
     environment.add_filter("_weighed", cost::weighed);
     environment.add_filter("_counted", cost::counted);
     environment.add_filter("_no_text", cost::no_text);
@@ -202,12 +202,12 @@ fn is_containing(state: &State<'_, '_>, whole: &Value, part: &Value) -> Result<b
     }
 }
 
-/// Nothing is divisible by 0; minijinja's own test panics there.
+/// Returns `false` for a divisor of 0, where minijinja's own test panics.
 fn is_divisible_by(number: i64, by: i64) -> bool {
     number.checked_rem(by) == Some(0)
 }
 
-/// `range(end)` or `range(start, end)`: whole numbers, the end not included.
+/// Implements `range(end)` and `range(start, end)`: whole numbers, the end not included.
 fn range(first: i64, second: Option<i64>) -> Result<Value, Error> {
     let (start, end) = second.map_or((0, first), |end| (first, end));
     match end.checked_sub(start).map(usize::try_from) {

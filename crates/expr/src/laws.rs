@@ -1,17 +1,17 @@
-//! What holds of every text that is read as an expression, a template or a pattern. For tests and fuzzing alone.
+//! Properties of every text that is read as an expression, a template or a pattern. For tests and fuzzing only.
 //!
-//! Each law takes bytes and panics where it is broken. A byte that is in no text divides the two texts of an input.
+//! Each law takes bytes and panics if it does not hold. The byte 0xff, which no text contains, separates the two texts of an input.
 
 use serde_json::{Value, json};
 
 use crate::{Condition, ExpressionError, Formula, Names, Pattern, Template, predicate};
 
-/// Divides the texts of an input.
+/// Separates the texts of an input.
 const BETWEEN: u8 = 0xff;
-/// The most bytes that anything comes to.
+/// The maximum length of a result.
 const OUTPUT: usize = 256 * 1024;
 
-/// An expression is refused with its place, or means the same each time it is asked, within its bounds.
+/// The parser refuses an expression with its place, or the expression has the same value at each evaluation, within its bounds.
 pub fn expression(bytes: &[u8]) {
     let (text, value) = two(bytes);
     let context = context(&value);
@@ -36,8 +36,8 @@ pub fn expression(bytes: &[u8]) {
     }
 }
 
-/// A template is refused with its place, or becomes a text within its bounds. Values arrive as they are, and nothing in
-/// them is an expression.
+/// The parser refuses a template with its place, or the template renders to a text within its bounds. Values are inserted
+/// unchanged, and expressions in values are not evaluated.
 pub fn template(bytes: &[u8]) {
     let (text, value) = two(bytes);
     let context = context(&value);
@@ -50,7 +50,7 @@ pub fn template(bytes: &[u8]) {
                 assert_eq!(rendered, template.render(&context), "asked twice, it says the same");
                 if let Ok(rendered) = rendered {
                     assert!(rendered.len() <= OUTPUT, "{} bytes", rendered.len());
-                    // But for the end of the last line.
+                    // Rendering drops the newline at the end of the last line.
                     let rest = text.strip_prefix(&rendered).unwrap_or("lost");
                     assert!(text.contains('{') || matches!(rest, "" | "\n" | "\r" | "\r\n"), "{text:?}: {rendered:?}");
                 }
@@ -61,7 +61,7 @@ pub fn template(bytes: &[u8]) {
     assert_eq!(plain.render(&context).as_deref(), Ok(format!("<{value}>").as_str()), "a value arrives as it is");
 }
 
-/// A value of a workflow with expressions in it is refused with its place, or can be filled within its bounds.
+/// The parser refuses a pattern with its place, or the pattern can be filled within its bounds.
 pub fn pattern(bytes: &[u8]) {
     let (text, value) = two(bytes);
     let context = context(&value);
@@ -84,7 +84,7 @@ pub fn pattern(bytes: &[u8]) {
     }
 }
 
-/// What is marked of a text can be shown.
+/// Checks that the marked range lies in the text.
 fn check_place(error: &ExpressionError, text: &str) {
     assert!(!error.message.is_empty());
     if let Some(at) = &error.at {
@@ -98,7 +98,7 @@ fn two(bytes: &[u8]) -> (String, String) {
     (next(), next())
 }
 
-/// How much a value holds.
+/// Returns the approximate size of a value.
 fn size(value: &Value) -> usize {
     match value {
         Value::Array(items) => items.iter().map(|item| size(item) + 1).sum(),
@@ -108,7 +108,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// What is known when something is evaluated: a hostile text, and large values.
+/// Returns a context with a hostile text and large values.
 fn context(text: &str) -> Value {
     json!({
         "point": "stop",

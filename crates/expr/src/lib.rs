@@ -1,20 +1,20 @@
-//! The one expression language: conditions of hooks, rules, templates of prompts and feedback, values in workflows.
+//! The expression language: conditions of hooks, rules, templates of prompts and feedback, values in workflows.
 //!
 //! ```text
-//! text ─ javascript, bounds ─► tokens ─ minijinja ─► syntax tree ─ check, metering ─► compiled, with the names that it uses
+//! text ─ javascript, bounds ─► tokens ─ minijinja ─► syntax tree ─ checker, metering ─► compiled, with the names that it uses
 //!                                                                                 │
 //!                                        context (JSON) ─ only those names ──────►│──► true or false, or a text
 //! ```
 //!
 //! Invariants:
 //! - This crate knows text and values, not tasks and events.
-//! - A name, filter, test or function that is not known is an error when the text is read, with its place.
-//! - Nothing is read twice: what was parsed is shared by its clones.
-//! - Whatever the text and the context, reading and evaluating end within a tenth of a second and some ten megabytes: what
-//!   is done with values is counted, inside filters and operators, too (`cost`, `metering`).
-//! - Nothing is escaped, included, loaded or called back.
+//! - An unknown name, filter, test or function is an error when the text is parsed, with its place.
+//! - Each text is parsed once: clones share the result.
+//! - Parsing and evaluation end within a tenth of a second and some ten megabytes, for every text and every context. Work inside
+//!   filters and operators counts too (`cost`, `metering`).
+//! - Evaluation escapes, includes, loads and calls back nothing.
 //!
-//! Not here: what a context holds for which point (`engine`); where a text stands in a file (`config`).
+//! Not here: the contexts of hook points (`engine`); the place of a text in a file (`config`).
 
 mod bounds;
 mod check;

@@ -1,28 +1,28 @@
-//! Which tools a hook is for, in Claude Code's notation: a list of names, or a regular expression.
+//! Tool matchers of hooks, in Claude Code's notation: a list of names, or a regular expression.
 //!
-//! As there, `\w`, `\d` and `(?i)` mean the letters and digits of ASCII. Tables of all other letters would have to be put
-//! in place whenever the program starts, and no tool is named with them.
+//! As there, `\w`, `\d` and `(?i)` mean ASCII letters and digits. Tables for other letters would have to be relocated at every
+//! start of the program, and tools have ASCII names.
 
 use regex_lite::{Regex, RegexBuilder};
 
-/// Bytes of a matcher, and of what it is compiled to.
+/// Maximum length of a matcher, and of its compiled form.
 const TEXT: usize = 4 * 1024;
 const COMPILED: usize = 1024 * 1024;
 
-/// Says of a tool's name whether a hook is for it.
+/// A matcher that decides by a tool's name whether a hook runs.
 #[derive(Debug, Clone)]
 pub struct Matcher(Kind);
 
 #[derive(Debug, Clone)]
 enum Kind {
     All,
-    /// Exactly these.
+    /// Exact names.
     Names(Vec<String>),
-    /// Wherever it is found in the name.
+    /// A regular expression, found anywhere in the name.
     Pattern(Regex),
 }
 
-/// A matcher that cannot be used.
+/// The reason why a matcher cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MatcherError {
     #[error("a matcher has at most {TEXT} bytes")]

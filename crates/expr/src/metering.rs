@@ -1,15 +1,15 @@
-//! Marks in an expression that has been looked over: filters that count what its operators go over (`cost`). The operators
-//! are minijinja's own and count nothing.
+//! Marks in a checked expression: filters that charge for the operands of operators (`cost`). The operators are minijinja's own
+//! and charge nothing.
 //!
 //! ```text
 //! a + b == c[i]      a|_weighed(2) + b|_weighed(2) == (c|_counted())[i]|_weighed(1)
 //! a.b.c is defined   a|_field("b")|_field("c") is defined
 //! ```
 //!
-//! A filter binds more tightly than any operator, so an operand is marked right behind it, whatever is around it. A mark ends
-//! in a bracket, so the next word may stand right behind that: `'a'in b`. What an operator makes is no longer than its operands
-//! together, so those need to be marked alone: with how many operators, one within the other, go over them or over what was
-//! made of them.
+//! A filter binds more tightly than any operator, so a mark directly follows its operand in every context. A mark ends in a
+//! bracket, so the next word may directly follow it: `'a'in b`. The result of an operator is no longer than its operands
+//! together, so only operands need marks. Each mark holds the number of nested operators that read the operand or a result made
+//! from it.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -18,14 +18,14 @@ use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, CompareOpKind, Expr, 
 
 use crate::error::range;
 
-/// The marked text of an expression.
+/// Returns the text of an expression with marks.
 pub fn expression(text: &str, tree: &Expr<'_>) -> String {
     let mut marks = Marks { text, edits: Vec::new() };
     marks.operand(tree, 0);
     marks.written()
 }
 
-/// The marked text of a template.
+/// Returns the text of a template with marks.
 pub fn template(text: &str, tree: &Stmt<'_>) -> String {
     let mut marks = Marks { text, edits: Vec::new() };
     marks.statement(tree);
@@ -34,7 +34,7 @@ pub fn template(text: &str, tree: &Stmt<'_>) -> String {
 
 struct Marks<'t> {
     text: &'t str,
-    /// What is put in place of what.
+    /// Replaced ranges, each with its new text.
     edits: Vec<(Range<usize>, String)>,
 }
 
@@ -72,7 +72,7 @@ impl Marks<'_> {
         }
     }
 
-    /// Marks what so many operators go over.
+    /// Marks an operand that `times` operators read.
     fn operand(&mut self, expression: &Expr<'_>, times: u64) {
         match expression {
             Expr::Const(it) if it.value.as_str().is_none() => {}
@@ -121,7 +121,7 @@ impl Marks<'_> {
         let times = match it.op {
             BinOpKind::ScAnd | BinOpKind::ScOr => times,
             BinOpKind::Add | BinOpKind::Concat => times + 1,
-            // One of them is a number that is written out; what is repeated is the other.
+            // One factor is a literal number; the other one is repeated.
             BinOpKind::Mul => {
                 (times + 1).saturating_mul(operands.into_iter().filter_map(number).max().unwrap_or(1).max(1))
             }
@@ -132,8 +132,8 @@ impl Marks<'_> {
         operands.into_iter().for_each(|operand| self.compared(operand, times, literal));
     }
 
-    /// Marks what is less or more than something else: beside a number that is written out it has to be no text, and beside a
-    /// text no number. To compare with a number takes no time, whatever it is.
+    /// Marks an operand of an order comparison: compared with a literal number it must not be a text, and with a literal text no
+    /// number. A comparison with a number takes constant time.
     fn compared(&mut self, operand: &Expr<'_>, times: u64, literal: Option<LiteralKind>) {
         let Some(literal) = literal.filter(|_| is_value(operand)) else { return self.operand(operand, times) };
         let (times, mark) = match literal {
@@ -165,7 +165,7 @@ impl Marks<'_> {
             && let [CallArg::Pos(value)] = it.args.as_slice()
             && let Some(start) = start(value)
         {
-            // A bracket of ours right behind the name would be that of the arguments.
+            // A bracket directly after the test's name would enclose all of its arguments.
             self.put(start, "(");
             self.arguments(&it.args, 0);
             return self.put(range(value.span()).end, ")");
@@ -182,7 +182,7 @@ impl Marks<'_> {
         }
     }
 
-    /// Names with dots between them of which it is asked whether they are there: on the way there, too, nothing may be.
+    /// Marks a path whose existence is tested: its parents may be missing too. Returns whether it did.
     fn asked(&mut self, value: &Expr<'_>) -> bool {
         let (mut names, mut inner) = (Vec::<serde_json::Value>::new(), value);
         let root = loop {
@@ -208,7 +208,7 @@ impl Marks<'_> {
         for name in names.iter().rev() {
             let _ = write!(mark, "|_field({name})");
         }
-        // Where it ends in brackets, those are of the value too: `(a).b`.
+        // A closing bracket at the end belongs to the value: `(a).b`.
         let end = range(value.span()).end;
         let is_plain = self.text.get(root..end).is_some_and(|path| !path.contains(')'));
         if is_plain && !names.is_empty() {
@@ -217,8 +217,8 @@ impl Marks<'_> {
         is_plain
     }
 
-    /// A value in which something is looked up by its place: that goes over a text, or over a list that has to be worked out.
-    /// `outside` says how often that happens further out, with nothing marked in between.
+    /// Marks a value that is indexed: an index lookup reads a text, or evaluates a lazy list. `outside` counts the lookups further
+    /// out without a mark in between.
     fn path(&mut self, expression: &Expr<'_>, outside: u64) {
         let (base, is_place) = match expression {
             Expr::GetAttr(it) => (&it.expr, false),
@@ -247,7 +247,7 @@ impl Marks<'_> {
     }
 }
 
-/// Where a name with what is looked up in it begins.
+/// Returns the start of a name with its lookups.
 fn start(expression: &Expr<'_>) -> Option<usize> {
     match expression {
         Expr::Var(it) => Some(range(it.span()).start),
@@ -260,7 +260,7 @@ fn start(expression: &Expr<'_>) -> Option<usize> {
     }
 }
 
-/// Whether a filter may stand right behind it, and is for all of it.
+/// Returns whether a filter directly after the expression applies to all of it.
 fn is_value(expression: &Expr<'_>) -> bool {
     matches!(
         expression,
@@ -272,7 +272,7 @@ fn is_order(operator: CompareOpKind) -> bool {
     matches!(operator, CompareOpKind::Lt | CompareOpKind::Lte | CompareOpKind::Gt | CompareOpKind::Gte)
 }
 
-/// What is written out among operands.
+/// The kind of a literal among operands.
 #[derive(Clone, Copy)]
 enum LiteralKind {
     Number,
@@ -287,7 +287,7 @@ fn literal_among<'e>(operands: impl IntoIterator<Item = &'e Expr<'e>>) -> Option
     })
 }
 
-/// A number that is written out.
+/// Returns the value of a literal number.
 fn number(expression: &Expr<'_>) -> Option<u64> {
     match expression {
         Expr::Const(it) => it.value.as_i64().and_then(|number| u64::try_from(number).ok()),

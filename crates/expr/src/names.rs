@@ -1,23 +1,23 @@
-//! The names that an expression may use: a closed set, so that a wrong one is found when the expression is read.
+//! The names that an expression may use: a closed set, so that the parser finds wrong ones.
 
 use crate::spelling::{nearest, suggest_name};
 
-/// Names that are known in one kind of place.
+/// The names that are known in one kind of expression.
 #[derive(Debug, Clone, Copy)]
 pub struct Names(&'static [&'static [Name]]);
 
 type Name = (&'static str, Shape);
 
-/// What is below a name.
+/// The names that can follow a name.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
-    /// Nothing that has a name.
+    /// No fields.
     Plain,
-    /// Anything at all.
+    /// Any field.
     Open,
-    /// These and no others.
+    /// Only these fields.
     Fields(&'static [Name]),
-    /// Every name that is known here once more, and anything else.
+    /// All names of the same set, and any other.
     Again,
 }
 
@@ -68,7 +68,7 @@ const TASK: &[Name] = &[
     ("deliverables", Plain),
 ];
 
-/// What else there is to know on the way from done to accepted.
+/// Fields of hooks between completion and acceptance of a task.
 const EXTRA: &[Name] = &[
     ("remediations", Plain),
     ("rejections", Plain),
@@ -91,10 +91,10 @@ const EVENT: &[Name] = &[
     ("metadata", Fields(METADATA)),
 ];
 
-/// The same once more, where the log has it.
+/// The same values, under their names in the log.
 const METADATA: &[Name] = &[("triggeredBy", Plain), ("depth", Plain)];
 
-/// What rules know beyond hooks: the state of the agent's work.
+/// Names of rules, besides those of hooks: the state of the agent's work.
 const RULES: &[Name] = &[
     ("executionPhase", Plain),
     ("filesModified", Plain),
@@ -105,10 +105,10 @@ const RULES: &[Name] = &[
     ("draftType", Plain),
 ];
 
-/// What rules of a registered stop hook know: the agent's context alone.
+/// Names of the rules of a registered stop hook: only the agent's context.
 const STOP_HOOK: &[Name] = &[("taskId", Plain), ("iteration", Plain)];
 
-/// What feedback knows beyond hooks: how the hook ended.
+/// Names of feedback templates, besides those of hooks: how the hook ended.
 const FEEDBACK: &[Name] = &[
     ("reason", Plain),
     ("stdout", Plain),
@@ -118,7 +118,7 @@ const FEEDBACK: &[Name] = &[
     ("max_retries", Plain),
 ];
 
-/// What the prompt knows. What agents and hooks wrote comes fenced.
+/// Names of prompt templates. Text by agents and hooks is fenced.
 const PROMPT: &[Name] = &[
     ("task", Fields(TASK)),
     ("goal", Plain),
@@ -132,42 +132,42 @@ const PROMPT: &[Name] = &[
     ("signal", Plain),
 ];
 
-/// What a workflow knows beyond hooks: what its steps have come to, and what it was given.
+/// Names of workflows, besides those of hooks: results of steps, and the given context.
 const WORKFLOW: &[Name] =
     &[("workflow", Fields(&[("id", Plain), ("name", Plain)])), ("steps", Open), ("data", Open), ("context", Again)];
 
 impl Names {
-    /// What a hook's condition and its prompt may use.
+    /// Returns the names for a hook's condition and its prompt.
     pub const fn hook() -> Self {
         Self(&[HOOK])
     }
 
-    /// What a rule may use.
+    /// Returns the names for rules.
     pub const fn rules() -> Self {
         Self(&[HOOK, RULES])
     }
 
-    /// What a rule of a registered stop hook may use.
+    /// Returns the names for rules of a registered stop hook.
     pub const fn stop_hook() -> Self {
         Self(&[STOP_HOOK, RULES])
     }
 
-    /// What a template for feedback may use. `output` is the hook's here, not the agent's.
+    /// Returns the names for feedback templates. There `output` is the output of the hook, not of the agent.
     pub const fn feedback() -> Self {
         Self(&[HOOK, FEEDBACK])
     }
 
-    /// What a workflow may use.
+    /// Returns the names for workflows.
     pub const fn workflow() -> Self {
         Self(&[HOOK, WORKFLOW])
     }
 
-    /// What the prompt of a session may use.
+    /// Returns the names for the prompt of a session.
     pub const fn prompt() -> Self {
         Self(&[PROMPT])
     }
 
-    /// Every name, without fields.
+    /// Returns every name, without fields.
     pub fn all(&self) -> impl Iterator<Item = &'static str> {
         self.roots().map(|(name, _)| *name)
     }
@@ -176,12 +176,12 @@ impl Names {
         self.0.iter().copied().flatten()
     }
 
-    /// Checks that all parts of a path are known. The error is how many of them are.
+    /// Checks that all parts of a path are known. The error is the number of known parts.
     pub(super) fn known_part(&self, path: &[&str]) -> Result<(), usize> {
         self.names_below(path).map(drop)
     }
 
-    /// Returns the names below a path, and nothing where any name may be.
+    /// Returns the names below a path, or `None` if any name is allowed there.
     fn names_below(&self, path: &[&str]) -> Result<Option<Vec<&'static Name>>, usize> {
         let mut fields: Vec<&'static Name> = self.roots().collect();
         for (depth, part) in path.iter().enumerate() {
@@ -189,7 +189,7 @@ impl Names {
                 None => return Err(depth),
                 Some(Open) => return Ok(None),
                 Some(Again) => {
-                    // Something with fields may have been given in place of a name that has none.
+                    // The context may hold a value with fields in place of a name that has none.
                     let is_next = |(name, shape): &&Name| Some(name) == path.get(depth + 1) && !matches!(shape, Plain);
                     if self.roots().find(is_next).is_none() {
                         return Ok(None);
@@ -203,7 +203,7 @@ impl Names {
         Ok(Some(fields))
     }
 
-    /// What to write instead of a path of which only the last part is not known.
+    /// Returns a suggestion for a path of which only the last part is unknown.
     pub(super) fn suggestion(&self, path: &[&str]) -> String {
         let Some((last, parents)) = path.split_last() else { return String::new() };
         let below = self.names_below(parents).ok().flatten().unwrap_or_default();
@@ -214,7 +214,7 @@ impl Names {
         }
     }
 
-    /// The first name that has a field of this name.
+    /// Returns the first name that has this field.
     fn owner_of(&self, field: &str) -> Option<&'static str> {
         let owns = |shape: &Shape| matches!(shape, Fields(below) if below.iter().any(|(name, _)| *name == field));
         self.roots().find(|(_, shape)| owns(shape)).map(|(name, _)| *name)

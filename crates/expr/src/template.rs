@@ -1,4 +1,4 @@
-//! Templates: texts with expressions in them.
+//! Templates: texts that contain expressions.
 
 use std::fmt;
 use std::io;
@@ -17,10 +17,10 @@ use crate::language::ENVIRONMENT;
 use crate::metering;
 use crate::names::Names;
 
-/// The name of the only template of its environment.
+/// The name of the only template in its environment.
 const TEMPLATE: &str = "template";
 
-/// A text with expressions in it: `{{ task.goal }} failed: {{ reason }}`.
+/// A text that contains expressions: `{{ task.goal }} failed: {{ reason }}`.
 #[derive(Debug, Clone)]
 pub struct Template(Arc<CompiledTemplate>);
 
@@ -43,17 +43,17 @@ impl Template {
         Ok(Self(Arc::new(CompiledTemplate { text: text.to_owned(), used, environment })))
     }
 
-    /// Whether it uses a name.
+    /// Returns whether the template uses a name.
     pub fn uses(&self, name: &str) -> bool {
         self.0.used.names(name)
     }
 
-    /// The names that it uses below a path.
+    /// Returns the names that the template uses directly below a path.
     pub fn below(&self, path: &[&str]) -> Vec<&str> {
         self.0.used.below(path)
     }
 
-    /// The text with every expression replaced by its value. Nothing is escaped.
+    /// Renders the text with every expression replaced by its value. Nothing is escaped.
     pub fn render(&self, context: &Value) -> Result<String, ExpressionFault> {
         let CompiledTemplate { text, used, environment } = &*self.0;
         let template = environment.get_template(TEMPLATE).map_err(|error| ExpressionFault::of(text, &error))?;
@@ -69,13 +69,13 @@ impl Template {
         String::from_utf8(page.bytes).map_err(|_| ExpressionFault::new(text, "its result is not text"))
     }
 
-    /// As it was written.
+    /// Returns the template as it was written.
     pub fn text(&self) -> &str {
         &self.0.text
     }
 }
 
-/// What a template has become so far, up to a bound.
+/// The rendered output so far, up to its maximum length.
 #[derive(Default)]
 struct Page {
     bytes: Vec<u8>,

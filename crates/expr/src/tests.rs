@@ -1,4 +1,4 @@
-//! The language, by example: what it says, what it refuses, and what it survives.
+//! Tests of the language by example: values, refusals, hostile input.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ fn check_template(text: &str, rendered: &str) {
     assert_eq!(template.render(&context()).as_deref(), Ok(rendered), "{text}");
 }
 
-/// What is wrong, the part of the text that is marked, and the suggestion.
+/// Returns the message, the marked part of the text, and the suggestion.
 fn refusal(error: ExpressionError, text: &str) -> String {
     let ExpressionError { message, at, suggestion } = error;
     let marked = at.map(|at| format!(" at `{}`", &text[at])).unwrap_or_default();
@@ -54,7 +54,7 @@ fn check_template_refused(text: &str, expected: &str) {
     assert_eq!(refusal(error, text), expected, "{text}");
 }
 
-/// The reason of a condition that reads well and cannot be evaluated.
+/// Returns why the evaluation of a valid condition fails.
 fn fault(text: &str) -> String {
     let condition = Condition::parse(text, &Names::hook()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
     condition.holds(&context()).expect_err(text).reason
@@ -243,7 +243,7 @@ fn undefined_values_are_faults() {
     assert!(shown.to_string().starts_with("cannot evaluate `event.data.missing`: "), "{shown}");
 }
 
-/// Each of these would cost a careless reader its stack, its memory or its afternoon.
+/// Without bounds, each of these texts would exhaust the stack, the memory or the time.
 #[test]
 fn hostile_texts_are_refused_at_once() {
     let too_long = "x".repeat(TEXT + 1);
@@ -282,7 +282,7 @@ fn hostile_texts_are_refused_at_once() {
     }
 }
 
-/// What is just small enough for the bounds is compiled and evaluated on a small stack.
+/// The largest allowed expressions compile and evaluate on a small stack.
 #[test]
 fn the_largest_expressions_fit_the_stack() {
     for largest in
@@ -332,7 +332,7 @@ fn evaluation_is_bounded() {
     check_refused("[1] * 1000 * 1000", "a product cannot be multiplied again at `[1] * 1000`");
 }
 
-/// Odd arguments of filters are faults or values, never panics.
+/// Odd arguments of filters give errors or values, never panics.
 #[test]
 fn filters_survive_odd_arguments() {
     let texts = [
@@ -386,7 +386,7 @@ fn survives(text: &str) {
     }
 }
 
-/// A value of the language, out of parts that go together badly.
+/// Generates expressions whose parts do not fit together.
 pub(crate) fn expression() -> impl Strategy<Value = String> {
     let atoms = ["0", "-1", "1.5", "1e308", "9223372036854775807", "''", "'é\\n'", "none", "true", "[]", "{}"];
     let names =

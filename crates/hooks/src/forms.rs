@@ -1,4 +1,4 @@
-//! How a secret looks in places where it is not written as it is.
+//! The encodings in which a secret may appear.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
@@ -6,16 +6,16 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 use crate::mask::SHORTEST;
 use crate::text::clean;
 
-/// The shortest line of several that is taken for a secret by itself.
+/// The shortest line of a multi-line value that counts as a secret by itself.
 const LINE: usize = 16;
-/// So many bytes of a value are known in base64 wherever its lines are broken.
+/// The number of bytes of a value that are recognized in base64 with any line breaks.
 const PIECE: usize = 9;
-/// The shortest piece of base64 that is taken for a secret in the middle of something longer.
+/// The shortest piece of base64 that counts as a secret inside a longer text.
 const INNER: usize = 8;
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 const LOWER: &[u8; 16] = b"0123456789abcdef";
 
-/// The value, and each other form of it once.
+/// Returns the value and each other encoding of it, without duplicates.
 pub(crate) fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![value.to_vec()];
     if let Ok(text) = str::from_utf8(value) {
@@ -28,7 +28,7 @@ pub(crate) fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     for digits in [UPPER, LOWER] {
         forms.push(in_url(value, digits, b"-_.~", b"%20"));
         forms.push(in_url(value, digits, b"-_.*", b"+"));
-        // What is allowed in a path, and what JavaScript leaves.
+        // The characters that a path allows, and those that JavaScript does not escape.
         forms.push(in_url(value, digits, b"-_.~!$&'()*+,;=:@/", b"%20"));
         forms.push(in_url(value, digits, b"-_.~!'()*", b"%20"));
     }
@@ -36,7 +36,7 @@ pub(crate) fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     for engine in [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD] {
         forms.push(engine.encode(value).into_bytes());
         forms.extend((0..3).filter_map(|before| within(engine, value, before)));
-        // Lines are broken between groups of three bytes, wherever in the value these begin.
+        // Base64 lines break between groups of three bytes, at any offset of the value.
         forms.extend(parts.iter().flat_map(|part| part.windows(PIECE)).map(|piece| engine.encode(piece).into_bytes()));
     }
     forms.sort();
@@ -44,20 +44,20 @@ pub(crate) fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     forms
 }
 
-/// As it is, and as it looks in JSON.
+/// Returns the text as it is and in the notations of JSON.
 fn in_text(text: &str) -> [Vec<u8>; 5] {
     let json = in_json(text);
     let slashes = json.replace('/', "\\/");
     [text.to_owned(), slashes, ascii(&json, LOWER), ascii(&json, UPPER), json].map(String::into_bytes)
 }
 
-/// The lines of a value that has several, but for those of words or fields, which may stand elsewhere.
+/// Returns the lines of a multi-line value, without lines of words or fields, which may appear elsewhere.
 fn own_lines(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().map(str::trim).filter(|_| text.contains('\n'));
     lines.filter(|line| line.len() >= LINE && !line.contains(' ') && tells(line.as_bytes()))
 }
 
-/// The value without the lines that say nothing about it.
+/// Returns the value without the lines that reveal nothing about it.
 fn telling(value: &[u8]) -> Vec<Vec<u8>> {
     let mut parts = vec![Vec::new()];
     for line in value.split_inclusive(|byte| *byte == b'\n') {
@@ -69,18 +69,18 @@ fn telling(value: &[u8]) -> Vec<Vec<u8>> {
     parts
 }
 
-/// Whether a line says something about the value: what begins and ends a key is in every key.
+/// Returns whether a line reveals something about the value. The first and last line of a key are the same in every key.
 fn tells(line: &[u8]) -> bool {
     !line.starts_with(b"-----")
 }
 
-/// Between the quotes of a JSON string.
+/// Returns the text between the quotes of its JSON string.
 fn in_json(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// JSON as those write it who trust nothing but ASCII.
+/// Escapes all letters of JSON beyond ASCII, as some programs do.
 fn ascii(json: &str, digits: &[u8; 16]) -> String {
     let mut plain = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -108,7 +108,7 @@ fn in_url(value: &[u8], digits: &[u8; 16], plain: &[u8], space: &[u8]) -> Vec<u8
     encoded
 }
 
-/// The letters of base64 that stay the same whatever is around the value, if so many bytes, modulo three, are before it.
+/// Returns the base64 letters that do not depend on the bytes around the value, for `before` bytes, modulo three, in front of it.
 fn within(engine: &impl Engine, value: &[u8], before: usize) -> Option<Vec<u8>> {
     let bytes = [&[0].repeat(before), value].concat();
     let whole = bytes.len() * 8 / 6;

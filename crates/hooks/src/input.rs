@@ -1,4 +1,4 @@
-//! What a hook is given: a JSON payload, variables, and a command with its checked values filled in.
+//! The input of a hook: a JSON payload, environment variables, and a command with checked values filled in.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,35 +12,35 @@ use crate::notice;
 use crate::papers::{Papers, fits};
 use crate::script::{Script, Values};
 
-/// How long a hook may take to end once it is asked to.
+/// The time between the request to end and the kill.
 const GRACE: Duration = Duration::from_secs(2);
-/// What is kept in memory of each stream; the agent gets at most `max_output` of it.
+/// The bytes of each stream that are kept in memory. The agent gets at most `max_output` of them.
 const KEPT: usize = 256 * 1024;
-/// The most that is kept of a stream in a file.
+/// The bytes of each stream that are kept in a file.
 const SPILLED: u64 = 64 * 1024 * 1024;
 
 const CLAUDE_PROJECT_DIR: &str = "CLAUDE_PROJECT_DIR";
 
-/// What one run of a hook is given.
+/// The input of one run of a hook.
 #[derive(Debug, Clone, Copy)]
 pub struct HookInput<'a> {
-    /// What it is run for, as [`Situation::values`](windlass_engine::Situation::values) names it.
+    /// The subject of the run, in the form of [`Situation::values`](windlass_engine::Situation::values).
     pub values: &'a Value,
-    /// The event that made it owed.
+    /// The event that enqueued the hook.
     pub event: &'a Value,
-    /// What an agent's own hook system said, where it called.
+    /// The payload of an agent's own hook system, if that called.
     pub agent_payload: Option<&'a Map<String, Value>>,
-    /// What it is owed under; a trial is owed by nobody.
+    /// The pending effect of this run; a trial has none.
     pub effect: Option<EffectId>,
     pub project: &'a Path,
-    /// Where it works: the project, or a worktree of it.
+    /// The working directory: the project, or a worktree of it.
     pub directory: &'a Path,
-    /// The environment that hooks get; what is ours is added.
+    /// The inherited environment of hooks. `environment_variables` adds ours.
     pub environment: &'a [(OsString, OsString)],
 }
 
 impl<'a> HookInput<'a> {
-    /// Returns a command that is ready to be run.
+    /// Returns a shell command that is ready to run.
     pub fn spec(&self, script: &Script, timeout: Duration, papers: &Papers) -> Spec {
         self.spec_of(Invocation::Shell(self.filled(script, papers).into()), timeout, papers)
     }
@@ -63,7 +63,7 @@ impl<'a> HookInput<'a> {
         }
     }
 
-    /// The command as the shell gets it.
+    /// Returns the command as the shell gets it.
     pub fn filled(&self, script: &Script, papers: &Papers) -> String {
         script.fill(&Values {
             session: self.text("/session"),
@@ -74,7 +74,7 @@ impl<'a> HookInput<'a> {
         })
     }
 
-    /// What the program finds in its environment beside what we have found in ours.
+    /// Returns the variables that Windlass adds to the inherited environment.
     pub fn told(&self, papers: &Papers) -> Vec<(&'static str, OsString)> {
         let short = |path: &str| Some(self.text(path)).filter(|text| fits(text)).unwrap_or_default();
         let mut told: Vec<(&str, OsString)> = vec![
@@ -88,13 +88,13 @@ impl<'a> HookInput<'a> {
             ("WINDLASS_EVENT", self.text("/event/type").into()),
             ("WINDLASS_POINT", self.text("/point").into()),
             ("WINDLASS_HOOK", self.text("/hook").into()),
-            // A hook is no turn: what it does through `windlass` is not what the agent claims.
+            // A hook is no turn: its calls of `windlass` are not claims of the agent.
             ("WINDLASS_RUN", OsString::new()),
             ("WINDLASS_DEBT", self.effect.map(|effect| effect.to_string()).unwrap_or_default().into()),
             ("WINDLASS_PAYLOAD_FILE", papers.payload().into()),
             ("WINDLASS_PROJECT_DIR", self.project.into()),
         ];
-        // Hooks that were written for Claude Code find their files by it. Where Claude Code calls, it has its own word.
+        // Hooks written for Claude Code find their files by this variable. If Claude Code itself called, its own value stays.
         if !self.environment.iter().any(|(name, _)| name == CLAUDE_PROJECT_DIR) {
             told.push((CLAUDE_PROJECT_DIR, self.directory.into()));
         }
@@ -108,15 +108,15 @@ impl<'a> HookInput<'a> {
         told
     }
 
-    /// Our own names, and Claude Code's for the same things. What an agent said by itself stays as it said it. A notice says
-    /// less.
+    /// Returns the payload: Windlass's own fields, and Claude Code's names for the same things. Fields of an agent's
+    /// payload keep their values. A notice has fewer fields.
     pub fn payload(&self) -> Value {
         if self.text("/point") == HookPoint::Notify.name() {
             return notice::payload(self.values, self.project);
         }
         let (project, directory) = (self.project.to_string_lossy(), self.directory.to_string_lossy());
         let mut payload = self.values.clone();
-        // Of work that lies in a worktree, a hook of its gates runs there.
+        // Hooks of a gate run in the worktree of the work that they judge.
         let in_worktree = !self.text("/branch_name").is_empty() && self.directory != self.project;
         let more = json!({
             "worktree": if in_worktree { &directory } else { "" },
@@ -142,19 +142,19 @@ impl<'a> HookInput<'a> {
         payload
     }
 
-    /// A text among the values, by its path; empty where there is none.
+    /// Returns the text at a path of the values, or an empty text.
     pub(crate) fn text(&self, path: &str) -> &'a str {
         self.values.pointer(path).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Nothing outside every iteration.
+    /// Returns an empty text outside of iterations.
     fn iteration(&self) -> String {
         let number = self.values["iteration"].as_u64().filter(|number| *number > 0);
         number.map(|number| number.to_string()).unwrap_or_default()
     }
 }
 
-/// `session_start` as Claude Code writes it: `SessionStart`.
+/// Converts `session_start` to Claude Code's spelling, `SessionStart`.
 fn pascal_case(name: &str) -> String {
     let capital = |word: &str| {
         let mut letters = word.chars();

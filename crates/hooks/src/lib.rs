@@ -1,15 +1,15 @@
-//! Hooks: what a command is given, how it is run, and what its end means; webhooks, and what their answers mean.
+//! Hooks: the input of a command, and the report that its end becomes; webhooks, and what their responses mean.
 //!
 //! ```text
-//! RunnableHook + HookInput ─ input ─► process::Spec ─ run elsewhere ─► Finished ─ answer ─► HookReport: outcome, message, feedback
-//! http::Request ─ send ─► Response or Unsent ─ meaning ─► Ended: fine, worth another try, or not
+//! RunnableHook + HookInput ─ input ─► process::Spec ─ run elsewhere ─► Finished ─ build_report ─► HookReport: outcome, message, feedback
+//! http::WebhookRequest ─ send_request ─► WebhookResponse or WebhookError ─ classify_response ─► WebhookOutcome
 //! ```
 //!
 //! Invariants:
 //! - Text from outside never becomes shell text: it travels in the payload and in variables (`script`).
-//! - What a hook wrote is cleaned and cut before anybody else sees it.
+//! - The output of a hook is cleaned and cut before it leaves this crate.
 //!
-//! Not here: which hooks are owed when (`engine`), starting programs (`process`), the log.
+//! Not here: which hooks are pending when (`engine`), starting programs (`process`), the log.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod answer;
@@ -53,19 +53,19 @@ pub use shell_command::ShellCommand;
 pub use sift::sifted;
 pub use text::{clean, cut};
 
-/// Something that runs at a point.
+/// A hook that can run at a point.
 #[derive(Debug, Clone)]
 pub struct RunnableHook {
     pub name: String,
     pub kind: RunnableKind,
     pub timeout: Duration,
-    /// When its output reaches the agent, if it says so.
+    /// When the output reaches the agent, if the configuration says so.
     pub pipes: Option<PipeOutput>,
     /// Bytes of output that are kept for the agent.
     pub max_output: usize,
-    /// How often it is tried again.
+    /// How often a failed run is repeated.
     pub retry: Option<Retry>,
-    /// What the agent is told.
+    /// The template of the agent's text.
     pub feedback: Option<Template>,
 }
 
@@ -86,7 +86,7 @@ impl PipeOutput {
 }
 
 impl RunnableHook {
-    /// Whether the output of a run that ended so reaches the agent. Without a setting it does not.
+    /// Returns whether the output of a run with this outcome reaches the agent. Without a setting it does not.
     pub fn pipes_after(&self, outcome: HookOutcome) -> bool {
         match self.pipes.unwrap_or_default() {
             PipeOutput::Never => false,
@@ -96,40 +96,40 @@ impl RunnableHook {
     }
 }
 
-/// What runs.
+/// The kind of a hook, with its content.
 #[derive(Debug, Clone)]
 pub enum RunnableKind {
     Command(Script),
     Http(WebhookAddress),
     Rules(Vec<Rule>),
-    /// What the agent is told.
+    /// The text for the agent.
     Prompt(Template),
-    /// A notice on the desktop.
+    /// A notification on the desktop.
     Desktop,
-    /// One of ours, on the way from done to accepted.
+    /// A built-in step of the delivery pipeline.
     Step(DeliveryStep),
     Workflow(WorkflowRequest),
 }
 
 impl RunnableKind {
-    /// Whether it runs programs of the project's.
+    /// Returns whether the hook runs programs of the project.
     pub fn runs_programs(&self) -> bool {
         matches!(self, Self::Command(_) | Self::Workflow(_) | Self::Step(DeliveryStep::RunTests))
     }
 }
 
-/// A workflow, as a hook has it run.
+/// A workflow that a hook starts.
 #[derive(Debug, Clone)]
 pub struct WorkflowRequest {
     pub id: String,
-    /// What it is given, by name.
+    /// The input of the workflow, by name.
     pub context: Vec<(String, Pattern)>,
-    /// Whether every program of it may run again after a crash.
+    /// Whether every program of the workflow may run again after a crash.
     pub idempotent: bool,
 }
 
 impl WorkflowRequest {
-    /// What it is given where the hook knows this, or why it cannot be. All of it together is worth one evaluation.
+    /// Returns the workflow's input with its values filled in, or the error. All values share one evaluation budget.
     pub fn given(&self, values: &Value) -> Result<Map<String, Value>, String> {
         let mut left = Allowance::default();
         let fill = |(name, pattern): &(String, Pattern)| {
@@ -142,18 +142,18 @@ impl WorkflowRequest {
     }
 }
 
-/// What work goes through on its way from done to accepted.
+/// A built-in step of the delivery pipeline, between a finished and an accepted task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryStep {
     RebaseOnMain,
     RunTests,
     CreatePr,
     MergePr,
-    /// The names of the briefs by which it is judged.
+    /// The names of the briefs that the reviewers get.
     Review(Vec<String>),
 }
 
-/// Where a webhook goes, as it is written.
+/// The target of a webhook, as it is configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookAddress {
     pub url: String,
@@ -162,7 +162,7 @@ pub struct WebhookAddress {
 }
 
 impl WebhookAddress {
-    /// Returns the request for a run. The environment's values are filled in only now.
+    /// Returns the request for a run. Only this call fills in values from the environment.
     pub fn request(
         &self,
         input: &HookInput<'_>,
@@ -182,19 +182,19 @@ impl WebhookAddress {
     }
 }
 
-/// What a place makes of a verdict.
+/// The meaning of a verdict at a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookRole {
-    /// The stop gate: the agent can be sent back.
+    /// The stop gate, which can send the agent back.
     Stop,
     /// `before_submit` and `before_merge`: only success and skip pass.
     Pipeline,
-    /// Everything else: nothing can be blocked.
+    /// All other points: a hook cannot block there.
     Observer,
 }
 
 impl HookRole {
-    /// Whether what happens next depends on the verdict.
+    /// Returns whether the next action depends on the verdict.
     pub fn is_gate(self) -> bool {
         self != Self::Observer
     }
@@ -223,7 +223,7 @@ mod tests {
         assert!(
             given(json!({"who": "${context.x}"}), json!({})).unwrap_err().starts_with("`context.who`: cannot evaluate")
         );
-        // Many values come to no more than one.
+        // Many values share the budget of one.
         let (much, many) = ("x".repeat(1 << 19), json!({"a": "${goal}", "b": "${goal}", "c": "${goal}"}));
         assert!(given(many, json!({"goal": much})).unwrap_err().contains("more than"));
     }

@@ -1,6 +1,6 @@
-//! What an answer means at a place, and in which words it says so.
+//! The verdict of a JSON response at each role, and the texts that go with it.
 //!
-//! | the answer says | at the stop gate | in a pipeline | elsewhere |
+//! | the response says | at the stop gate | in a pipeline | elsewhere |
 //! | --- | --- | --- | --- |
 //! | nothing | success | success | success |
 //! | `status: success`, `action: complete`, `decision: allow` or `approve`, `permissionDecision: allow` | success | success | success |
@@ -9,9 +9,9 @@
 //! | `status: failure`, `decision: block` or `deny`, `permissionDecision: deny` | block | block | failure |
 //! | `action: escalate`, `permissionDecision: ask`, `continue: false` | escalate | escalate | escalate |
 //!
-//! Where an answer says more than one of these, the last one of the table counts.
+//! If a response says several of these, the last one of the table counts.
 //!
-//! Not here: exits (`answer`).
+//! Not here: exit codes (`report`).
 
 use windlass_engine::HookOutcome;
 
@@ -19,7 +19,7 @@ use crate::HookRole;
 use crate::response::{Decision, HookResponse, Permission, ResponseAction, Status};
 use crate::text::{clean, join};
 
-/// What an answer says about the work. Mildest first, so that `max` is the strictest.
+/// The verdict of a response on the work. Mildest first, so that `max` is the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ResponseVerdict {
     Silent,
@@ -52,8 +52,8 @@ impl ResponseVerdict {
             Permission::Ask => Self::Escalate,
             Permission::Defer => Self::Silent,
         });
-        // To an agent it means: stop here, whatever else was decided, and show the reason to the user. Sending the agent
-        // back would be the opposite, and letting it pass would call work done that nobody has called so.
+        // To an agent, `continue: false` means: stop here, whatever else was decided, and show the reason to the user. A
+        // block would send the agent back, which is the opposite, and a pass would accept work that no hook has accepted.
         let stopped = (said.goes_on == Some(false)).then_some(Self::Escalate);
         [status, action, decision, permission, stopped].into_iter().flatten().max().unwrap_or(Self::Silent)
     }
@@ -71,7 +71,7 @@ impl ResponseVerdict {
         }
     }
 
-    /// The word for it in a note.
+    /// Returns the words for the verdict in a note.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Silent => "nothing",
@@ -84,7 +84,7 @@ impl ResponseVerdict {
     }
 }
 
-/// Why it says what it says: the words that belong to its stance, or else whichever there are.
+/// Returns the reason: the texts that belong to the verdict, or else any text of the response.
 pub(crate) fn reason(said: &HookResponse) -> String {
     let permission = &said.specific.permission_reason;
     let own: [Option<&String>; 3] = match ResponseVerdict::of(said) {
@@ -106,7 +106,7 @@ pub(crate) fn reason(said: &HookResponse) -> String {
     if own.is_empty() { texts(said).into_iter().next().unwrap_or_default() } else { own.join("\n\n") }
 }
 
-/// Everything that it says in words, but for what is addressed to people or to the agent alone.
+/// Returns all texts of the response, except those for people or for the agent alone.
 pub(crate) fn texts(said: &HookResponse) -> Vec<String> {
     let all = [
         &said.message,
@@ -119,27 +119,27 @@ pub(crate) fn texts(said: &HookResponse) -> Vec<String> {
     distinct(all.into_iter().flatten())
 }
 
-/// What it adds for the agent.
+/// Returns the additional context for the agent.
 pub(crate) fn context(said: &HookResponse) -> String {
     said.specific.additional_context.as_deref().map(tidy).unwrap_or_default()
 }
 
-/// What piped output is where there is an answer: its words, not its JSON.
+/// Returns the piped output of a run with a response: its texts, not its JSON.
 pub(crate) fn output(said: &HookResponse) -> String {
     let (words, context) = (texts(said).join("\n\n"), context(said));
-    // What is hidden is what it wrote. What it wrote for the agent alone was never output.
+    // `suppressOutput` hides the texts. The context for the agent alone was never output.
     let words = if said.suppress_output { "" } else { &words };
     join(&[words, &context], "\n\n")
 }
 
-/// What stands for standard output beside an exit of 2. `None` where the words leave out something.
+/// Returns the texts that replace standard output beside exit 2, or `None` if the texts omit something.
 pub(crate) fn instead(said: &HookResponse) -> Option<String> {
     let told = join(&[&texts(said).join("\n\n"), &context(said)], "\n\n");
     let data = [&said.context, &said.metadata, &said.checkpoint_data].into_iter().any(|data| !data.is_empty());
     (said.unknown_fields().is_empty() && !(told.is_empty() && data)).then_some(told)
 }
 
-/// What people are told about it.
+/// Returns the message for people.
 pub(crate) fn for_people(said: &HookResponse, outcome: HookOutcome) -> Option<String> {
     let text = match outcome {
         HookOutcome::Escalate | HookOutcome::Failure => reason(said),

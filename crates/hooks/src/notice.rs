@@ -1,15 +1,15 @@
-//! What is said to somebody about the end of a session, or about its question to a person.
+//! The notice about the end of a session, or about its question to a person.
 //!
-//! Invariant: it says how it stands and nothing of what the agent wrote. It may leave this machine.
+//! Invariant: a notice contains the state and no text of the agent. It may leave this machine.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// So much of a goal or a reason is said in a line.
+/// The most letters of a goal or a reason in a line.
 const SAID: usize = 200;
 
-/// How a session ended, or that it has not, in a few words.
+/// Returns the title: how the session ended, or that it waits.
 pub fn title(values: &Value) -> &'static str {
     match text(values, "/event/data/ending") {
         "completed" => "Done",
@@ -22,14 +22,14 @@ pub fn title(values: &Value) -> &'static str {
     }
 }
 
-/// What it was about, and why it ended so.
+/// Returns the goal of the session, and the reason of its end.
 pub fn words(values: &Value) -> String {
     let (goal, reason) = (line(text(values, "/goal")), line(text(values, "/event/data/reason")));
     let goal = if goal.is_empty() { line(text(values, "/session")) } else { goal };
     if reason.is_empty() { goal } else { format!("{goal} ({reason})") }
 }
 
-/// The whole notice. `text` is what services that show messages look for.
+/// Returns the whole notice. Chat services read the field `text`.
 pub fn payload(values: &Value, project: &Path) -> Value {
     json!({
         "text": format!("{}: {}", title(values), words(values)),
@@ -46,7 +46,7 @@ fn text<'v>(values: &'v Value, path: &str) -> &'v str {
     values.pointer(path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The first line of a text, not too long, and nothing that cannot be seen.
+/// Returns the first line of a text, shortened and without invisible letters.
 fn line(text: &str) -> String {
     let cleaned = crate::clean(text);
     let first = cleaned.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();

@@ -1,6 +1,6 @@
-//! What a run of a hook finds in files: its payload, and free text that is too long for a variable.
+//! The files of a hook's run: its payload, and free text that is too long for a variable.
 //!
-//! Invariant: they are gone when the run is over.
+//! Invariant: the files are gone when the run is over.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::input::HookInput;
 use crate::script::Carrier;
 
-/// What a variable may hold; the kernel refuses one that is twice as long.
+/// The longest value of a variable. The kernel refuses one of twice the length.
 const VARIABLE: usize = 64 * 1024;
 
 /// The files of one run.
@@ -39,7 +39,7 @@ impl Carried {
         if self.file.is_some() { Carrier::File } else { Carrier::Variable }
     }
 
-    /// What the variable holds: nothing where it travels in a file.
+    /// Returns the value of the variable: empty if the text travels in a file.
     pub fn value(&self) -> &str {
         if self.file.is_some() { "" } else { &self.text }
     }
@@ -49,13 +49,13 @@ impl Carried {
     }
 }
 
-/// Whether a variable can hold a text.
+/// Returns whether a variable can hold a text.
 pub(crate) fn fits(text: &str) -> bool {
     text.len() <= VARIABLE && !text.contains('\0')
 }
 
 impl Papers {
-    /// The names of the files that a run gets whose output goes to this place; nothing is written yet.
+    /// Names the files of a run whose output goes to `place`. Writes nothing yet.
     pub fn at(place: &Path, input: &HookInput<'_>) -> Self {
         let beside = |suffix: &str| {
             let mut name = place.as_os_str().to_owned();
@@ -72,7 +72,7 @@ impl Papers {
 
     pub fn write(&self, payload: &[u8]) -> io::Result<()> {
         match write(&self.payload, payload) {
-            // An earlier hook has taken the directory away.
+            // An earlier hook deleted the directory.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.place.parent().map_or(Ok(()), fs::create_dir_all)?;
                 write(&self.payload, payload)?;
@@ -87,7 +87,7 @@ impl Papers {
         Ok(())
     }
 
-    /// Where output goes that is too long for memory.
+    /// Returns the path for output that is too long for memory.
     pub fn place(&self) -> &Path {
         &self.place
     }
@@ -114,12 +114,12 @@ impl Drop for Papers {
     }
 }
 
-/// A new file, in place of one that a run left which died. A link is never followed.
+/// Creates a new file, and replaces one that a crashed run left. Never follows a link.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let open = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let mut file = open().or_else(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => fs::remove_file(path).and_then(|()| open()),
-        // Records that are old go, with their directory.
+        // Retention removes old records together with their directory.
         io::ErrorKind::NotFound => path.parent().map_or(Ok(()), fs::create_dir).and_then(|()| open()),
         _ => Err(error),
     })?;

@@ -1,10 +1,10 @@
-//! How often and how fast something that failed is tried again.
+//! The number and the delays of further attempts after a failure.
 //!
 //! Invariants:
 //! - Without jitter, a wait is never shorter than the one before it.
 //! - No wait is longer than ten minutes.
 //!
-//! Not here: waiting itself, and whether another try is worth it.
+//! Not here: waiting itself, and whether another attempt makes sense.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ const LONGEST: Duration = Duration::from_secs(10 * 60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
-    /// How often it is tried again, after the first try.
+    /// The number of attempts after the first one.
     pub max: u32,
-    /// The first wait; each one after it is twice as long.
+    /// The first wait; each wait after it is twice as long.
     pub backoff: Duration,
-    /// Whether waits are shortened at random, so that many who failed together do not come back together.
+    /// Whether waits are shortened at random, so that many failed requests do not return together.
     pub jitter: bool,
 }
 
 impl Retry {
-    /// How long to wait after so many failed tries, or nothing when it is enough. Before the first try there is no wait.
+    /// Returns the wait after `attempt` failed attempts, or `None` if there are no more. The first attempt has no wait.
     pub fn wait(&self, attempt: u32, random: u64) -> Option<Duration> {
         let Some(doublings) = attempt.checked_sub(1) else { return Some(Duration::ZERO) };
         if attempt > self.max {
@@ -34,7 +34,7 @@ impl Retry {
     }
 }
 
-/// Between half of it and the whole.
+/// Returns a wait between half and all of `whole`.
 fn shortened(whole: Duration, random: u64) -> Duration {
     let half = whole / 2;
     let share = (whole - half).as_nanos() * u128::from(random) / u128::from(u64::MAX);

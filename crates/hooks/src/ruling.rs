@@ -1,8 +1,8 @@
-//! Rules: what they look at, and what a ruling means where they stand.
+//! Rules: the values that they see, and the report of a ruling at each role.
 //!
-//! Invariant: nothing is looked up here, so that a trial and a run with the same values come to the same.
+//! Invariant: this module looks nothing up, so that a trial and a run with the same values have the same result.
 //!
-//! Not here: what the agent's context holds (`runner`), and the rules themselves (`engine`).
+//! Not here: the content of the agent's context (`runner`), and the rules themselves (`engine`).
 
 use serde_json::Value;
 use windlass_engine::{
@@ -11,8 +11,8 @@ use windlass_engine::{
 
 use crate::{HookRole, RunnableHook};
 
-/// Returns what a hook at a gate sees: what every hook sees, and the agent's context. A name that the values have already
-/// keeps its value, but `iteration` counts those on the task.
+/// Returns the values for a hook at a gate: those of every hook, and the agent's context. Existing names keep their values,
+/// except that `iteration` counts the iterations on the task.
 pub fn with_context(values: &Value, context: &AgentContext) -> Value {
     let mut all = context.values();
     if let (Value::Object(all), Value::Object(values)) = (&mut all, values) {
@@ -22,7 +22,7 @@ pub fn with_context(values: &Value, context: &AgentContext) -> Value {
     all
 }
 
-/// Returns the agent's context as far as the values tell it: what a trial has.
+/// Returns the agent's context as far as the values contain it, for a trial.
 pub fn context_of_values(values: &Value) -> AgentContext {
     let promise = values["promise"].as_str().and_then(|name| name.parse::<Promise>().ok());
     AgentContext {
@@ -41,9 +41,9 @@ pub fn context_of_values(values: &Value) -> AgentContext {
     }
 }
 
-/// What the rules of a hook come to.
+/// Builds the report of a hook's rules.
 pub fn report(hook: &RunnableHook, role: HookRole, rules: &[Rule], context: &Value) -> HookReport {
-    // Where a tool is used, rules may be about others, which are called with other things.
+    // At a tool call, a rule may be about another tool with other arguments.
     let tool = context["tool_name"].as_str().is_some_and(|name| !name.is_empty());
     match judge(rules, context, if tool { Undefined::Passes } else { Undefined::Fails }) {
         Err(fault) => HookReport { message: Some(fault.to_string()), ..HookOutcome::Failure.into() },

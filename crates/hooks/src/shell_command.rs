@@ -1,10 +1,10 @@
-//! Commands that could not do what they are for: the program or the script that they name is not there.
+//! Broken commands: the program or the script that they name is missing.
 //!
-//! The rule: a command is broken if it fails while the script that it names does not exist, or ends with 126 or 127 because the
-//! program that it names cannot be executed. The script is the first word, if that has a `/`, or what follows an interpreter and is
-//! not in `PATH`, where some shells look for it.
-//! Shells and Python end with 2 where a script is missing, which would else be a verdict. What else ends with 127, such as
-//! `npm test` before `npm install`, is a failure that an agent can mend.
+//! The rule: a command is broken if it fails while the script that it names does not exist, or exits with 126 or 127
+//! because the program that it names cannot be executed. The script is the first word, if that has a `/`, or the word
+//! behind an interpreter unless it is in `PATH`, where some shells search for it. Shells and Python exit with 2 if a script
+//! is missing, which would otherwise be a verdict. Other commands that exit with 127, such as `npm test` before `npm
+//! install`, fail in a way that an agent can repair.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::clean;
 /// Programs that take a script as their first argument. `python3.12` counts as `python`.
 const INTERPRETERS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "python", "node", "ruby", "perl"];
 
-/// A command as it was run.
+/// A command with its surroundings.
 #[derive(Debug, Clone, Copy)]
 pub struct ShellCommand<'a> {
     pub text: &'a str,
@@ -25,13 +25,13 @@ pub struct ShellCommand<'a> {
 }
 
 impl ShellCommand<'_> {
-    /// Why the command could not do what it is for, and what to do about it.
+    /// Returns why the command is broken, and what to do about it.
     pub fn broken_by(&self, exit: Exit) -> Option<String> {
         let Exit::Code(code @ 1..) = exit else { return None };
         if let Some(missing) = self.missing_script() {
             return Some(format!("{missing}; create it, or correct `command`"));
         }
-        // A command that needs a shell names several programs.
+        // `missing` finds nothing in a command that needs a shell: it names several programs.
         windlass_process::missing(OsStr::new(self.text), self.directory, self.environment)?;
         match code {
             126 => Some("exit 126, a program cannot be executed; check its permissions (`chmod +x`)".to_owned()),
@@ -40,7 +40,7 @@ impl ShellCommand<'_> {
         }
     }
 
-    /// Returns which script of the command does not exist, in words.
+    /// Returns a text that names the missing script of the command.
     pub fn missing_script(&self) -> Option<String> {
         let script = self.find_missing_script()?;
         let place = match Path::new(script).is_absolute() {
@@ -55,14 +55,14 @@ impl ShellCommand<'_> {
         let first = words.next()?;
         let program = Path::new(first).file_name()?.to_str()?;
         let program = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-        // Node finds `test.js` where `test` is written.
+        // Node finds `test.js` for `test`.
         let is_exact =
             |word: &&str| !word.starts_with('-') && (program != "node" || Path::new(word).extension().is_some());
         let script = match INTERPRETERS.contains(&program) {
             true => words.next().filter(is_exact)?,
             false => Some(first).filter(|word| word.contains('/'))?,
         };
-        // What the shell would make something else of is not known here.
+        // The rule covers only words that the shell does not change.
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "._/-+@".contains(letter);
         let exists = || self.directory.join(script).exists() || self.is_in_path(script);
         (script.chars().all(plain) && !exists()).then_some(script)

@@ -1,7 +1,7 @@
-//! Which lines of output tell what is wrong.
+//! The score of each line of output: how well it explains a failure.
 //!
-//! Words that test runners, compilers and linters use, looked for in one pass over the text. Nothing here knows a tool's
-//! format: a line that looks telling and is not costs a little room.
+//! One pass over the text searches for words of test runners, compilers and linters. The code knows no tool's format: a
+//! line that scores by mistake costs a little room.
 
 use std::sync::LazyLock;
 
@@ -9,19 +9,19 @@ use aho_corasick::AhoCorasick;
 
 use crate::telling::Unit;
 
-/// How much a line tells, least first.
+/// How well a line explains a failure, least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Weight {
     None,
-    /// A place, or the beginning of something.
+    /// A source location, or the beginning of a report.
     Hint,
-    /// What is wrong.
+    /// An error.
     Error,
-    /// Which test failed, or how many did.
+    /// The name of a failed test, or the number of failures.
     Name,
 }
 
-/// Where a sign has to be.
+/// The required position of a sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
     Start,
@@ -76,29 +76,29 @@ const SIGNS: &[(&str, At, Weight)] = &[
     ("Received", At::Start, Weight::Hint),
 ];
 
-/// The longest name of a file that is looked at.
+/// The longest file name that is considered.
 const NAME: usize = 200;
 
 static FINDER: LazyLock<AhoCorasick> =
     LazyLock::new(|| AhoCorasick::new(SIGNS.iter().map(|(sign, ..)| sign)).expect("a few short signs make a finder"));
 
-/// A list of what has failed, as mocha writes it: `2 failing`, and then `1) pump` and `2) valve`, what is numbered otherwise
-/// between them. Any other list tells nothing.
+/// A list of failures in the format of mocha: `2 failing`, and then `1) pump` and `2) valve`, with other lines between
+/// them. Other numbered lists do not score.
 #[derive(Debug, Default)]
 pub(crate) struct Numbered {
-    /// The number that comes next, and the last one.
+    /// The next number, and the last one.
     next: u32,
     last: u32,
 }
 
 impl Numbered {
-    /// Goes on with more lines.
+    /// Scores further lines.
     fn weigh(&mut self, text: &str, units: &mut [Unit]) {
         let mut names = false;
         for unit in units {
             let Some(line) = unit.anchor.and_then(|anchor| text.get(anchor..unit.end)) else { continue };
             let begins = self.takes(line.trim_end());
-            // The name of the suite stands in the line of the number, that of the test in the next one.
+            // The number's line holds the name of the suite, the next line that of the test.
             if begins || names && !line.trim().is_empty() {
                 unit.weight = Weight::Name;
             }
@@ -106,7 +106,7 @@ impl Numbered {
         }
     }
 
-    /// Whether the next one of the list begins with a line.
+    /// Returns whether the next entry of the list begins with a line.
     fn takes(&mut self, line: &str) -> bool {
         if let Some(count) = line.strip_suffix(" failing").and_then(|count| count.parse().ok()) {
             (self.next, self.last) = (1, count);
@@ -119,7 +119,7 @@ impl Numbered {
     }
 }
 
-/// Gives every unit of a text its weight. `numbered` is what came before it has begun.
+/// Scores every unit of a text. `numbered` carries the list that earlier text began.
 pub(crate) fn weigh(text: &str, units: &mut [Unit], numbered: &mut Numbered) {
     numbered.weigh(text, units);
     for found in FINDER.find_overlapping_iter(text) {
@@ -149,14 +149,14 @@ fn unit_at(units: &mut [Unit], byte: usize) -> &mut Unit {
     &mut units[after - 1]
 }
 
-/// Whether a number ends there, and it is not nought: `0 failed` tells nothing.
+/// Returns whether a number other than zero ends there: `0 failed` explains nothing.
 fn is_some_number(text: &[u8], end: usize) -> bool {
     let digits = text[..end].iter().rev().take(20).take_while(|byte| byte.is_ascii_digit());
     digits.into_iter().any(|digit| *digit != b'0')
 }
 
-/// What the place of a file is worth whose name ends at a colon, as in `pump.go:12:5: undefined: valve`. With something to
-/// say about it, at the start of a line, it is how compilers report.
+/// Returns the score of a source location that ends at a colon, as in `pump.go:12:5: undefined: valve`. Compilers report
+/// errors with such a location at the start of a line.
 fn place(text: &[u8], anchor: Option<usize>, colon: usize) -> Option<Weight> {
     let ending = text[..colon].iter().rev().take(5).take_while(|byte| byte.is_ascii_alphabetic()).count();
     let dot = colon.checked_sub(ending + 1).filter(|dot| ending > 0 && text[*dot] == b'.')?;

@@ -1,12 +1,12 @@
-//! Output as text: without what only a terminal understands.
+//! Output as text, without terminal control sequences.
 //!
-//! Not here: making it shorter (`telling`).
+//! Not here: excerpts (`excerpt`).
 
 use std::mem;
 
 pub use crate::telling::cut;
 
-/// Takes control sequences and control characters out, but for line ends and tabs.
+/// Removes control sequences and control characters, except for line ends and tabs.
 pub fn clean(text: &str) -> String {
     let (mut cleaner, mut cleaned) = (Cleaner::default(), String::with_capacity(text.len()));
     cleaner.take_all(text, &mut cleaned);
@@ -14,15 +14,15 @@ pub fn clean(text: &str) -> String {
     cleaned
 }
 
-/// The same for output that comes in pieces, wherever it was cut.
+/// Cleans output that arrives in chunks, at any boundaries.
 #[derive(Default)]
 pub struct Cleaner {
     within: Within,
-    /// The beginning of a letter.
+    /// The beginning of a UTF-8 letter.
     held: Vec<u8>,
 }
 
-/// What the next letter belongs to.
+/// The construct that the next letter belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Within {
     #[default]
@@ -30,18 +30,18 @@ enum Within {
     /// A carriage return, which may be the first half of a line end.
     Return,
     Escape,
-    /// `[31m`
+    /// `[31m`.
     Parameters,
-    /// `(B`
+    /// `(B`.
     Charset,
-    /// `]0;title`, up to its end.
+    /// `]0;title`, up to its terminator.
     Words,
-    /// That end may have begun.
+    /// The terminator may have begun.
     WordsEscape,
 }
 
 impl Cleaner {
-    /// Takes more, and gives its text.
+    /// Takes a chunk, and returns its text.
     pub fn push(&mut self, bytes: &[u8]) -> String {
         self.held.extend_from_slice(bytes);
         let bytes = mem::take(&mut self.held);
@@ -57,7 +57,7 @@ impl Cleaner {
         cleaned
     }
 
-    /// What only its end makes text.
+    /// Returns the text that the end of input completes.
     pub fn finish(mut self) -> String {
         let mut cleaned = String::new();
         if !self.held.is_empty() {
@@ -77,7 +77,7 @@ impl Cleaner {
         let mut rest = text;
         loop {
             if self.within == Within::Text {
-                // Most of it is nothing else.
+                // Most text has no control characters.
                 let (plain, other) = rest.split_at(rest.find(|letter| !is_text(letter)).unwrap_or(rest.len()));
                 cleaned.push_str(plain);
                 rest = other;
@@ -105,7 +105,7 @@ impl Cleaner {
             (Words | WordsEscape, '\x07') | (WordsEscape, '\\') => Text,
             (Words | WordsEscape, '\x1b') => WordsEscape,
             (Words | WordsEscape, letter) if !matches!(letter, '\n' | '\r') => Words,
-            // A sequence that does not end where it should ends where text goes on.
+            // Text continues where an unterminated sequence should have ended.
             (_, '\x1b') => Escape,
             (_, '\r') => Return,
             (_, letter) => {
@@ -122,12 +122,12 @@ fn is_text(letter: char) -> bool {
     !letter.is_control() || matches!(letter, '\n' | '\t')
 }
 
-/// Whether more bytes could make a letter of it.
+/// Returns whether more bytes could complete a letter.
 fn is_half(bytes: &[u8]) -> bool {
     str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 
-/// What there is of some texts, with something between them.
+/// Joins the texts that are not empty.
 pub(crate) fn join(parts: &[&str], between: &str) -> String {
     let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
     parts.join(between)

@@ -1,4 +1,4 @@
-//! Filled commands in real shells: free text arrives byte for byte, and nothing of it is ever run.
+//! Filled commands in real shells: free text arrives byte for byte, and no shell runs any of it.
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "what a shell makes of a text is the question here")]
 
@@ -25,7 +25,7 @@ const VALUES: Values<'static> = Values {
     error: Carrier::Variable,
 };
 
-/// A command that prints the text, with what it prints before and after it.
+/// A command that prints the text, with its output before and after the text.
 type Shape = (&'static str, &'static str, &'static str);
 
 const SHAPES: &[Shape] = &[
@@ -41,7 +41,7 @@ const SHAPES: &[Shape] = &[
     ("if [ {{error}} = \"{{error}}\" ]; then printf '%s' {{ error }}; fi", "", ""),
 ];
 
-/// Those that start something, which takes its time.
+/// Shapes that start a process, which takes time.
 const SLOW_SHAPES: &[Shape] = &[
     ("{ printf '%s' \\\n {{error}}; } | cat", "", ""),
     ("(printf '%s' \"$NOTHING{{error}}\") # {{error}}, it's a comment", "", ""),
@@ -55,7 +55,7 @@ static SHELLS: LazyLock<Vec<&str>> = LazyLock::new(|| {
     if shells.is_empty() { vec!["/bin/sh"] } else { shells }
 });
 
-/// A directory to run in, and one for what is printed.
+/// A directory to run in, and one for printed text.
 struct Place {
     work: TempDir,
     out: TempDir,
@@ -91,7 +91,7 @@ impl Place {
     }
 }
 
-/// All shapes as one command, each with a file of its own to print to.
+/// All shapes as one command, each with an output file of its own.
 fn together(shapes: &[Shape]) -> Script {
     let redirected = shapes.iter().enumerate().map(|(index, (shape, ..))| format!("exec >\"$OUT/{index}\"\n{shape}\n"));
     Script::parse(&redirected.collect::<String>()).expect("every shape is safe")
@@ -227,14 +227,14 @@ fn text_from_a_file_arrives_but_for_newlines_at_its_end() {
         let end = value.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1);
         check(&SHAPES[..4], &values, &value, &value[..end]);
     }
-    // Too long for an argument of a program, but not for what a shell does itself.
+    // Too long for an argument of a program, but not for the shell itself.
     let place = Place::new();
     let script = Script::parse("text={{error}}; printf '%s' \"$text\" >\"$OUT/0\"").expect("is safe");
     place.run(SHELLS[0], &script.fill(&values), &long.repeat(3));
     assert!(place.printed(0) == long.repeat(3)[..long.len() * 3 - 1]);
 }
 
-/// Pieces that are to come up more often than others.
+/// Pieces that occur more often than others.
 const OFTEN: &[&str] = &["{{error}}", "{{error}}", "{{error}}", " ", " ", "echo ", "'", "\""];
 
 fn compositions() -> impl Strategy<Value = String> {
@@ -292,7 +292,7 @@ proptest! {
     }
 }
 
-/// More on demand: `PROPTEST_CASES=100000`.
+/// The number of cases; `PROPTEST_CASES=100000` raises it.
 fn cases() -> u32 {
     ProptestConfig::default().cases.max(3_000)
 }

@@ -1,4 +1,4 @@
-//! What rmcp asks of a server: who we are, which tools there are, and calls.
+//! Handler of rmcp's server requests: server information, the list of tools, and calls.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,7 +17,7 @@ use crate::message::shown;
 use crate::pool::Pool;
 use crate::server::{Driven, Said, Server, ToolRouter};
 
-/// What a model is told about the tools as a whole, where it drives itself.
+/// Instructions for a model that drives itself.
 const INSTRUCTIONS: &str = "\
 Windlass keeps tasks and says when one is done. To work through a task by yourself:
 1. task_get, or task_next for one that is ready. hook_register says who judges: default heeds your promises, then the rules.
@@ -26,21 +26,21 @@ Windlass keeps tasks and says when one is done. To work through a task by yourse
 4. CONTINUE: heed the feedback, iteration_next, go on at 3. COMPLETE: iteration_complete. BLOCKED, ESCALATE: task_update to blocked.
 5. hook_clear in the end. checkpoint_create before a risk; checkpoint_resume says how to go on after a restart.";
 
-/// The same in a turn of the loop: there nobody else counts, and nobody takes tasks.
+/// Instructions for a turn of the loop, where Windlass counts iterations and chooses tasks.
 const INSIDE: &str = "\
 Windlass runs you, turn by turn, on the task that you were given, and judges the work whenever your turn ends.
-1. note_add leaves word for whoever works on your task next. task_create is for work that is not part of it.
+1. note_add leaves a note for the next agent or person on your task. task_create is for work that is not part of it.
 2. hook_register, and iteration_start with validationRules, add to how your task is judged.
 3. session_complete claims that your task is done, as <promise>COMPLETE</promise> in your answer does. Then end your turn.
 Do not take other tasks or count iterations (task_next, iteration_next): Windlass does.";
 
-/// Serves one client, or one request of it.
+/// Handler of one client, or of one request.
 pub struct Handler<D> {
     tools: &'static [windlass_tools::Tool],
     listed: Arc<OnceLock<Vec<Tool>>>,
     pool: Pool<D>,
     driven: Driven,
-    /// Counts those that are at work, where they are counted.
+    /// Reference that counts the handlers at work, if the server counts them.
     _counted: Arc<()>,
 }
 
@@ -62,7 +62,7 @@ impl<D: ToolRouter> Handler<D> {
         Self { tools, listed: Arc::default(), pool, driven, _counted: Arc::default() }
     }
 
-    /// The same, while it is there a part of this count.
+    /// Returns the handler as a part of a count, for as long as it exists.
     pub fn counted(mut self, count: Arc<()>) -> Self {
         self._counted = count;
         self
@@ -75,7 +75,7 @@ impl<D: ToolRouter> Handler<D> {
 
 impl<D: ToolRouter> ServerHandler for Handler<D> {
     fn get_info(&self) -> ServerConfig {
-        // Whoever asks for prompts is told that there are none, as most clients want it, so asking is declared to be possible.
+        // Most clients that ask for prompts expect an empty list, so prompts are declared as a capability.
         ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_prompts().build())
             .with_server_info(Implementation::new("windlass", env!("CARGO_PKG_VERSION")))
             .with_instructions(match self.driven {
@@ -95,7 +95,7 @@ impl<D: ToolRouter> ServerHandler for Handler<D> {
         Ok(result)
     }
 
-    /// We say nothing beside our answers, at whatever level.
+    /// Accepts every log level: the server sends no log messages.
     #[expect(deprecated, reason = "clients of older revisions may ask for it")]
     async fn set_level(
         &self,
@@ -165,14 +165,14 @@ impl<D> Handler<D> {
     }
 }
 
-/// Returns what a tool said as text for a model and as an object for a program.
+/// Converts the answer of a tool into text for a model and an object for a program.
 fn call_result(said: Said) -> CallToolResult {
     let mut result = match &said {
         Ok(said) => CallToolResult::success(vec![ContentBlock::text(said.get())]),
         Err(error) => CallToolResult::error(vec![ContentBlock::text(error_text(error))]),
     };
     result.structured_content = match said {
-        // An object that is nested too deep to be read again is told as text alone.
+        // An object that is nested too deep to be parsed is sent as text alone.
         Ok(said) => serde_json::from_str(said.get()).ok(),
         Err(error) => Some(json!({"error": {
             "code": error.code.name(),
@@ -184,7 +184,7 @@ fn call_result(said: Said) -> CallToolResult {
     result
 }
 
-/// Returns an error as a model reads it: what is wrong, why, and what to do.
+/// Formats an error for a model: message, causes and hint.
 fn error_text(error: &ToolError) -> String {
     let causes = error.causes.iter().map(|cause| format!("\ncaused by: {cause}"));
     let hint = error.word_hints(ToString::to_string).map(|hint| format!("\nhint: {hint}"));
@@ -196,7 +196,7 @@ fn no_method(name: &str) -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 
-/// A tool as clients are told of it.
+/// Converts a tool into the form that clients list.
 fn tool(tool: &windlass_tools::Tool) -> Tool {
     let schema = match tool.schema() {
         Value::Object(schema) => schema,

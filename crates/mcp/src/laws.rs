@@ -1,6 +1,6 @@
-//! What holds of everything that clients send, whatever it is. For tests and fuzzing alone.
+//! Properties that hold for all input of clients. For tests and fuzzing alone.
 //!
-//! Each law takes bytes and panics where it is broken.
+//! Each law takes bytes and panics if it is broken.
 
 use rmcp::model::{ClientJsonRpcMessage, ClientNotification, JsonRpcMessage};
 use serde_json::value::to_raw_value;
@@ -11,10 +11,11 @@ use windlass_tools::{Code, Control, Effect, Tool, ToolError};
 use crate::message::{Heard, read, shown};
 use crate::server::{Said, Server, Stop, ToolRouter, runtime};
 
-/// Lines of one conversation.
+/// Maximum number of lines in a conversation.
 const LINES: usize = 24;
 
-/// A message is a request with its own id, or refused, with its own id where it can be read; and nobody waits in vain.
+/// Checks that a message is a request with its own ID, or is refused with it as far as it can be read, and that every request gets
+/// an answer.
 pub fn message(bytes: &[u8]) {
     let heard = read(bytes);
     let text = String::from_utf8_lossy(bytes);
@@ -37,17 +38,17 @@ pub fn message(bytes: &[u8]) {
                 assert!(told.is_some() || id.is_none() || value.get("method").is_none(), "{refused} has lost its id");
             }
         }
-        Heard::Notification(_) => assert!(value.get("id").is_none(), "somebody waits for an answer"),
+        Heard::Notification(_) => assert!(value.get("id").is_none(), "a request gets no answer"),
         Heard::Nothing => {
             let waits = id.is_some() && value["method"].is_string() && value["jsonrpc"] == "2.0";
-            assert!(!waits || !is_plain, "somebody waits for an answer");
+            assert!(!waits || !is_plain, "a request gets no answer");
         }
     }
     let name = shown(&text);
     assert!(!name.contains(char::is_control), "{name:?}");
 }
 
-/// What an answer to an id has: the same text, or the same whole number, however that was written.
+/// Returns the ID that an answer has: the same text, or the same whole number in any notation.
 fn own_id(id: &Value) -> Option<Value> {
     let whole = |number: f64| (number.fract() == 0.0 && number.abs() < 2_f64.powi(53)).then(|| json!(number as i64));
     match id {
@@ -56,13 +57,13 @@ fn own_id(id: &Value) -> Option<Value> {
     }
 }
 
-/// Whatever a client sends, each of its requests is answered once, and the server ends when the client has ended.
+/// Checks that each request of a client is answered once, and that the server ends after the client.
 pub fn conversation(bytes: &[u8]) {
     let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').take(LINES).collect();
     let input = lines.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect();
     let answers = answers(input);
     let (mut expected, mut asked, mut is_cancelled) = (0, Vec::new(), false);
-    // With its end, as the server reads it: that ends a number too.
+    // With the line end, as the server reads it: the line end also ends a number.
     for heard in lines.iter().map(|line| read(&[line, &b"\n"[..]].concat())) {
         match heard {
             Heard::Request(id, _) => {
@@ -82,7 +83,7 @@ pub fn conversation(bytes: &[u8]) {
         assert!(answer.get("result").is_some() != answer.get("error").is_some(), "{answer}");
         if let Some(id) = answer.get("id").filter(|id| !id.is_null()) {
             let place = asked.iter().position(|asked| asked == id);
-            asked.remove(place.unwrap_or_else(|| panic!("nobody has asked for {answer}")));
+            asked.remove(place.unwrap_or_else(|| panic!("no request matches {answer}")));
         }
     }
     match is_cancelled {
@@ -96,7 +97,7 @@ fn cancels(message: &ClientJsonRpcMessage) -> bool {
         if matches!(notification.notification, ClientNotification::CancelledNotification(_)))
 }
 
-/// Everything that a server says to a client that says all of it at once, and ends.
+/// Returns all answers of a server to a client that sends everything at once, and closes its end.
 fn answers(input: Vec<u8>) -> Vec<Value> {
     let runtime = runtime().expect("a runtime");
     let said = runtime.block_on(async {

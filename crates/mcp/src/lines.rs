@@ -1,33 +1,33 @@
-//! Lines of a stream, each no longer than a message may be.
+//! Lines of a stream, each at most as long as a message.
 //!
 //! Invariants:
-//! - What is held is bounded by [`LONGEST`], however long a line is: its rest is thrown away as it is read.
+//! - Memory is bounded by [`LONGEST`]: the rest of a longer line is discarded while it is read.
 //! - A read that is dropped half way loses nothing.
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 use crate::message::LONGEST;
 
-/// What is kept of a buffer between lines.
+/// Capacity of the buffer that is kept between lines.
 const KEPT: usize = 64 * 1024;
 
-/// What was found.
+/// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A whole one; [`Lines::line`] has it.
+    /// A whole line, in [`Lines::line`].
     Whole,
-    /// One that is too long, and is gone.
+    /// A line that was too long, and is discarded.
     TooLong,
-    /// There are no more.
+    /// The end of the stream.
     End,
 }
 
 pub struct Lines<R> {
     read: BufReader<R>,
     line: Vec<u8>,
-    /// Whether the line was given out.
+    /// Whether the line was returned already.
     given: bool,
-    /// Whether the rest of a line is thrown away.
+    /// Whether the rest of a line is being discarded.
     discarding: bool,
 }
 
@@ -40,7 +40,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         &self.line
     }
 
-    /// The next line. The last one may have no end.
+    /// Reads the next line. The last one may have no line end.
     pub async fn next(&mut self) -> Line {
         if self.given {
             self.given = false;
@@ -48,7 +48,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             self.line.shrink_to(KEPT);
         }
         loop {
-            // A stream that cannot be read any more is at its end, as far as anybody can do something about it.
+            // A stream with a read error is at its end: there is nothing else to do about it.
             let available = self.read.fill_buf().await.unwrap_or_default();
             if available.is_empty() {
                 self.given = !self.line.is_empty();

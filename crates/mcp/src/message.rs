@@ -1,9 +1,9 @@
-//! One message from a client: read, or refused with an error that says what is wrong with it.
+//! One message from a client: parsed, or refused with an error that names its fault.
 //!
 //! Invariants:
-//! - Whatever the bytes are, they become exactly one of [`Heard`].
-//! - A refusal has the id of its request wherever that could be read.
-//! - What a client sent is not repeated in an error, but for the name of a method, cut and escaped.
+//! - Any bytes become exactly one of [`Heard`].
+//! - A refusal has the ID of its request wherever that can be read.
+//! - An error does not repeat text of a client, except for the name of a method, cut and escaped.
 
 use std::borrow::Cow;
 
@@ -15,22 +15,22 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// The longest message that is read.
+/// Maximum size of a message.
 pub const LONGEST: usize = 4 * 1024 * 1024;
 
-/// So many characters of a name say which one was meant.
+/// Maximum number of characters of a name in an error.
 const SHOWN: usize = 60;
 
-/// Requests that are answered here: one that is not understood has wrong parameters. All others are unknown.
+/// Methods that the server answers: if one of them is not understood, its parameters are wrong. All others are unknown.
 const REQUESTS: [&str; 4] = ["initialize", "server/discover", "tools/call", "tools/list"];
 
-/// What a client said.
+/// A message from a client.
 pub enum Heard {
     Request(RequestId, ClientJsonRpcMessage),
     Notification(ClientJsonRpcMessage),
-    /// To be answered with this.
+    /// A message that is refused with this answer.
     Refused(ServerJsonRpcMessage),
-    /// Nothing that anybody waits for: a notification that means nothing here, an answer that nobody asked for.
+    /// A message without an answer: an unknown notification, or an answer to no request.
     Nothing,
 }
 
@@ -42,12 +42,12 @@ struct Envelope<'a> {
     method: Option<String>,
 }
 
-/// An id that is `null` is wrong; one that is absent makes a notification.
+/// Keeps `null` as a value: an ID that is `null` is wrong, while a missing ID makes a notification.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Reads one message.
+/// Parses one message.
 pub fn read(bytes: &[u8]) -> Heard {
     let Ok(text) = std::str::from_utf8(bytes) else {
         let id = id_alone(&String::from_utf8_lossy(bytes));
@@ -91,7 +91,7 @@ fn open(text: &str, envelope: &Envelope<'_>) -> Heard {
     match (envelope.method.as_deref(), id) {
         (Some(method), Some(id)) => request(text, method, id),
         (Some(_), None) => notification(text),
-        // We ask nothing, so this answers nothing.
+        // The server sends no requests, so this is an answer to none.
         (None, _) if is_answer(text) => Heard::Nothing,
         (None, id) => refused(id, ErrorCode::INVALID_REQUEST, "`method` is missing"),
     }
@@ -100,7 +100,7 @@ fn open(text: &str, envelope: &Envelope<'_>) -> Heard {
 fn request(text: &str, method: &str, id: RequestId) -> Heard {
     match serde_json::from_str::<ClientJsonRpcMessage>(text) {
         Ok(ClientJsonRpcMessage::Request(request)) => match &request.request {
-            // The newest revision has no `initialize`: to a client that speaks it, that is unknown too.
+            // The newest revision has no `initialize`: for its clients that method is unknown, too.
             ClientRequest::CustomRequest(custom)
                 if REQUESTS.contains(&method) && (method != "initialize" || custom.get_meta().is_empty()) =>
             {
@@ -113,7 +113,7 @@ fn request(text: &str, method: &str, id: RequestId) -> Heard {
     }
 }
 
-/// Only some mean anything here; what is not understood is not answered either.
+/// Parses a notification. One that is unknown or malformed is ignored, since notifications have no answers.
 fn notification(text: &str) -> Heard {
     match serde_json::from_str::<ClientJsonRpcMessage>(text) {
         Ok(ClientJsonRpcMessage::Notification(notification)) => match notification.notification {
@@ -135,7 +135,7 @@ fn is_answer(text: &str) -> bool {
     serde_json::from_str::<Answer>(text).is_ok_and(|answer| answer.result.is_some() || answer.error.is_some())
 }
 
-/// The id of a message that has something else wrong with it.
+/// Returns the ID of a message that has another fault.
 fn id_alone(text: &str) -> Option<RequestId> {
     #[derive(Deserialize)]
     struct Alone {
@@ -150,10 +150,10 @@ fn wrong_params(id: RequestId, method: &str) -> Heard {
     refused(Some(id), ErrorCode::INVALID_PARAMS, message)
 }
 
-/// JSON that is none, or that goes too deep.
+/// Refuses a message that is not JSON, or nested too deep.
 fn broken(id: Option<RequestId>, error: &serde_json::Error) -> Heard {
     let place = format!("line {}, column {}", error.line(), error.column());
-    // serde_json gives this one no category of its own.
+    // serde_json has no category for this error.
     match error.to_string().starts_with("recursion limit") {
         true => refused(
             id,
@@ -168,20 +168,19 @@ fn refused(id: Option<RequestId>, code: ErrorCode, message: impl Into<Cow<'stati
     Heard::Refused(ServerJsonRpcMessage::error(ErrorData::new(code, message, None), id))
 }
 
-/// What a request is answered with whose id another one has that is not answered yet. It has no id, since that would
-/// answer the other one.
+/// Returns the error for a request whose ID is in use. The error has no ID, since that would answer the other request.
 pub fn taken(id: &RequestId) -> ServerJsonRpcMessage {
     let message = format!("a request with the id `{}` is not answered yet; give each its own", shown(&id.to_string()));
     ServerJsonRpcMessage::error(ErrorData::new(ErrorCode::INVALID_REQUEST, message, None), None)
 }
 
-/// What a message is answered with that is longer than any may be. Its id is not looked for.
+/// Returns the error for a message that is too long. Its ID is not read.
 pub fn too_long() -> ServerJsonRpcMessage {
     let message = format!("the message is longer than {} MiB", LONGEST / 1024 / 1024);
     ServerJsonRpcMessage::error(ErrorData::new(ErrorCode::INVALID_REQUEST, message, None), None)
 }
 
-/// A name that a client sent, cut and escaped.
+/// Returns a name from a client, cut and escaped.
 pub fn shown(name: &str) -> String {
     let mut shown: String = name.chars().take(SHOWN).flat_map(char::escape_debug).collect();
     if name.chars().nth(SHOWN).is_some() {
@@ -194,7 +193,7 @@ pub fn shown(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What a message is taken for: its method, `-`, or code, id and text of its refusal.
+    /// Describes a parsed message: its ID and method, `-`, or code, ID and text of its refusal.
     fn heard(bytes: impl AsRef<[u8]>) -> String {
         match read(bytes.as_ref()) {
             Heard::Request(id, ClientJsonRpcMessage::Request(request)) => format!("{id} {}", request.request.method()),

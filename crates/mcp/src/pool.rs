@@ -1,14 +1,14 @@
-//! The desks that calls are taken to.
+//! Pool of the routers that run calls.
 //!
-//! A tool that only reads is answered where its call is read. Every other call gets a thread: it may run programs, and the
-//! server answers others meanwhile.
+//! A tool that only reads runs where its call is read. Every other call gets a thread: it may run programs, and the server answers
+//! other calls meanwhile.
 //!
 //! Invariants:
-//! - A desk is in one call at a time; no lock is held during a call.
-//! - No more than [`SLOW`] calls have threads; one more waits.
-//! - A call that nobody waits for any more is called off.
-//! - After a failure of the store or the machine no desk is used again: a store that could not give its lock back keeps it until
-//!   it is closed, and would be busy for ever. A call that panics drops its desk; in a release build it ends the server.
+//! - A router runs one call at a time; no lock is held during a call.
+//! - At most [`SLOW`] calls have threads; further ones wait.
+//! - A call is cancelled when its client no longer waits for it.
+//! - After a failure of the store or the machine no router is used again: a store that could not release its lock keeps it until
+//!   it is closed, and would be busy for ever. A call that panics drops its router; in a release build it ends the server.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +20,7 @@ use windlass_tools::{CallerHint, Code, Control, Effect, ToolError};
 
 use crate::server::{Said, ToolRouter};
 
-/// So many calls have threads at a time, each with up to five programs.
+/// Maximum number of calls with threads at a time, each with up to five programs.
 pub(crate) const SLOW: usize = 8;
 
 type Open<D> = dyn Fn() -> Result<D, ToolError> + Send + Sync;
@@ -32,7 +32,7 @@ pub(crate) struct Pool<D> {
 
 struct Shared<D> {
     open: Box<Open<D>>,
-    /// Desks that are free.
+    /// Idle routers.
     free: Mutex<Vec<Box<D>>>,
     slow: Arc<Semaphore>,
 }
@@ -49,7 +49,7 @@ impl<D: ToolRouter> Pool<D> {
         Self { shared: Arc::new(Shared { open: Box::new(open), free: Mutex::default(), slow }), control }
     }
 
-    /// Calls a tool; `cancelled` calls it off.
+    /// Calls a tool. `cancelled` cancels the call.
     pub async fn call(&self, tool: &str, effect: Effect, arguments: Value, cancelled: &CancellationToken) -> Said {
         if effect == Effect::ReadOnly {
             return self.shared.call(tool, arguments, &self.control);
@@ -63,7 +63,7 @@ impl<D: ToolRouter> Pool<D> {
         let leaving = CallOff(control.clone());
         let tool = tool.to_owned();
         let work = task::spawn_blocking(move || {
-            // Given back when the programs have ended, however long the answer was waited for.
+            // Released when the programs have ended, even if the client left earlier.
             let _permit: OwnedSemaphorePermit = permit;
             shared.call(&tool, arguments, &control)
         });
@@ -75,7 +75,7 @@ impl<D: ToolRouter> Pool<D> {
         done
     }
 
-    /// Returns when no call runs programs any more.
+    /// Waits until no call runs programs any more.
     pub async fn rest(&self) {
         let all = u32::try_from(SLOW).expect("it is small");
         // The semaphore is never closed.
@@ -92,7 +92,7 @@ impl<D: ToolRouter> Shared<D> {
         }
     }
 
-    /// Calls a tool at a desk that is free, which goes back unless its failure was one of the store or the machine.
+    /// Calls a tool on an idle router. The router is reused, unless the store or the machine has failed.
     fn call(&self, tool: &str, arguments: Value, control: &Control) -> Said {
         let mut desk = self.take()?;
         let said = desk.say(tool, arguments, control);
@@ -105,7 +105,7 @@ impl<D: ToolRouter> Shared<D> {
     }
 }
 
-/// Calls off what runs with a control when nobody waits for it any more.
+/// Guard that cancels a call when its client no longer waits for it.
 struct CallOff(Control);
 
 impl Drop for CallOff {

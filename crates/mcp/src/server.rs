@@ -1,4 +1,4 @@
-//! What is served, and how it ends.
+//! The server, and how it stops.
 
 use std::io;
 
@@ -10,10 +10,10 @@ use windlass_tools::{Control, Tool, ToolError, ToolHost};
 
 use crate::pool::Pool;
 
-/// What a tool answers: a JSON object, written once.
+/// Answer of a tool: a JSON object, serialized once.
 pub type Said = Result<Box<RawValue>, ToolError>;
 
-/// Takes calls, one at a time.
+/// Runs calls, one at a time.
 pub trait ToolRouter: Send + 'static {
     fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Said;
 }
@@ -32,7 +32,7 @@ pub struct Server<D> {
     pub(crate) driven: Driven,
 }
 
-/// Who has the agent go on that calls the tools.
+/// Driver of the agent that calls the tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Driven {
     #[default]
@@ -41,7 +41,7 @@ pub enum Driven {
 }
 
 impl<D: ToolRouter> Server<D> {
-    /// `open` makes another desk. Programs that calls run listen to the control of `stop`.
+    /// Creates a server. `open` creates another router. The control of `stop` cancels the programs of calls.
     pub fn new(
         tools: &'static [Tool],
         open: impl Fn() -> Result<D, ToolError> + Send + Sync + 'static,
@@ -50,14 +50,14 @@ impl<D: ToolRouter> Server<D> {
         Self { tools, pool: Pool::new(open, stop.control.clone()), stop, driven: Driven::default() }
     }
 
-    /// The same for an agent that is driven so: it is told what the tools are for.
+    /// Returns the server for an agent with this driver, which decides its instructions.
     pub fn driven(mut self, driven: Driven) -> Self {
         self.driven = driven;
         self
     }
 }
 
-/// Ends a server, from whichever thread. Clones end the same one.
+/// Handle to stop a server from any thread. Clones stop the same server.
 #[derive(Clone, Default)]
 pub struct Stop {
     pub(crate) token: CancellationToken,
@@ -65,19 +65,19 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// `control` is told of the end by whoever else tells it; it reaches the programs.
+    /// Creates a handle. The caller cancels `control`, which ends the programs.
     pub fn new(control: Control) -> Self {
         Self { token: CancellationToken::new(), control }
     }
 
-    /// No more calls are taken. Programs are the control's matter.
+    /// Stops the server: it accepts no more calls. Programs run until the control is cancelled.
     pub fn now(&self) {
         self.token.cancel();
     }
 }
 
-/// One thread for everything that waits, and a few for what may take long.
+/// Creates a runtime with one thread for everything that waits, and a few for slow calls.
 pub(crate) fn runtime() -> io::Result<Runtime> {
-    // Standard streams that are files or terminals are read and written by a thread each.
+    // A thread each reads and writes standard streams that are files or terminals.
     Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(crate::pool::SLOW + 2).build()
 }

@@ -1,11 +1,11 @@
-//! One client over the standard streams: a message a line.
+//! Server for one client over the standard streams: one message per line.
 //!
-//! The streams are used by this thread itself, without a thread that hands each line on: that would cost more than all the
-//! rest of a call. So a pipe is opened once more, to be able to wait for it without changing it for others who have it.
+//! This thread uses the streams itself: a thread that hands on each line would cost more than the rest of a call. So it opens a pipe
+//! once more, to set it to non-blocking without an effect on other processes that have it.
 //!
 //! Invariants:
 //! - A line is written whole, or the stream is broken.
-//! - No more than [`UNDER_WAY`] requests are unanswered: then no more is read until one of them is.
+//! - At most [`UNDER_WAY`] requests are unanswered. Then no more is read until one of them is answered.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -31,10 +31,10 @@ use crate::lines::{Line, Lines};
 use crate::message::{self, Heard};
 use crate::server::{Server, ToolRouter, runtime};
 
-/// Enough for every client that asks before it was answered, and little memory all the same.
+/// Maximum number of unanswered requests: enough for every client, with little memory.
 const UNDER_WAY: usize = 64;
 
-/// How long a client has to read the last answers when it has said that it says no more.
+/// Maximum time for a client to read the last answers after it has closed its end.
 const PARTING: Duration = Duration::from_secs(5);
 
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
@@ -47,7 +47,7 @@ impl<D: ToolRouter> Server<D> {
         let _entered = runtime.enter();
         let (input, output) = streams()?;
         runtime.block_on(self.serve(input, output));
-        // A thread may still wait for a file or a terminal that nobody needs any more.
+        // A thread may still wait for a file or a terminal that is not needed any more.
         runtime.shutdown_background();
         Ok(())
     }
@@ -55,15 +55,15 @@ impl<D: ToolRouter> Server<D> {
     pub(crate) async fn serve(self, input: Reader, output: Writer) {
         let handler = Handler::new(&self);
         let transport = StdioTransport::new(input, output, self.stop.token.clone());
-        // Who speaks which revision is settled by each request, or by `initialize` when it comes.
+        // Each request has its revision, or `initialize` sets it.
         let service = serve_directly_with_ct(handler, transport, None, self.stop.token.clone());
-        // It ends by itself at the end of the input; what went wrong there has been told by closing the streams.
+        // The service ends at the end of the input. The closed streams report its errors.
         let _ = service.waiting().await;
         self.pool.rest().await;
     }
 }
 
-/// The standard streams in the way that costs least.
+/// Opens the standard streams in the cheapest way.
 fn streams() -> io::Result<(Reader, Writer)> {
     let reader: Reader = match pipe::OpenOptions::new().open_receiver("/proc/self/fd/0") {
         Ok(pipe) => Box::new(pipe),
@@ -82,11 +82,11 @@ fn streams() -> io::Result<(Reader, Writer)> {
     Ok((reader, writer))
 }
 
-/// A stream that is no pipe.
+/// A standard stream that is no pipe.
 enum Other {
-    /// Some clients use them as pipes. Its two ends are separate, so nobody else has this one.
+    /// A socket, which some clients use as a pipe. Its two ends are separate, so no other process has this one.
     Socket(UnixStream),
-    /// A file or a terminal: a thread waits for it.
+    /// A file or a terminal, with a thread that waits for it.
     File(tokio::fs::File),
 }
 
@@ -102,16 +102,16 @@ impl Other {
     }
 }
 
-/// The two streams, as rmcp takes messages.
+/// Transport of messages over the two streams, for rmcp.
 struct StdioTransport {
     lines: Lines<Reader>,
     output: Arc<Mutex<Writer>>,
-    /// Room for requests that are not answered yet.
+    /// Permits for unanswered requests.
     room: Arc<Semaphore>,
-    /// Room for the next one.
+    /// Permit for the next request.
     next: Option<OwnedSemaphorePermit>,
     under_way: HashMap<RequestId, OwnedSemaphorePermit>,
-    /// Cancelled when nobody reads what is written.
+    /// Cancelled when the client no longer reads the output.
     gone: CancellationToken,
 }
 
@@ -138,7 +138,7 @@ impl StdioTransport {
         }
     }
 
-    /// Writes a message as a line, and makes room when that is done.
+    /// Writes a message as a line, and then releases the permit of its request.
     fn write(
         &self,
         message: &ServerJsonRpcMessage,
@@ -186,7 +186,7 @@ impl Transport<RoleServer> for StdioTransport {
                 }
                 Heard::Notification(message) => {
                     if let Some(cancelled) = cancelled(&message) {
-                        // It will not be answered.
+                        // A cancelled request gets no answer.
                         self.under_way.remove(cancelled);
                     }
                     return Some(message);
@@ -201,7 +201,7 @@ impl Transport<RoleServer> for StdioTransport {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        // What is still being written has room, and nothing else does.
+        // Only messages that are being written still have permits.
         self.next = None;
         self.under_way.clear();
         let all = u32::try_from(UNDER_WAY).expect("it is small");
@@ -210,7 +210,7 @@ impl Transport<RoleServer> for StdioTransport {
     }
 }
 
-/// Which request a client does not wait for any more.
+/// Returns the ID of the request that a client has cancelled.
 fn cancelled(message: &ClientJsonRpcMessage) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Notification(notification) => match &notification.notification {

@@ -1,4 +1,4 @@
-//! Whole conversations with a server that has a few tools of its own.
+//! Tests of whole conversations with a server that has a few tools of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,7 +31,7 @@ impl ToolRouter for Plain {
     fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Said {
         match tool {
             "echo" => Ok(to_raw_value(&json!({ "said": arguments })).unwrap()),
-            // As a program would be waited for.
+            // Stands for the wait for a program.
             "wait" => match control.wait(Duration::from_secs(600)) {
                 true => Ok(to_raw_value(&json!({})).unwrap()),
                 false => Err(ToolError::new(Code::Interrupted, "the program was ended")),
@@ -45,7 +45,7 @@ impl ToolRouter for Plain {
     }
 }
 
-/// A desk that fails as it is told.
+/// A router that fails as its arguments say.
 struct FailingDesk;
 
 impl ToolRouter for FailingDesk {
@@ -77,7 +77,7 @@ fn store_is_opened_again_after_it_failed() {
     });
 }
 
-/// A client at the other end.
+/// A client of the server.
 struct Client {
     input: Option<WriteHalf<DuplexStream>>,
     output: Lines<BufReader<ReadHalf<DuplexStream>>>,
@@ -117,7 +117,7 @@ impl Client {
         self.next().await
     }
 
-    /// Closes the input, and waits for the server's end.
+    /// Closes the input, and waits for the end of the server.
     async fn close(mut self) {
         self.input.take().unwrap().shutdown().await.unwrap();
         assert_eq!(self.output.next_line().await.unwrap(), None);
@@ -134,7 +134,7 @@ fn initialize(version: &str) -> String {
     request(0, "initialize", json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client}))
 }
 
-/// As a client of the revision without a handshake says who it is.
+/// Adds the metadata of a client of the revision without a handshake.
 fn modern(params: Value) -> Value {
     let mut params = params;
     params["_meta"] = json!({
@@ -187,14 +187,14 @@ fn the_revision_without_a_handshake_is_spoken() {
         let found = client.ask(request(1, "server/discover", modern(json!({})))).await;
         assert!(found["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")), "{found}");
         assert_eq!(found["result"]["capabilities"], json!({"tools": {}, "prompts": {}}));
-        // Nothing is answered, and nothing is lost.
+        // A notification gets no answer, and the next request gets its own.
         client.send(r#"{"jsonrpc":"2.0","method":"notifications/made_up"}"#).await;
         let tools = client.ask(request(2, "tools/list", modern(json!({})))).await;
         assert_eq!(tools["result"]["resultType"], "complete");
         let called = client.ask(request(3, "tools/call", modern(json!({"name": "echo", "arguments": {"a": 1}})))).await;
         assert_eq!(called["result"]["structuredContent"], json!({"said": {"a": 1}}));
         assert_eq!(called["result"]["resultType"], "complete");
-        // One that says too little of itself is refused, whatever it calls.
+        // A client with incomplete metadata is refused for every method.
         let mut bare = modern(json!({"name": "echo"}));
         bare["_meta"].as_object_mut().unwrap().remove("io.modelcontextprotocol/clientCapabilities");
         assert_eq!(client.ask(request(3, "tools/call", bare)).await["error"]["code"], -32602);
@@ -202,7 +202,7 @@ fn the_revision_without_a_handshake_is_spoken() {
         let wrong = wrong.to_string().replace("2026-07-28", "2099-01-01");
         let refused = client.ask(request(4, "tools/list", serde_json::from_str(&wrong).unwrap())).await;
         assert_eq!(refused["error"]["code"], -32022, "{refused}");
-        // A client that found us this way may still shake hands.
+        // A client that has found the server this way may still use the handshake.
         assert_eq!(client.ask(initialize("2025-11-25")).await["result"]["protocolVersion"], "2025-11-25");
         client.close().await;
     });
@@ -266,7 +266,7 @@ fn what_is_wrong_with_a_request_is_an_error_of_the_protocol() {
     });
 }
 
-/// An answer with that id would be taken for the answer to the first one.
+/// A client would take an answer with that ID for the answer to the first request.
 #[test]
 fn an_id_that_is_under_way_is_not_taken_twice() {
     run(async {
@@ -312,7 +312,7 @@ fn others_are_answered_while_a_program_runs_and_a_cancelled_call_ends_it() {
         client.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#).await;
         client.call(4, "echo").await;
         assert_eq!(client.next().await["id"], 4);
-        // It ends only when no program runs any more, and nothing was answered to the cancelled call.
+        // The server ends only after its programs, and the cancelled call got no answer.
         client.close().await;
     });
 }
@@ -325,7 +325,7 @@ fn only_so_many_calls_run_programs_at_a_time() {
         for id in 0..=many {
             client.call(id, "wait").await;
         }
-        // The last one waits for its turn, and nobody waits for it.
+        // The last call waits for its turn, and other requests do not wait for it.
         assert_eq!(client.ask(request(99, "ping", json!({}))).await["id"], 99);
         client.control.cancel();
         for _ in 0..=many {
@@ -344,12 +344,12 @@ fn a_server_that_is_stopped_ends_in_order() {
         client.control.cancel();
         client.stop.now();
         client.server.await.unwrap();
-        // What was under way is answered, too.
+        // Calls in progress are answered, too.
         assert_eq!(client.output.next_line().await.unwrap().map(|line| line.contains("interrupted")), Some(true));
     });
 }
 
-/// A client that asks and asks, and reads nothing, cannot make the server hold all its answers.
+/// A client that sends requests, but reads nothing, cannot make the server hold all answers.
 #[test]
 fn what_is_not_read_is_not_made() {
     run(async {
@@ -363,7 +363,7 @@ fn what_is_not_read_is_not_made() {
             }
             input.shutdown().await.unwrap();
         });
-        // Far more than fits into the pipes: whoever writes has to wait.
+        // This is far more than fits into the pipes, so the writer has to wait.
         for _ in 0..1000 {
             tokio::task::yield_now().await;
         }

@@ -1,9 +1,9 @@
-//! Whether a command may come from a process that a run has left behind, or that hides where it comes from.
+//! Checks whether a command may come from a process that a run left behind, or that hides its origin.
 //!
-//! An agent runs as the person does: nothing but a sandbox keeps it from taking a terminal of its own or from writing where
-//! the person writes. What can be told without one is told here.
+//! An agent runs with the rights of the user: only a sandbox keeps it from opening a terminal of its own or from writing to the
+//! user's files. This module finds what can be found without a sandbox.
 //!
-//! Weaker outside Linux: nothing is known of the processes above this one, and nothing is suspected.
+//! Weaker outside Linux: the ancestors of this process are unknown, and the checks suspect nothing.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,20 +15,19 @@ use crate::{os, owners};
 
 pub use os::can_see_ancestors;
 
-/// Whether this process has a controlling terminal.
+/// Returns whether this process has a controlling terminal.
 pub fn has_terminal() -> bool {
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     rustix::fs::open("/dev/tty", flags, Mode::empty()).is_ok()
 }
 
-/// Whether an owner is alive and this process cannot see it: one of the two is in a PID namespace of its own.
+/// Returns whether an owner is alive but invisible to this process: one of the two is in a PID namespace of its own.
 pub fn is_out_of_sight(directory: &Path, name: &str) -> bool {
     cfg!(target_os = "linux") && is_alive(directory, name) && !is_there(name)
 }
 
-/// Whether this process may be left over from what an owner started so long ago: neither this process, nor one above it, init
-/// aside, nor the leader of its session is older than the owner. Nothing is left of an owner that was there before the system
-/// was started.
+/// Returns whether an owner that started `ago` may have left this process behind: neither this process, nor an ancestor other
+/// than init, nor the leader of its session is older than the owner. An owner that started before the last boot left nothing.
 pub fn may_outlive(name: &str, ago: Duration) -> bool {
     ago <= os::uptime() && owners::process(name).is_some_and(|(pid, start)| !os::has_elder(pid, start))
 }

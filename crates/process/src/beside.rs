@@ -1,12 +1,12 @@
-//! A program that runs beside a live one, for as long as somebody listens to that: it has no input, and its output and
-//! its end are looked at when they are wanted.
+//! A program that runs in the background of an interactive process. It has no input. The session of the interactive process
+//! polls its output and its end.
 //!
 //! Invariants:
 //! - It runs under a supervisor of its own, so nothing of it survives this process, or the value.
-//! - Memory does not grow with what it writes: the last bytes are kept.
-//! - When its end is known, so is all that it wrote itself.
+//! - Memory does not grow with its output: only the last bytes are kept.
+//! - When its end is known, all that it wrote itself is known too.
 //!
-//! Not here: waiting for it (`live`).
+//! Not here: waiting for it (`interactive`).
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,18 +20,18 @@ use crate::supervised::{Link, Supervised};
 use crate::watch::Tree;
 use crate::{Capture, Exit, Launcher, NotStarted, Roster, Spec, Stream, file, live};
 
-/// A program that runs, or has run, beside a live one.
+/// A program that runs, or has run, in the background of an interactive process.
 pub struct Beside {
     tree: Supervised<Link>,
-    /// Both of its outputs, in the order in which they were written.
+    /// Standard output and standard error in one pipe, in the order of the writes.
     output: Option<OwnedFd>,
     keeper: Keeper,
     exit: Option<Exit>,
 }
 
 impl Beside {
-    /// Starts a program of which the last bytes of output are kept, at most so many. What the spec says of input, timeout,
-    /// grace and capture does not count.
+    /// Starts a program and keeps at most the last `most` bytes of its output. The input, timeouts, grace and capture limits of
+    /// `spec` are ignored.
     pub fn start(launcher: &Launcher, spec: &Spec, roster: &Roster, most: usize) -> Result<Self, NotStarted> {
         let bare = |source| NotStarted::other(&spec.directory, source);
         let stdin = file::open_null().map_err(bare)?;
@@ -42,17 +42,17 @@ impl Beside {
         Ok(Self { tree, output: Some(ours.into()), keeper, exit: None })
     }
 
-    /// The last of what it has written so far, and whether there was more.
+    /// Returns the last bytes of output so far, and whether earlier bytes were dropped.
     pub fn output(&self) -> (Vec<u8>, bool) {
         self.keeper.last_bytes()
     }
 
-    /// How it ended, once it has.
+    /// Returns how the program ended, once it has.
     pub fn exit(&self) -> Option<Exit> {
         self.exit
     }
 
-    /// Ends it, and everything that it has left.
+    /// Ends the program and everything that it started.
     pub fn end(&mut self) {
         let (status, _) = self.tree.end();
         self.drain();
@@ -60,19 +60,19 @@ impl Beside {
         self.exit.get_or_insert(status.into());
     }
 
-    /// What is to be waited for, in the order in which `look` is told of it.
+    /// Returns the descriptors to poll, in the order of the arguments of `handle_ready`.
     pub(crate) fn awaited(&self) -> [Awaited<'_>; 2] {
         let output = self.output.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN));
         let leader = self.exit.is_none().then(|| (self.tree.descriptor(), PollFlags::IN));
         [output, leader]
     }
 
-    /// Takes what there is. Answers whether bytes came, and whether its end did.
+    /// Reads what is ready. Returns whether bytes came, and whether the program ended.
     pub(crate) fn look(&mut self, output: bool, leader: bool) -> (bool, bool) {
         let moved = output && self.read() > 0;
         let ended = leader && self.exit.is_none() && self.tree.is_gone();
         if ended {
-            // Before anybody is told of the end.
+            // The output must be complete before a caller learns of the end.
             self.drain();
             self.exit = Some(self.tree.status().map_or(Exit::Lost, Exit::from));
         }
@@ -87,7 +87,7 @@ impl Beside {
         self.tree.resume();
     }
 
-    /// What is in the pipe now. More than it holds could only come from somebody who never ends.
+    /// Reads what is in the pipe now. Later bytes could only come from a process that writes without end.
     fn drain(&mut self) {
         let mut left = count_waiting(&self.output);
         while left > 0 {
@@ -98,7 +98,7 @@ impl Beside {
         }
     }
 
-    /// Reads once. How many bytes there were.
+    /// Reads once. Returns the number of bytes.
     fn read(&mut self) -> usize {
         let mut piece = Vec::with_capacity(PIPE_SIZE);
         let length = read_once(&mut self.output, &mut piece);

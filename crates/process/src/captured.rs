@@ -1,11 +1,11 @@
-//! Output, kept within bounds: the first bytes, the last bytes, and a file for the whole.
+//! Bounded capture of output: the first bytes, the last bytes, and a file for all of it.
 //!
 //! Invariants:
-//! - Memory is bounded by head and tail, whatever comes.
-//! - Bytes are never changed. What is left out is counted.
-//! - A file is made only when memory does not suffice, and is then whole from the first byte up to its cap.
-//! - A file that cannot be written is noted and never fails a run.
-//! - A file is always a new one, that only we may read: whatever was put in its place is neither followed nor changed.
+//! - Memory is bounded by head and tail, whatever the program writes.
+//! - Bytes are never changed. Omitted bytes are counted.
+//! - A file is made only when memory does not suffice. It then holds every byte from the first up to its cap.
+//! - A file that cannot be written is recorded and never fails a run.
+//! - A file is always new, and only this user can read it: a file or link that is already there is neither followed nor changed.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -16,35 +16,35 @@ use std::path::{Path, PathBuf};
 
 use crate::{Capture, Stream};
 
-/// How many names are tried for a file.
+/// Limit for the numbers that are tried as a suffix of a file name.
 const NAMES: u32 = 100;
 
-/// What was kept of one output stream.
+/// The captured bytes of one output stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
     pub head: Vec<u8>,
     /// The last bytes of those that follow the head.
     pub tail: Vec<u8>,
-    /// How many bytes there were.
+    /// Number of bytes that the program wrote.
     pub total: u64,
     pub spilled: Option<Spilled>,
 }
 
-/// The file that got the output that memory could not hold.
+/// The file with the output that memory could not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spilled {
-    /// As planned, or with `-2`, `-3` and so on after it where that was taken.
+    /// The planned path, with `-2`, `-3` and so on appended where it was taken.
     pub path: PathBuf,
-    /// How many bytes the file has, from the first on.
+    /// Number of bytes in the file, from the first on.
     pub kept: u64,
-    /// Why it has fewer than it should.
+    /// The reason why the file has fewer bytes than it should.
     pub error: Option<String>,
 }
 
 impl Spilled {
-    /// The file, if it is still what was written: whoever ran could have put something else in its place.
+    /// Opens the file if it is still what was written: the program could have put something else in its place.
     pub fn open(&self) -> io::Result<File> {
-        // Nobody has to wait for the other end of a pipe.
+        // Opening a fifo must not wait for its other end.
         let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&self.path)?;
         let found = file.metadata()?;
         match found.is_file() && found.len() == self.kept {
@@ -55,12 +55,12 @@ impl Spilled {
 }
 
 impl Captured {
-    /// How many bytes are neither in the head nor in the tail.
+    /// Returns the number of bytes that are neither in the head nor in the tail.
     pub fn left_out(&self) -> u64 {
         self.total - (self.head.len() + self.tail.len()) as u64
     }
 
-    /// All bytes, or head and tail with a line between them that says how many are missing.
+    /// Returns all bytes, or head and tail with a line between them that counts the missing bytes.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         if self.tail.is_empty() && self.left_out() == 0 {
             return Cow::Borrowed(&self.head);
@@ -76,13 +76,13 @@ impl Captured {
         Cow::Owned(bytes)
     }
 
-    /// [`bytes`](Self::bytes) as text; what is not UTF-8 is replaced.
+    /// Returns [`bytes`](Self::bytes) as text. Invalid UTF-8 is replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes()).into_owned()
     }
 }
 
-/// Takes the output as it comes.
+/// Collects the output of one stream.
 pub(crate) struct Keeper {
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -91,10 +91,10 @@ pub(crate) struct Keeper {
     file: Overflow,
 }
 
-/// What becomes of output that memory cannot hold.
+/// State of the file for output that memory cannot hold.
 enum Overflow {
     Dropped,
-    /// Goes to a file once it comes.
+    /// The file is made when memory does not suffice.
     Planned {
         path: PathBuf,
         cap: u64,
@@ -137,7 +137,7 @@ impl Keeper {
         self.tail.extend(last);
     }
 
-    /// Writes a chunk to the file, after everything that memory still holds in full if it is the first.
+    /// Writes a chunk to the file. Before the first chunk it writes all that memory still holds in full.
     fn spill(&mut self, chunk: &[u8]) {
         if let Overflow::Planned { path, cap } = &self.file {
             self.file = match create(path) {
@@ -158,7 +158,7 @@ impl Keeper {
         }
     }
 
-    /// Returns the end of what came so far, and whether there was more before it.
+    /// Returns the last bytes so far, and whether there were bytes before them.
     pub fn last_bytes(&self) -> (Vec<u8>, bool) {
         (self.tail.iter().copied().collect(), self.total > self.tail.len() as u64)
     }
@@ -188,13 +188,13 @@ impl Overflow {
     }
 }
 
-/// Makes a new file that only we may read, under another name if its own is taken.
+/// Creates a new file that only this user can read, with a number appended if the name is taken.
 pub fn create(planned: &Path) -> io::Result<(File, PathBuf)> {
     let mut options = File::options();
     options.write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
     let mut path = planned.to_owned();
     if let Some(directory) = planned.parent().filter(|directory| !directory.exists()) {
-        // Records that are old go, with their directory.
+        // Old records are removed together with their directory.
         let _ = std::fs::create_dir(directory);
     }
     for number in 2..=NAMES {

@@ -1,11 +1,11 @@
-//! The word from outside to runs that are under way: cancel, kill, pause, resume.
+//! Orders to runs in progress: cancel, kill, pause, resume.
 //!
 //! Invariants:
-//! - What was ordered is never taken back: a cancelled control stays cancelled, for runs that have not begun too.
-//! - Every run that listens is woken by every word; nothing polls.
-//! - `pause` returns when the trees of all runs stand still.
+//! - An order is never taken back: a cancelled control stays cancelled, also for runs that have not begun.
+//! - Every order wakes every run that listens; no run polls.
+//! - `pause_runs` returns when the process trees of all runs are stopped.
 //!
-//! Not here: what a run does with the word (`course`), where it comes from (`signals`).
+//! Not here: what a run does on an order (`run_state`), where orders come from (`signals`).
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,16 +14,16 @@ use std::time::Duration;
 
 use crate::os::Waker;
 
-/// How long `pause` waits for runs that are busy elsewhere, in an observer for example.
+/// How long `pause_runs` waits for runs that are busy elsewhere, for example in an observer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Cancels, kills, pauses and resumes the runs that listen to it. Clones are the same control.
+/// Cancels, kills, pauses and resumes the runs that listen to it. Clones share one state.
 #[derive(Clone, Default)]
 pub struct Control {
     shared: Arc<Shared>,
-    /// Whether a cancel reaches runs that are started with this clone.
+    /// Whether runs that are started with this clone ignore a cancel.
     resolute: bool,
-    /// Whether those that are started with this clone have been called off by themselves.
+    /// Set when the runs that are started with this clone alone are cancelled.
     called_off: Option<Arc<AtomicBool>>,
 }
 
@@ -39,13 +39,13 @@ struct State {
     paused: bool,
     /// One for each run.
     wakers: Vec<Arc<Waker>>,
-    /// Wakers of runs that are over, for the next ones.
+    /// Wakers of finished runs, for reuse.
     spare: Vec<Arc<Waker>>,
-    /// How many of the runs have their tree standing still.
+    /// Number of runs whose process tree is stopped.
     still: usize,
 }
 
-/// Mildest first, so that `max` is the strictest.
+/// An order, mildest first, so that `max` is the strictest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Order {
     #[default]
@@ -59,17 +59,17 @@ impl Control {
         Self::default()
     }
 
-    /// SIGTERM to all runs, SIGKILL after their grace. Runs that have not begun will not.
+    /// Sends SIGTERM to all runs, and SIGKILL after their grace. Runs that have not begun will not start.
     pub fn cancel(&self) {
         self.change(|state| state.order = state.order.max(Order::Cancel));
     }
 
-    /// SIGKILL to all runs, now.
+    /// Sends SIGKILL to all runs at once.
     pub fn kill(&self) {
         self.change(|state| state.order = Order::Kill);
     }
 
-    /// Stops all runs with their trees, and their deadlines. Runs that have not begun wait.
+    /// Stops the process trees of all runs, and their deadlines. Runs that have not begun wait.
     pub fn pause(&self) {
         self.change(|state| state.paused = true);
         let busy = |state: &mut State| state.paused && state.still < state.wakers.len();
@@ -80,30 +80,30 @@ impl Control {
         self.change(|state| state.paused = false);
     }
 
-    /// Whether `cancel` or `kill` was called, as far as that is heard here.
+    /// Returns whether a cancel or a kill applies to runs of this clone.
     pub fn is_cancelled(&self) -> bool {
         self.heard(self.state().order) >= Order::Cancel
     }
 
-    /// Lets some time pass, unless it is cut short by `cancel` or `kill`. Says whether it has passed.
+    /// Waits for some time, or until a cancel or a kill. Returns whether the whole time passed.
     pub fn wait(&self, time: Duration) -> bool {
         let quiet = |state: &mut State| self.heard(state.order) == Order::Continue;
         let waited = self.shared.changed.wait_timeout_while(self.state(), time, quiet);
         waited.expect("nothing panics while it holds the control").1.timed_out()
     }
 
-    /// The same control for work that is done although the rest was cancelled: only `kill` ends it.
+    /// Returns the same control for work that continues after a cancel: only a kill ends it.
     pub fn resolute(&self) -> Self {
         Self { resolute: true, ..self.clone() }
     }
 
-    /// The same control for runs that can be called off by themselves.
+    /// Returns the same control for runs that can be cancelled separately from the others.
     pub fn apart(&self) -> Self {
         Self { called_off: Some(Arc::default()), ..self.clone() }
     }
 
-    /// As `cancel`, but only for runs that were started with this clone, or a clone of it. One that never was apart hears
-    /// nothing. An observer may call off its own run.
+    /// Cancels only the runs that were started with this clone, or a clone of it. Without an earlier [`Self::apart`] this does
+    /// nothing. An observer may cancel its own run.
     pub fn call_off(&self) {
         if let Some(called_off) = &self.called_off {
             called_off.store(true, Ordering::Relaxed);
@@ -111,7 +111,7 @@ impl Control {
         }
     }
 
-    /// What an order means here.
+    /// Returns what an order means for runs of this clone.
     fn heard(&self, order: Order) -> Order {
         let called_off = self.called_off.as_ref().is_some_and(|called_off| called_off.load(Ordering::Relaxed));
         match order {
@@ -135,7 +135,7 @@ impl Control {
         self.shared.changed.notify_all();
     }
 
-    /// Tells whoever paused that a run stands still or is over. Nobody else waits for that.
+    /// Notifies a caller that waits in `pause_runs` that a run is stopped or over.
     fn tell(&self, state: &State) {
         if state.paused {
             self.shared.changed.notify_all();
@@ -154,7 +154,7 @@ impl Control {
     }
 }
 
-/// A run's side of a control.
+/// The side of a control that one run holds.
 pub(crate) struct Listener {
     control: Control,
     waker: Arc<Waker>,
@@ -162,18 +162,18 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// What is ordered now, and whether runs are to stand still. An order that came is heard before a pause.
+    /// Returns the present order, and whether runs must be stopped. An order takes precedence over a pause.
     pub fn word(&self) -> (Order, bool) {
         let state = self.control.state();
         let order = self.control.heard(state.order);
         (order, state.paused && order == Order::Continue)
     }
 
-    /// Waits while everything is paused. Says whether the run may begin.
+    /// Waits while the control is paused. Returns whether the run may begin.
     pub fn may_begin(&self) -> bool {
         let paused = |state: &mut State| state.paused && self.control.heard(state.order) == Order::Continue;
         let mut state = self.control.state();
-        // Under one guard with the end of the wait, so that no pause takes a run that is about to begin for a still one.
+        // The count changes under the same guard as the end of the wait, so that a pause never counts a starting run as stopped.
         state.still += 1;
         self.control.tell(&state);
         let waited = self.control.shared.changed.wait_while(state, paused);
@@ -182,7 +182,7 @@ impl Listener {
         self.control.heard(state.order) == Order::Continue
     }
 
-    /// Tells whoever paused that this run's tree stands still, or no longer does.
+    /// Records whether the process tree of this run is stopped.
     pub fn set_still(&mut self, still: bool) {
         if still != self.still {
             self.still = still;
@@ -192,7 +192,7 @@ impl Listener {
         }
     }
 
-    /// To be called when it is readable, before the word is read.
+    /// Clears the wake-up. Call this when the descriptor is readable, before the order is read.
     pub fn clear(&self) {
         self.waker.clear();
     }
@@ -220,7 +220,7 @@ mod tests {
 
     use super::*;
 
-    /// A run that does nothing but stand still when it is told to.
+    /// Simulates a run that only stops and continues as ordered.
     fn live(control: &Control, begun: &AtomicUsize, over: &AtomicBool) {
         let mut listener = control.listen().expect("a waker");
         listener.may_begin();
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn nothing_begins_after_a_pause_has_returned() {
-        // Many, so that they are in each other's way when they wake up.
+        // Enough threads that they contend for the lock when they wake up.
         const RUNS: usize = 8;
         for round in 0..100 {
             let (control, begun, over) = (Control::new(), AtomicUsize::new(0), AtomicBool::new(false));

@@ -1,27 +1,27 @@
-//! The course of a run: from what has happened to what to do next.
+//! State machine of a run: maps what has happened to what to do next.
 //!
 //! ```text
-//!   Running ── its time is up, cancelled ──► Grace ── over, or all is quiet ──► finish
+//!   Running ── timed out, cancelled ───────► Grace ── over, or all drained ──► finish
 //!      │                                       └────── killed ────────────────► finish
 //!      ├────── the leader is gone ──────────► Lingering ── drained, over ─────► finish
 //!      └────── killed ────────────────────────────────────────────────────────► finish
 //! ```
 //!
 //! Invariants:
-//! - Pure: the time is an argument, and nothing is done here.
-//! - While it is held, no deadline comes nearer.
-//! - What a leader did before anybody interfered stands.
+//! - Pure: the time is an argument, and the machine does no I/O.
+//! - While the run is paused, no deadline comes nearer.
+//! - The exit of a leader that ended before any interruption counts as it is.
 //!
-//! Not here: signals, pipes, polling (`watch`).
+//! Not here: signals, pipes, polling (`event_loop`).
 
 use std::time::{Duration, Instant};
 
 use crate::control::Order;
 
-/// How long a leader that is gone may leave its output open before what it left is ended.
+/// How long the output of an exited leader may stay open before the rest of its tree is ended.
 pub(crate) const MOMENT: Duration = Duration::from_millis(100);
 
-/// What is known of a run now.
+/// The facts about a run at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Facts {
     /// The leader has exited, or the supervisor died.
@@ -31,18 +31,18 @@ pub(crate) struct Facts {
     pub order: Order,
 }
 
-/// What to do next.
+/// The next thing that the event loop does.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Wait for news, at most until then.
+    /// Wait for an event, at most until this moment.
     Wait(Option<Instant>),
-    /// Ask the group to end, or what is left if the leader is gone, then ask again what to do.
+    /// Ask the group to end, or the remaining processes if the leader is gone. Then ask for the next action again.
     Terminate,
-    /// End whatever is left.
+    /// End all remaining processes.
     Finish,
 }
 
-/// Why a run was ended from outside.
+/// The reason why a run was ended from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interference {
     TimedOut,
@@ -54,7 +54,7 @@ pub(crate) enum Interference {
 enum Phase {
     Running,
     Grace {
-        /// The leader is gone, and what it left was asked again: it may have been born after the first time.
+        /// The leader is gone, and the remaining processes were asked again: some may have started after the first time.
         again: bool,
     },
     Lingering,
@@ -65,7 +65,7 @@ pub(crate) struct Course {
     phase: Phase,
     /// When the phase ends by itself.
     until: Option<Instant>,
-    /// When it has been silent for too long, and how long it may be.
+    /// When the run counts as idle for too long, and how long it may be idle.
     quiet: Option<(Instant, Duration)>,
     grace: Duration,
     held: Option<Instant>,
@@ -74,13 +74,13 @@ pub(crate) struct Course {
 
 impl Course {
     pub fn new(now: Instant, timeout: Option<Duration>, silence: Option<Duration>, grace: Duration) -> Self {
-        // A timeout beyond what a clock can say is none.
+        // A timeout beyond the range of the clock counts as none.
         let until = timeout.and_then(|timeout| now.checked_add(timeout));
         let quiet = silence.and_then(|silence| Some((now.checked_add(silence)?, silence)));
         Self { phase: Phase::Running, until, quiet, grace, held: None, interference: None }
     }
 
-    /// It has written something.
+    /// Records that the program has written something.
     pub fn heard(&mut self, now: Instant) {
         self.quiet = self.quiet.and_then(|(_, silence)| Some((now.checked_add(silence)?, silence)));
     }
@@ -154,7 +154,7 @@ mod tests {
     const CANCELLED: Facts = Facts { order: Order::Cancel, ..RUNNING };
     const KILLED: Facts = Facts { order: Order::Kill, ..RUNNING };
 
-    /// A run with ten seconds and a grace of two, at these seconds since its start.
+    /// Checks a run with a timeout of ten seconds and a grace of two, at these seconds since its start.
     fn check(script: &[(u32, Facts, Step)], interference: Option<Interference>, start: Instant) {
         let mut course = Course::new(start, Some(10 * SECOND), None, 2 * SECOND);
         for (at, facts, expected) in script {

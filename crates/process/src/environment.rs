@@ -1,11 +1,11 @@
-//! The environment of a child: what it inherits, and what it is told.
+//! The environment of a child: inherited variables and added ones.
 
 use std::ffi::OsString;
 
 /// Variables as a [`Spec`](crate::Spec) takes them.
 pub type Environment = Vec<(OsString, OsString)>;
 
-/// What is inherited, with these in place of whatever has the same names.
+/// Returns the inherited variables, with those of `told` in place of variables of the same names.
 pub fn overlay(inherited: &[(OsString, OsString)], told: Vec<(&str, OsString)>) -> Environment {
     let kept = inherited.iter().filter(|(name, _)| !told.iter().any(|(own, _)| name == own)).cloned();
     let mut environment: Environment = kept.collect();

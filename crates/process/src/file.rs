@@ -1,10 +1,10 @@
 //! Reads files that another program may have written or replaced.
 //!
 //! Invariants:
-//! - A read ends: only regular files are opened, without waiting, and only so many bytes are read.
-//! - A device is not opened, and a terminal does not become ours.
-//! - A file of a project is read only if it lies in the project once all links are resolved. A link that is put there between
-//!   the check and the opening is followed: who can do that can write the file as well.
+//! - A read ends: only regular files are opened, without waiting, and the number of bytes is limited.
+//! - A device is not opened, and no terminal becomes the controlling terminal.
+//! - A file of a project is read only if it lies in the project once all links are resolved. A link that is placed between
+//!   the check and the opening is followed: a process that can place it can write the file as well.
 //!
 //! Every crate reads such files here; `clippy.toml` forbids the functions of `std`.
 #![expect(clippy::disallowed_methods, reason = "this is the one home of opening files")]
@@ -16,18 +16,18 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What a program has open, under its name as a file: the person who names one means what comes from there.
+/// Directories of open descriptors. A user who names such a path means the data behind the descriptor.
 const DESCRIPTORS: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
 const STANDARD_INPUT: &str = "/dev/stdin";
 
-/// What stands in the place of a file that can be read.
+/// The reason why a path cannot be read as a regular file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnreadableFile {
-    /// Something else than a file, by name.
+    /// Not a regular file. Holds the name of what it is.
     NotRegular(&'static str),
     /// More bytes than the reader takes.
     TooLarge(u64),
-    /// A path that leads out of the directory that it has to lie in.
+    /// A path that leads out of the directory in which it has to lie.
     Outside(PathBuf),
 }
 
@@ -37,7 +37,7 @@ impl UnreadableFile {
         error.get_ref()?.downcast_ref()
     }
 
-    /// Returns what is the matter with the file, as a sentence without its subject.
+    /// Returns what is wrong with the file, as a sentence without its subject.
     pub fn cause(&self) -> String {
         match self {
             Self::NotRegular(kind) => format!("is {kind}, not a file"),
@@ -80,7 +80,7 @@ impl From<UnreadableFile> for io::Error {
 
 /// Opens a regular file for reading.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Opening a device may do something by itself.
+    // Opening a device can have an effect by itself.
     check_regular(&fs::metadata(path)?)?;
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
@@ -88,23 +88,23 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a regular file that has at most so many bytes.
+/// Reads a regular file of at most `most` bytes.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let bytes = read_start(path, most.saturating_add(1))?;
     if bytes.len() as u64 > most { Err(UnreadableFile::TooLarge(most).into()) } else { Ok(bytes) }
 }
 
-/// Reads the first bytes of a regular file, at most so many.
+/// Reads the first bytes of a regular file, at most `most`.
 pub fn read_start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
-    // One more than it should have, so that the end is seen without growing.
+    // One more byte than the length, so that the read sees the end without growing the buffer.
     let expected = usize::try_from(file.metadata()?.len().min(most)).unwrap_or_default() + 1;
     let mut bytes = Vec::with_capacity(expected);
     file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Reads a regular file as text, if it is there, has at most so many bytes and is UTF-8.
+/// Reads a regular file as text. Returns `None` if it is missing, has more than `most` bytes or is not UTF-8.
 pub fn read_text(path: &Path, most: u64) -> Option<String> {
     String::from_utf8(read(path, most).ok()?).ok()
 }
@@ -123,7 +123,7 @@ pub fn resolve_within(root: &Path, path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Opens a file of our own that stands for a lock, and makes it if it is not there. A link in its place is not followed.
+/// Opens a lock file of our own, and creates it if it is missing. Does not follow a link in its place.
 pub fn open_lock(path: &Path) -> io::Result<File> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW;
     let file = File::options().create(true).append(true).custom_flags(flags).open(path)?;
@@ -131,34 +131,34 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a file of the kernel's, such as those under `/proc`: their length is not known before.
+/// Reads a file of the kernel, such as those under `/proc`: their length is not known in advance.
 pub fn read_kernel_file(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// Opens what reads as an empty file.
+/// Opens a file that reads as empty.
 pub(crate) fn open_null() -> io::Result<File> {
     File::open("/dev/null")
 }
 
-/// Makes the names in a directory outlast the power.
+/// Syncs a directory, so that the names in it survive a power loss.
 pub fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Opens a file that a person names on a command line: also a pipe of theirs, as `<(…)` makes one.
+/// Opens a file that a user names on a command line. It can be a pipe, as `<(…)` makes one.
 pub fn open_named(path: &Path) -> io::Result<File> {
     let is_descriptor = path.parent().is_some_and(|above| DESCRIPTORS.iter().any(|known| above == Path::new(known)));
     if is_descriptor || path == Path::new(STANDARD_INPUT) { File::open(path) } else { open(path) }
 }
 
-/// Returns what stands at a path in the place of a file: a fifo, a device, a socket.
+/// Returns what stands at a path in the place of a regular file: a fifo, a device, a socket.
 pub fn obstacle(path: &Path) -> Option<UnreadableFile> {
     let error = fs::metadata(path).and_then(|found| check_regular(&found)).err()?;
     UnreadableFile::of(&error).cloned()
 }
 
-/// The same for a reader that opens no link.
+/// Does the same as `find_obstacle`, for a reader that opens no link.
 pub fn obstacle_besides_links(path: &Path) -> Option<UnreadableFile> {
     if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) { None } else { obstacle(path) }
 }

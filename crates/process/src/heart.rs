@@ -1,17 +1,17 @@
-//! The pulse of an owner: whether a process that is alive goes on, or has been stopped.
+//! The heartbeat of an owner: whether a process that is alive makes progress, or has been stopped.
 //!
 //! ```text
-//!   Heart (a thread) ─ every few seconds ─► first line of the owner's file ◄─ silence: whoever wonders
+//!   HeartbeatThread ─ every few seconds ─► first line of the owner's file ◄─ heartbeat_age: any other process
 //! ```
 //!
-//! The line says when the heart last beat, by a clock that stands still while the machine sleeps. Whoever reads it shares
-//! that clock: an owner that is alive was started since the machine was.
+//! The line holds the time of the last beat, by a clock that stands still while the machine sleeps. Every reader shares
+//! that clock: a living owner was started after the last boot.
 //!
 //! Invariants:
-//! - The line is as long as ever, and is written over in one piece.
-//! - An owner whose file has no such line is never called silent.
+//! - The line has a fixed length, and is overwritten in one write.
+//! - An owner whose file has no such line never counts as stopped.
 //!
-//! Not here: what is done about whoever is silent, and after how long.
+//! Not here: what is done about a stopped owner, and after how long.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -25,11 +25,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::owners::Owners;
 
-/// What the line begins with: no number, so it is no leader's.
+/// Start of the heartbeat line. It is no number, so the line is no entry of a leader.
 const MARK: &str = "beat ";
 const DIGITS: usize = 16;
 
-/// The way to the line of one owner.
+/// Access to the heartbeat line of one owner.
 #[derive(Debug)]
 pub struct Pulse(File);
 
@@ -39,12 +39,12 @@ impl Pulse {
     }
 
     fn beat(&self) {
-        // A disk that takes nothing may take it the next time.
+        // A write that fails now may succeed at the next beat.
         let _ = self.0.write_all_at(line(now()).as_bytes(), 0);
     }
 }
 
-/// Beats for some owners until it is dropped.
+/// A thread that writes heartbeats for some owners until it is dropped.
 #[derive(Debug)]
 pub struct Heart {
     stop: Option<Sender<()>>,
@@ -68,13 +68,13 @@ impl Drop for Heart {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // Only a build that unwinds gets here after a panic in the thread, and such a thread beats no more.
+            // Only a build that unwinds gets here after a panic in the thread, and such a thread writes no more.
             let _ = thread.join();
         }
     }
 }
 
-/// The first beat, in a file that is empty.
+/// Writes the first heartbeat into an empty file.
 pub(crate) fn begin(mut file: &File) -> io::Result<()> {
     match file.metadata()?.len() {
         0 => file.write_all(line(now()).as_bytes()),
@@ -82,7 +82,7 @@ pub(crate) fn begin(mut file: &File) -> io::Result<()> {
     }
 }
 
-/// For how long nothing was heard of an owner. None where it never had a pulse.
+/// Returns the time since the last heartbeat of an owner. `None` if it never wrote one.
 pub fn silence(directory: &Path, name: &str) -> Option<Duration> {
     let mut file = Owners::open(directory).ok()?.file(name)?;
     let mut text = [0; MARK.len() + DIGITS + 1];
@@ -100,7 +100,7 @@ fn read(line: &str) -> Option<Duration> {
     digits.parse().ok().map(Duration::from_millis)
 }
 
-/// What a clock says that stands still while the machine sleeps.
+/// Returns the time of a clock that stands still while the machine sleeps.
 fn now() -> Duration {
     let now = clock_gettime(ClockId::Monotonic);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
@@ -127,7 +127,7 @@ mod tests {
         let then = silence(directory.path(), roster.name()).expect("it has a pulse from its beginning");
         let heart =
             Heart::start(vec![roster.pulse().expect("its own file")], Duration::from_millis(1)).expect("a thread");
-        // It is heard sooner or later, and then the silence is shorter than the time that has passed.
+        // After a beat, the age is shorter than the first age plus the time that has passed.
         let began = std::time::Instant::now();
         loop {
             let passed = began.elapsed();

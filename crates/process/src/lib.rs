@@ -1,25 +1,24 @@
-//! Starts programs: the only place that does.
+//! Starts programs. No other crate does.
 //!
 //! ```text
-//!             ┌ run ────────────── os::Leader ──────────────┐
-//!   Spec ─────┤                                             ├── watch: one poll(2) loop ──► Finished
-//!             └ Supervisor::run ── a process of its own ────┘       ▲
-//!                                  that outlives a `kill -9`        │ Control: cancel, kill, pause, resume
+//!                    ┌ run_program ────────────── os::LeaderProcess ───────┐
+//!   ProgramSpec ─────┤                                                     ├── one poll(2) loop ──► ProgramOutcome
+//!                    └ Supervisor::run_program ── a process of its own ────┘       ▲
+//!                                                 that outlives a `kill -9`        │ RunControl: cancel, kill, pause, resume
 //! ```
 //!
 //! Invariants:
-//! - Nothing of a run survives it, however it ended: not what it left in its group, and not what left the group.
-//! - A failing program is a value ([`Exit`]); only what never started is an error ([`NotStarted`]).
-//! - Memory does not grow with the output, and every byte that is kept is kept as it was.
-//! - Nobody else's process is ever signalled, and nobody else's exit status taken.
+//! - Nothing of a run survives it, however it ended: no process of its group, and no process that left the group.
+//! - A failing program is a value ([`Exit`]); only a program that never started is an error ([`NotStarted`]).
+//! - Memory does not grow with the output, and captured bytes are kept unchanged.
+//! - No unrelated process is ever signalled, and no unrelated exit status taken.
 //! - Every child has a session of its own, no terminal, an empty signal mask, and no descriptor but 0, 1 and 2.
 //!
-//! What a process takes upon itself with its first run: it becomes a subreaper (Linux), so that orphans of its runs
-//! become its children; descriptors that it inherited are kept from all later children; and it starts programs here and
-//! nowhere else, or at least not in sessions of their own, since those would be taken for orphans. SIGPIPE must stay
-//! ignored, as Rust's runtime has it.
+//! The first run changes this process: it becomes a subreaper (Linux), so that orphans of its runs become its children, and
+//! no later child inherits the descriptors that it inherited. From then on it must start programs only here, or at least not in
+//! sessions of their own, since the crate would take those for orphans. SIGPIPE must stay ignored, as Rust's runtime has it.
 //!
-//! Not here: what is run and why, what its output means, where the environment comes from.
+//! Not here: which program runs and why, what its output means, where the environment comes from.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod ancestry;

@@ -1,19 +1,18 @@
-//! A program that stays, and is spoken with: what goes in and what comes out have no end of their own.
+//! A program that stays and exchanges messages: neither its input nor its output has a fixed end.
 //!
 //! ```text
-//!   Live::start ──► attend ──► say … hear … say … hear ──► attend again, later ──► end, or drop
+//!   InteractiveProcess::start ─► open_session ─► send_input … next_event … send_input ─► open_session again ─► end, or drop
 //! ```
 //!
 //! Invariants:
 //! - It runs under a supervisor of its own, so nothing of it survives this process, however that ends, or the value.
-//! - Memory does not grow with what it says: a caller gets each piece once, and of its standard error a start and an end
-//!   are kept.
+//! - Memory does not grow with its output: a caller gets each piece once, and only the head and tail of standard error are kept.
 //! - Input is written and output drained at the same time, so that neither can block the other.
-//! - A pause of the control stops its tree while a caller attends to it, and no deadline comes nearer meanwhile. Between two
-//!   times nothing drains it, and one that talks then is blocked until a caller listens.
-//! - What runs beside it is looked after by whoever attends to it, at the same time.
+//! - During a session, a pause of the control stops the process tree, and no deadline comes nearer meanwhile. Between two
+//!   sessions no caller drains the output, and a program that writes then may block.
+//! - A session serves the background processes at the same time.
 //!
-//! Not here: what is said (`agents`), what runs beside it (`beside`).
+//! Not here: the content of messages (`agents`), background processes (`background`).
 
 use std::collections::VecDeque;
 use std::io;
@@ -33,48 +32,48 @@ use crate::supervised::{Link, StartOutcome, Supervised};
 use crate::watch::Tree;
 use crate::{Beside, Captured, Control, Exit, Launcher, NotStarted, Roster, Spec, Stream};
 
-/// How long one that is asked to end may take to do so by itself.
+/// How long a program may take to exit after its input is closed.
 const LEAVE: Duration = Duration::from_secs(2);
 
-/// A program that is under way.
+/// A running program with which a caller exchanges messages.
 pub struct Live {
     tree: Supervised<Link>,
-    /// It stands still until a caller attends to it.
+    /// The process tree is stopped until a caller opens a session.
     is_stopped: bool,
     input: Input,
     stdout: Option<OwnedFd>,
     stderr: Option<OwnedFd>,
     keeper: Keeper,
     gone: bool,
-    /// When it, or what runs beside it, last wrote anything. A pause moves it.
+    /// When the program, or a background process, last wrote anything. A pause moves it.
     moved: Instant,
 }
 
-/// What it has yet to be given.
+/// Input that the program has yet to read.
 struct Input {
-    /// `None` once nobody reads it, or nothing more is to come.
+    /// `None` once the pipe is broken, or no more input will come.
     pipe: Option<OwnedFd>,
     rest: VecDeque<u8>,
 }
 
-/// What came of listening.
+/// The result of waiting in a session.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// It wrote this to its standard output.
+    /// Bytes from its standard output.
     Said(Vec<u8>),
-    /// Its output is over: it is gone, or will never say anything again.
+    /// Its output has ended: the program is gone, or will never write anything again.
     Over,
-    /// The time is up, whatever it goes on to say, or nothing is there.
+    /// The deadline has passed, even if output is pending; or nothing is there.
     Late,
-    /// Something that runs beside it has ended.
+    /// A background process has ended.
     Beside,
-    /// The control says that the work is to end. Told once.
+    /// The control orders to end the work. Reported once.
     Cancelled,
-    /// The control says that everything is to end now.
+    /// The control orders to end everything now.
     Killed,
 }
 
-/// How a program ended that has stayed.
+/// How an interactive process ended.
 #[derive(Debug)]
 pub struct Left {
     pub exit: Exit,
@@ -82,8 +81,8 @@ pub struct Left {
 }
 
 impl Live {
-    /// Starts a program under a supervisor of its own. Its input stays open: what the spec says of input and timeout does
-    /// not count. Of its output only standard error is kept.
+    /// Starts a program under a supervisor of its own. Its input stays open: the input and timeouts of `spec` are ignored. Of its
+    /// output only standard error is captured.
     pub fn start(launcher: &Launcher, spec: &Spec, roster: &Roster) -> Result<Self, NotStarted> {
         let bare = |source| NotStarted::other(&spec.directory, source);
         let (stdin, ours) = io::pipe().map_err(bare)?;
@@ -105,8 +104,8 @@ impl Live {
         })
     }
 
-    /// Stops it, with everything that it has started, until a caller attends to it again. When this returns, nothing of it
-    /// runs; a tree that cannot be stopped is ended.
+    /// Stops the whole process tree until a caller opens a session. When this returns, nothing of it runs; a tree that cannot be
+    /// stopped is ended.
     pub fn leave_stopped(&mut self) {
         self.go_on();
         self.tree.stop();
@@ -120,7 +119,7 @@ impl Live {
         }
     }
 
-    /// Stops reading its output. What it writes from now on is refused to it, and cannot block it.
+    /// Stops reading its output. Later writes of the program fail, and cannot block it.
     pub fn close_output(&mut self) {
         (self.stdout, self.stderr) = (None, None);
     }
@@ -134,14 +133,14 @@ impl Live {
         self.gone
     }
 
-    /// Listens to it, and to the control, for as long as the answer lives.
+    /// Opens a session, which listens to the program and to the control until it is dropped.
     pub fn attend(&mut self, control: &Control) -> io::Result<Attended<'_>> {
         let listener = control.listen()?;
         self.go_on();
         Ok(Attended { live: self, listener, told: Order::Continue })
     }
 
-    /// Closes its input, gives it a moment to leave, and ends whatever is left.
+    /// Closes its input, gives it a moment to exit, and ends what remains.
     pub fn end(mut self) -> Left {
         self.go_on();
         self.input = Input { pipe: None, rest: VecDeque::new() };
@@ -153,7 +152,7 @@ impl Live {
         self.finish()
     }
 
-    /// Ends it and everything below it now.
+    /// Ends the whole process tree now.
     pub fn kill(self) -> Left {
         self.finish()
     }
@@ -161,12 +160,12 @@ impl Live {
     fn finish(mut self) -> Left {
         self.go_on();
         let (status, _) = self.tree.end();
-        // What it wrote before its end is in the pipe.
+        // The pipe holds what the program wrote before its end.
         while self.keep_stderr() {}
         Left { exit: status.into(), stderr: self.keeper.finish() }
     }
 
-    /// Waits for anything and moves the bytes that can be moved; `piece` gets what came on standard output.
+    /// Waits for anything and moves the bytes that can be moved; `piece` gets those of standard output.
     fn wait(
         &mut self,
         word: Option<BorrowedFd<'_>>,
@@ -176,7 +175,7 @@ impl Live {
     ) -> News {
         let gone = self.gone;
         let input = self.input.pipe.as_ref().filter(|_| !self.input.rest.is_empty());
-        // In the order in which they are looked at below.
+        // In the order in which the results are taken below.
         let mut all = vec![
             self.stdout.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
             self.stderr.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
@@ -208,7 +207,7 @@ impl Live {
         News { word, ended }
     }
 
-    /// Reads its standard error once. Returns whether there was something.
+    /// Reads its standard error once. Returns whether bytes came.
     fn keep_stderr(&mut self) -> bool {
         let mut piece = Vec::with_capacity(PIPE_SIZE);
         let length = read_once(&mut self.stderr, &mut piece);
@@ -217,11 +216,11 @@ impl Live {
     }
 }
 
-/// What a wait brought, beside bytes.
+/// The result of a wait, apart from bytes.
 struct News {
-    /// There is a word of the control.
+    /// The control has a new order.
     word: bool,
-    /// Something beside it has ended.
+    /// A background process has ended.
     ended: bool,
 }
 
@@ -248,14 +247,14 @@ pub(crate) fn launch(
 }
 
 impl Input {
-    /// Writes what fits.
+    /// Writes what fits into the pipe.
     fn write(&mut self) {
         while let (Some(pipe), false) = (&self.pipe, self.rest.is_empty()) {
             match rustix::io::write(pipe, self.rest.as_slices().0) {
                 Ok(written) => drop(self.rest.drain(..written)),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
-                // Nobody reads any more, which is noticed where its output ends.
+                // The reader is gone. The session notices that at the end of the output.
                 Err(_) => {
                     self.pipe = None;
                     self.rest.clear();
@@ -265,16 +264,16 @@ impl Input {
     }
 }
 
-/// A live program, and somebody who listens.
+/// A caller's session with an interactive process.
 pub struct Attended<'a> {
     live: &'a mut Live,
     listener: Listener,
-    /// What of the control's orders was told already.
+    /// The strictest order that was reported already.
     told: Order,
 }
 
 impl Attended<'_> {
-    /// Gives it something to read. What does not fit now is written while it is listened to.
+    /// Sends bytes to its standard input. What does not fit now is written during later waits.
     pub fn say(&mut self, bytes: &[u8]) {
         if self.live.input.pipe.is_some() {
             self.live.input.rest.extend(bytes);
@@ -282,33 +281,33 @@ impl Attended<'_> {
         }
     }
 
-    /// How much of what it was given it has not read yet.
+    /// Returns the number of bytes that it has not read yet.
     pub fn unread(&self) -> usize {
         self.live.input.rest.len()
     }
 
-    /// When it, or what runs beside it, last wrote anything. Time that passes in a pause is not counted.
+    /// Returns when the program, or a background process, last wrote anything. Time that passes in a pause is not counted.
     pub fn last_moved(&self) -> Instant {
         self.live.moved
     }
 
-    /// It begins to be waited for now, whatever it wrote before.
+    /// Restarts the wait for output now, whatever it wrote before.
     pub fn begin_waiting(&mut self) {
         self.live.moved = Instant::now();
     }
 
-    /// What comes next, at most until then. Time that passes in a pause is not counted, and moves the deadline.
+    /// Returns the next event, waiting at most until the deadline. Time that passes in a pause moves the deadline.
     pub fn hear(&mut self, until: &mut Option<Instant>) -> Heard {
         self.hear_beside(until, &mut [])
     }
 
-    /// The same, while others run beside it.
+    /// Does the same with background processes.
     pub fn hear_beside(&mut self, until: &mut Option<Instant>, beside: &mut [Beside]) -> Heard {
         loop {
             if let Some(ordered) = self.order(until, beside) {
                 return ordered;
             }
-            // First: one that never falls silent has no more time than any other.
+            // Checked first: a program that never stops writing gets no more time than any other.
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Heard::Late;
             }
@@ -318,13 +317,13 @@ impl Attended<'_> {
         }
     }
 
-    /// What is there already.
+    /// Returns an event that is there already, without waiting.
     pub fn hear_now(&mut self) -> Heard {
         let ordered = self.order(&mut None, &mut []);
         ordered.or_else(|| self.look(Some(Instant::now()), &mut [])).unwrap_or(Heard::Late)
     }
 
-    /// What the control wants and was not told yet. Stands still for as long as it wants that.
+    /// Returns an order that was not reported yet. Waits as long as the control is paused.
     fn order(&mut self, until: &mut Option<Instant>, beside: &mut [Beside]) -> Option<Heard> {
         loop {
             let (order, paused) = self.listener.word();
@@ -355,7 +354,7 @@ impl Attended<'_> {
         if news.ended {
             return Some(Heard::Beside);
         }
-        // Its output may be held open by what it left; whatever it wrote itself was in the pipe.
+        // A descendant may hold the output open; all that the program itself wrote was in the pipe.
         let is_over = self.live.stdout.is_none() || self.live.gone && count_waiting(&self.live.stdout) == 0;
         is_over.then_some(Heard::Over)
     }
@@ -365,7 +364,7 @@ impl Attended<'_> {
         self.live.tree.stop();
         beside.iter_mut().for_each(Beside::stop);
         self.listener.set_still(true);
-        // As long as the control says that everything stands still.
+        // Waits until the control resumes, or orders an end.
         while self.listener.word().1 {
             ready(&[Some((self.listener.as_fd(), PollFlags::IN))], None);
             self.listener.clear();

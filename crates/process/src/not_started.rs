@@ -1,13 +1,13 @@
-//! Why a program did not start.
+//! Reasons why a program did not start.
 //!
-//! The kernel answers with one number for several causes, so after a failure we look at what is there.
+//! The kernel reports several causes with one number, so after a failure this module inspects the files.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// Why a program did not start.
+/// Error of a program that did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotStarted {
@@ -28,7 +28,7 @@ impl NotStarted {
         Self::Other { program: program.to_owned(), why }
     }
 
-    /// What an error of `posix_spawn` meant.
+    /// Maps an error of `posix_spawn` to its cause.
     pub(crate) fn explain(program: &Path, directory: &Path, source: io::Error) -> Self {
         let program = program.to_owned();
         match source.raw_os_error() {

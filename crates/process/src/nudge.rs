@@ -1,24 +1,23 @@
-//! Waking an owner from another process, so that it looks at the log; and whether this process is below one.
+//! Wakes an owner from another process, so that it reads the log, and checks whether this process descends from one.
 //!
 //! Invariants:
-//! - Only the very process is signalled that the owner's name tells of: it holds the owner's lock, and number and start
-//!   time are still its own after it was taken hold of. A name out of a store that somebody else made wakes nobody.
-//! - The signal says nothing but "look": whoever gets it believes the log alone.
+//! - Only the exact process that the owner's name describes is signalled: it holds the owner's lock, and its number and start
+//!   time are checked again through a pidfd. A name from a store of another machine wakes no process.
+//! - The signal carries no data: the receiver trusts only the log.
 //!
-//! Weaker outside Linux: nobody is woken, and nobody knows what lies above. An owner looks at the log by itself after each
-//! piece of work.
+//! Weaker outside Linux: no owner is woken, and ancestors are unknown. An owner reads the log by itself after each piece of work.
 
 use std::path::Path;
 
 use crate::{os, owners, roster};
 
-/// Wakes an owner. Says whether that was possible.
+/// Wakes an owner. Returns whether that was possible.
 pub fn nudge(directory: &Path, name: &str) -> bool {
     let Some((pid, start)) = owners::process(name) else { return false };
     roster::holds_its_lock(directory, name) && os::nudge(pid, start)
 }
 
-/// Whether this process was started by an owner, by way of however many others.
+/// Returns whether an owner started this process, directly or through other processes.
 pub fn is_below(name: &str) -> bool {
     owners::process(name).is_some_and(|(pid, start)| os::is_below(pid, start))
 }
@@ -34,7 +33,7 @@ mod tests {
     fn nobody_is_woken_who_does_not_hold_the_lock() {
         let directory = tempfile::tempdir().expect("a directory");
         let mine = os::start_time(getpid()).expect("this process is there");
-        // Without a file, with one that nobody holds, and with another start time: this process would not survive.
+        // Without a file, with a file that is not locked, and with another start time. A signal would end this process.
         let name = owners::name(getpid(), mine, 7);
         assert!(!nudge(directory.path(), &name));
         std::fs::write(directory.path().join(&name), "").expect("a file");

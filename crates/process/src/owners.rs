@@ -1,13 +1,13 @@
-//! The directory of owners, and what in it is an owner's file.
+//! The directory of owners, and the files in it.
 //!
-//! The directory lies where others write, in a repository for example. So nothing in it is believed:
+//! The directory lies where others can write, for example in a repository. So its contents are not trusted:
 //!
 //! Invariants:
-//! - The directory is a directory of ours and no link to one, and all that is done goes through the one descriptor.
-//! - An owner's file is a regular file of ours, under one name only, which has the form of an owner's. Anything else is
-//!   neither read, nor locked, nor removed, and nothing that is put in its place can block us.
+//! - The directory belongs to this user and is no link, and all access goes through one descriptor.
+//! - An owner's file is a regular file of this user, under one name only, which has the form of an owner's name. Anything else
+//!   is neither read, nor locked, nor removed, and nothing that is put in its place can block us.
 //!
-//! Not here: what the files say and when they go (`roster`).
+//! Not here: the content of the files and their removal (`owner`).
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,34 +18,34 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Pid, geteuid};
 
-/// As much as is read of a file. Of a longer one the end counts: who was started long ago is hardly there any more.
+/// Limit for reading a file. Of a longer file only the end is read: early leaders have most likely ended.
 const MOST: u64 = 1024 * 1024;
 
-/// With these nothing is followed and nothing waited for.
+/// Flags for opening without following links and without waiting.
 const CAREFUL: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// The name of an owner: its process, by number and start time, and something that makes it unique.
+/// Returns the name of an owner: the number and start time of its process, and a nonce.
 pub(crate) fn name(pid: Pid, start: u64, nonce: u64) -> String {
     format!("run-{}-{start}-{nonce:016x}", pid.as_raw_nonzero())
 }
 
-/// The process in an owner's name, by number and start time.
+/// Returns the number and start time of the process in an owner's name.
 pub(crate) fn process(text: &str) -> Option<(Pid, u64)> {
     let mut words = text.strip_prefix("run-")?.split('-');
     let (pid, start, nonce) = (words.next()?, words.next()?, words.next()?);
     let pid = Pid::from_raw(pid.parse().ok().filter(|pid| *pid > 0)?)?;
     let (start, nonce) = (start.parse().ok()?, u64::from_str_radix(nonce, 16).ok()?);
-    // Written in the one way only, with nothing before, between or after.
+    // Only the canonical form counts, with nothing before, between or after.
     (name(pid, start, nonce) == text).then_some((pid, start))
 }
 
-/// The directory, opened.
+/// An open directory of owners.
 #[derive(Debug)]
 pub(crate) struct Owners(OwnedFd);
 
 impl Owners {
     pub fn open(path: &Path) -> io::Result<Self> {
-        // Without a slash at its end, which would have a link followed.
+        // Without a trailing slash, which would make the kernel follow a link.
         let path: PathBuf = path.components().collect();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | CAREFUL;
         let directory = openat(rustix::fs::CWD, &path, flags, Mode::empty()).map_err(|error| match error {
@@ -68,7 +68,7 @@ impl Owners {
         }
     }
 
-    /// The names in it that have the form of an owner's.
+    /// Returns the names in it that have the form of an owner's name.
     pub fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.0)? {
@@ -79,20 +79,20 @@ impl Owners {
         Ok(names)
     }
 
-    /// An owner's file, if it is there and is one.
+    /// Opens an owner's file, if it exists and is valid.
     pub fn file(&self, name: &str) -> Option<File> {
         process(name)?;
         let file = openat(&self.0, name, OFlags::RDONLY | CAREFUL, Mode::empty()).ok()?;
         is_sound(&file).then(|| file.into())
     }
 
-    /// Our own file, made if it is not there.
+    /// Opens our own file, and creates it if it is missing.
     pub fn make(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | CAREFUL;
         Ok(openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
-    /// Our own file, which is there, to write anywhere in it.
+    /// Opens our own existing file for writes at any position.
     pub fn to_write(&self, name: &str) -> io::Result<File> {
         Ok(openat(&self.0, name, OFlags::WRONLY | CAREFUL, Mode::empty())?.into())
     }
@@ -106,7 +106,7 @@ fn refusal(path: &Path, why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("cannot keep owners in {}: {why}", path.display()))
 }
 
-/// Whether this is a regular file of ours, under one name.
+/// Returns whether this is a regular file of this user, under one name.
 pub(crate) fn is_sound(file: impl rustix::fd::AsFd) -> bool {
     fstat(file).is_ok_and(|stat| {
         FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
@@ -115,14 +115,14 @@ pub(crate) fn is_sound(file: impl rustix::fd::AsFd) -> bool {
     })
 }
 
-/// The whole lines at the end of a file.
+/// Reads the whole lines at the end of a file.
 pub(crate) fn read(mut file: &File) -> io::Result<String> {
     let skipped = file.metadata()?.len().saturating_sub(MOST);
     file.seek(SeekFrom::Start(skipped))?;
     let mut bytes = Vec::new();
     file.take(MOST).read_to_end(&mut bytes)?;
     if skipped > 0 {
-        // The first line is perhaps a part of one, and would name another process.
+        // The first line may be cut, and would then name another process.
         let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
         bytes.drain(..end);
     }

@@ -1,14 +1,14 @@
-//! Reading from pipes that do not block.
+//! Reads from non-blocking pipes.
 
 use std::os::fd::OwnedFd;
 
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 
-/// What a read takes at most; a pipe holds as much.
+/// Size of one read, and capacity of a pipe.
 pub(crate) const PIPE_SIZE: usize = 64 * 1024;
 
-/// Reads once into the room that a buffer has, and closes the pipe at its end. Returns how many bytes there were.
+/// Reads once into the spare capacity of a buffer, and closes the pipe at its end. Returns the number of bytes.
 pub(crate) fn read_once(pipe: &mut Option<OwnedFd>, buffer: &mut Vec<u8>) -> usize {
     buffer.clear();
     let Some(open) = &*pipe else { return 0 };

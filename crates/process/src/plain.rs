@@ -1,7 +1,7 @@
-//! Scripts for which no shell is needed: a program and its arguments, with nothing for a shell to do but to start it.
+//! Scripts that need no shell: a program and its arguments, without any syntax for a shell to interpret.
 //!
-//! A shell takes as long to start as a small program, and stays until the program has ended. So what it would do is done
-//! here where that is beyond doubt; everything else, what cannot be found included, is left to the shell and its words.
+//! A shell takes as long to start as a small program, and stays until the program has ended. So this module does the shell's work
+//! where the result is certain. The shell handles everything else, including programs that cannot be found.
 //!
 //! Invariant: the program gets the same arguments, environment and directory as from the shell.
 
@@ -12,10 +12,10 @@ use std::path::Path;
 
 use crate::file::open;
 
-/// Besides letters, digits and spaces: what means itself wherever it stands.
+/// Bytes that are literal at any position, besides letters, digits and spaces.
 const LITERAL: &[u8] = b"_-./:@%+,=";
 
-/// What a shell knows by itself, keywords included. Some are programs as well; then the shell's own are meant.
+/// Builtins and keywords of shells. Some are programs as well; then a shell prefers its own.
 const OWN: &str = "
     . : alias bg bind break builtin caller case cd command compgen complete compopt continue coproc declare dirs
     disown do done echo elif else enable esac eval exec exit export false fc fg fi for function getopts hash help
@@ -24,7 +24,7 @@ const OWN: &str = "
     unset until wait whence while
 ";
 
-/// The words of a script that is nothing but words, of which the first names a program.
+/// Splits a script that consists of literal words alone, of which the first names a program.
 pub(crate) fn words(script: &OsStr) -> Option<Vec<OsString>> {
     let bytes = script.as_bytes();
     if !bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b' ' || LITERAL.contains(byte)) {
@@ -36,7 +36,7 @@ pub(crate) fn words(script: &OsStr) -> Option<Vec<OsString>> {
     (!is_own && !first.contains(&b'=')).then(|| words.iter().map(|word| OsStr::from_bytes(word).to_owned()).collect())
 }
 
-/// Whether the kernel can start a file. A shell takes what it cannot for a script of its own.
+/// Returns whether the kernel can execute a file. A shell runs any other file as a script of its own.
 pub(crate) fn is_program(file: &Path) -> bool {
     let mut start = [0; 4];
     let read = open(file).and_then(|mut file| file.read_exact(&mut start));

@@ -1,7 +1,7 @@
-//! From a [`Spec`] to what `posix_spawn` takes: the program looked up, everything as C strings.
+//! Turns a [`Spec`] into the input of `posix_spawn`: the program's path, and everything as C strings.
 //!
-//! The look-up is our own, by the `PATH` of the child and from the child's directory, so that a program that is missing
-//! and one that cannot be executed are told apart.
+//! The look-up is our own, by the `PATH` of the child and from the child's directory, so that a missing program and one that
+//! cannot be executed have different errors.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -12,10 +12,10 @@ use rustix::fs::{Access, access};
 
 use crate::{Invocation, NotStarted, Spec, plain};
 
-/// The variable by which the processes of a run are known: the owner's name, a full stop, and the number of the run.
+/// The variable that marks the processes of a run: the owner's name, a full stop, and the number of the run.
 pub(crate) const TAG: &str = "WINDLASS_TAG";
 
-/// Where a program is looked for if the environment has no `PATH`.
+/// Search path for an environment without `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Returns the path of the running program.
@@ -23,7 +23,7 @@ pub fn running_program() -> io::Result<PathBuf> {
     std::env::current_exe()
 }
 
-/// A program with all that it is started with.
+/// A program with everything that it needs to start.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     pub path: CString,
@@ -59,7 +59,7 @@ impl Program {
         })
     }
 
-    /// The program's own path, for messages.
+    /// Returns the program's own path, for messages.
     pub fn path(&self) -> &Path {
         Path::new(OsStr::from_bytes(self.path.as_bytes()))
     }
@@ -77,7 +77,7 @@ pub(crate) fn variable(name: &OsStr, value: &OsStr) -> io::Result<CString> {
     c_string(text)
 }
 
-/// Why a script cannot be run, where that is known without a shell: it names a program that is not there.
+/// Returns why a script cannot run, if that is known without a shell: it names a program that is missing or not executable.
 pub fn missing(script: &OsStr, directory: &Path, environment: &[(OsString, OsString)]) -> Option<NotStarted> {
     let words = plain::words(script)?;
     let found = look_up(directory, environment, words.first());
@@ -92,7 +92,7 @@ pub fn missing(script: &OsStr, directory: &Path, environment: &[(OsString, OsStr
     }
 }
 
-/// The program of a script that needs no shell, and its arguments.
+/// Returns the program and arguments of a script that needs no shell.
 fn without_shell(spec: &Spec, script: &OsStr) -> Option<(PathBuf, Vec<OsString>)> {
     let words = plain::words(script)?;
     let path = look_up(&spec.directory, &spec.environment, words.first()).ok()?;
@@ -123,7 +123,7 @@ fn look_up(
             unusable.get_or_insert(candidate);
         }
     }
-    // With its directory gone nothing relative can be found, and the directory is the better answer.
+    // Without its directory no relative path can be found, and the missing directory is the better answer.
     if !directory.is_dir() {
         return Err(NotStarted::NoDirectory { program: name.into(), directory: directory.to_owned() });
     }

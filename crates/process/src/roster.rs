@@ -1,20 +1,20 @@
-//! Who runs programs on this machine, and what the dead among them have left.
+//! Owners: the processes that run programs on this machine, and the processes that dead owners left behind.
 //!
-//! An owner is a file in a directory, and is alive as long as it holds the kernel's lock on that file, which no crash
-//! can leave behind. Only a program that it was about to start when it was killed has the lock for another moment, until it
-//! is executed: nothing is done about the dead before that, or it would be missed. If somebody has removed the file, the process that the name tells of says whether it is alive. A line
-//! of the file is a leader that it started, or a supervisor: its number, the two moments between which it was started, and the boot they
-//! belong to. To note two moments is quicker than to ask for the start time. The first line is its pulse (`heart`).
+//! An owner is a file in a directory. It is alive as long as it holds the kernel's lock on that file, which no crash can leave
+//! behind. A program that an owner was about to start when it was killed holds the lock for a moment longer, until its `exec`: a
+//! sweep waits for that, or it would miss the program. If the file was removed, the process in the owner's name decides whether it
+//! is alive. A line of the file is a leader or a supervisor: its number, two moments between which it was started, and the boot they
+//! belong to. Noting two moments is quicker than asking for the start time. The first line is the heartbeat (`heartbeat`).
 //!
 //! Invariants:
-//! - A process is ended only if its environment names a dead owner, or if number, start time and boot fit a
-//!   leader on a dead owner's list: then its whole session is. Never this process, those above it, or those below it.
-//! - A file that is damaged ends nothing that an undamaged one would not. Without a boot there are no leaders.
+//! - A process is ended only if its environment names a dead owner, or if number, start time and boot match a leader in the list
+//!   of a dead owner: then its whole session is ended. Never this process, its ancestors, or its descendants.
+//! - A damaged file ends no process that an undamaged one would not. Without a boot there are no leaders.
 //!
-//! Weaker outside Linux: there is no way to see a process's environment or start time, so files of the dead are only
-//! removed, and an owner without its file is dead.
+//! Weaker outside Linux: the environment and start time of a process are unknown, so files of dead owners are only removed, and
+//! an owner without its file is dead.
 //!
-//! Not here: which files are owners', and how they are reached safely (`owners`).
+//! Not here: which files are owners' files, and how they are opened safely (`owner_directory`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -35,17 +35,17 @@ use crate::heart::{self, Pulse};
 use crate::os::{self, Legacy};
 use crate::owners::{self, Owners};
 
-/// How long a lock on our own new file may be in the way: somebody is just looking whether we are alive.
+/// How long another process may hold the lock on our own new file while it checks whether we are alive.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How long a program may take to be executed whose owner was killed meanwhile. As long is waited where an owner holds its lock
-/// and is not to be seen: it may be in a container. Outside Linux nobody is to be seen, and no program inherits the lock.
+/// How long a program may take to be executed after its owner was killed. An owner that holds its lock and is invisible, perhaps in
+/// a container, gets as long. Outside Linux every owner is invisible, and no program inherits the lock.
 const LAST_BREATH: Duration = Duration::from_millis(if cfg!(target_os = "linux") { 250 } else { 0 });
 
-/// How far the two moments of a leader may be apart. Wider ones would fit any process.
+/// Limit for the time between the two moments of a leader. A longer one would match any process.
 const LONGEST_BIRTH: Duration = Duration::from_secs(60);
 
-/// This process as an owner of runs, until it is dropped or dies.
+/// The lock that makes this process an owner of runs, until it is dropped or the process dies.
 #[derive(Debug)]
 pub struct Roster {
     owners: Owners,
@@ -56,7 +56,7 @@ pub struct Roster {
     runs: AtomicU64,
 }
 
-/// A dead owner, and the processes of its that were ended.
+/// A dead owner, and those of its processes that were ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swept {
     pub name: String,
@@ -64,11 +64,10 @@ pub struct Swept {
 }
 
 impl Roster {
-    /// Makes this process an owner, with a name that tells of it: `run-PID-START-NONCE`, at most 64 letters, digits and
-    /// dashes.
+    /// Makes this process an owner with the name `run-PID-START-NONCE`, at most 64 letters, digits and dashes.
     ///
-    /// The nonce must be one that this process has not used before, in whatever directory: the processes of its runs
-    /// are known by the name alone. It should not be guessable.
+    /// The nonce must be one that this process has not used before, in any directory: the name alone identifies the processes of its
+    /// runs. It should not be guessable.
     pub fn enlist(directory: &Path, nonce: u64) -> io::Result<Self> {
         let owners = Owners::open_or_make(directory)?;
         let me = getpid();
@@ -81,11 +80,11 @@ impl Roster {
                     heart::begin(&file)?;
                     return Ok(Self { owners, name, file, boot: os::boot_id(), runs: AtomicU64::new(0) });
                 }
-                // Whoever swept it in between has unlinked it: then nobody would see our lock.
+                // A sweep has unlinked the file in between, so other processes would not see our lock.
                 Ok(()) if file.metadata()?.nlink() == 0 => {}
                 Err(Errno::WOULDBLOCK) if Instant::now() < give_up => std::thread::sleep(Duration::from_millis(1)),
                 Ok(()) | Err(Errno::WOULDBLOCK) => {
-                    let text = format!("cannot become {name}: somebody else is already");
+                    let text = format!("cannot become {name}: another process is already");
                     return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
                 }
                 Err(error) => return Err(error.into()),
@@ -97,19 +96,19 @@ impl Roster {
         &self.name
     }
 
-    /// What shows to others that this process is not only alive, but goes on.
+    /// Opens the heartbeat, which shows to others that this process is not only alive, but makes progress.
     pub fn pulse(&self) -> io::Result<Pulse> {
         let file = self.owners.to_write(&self.name)?;
         Ok(Pulse::new(file))
     }
 
-    /// A tag for the processes of a new run.
+    /// Returns a tag for the processes of a new run.
     pub(crate) fn next_tag(&self) -> String {
         format!("{}.{}", self.name, self.runs.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Puts a leader on the list that was started between then and now. A full disk does not keep it from running: its
-    /// tag is known as well.
+    /// Adds a leader that was started between `then` and now to the list. A full disk does not keep it from running: its tag
+    /// identifies it as well.
     pub(crate) fn note(&self, leader: Pid, then: u64) {
         let Some(boot) = &self.boot else { return };
         let line = format!("{} {then} {} {boot}\n", leader.as_raw_nonzero(), os::ticks());
@@ -123,7 +122,7 @@ impl Drop for Roster {
     }
 }
 
-/// Whether somebody holds the lock of a name.
+/// Returns whether a process holds the lock of a name.
 pub(crate) fn holds_its_lock(directory: &Path, name: &str) -> bool {
     let file = Owners::open(directory).ok().and_then(|owners| owners.file(name));
     file.is_some_and(|file| is_locked(&file))
@@ -133,9 +132,9 @@ fn is_locked(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
 }
 
-/// Whether it is the owner who holds its lock, and not what it was about to start when it was killed.
+/// Returns whether the owner itself holds its lock, and not a program that it was about to start when it was killed.
 fn is_its_own(file: &File, name: &str) -> bool {
-    // Whoever lives elsewhere is waited for once.
+    // An owner in another namespace is waited for only once.
     static ELSEWHERE: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let elsewhere = || ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner);
     let patience = if elsewhere().contains(name) { Duration::ZERO } else { LAST_BREATH };
@@ -146,7 +145,7 @@ fn is_its_own(file: &File, name: &str) -> bool {
     is_alive
 }
 
-/// Whether a lock is held for longer than that, or by one that is there.
+/// Returns whether a lock is held for longer than `patience`, or by a visible owner.
 fn outlives(patience: Duration, is_locked: impl Fn() -> bool, is_there: impl Fn() -> bool) -> bool {
     let give_up = Instant::now() + patience;
     while is_locked() {
@@ -158,7 +157,7 @@ fn outlives(patience: Duration, is_locked: impl Fn() -> bool, is_there: impl Fn(
     false
 }
 
-/// Whether the owner of a name is alive: it holds its file, or it is there although somebody has removed its file.
+/// Returns whether the owner of a name is alive: it holds its file, or its process exists although its file was removed.
 pub fn is_alive(directory: &Path, name: &str) -> bool {
     match Owners::open(directory).ok().and_then(|owners| owners.file(name)) {
         Some(file) => is_its_own(&file, name),
@@ -166,17 +165,17 @@ pub fn is_alive(directory: &Path, name: &str) -> bool {
     }
 }
 
-/// Whether the process that a name tells of is to be seen.
+/// Returns whether the process in an owner's name is visible.
 pub(crate) fn is_there(name: &str) -> bool {
     owners::process(name).is_some_and(|(pid, start)| os::start_time(pid) == Some(start))
 }
 
-/// Whether a name is one of this very process's.
+/// Returns whether an owner's name is one of this process.
 pub fn is_ours(name: &str) -> bool {
     owners::process(name).is_some_and(|(pid, start)| pid == getpid() && start == os::start_time(pid).unwrap_or(0))
 }
 
-/// Ends what owners who are dead have left in their processes, and forgets the owners.
+/// Ends the processes that dead owners left behind, and removes their files.
 pub fn sweep(directory: &Path) -> io::Result<Vec<Swept>> {
     let owners = match Owners::open(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -195,7 +194,7 @@ pub fn sweep(directory: &Path) -> io::Result<Vec<Swept>> {
     Ok(swept)
 }
 
-/// Locks the file of an owner who is dead, and reads it.
+/// Locks and reads the file of a dead owner.
 fn take_over(owners: &Owners, name: &str) -> Option<(File, String)> {
     let file = owners.file(name)?;
     if is_its_own(&file, name) {
@@ -203,11 +202,11 @@ fn take_over(owners: &Owners, name: &str) -> Option<(File, String)> {
     }
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     let text = owners::read(&file).ok()?;
-    // Somebody else may have swept it, and somebody alive have taken the name since.
+    // Another process may have swept it, and a living owner may have taken the name since.
     owners::is_sound(&file).then_some((file, text))
 }
 
-/// The leaders of this boot that a list has.
+/// Returns the leaders of this boot in a list.
 fn leaders(text: &str, boot: Option<&str>) -> HashMap<Pid, Vec<RangeInclusive<u64>>> {
     let mut leaders = HashMap::<_, Vec<_>>::new();
     let Some(boot) = boot else { return leaders };
@@ -217,7 +216,7 @@ fn leaders(text: &str, boot: Option<&str>) -> HashMap<Pid, Vec<RangeInclusive<u6
     leaders
 }
 
-/// A line of the list, if it is whole and of this boot.
+/// Parses a line of the list, if it is whole and of this boot.
 fn leader(line: &str, boot: &str) -> Option<(Pid, RangeInclusive<u64>)> {
     let mut words = line.split(' ');
     let (pid, from, to, of) = (words.next()?, words.next()?, words.next()?, words.next()?);

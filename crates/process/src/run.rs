@@ -1,7 +1,7 @@
-//! Running a program as a child of this process.
+//! Runs a program as a child of this process.
 //!
-//! As fast as `posix_spawn` itself. It does not survive a `kill -9` of this process for long: what is left then is
-//! swept by the next one (`roster`). What must not survive at all goes under a [`Supervisor`](crate::Supervisor).
+//! As fast as `posix_spawn` itself. A `kill -9` of this process leaves the program alive until the next process sweeps it
+//! (`owner`). A program that must not survive at all runs under a [`Supervisor`](crate::Supervisor).
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -16,7 +16,7 @@ use crate::program::Program;
 use crate::watch::{Ends, Observe, Pipes, Tree, pipes, watch};
 use crate::{Captured, Control, Exit, Finished, NotStarted, Roster, Spec, Stream};
 
-/// Runs a program to its end, or to the end that its timeout or the control make.
+/// Runs a program until it ends, or until its timeout or the control ends it.
 ///
 /// `observe` sees the output as it comes.
 pub fn run(
@@ -33,7 +33,7 @@ pub fn run(
     Ok(start.follow(&mut leader, Some(pid), observe))
 }
 
-/// Everything that is needed to start a run, whichever way.
+/// Everything that is needed to start a run, with or without a supervisor.
 pub(crate) struct Start<'a> {
     pub tag: String,
     pub program: Program,
@@ -42,13 +42,13 @@ pub(crate) struct Start<'a> {
     listener: Listener,
     ours: Pipes<'a>,
     theirs: Ends,
-    /// A moment before it is started, and the same moment in ticks.
+    /// A moment before the start, and the same moment in clock ticks.
     began: Instant,
     before: u64,
 }
 
 impl<'a> Start<'a> {
-    /// `None` if the run was cancelled before it began.
+    /// Prepares a run. `None` if it was cancelled before it began.
     pub fn new(spec: &'a Spec, roster: &'a Roster, control: &Control) -> Result<Option<Self>, NotStarted> {
         let bare = |source| NotStarted::other(Path::new("a program"), source);
         let listener = control.listen().map_err(bare)?;
@@ -71,24 +71,24 @@ impl<'a> Start<'a> {
         }))
     }
 
-    /// The child's three descriptors.
+    /// Returns the child's three descriptors.
     pub fn descriptors(&self) -> io::Result<[BorrowedFd<'_>; 3]> {
         self.theirs.descriptors()
     }
 
-    /// Why the program did not start.
+    /// Returns the reason why the program did not start.
     pub fn refused(&self, error: io::Error) -> NotStarted {
         NotStarted::explain(self.program.path(), &self.spec.directory, error)
     }
 
-    /// Whether the run was cancelled since.
+    /// Returns whether the run was cancelled since.
     pub fn is_called_off(&self) -> bool {
         self.listener.word().0 != Order::Continue
     }
 
-    /// Watches the tree that was started to its end.
+    /// Watches the started tree until its end.
     pub fn follow(mut self, tree: &mut dyn Tree, leader: Option<Pid>, observe: Observe<'_>) -> Finished {
-        // Only the children may hold these now, or there would never be an end.
+        // Only the children may hold these ends now, or the output would never end.
         drop(self.theirs);
         if let Some(leader) = leader {
             self.roster.note(leader, self.before);
@@ -99,7 +99,7 @@ impl<'a> Start<'a> {
 }
 
 impl Finished {
-    /// What comes of a run that was cancelled before it began.
+    /// Returns the outcome of a run that was cancelled before it began.
     pub(crate) fn cancelled() -> Self {
         let none = Captured::default;
         Self { exit: Exit::Cancelled, stdout: none(), stderr: none(), leaky: false, took: Duration::ZERO }

@@ -1,14 +1,13 @@
-//! Signals to this process, as words to a [`Control`].
+//! Maps signals to this process to orders of a [`Control`].
 //!
-//! The first SIGINT, SIGTERM or SIGHUP cancels, the second kills. A SIGHUP is never the second: a terminal that is closed
-//! sends several, by way of the shell and by itself, and nobody has asked twice. SIGTSTP stops every tree, then this
-//! process; when it is continued, it continues the trees. SIGWINCH is only passed on. SIGQUIT does what it does to any
-//! process, after a word.
+//! The first SIGINT, SIGTERM or SIGHUP cancels, the second kills. A SIGHUP is never the second: closing a terminal sends several,
+//! through the shell and directly, and the user has not asked twice. SIGTSTP stops every tree, then this process; when it is
+//! continued, it continues the trees. SIGWINCH is only passed on. SIGQUIT has its default effect, after a message.
 //!
 //! Invariants:
-//! - A signal that whoever started us wants ignored stays ignored (`nohup`).
-//! - Once every [`Received`] is dropped, signals do to this process what they do to any.
-//! - SIGCONT needs no handler: the thread that stopped the process goes on after its `raise`.
+//! - A signal that the parent wants ignored stays ignored (`nohup`).
+//! - Once every [`Received`] is dropped, signals have their default effect.
+//! - SIGCONT needs no handler: the thread that stopped the process continues after its `raise`.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -21,22 +20,22 @@ use signal_hook::iterator::{Handle, Signals};
 use crate::Control;
 use crate::spawn::is_ignored;
 
-/// What a signal meant.
+/// The meaning of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signalled {
-    /// This process is to end. Told so many times, 1 for the first, after it was heeded.
+    /// This process must end. Holds the number of such signals so far, 1 for the first. Reported after the control got its order.
     End(u32),
-    /// It is about to stand still, with everything that it has started.
+    /// This process is about to stop, with everything that it has started.
     Stopping,
-    /// It goes on.
+    /// This process continues.
     Continued,
-    /// Its terminal has another size now.
+    /// The terminal has another size now.
     Resized,
-    /// This process is about to end as it is.
+    /// This process is about to quit at once.
     Quitting,
 }
 
-/// Which signal came first. Signals drive the control until it is dropped.
+/// Installed signal handlers. Signals drive the control until this is dropped.
 #[derive(Debug)]
 #[must_use = "signals drive the control until it is dropped"]
 pub struct Received {
@@ -44,12 +43,12 @@ pub struct Received {
     handle: Handle,
 }
 
-/// How many [`Received`] there are.
+/// Number of existing [`Received`] values.
 static LISTENERS: Mutex<usize> = Mutex::new(0);
-/// Whether there is none: each signal has its usual effect then.
+/// Whether there are none: each signal has its default effect then.
 static IS_UNHEARD: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// Counts a listener more, or one less.
+/// Updates the number of listeners.
 fn count_listeners(count: impl FnOnce(usize) -> usize) {
     let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
     *listeners = count(*listeners);
@@ -57,12 +56,12 @@ fn count_listeners(count: impl FnOnce(usize) -> usize) {
 }
 
 impl Received {
-    /// The first signal that asked this process to end.
+    /// Returns the first signal that asked this process to end.
     pub fn first(&self) -> Option<i32> {
         Some(self.first.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
     }
 
-    /// Gives signals their usual effect back, unless there is another listener. The first one that came has its effect now.
+    /// Restores the default effects, unless there is another listener. The first signal that came has its effect now.
     pub fn release(self) {
         let first = self.first();
         drop(self);
@@ -79,15 +78,15 @@ impl Drop for Received {
     }
 }
 
-/// From now on, signals to this process drive the control, besides those of earlier calls whose [`Received`] is still there.
+/// Makes signals to this process drive the control, in addition to the controls of other existing [`Received`] values.
 ///
-/// `told` is called in a thread of its own, which hears of the next signal when it returns.
+/// `told` is called in a thread of its own, which handles the next signal after it returns.
 pub fn install(control: &Control, told: impl Fn(Signalled) + Send + 'static) -> io::Result<Received> {
     let heeded =
         [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH].into_iter().filter(|signal| !is_ignored(*signal));
     let heeded: Vec<i32> = heeded.collect();
     for signal in &heeded {
-        // Handlers cannot be taken back, only told to do what would have been done without them.
+        // Handlers cannot be removed, only told to imitate the default effect.
         signal_hook::flag::register_conditional_default(*signal, IS_UNHEARD.clone())?;
     }
     let mut signals = Signals::new(&heeded)?;
@@ -110,7 +109,7 @@ pub fn install(control: &Control, told: impl Fn(Signalled) + Send + 'static) -> 
                 }
                 SIGQUIT => {
                     told(Signalled::Quitting);
-                    // It does not return, as far as we know.
+                    // Not expected to return.
                     let _ = signal_hook::low_level::emulate_default_handler(SIGQUIT);
                     continue;
                 }
@@ -128,15 +127,15 @@ pub fn install(control: &Control, told: impl Fn(Signalled) + Send + 'static) -> 
     Ok(received)
 }
 
-/// A file that may not grow any further is from now on an error of whoever writes to it, like a full disk, instead of the
-/// end of this process. Programs that are started have the default again.
+/// Turns the file size limit into an error of the write, like a full disk, instead of the end of this process. Started programs
+/// have the default again.
 pub fn outlive_file_limits() -> io::Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map(drop)
 }
 
-/// Calls `heed` in a thread of its own whenever somebody has woken this process (`nudge`), until it is dropped.
+/// Handler that calls `heed` in a thread of its own whenever `wake_owner` signals this process, until it is dropped.
 #[derive(Debug)]
-#[must_use = "nobody is heard after it is dropped"]
+#[must_use = "wake signals are ignored after it is dropped"]
 pub struct Nudges(Handle);
 
 impl Drop for Nudges {
@@ -155,7 +154,7 @@ pub fn heed_nudges(heed: impl Fn() + Send + 'static) -> io::Result<Nudges> {
 
 fn stand_still(control: &Control) {
     control.pause();
-    // Sent to this thread alone, so that it does not return before the process was continued.
+    // Sent to this thread alone, so that it does not return before the process is continued.
     let _ = signal_hook::low_level::raise(SIGSTOP);
     control.resume();
 }

@@ -1,7 +1,7 @@
 //! `posix_spawn`, and the two other calls for which there is no safe wrapper.
 //!
 //! The only module of ours with `unsafe` in it. `posix_spawn` and not `fork`: it is as fast in a large process as in a
-//! small one, and tells why the program did not start.
+//! small one, and reports why the program did not start.
 //!
 //! Invariants:
 //! - The child leads a session and a group of its own, and has no controlling terminal.
@@ -45,14 +45,14 @@ pub(crate) fn spawn(program: &Program, descriptors: [BorrowedFd<'_>; 3]) -> io::
     Ok(Pid::from_raw(pid).expect("posix_spawn gives the number of a process"))
 }
 
-/// Keeps descriptors that we inherited from our children.
+/// Marks inherited descriptors close-on-exec, so that children do not get them.
 #[cfg(target_os = "linux")]
 pub(crate) fn seal_descriptors() {
     // SAFETY: this sets a flag and closes nothing. An old kernel that refuses leaves things as they are.
     unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
-/// Whether whoever started us wants a signal ignored, as `nohup` does.
+/// Returns whether the parent wants a signal ignored, as `nohup` does.
 pub(crate) fn is_ignored(signal: c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: with a null second argument the call only writes the present action, for which there is room.
@@ -61,7 +61,7 @@ pub(crate) fn is_ignored(signal: c_int) -> bool {
     result == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
 
-/// The strings as C wants a list of them. They must outlive it.
+/// Returns the strings as a list for C. They must outlive it.
 fn pointers(strings: &[CString]) -> Vec<*mut c_char> {
     strings.iter().map(|string| string.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
 }
@@ -70,10 +70,10 @@ fn check(result: c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
 }
 
-/// What the child does between its birth and the program.
+/// The steps of the child between the spawn and the program.
 struct Actions {
     raw: libc::posix_spawn_file_actions_t,
-    /// Copies that must be open until the child is there.
+    /// Copies that must stay open until the child has started.
     _held: Vec<OwnedFd>,
 }
 
@@ -89,7 +89,7 @@ impl Actions {
         for (number, descriptor) in (0..).zip(descriptors) {
             let mut source = descriptor.as_raw_fd();
             if source < 3 {
-                // One of the three would be overwritten before it is copied.
+                // A source among the three would be overwritten before it is copied.
                 let copy = rustix::io::fcntl_dupfd_cloexec(descriptor.as_fd(), 3)?;
                 source = copy.as_raw_fd();
                 actions._held.push(copy);
@@ -108,7 +108,7 @@ impl Drop for Actions {
     }
 }
 
-/// What the child is.
+/// The attributes of the child: session, signal mask and signal actions.
 struct Attributes {
     raw: libc::posix_spawnattr_t,
 }

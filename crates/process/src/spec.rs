@@ -1,6 +1,6 @@
-//! What is to be run, and what came of it.
+//! Description of a program to run, and the outcome of the run.
 //!
-//! Not here: how it is run (`run`, `supervised`).
+//! Not here: how it is run (`run`, `supervised_run`).
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,34 +9,34 @@ use std::time::Duration;
 use crate::os::Status;
 use crate::{Captured, Environment};
 
-/// Which program, and with what arguments.
+/// A program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Invocation {
-    /// A script for `/bin/sh -c`. One that only names a program and its arguments is started without the shell.
+    /// A script for `/bin/sh -c`. A script of one program and its literal arguments is started without the shell.
     Shell(OsString),
     /// A program, looked up in the `PATH` of its own environment, and its arguments.
     Argv(Vec<OsString>),
 }
 
-/// A program to be run.
+/// A program to run.
 #[derive(Debug, Clone)]
 pub struct Spec {
     pub invocation: Invocation,
     pub directory: PathBuf,
-    /// The whole environment of the child, to which only `WINDLASS_TAG` is added; a `PWD` in it is made to be right.
+    /// The whole environment of the child. Only `WINDLASS_TAG` is added, and a `PWD` in it is corrected.
     pub environment: Environment,
     /// Written while the output is drained, then closed. A child need not read it.
     pub stdin: Vec<u8>,
     pub timeout: Option<Duration>,
-    /// How long it may write nothing.
+    /// How long the program may write nothing.
     pub silence: Option<Duration>,
-    /// How long after SIGTERM what is left is killed.
+    /// Time between SIGTERM and SIGKILL.
     pub grace: Duration,
     pub capture: Capture,
 }
 
 impl Spec {
-    /// A program without input, a time limit or a grace, of which no output is kept.
+    /// A program without input, time limits or grace, whose output is not captured.
     pub fn new(invocation: Invocation, directory: impl Into<PathBuf>, environment: Environment) -> Self {
         Self {
             invocation,
@@ -51,23 +51,23 @@ impl Spec {
     }
 }
 
-/// How much of each output stream is kept.
+/// Limits for the captured bytes of each output stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capture {
     /// Bytes kept from the start.
     pub head: usize,
     /// Bytes kept from the end.
     pub tail: usize,
-    /// Where the whole goes when it is more than head and tail.
+    /// Files for all of the output, if it is more than head and tail.
     pub spill: Option<Spill>,
 }
 
 /// A file per stream for output that does not fit in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spill {
-    /// The files are this with `.stdout` and `.stderr` appended, and a number where that is taken.
+    /// Path of the files without `.stdout` or `.stderr`, and without the number that follows where a name is taken.
     pub path: PathBuf,
-    /// The most bytes that a file gets.
+    /// Limit for the bytes in each file.
     pub cap: u64,
 }
 
@@ -84,7 +84,7 @@ pub enum Exit {
     Code(i32),
     Signal(i32),
     TimedOut,
-    /// It wrote nothing for as long as it may.
+    /// The program wrote nothing for longer than it may.
     Silent,
     /// Cancelled or killed by its [`Control`](crate::Control), perhaps before it was started.
     Cancelled,
@@ -102,20 +102,20 @@ impl From<Status> for Exit {
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug, Clone)]
 pub struct Finished {
     pub exit: Exit,
     pub stdout: Captured,
     pub stderr: Captured,
-    /// The program was done, but had left processes behind that had to be ended, or somebody who held its output. Or
-    /// somebody beyond our reach holds it even now, so that some of it may be missing.
+    /// The program had exited, but left processes behind that had to be ended, or processes that held its output. Or a process
+    /// beyond our reach still holds the output, so that some of it may be missing.
     pub leaky: bool,
     pub took: Duration,
 }
 
 impl Finished {
-    /// What a program would have left that wrote this, and was content.
+    /// Returns the outcome of a successful program that wrote this.
     pub fn said(stdout: Vec<u8>) -> Self {
         let stdout = Captured { total: stdout.len() as u64, head: stdout, ..Captured::default() };
         Self { exit: Exit::Code(0), stdout, stderr: Captured::default(), leaky: false, took: Duration::ZERO }

@@ -1,16 +1,16 @@
-//! Running a program under a process of its own, so that nothing of it survives a `kill -9` of this one.
+//! Runs a program under a process of its own, so that nothing of it survives a `kill -9` of this one.
 //!
-//! The supervisor is started once and does runs one after another. Pipes, capture and deadlines are here, as for other
-//! runs; there are only the processes (`supervisor`), reached through `wire`.
+//! The supervisor is started once and does runs one after another. Pipes, capture and deadlines are on this side, as for other
+//! runs; the supervisor (`supervisor`) only has the processes, and `wire` reaches it.
 //!
 //! Invariants:
-//! - A supervisor has one run at a time, which `&mut` says.
-//! - If it dies, the run is [`Exit::Lost`](crate::Exit), what carries the run's tag is ended from here, and the next run
-//!   gets a new supervisor. One that does not do what it is told is killed, so that its orphans come to us. If what it runs
-//!   traces it, it is dead only when that is: nothing waits for its end without a bound.
+//! - A supervisor has one run at a time, which `&mut` enforces.
+//! - If it dies, the run is [`Exit::Lost`](crate::Exit), this process ends all that carries the run's tag, and the next run
+//!   gets a new supervisor. A supervisor that does not follow orders is killed, so that its orphans come to us. While its program
+//!   traces it, it dies only after that program: no wait for its end is unbounded.
 //! - A program that may have been started is not started again.
-//! - A supervisor that somebody stopped is woken with every word to it and at the end of what it runs, and lost if it is
-//!   stopped again and again.
+//! - A stopped supervisor is woken with every order and at the end of its program, and counts as lost if it is stopped again
+//!   and again.
 
 use std::borrow::Borrow;
 use std::ffi::{OsStr, OsString};
@@ -32,18 +32,18 @@ use crate::watch::Tree;
 use crate::wire::{self, Report};
 use crate::{Control, Finished, NotStarted, Roster, Spec, Stream, run};
 
-/// How long a supervisor may take to stop or end its tree. It bounds itself more tightly.
+/// How long a supervisor may take to stop or end its tree. Its own bounds are tighter.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long it may be silent before we look whether it is stopped, or the run called off.
+/// How often the wait for a report checks whether the supervisor is stopped, or the run cancelled.
 const SILENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// How often it is woken while we wait for a report.
+/// How often a supervisor is woken during the wait for one report.
 const WAKINGS: u32 = 3;
 
-/// What a supervisor is called in a list of processes.
+/// Name of a supervisor in a list of processes.
 const NAME: &str = "windlass";
 
-/// How a supervisor is started: a program that calls [`supervisor::serve`](crate::supervisor::serve) when it gets these
-/// arguments.
+/// The command that starts a supervisor: a program that calls [`supervisor::serve`](crate::supervisor::serve) when it gets
+/// these arguments.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     pub program: PathBuf,
@@ -52,13 +52,13 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// This very program, with an argument that says what it is to be.
+    /// Launches this same program, with an argument that selects the supervisor.
     pub fn own(argument: impl Into<OsString>) -> io::Result<Self> {
         Ok(Self { program: os::own_program()?, arguments: vec![argument.into()], environment: Vec::new() })
     }
 }
 
-/// A process that runs programs for us, one after another, and ends them when we die.
+/// A process that runs programs for this one, one after another, and ends them when this process dies.
 pub struct Supervisor {
     launcher: Launcher,
     link: Option<Link>,
@@ -67,7 +67,7 @@ pub struct Supervisor {
 pub(crate) struct Link {
     socket: UnixStream,
     process: Helper,
-    /// A moment before it was started, in ticks.
+    /// A moment before the start, in clock ticks.
     before: u64,
     /// Set once it is on the list of its owner.
     listed: OnceLock<()>,
@@ -78,7 +78,7 @@ impl Supervisor {
         Ok(Self { launcher: launcher.clone(), link: Some(Link::new(launcher)?) })
     }
 
-    /// As [`run`](crate::run()), but under the supervisor.
+    /// Does the same as [`run`](crate::run()), under the supervisor.
     pub fn run(
         &mut self,
         spec: &Spec,
@@ -88,7 +88,7 @@ impl Supervisor {
     ) -> Result<Finished, NotStarted> {
         let Some(start) = Start::new(spec, roster, control)? else { return Ok(Finished::cancelled()) };
         let begun = match self.begin(&start) {
-            // It may have died since the last run.
+            // The supervisor may have died since the last run.
             Err(_) => self.begin(&start),
             begun => begun,
         };
@@ -108,7 +108,7 @@ impl Supervisor {
         Ok(finished)
     }
 
-    /// Has the supervisor start the program. An error means that it got no order, and another one may be asked.
+    /// Orders the supervisor to start the program. An error means that it got no order, and a new supervisor may get it.
     fn begin(&mut self, start: &Start<'_>) -> io::Result<StartOutcome> {
         let link = match &self.link {
             Some(link) => link,
@@ -125,8 +125,8 @@ impl Supervisor {
     }
 }
 
-/// As [`run`](crate::run()), but under a supervisor of its own where there is how to start one: a supervisor runs one program
-/// at a time, and these are run side by side.
+/// Does the same as [`run`](crate::run()), under a supervisor of its own if there is a launcher: a supervisor runs one program at
+/// a time, and these runs are concurrent.
 pub fn run_apart(
     launcher: Option<&Launcher>,
     spec: &Spec,
@@ -140,22 +140,22 @@ pub fn run_apart(
     }
 }
 
-/// Within how many supervisors that were started with this argument this process runs.
+/// Returns the number of ancestors that are supervisors with this argument.
 pub fn supervisors_above(argument: &str) -> usize {
     os::above_with(&[NAME.as_bytes(), argument.as_bytes()])
 }
 
-/// Whether a process above this one supervises programs for one that works within a directory.
+/// Returns whether an ancestor is a supervisor whose parent works within a directory.
 pub fn is_below_supervisor(argument: &str, directory: &Path) -> bool {
     os::is_below_program(&[NAME.as_bytes(), argument.as_bytes()], directory)
 }
 
-/// What came of an order to start a program.
+/// The result of an order to start a program.
 pub(crate) enum StartOutcome {
     Started(Pid),
-    /// The system would not.
+    /// The system refused the start.
     Refused(io::Error),
-    /// There was no answer: it may have been started.
+    /// No answer came: the program may have been started.
     Lost(io::Error),
 }
 
@@ -171,7 +171,7 @@ impl Link {
         let environment = launcher.environment.iter().map(|(name, value)| variable(name, value));
         let program = Program {
             path: c_string(launcher.program.clone().into_os_string())?,
-            // It must not keep a directory from being removed.
+            // A supervisor must not keep a directory from being removed.
             directory: c_string(OsStr::new("/").to_owned())?,
             arguments,
             environment: environment.collect::<io::Result<_>>()?,
@@ -182,14 +182,14 @@ impl Link {
         Ok(Self { socket, process, before, listed: OnceLock::new() })
     }
 
-    /// Puts it on the list of an owner, so that it is ended after the owner's death if it cannot end itself: its agent may
-    /// have stopped it.
+    /// Puts the supervisor on the list of an owner, so that a sweep ends it after the owner's death if it cannot end itself: its
+    /// agent may have stopped it.
     pub fn list(&self, roster: &Roster) {
         self.listed.get_or_init(|| roster.note(self.process.pid(), self.before));
     }
 
-    /// Has the supervisor start a program. An error means that it got no order. One that does not do what it is told is
-    /// killed.
+    /// Orders the supervisor to start a program. An error means that it got no order. A supervisor that does not follow the order
+    /// is killed.
     pub fn begin(
         &self,
         program: &Program,
@@ -209,7 +209,7 @@ impl Link {
         Ok(StartOutcome::Lost(lost))
     }
 
-    /// The next report, if there is one soon. A supervisor that somebody stopped is woken meanwhile.
+    /// Returns the next report, if there is one soon. Wakes a stopped supervisor meanwhile.
     fn report_soon(&self) -> Option<io::Result<Report>> {
         match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&SILENCE)) {
             Ok(0) => {
@@ -222,8 +222,8 @@ impl Link {
         }
     }
 
-    /// The next report. An error if the supervisor is dead, is kept from working, takes too long, or if the run was
-    /// called off while it took its time.
+    /// Returns the next report. Fails if the supervisor is dead, is kept from working, takes too long, or if the run was cancelled
+    /// meanwhile.
     fn report(&self, is_called_off: impl Fn() -> bool) -> io::Result<Report> {
         let give_up = Instant::now() + PATIENCE;
         let mut wakings = 0;
@@ -246,49 +246,49 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // It ends its tree and itself when the socket closes.
+        // The supervisor ends its tree and itself when the socket closes.
         self.process.wake();
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
         self.process.dismiss(PATIENCE);
     }
 }
 
-/// The tree of a run under a supervisor that is borrowed, or its own.
+/// The tree of a run, under a borrowed supervisor or its own.
 pub(crate) struct Supervised<L: Borrow<Link>> {
     link: L,
-    /// Unknown if there was no answer.
+    /// `None` if there was no answer.
     pid: Option<Pid>,
     tag: String,
-    /// How the leader ended, and whether others were left then.
+    /// How the leader ended, and whether other processes were left then.
     exited: Option<(Status, bool)>,
-    /// What is waited for: a word of the supervisor, or the end of the leader, of which one that was stopped says nothing.
+    /// Wakes the loop on a report, or at the end of the leader, which a stopped supervisor does not report.
     news: Option<News>,
-    /// When the leader had ended and nobody had told of it.
+    /// When the leader had ended without a report.
     unheard_since: Option<Instant>,
-    /// The supervisor is dead, or good for nothing any more.
+    /// The supervisor is dead or unusable.
     lost: bool,
     ended: Option<(Status, usize)>,
 }
 
 impl<L: Borrow<Link>> Supervised<L> {
-    /// Without a number if it is not known whether it was started.
+    /// Takes `None` as `pid` if it is unknown whether the leader was started.
     pub fn new(link: L, pid: Option<Pid>, tag: String) -> Self {
         let news = pid.and_then(|pid| News::of(link.borrow().socket.as_fd(), pid).ok());
         Self { link, pid, tag, exited: None, news, unheard_since: None, lost: pid.is_none(), ended: None }
     }
 
-    /// How the leader ended, if it has.
+    /// Returns how the leader ended, if it has.
     pub fn status(&self) -> Option<Status> {
         self.exited.map(|(status, _)| status)
     }
 
-    /// Sends an order, to one that can hear it. Says whether it was sent.
+    /// Sends an order, unless the supervisor is lost. Returns whether it was sent.
     fn order(&self, kind: u8) -> bool {
         self.link.borrow().process.wake();
         !self.lost && wire::send_order(&self.link.borrow().socket, kind).is_ok()
     }
 
-    /// Waits for a report that the predicate wants, and heeds the others.
+    /// Waits for a matching report, and handles the others.
     fn await_report(&mut self, wanted: impl Fn(Report) -> bool) -> Option<Report> {
         while !self.lost {
             let report = self.link.borrow().report(|| false);
@@ -308,7 +308,7 @@ impl<L: Borrow<Link>> Supervised<L> {
         None
     }
 
-    /// Ends what the supervisor did not.
+    /// Ends the processes that the supervisor left.
     fn end_lost(&mut self) -> usize {
         self.lost = true;
         os::end_lost(&self.tag, self.pid, &self.link.borrow().process)
@@ -317,7 +317,7 @@ impl<L: Borrow<Link>> Supervised<L> {
 
 impl<L: Borrow<Link>> Tree for Supervised<L> {
     fn descriptor(&self) -> BorrowedFd<'_> {
-        // One that is gone already has been told of.
+        // A leader that is already gone has been reported on the socket.
         self.news.as_ref().map_or_else(|| self.link.borrow().socket.as_fd(), News::as_fd)
     }
 
@@ -325,7 +325,7 @@ impl<L: Borrow<Link>> Tree for Supervised<L> {
         if !self.lost {
             match self.link.borrow().report_soon() {
                 Some(report) => drop(self.heed(report)),
-                // The leader is gone, and who should say so is stopped or traced.
+                // The leader is gone, and the supervisor that should report it is stopped or traced.
                 None => self.lost = self.unheard_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE,
             }
         }
@@ -333,7 +333,7 @@ impl<L: Borrow<Link>> Tree for Supervised<L> {
     }
 
     fn terminate(&mut self) {
-        // One that is gone is noticed by the loop; what it left cannot be asked any more.
+        // The loop notices a lost supervisor; the processes that it left cannot be asked any more.
         if !self.order(wire::TERMINATE) {
             self.end();
         }

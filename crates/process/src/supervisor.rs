@@ -1,14 +1,14 @@
-//! The supervisor's own main.
+//! The main function of the supervisor.
 //!
-//! A process in a session of its own, to which every orphan of its runs comes. It does what the socket on its standard
-//! input says, and when that closes, because whoever started it is done or was killed, it ends its tree and itself.
+//! A process in a session of its own, which adopts every orphan of its runs. It follows orders from the socket on its standard
+//! input. When the socket closes, because the owner is done or was killed, it ends its tree and itself.
 //!
 //! Invariants:
-//! - Whatever is below this process belongs to the run.
-//! - SIGINT and SIGHUP do not end it. SIGTERM ends it, and its tree first.
-//! - Its children's statuses are taken as they come, so that nothing piles up while a run lasts.
+//! - Every process below this one belongs to the run.
+//! - SIGINT and SIGHUP do not end it. SIGTERM ends its tree, then itself.
+//! - It reaps its children as they end, so that no zombies pile up during a run.
 //!
-//! Not here: pipes, capture, deadlines (`watch`), how the other side sees it (`supervised`).
+//! Not here: pipes, capture, deadlines (`event_loop`), the other side (`supervised_run`).
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,7 +26,7 @@ use crate::ready::ready;
 use crate::spawn::spawn;
 use crate::wire::{Order, Report, receive_order};
 
-/// Serves until the socket on standard input closes. To be called before anything else is done in the process.
+/// Serves until the socket on standard input closes. Call this before anything else in the process.
 pub fn serve() -> ExitCode {
     match Service::new().and_then(|mut service| service.serve()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -38,18 +38,18 @@ struct Service {
     socket: UnixStream,
     /// Readable when a child has ended.
     children: UnixStream,
-    /// Readable when we are to end.
+    /// Readable when this process must end.
     terminated: UnixStream,
-    /// Readable when whoever started us has ended, even if somebody else holds the other end of the socket.
+    /// Readable when the parent has ended, even if another process holds the other end of the socket.
     orphaned: Option<OwnedFd>,
     run: Option<Run>,
 }
 
-/// The run that is under way.
+/// The run in progress.
 struct Run {
     leader: Pid,
     brood: Brood,
-    /// The leader was reaped: its number may be somebody else's.
+    /// The leader was reaped: its number may be another process's.
     gone: bool,
     stopped: Option<Stopped>,
 }
@@ -78,7 +78,7 @@ impl Service {
 
     fn serve(&mut self) -> io::Result<()> {
         let result = self.obey_all();
-        // Its owner is gone: a git that is killed at once leaves its locks.
+        // The owner is gone: a git that is killed at once would leave its locks.
         if let Some(run) = &self.run {
             run.brood.end_in_order();
         }
@@ -125,7 +125,7 @@ impl Service {
                 Ok(())
             }
             (Order::End, Some(_)) => self.end(),
-            // The run ended while the order was under way.
+            // The run ended before the order arrived.
             (Order::Terminate | Order::Resume, None) => Ok(()),
             (Order::Stop, None) => Report::Stopped.send(&self.socket),
             (Order::End, None) => Report::Ended(0).send(&self.socket),
@@ -143,7 +143,7 @@ impl Service {
         }
     }
 
-    /// Takes the statuses of all children that have ended. Everything below us is ours, so there is none to steal.
+    /// Reaps all children that have ended. Every process below this one is its own, so no other waiter loses a status.
     fn reap(&mut self) -> io::Result<()> {
         let mut exited = None;
         let others_left = loop {
@@ -185,7 +185,7 @@ impl Service {
     }
 }
 
-/// A socket that becomes readable when the signal comes.
+/// Returns a socket that becomes readable when the signal comes.
 fn on_signal(signal: i32) -> io::Result<UnixStream> {
     let (reader, writer) = UnixStream::pair()?;
     reader.set_nonblocking(true)?;

@@ -1,11 +1,11 @@
-//! Watches a run: one `poll(2)` loop over the leader, its pipes and the control.
+//! Event loop of a run: one `poll(2)` loop over the leader, its pipes and the control.
 //!
 //! Invariants:
 //! - Output is drained and input written at the same time, so that neither can block the other.
-//! - The loop sleeps until there is news or a deadline; it never polls by time.
+//! - The loop sleeps until an event or a deadline; it never polls by time.
 //! - It returns only when the tree has ended.
 //!
-//! Not here: when to do what (`course`), how to reach the tree (`os::Leader`, `supervised`).
+//! Not here: when to do what (`run_state`), access to the tree (`os::LeaderProcess`, `supervised_run`).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,42 +23,42 @@ use crate::pipe::{count_waiting, read_once};
 use crate::ready::ready;
 use crate::{Exit, Finished, Spec, Stream};
 
-/// What a first read takes. To give back twice as much, which a pipe holds, has the allocator tidy up everything it has.
+/// Size of a first read. Freeing twice as much, the capacity of a pipe, makes the allocator trim its whole heap.
 const SMALL: usize = 32 * 1024;
-/// What pipe and reads grow to when a read was full.
+/// Size of the pipe and of reads after a read was full.
 const LARGE: usize = 1024 * 1024;
 
-/// The processes of a run, however they were started.
+/// The processes of a run, with or without a supervisor.
 pub(crate) trait Tree {
-    /// Readable when there may be news of the leader.
+    /// Returns a descriptor that is readable when the state of the leader may have changed.
     fn descriptor(&self) -> BorrowedFd<'_>;
-    /// Whether the leader has exited or was lost. Asked when the descriptor is readable.
+    /// Returns whether the leader has exited or was lost. Called when the descriptor is readable.
     fn is_gone(&mut self) -> bool {
         true
     }
-    /// SIGTERM to the group, or to all that is left when the leader is gone, stopped or not.
+    /// Sends SIGTERM to the group, or to all remaining processes when the leader is gone, stopped or not.
     fn terminate(&mut self);
     fn stop(&mut self);
     fn resume(&mut self);
-    /// Ends everything. How the leader ended, and how many others had to be killed.
+    /// Ends all processes. Returns how the leader ended, and how many others had to be killed.
     fn end(&mut self) -> (Status, usize);
 }
 
-/// Our ends of the pipes.
+/// This process's ends of the pipes.
 pub(crate) struct Pipes<'a> {
     pub input: Input<'a>,
     pub stdout: OwnedFd,
     pub stderr: OwnedFd,
 }
 
-/// What a child has yet to be given.
+/// Input that the child has yet to get.
 pub(crate) struct Input<'a> {
     pipe: Option<OwnedFd>,
     rest: &'a [u8],
 }
 
 impl Input<'_> {
-    /// Writes what fits, and closes the pipe after the last of it.
+    /// Writes what fits, and closes the pipe after the last byte.
     fn write(&mut self) -> rustix::io::Result<()> {
         let Some(pipe) = &self.pipe else { return Ok(()) };
         while !self.rest.is_empty() {
@@ -79,7 +79,7 @@ impl Input<'_> {
 
 /// The child's ends of the pipes.
 pub(crate) struct Ends {
-    /// Without one it reads from `/dev/null`.
+    /// `None` stands for `/dev/null`.
     stdin: Option<OwnedFd>,
     stdout: OwnedFd,
     stderr: OwnedFd,
@@ -87,7 +87,7 @@ pub(crate) struct Ends {
 
 pub(crate) type Observe<'a> = &'a mut dyn FnMut(Stream, &[u8]);
 
-/// Returns what came of the run, without how long it took.
+/// Watches a run until its tree has ended. The outcome has no duration yet.
 pub(crate) fn watch(
     spec: &Spec,
     tree: &mut dyn Tree,
@@ -152,7 +152,7 @@ struct Output {
     grown: bool,
 }
 
-/// What a wait brought.
+/// The result of a wait.
 struct News {
     output: bool,
     leader: bool,
@@ -184,10 +184,10 @@ impl<'a> Flow<'a> {
         self.outputs.iter().all(|output| output.pipe.is_none())
     }
 
-    /// Waits for anything, moves the bytes that can be moved, and tells the rest.
+    /// Waits for anything, moves the bytes that can be moved, and returns the other events.
     fn wait(&mut self, leader: Option<BorrowedFd<'_>>, word: BorrowedFd<'_>, until: Option<Instant>) -> News {
         let [stdout, stderr] = &self.outputs;
-        // In the order in which they are looked at below.
+        // In the order in which the results are taken below.
         let all = [
             stdout.pipe.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
             stderr.pipe.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
@@ -202,13 +202,13 @@ impl<'a> Flow<'a> {
             }
         }
         if input {
-            // Nobody reads any more, which a child may do.
+            // A child may close its input early.
             let _ = self.input.write();
         }
         News { output: out || err, leader, word }
     }
 
-    /// Reads once. How many bytes there were.
+    /// Reads once. Returns the number of bytes.
     fn read(&mut self, index: usize) -> usize {
         let output = &mut self.outputs[index];
         let length = read_once(&mut output.pipe, &mut self.buffer);
@@ -226,13 +226,12 @@ impl<'a> Flow<'a> {
         length
     }
 
-    /// Takes what is in the pipes now. Says whether somebody outside of the tree holds one of them: what they write from
-    /// now on is lost.
+    /// Reads what is in the pipes now. Returns whether a process outside of the tree holds one of them: its later output is lost.
     fn drain(&mut self) -> bool {
         self.input.pipe = None;
         let mut left = self.outputs.each_ref().map(|output| count_waiting(&output.pipe));
         loop {
-            // In turn, and once even if there is nothing, for its end.
+            // In turn, and once even if nothing is there, to see the end.
             for (index, left) in left.iter_mut().enumerate() {
                 *left = match self.read(index) {
                     0 => 0,
@@ -250,11 +249,11 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// The pipes of a run: ours, and those of the child.
+/// Creates the pipes of a run: those of this process, and those of the child.
 pub(crate) fn pipes(spec: &Spec) -> io::Result<(Pipes<'_>, Ends)> {
     let (stdout, child_stdout) = io::pipe()?;
     let (stderr, child_stderr) = io::pipe()?;
-    // A child may open its output for reading and take what we were told of.
+    // A child may open its output for reading and take bytes that `poll` has announced.
     rustix::io::ioctl_fionbio(&stdout, true)?;
     rustix::io::ioctl_fionbio(&stderr, true)?;
     let mut input = Input { pipe: None, rest: &spec.stdin };
@@ -267,8 +266,8 @@ pub(crate) fn pipes(spec: &Spec) -> io::Result<(Pipes<'_>, Ends)> {
             os::grow(&ours, spec.stdin.len().min(LARGE));
         }
         (input.pipe, child_stdin) = (Some(ours), Some(OwnedFd::from(child)));
-        // Before there is a child: if we are killed in between, it has the whole of it all the same. What cannot be written
-        // is not left out: git would take no message for an empty one.
+        // Written before the child exists: if this process is killed in between, the child still has all of it. A failure to write is an
+        // error: git would take missing input for an empty message.
         input.write()?;
     }
     let ours = Pipes { input, stdout: stdout.into(), stderr: stderr.into() };
@@ -285,7 +284,7 @@ impl Ends {
     }
 }
 
-/// What a child without input reads.
+/// Returns what a child without input reads.
 fn nothing() -> io::Result<&'static OwnedFd> {
     static NULL: OnceLock<OwnedFd> = OnceLock::new();
     if let Some(null) = NULL.get() {

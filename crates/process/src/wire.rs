@@ -1,4 +1,4 @@
-//! What this process and its supervisor say to each other over a socket.
+//! Protocol between this process and its supervisor, over a socket.
 //!
 //! ```text
 //!   Start ──►            ◄── Started, or Failed
@@ -11,7 +11,7 @@
 //! Invariants:
 //! - An order is a kind, a length and a body; only `Start` has a body, and it brings three descriptors.
 //! - A report is nine bytes: a kind and two numbers.
-//! - A socket that is closed is the end of the other side, at any point.
+//! - A closed socket is the end of the other side, at any point.
 
 use std::ffi::CString;
 use std::io::{self, IoSlice, IoSliceMut, Read};
@@ -30,7 +30,7 @@ use crate::program::Program;
 #[derive(Debug)]
 pub(crate) enum Order {
     Start(Program, [OwnedFd; 3]),
-    /// SIGTERM to the group, or to all that is left when the leader is gone.
+    /// SIGTERM to the group, or to all remaining processes when the leader is gone.
     Terminate,
     Stop,
     Resume,
@@ -40,14 +40,14 @@ pub(crate) enum Order {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Report {
     Started(i32),
-    /// With the number of the error.
+    /// Holds the error number.
     Failed(i32),
     Exited {
         status: Status,
         others_left: bool,
     },
     Stopped,
-    /// So many others had to be killed.
+    /// Holds the number of other processes that had to be killed.
     Ended(i32),
 }
 
@@ -57,7 +57,7 @@ pub(crate) const STOP: u8 = 3;
 pub(crate) const RESUME: u8 = 4;
 pub(crate) const END: u8 = 5;
 
-/// Longer than any argument list that a kernel takes.
+/// Limit for a body, longer than any argument list that a kernel takes.
 const LONGEST: usize = 64 * 1024 * 1024;
 
 pub(crate) fn send_start(socket: &UnixStream, program: &Program, descriptors: &[BorrowedFd<'_>; 3]) -> io::Result<()> {
@@ -92,7 +92,7 @@ fn send(socket: &UnixStream, kind: u8, body: &[u8], descriptors: &[BorrowedFd<'_
     Ok(())
 }
 
-/// The next order. `None` if the other side is gone.
+/// Receives the next order. `None` if the other side is gone.
 pub(crate) fn receive_order(mut socket: &UnixStream) -> io::Result<Option<Order>> {
     let mut header = [0; 5];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
@@ -132,7 +132,7 @@ const FLAGS: RecvFlags = RecvFlags::CMSG_CLOEXEC;
 #[cfg(not(target_os = "linux"))]
 const FLAGS: RecvFlags = RecvFlags::empty();
 
-/// Where a descriptor cannot arrive with the flag, it is set afterwards.
+/// Sets the flag on descriptors where it cannot be requested with the message.
 fn close_on_exec(descriptors: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd>> {
     if FLAGS.is_empty() {
         for descriptor in &descriptors {
@@ -146,7 +146,7 @@ fn nonsense() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "cannot read an order to the supervisor")
 }
 
-/// How many arguments there are, then every string with its terminating zero.
+/// Encodes the number of arguments, then every string with its terminating zero.
 fn encode(program: &Program) -> Vec<u8> {
     let mut body = (program.arguments.len() as u64).to_ne_bytes().to_vec();
     let strings = [&program.path, &program.directory].into_iter().chain(&program.arguments).chain(&program.environment);
@@ -188,7 +188,7 @@ impl Report {
         Ok(())
     }
 
-    /// The next report. An error if the other side is gone.
+    /// Receives the next report. Fails if the other side is gone.
     pub fn receive(mut socket: &UnixStream) -> io::Result<Self> {
         let mut message = [0; 9];
         socket.read_exact(&mut message)?;

@@ -1,4 +1,4 @@
-//! What a program finds around itself.
+//! The environment of a child: terminal, signals, descriptors, variables.
 
 use crate::common::{PATH, check};
 
@@ -23,7 +23,7 @@ fn signals_are_as_if_nobody_had_touched_them() {
         for line in sets.map(|line| line.expect("a set")) {
             let (_, set) = line.split_once(':').expect("a set");
             let set = u64::from_str_radix(set.trim(), 16).expect("a set");
-            // The two that glibc keeps for itself it ignores in every child.
+            // The two signals that glibc reserves are ignored in every child.
             assert_eq!(set & !(0b11 << 31), 0, "{line}");
         }
     });

@@ -7,7 +7,7 @@ use windlass_process::{Exit, Finished, Spec};
 
 use crate::common::{Scene, check, is_gone, stands_still, state, tagged, until};
 
-/// Runs a script and, as soon as it has written something, does something else beside it.
+/// Runs a script, and runs an action as soon as the script has written something.
 fn beside(scene: &Scene, spec: &Spec, action: impl FnOnce()) -> Finished {
     let (sender, ready) = channel();
     std::thread::scope(|scope| {
@@ -31,7 +31,7 @@ impl Drop for EndOnPanic<'_> {
 }
 
 fn observe(scene: &Scene, spec: &Spec, sender: Sender<()>) -> Finished {
-    // Whoever waits does so for the first one only.
+    // The receiver waits for the first message only.
     scene.observe(spec, &mut |_, _| sender.send(()).unwrap_or(())).expect("it starts")
 }
 
@@ -45,7 +45,7 @@ fn cancel_asks_first() {
     });
 }
 
-/// By whoever hears it, too. Others go on.
+/// Its own observer may cancel a run. Other runs continue.
 #[test]
 fn a_run_can_be_called_off_by_itself() {
     check(|scene| {
@@ -108,7 +108,7 @@ fn a_pause_stops_the_whole_tree_and_the_deadline() {
             assert!(pids.iter().all(|pid| stands_still(*pid)));
             scene.control.resume();
             until("it runs again", || pids.iter().all(|pid| state(*pid) == Some('S')));
-            std::fs::write(&fifo, "on\n").expect("somebody reads");
+            std::fs::write(&fifo, "on\n").expect("the other end reads");
         });
         assert_eq!(finished.exit, Exit::Code(6));
         assert!(is_gone(scene.number_in("hidden")));
@@ -134,7 +134,7 @@ fn what_has_not_begun_waits_for_the_end_of_a_pause() {
         let (sender, thread) = channel();
         std::thread::scope(|scope| {
             let run = scope.spawn(move || {
-                sender.send(std::fs::read_link("/proc/thread-self").expect("a thread")).expect("somebody listens");
+                sender.send(std::fs::read_link("/proc/thread-self").expect("a thread")).expect("the test listens");
                 scene.run(&scene.shell("[ -e resumed ]"))
             });
             let stat = std::path::Path::new("/proc").join(thread.recv().expect("it began")).join("stat");

@@ -23,7 +23,7 @@ impl Owner {
     }
 
     fn of(scene: &Scene, way: &str, script: &str) -> Self {
-        // With a descriptor that it inherits, as from a careless shell.
+        // With an inherited descriptor, as from a careless shell.
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "exec \"$@\" 9</dev/null", "sh", probe(), "owner"]);
         command.arg(scene.path("owners")).args([way, script]);
@@ -33,7 +33,7 @@ impl Owner {
         Self { process, lines, name }
     }
 
-    /// The last line, which says how the run ended.
+    /// Returns the last line, which tells how the run ended.
     fn outcome(&mut self) -> String {
         self.lines.by_ref().map(|line| line.expect("text")).last().expect("there is one")
     }
@@ -71,7 +71,7 @@ fn a_supervised_tree_dies_with_its_owner() {
     until("nothing carries the tag", || tagged(&owner.name).is_empty());
 }
 
-/// Whoever may take a process's descriptors keeps its socket open beyond its end.
+/// A process that may take another's descriptors keeps its socket open beyond its end.
 #[test]
 fn a_supervised_tree_dies_with_its_owner_whoever_holds_the_socket() {
     let scene = Scene::new(Way::Supervised);
@@ -96,12 +96,12 @@ fn what_a_dead_owner_left_is_swept_by_the_next() {
     owner.signal(Signal::KILL);
     owner.process.wait().expect("it is dead");
     let [leader, ..] = pids;
-    assert!(!is_dead(leader), "nobody ends it at once");
+    assert!(!is_dead(leader), "it is not ended at once");
     let swept = sweep(&scene.path("owners")).expect("it can be read");
     assert_eq!(swept.len(), 1, "this test is alive");
     assert_eq!(swept[0].name, owner.name);
     assert!(swept[0].ended.contains(&leader));
-    // The one without a tag in a session of its own cannot be known; all others are dead.
+    // The process without a tag in a session of its own cannot be known; all others are dead.
     let alive: Vec<_> = pids.into_iter().filter(|pid| !is_dead(*pid)).collect();
     assert!(alive.len() <= 1 && !alive.contains(&leader), "{alive:?} of {pids:?}");
     for pid in alive {
@@ -111,7 +111,7 @@ fn what_a_dead_owner_left_is_swept_by_the_next() {
     assert_eq!(sweep(&scene.path("owners")).expect("it can be read"), []);
 }
 
-/// One that stands still does not see that its owner is dead.
+/// A stopped supervisor does not see that its owner is dead.
 #[test]
 fn a_supervisor_that_was_stopped_is_swept_with_what_it_ran() {
     let scene = Scene::new(Way::Supervised);
@@ -119,12 +119,12 @@ fn a_supervisor_that_was_stopped_is_swept_with_what_it_ran() {
     let mut owner = Owner::new(&scene, &format!("echo $$; echo $PPID; {hidden}; sleep 1000; :"));
     let pids = [owner.number(), owner.number(), owner.number()];
     let [_, supervisor, _] = pids;
-    // As its agent may do.
+    // Its agent may do the same.
     kill_process(Pid::from_raw(supervisor).expect("a number"), Signal::STOP).expect("it is there");
     until("it stands still", || state(supervisor) == Some('T'));
     owner.signal(Signal::KILL);
     owner.process.wait().expect("it is dead");
-    assert!(pids.iter().all(|pid| !is_dead(*pid)), "nobody ends them at once");
+    assert!(pids.iter().all(|pid| !is_dead(*pid)), "they are not ended at once");
     let swept = sweep(&scene.path("owners")).expect("it can be read");
     assert!(swept[0].ended.contains(&supervisor), "{swept:?}");
     assert!(pids.iter().all(|pid| is_dead(*pid)), "{pids:?}");
@@ -150,7 +150,7 @@ fn the_first_signal_asks_and_the_second_kills() {
             let mut lines = [owner.line(), owner.line()];
             lines.sort_unstable();
             assert_eq!(lines, ["asked", "signal 1"]);
-            // A terminal that was closed says so more than once: that is no second word.
+            // A closed terminal sends several: the next one is no second request.
             owner.signal(Signal::HUP);
             owner.signal(if signal == Signal::HUP { Signal::TERM } else { signal });
             let mut lines: Vec<String> = owner.lines.by_ref().map(|line| line.expect("text")).collect();

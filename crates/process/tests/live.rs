@@ -1,4 +1,4 @@
-//! Programs that stay, and are spoken with.
+//! Programs that stay and exchange messages.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ fn far() -> Option<Instant> {
     Some(Instant::now() + Duration::from_secs(30))
 }
 
-/// What it answers to something, up to the end of a line.
+/// Sends bytes and returns the answer, up to the end of a line.
 fn answer(live: &mut Live, scene: &Scene, said: &[u8]) -> String {
     let mut attended = live.attend(&scene.control).expect("a listener");
     attended.say(said);
@@ -74,12 +74,12 @@ fn ends_are_told_apart() {
     };
     assert_eq!(hear("exit 7", None), (Heard::Over, Exit::Code(7)));
     assert_eq!(hear("kill -9 $$", None), (Heard::Over, Exit::Signal(9)));
-    // What it left holds its output, and does not count.
+    // A descendant holds the output, and does not count.
     assert_eq!(hear("sleep 60 & exit 7", None), (Heard::Over, Exit::Code(7)));
     assert_eq!(hear("cat", Some(Instant::now())), (Heard::Late, Exit::Code(0)));
 }
 
-/// One that never falls silent has no more time than any other.
+/// A program that never stops writing gets no more time than any other.
 #[test]
 fn it_is_late_although_there_is_something_to_hear() {
     let scene = Scene::new(Way::Supervised);
@@ -119,7 +119,7 @@ fn it_hears_the_control() {
         scope.spawn(move || {
             let mut attended = live.attend(control).expect("a listener");
             for _ in 0..2 {
-                sender.send(attended.hear(&mut far())).expect("somebody listens");
+                sender.send(attended.hear(&mut far())).expect("the test listens");
             }
         });
         until("it stands still", || {
@@ -167,7 +167,7 @@ fn beside(scene: &Scene, script: &str, most: usize) -> Beside {
     Beside::start(&launcher, &scene.shell(script), &scene.roster, most).expect("it starts")
 }
 
-/// Waits until one of them has ended.
+/// Waits until one of the background processes has ended.
 fn await_end(live: &mut Live, scene: &Scene, beside: &mut [Beside]) {
     let mut attended = live.attend(&scene.control).expect("a listener");
     assert_eq!(attended.hear_beside(&mut far(), beside), Heard::Beside);

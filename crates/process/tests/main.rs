@@ -1,7 +1,7 @@
-//! Programs that behave and programs that do not, run both ways.
+//! Well-behaved and misbehaving programs, with and without a supervisor.
 //!
-//! Each test wants a process of its own, which nextest gives it: what a run leaves without any mark is ended when no
-//! other run of the process could have left it.
+//! Each test needs a process of its own, which nextest gives it: an unmarked orphan of a run is ended when no other run of the
+//! process could have left it.
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 
 mod child;

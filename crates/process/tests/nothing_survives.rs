@@ -1,4 +1,4 @@
-//! Whatever a program leaves behind is ended with it, wherever it tried to hide.
+//! All processes that a program leaves behind are ended with it, wherever they tried to hide.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use windlass_process::Exit;
 
 use crate::common::{Scene, Way, check, is_gone, tagged};
 
-/// A process that notes its number and then only is.
+/// A process that writes its number and then sleeps.
 const BE: &str = "sh -c 'echo $$ >hidden; exec sleep 1000' </dev/null >/dev/null 2>&1";
 const UNTIL_HIDDEN: &str = "while ! [ -s hidden ]; do sleep 0.01; done";
 
-/// Ways to hide, each of which leaves a process behind.
+/// Returns scripts that each leave a hidden process behind.
 fn hideouts() -> [String; 5] {
     [
         format!("{BE} & {UNTIL_HIDDEN}"),
@@ -113,7 +113,7 @@ fn a_run_does_not_end_what_another_one_left_before_its_time() {
             assert!(!crate::common::is_dead(hidden), "it belongs to a run that is under way");
         }
         assert_eq!(tagged(scene.roster.name()).len(), 2, "the long run and what it hides; nothing of the others");
-        std::fs::write(&fifo, "over\n").expect("somebody reads");
+        std::fs::write(&fifo, "over\n").expect("the other end reads");
         assert_eq!(long.join().expect("no panic").stdout.text(), "over\n");
         assert!(is_gone(hidden));
     });
@@ -129,7 +129,7 @@ fn what_nobody_can_be_blamed_for_goes_when_the_last_run_does() {
         let long = scope.spawn(|| scene.run(&scene.shell("echo $$ >long; read line <fifo")));
         scene.number_in("long");
         scene.run(&scene.shell(&format!("(env -i PATH=\"$PATH\" setsid {BE} &) ; {UNTIL_HIDDEN}")));
-        std::fs::write(&fifo, "over\n").expect("somebody reads");
+        std::fs::write(&fifo, "over\n").expect("the other end reads");
         assert_eq!(long.join().expect("no panic").exit, Exit::Code(0));
     });
     assert!(is_gone(scene.number_in("hidden")));

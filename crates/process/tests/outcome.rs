@@ -37,7 +37,7 @@ fn output_and_arguments_come_through() {
     });
 }
 
-/// Whether a shell stands between us and the program must not show.
+/// A script must behave the same with and without a shell.
 #[test]
 fn a_script_of_words_alone_does_as_the_shell_would() {
     check(|scene| {

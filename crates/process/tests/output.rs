@@ -1,4 +1,4 @@
-//! Bytes out of a program, and into it.
+//! Output and input of a program.
 
 use std::io::Write;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use windlass_process::{Capture, Exit, Spill, Stream};
 
 use crate::common::check;
 
-/// The peak of this process's memory, in KiB.
+/// Returns the peak of this process's memory, in KiB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("proc");
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a peak");
@@ -136,7 +136,7 @@ fn a_stranger_who_floods_one_stream_hides_neither_the_end_nor_the_other_stream()
             scope.spawn(|| {
                 let name = std::fs::read_to_string(&fifo).expect("a name");
                 let mut held = std::fs::File::options().write(true).open(name.trim()).expect("it is open");
-                std::fs::write(&fifo, "go\n").expect("somebody reads");
+                std::fs::write(&fifo, "go\n").expect("the other end reads");
                 while held.write_all(&[b'x'; 65536]).is_ok() {}
             });
             let script = "echo first; echo /proc/$$/fd/1 >fifo; read line <fifo; echo error >&2; echo $$ >written";

@@ -1,4 +1,4 @@
-//! A program for tests: the supervisor, an owner of runs that can be killed, and one who traces its parent.
+//! A program for tests: the supervisor, an owner of runs that can be killed, and a process that traces its parent.
 #![allow(unsafe_code, reason = "there is no safe way to trace")]
 
 use std::io::Write;
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Holds its parent still for as long as it is there, and says whether it may.
+/// Traces its parent for as long as it runs, and writes whether that was allowed.
 fn trace_the_parent() -> ExitCode {
     let parent = rustix::process::getppid().expect("a parent").as_raw_nonzero().get();
     let nothing = std::ptr::null_mut::<libc::c_void>();
@@ -35,7 +35,7 @@ fn trace_the_parent() -> ExitCode {
     }
 }
 
-/// Leaves a program stopped where no descriptor is free, and shows whether it stands still then and answers afterwards.
+/// Leaves a program stopped while no descriptor is free, and prints whether it is stopped then and answers afterwards.
 #[allow(clippy::disallowed_methods, reason = "these files are of the kernel, and end")]
 fn starve(directory: &Path) -> ExitCode {
     let (roster, control) = (Roster::enlist(directory, 0xabc).expect("a roster"), Control::new());
@@ -77,7 +77,7 @@ fn spec(directory: &Path, script: &str) -> Spec {
     }
 }
 
-/// Runs a script as Windlass would, and shows what comes of it.
+/// Runs a script as Windlass would, and prints the outcome.
 fn owner(directory: &Path, way: &str, script: &str) -> ExitCode {
     let roster = Roster::enlist(directory, 0xabc).expect("a roster");
     let control = Control::new();
@@ -88,7 +88,7 @@ fn owner(directory: &Path, way: &str, script: &str) -> ExitCode {
     };
     let received = signals::install(&control, told).expect("handlers");
     let spec = spec(directory, script);
-    let mut show = |_, chunk: &[u8]| std::io::stdout().write_all(chunk).expect("somebody reads");
+    let mut show = |_, chunk: &[u8]| std::io::stdout().write_all(chunk).expect("the other end reads");
     let finished = if way == "supervised" {
         let launcher = Launcher::own("supervise").expect("this program");
         Supervisor::start(&launcher).expect("a supervisor").run(&spec, &roster, &control, &mut show)
@@ -97,10 +97,10 @@ fn owner(directory: &Path, way: &str, script: &str) -> ExitCode {
     };
     let exit = finished.expect("it starts").exit;
     let mut output = std::io::stdout();
-    writeln!(output, "{exit:?} {:?}", received.first()).expect("somebody reads");
+    writeln!(output, "{exit:?} {:?}", received.first()).expect("the other end reads");
     if way == "waiting" {
         drop(received);
-        writeln!(output, "waiting").expect("somebody reads");
+        writeln!(output, "waiting").expect("the other end reads");
         std::thread::sleep(Duration::from_secs(30));
     }
     ExitCode::from(u8::from(exit != Exit::Code(0)))

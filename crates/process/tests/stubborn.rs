@@ -7,7 +7,7 @@ use windlass_process::{Exit, Launcher, Supervisor};
 
 use crate::common::{Scene, Way, is_dead, probe, supervisor, tagged, until};
 
-/// A shell script in place of a supervisor.
+/// Starts a shell script in place of a supervisor.
 fn fake(scene: &Scene, script: &str) -> Supervisor {
     let script = format!("cd {}; {script}", scene.directory.path().display());
     let environment = vec![("PATH".into(), crate::common::PATH.into())];
@@ -44,7 +44,7 @@ fn one_that_died_between_runs_is_replaced() {
     assert_eq!(run(&mut supervisor, &scene, "exit 3"), Exit::Code(3));
 }
 
-/// What it runs may stop it and end: then it says nothing of that end by itself.
+/// Its program may stop it and end: then the supervisor does not report that end by itself.
 #[test]
 fn one_that_was_stopped_before_its_program_ended_is_woken() {
     let scene = Scene::new(Way::Supervised);
@@ -99,17 +99,17 @@ fn what_keeps_its_supervisor_stopped_is_ended_all_the_same() {
     check_ended("trap '' TERM", "while :; do kill -STOP $PPID; done", Duration::from_secs(8));
 }
 
-/// Whoever is traced is dead only for its tracer, and would be waited for as long as that is there.
+/// A traced process is dead only for its tracer, and a wait for it would last as long as the tracer.
 #[test]
 fn what_traces_its_supervisor_is_ended_all_the_same() {
     let (scene, mut supervisor) =
         check_ended("trap '' TERM HUP INT CONT", &format!("exec {} trace", probe()), Duration::from_secs(20));
-    // Where the system lets nobody trace its parent, all this was easy.
+    // Where the system forbids tracing a parent, the supervisor was never held.
     assert!([0, -1].contains(&scene.number_in("traced")));
     assert_eq!(run(&mut supervisor, &scene, "exit 3"), Exit::Code(3), "there is another one");
 }
 
-/// A program that hides another one and then does this to its supervisor is ended with it, within that time.
+/// Checks that a program that hides another one and then does this to its supervisor is ended with it, within that time.
 #[track_caller]
 fn check_ended(trap: &str, then: &str, within: Duration) -> (Scene, Supervisor) {
     let scene = Scene::new(Way::Supervised);

@@ -1,4 +1,4 @@
-//! Who is alive, who is dead, and who is a stranger.
+//! Living owners, dead owners, and unrelated processes.
 #![allow(clippy::disallowed_methods, reason = "a stranger must not be a run of the test")]
 
 use std::process::{Child, Command};
@@ -30,7 +30,7 @@ fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("proc").trim().to_owned()
 }
 
-/// The name of an owner who has not been for long.
+/// Returns the name of an owner that died long ago.
 fn dead(nonce: u64) -> String {
     format!("run-{}-1-{nonce:016x}", std::process::id())
 }
@@ -60,11 +60,11 @@ fn an_owner_whose_file_was_removed_is_alive_while_its_process_is() {
     assert!(is_alive(directory.path(), &name));
     assert!(is_alive(&directory.path().join("nowhere"), &name));
     std::fs::write(directory.path().join(&name), "").expect("a file");
-    assert!(!is_alive(directory.path(), &name), "a file that nobody holds");
+    assert!(!is_alive(directory.path(), &name), "a file that is not locked");
     std::fs::remove_file(directory.path().join(&name)).expect("it is there");
     stranger.0.kill().expect("it is there");
     crate::common::until("it is dead", || is_dead(stranger.pid()));
-    assert!(!is_alive(directory.path(), &name), "a status that nobody took is no life");
+    assert!(!is_alive(directory.path(), &name), "a zombie is not alive");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn what_is_no_file_of_an_owner_is_left_alone() {
     assert!(!is_alive(directory.path(), "../run"));
 }
 
-/// Only root can give a file away, and so try this.
+/// Only root can change the owner of a file, and so test this.
 #[test]
 fn what_belongs_to_somebody_else_is_left_alone() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -124,7 +124,7 @@ fn what_belongs_to_somebody_else_is_left_alone() {
     assert_eq!(swept.into_iter().map(|swept| swept.name).collect::<Vec<_>>(), [dead(2)]);
     assert!(theirs.exists() && !ours.exists());
     std::os::unix::fs::chown(&owners, Some(65_534), None).expect("it was possible before");
-    let error = sweep(&owners).expect_err("a directory of somebody else's");
+    let error = sweep(&owners).expect_err("a directory of another user");
     assert!(error.to_string().contains("belongs to somebody else"), "{error}");
 }
 
@@ -142,7 +142,7 @@ fn strangers_are_left_alone() {
     let [first, ..] = &strangers;
     let (pid, start, boot) = (first.pid(), start_time(first.0.id()), boot());
     let me = std::process::id();
-    // The same number with another start time or boot, damaged lines, ourselves, and everybody's ancestor.
+    // The same number with another start time or boot, damaged lines, this process, and init.
     let list = format!(
         "{pid} {later} {later} {boot}\n{pid} {start} {start} another-boot\n{pid}\n{pid} {start}\n{pid} {start} {boot}\n\
          \u{0}\u{1}\n-1 0 {all} {boot}\n0 0 {all} {boot}\n1 0 {all} {boot}\n{me} 0 {all} {boot}\n\
@@ -160,7 +160,7 @@ fn strangers_are_left_alone() {
     assert!(!directory.path().join(&owner).exists());
 }
 
-/// Whoever tidies up when it is asked to end gets the time for it.
+/// A process that cleans up on SIGTERM gets the time for it.
 #[test]
 fn what_is_left_may_put_its_things_away() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -182,7 +182,7 @@ fn what_is_left_may_put_its_things_away() {
 fn those_who_carry_the_tag_or_are_on_the_list_are_ended() {
     let directory = tempfile::tempdir().expect("a directory");
     let owner = dead(8);
-    // Below this process nothing may be ended, so an orphan is needed.
+    // A sweep spares descendants of this process, so an orphan is needed.
     let orphan = |tag: &str| {
         let script = "setsid sleep 1000 >/dev/null 2>&1 & echo $!";
         let output = Command::new("/bin/sh").args(["-c", script]).env("WINDLASS_TAG", tag).output().expect("sh");

@@ -1,4 +1,4 @@
-//! Agents' own hook systems call: their hooks are run, and what these say is added up to one answer.
+//! Hooks of agents' own hook systems: runs them, and combines their responses into one answer.
 //!
 //! ```text
 //! AgentHookRequest ─► bridge_called ─► its hooks, one after another ─► HookAnswers ─┬─► CallVerdict ─► bridge_answered
@@ -6,10 +6,10 @@
 //! ```
 //!
 //! Invariants:
-//! - Only a hook that says no blocks. One that fails does so only where its entry has `on_failure: block`.
+//! - Only a hook that says no blocks. A failing hook blocks only if its entry has `on_failure: block`.
 //! - The strictest ruling counts, and no reason is lost.
 //!
-//! Not here: how agents say it and want to hear it (`bridge`, the crate).
+//! Not here: the formats of agents' requests and answers (`bridge`, the crate).
 
 use std::sync::Arc;
 
@@ -26,12 +26,12 @@ use crate::change::Looker;
 use crate::hook::HookAttempt;
 use crate::{EffectRunner, RunError};
 
-/// What people are told where a stop hook let pass what it has not seen.
+/// Message for the person if files changed while a stop hook judged the work.
 const CHANGED_UNDER_GATE: &str =
     "files have changed while the stop hooks judged the work: what is there now was not judged";
 
 impl EffectRunner<'_> {
-    /// Runs the hooks of a request. Returns what they come to: nothing where there are none.
+    /// Runs the hooks of a request and returns the combined answer. It is empty if no hook is planned.
     pub fn answer_request(
         &mut self,
         origin: &Origin,
@@ -64,7 +64,7 @@ impl EffectRunner<'_> {
         Ok(response)
     }
 
-    /// Returns what the files are now that an agent works on in place, as far as git knows of them.
+    /// Returns a digest of the files that the agent works on, as far as git knows of them.
     fn look_in_place(&self, looker: &mut Looker) -> Option<Digest> {
         looker.look(&self.settings.directory, &self.settings.environment, &|spec| self.look_with(spec))
     }
@@ -91,7 +91,7 @@ impl EffectRunner<'_> {
         Ok(answers)
     }
 
-    /// What has not begun never will: nobody waits for the answer any more.
+    /// Recovers the effects that have not begun: the agent no longer waits for the answer.
     fn give_up(&mut self, at: Seq) -> Result<(), RunError> {
         while let Some(effect) = self.next(|_, effect| effect.id.seq == at)? {
             let (dead, owner) = (self.owner.clone(), self.owner.clone());
@@ -100,7 +100,7 @@ impl EffectRunner<'_> {
         Ok(())
     }
 
-    /// Records the answer, where there is one to record. Answers why the agent is let go all the same, if it is.
+    /// Records the answer if the log needs it. Returns why a blocked agent is released all the same, if it is.
     fn record_answer(
         &mut self,
         origin: &Origin,
@@ -122,7 +122,7 @@ impl EffectRunner<'_> {
     }
 }
 
-/// What the hooks of a call have said so far.
+/// Combined responses of a call's hooks.
 #[derive(Default)]
 struct HookAnswers {
     reasons: Vec<(CallRuling, String)>,
@@ -151,7 +151,7 @@ impl HookAnswers {
                 let what = if outcome == HookOutcome::TimedOut { "was too slow" } else { "failed" };
                 let told = format!("hook `{name}` {what}{why}");
                 match owed.on_failure {
-                    // The agent cannot answer for a hook that could not run.
+                    // A hook that could not start is no fault of the agent.
                     OnFailure::Block if unstarted => self.messages.push(told),
                     OnFailure::Ignore => self.messages.push(told),
                     OnFailure::Block => self.object(owed, feedback.or(Some(told))),
@@ -166,18 +166,18 @@ impl HookAnswers {
 
     fn agreed(&mut self, owed: &HookEffect, feedback: Option<String>, said: HookResponse) {
         let specific = said.specific;
-        // Whoever adds something for the agent to read at its end wants it to be read, as in Claude Code.
+        // As in Claude Code, a hook that adds context at the agent's end wants the agent to read it, so it counts as a block.
         if owed.point.sends_back() && specific.additional_context.is_some() {
             return self.object(owed, specific.additional_context.map(|text| clean(&text)));
         }
-        // Claude Code's older word for the same.
+        // Claude Code's older field for the same.
         let older = said.decision.filter(|decision| *decision == Decision::Allow).map(|_| Permission::Allow);
         if specific.permission.or(older) == Some(Permission::Allow) {
             let why = specific.permission_reason.or(said.reason).unwrap_or_default();
             self.reasons.push((CallRuling::Allow, clean(&why)));
         }
         self.context.extend(feedback.or(specific.additional_context).map(|text| clean(&text)));
-        // The later one has seen no more than the earlier one, but its priority says that it comes after.
+        // Both hooks saw the same input. Priority says that the later one wins.
         self.updated_input = specific.updated_input.or(self.updated_input.take());
         self.updated_output = specific.updated_output.or(self.updated_output.take());
     }
@@ -188,7 +188,7 @@ impl HookAnswers {
         self.objectors.push(Objector { hook: owed.hook.clone(), most: owed.send_backs });
     }
 
-    /// Before a tool a person can be asked; elsewhere they can only be told.
+    /// Asks the person before a tool is used. At other points the person can only be told.
     fn ask(&mut self, owed: &HookEffect, feedback: Option<String>, told: String) {
         match owed.point {
             HookPoint::PreToolUse => self.reasons.push((CallRuling::Ask, feedback.unwrap_or(told))),
@@ -196,11 +196,11 @@ impl HookAnswers {
         }
     }
 
-    /// Returns what is answered, and what of it the log keeps.
+    /// Returns the response to the agent, and the verdict for the log.
     fn finish(self, request: &AgentHookRequest) -> (AgentHookResponse, CallVerdict) {
         let (point, max_retries) = (&request.call.point, request.call.max_retries);
         let strictest = self.reasons.iter().map(|(ruling, _)| *ruling).max().unwrap_or_default();
-        // Allowing is for tools alone.
+        // Only a tool call can be allowed.
         let ruling = if strictest == CallRuling::Allow && *point != HookPoint::PreToolUse {
             CallRuling::Pass
         } else {
@@ -223,7 +223,7 @@ impl HookAnswers {
             max_retries,
             told: kept(&told(&response)),
         };
-        // The agent gets it under its own names.
+        // The agent knows the input under its own names.
         response.updated_input = response.updated_input.and_then(|input| match &request.tool {
             Some(tool) => tool.instead(input),
             None => Some(input),
@@ -233,13 +233,13 @@ impl HookAnswers {
     }
 }
 
-/// Adds a line to what the person is told.
+/// Appends a line to the message for the person.
 fn tell_person(response: &mut AgentHookResponse, line: &str) {
     let before = response.message.take().map(|message| message + "\n").unwrap_or_default();
     response.message = Some(format!("{before}windlass: {line}"));
 }
 
-/// What was blocked is let go, and people are told.
+/// Turns a block into a pass, and tells the person.
 fn let_go(response: &mut AgentHookResponse, why: &str, objectors: &[String]) {
     let says = if objectors.len() == 1 { "says" } else { "say" };
     let (hooks, reason) = (objectors.join(", "), std::mem::take(&mut response.reason));
@@ -247,7 +247,7 @@ fn let_go(response: &mut AgentHookResponse, why: &str, objectors: &[String]) {
     tell_person(response, &format!("{why}; it is let go, but {hooks} still {says} no: {reason}"));
 }
 
-/// Returns what the agent is told besides a ruling.
+/// Returns the texts that the agent receives besides the ruling.
 fn told(response: &AgentHookResponse) -> String {
     let context = response.context.clone();
     let input = response.updated_input.clone().map(|input| Value::Object(input).to_string());
@@ -255,7 +255,7 @@ fn told(response: &AgentHookResponse) -> String {
     [context, input, output].into_iter().flatten().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// A text as the log takes it.
+/// Cuts a text to the length that the log takes. Returns nothing for a blank text.
 fn kept(text: &str) -> Option<String> {
     Some(cut(text, Limits::FEEDBACK)).filter(|text| !text.trim().is_empty())
 }

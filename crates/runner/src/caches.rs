@@ -1,11 +1,11 @@
-//! The caches that a gate finds in its checkout beside the files of the commit.
+//! Caches that a gate finds in its checkout beside the files of the commit.
 
 use std::path::Path;
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use windlass_vcs::git::{DetachedCheckout, Worktree};
 
-/// What gates find in their checkout although git does not keep it: links to what the worktree has.
+/// Patterns of ignored files that gates find in their checkout, as links to those of the worktree.
 #[derive(Debug, Clone, Default)]
 pub struct CachePatterns {
     patterns: GlobSet,
@@ -13,7 +13,7 @@ pub struct CachePatterns {
 }
 
 impl CachePatterns {
-    /// A pattern names files and directories. One without a slash before its end is meant wherever it stands.
+    /// Builds the set. A pattern names files and directories. One without an inner slash matches at any depth.
     pub fn new<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, globset::Error> {
         let (mut set, mut written) = (GlobSetBuilder::new(), Vec::new());
         for pattern in patterns {
@@ -27,13 +27,13 @@ impl CachePatterns {
         Ok(Self { patterns: set.build()?, written })
     }
 
-    /// Whether a path of the repository is meant, where the project lies `below` its root.
+    /// Returns whether a path of the repository matches, for a project at `below` in the repository.
     pub(crate) fn matches(&self, path: &Path, below: &Path) -> bool {
         let is_match = |path: &Path| path.ancestors().any(|path| self.patterns.is_match(path));
         is_match(path) || path.strip_prefix(below).is_ok_and(is_match)
     }
 
-    /// Returns the patterns as an ignore file at the root of the repository has them.
+    /// Returns the patterns as lines of an ignore file at the root of the repository.
     pub(crate) fn to_ignore_lines(&self, below: &Path) -> Vec<String> {
         let is_placed = |pattern: &str| pattern.trim_end_matches('/').contains('/');
         let line = |pattern: &String| match is_placed(pattern) {
@@ -48,7 +48,7 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(pattern).literal_separator(true).build()
 }
 
-/// A checkout of the commit that is on its way, and the worktree that caches come from.
+/// A checkout of the commit in delivery, and the worktree that caches come from.
 pub(crate) struct GateCheckout {
     pub(crate) checkout: DetachedCheckout,
     pub(crate) worktree: Worktree,

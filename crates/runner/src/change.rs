@@ -1,14 +1,14 @@
-//! What has changed in the directory of the work, as a digest: two turns with the same digest have left the same files.
+//! Digest of the changes in the work directory: two turns with the same digest have left the same files.
 //!
 //! ```text
-//! .git above? ─ no ─► nothing        yes ─► git status ─► what it says, and what the changed files hold ─► digest
+//! .git above? ─ no ─► nothing        yes ─► git status ─► its entries, and the content of the changed files ─► digest
 //! ```
 //!
 //! Invariants:
-//! - Nothing in the repository changes: git does not refresh its index.
-//! - Where it takes too long, or there is too much to look at, nobody looks again for as long as this process lives.
+//! - The repository does not change: git does not refresh its index.
+//! - If git takes too long, or there is too much to read, this process does not try again.
 //!
-//! Not here: what the digests mean (`engine`).
+//! Not here: the meaning of the digests (`engine`).
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,23 +21,23 @@ use windlass_engine::Digest;
 use windlass_process::{Capture, Environment, Spec, file};
 use windlass_vcs::git::{Git, Repository, Run, has_git};
 
-/// How long git may take. A turn of an agent takes many times that.
+/// Timeout of git. A turn of an agent takes many times as long.
 const PATIENCE: Duration = Duration::from_secs(2);
 const GRACE: Duration = Duration::from_millis(100);
-/// The most bytes of a state that are read. A longer one is not looked at.
+/// Maximum size of a git status. A longer one is not used.
 const MAX_STATE: usize = 1024 * 1024;
-/// What is read of the files that git names.
+/// Maximum number and total size of the changed files that are read.
 const FILES: usize = 4096;
 const BYTES: u64 = 64 * 1024 * 1024;
 
-/// Looks at the directory of the work after each turn.
+/// Digester of the work directory, used after each turn.
 #[derive(Debug, Default)]
 pub(crate) struct Looker {
     gave_up: bool,
 }
 
 impl Looker {
-    /// What has changed, if there is git and it is quick.
+    /// Returns a digest of the changes, if there is git and it answers in time.
     pub fn look(&mut self, directory: &Path, environment: &Environment, run: Run<'_>) -> Option<Digest> {
         let root = directory.ancestors().find(|above| has_git(above)).filter(|_| !self.gave_up)?;
         let capture = Capture { head: MAX_STATE, tail: 0, spill: None };
@@ -52,7 +52,7 @@ impl Looker {
     }
 }
 
-/// What git says, and what the files hold that it names. Nothing if that is too much.
+/// Digests the entries of git and the content of the files that they name. Returns nothing if that is too much.
 fn digest(root: &Path, said: &[Vec<u8>]) -> Option<Digest> {
     let mut parts = Vec::new();
     let (mut files, mut bytes) = (0, 0);
@@ -75,7 +75,7 @@ fn digest(root: &Path, said: &[Vec<u8>]) -> Option<Digest> {
     Some(Digest::of(&parts))
 }
 
-/// The file that an entry is about: `1 .M … path`, `u UU … path`, `? path`.
+/// Returns the file that an entry names: `1 .M … path`, `u UU … path`, `? path`.
 fn changed(entry: &[u8]) -> Option<&Path> {
     let fields = match entry.first()? {
         b'1' => 8,
@@ -87,12 +87,12 @@ fn changed(entry: &[u8]) -> Option<&Path> {
     Some(Path::new(OsStr::from_bytes(path)))
 }
 
-/// What Windlass keeps changes with every step of its own.
+/// Returns whether a path belongs to Windlass, whose files change with every step.
 fn is_ours(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == ".windlass")
 }
 
-/// What a file holds, and how long it is. A link stands for where it leads.
+/// Returns the digest and the length of a file's content. For a link it digests the target path.
 fn held(path: &Path) -> io::Result<(Digest, u64)> {
     let metadata = fs::symlink_metadata(path)?;
     if metadata.is_symlink() {

@@ -1,12 +1,12 @@
-//! Asking an agent something outside the turns of a session, whatever drives it.
+//! Consultations: questions to an agent outside the turns of a session.
 //!
 //! Invariants:
-//! - It is a fresh conversation, which nobody else takes part in and the log does not keep.
+//! - Each consultation is a fresh conversation. No other agent takes part in it, and the log does not keep it.
 //! - Nothing of it outlives the consultation.
-//! - The agent has no part in a turn: it is handed none of our tools, and what it does through `windlass` is no word of
-//!   the agent whose work is looked at.
+//! - The agent takes no part in a turn: it gets none of our tools, and its calls of `windlass` do not count as calls of the
+//!   agent whose work it judges.
 //!
-//! Not here: prompting (`journal`), what is asked, and what the answer means (`hook/pipeline/review`).
+//! Not here: prompting (`journal`), the question and the meaning of its answer (`hook/pipeline/review`).
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use windlass_process::overlay;
 use crate::journal::PromptSource;
 use crate::{EffectRunner, RunError};
 
-/// A conversation with an agent that is asked.
+/// A conversation with a consulted agent.
 pub(crate) struct Consultation<'a> {
     driver: Box<dyn AgentDriver + 'a>,
     request: PromptRequest,
@@ -27,14 +27,14 @@ pub(crate) struct Consultation<'a> {
 }
 
 impl Consultation<'_> {
-    /// Lets the agent go.
+    /// Closes the agent.
     pub fn end(mut self) {
         self.driver.close();
     }
 }
 
 impl<'a> EffectRunner<'a> {
-    /// Prepares to ask an agent in a directory, with records of a name, for so long. Nothing is started yet.
+    /// Prepares a conversation with an agent in a directory, with a record file and time limits. Starts nothing yet.
     pub(crate) fn consultation(
         &self,
         agent: &Agent,
@@ -70,8 +70,8 @@ impl<'a> EffectRunner<'a> {
         }
     }
 
-    /// Asks an agent, and waits for the end of its answer. `word` writes the question for an agent that remembers what was
-    /// said before, or for one that does not.
+    /// Prompts the agent, and waits for the end of its answer. `word` writes the question: for an agent that remembers the
+    /// conversation so far, or for one that does not.
     pub(crate) fn consult(
         &mut self,
         with: &mut Consultation<'_>,

@@ -1,4 +1,4 @@
-//! Settings of where work is done, and where it goes.
+//! Settings for the place of work and for its delivery.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use windlass_vcs::forge;
 use crate::caches::CachePatterns;
 use crate::gatekeepers::Gatekeepers;
 
-/// Where work is done, and where it goes.
+/// Settings for the place of work and for its delivery.
 #[derive(Debug, Clone, Default)]
 pub struct Delivery {
     /// The directory of all worktrees.
@@ -15,17 +15,17 @@ pub struct Delivery {
     /// The directory of the checkouts that hooks and gatekeepers judge. It is outside the project: a program that looks for files
     /// in the directories above would find those of the person's tree.
     pub checkouts: PathBuf,
-    /// A process that merges holds a lock on this file.
+    /// Lock file of a process that merges.
     pub lock: PathBuf,
-    /// The branch that work starts from and goes to, if it is not for the repository to say.
+    /// Branch that work starts from and goes to, unless the repository decides.
     pub base: Option<String>,
-    /// The remote that it goes to, if it is not for the repository to say.
+    /// Remote that the branch goes to, unless the repository decides.
     pub remote: Option<String>,
     pub forge: forge::Settings,
     pub method: forge::Method,
-    /// What gates find in their checkout although git does not keep it.
+    /// Ignored files that gates find in their checkout.
     pub caches: CachePatterns,
-    /// How the tests are run, if it is not for the project to show.
+    /// Command that runs the tests, unless the project shows one.
     pub tests: Option<String>,
     pub gatekeepers: Gatekeepers,
 }

@@ -1,12 +1,12 @@
-//! Doing what is owed: the hooks of events, whoever appended them.
+//! The effect runner: runs the hooks of events, for every command.
 //!
 //! ```text
 //! command ─► commit ─► effects of ours ─► begin ─► run, again if it fails and may ─► finish ─► further effects of ours …
 //! ```
 //!
 //! Invariants:
-//! - Nothing is run before the log says that it is about to be, and no lock is held while it runs.
-//! - Only what is ours is run. What the dead have left is ours once the log says so.
+//! - Nothing runs before the log says that it is about to, and no lock is held while it runs.
+//! - Only effects of this process run. It takes over effects of dead owners in the log first.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -33,50 +33,50 @@ use crate::delivery::Delivery;
 use crate::protected::Protected;
 use crate::{RunError, RunnerEnv, RunnerEvent};
 
-/// What git gets at least where the time of the session is up, to put work away and to look.
+/// Minimum time of a git call when the time of the session is up, to put work away and to read.
 const MIN_TIME_FOR_WORK: Duration = Duration::from_secs(60);
 const MIN_TIME_FOR_LOOKS: Duration = Duration::from_secs(5);
 
-/// Finds a hook by its name. Of many only those are built that are asked for.
+/// Lookup of a hook by its name. It builds only the hooks that are looked up.
 pub type HookFinder = Box<dyn Fn(&str) -> Option<RunnableHook>>;
 
-/// Finds a workflow by its id: the workflow, or why it cannot be used; nothing where there is none of that id.
+/// Lookup of a workflow by its ID: the workflow, why it cannot be used, or nothing if no workflow has that ID.
 pub type WorkflowFinder = Box<dyn Fn(&str) -> Result<Option<Arc<Workflow>>, String>>;
 
-/// What hooks are run with.
+/// Settings of an effect runner.
 pub struct RunnerSettings {
     pub hooks: HookFinder,
     pub workflows: WorkflowFinder,
-    /// What each event makes owed, with this process as the owner.
+    /// Rules that decide the effects of each event, with this process as the owner.
     pub rules: Rules,
-    /// Whose hooks they are.
+    /// Project that the hooks belong to.
     pub project: PathBuf,
-    /// Where hooks work.
+    /// Directory that hooks run in.
     pub directory: PathBuf,
-    /// Where payloads go, and output that is too long for memory.
+    /// Directory for payloads, and for output that is too long for memory.
     pub records: PathBuf,
-    /// The environment that programs get; what is ours is added.
+    /// Environment of programs, before Windlass adds its variables.
     pub environment: Environment,
-    /// How the prompt to work is written, if not as usual.
+    /// Template of the work prompt, if not the usual one.
     pub prompt: Option<Template>,
-    /// What nobody may see.
+    /// Mask of secrets.
     pub mask: Mask,
-    /// What an agent may have run for its rules and stop hooks.
+    /// Permission for the programs of an agent's rules and stop hooks.
     pub permission: Permission,
-    /// The validation rules that the gate of a session looks at.
+    /// Validation rules that the gate of a session checks.
     pub validation: ConfiguredRules,
-    /// What may not change under a session.
+    /// Files that may not change during a session.
     pub protected: Protected,
-    /// Where work is done, and where it goes.
+    /// Place of work and its delivery.
     pub delivery: Delivery,
-    /// How the supervisor of programs is started; without one they are our own children.
+    /// Launcher of the supervisor of programs. Without one, programs are our own children.
     pub launcher: Option<Launcher>,
 }
 
-/// The files that work has changed, or why that cannot be known.
+/// Files that the work has changed, or why they cannot be known.
 pub(crate) type ChangedFiles = Result<Vec<String>, String>;
 
-/// Whoever does what is owed.
+/// Runner of the effects that this process owns.
 pub struct EffectRunner<'a> {
     pub(crate) store: &'a mut Sqlite,
     pub(crate) settings: RunnerSettings,
@@ -84,19 +84,19 @@ pub struct EffectRunner<'a> {
     pub(crate) roster: &'a Roster,
     pub(crate) control: Control,
     pub(crate) outside: RunnerEnv<'a>,
-    /// What an agent's own hook system says, while its hooks run.
+    /// Request of an agent's own hook system, while its hooks run.
     pub(crate) request: Option<Arc<AgentHookRequest>>,
-    /// Held from the look at the newest base to the merge.
+    /// Merge lock, held from the read of the newest base to the merge.
     pub(crate) merging: Option<File>,
-    /// What hooks judge while work is on its way, once one of them has needed it.
+    /// Checkout that hooks judge during a delivery, once a hook has needed it.
     pub(crate) gate_checkout: Option<GateCheckout>,
-    /// The files that work had changed when the hooks of an event first asked.
+    /// Files that the work had changed when the hooks of an event first asked.
     pub(crate) changed: Option<(Seq, ChangedFiles)>,
-    /// Started when it is first needed.
+    /// Supervisor, started on first use.
     pub(crate) supervisor: RefCell<Option<Supervisor>>,
-    /// When the time of the session is up.
+    /// Deadline of the session.
     pub(crate) deadline: Option<Instant>,
-    /// What git has said about the repository.
+    /// Facts about the repository that git has told.
     pub(crate) known: KnownFacts,
 }
 
@@ -126,12 +126,12 @@ impl<'a> EffectRunner<'a> {
         })
     }
 
-    /// The same, with a supervisor that somebody has left.
+    /// Returns the runner with a supervisor that was started before.
     pub fn under(self, supervisor: Option<Supervisor>) -> Self {
         Self { supervisor: RefCell::new(supervisor), ..self }
     }
 
-    /// Carries out a command of our own, and tells what came of it.
+    /// Commits a command of our own, and reports its records to the observer.
     pub fn commit(&mut self, command: &Command) -> Result<Vec<Record>, RunError> {
         let (by, at) = (self.owner.to_string(), (self.outside.now)());
         let records =
@@ -149,8 +149,8 @@ impl<'a> EffectRunner<'a> {
         }
     }
 
-    /// The task that a session takes up with an event. Nobody but whoever watches needs it, so a store that cannot tell is
-    /// no reason to stop.
+    /// Returns the task that a session claims with an event. Only the observer needs it, so an unreadable store is no reason to
+    /// stop.
     fn taken_up(&self, record: &Record) -> Option<Task> {
         match (&record.envelope.event, record.envelope.node.task()) {
             (Event::TaskClaimed(claimed), Some(id)) if claimed.session.is_some() => {
@@ -160,7 +160,7 @@ impl<'a> EffectRunner<'a> {
         }
     }
 
-    /// Lets some time pass, and tells whoever watches. Answers whether it has passed.
+    /// Waits for some time, and reports that to the observer. Returns whether the time has passed without a cancellation.
     pub(crate) fn wait(&mut self, time: Duration) -> bool {
         if !time.is_zero() {
             (self.outside.tell)(RunnerEvent::Waiting(time));
@@ -168,14 +168,14 @@ impl<'a> EffectRunner<'a> {
         self.control.wait(time)
     }
 
-    /// Carries out somebody's command. Whoever gave it learns from the answer what came of it.
+    /// Commits a command of another origin. Its author learns the result from the return value, not from the observer.
     pub fn commit_as(&mut self, origin: &Origin, command: &Command) -> Result<Vec<Record>, RunError> {
         let nonce = (self.outside.random)().map_err(RunError::Random)?;
         Ok(self.store.execute(&self.settings.rules, origin, &self.settings.mask.command(command), nonce)?)
     }
 
-    /// Runs every hook that is ours, and what they lead to. Somebody who asks for the end gets it: what has not begun is
-    /// left for whoever settles it later.
+    /// Runs every hook that this process owns, and the hooks that follow. After a cancellation, effects that have not begun stay
+    /// for a later recovery.
     pub fn run_pending(&mut self) -> Result<(), RunError> {
         while let Some(effect) = self.next(|dispatch, effect| effect.owner == dispatch.owner)? {
             if self.control.is_cancelled() {
@@ -186,7 +186,7 @@ impl<'a> EffectRunner<'a> {
         Ok(())
     }
 
-    /// Takes over hooks that dead owners have left. Answers how many there were.
+    /// Takes over hooks that dead owners have left. Returns their number.
     pub fn adopt_orphans(&mut self, left: impl Fn(&PendingEffect) -> bool) -> Result<usize, RunError> {
         let mut taken = 0;
         while let Some(effect) = self.next(|_, effect| left(effect))? {
@@ -202,7 +202,7 @@ impl<'a> EffectRunner<'a> {
         Ok(taken)
     }
 
-    /// The first hook that is owed and meant.
+    /// Returns the first pending hook that a predicate accepts.
     pub(crate) fn next(
         &self,
         meant: impl Fn(&Self, &PendingEffect) -> bool,
@@ -232,21 +232,21 @@ impl<'a> EffectRunner<'a> {
         if killed { Err(RunError::Killed) } else { Ok(()) }
     }
 
-    /// The file that has all of what a run wrote, if memory could not hold it: relative to the records of all sessions.
+    /// Returns the file with all output of a run, if memory could not hold it. Its path is relative to the records of all sessions.
     pub(crate) fn record(&self, finished: &Finished) -> Option<String> {
         let spilled = finished.stdout.spilled.as_ref().or(finished.stderr.spilled.as_ref())?;
         self.record_name(&spilled.path)
     }
 
-    /// What a run has written, without secrets, and with what tells from its files. In these there is none either from now on.
+    /// Masks the output of a run, also in its spill files, and adds excerpts of these.
     pub(crate) fn read(&self, ran: Finished) -> Finished {
-        // Before anything is cut out of it: half a secret is one too.
+        // Mask before the output is cut: half a secret is a secret, too.
         let ran = sifted(ran, &self.settings.mask);
         self.settings.mask.spilled(&ran);
         ran
     }
 
-    /// How a record is called in the log.
+    /// Returns the name of a record in the log.
     pub(crate) fn record_name(&self, path: &Path) -> Option<String> {
         let shown = path.strip_prefix(self.settings.records.parent()?).ok()?;
         Some(shown.to_string_lossy().into_owned())
@@ -256,7 +256,7 @@ impl<'a> EffectRunner<'a> {
         self.store.event(at)?.ok_or(RunError::MissingEvent(at))
     }
 
-    /// Runs a short program of our own, whose output is its answer. It gets what is left of the session's time.
+    /// Runs a short program of our own for its output. Its timeout is the rest of the session's time.
     pub(crate) fn look_with(&self, spec: &Spec) -> Result<Finished, NotStarted> {
         let run = |spec: &Spec| self.run_supervised(spec);
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -268,7 +268,7 @@ impl<'a> EffectRunner<'a> {
         }
     }
 
-    /// Runs a program under the supervisor where there is how to start one, so that nothing of it survives us.
+    /// Runs a program under the supervisor if there is a launcher, so that nothing of it survives us.
     fn run_supervised(&self, spec: &Spec) -> Result<Finished, NotStarted> {
         let mut supervisor = match (self.supervisor.take(), &self.settings.launcher) {
             (None, Some(launcher)) => Supervisor::start(launcher).ok(),
@@ -279,9 +279,9 @@ impl<'a> EffectRunner<'a> {
         ran
     }
 
-    /// Runs a program to its end. Under the supervisor nothing of it survives us.
+    /// Runs a program to its end, and streams its output to the observer. Under the supervisor nothing of it survives us.
     pub(crate) fn start(&mut self, spec: &Spec) -> Result<Result<Finished, NotStarted>, RunError> {
-        // Whoever watches sees no secret either, however the output is cut into pieces.
+        // The observer sees no secret either, however the output is cut into pieces.
         let mask = self.settings.mask.clone();
         let (mut out, mut err) = (mask.shown(), mask.shown());
         let mut supervisor = self.take_supervisor()?;
@@ -302,8 +302,8 @@ impl<'a> EffectRunner<'a> {
         Ok(ran)
     }
 
-    /// Takes the supervisor for a program that may change what git says; it is to be put back. There is none where nothing
-    /// says how to start one.
+    /// Takes the supervisor for a program that may change the facts of git. The caller puts it back. Without a launcher there is
+    /// none.
     pub(crate) fn take_supervisor(&mut self) -> Result<Option<Supervisor>, RunError> {
         self.known.forget_changeable();
         match (self.supervisor.take(), &self.settings.launcher) {
@@ -327,7 +327,7 @@ pub(crate) fn run_under(
     }
 }
 
-/// What a call of git gets at least.
+/// Returns the minimum time of a git call.
 fn min_time(spec: &Spec) -> Duration {
     if puts_work_away(spec) { MIN_TIME_FOR_WORK } else { MIN_TIME_FOR_LOOKS }
 }

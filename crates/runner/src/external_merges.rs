@@ -1,6 +1,6 @@
-//! Changes that have come into their base past us: a person merged them with plain git, or on a page of a forge.
+//! Changes that were merged outside Windlass: with plain git, or on a page of a forge.
 //!
-//! Invariant: only what was accepted is recorded as merged by itself, and once. Of all else a person is told, who decides.
+//! Invariant: only an accepted change is recorded as merged without a person, and once. A person decides about all others.
 
 use std::fs;
 
@@ -13,24 +13,24 @@ use windlass_vcs::git::{Base, Branch, Commit, Error, Git};
 use crate::workspace_problem::explained;
 use crate::{EffectRunner, RunError, RunnerEvent};
 
-/// How a base has a change.
+/// A merge that a base has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExternalMerge {
-    /// The commit that has it in the base. Where none can be told, its own last one.
+    /// Commit that has the change in the base. If no single one has, the last commit of the change.
     pub commit: Commit,
-    /// That commit alone has all of it, on top of what it was merged into.
+    /// Whether that commit alone has all of it, on top of what it was merged into.
     pub is_one: bool,
     pub how: String,
 }
 
-/// Where a base was last seen; nothing is fetched.
+/// Returns the last known state of a base, without a fetch.
 pub fn last_seen(git: &Git<'_>, branch: &str) -> Result<Option<Base>, Error> {
     let branch = Branch::new(branch)?;
     let commit = git.last_seen(&branch)?;
     Ok(commit.map(|commit| Base { branch, remote: None, commit, stale: None }))
 }
 
-/// How a base has the open change of a task, if it has it. What was submitted has to be there, and what the branch has now.
+/// Returns how a base has the open change of a task, if it has both the submitted commit and the tip of the branch.
 pub fn landed(
     git: &Git<'_>,
     base: &Base,
@@ -42,13 +42,13 @@ pub fn landed(
     let Some(tip) = git.tip(&Branch::new(&workspace.branch)?)? else { return Ok(None) };
     let landed = in_base(git, base, &workspace.branch, &tip)?;
     match submitted.filter(|submitted| *submitted != tip.as_str()) {
-        // Somebody may have put the branch back to the base.
+        // A person may have reset the branch to the base.
         Some(submitted) if landed.is_some() && !git.has_all(&base.commit, &Commit::new(submitted)?)? => Ok(None),
         _ => Ok(landed),
     }
 }
 
-/// How a base has the work of a branch, if it has it.
+/// Returns how a base has the work of a branch, if it has it.
 pub(crate) fn in_base(git: &Git<'_>, base: &Base, branch: &str, tip: &Commit) -> Result<Option<ExternalMerge>, Error> {
     let name = &base.branch;
     let found = |commit: Commit, how: String| {
@@ -67,14 +67,14 @@ pub(crate) fn in_base(git: &Git<'_>, base: &Base, branch: &str, tip: &Commit) ->
     Ok(None)
 }
 
-/// No single commit of the base has it.
+/// Describes a merge that no single commit of the base has.
 pub(crate) fn scattered(base: &Base, tip: &Commit) -> ExternalMerge {
     let how = format!("{} has all of it in other commits", base.branch);
     ExternalMerge { commit: tip.clone(), is_one: false, how }
 }
 
 impl EffectRunner<'_> {
-    /// Records accepted changes as merged that the newest base has.
+    /// Records accepted changes as merged if the newest base has them.
     pub fn record_external_merges(&mut self, in_use: &[String]) -> Result<(), RunError> {
         let worktrees = &self.settings.delivery.worktrees;
         if !worktrees.is_dir() || !matches!(self.repository(), Ok(Some(_))) || !self.is_my_turn() {
@@ -92,7 +92,7 @@ impl EffectRunner<'_> {
         self.run_pending()
     }
 
-    /// Whether nobody else merges. Whoever does records it.
+    /// Takes the merge lock. Returns false if another process merges, because that process records merges itself.
     fn is_my_turn(&mut self) -> bool {
         let file = file::open_lock(&self.settings.delivery.lock);
         let file = file.ok().filter(|file| !matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)));
@@ -101,11 +101,11 @@ impl EffectRunner<'_> {
     }
 
     fn cannot_tell(&mut self, error: &Error) {
-        let words = format!("nobody can tell which changes are merged: {}", explained(error));
+        let words = format!("cannot tell which changes are merged: {}", explained(error));
         (self.outside.tell)(RunnerEvent::Note(&words));
     }
 
-    /// The tasks that are accepted, whose changes are open, and what was submitted of each.
+    /// Returns the accepted tasks with open changes, and the submitted commit of each.
     fn accepted(
         &self,
         branches: &[(Branch, Commit)],
@@ -131,7 +131,7 @@ impl EffectRunner<'_> {
         if tasks.is_empty() {
             return Ok(());
         }
-        // One that does not answer is waited for.
+        // A fetch can take long, so the observer is told.
         if let Ok(Base { branch, remote: Some(remote), .. }) = self.with_git(|git| self.known_base(git)) {
             let words = format!("fetching {remote}/{branch}, to see which changes are merged");
             (self.outside.tell)(RunnerEvent::Note(&words));

@@ -1,4 +1,4 @@
-//! The checkout that hooks judge while work is on its way from done to accepted.
+//! Checkout that hooks judge during the delivery of work.
 //!
 //! ```text
 //! work committed ─► the commit is fixed ─► hooks of before_submit and before_merge, in a fresh checkout of exactly it ─► merged
@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Invariants:
-//! - A hook at these gates runs in a checkout of the commit that is on its way, and nowhere else. The agent's ignored files are
-//!   not there, except what the configuration names as caches.
-//! - Before each attempt of a hook the files are put back to what they are in the commit, and nothing else stays but caches.
-//! - Where the branch is at another commit than the one on its way, nothing passes: all of it is judged again.
-//! - No checkout outlives the way of its work. What a crash has left is removed with the next, or by a sweep.
+//! - A hook at these gates runs only in a checkout of the commit in delivery. The agent's ignored files are not there, except the
+//!   configured caches.
+//! - Before each attempt of a hook, the checkout is restored to the files of the commit. Nothing else stays but caches.
+//! - If the branch is at another commit than the one in delivery, nothing passes: all of it is judged again.
+//! - No checkout outlives the delivery of its work. The next checkout or a sweep removes those that a crash has left.
 
 use std::fs;
 use std::io;
@@ -25,7 +25,7 @@ use crate::caches::GateCheckout;
 use crate::wording::{name_some, report};
 use crate::{EffectRunner, RunnerEvent};
 
-/// Returns the commit of a session's work that is on its way.
+/// Returns the workspace of a session, and its commit in delivery.
 pub(crate) fn commit_under_way(session: &Session) -> Option<(&Workspace, &str)> {
     let Phase::Pipeline(pipeline) = &session.phase else { return None };
     let workspace = session.workspace.as_ref().filter(|_| !pipeline.merged)?;
@@ -33,7 +33,7 @@ pub(crate) fn commit_under_way(session: &Session) -> Option<(&Workspace, &str)> 
 }
 
 impl EffectRunner<'_> {
-    /// Returns why the work of a session cannot be judged as it is: its branch is at another commit than the one on its way.
+    /// Returns why the work of a session cannot be judged: its branch is at another commit than the one in delivery.
     pub(crate) fn moved_under_way(&self, session: &Session) -> Result<Option<HookReport>, Error> {
         let Some((workspace, head)) = commit_under_way(session) else { return Ok(None) };
         let branch = Branch::new(&workspace.branch)?;
@@ -47,7 +47,7 @@ impl EffectRunner<'_> {
         Ok(Some(report(HookOutcome::Again, said)))
     }
 
-    /// Returns the directory that a hook at a gate judges: that of the session, or a checkout of the commit on its way.
+    /// Returns the directory that a hook at a gate judges: that of the session, or a checkout of the commit in delivery.
     pub(crate) fn judged_directory(&mut self, session: Option<&Session>) -> Result<PathBuf, Error> {
         let under_way = session.and_then(commit_under_way);
         let Some((workspace, head)) = under_way else { return Ok(self.directory_of(session)) };
@@ -55,7 +55,7 @@ impl EffectRunner<'_> {
         self.check_out_for_gate(&workspace, commit)
     }
 
-    /// Returns the part of a fresh checkout of a commit that is the project's.
+    /// Checks out a commit afresh, and returns the project's directory in it.
     pub(crate) fn check_out_for_gate(&mut self, workspace: &Workspace, commit: Commit) -> Result<PathBuf, Error> {
         let path = self.settings.delivery.checkouts.join(format!("gate-{}", workspace.name));
         let is_same = |known: &GateCheckout| {
@@ -70,7 +70,7 @@ impl EffectRunner<'_> {
         self.keep_gate(GateCheckout { checkout, worktree })
     }
 
-    /// Puts the checkout of a gate back to what it was, and returns the part of it that is the project's.
+    /// Restores the checkout of a gate, and returns the project's directory in it.
     pub(crate) fn restore_gate(&mut self) -> Result<Option<PathBuf>, Error> {
         let Some(mut gate) = self.gate_checkout.take() else { return Ok(None) };
         let caches = self.settings.delivery.caches.to_ignore_lines(&self.below_root());
@@ -86,7 +86,7 @@ impl EffectRunner<'_> {
         Ok(self.project_within(&path))
     }
 
-    /// Links what the configuration names as caches from a worktree into a checkout. What is there already stays.
+    /// Links the configured caches from a worktree into a checkout. Existing files stay.
     fn link_caches(&self, worktree: &Worktree, checkout: &Path, commit: &Commit) -> Result<(), Error> {
         if self.settings.delivery.caches.written.is_empty() {
             return Ok(());
@@ -103,7 +103,7 @@ impl EffectRunner<'_> {
         Ok(())
     }
 
-    /// Returns in words what a worktree has besides the files of a commit and caches, or where its files differ from the commit's.
+    /// Describes the files that a worktree has besides a commit and caches, or that differ from those of the commit.
     pub(crate) fn beside_commit(&self, workspace: &Workspace, commit: &Commit) -> Result<Option<String>, Error> {
         let worktree = self.worktree(workspace)?;
         self.with_git(|git| {
@@ -122,7 +122,7 @@ impl EffectRunner<'_> {
         })
     }
 
-    /// Removes the checkout of a gate that is over.
+    /// Removes the checkout of a finished gate.
     pub(crate) fn close_gate(&mut self) {
         let Some(GateCheckout { checkout, .. }) = self.gate_checkout.take() else { return };
         let path = checkout.path.clone();
@@ -137,7 +137,7 @@ impl EffectRunner<'_> {
         let checkouts = &self.settings.delivery.checkouts;
         self.finish_removals(checkouts);
         for entry in fs::read_dir(checkouts).into_iter().flatten().flatten() {
-            // What cannot be removed now is removed before the next one is made there.
+            // A checkout that stays now is removed before the next one is made there.
             let _ = self.with_git(|git| git.sweep_detached(&entry.path()));
         }
     }
@@ -147,7 +147,7 @@ fn shown(path: &Path) -> String {
     path.to_string_lossy().escape_debug().to_string()
 }
 
-/// Links a file, or the entries of a directory: a pattern such as `target/` does not mean a link, so that git would show it.
+/// Links a file, or the entries of a directory: `target/` does not match a link, so git would show a linked directory.
 fn link(from: &Path, to: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(from)?.is_dir() {
         return symlink(from, to);

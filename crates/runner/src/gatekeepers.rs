@@ -1,4 +1,4 @@
-//! Who judges the work of others, and by which briefs.
+//! Gatekeepers, agents that judge the work of others, and their briefs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,22 +6,22 @@ use std::time::Duration;
 use windlass_agents::Agent;
 use windlass_engine::{Task, TypeName};
 
-/// Who judges, and by what. All of them are set up to look, and not to change anything.
+/// Agents that judge, and their briefs. All of them are set up to read, and not to change anything.
 #[derive(Debug, Clone, Default)]
 pub struct Gatekeepers {
-    /// Those of types of tasks that name them: nobody else judges there.
+    /// Gatekeepers of the task types that name their own. No other agent judges there.
     pub of_types: BTreeMap<TypeName, Vec<Agent>>,
-    /// Whoever judges the rest.
+    /// Gatekeeper of all other tasks.
     pub usual: Option<Agent>,
-    /// What each brief says.
+    /// Text of each brief.
     pub briefs: BTreeMap<String, String>,
-    /// How long one that writes while it works may be silent.
+    /// Output-idle timeout of a gatekeeper that writes while it works.
     pub silence: Option<Duration>,
 }
 
 impl Gatekeepers {
-    /// Who judges a task by a brief, which is told by its place in the list: another one for each, as far as there are others, and not the one who did
-    /// the work. The same brief of the same task is for the same one again.
+    /// Picks the gatekeeper for a brief, given by its index: another agent for each, as far as there are others, and not the one
+    /// that did the work. The same brief of the same task gets the same agent again.
     pub(crate) fn pick(&self, task: Option<&Task>, implementer: &str, brief: usize) -> Option<&Agent> {
         let own = task.and_then(|task| self.of_types.get(task.kind.as_ref()?));
         let all: Vec<&Agent> = match own {

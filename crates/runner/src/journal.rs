@@ -1,13 +1,13 @@
-//! Prompting an agent: one call for the turns of a session and for consultations, whatever drives the agent.
+//! Prompts to an agent: one call for the turns of a session and for consultations, with any driver.
 //!
 //! ```text
 //!   turn, consultation ─► prompt_agent ─► AgentDriver::prompt ─► TurnOutcome
-//!                                            └─► TurnJournal: the words, the log, the records, whoever watches
+//!                                            └─► TurnJournal: the prompt, the log, the records, the observer
 //! ```
 //!
 //! Invariants:
-//! - A conversation of a session is in the log as soon as it has a name.
-//! - All that an agent writes is kept, however the turn ends, and no secret of it at any time.
+//! - The log has a conversation of a session as soon as it has a name.
+//! - All output of an agent is kept, however the turn ends, and no secret of it at any time.
 //!
 //! Not here: drivers (`agents`), when an agent is prompted (`turn`, `consultation`).
 
@@ -24,31 +24,31 @@ use crate::effect_runner::run_under;
 use crate::record::{TurnRecord, named};
 use crate::{EffectRunner, RunError, RunnerEvent};
 
-/// Where the words of a prompt come from, and where its conversation is noted.
+/// Origin of a prompt, and the place that its conversation is noted in.
 pub(crate) enum PromptSource<'a> {
-    /// A turn of a session: the conversation is in the log.
+    /// A turn of a session. The log has the conversation.
     Turn { session: &'a Session, turn: &'a Turn },
-    /// A question outside of the turns, worded for an agent that remembers or for one that does not.
+    /// A question outside the turns. `word` writes it for an agent that remembers the conversation, or for one that does not.
     Question { word: &'a mut dyn FnMut(bool) -> String, conversation: &'a mut Option<String> },
 }
 
-/// What happens in one turn, while it happens.
+/// Host of one turn in progress: records it, and shows it to the observer.
 struct TurnJournal<'j, 's, 'd> {
     dispatch: &'j mut EffectRunner<'d>,
     source: PromptSource<'s>,
-    /// What the records are called, but for the end of the name.
+    /// Path of the records, without the end of their names.
     file: PathBuf,
     transcript: TurnRecord<'j>,
     stdout: TurnRecord<'j>,
     stderr: TurnRecord<'j>,
-    /// What a program has printed of which no driver has said what it means, without secrets.
+    /// Masked output of a program whose driver does not interpret it.
     printed: Option<Finished>,
-    /// Why the loop cannot go on.
+    /// Error that ends the loop.
     failure: Option<RunError>,
 }
 
 impl EffectRunner<'_> {
-    /// Has an agent work on a prompt, to the end of its turn. The outcome has the record of the turn.
+    /// Prompts an agent, and waits for the end of its turn. The outcome names the record of the turn.
     pub(crate) fn prompt_agent(
         &mut self,
         driver: &mut dyn AgentDriver,
@@ -85,7 +85,7 @@ impl<'j, 's, 'd> TurnJournal<'j, 's, 'd> {
         end
     }
 
-    /// Runs a program, of whose output the driver says what it means.
+    /// Runs a program whose output the driver interprets.
     fn run_watched(
         &mut self,
         spec: &Spec,
@@ -103,7 +103,7 @@ impl<'j, 's, 'd> TurnJournal<'j, 's, 'd> {
         Ok(ran)
     }
 
-    /// Shows and keeps the rest, and names the record of the turn.
+    /// Shows and records the rest of the output, and names the record of the turn.
     fn finish(self, outcome: TurnOutcome) -> Result<TurnOutcome, RunError> {
         let Self { dispatch, file, transcript, stdout, stderr, printed, failure, .. } = self;
         dispatch.known.forget_changeable();
@@ -187,19 +187,19 @@ impl TurnHost for TurnJournal<'_, '_, '_> {
 }
 
 impl EffectRunner<'_> {
-    /// Shows output that holds no part of a secret.
+    /// Shows masked output to the observer.
     fn show(&mut self, stream: Stream, masked: &[u8]) {
         if self.outside.shows_output && !masked.is_empty() {
             (self.outside.tell)(RunnerEvent::Output(stream, masked));
         }
     }
 
-    /// Returns a reason as it fits into the log.
+    /// Masks a reason, and cuts it to the length that the log takes.
     fn fit_reason(&self, why: &str) -> String {
         cut(&self.settings.mask.text(&clean(why)), Limits::REASON)
     }
 
-    /// Keeps in a file what a program has printed that is not its answer.
+    /// Records the output of a program in a file, unless it is the answer itself.
     fn keep_printed(&self, file: &Path, printed: &Finished, end: &TurnEnd) -> Option<String> {
         let (stdout, stderr) = (printed.stdout.text(), printed.stderr.text());
         if matches!(end, TurnEnd::Said(said) if *said == stdout) {

@@ -1,4 +1,4 @@
-//! The loop: does the work that a session wants, and reports what came of it as the next command.
+//! The loop: does the work that a session wants, and reports the result as the next command.
 //!
 //! ```text
 //!            ┌──────────── engine: decides what is wanted next ◄────────────────────────────────────────────┐
@@ -10,10 +10,10 @@
 //! ```
 //!
 //! Invariants:
-//! - The loop remembers nothing between two pieces of work: what comes next is read from the store. So a crash at any
-//!   moment is a loop that is started again. An agent that stays is no exception: its conversation is in the log, and can
-//!   be taken up by whoever goes on.
-//! - Nothing is run before the log says that it is about to be, and no lock is held while it runs.
+//! - The loop remembers nothing between two pieces of work: it reads the next one from the store. So a crash at any moment means
+//!   that the loop is started again. An agent that stays is no exception: its conversation is in the log, and another process
+//!   can resume it.
+//! - Nothing runs before the log says that it is about to, and no lock is held while it runs.
 //!
 //! Not here: any decision (`engine::Session::step`), printing, the environment.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
@@ -71,9 +71,9 @@ pub use worktree_gc::{GcResult, left_in, task_of};
 
 use change::Looker;
 
-/// The longest time that is waited for at once.
+/// Longest single wait.
 const A_WHILE: Duration = Duration::from_secs(30);
-/// How long somebody elsewhere may wait to be heard meanwhile.
+/// Poll interval for changes by other processes during a wait.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// The loop of one session.
@@ -83,20 +83,20 @@ pub struct Runner<'a> {
     driver: Box<dyn AgentDriver + 'a>,
     allowance: TurnAllowance,
     looker: Looker,
-    /// Tasks that the session has completed, whose worktrees may go.
+    /// Tasks that the session has completed, whose worktrees can be removed.
     done: Vec<TaskId>,
-    /// Another process has left the session, and this one has not yet looked at its worktree.
+    /// Whether another process has left the session, and its worktree has not been refreshed yet.
     resumes: bool,
-    /// The task whose branch was removed while it was worked on, and of which nothing was submitted since.
+    /// Task whose branch was removed during the work, if nothing was submitted since.
     removed_branch: Option<TaskId>,
 }
 
-/// What an agent is given for a turn.
+/// Limits of a turn.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TurnAllowance {
-    /// How long it may take.
+    /// Maximum time.
     pub time: Option<Duration>,
-    /// How long it may write nothing.
+    /// Output-idle timeout.
     pub silence: Option<Duration>,
 }
 
@@ -108,18 +108,18 @@ impl<'a> Runner<'a> {
         Self { dispatch, agent, driver, allowance, looker, done, resumes: false, removed_branch: None }
     }
 
-    /// Ends it, and leaves the supervisor of its programs to the next one.
+    /// Ends the runner, and returns the supervisor of its programs for the next one.
     pub fn into_supervisor(mut self) -> Option<Supervisor> {
         self.close_agent();
         self.dispatch.supervisor.take()
     }
 
-    /// Ends what runs of the agent between two turns.
+    /// Ends the processes of the agent between two turns.
     pub fn close_agent(&mut self) {
         self.driver.close();
     }
 
-    /// Carries a command out, and tells what came of it.
+    /// Commits a command, and reports its records to the observer.
     pub fn commit(&mut self, command: &Command) -> Result<Vec<Record>, RunError> {
         let records = self.dispatch.commit(command)?;
         self.note_change_under_gate(&records)?;
@@ -128,7 +128,7 @@ impl<'a> Runner<'a> {
         Ok(records)
     }
 
-    /// Carries out somebody's command: the one that begins the session, perhaps from inside another run, or an answer.
+    /// Commits a command of another origin: one that begins the session, perhaps from inside another run, or an answer.
     pub fn begin(&mut self, origin: &Origin, command: &Command) -> Result<(), RunError> {
         let records = self.dispatch.commit_as(origin, command)?;
         self.resumes |= matches!(command, Command::ResumeSession { .. });
@@ -136,12 +136,12 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Carries out a command of a person before the session begins. The session tells what follows from it.
+    /// Commits a command of a person before the session begins. The session reports what follows from it.
     pub fn prepare(&mut self, origin: &Origin, command: &Command) -> Result<(), RunError> {
         self.dispatch.commit_as(origin, command).map(drop)
     }
 
-    /// Turns until the session is over, or a person has to say something.
+    /// Runs the session until it is over, or until a person has to answer.
     pub fn run(&mut self, name: &SessionName) -> Result<Ending, RunError> {
         if std::mem::take(&mut self.resumes) {
             self.refresh_workspace(&self.session(name)?)?;
@@ -151,7 +151,7 @@ impl<'a> Runner<'a> {
             let left = session.time_left((self.dispatch.outside.now)());
             self.dispatch.deadline = left.and_then(|left| Instant::now().checked_add(left));
             self.gc_worktrees(&session)?;
-            // Whoever has nothing to merge any more keeps nobody from merging.
+            // A session without anything to merge releases the merge lock.
             if !matches!(session.phase, Phase::Pipeline(_)) && session.wanted() != Wanted::Work {
                 self.dispatch.merging = None;
                 self.dispatch.close_gate();
@@ -169,7 +169,7 @@ impl<'a> Runner<'a> {
                 Wanted::Decision => drop(self.commit(&Command::AdvanceSession { name: name.clone() })?),
                 Wanted::Workspace => self.open_workspace(&session)?,
                 Wanted::Work => self.ready_work(&session)?,
-                // The session stays as it is until somebody answers. Here that is soon, and the agent waits too.
+                // The session stays as it is until a person answers. In a terminal that is soon, so the agent is not closed.
                 Wanted::Answer => return Ok(Ending::Escalated),
                 Wanted::Nothing => {
                     self.close_agent();
@@ -180,8 +180,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs a hook that the session waits for, unless whoever owed it before us died in the middle of it and it may not run
-    /// again.
+    /// Runs a hook that the session waits for, unless an earlier owner has died during the hook and it may not run again.
     fn hook(&mut self, session: &Session, effect: EffectId) -> Result<(), RunError> {
         let owner = self.dispatch.owner.clone();
         let ours = self.is_ours(session, effect)?;
@@ -190,12 +189,12 @@ impl<'a> Runner<'a> {
             return Err(RunError::Stuck(session.name.clone()));
         }
         if ours && owed.attempts == 0 && is_skipped(session, effect) {
-            // Somebody else has asked for the end, or taken the task away, and left to us what follows.
+            // Another process has cancelled the session or taken the task away, and has left the rest to this one.
             return self.commit(&Command::AdvanceSession { name: session.name.clone() }).map(drop);
         }
         if ours && owed.attempts == 0 {
             match self.commit(&Command::BeginEffect { effect, owner: owner.clone() }) {
-                // At this very moment.
+                // The session was cancelled, or the task was taken away, at this very moment.
                 Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalEffect { .. })))
                     if is_skipped(&self.session(&session.name)?, effect) =>
                 {
@@ -204,7 +203,7 @@ impl<'a> Runner<'a> {
                 begun => begun.map(drop)?,
             }
         }
-        // What comes after the end is done although the end was asked for. Whoever asks only then means what is running.
+        // A cancelled session still runs the hooks of its end. Only a later cancellation is for these hooks.
         let control = self.dispatch.control.clone();
         let is_resolute = session.ended().is_some() && control.is_cancelled();
         if is_resolute {
@@ -220,7 +219,7 @@ impl<'a> Runner<'a> {
         self.commit(&Command::FinishEffect { effect, owner, report: report.into() }).map(drop)
     }
 
-    /// Tells the session that somebody has asked for the end, once.
+    /// Reports a cancellation to the session, once.
     fn stop_if_cancelled(&mut self, session: Session) -> Result<Session, RunError> {
         let decided = session.stopping.is_some() || session.ended().is_some();
         if decided || !self.dispatch.control.is_cancelled() {
@@ -230,7 +229,7 @@ impl<'a> Runner<'a> {
         self.session(&session.name)
     }
 
-    /// Asks for the end, unless somebody else has done so at this very moment.
+    /// Stops the session, unless another process has done so at this very moment.
     fn ask_to_end(&mut self, name: &SessionName, ending: Ending, reason: Option<String>) -> Result<(), RunError> {
         let asked = self.commit(&Command::StopSession { name: name.clone(), ending, reason });
         match asked {
@@ -243,8 +242,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Lets time pass, a while at a time: a machine that sleeps meanwhile counts no seconds. What others do may make an end
-    /// of it: the session is cancelled, or its task is taken away.
+    /// Waits in short slices, since a suspended machine counts no seconds. Ends early if another process cancels the session or takes
+    /// its task away.
     fn wait(&mut self, name: &SessionName, until: Timestamp) -> Result<(), RunError> {
         let left = until.millis().saturating_sub((self.dispatch.outside.now)().millis());
         match u64::try_from(left) {
@@ -264,12 +263,12 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// How a session stands.
+    /// Returns the current state of a session.
     pub fn session(&self, name: &SessionName) -> Result<Session, RunError> {
         self.dispatch.session(name)
     }
 
-    /// Takes over what a dead owner left. Answers whether it was ours already.
+    /// Takes an effect over from a dead owner. Returns whether it was ours already.
     fn is_ours(&mut self, session: &Session, effect: EffectId) -> Result<bool, RunError> {
         let owed = self.dispatch.store.snapshot()?.effect(effect)?;
         let owed = owed.ok_or_else(|| RunError::Stuck(session.name.clone()))?;
@@ -282,7 +281,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Whether a hook is skipped that has not begun.
+/// Returns whether a hook is skipped that has not begun.
 fn is_skipped(session: &Session, effect: EffectId) -> bool {
     matches!(session.step(), Step::SkipHook(skipped) if skipped == effect)
 }

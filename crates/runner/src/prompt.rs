@@ -1,6 +1,6 @@
-//! Gathering what an agent is told: the task, what was said about it, and the feedback that the turn carries.
+//! Content of a prompt: the task, what was said about it, and the feedback that the turn carries.
 //!
-//! Invariant: what is gathered is bounded, however long the task has been worked on.
+//! Invariant: the content is bounded, however long the work on the task has taken.
 
 use windlass_engine::{
     Completion, Earlier, Event, Note, NoteKind, Piece, Prompt, Purpose, Remark, ReportBrief, Seq, Session, Task,
@@ -11,22 +11,22 @@ use windlass_hooks::cut;
 
 use crate::{EffectRunner, RunError};
 
-/// How much of its last answer an agent is reminded of.
+/// Maximum size of the last answer in a prompt.
 const REMEMBERED: usize = 4 * 1024;
-/// How much of what an earlier iteration said.
+/// Maximum size of the excerpt of an earlier iteration.
 const IN_SHORT: usize = 400;
-/// How much of one note, and of all of them.
+/// Maximum size of one note, and of all notes.
 const NOTE: usize = 1024;
 const NOTES: usize = 4 * 1024;
 
-/// What was said about a task: iterations oldest first, notes newest first.
+/// History of a task: iterations oldest first, notes newest first.
 #[derive(Default)]
 struct Memories {
     iterations: Vec<(u32, String)>,
     notes: Vec<(NoteKind, String)>,
 }
 
-/// A piece of feedback, and what is not said in it.
+/// A piece of feedback, with its context.
 struct FeedbackPiece {
     queued: payload::FeedbackQueued,
     about: Option<TaskId>,
@@ -48,14 +48,14 @@ impl FeedbackPiece {
 }
 
 impl EffectRunner<'_> {
-    /// The prompt of a turn, or why the user's template does not make one. An agent that remembers is not told what it said.
+    /// Returns the prompt of a turn, or the error of the user's template. An agent that remembers is not told its own output.
     pub(crate) fn prompt(
         &self,
         session: &Session,
         turn: &Turn,
         remembers: bool,
     ) -> Result<Result<String, ExpressionFault>, RunError> {
-        // All of it at one moment: that is cheaper than one moment for each piece.
+        // One snapshot for all rows is cheaper than one for each.
         let moment = self.store.snapshot()?;
         let task = session.task.map(|id| moment.task(id)).transpose()?.flatten();
         let pieces: Vec<FeedbackPiece> =
@@ -102,7 +102,7 @@ impl EffectRunner<'_> {
         Ok(prompt.text())
     }
 
-    /// What the work in a worktree is compared with, as git knows it there.
+    /// Returns the base that the work in a worktree is compared with, under the name that git has for it there.
     fn shown_base(&self, workspace: &Workspace) -> String {
         let base = self.with_git(|git| self.known_base(git).map(|base| base.shown()));
         base.unwrap_or_else(|_| workspace.base.clone())
@@ -115,7 +115,7 @@ impl EffectRunner<'_> {
         Ok(FeedbackPiece { queued, about, possibly_seen: piece.possibly_seen })
     }
 
-    /// How the iteration failed that the agent is to recover from.
+    /// Returns the failure of the iteration that the agent has to recover from.
     fn error(&self, session: &Session, turn: &Turn) -> Result<Option<String>, RunError> {
         let Some(at) = session.watch.failure.filter(|_| turn.purpose == Purpose::Recovery) else { return Ok(None) };
         match self.event(at)?.envelope.event {
@@ -126,7 +126,7 @@ impl EffectRunner<'_> {
 
     fn memories(&self, session: &Session, task: &Task) -> Result<Memories, RunError> {
         let mut memories = Memories::default();
-        // What the agent said last it is told in full.
+        // The prompt has the last output of the agent in full.
         for said in task.memo.iterations.iter().filter(|said| Some(said.at) != session.last_turn) {
             memories.iterations.push((said.iteration, self.words(said.at)?));
         }
@@ -143,7 +143,7 @@ impl EffectRunner<'_> {
         Ok(memories)
     }
 
-    /// A summary, or the end of what an agent said.
+    /// Returns the text of a summary, or the end of an agent's output.
     fn words(&self, at: Seq) -> Result<String, RunError> {
         match self.event(at)?.envelope.event {
             Event::NoteAdded(note) => Ok(cut(&note.text, NOTE)),
@@ -153,7 +153,7 @@ impl EffectRunner<'_> {
     }
 }
 
-/// What the work was rejected for. Whatever else comes in between, it is not forgotten until the work is judged again.
+/// Returns the reason of the last rejection, unless the feedback has it. It stays in all prompts until the work is judged again.
 fn still_open<'a>(task: Option<&'a Task>, pieces: &[FeedbackPiece]) -> Option<Note<'a>> {
     let rejected = task?.rejected.as_ref()?;
     let is_told = |told: &FeedbackPiece| told.queued.source == rejected.source && told.queued.text == rejected.text;
@@ -167,7 +167,7 @@ fn still_open<'a>(task: Option<&'a Task>, pieces: &[FeedbackPiece]) -> Option<No
     })
 }
 
-/// The last lines of a text.
+/// Returns the last lines of a text.
 fn end_of(text: &str) -> &str {
     let text = text.trim_end();
     let from = text.ceil_char_boundary(text.len().saturating_sub(IN_SHORT));

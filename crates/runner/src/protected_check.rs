@@ -1,18 +1,18 @@
-//! Whether files have changed under a session that may not.
+//! Check for changes of protected files during a session.
 //!
 //! ```text
-//! in place ─► what they hold now, against what was recorded
-//! worktree ─► what git keeps ─► against the commit that the work stands on: the base's own changes are no tampering. A file that
-//!                                a filter or line ends make other than it is kept: against what was recorded
-//!             all else       ─► against what was recorded
-//! a commit on its way ─► what it keeps, against what the commit keeps that the work stands on
+//! in place ─► their content now, against the recorded one
+//! worktree ─► files of git ─► against the commit that the work stands on: the base's own changes are no tampering. A file whose
+//!                              bytes a filter or line ends change: against the recorded content
+//!             all others   ─► against the recorded content
+//! a commit in delivery ─► its files, against those of the commit that the work stands on
 //! ```
 //!
 //! Invariants:
-//! - What cannot be told is not believed.
-//! - A checkout has the bytes that a commit keeps only with the attributes that it had before: these are protected too.
-//! - What was committed in the worktree itself is its agent's doing, also where it was pushed to the base. And whoever goes
-//!   back behind where the work began stands on nothing else than that.
+//! - An unknown state counts as changed.
+//! - A checkout has the bytes of a commit only with the same attributes, so these are protected, too.
+//! - Commits that were made in the worktree are the agent's, also after a push to the base. An agent that goes back behind the
+//!   start of its work stands on that start.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -26,30 +26,30 @@ use crate::stacked_branches::{self, LowerTask};
 use crate::workspace_problem::explained;
 use crate::{EffectRunner, RunError};
 
-/// What the work in a worktree comes after.
+/// Commits that the work in a worktree comes after.
 struct Standing {
     start: Commit,
-    /// The last commit of the base that is in it, or where it began on the work of others.
+    /// Last commit of the base in the work, or the start of work that is stacked on others.
     on: Commit,
 }
 
-/// Protected files as git knows them, by their names in the project.
+/// Protected files that git keeps, by their names in the project.
 struct Compared {
     changed: BTreeSet<PathBuf>,
     kept: BTreeSet<PathBuf>,
-    /// And those that were kept where the work began.
+    /// The kept files, and those that were kept at the start of the work.
     ever: BTreeSet<PathBuf>,
 }
 
-/// What was recorded of files below a directory of a worktree when the work began.
+/// Snapshot of the files below a directory of a worktree, from the start of the work.
 struct Recorded<'a> {
     within: &'a Path,
     protected: &'a Protected,
-    /// What protected links lead to, which is protected too.
+    /// Targets of protected links, which are protected, too.
     targets: &'a BTreeSet<PathBuf>,
     /// Links to directories that protected files may lie behind.
     ways: BTreeSet<&'a str>,
-    /// What stands for what each held. Nothing for a name that more than one line speaks of.
+    /// Digest of each file. Nothing for a name that has more than one line.
     held: HashMap<&'a str, Option<&'a str>>,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Recorded<'a> {
         Self { within, protected, targets, ways: look.lines().filter_map(way_in).collect(), held: all }
     }
 
-    /// Returns the path below the directory of a file that is protected, by its path in the worktree.
+    /// Returns the path below the directory if a file is protected, given its path in the worktree.
     fn protected_path(&self, path: &Path) -> Option<PathBuf> {
         let path = path.strip_prefix(self.within).ok()?;
         let is_above =
@@ -72,14 +72,14 @@ impl<'a> Recorded<'a> {
         (self.protected.is_meant(path) || is_target() || is_way()).then(|| path.to_owned())
     }
 
-    /// Returns the path from the directory to a file above it by which git checks out what is protected.
+    /// Returns the path, from the directory, of an attributes file above it that changes the checkout of protected files.
     fn attributes_above(&self, path: &Path) -> Option<PathBuf> {
         let below = self.within.strip_prefix(path.parent().filter(|_| is_attributes(path))?).ok()?;
         let up: PathBuf = below.iter().map(|_| "..").collect();
         Some(up.join(path.file_name()?)).filter(|_| below != Path::new(""))
     }
 
-    /// By its path in the worktree.
+    /// Returns the recorded digest of a file, given its path in the worktree.
     fn of(&self, path: &Path) -> Option<&'a str> {
         let path = path.strip_prefix(self.within).ok().filter(|path| path.to_str().is_some())?;
         *self.held.get(self.protected.name(path).as_str())?
@@ -87,7 +87,7 @@ impl<'a> Recorded<'a> {
 }
 
 impl EffectRunner<'_> {
-    /// Why a gate cannot be believed: files have changed that may not, under this session, or may have.
+    /// Returns a report if a gate cannot be trusted: protected files have changed under this session, or may have.
     pub(crate) fn tampered(&self, session: Option<&Session>) -> Result<Option<HookReport>, RunError> {
         let Some((session, recorded)) = session.and_then(|session| Some((session, session.protected?))) else {
             return Ok(None);
@@ -120,7 +120,7 @@ impl EffectRunner<'_> {
         Ok(Some(HookReport { message: Some(said), ..HookOutcome::Escalate.into() }))
     }
 
-    /// Which protected files of a worktree are not as they were where the work stands, in words; or why nobody can tell.
+    /// Returns the changed protected files of a worktree as text, compared with the commit that the work stands on.
     fn changed_in(
         &self,
         (workspace, head): (&Workspace, Option<&str>),
@@ -150,7 +150,7 @@ impl EffectRunner<'_> {
         Ok(any.then(|| named(&changed)))
     }
 
-    /// Compares what git keeps of the protected files below a directory of a worktree.
+    /// Compares the protected files that git keeps below a directory of a worktree.
     fn compare(
         &self,
         git: &Git<'_>,
@@ -195,7 +195,7 @@ impl EffectRunner<'_> {
         Ok(Compared { changed, kept, ever })
     }
 
-    /// Returns the lines of a look about files that git does not keep where the work began.
+    /// Returns the lines of a snapshot for files that git did not keep at the start of the work.
     pub(crate) fn leave_out_kept_files(&self, workspace: &Workspace, look: &str) -> Result<String, Error> {
         let (worktree, place) = (self.worktree(workspace)?, self.place_of(workspace));
         let within = place.strip_prefix(&worktree.path).unwrap_or(Path::new("")).to_owned();

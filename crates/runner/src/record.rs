@@ -1,10 +1,10 @@
-//! The record of a turn: what the agent said and did, in a file.
+//! Record of a turn: a file with the output of the agent.
 //!
 //! Invariants:
-//! - No secret is in it, however it was cut into pieces, and whatever stands between these. Where there are secrets it is
-//!   text, without what only a terminal understands.
+//! - A record has no secret, however it was cut into pieces, and whatever stands between these. With a mask it is text without
+//!   the control sequences of terminals.
 //! - It is bounded, and a file that cannot be written never fails a turn.
-//! - What is written is there at once: a crash leaves the turn up to its last word, and still no secret.
+//! - Output is written at once: a crash leaves the turn up to its last word, and still no secret.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use windlass_hooks::{Mask, Shown};
 use windlass_process::create_record;
 
-/// The most that is kept of a turn.
+/// Maximum size of a record.
 const MOST: u64 = 64 * 1024 * 1024;
 
-/// A file of that name, with this at its end.
+/// Appends an extension to a file name.
 pub(crate) fn named(file: &Path, end: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".");
@@ -24,12 +24,12 @@ pub(crate) fn named(file: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// What comes in pieces, masked and kept.
+/// A masked record of output that arrives in pieces.
 pub(crate) struct TurnRecord<'m> {
     mask: &'m Mask,
     masked: Shown<'m>,
     planned: PathBuf,
-    /// Made with the first word.
+    /// Created with the first output.
     file: Option<(File, PathBuf)>,
     written: u64,
     is_over: bool,
@@ -40,21 +40,21 @@ impl<'m> TurnRecord<'m> {
         Self { mask, masked: mask.shown(), planned, file: None, written: 0, is_over: false }
     }
 
-    /// Takes a piece. The answer is what may be shown by now.
+    /// Masks and records a piece. Returns what can be shown by now.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let sure = self.masked.push(bytes);
         self.write(&sure);
         sure
     }
 
-    /// What is left to be shown, and where all of it is, if there was any.
+    /// Returns the rest of the masked output, and the path of the record if there was any output.
     pub fn finish(mut self) -> (Vec<u8>, Option<PathBuf>) {
         let rest = std::mem::replace(&mut self.masked, self.mask.shown()).finish();
         self.write(&rest);
         (rest, self.file.map(|(_, path)| path))
     }
 
-    /// Writes what is masked already.
+    /// Writes masked output.
     fn write(&mut self, bytes: &[u8]) {
         if self.is_over || bytes.is_empty() {
             return;

@@ -1,8 +1,8 @@
-//! Bringing a worktree onto the present base when its task is taken up again.
+//! Refresh of a worktree: moves it onto the present base when its task is taken up again.
 //!
 //! Invariants:
-//! - A branch without work of its own starts anew: from the present base, and from the present work of the tasks below it.
-//! - A branch with work is rebased where that is clean. Otherwise nothing moves, and the agent is told what conflicts.
+//! - A branch without work of its own starts afresh: from the present base, and from the present work of the tasks below it.
+//! - A branch with work is rebased if there is no conflict. Otherwise nothing moves, and the agent is told about the conflict.
 //! - An agent that was told of a conflict submits its work only when the conflict is gone (`submission.rs`).
 //! - Work that waits for a gate alone stays as it was judged, unless the hook of that gate is broken.
 
@@ -18,29 +18,29 @@ use crate::workspace::{Stack, commit_message};
 use crate::workspace_problem::{WorkspaceProblem, explained};
 use crate::{EffectRunner, RunError, Runner};
 
-/// How much of a conflict an agent is shown.
+/// Maximum size of a conflict in feedback.
 const MAX_SHOWN: usize = 16 * 1024;
-/// How many commits of the base an agent is told.
+/// Maximum number of commits of the base in feedback.
 const MAX_COMMITS: usize = 10;
 
-/// The step whose name the feedback about a conflict carries.
+/// Source of the feedback about a conflict: the name of the step.
 pub(crate) const CONFLICT_SOURCE: &str = "rebase_on_main";
 
-/// What became of a worktree whose task is taken up again.
+/// Outcome of a refresh.
 #[derive(Debug)]
 pub(crate) enum RefreshOutcome {
-    /// It stands on the present base already, or is not to be moved.
+    /// It is on the present base already, or must not move.
     Unchanged,
-    /// It was moved, and where to.
+    /// It was moved, with the new base in words.
     Moved(String),
-    /// It cannot be moved, and why.
+    /// It cannot be moved, with the reason.
     Left(String),
-    /// Its work does not go together with the base: for people, and for the agent.
+    /// Its work conflicts with the base: a text for people, and one for the agent.
     Conflict { said: String, feedback: String },
 }
 
 impl RefreshOutcome {
-    /// Returns what people are told, and what the agent is told.
+    /// Returns the message for people, and the finding for the agent.
     pub(crate) fn told(self) -> (Option<String>, Option<Finding>) {
         match self {
             Self::Unchanged => (None, None),
@@ -52,24 +52,24 @@ impl RefreshOutcome {
     }
 }
 
-/// What keeps work from being brought onto a base: for people, and for the agent.
+/// Conflict of work with a base: a text for people, and one for the agent.
 #[derive(Debug)]
 pub(crate) struct BaseConflict {
     pub(crate) why: String,
     pub(crate) feedback: String,
 }
 
-/// How the work of a task stands to the newest base.
+/// State of a task's work against the newest base.
 #[derive(Debug)]
 pub enum BaseFit {
     Clean,
     Conflict,
-    /// It stands on the work of another task that is not merged: that one meets the base first.
+    /// It is stacked on the unmerged work of another task, which has to be merged first.
     Stacked(WorkspaceProblem),
 }
 
 impl Runner<'_> {
-    /// Compares the work of a task with the newest base. Nothing is changed.
+    /// Compares the work of a task with the newest base. Changes nothing.
     pub fn compare_with_base(&self, task: &Task) -> Result<Result<BaseFit, Error>, RunError> {
         let Some(workspace) = &task.workspace else { return Ok(Ok(BaseFit::Clean)) };
         let below = self.dispatch.below(workspace)?;
@@ -86,8 +86,8 @@ impl Runner<'_> {
 }
 
 impl EffectRunner<'_> {
-    /// Returns what keeps work from being brought onto a base, if something does. Nothing is changed. Work that stands on the
-    /// work of others meets the base after theirs.
+    /// Returns the conflict of work with a base, if there is one. Changes nothing. Work that is stacked on the work of others meets
+    /// the base after theirs.
     pub(crate) fn find_conflict(
         &self,
         git: &Git<'_>,
@@ -113,13 +113,13 @@ impl EffectRunner<'_> {
         (files, why): (&[PathBuf], String),
     ) -> Result<BaseConflict, Error> {
         let feedback = conflict_feedback(git, worktree, base, files, &why)?;
-        // As the feedback of hooks: pending pieces that are compared with it have no secrets either.
+        // As in the feedback of hooks: pending pieces that it is compared with have no secrets either.
         let feedback = cut(&self.settings.mask.text(&feedback), Limits::FEEDBACK);
         Ok(BaseConflict { why, feedback })
     }
 
-    /// Brings the worktree of a task onto the present base, and what it is stacked on now. The workspace is changed where it
-    /// starts anew.
+    /// Moves the worktree of a task onto the present base and onto the work that it is stacked on now. Changes the workspace if the
+    /// work starts afresh.
     pub(crate) fn refresh(
         &self,
         git: &Git<'_>,
@@ -133,7 +133,7 @@ impl EffectRunner<'_> {
         }
         match self.move_worktree(git, task, workspace, (present, &below)) {
             Err(error) if self.control.is_cancelled() => Err(error),
-            // The agent ends what it has begun. Whatever else is wrong shows itself when the work is submitted.
+            // The agent ends the operation that it has begun. Other errors show up when the work is submitted.
             Err(error) => {
                 let why = explained(&error);
                 Ok(RefreshOutcome::Left(format!("the worktree stays on the base that it has: {why}")))
@@ -142,8 +142,8 @@ impl EffectRunner<'_> {
         }
     }
 
-    /// Brings work onto the present base that a gate could not be asked about because its hook is broken: the base may have the
-    /// hook mended. Work that is not what was judged stays.
+    /// Moves work onto the present base if the hook of its gate was broken: the base may have the hook repaired. Work that differs
+    /// from the judged work stays.
     pub(crate) fn move_judged_work(&self, task: &Task, workspace: &Workspace) -> Result<RefreshOutcome, RunError> {
         let broken = task.stalled.as_ref().filter(|stalled| stalled.unstarted);
         let Some(stalled) = broken else { return Ok(RefreshOutcome::Unchanged) };
@@ -160,7 +160,7 @@ impl EffectRunner<'_> {
                     let said = format!("the worktree is brought onto {shown} ({})", base.commit.short());
                     Ok(RefreshOutcome::Moved(said))
                 }
-                // The end of the run offers what leads on: the hook may run by now.
+                // The end of the run offers the way on, since the hook may run by now.
                 Ok(Rebased::Conflict { why, .. }) => Ok(RefreshOutcome::Left(format!(
                     "the worktree stays on the base that it has: the work conflicts with {shown}: {why}"
                 ))),
@@ -168,7 +168,7 @@ impl EffectRunner<'_> {
                 Err(error) => Err(error),
             }
         });
-        // Whatever is wrong shows itself when the work is submitted.
+        // An error shows up when the work is submitted.
         Ok(moved.unwrap_or(RefreshOutcome::Unchanged))
     }
 
@@ -189,7 +189,7 @@ impl EffectRunner<'_> {
                     (workspace.start, workspace.stacked_on) = (start.to_string(), stack.tasks());
                     Ok(RefreshOutcome::Moved(shown()))
                 }
-                // The tasks below do not go together with the base; the work goes on from what it has.
+                // The tasks below conflict with the base. The work goes on from its start.
                 Ok(_) | Err(Error::Conflict { .. } | Error::Dirty { .. }) => Ok(RefreshOutcome::Unchanged),
                 Err(error) => Err(error),
             };
@@ -200,7 +200,7 @@ impl EffectRunner<'_> {
         let start = stacked_branches::beginning(workspace)?;
         let rebase = || git.rebase_after(worktree, start.as_ref(), &base.commit);
         let rebased = match rebase() {
-            // As it would be when the work is submitted.
+            // As at the submission of the work.
             Err(Error::Dirty { .. }) => {
                 git.commit_all(worktree, &commit_message(task))?;
                 rebase()?
@@ -236,8 +236,8 @@ fn is_untouched(
     }
 }
 
-/// Tells an agent what keeps its work from being brought onto a base: the files, and both sides of the places as a merge
-/// shows them. The text is clean; secrets may be in it.
+/// Describes a conflict for an agent: the files, and both sides of the places as a merge shows them. The text is clean, but may
+/// have secrets.
 pub(crate) fn conflict_feedback(
     git: &Git<'_>,
     worktree: &Worktree,

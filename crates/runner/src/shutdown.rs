@@ -1,6 +1,6 @@
-//! Ending a session that somebody has cancelled while nobody ran it: its owner is dead.
+//! End of a cancelled session that no process runs: its owner is dead.
 //!
-//! Invariant: no agent is given the word. What is still pending stays so, and the log says that nobody delivered it.
+//! Invariant: no agent is prompted. Pending feedback stays pending, and the log says that it was not delivered.
 
 use windlass_engine::{Command, EffectId, Refusal, Session, SessionName, Task, TaskId, Usage, View, Wanted};
 use windlass_store::ExecuteError;
@@ -8,8 +8,8 @@ use windlass_store::ExecuteError;
 use crate::{EffectRunner, RunError};
 
 impl EffectRunner<'_> {
-    /// Takes a cancelled session over from a dead owner, and does what is left of it up to its last hook. Answers whether
-    /// nobody else was quicker.
+    /// Takes a cancelled session over from a dead owner, and runs it up to its last hook. Returns false if another process was
+    /// quicker.
     pub fn close(&mut self, session: &Session) -> Result<bool, RunError> {
         let (name, owner) = (session.name.clone(), self.owner.clone());
         let resume = Command::ResumeSession { name, dead: session.owner.clone(), owner, max_iterations: None };
@@ -24,7 +24,7 @@ impl EffectRunner<'_> {
                 Wanted::Turn(effect) => self.give_up_turn(&session, effect)?,
                 Wanted::Hook(effect) => self.close_hook(&session, effect)?,
                 Wanted::Decision => drop(self.commit(&Command::AdvanceSession { name: session.name.clone() })?),
-                // One that is to end asks for nothing and waits for no time.
+                // A session that is to end neither asks nor waits.
                 Wanted::Answer | Wanted::Moment(_) | Wanted::Workspace | Wanted::Work => {
                     return Err(RunError::Stuck(session.name));
                 }
@@ -56,13 +56,13 @@ impl EffectRunner<'_> {
             (true, _) => Command::BeginEffect { effect, owner: owner.clone() },
         };
         self.commit(&begin)?;
-        // One that may not run again was recorded as interrupted.
+        // A hook that may not run again was recorded as interrupted.
         let Some(owed) = self.store.snapshot()?.effect(effect)? else { return Ok(()) };
         let report = self.run_hook(&owed)?.report;
         self.commit(&Command::FinishEffect { effect, owner, report: report.into() }).map(drop)
     }
 
-    /// A task as it is now.
+    /// Returns the current state of a task.
     pub fn task(&self, id: TaskId) -> Result<Option<Task>, RunError> {
         Ok(self.store.snapshot()?.task(id)?)
     }

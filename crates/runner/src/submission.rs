@@ -1,8 +1,9 @@
-//! What there is to be submitted when an agent has ended its work.
+//! Submission of the work of an agent that has finished.
 //!
-//! Invariant: what the base has got from a worktree past us counts neither as work that is submitted nor as merged. A person
-//! is told what it is, once.
-//! Invariant: where an agent was told that its work conflicts with the base, nothing is submitted that still does.
+//! Invariants:
+//! - Commits that the base got from a worktree outside Windlass count neither as submitted work nor as merged. A person is told
+//!   about them, once.
+//! - After an agent was told of a conflict with the base, work that still conflicts is not submitted.
 
 use std::collections::HashSet;
 
@@ -21,29 +22,29 @@ use crate::workspace::commit_message;
 use crate::workspace_problem::explained;
 use crate::{RunError, Runner};
 
-/// What is found in a worktree whose agent has ended.
+/// Content of a worktree whose agent has finished.
 struct Found {
     work: Work,
     base: Base,
-    /// What was committed there and is in the base, newest first, or why that cannot be told.
+    /// Commits of the worktree that are in the base, newest first, or why they are unknown.
     past_us: Result<Vec<Logged>, String>,
-    /// What the agent was told to resolve, and has not.
+    /// Conflict that the agent was told to resolve, and has not.
     conflict: Option<BaseConflict>,
-    /// What was committed there and is not on its branch, in words.
+    /// Description of commits of the worktree that are not on its branch.
     beside: Result<Vec<String>, String>,
-    /// What the worktree has besides the files of the commit and caches, in words.
+    /// Description of files that are neither in the commit nor caches.
     beside_commit: Option<String>,
 }
 
-/// What a person has to be told.
+/// A notice for a person.
 struct PersonNotice {
     reason: String,
-    /// Remembered as data: what others say of commits counts for nothing.
+    /// Recorded as data, because the texts of commits are not trusted.
     commits: Vec<String>,
 }
 
 impl Runner<'_> {
-    /// Commits what the agent has left, and says what there is to be submitted.
+    /// Commits the changes that the agent has left, and submits the work.
     pub(crate) fn ready_work(&mut self, session: &Session) -> Result<(), RunError> {
         if session.report {
             return self.ready_report(session);
@@ -55,13 +56,13 @@ impl Runner<'_> {
             false => RefreshOutcome::Unchanged,
         };
         let is_moved = matches!(moved, RefreshOutcome::Moved(_));
-        // A hook that was told to let the work pass would only block it again.
+        // A hook whose block was overruled would only block the work again.
         let is_let_pass = matches!(&session.phase, Phase::Settled(Next::Close(closing)) if closing.reason.is_some());
         let is_compared = !session.resumes && !is_let_pass && self.has_judges_of_turns(Some(&task));
-        // Before it is committed: afterwards the files are other ones for git.
+        // Before the commit, since the digest of the files changes with it.
         let is_changed = is_compared && self.has_changed_since_turn(session)?;
         moved.told().0.iter().for_each(|words| (self.dispatch.outside.tell)(crate::RunnerEvent::Note(words)));
-        // What only waits for a gate stays as it was judged.
+        // Work that only waits for a gate stays as it was judged.
         let must_fit = !session.resumes && self.was_told_of_conflict(&task)?;
         let compared = is_compared && !is_changed;
         let readied = match self.find_work(workspace, &task, (must_fit, compared))? {
@@ -113,7 +114,7 @@ impl Runner<'_> {
         self.submit(session, readied)
     }
 
-    /// Submits what the agent said last, and tells people what it has changed besides.
+    /// Submits the agent's last output as a report, and tells people about its other changes.
     fn ready_report(&mut self, session: &Session) -> Result<(), RunError> {
         let said = self.dispatch.last_output(session)?.unwrap_or_default();
         if let Some(workspace) = &session.workspace {
@@ -135,7 +136,7 @@ impl Runner<'_> {
         self.submit(session, Readied::Report(cut(without_claim(&said), Limits::RESULT)))
     }
 
-    /// Returns what an agent has changed in the checkout that it reports about, in words.
+    /// Describes the changes that an agent has made in the checkout of its report.
     fn left_beside_report(&self, workspace: &Workspace) -> Result<Vec<String>, Error> {
         self.dispatch.with_git(|git| {
             let worktree = self.dispatch.worktree(workspace)?;
@@ -162,7 +163,7 @@ impl Runner<'_> {
 
     fn submit(&mut self, session: &Session, readied: Readied) -> Result<(), RunError> {
         match self.commit(&Command::SubmitWork { name: session.name.clone(), readied }) {
-            // Somebody has asked for the end, or taken the task away, at this very moment.
+            // The session was cancelled, or the task was taken away, at this very moment.
             Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalSession { .. })))
                 if self.session(&session.name)?.wanted() != Wanted::Work =>
             {
@@ -213,13 +214,13 @@ impl Runner<'_> {
         }))
     }
 
-    /// Returns whether the files of the work are others than at the end of the last turn, which is what stop hooks have judged.
+    /// Returns whether the files of the work have changed since the end of the last turn, after which stop hooks judged them.
     fn has_changed_since_turn(&mut self, session: &Session) -> Result<bool, RunError> {
         let judged = self.tree_of_turn(session)?;
         Ok(judged.is_none() || self.look_at_tree(session) != judged)
     }
 
-    /// Says where work that is done in place has changed while the stop hooks judged it and let it pass.
+    /// Warns if work in place has changed while the stop hooks judged it and let it pass.
     pub(crate) fn note_change_under_gate(&mut self, records: &[Record]) -> Result<(), RunError> {
         let passes = |record: &&Record| matches!(&record.envelope.event, Event::GateDecided(decided) if decided.verdict == Verdict::Pass);
         let Some(name) = records.iter().find(passes).and_then(|record| record.envelope.session.clone()) else {
@@ -238,13 +239,13 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Returns what the files of the work were when the last turn ended, as far as git could tell.
+    /// Returns the digest of the work's files at the end of the last turn, as far as git knew of them.
     fn tree_of_turn(&self, session: &Session) -> Result<Option<Digest>, RunError> {
         let turn = session.last_turn.map(|at| self.dispatch.event(at)).transpose()?.map(|record| record.envelope.event);
         Ok(if let Some(Event::TurnFinished(finished)) = turn { finished.tree } else { None })
     }
 
-    /// Why a person has to look: the base has work of this task that nobody has judged, or may have.
+    /// Returns a notice if the base has unjudged work of this task, or may have.
     fn past_us(&self, task: &Task, found: &Found) -> Result<Option<PersonNotice>, RunError> {
         if found.past_us.as_ref().is_ok_and(Vec::is_empty) {
             return Ok(None);
@@ -264,7 +265,7 @@ impl Runner<'_> {
             }
         };
         let news = past_us.iter().take_while(|logged| !told.contains(logged.commit.as_str())).count();
-        // Where there is nothing else, a person has to say what is to become of the task.
+        // Without other work, a person has to decide about the task.
         if news == 0 && found.work.done() > 0 {
             return Ok(None);
         }
@@ -286,10 +287,10 @@ impl Runner<'_> {
         Ok(Some(PersonNotice { reason, commits }))
     }
 
-    /// The commits that a person was told of when the task was left to them before.
+    /// Returns the commits that earlier notices for a person have named.
     fn told_before(&self, task: &Task) -> Result<HashSet<String>, RunError> {
         let blocked = Filter { types: vec![EventType::TaskBlocked], task: Some(task.id), ..Filter::default() };
-        // A session that was given its task says it with its end.
+        // The end of a session with a given task has the notice instead.
         let stopping = Filter { types: vec![EventType::SessionStopping], ..Filter::default() };
         let mut told = HashSet::new();
         for filter in [blocked, stopping] {
@@ -305,7 +306,7 @@ impl Runner<'_> {
     }
 }
 
-/// Returns what an agent is told whose branch was removed with what it had committed.
+/// Returns the feedback for an agent whose branch was removed with its commits.
 fn without_branch(workspace: &Workspace) -> Readied {
     let branch = &workspace.branch;
     let reason = format!("the branch {branch} was removed with its worktree, and has no commit since");
@@ -317,7 +318,7 @@ fn without_branch(workspace: &Workspace) -> Readied {
     Readied::Unfit { hook: "commit".to_owned(), reason, feedback }
 }
 
-/// Returns what people are told of commits that are not on the branch of a change.
+/// Returns a note for people about commits that are not on the branch of a change.
 fn note_beside(task: &Task, beside: &Result<Vec<String>, String>) -> Option<String> {
     const WHAT: &str = "commits that are not part of its change";
     let id = task.id;
@@ -328,7 +329,7 @@ fn note_beside(task: &Task, beside: &Result<Vec<String>, String>) -> Option<Stri
     }
 }
 
-/// Returns what was committed in a worktree and is not on its branch, in words. No work is held up where that cannot be told.
+/// Describes commits of a worktree that are not on its branch. An error is no reason to hold up the work.
 fn name_beside(git: &Git<'_>, worktree: &Worktree, start: &Commit, tip: &Commit) -> Result<Vec<String>, String> {
     let beside = git.made_beside(worktree, start, tip).map_err(|error| explained(&error))?;
     let name = |(place, commits): (String, Vec<Logged>)| {
@@ -342,7 +343,7 @@ fn name_commit(logged: &Logged) -> String {
     format!("{} ({})", logged.commit.short(), logged.subject.escape_debug())
 }
 
-/// Returns a final message without the tag that ends it.
+/// Returns a final message without the completion tag at its end.
 fn without_claim(said: &str) -> &str {
     const TAG: &str = "<promise>complete</promise>";
     let said = said.trim_end();

@@ -1,16 +1,16 @@
-//! What a project shows of itself to somebody who only looks: how its tests are run.
+//! Detection of the project's test command.
 //!
-//! Nothing is started, and files are read only as far as they are small and plain.
+//! It starts no program, and reads only small regular files.
 
 use std::path::Path;
 
 use serde_json::Value;
 use windlass_process::file;
 
-/// Larger build files are not read.
+/// Maximum size of a build file.
 const SIZE: u64 = 1024 * 1024;
 
-/// The command that runs the tests, as far as that can be seen.
+/// Returns the command that runs the tests, if the project shows one.
 pub fn tests(root: &Path) -> Option<&'static str> {
     let has = |name: &str| root.join(name).is_file();
     if has("Cargo.toml") {
@@ -29,7 +29,7 @@ pub fn tests(root: &Path) -> Option<&'static str> {
     makefile.lines().any(|line| line.starts_with("test:")).then_some("make test")
 }
 
-/// The tests of a `package.json` that has some, by the package manager whose lock file is there.
+/// Returns the test command of a `package.json`, for the package manager whose lock file exists.
 fn package_tests(root: &Path) -> Option<&'static str> {
     let package: Value = serde_json::from_str(&read(root, "package.json")?).ok()?;
     let script = package.get("scripts")?.get("test")?.as_str()?;
@@ -46,7 +46,7 @@ fn package_tests(root: &Path) -> Option<&'static str> {
     Some(managed.map_or("npm test", |(_, command)| command))
 }
 
-/// The text of a small and plain file of the project.
+/// Returns the text of a small regular file of the project.
 fn read(root: &Path, name: &str) -> Option<String> {
     String::from_utf8(file::read_within(root, &root.join(name), SIZE).ok()?).ok()
 }

@@ -1,21 +1,21 @@
-//! The server of Windlass's own tools, as an agent is handed it.
+//! The MCP server with Windlass's own tools, as an agent gets it.
 //!
-//! It is this very program. Agents do not pass their environment on to servers, so what tells it whose turn it serves is said
-//! to it.
+//! The server is this very program. Agents do not pass their environment on to servers, so the server gets its variables from
+//! its entry.
 
 use windlass_agents::acp::McpServer;
 use windlass_engine::Turn;
 
 use crate::Runner;
 
-/// What an agent calls it.
+/// Name of the server.
 const NAME: &str = "windlass";
-/// Where a person's trust is kept, and the store that a person trusts for this run alone.
+/// Variables for the place of a person's trust, and for the store that a person trusts for this run alone.
 const PASSED_ON: [&str; 3] = ["WINDLASS_STATE_DIR", "WINDLASS_TRUSTED_STORE", "XDG_STATE_HOME"];
 
 impl Runner<'_> {
-    /// Returns the server for a turn that begins now, unless the configuration leaves it out or has another one of that name.
-    /// Paths that are no text cannot be handed.
+    /// Returns the server for a turn that begins now, unless the configuration leaves it out or has another server of that name.
+    /// A path has to be valid UTF-8.
     pub(crate) fn own_server(&self, turn: &Turn) -> Option<McpServer> {
         let setup = &self.agent.setup;
         let command = setup.tools.clone().filter(|command| command.to_str().is_some())?;

@@ -1,4 +1,4 @@
-//! A turn of the agent: what it is prompted with, and what its outcome means for the session.
+//! A turn of the agent: its prompt request, and the meaning of its outcome for the session.
 //!
 //! Not here: prompting (`journal`), drivers (`agents`).
 
@@ -18,11 +18,11 @@ use windlass_tools::validation::Standing;
 use crate::journal::PromptSource;
 use crate::{RunError, Runner, RunnerEvent};
 
-/// The event whose hooks judge a turn.
+/// Event whose hooks judge a turn.
 const GATED: EventType = EventType::TurnFinished;
 
 impl Runner<'_> {
-    /// Has the agent answer, unless whoever asked it before us died while it did.
+    /// Runs a turn, unless an earlier owner has died during it.
     pub(crate) fn turn(&mut self, session: &Session, effect: EffectId) -> Result<(), RunError> {
         if !self.is_ours(session, effect)? {
             return Ok(());
@@ -37,7 +37,7 @@ impl Runner<'_> {
         };
         if !pause.is_zero() {
             if !self.dispatch.wait(pause) {
-                // The end was asked for meanwhile.
+                // The session was cancelled meanwhile.
                 return Ok(());
             }
             (self.dispatch.outside.tell)(RunnerEvent::Asking);
@@ -58,11 +58,11 @@ impl Runner<'_> {
         self.report(session, turn, budget.time, outcome)
     }
 
-    /// Returns what the agent is prompted with in a turn, apart from the words.
+    /// Builds the request of a turn, without its text.
     fn prompt_request(&self, session: &Session, turn: &Turn) -> Result<PromptRequest, RunError> {
         let mut environment = self.variables(session, turn);
         if self.agent.stays() {
-            // It is the same process in the next iteration.
+            // The process serves the next iteration, too.
             environment.retain(|(name, _)| name != "WINDLASS_ITERATION");
         }
         Ok(PromptRequest {
@@ -76,11 +76,11 @@ impl Runner<'_> {
         })
     }
 
-    /// Whoever watches hears what people have said to the agent, when it does.
+    /// Shows messages of people to the observer when the agent gets them.
     fn tell_messages(&mut self, turn: &Turn) -> Result<(), RunError> {
         for piece in turn.feedback.iter().filter(|piece| piece.person && !piece.possibly_seen) {
             let record = self.dispatch.event(piece.at)?;
-            // What we have queued ourselves, as an answer that was waiting, was told then.
+            // Messages that this process has queued, such as a waiting answer, were shown then.
             if record.envelope.metadata.triggered_by != self.dispatch.owner.as_str() {
                 self.dispatch.tell(&[record]);
             }
@@ -88,7 +88,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Tells the engine how a turn ended.
+    /// Reports the end of a turn to the engine.
     fn report(
         &mut self,
         session: &Session,
@@ -103,7 +103,7 @@ impl Runner<'_> {
         let TurnOutcome { end, leaky, record, usage } = outcome;
         let (fault, error) = match end {
             TurnEnd::Said(text) => {
-                // A claim that only a terminal would hide is no claim either.
+                // Text that a terminal would hide is no claim either.
                 let text = mask.kept(&clean(&text)).into_owned();
                 let promise = find_promise(&text);
                 let uncounted = explain_uncounted(&text);
@@ -142,7 +142,7 @@ impl Runner<'_> {
         self.commit(&Command::FailTurn { run, failing: Failing { error, fault, record, usage, leaky } }).map(drop)
     }
 
-    /// Ends the session instead of the turn: no other turn would fare better.
+    /// Ends the session instead of the turn, because no other turn would succeed.
     fn end_with(
         &mut self,
         session: &Session,
@@ -154,15 +154,15 @@ impl Runner<'_> {
         self.commit(interrupted).map(drop)
     }
 
-    /// Nothing can be started here, whoever is asked.
+    /// Ends the session because no program can be started here.
     pub(crate) fn cannot_start(&mut self, session: &Session, error: &io::Error) -> Result<(), RunError> {
         let Some(turn) = session.turn() else { return Err(RunError::Stuck(session.name.clone())) };
         let reason = cut(&format!("cannot start the supervisor: {error}"), Limits::REASON);
         self.end_with(session, &interrupted(turn, None, Usage::default()), Ending::Error, reason)
     }
 
-    /// Returns what the files of the work are now, if something compares that: the hooks that judge the turn, or the guard that
-    /// sees the agent repeat its last answer.
+    /// Returns a digest of the work's files if it is needed: for hooks that judge the turn, or for the guard against an agent that
+    /// repeats its last answer.
     fn compared_tree(
         &mut self,
         session: &Session,
@@ -176,19 +176,19 @@ impl Runner<'_> {
         is_compared.then(|| self.look_at_tree(session)).flatten()
     }
 
-    /// Returns whether anything judges the turns on a task.
+    /// Returns whether hooks or rules judge the turns on a task.
     pub(crate) fn has_judges_of_turns(&self, task: Option<&Task>) -> bool {
         let effects = self.dispatch.settings.rules.effects.as_ref();
         effects.is_some_and(|effects| effects.hooks.contains_key(&GATED) || effects.first_judge(task).is_some())
     }
 
-    /// Returns what the files of the work are now, as far as git knows of them.
+    /// Returns a digest of the work's files, as far as git knows of them.
     pub(crate) fn look_at_tree(&mut self, session: &Session) -> Option<Digest> {
         let run = |spec: &Spec| self.dispatch.look_with(spec);
         self.looker.look(&self.dispatch.directory_of(Some(session)), &self.dispatch.settings.environment, &run)
     }
 
-    /// Returns how long a turn may take that begins now.
+    /// Returns the time limit of a turn that begins now.
     fn time(&self, session: &Session) -> Option<Duration> {
         let left = session.time_left((self.dispatch.outside.now)());
         left.into_iter().chain(self.allowance.time).min()
@@ -198,7 +198,7 @@ impl Runner<'_> {
         session.time_left((self.dispatch.outside.now)()).is_some_and(|left| left.is_zero())
     }
 
-    /// How long the hooks that send the agent back want it to wait.
+    /// Returns the longest wait that the hooks ask for before they send the agent back.
     fn pause_before_sending_back(&self, session: &Session) -> Duration {
         let waits = session.sent_back.iter().filter_map(|(hook, times)| {
             let retry = (self.dispatch.settings.hooks)(hook)?.retry?;
@@ -207,7 +207,7 @@ impl Runner<'_> {
         waits.max().unwrap_or_default()
     }
 
-    /// Whether agents may have programs run, as their own calls of `windlass` are told.
+    /// Returns the value of `WINDLASS_TRUSTED`: whether agents may have programs run.
     pub(crate) fn trusted(&self) -> &'static str {
         if self.dispatch.settings.permission.standing == Standing::Trusted { "1" } else { "" }
     }
@@ -225,7 +225,7 @@ impl Runner<'_> {
     }
 }
 
-/// That a turn is given up, with what is left of it.
+/// Returns the command that interrupts a turn.
 fn interrupted(turn: &Turn, record: Option<String>, usage: Usage) -> Command {
     Command::InterruptTurn { run: turn.run.clone(), record, usage }
 }

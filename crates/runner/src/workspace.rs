@@ -1,10 +1,10 @@
-//! A worktree for the task of a session, opened before the work.
+//! Worktree of a session's task, opened before the work.
 //!
 //! Invariants:
-//! - The branch of a task is the same at every attempt, so that work which was left is found again. Only where whoever had it
-//!   was silent for too long, and may wake up, the next one begins another branch at the end of that one.
-//! - What is wrong with one task's worktree is that task's affair, and a person's; what is wrong with the repository or the
-//!   machine ends the session and is no fault of the task.
+//! - The branch of a task is the same at every attempt, so that the next one finds earlier work. Only after an attempt that was
+//!   silent for too long, and may wake up, the next one begins another branch at the end of that branch.
+//! - A problem of one task's worktree is left to a person. A problem of the repository or the machine ends the session, and is
+//!   no fault of the task.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,17 +20,17 @@ use crate::stacked_branches::{self, LowerTask};
 use crate::workspace_problem::{Trouble, WorkspaceProblem};
 use crate::{EffectRunner, RunError, Runner, RunnerEvent};
 
-/// Letters of a goal in the name of a branch.
+/// Maximum length of a goal in the name of a branch.
 const SLUG: usize = 40;
 
-/// What a task builds on.
+/// Work that a task builds on.
 #[derive(Default)]
 pub(crate) struct Stack {
-    /// The work of other tasks that is not merged: whose it is, and where it ends.
+    /// Unmerged work of other tasks: the task, and the last commit.
     open: Vec<(TaskId, Commit)>,
-    /// Something of it is in the base.
+    /// Whether a part of the lower work is in the base.
     needs_base: bool,
-    /// It is looked at as it is, without the base: the task reviews it.
+    /// Whether the task reviews this work, which is then checked out without the base.
     is_reviewed: bool,
 }
 
@@ -43,7 +43,7 @@ impl Stack {
         self.open.iter().map(|(id, _)| *id).collect()
     }
 
-    /// The base last: what is below may have all of it.
+    /// Returns the commits to start from. The base is last, since the lower work may have all of it.
     pub(crate) fn with_base(&self, base: &Commit) -> Vec<Commit> {
         if self.is_reviewed && !self.open.is_empty() {
             return self.tips();
@@ -52,31 +52,31 @@ impl Stack {
     }
 }
 
-/// What is done about a worktree that stands on an older base.
+/// Action for a worktree on an older base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Upkeep {
-    /// It is brought onto the present one: its task is taken up.
+    /// Move it onto the present base, because its task is taken up.
     Refresh,
     Leave,
 }
 
-/// The worktree of a task, as it was opened.
+/// An opened worktree of a task.
 struct OpenedWorkspace {
     workspace: Workspace,
-    /// It was there already.
+    /// Whether it existed before.
     reused: bool,
-    /// Why the newest base is not known.
+    /// Reason why the newest base is unknown.
     stale: Option<String>,
     refreshed: RefreshOutcome,
 }
 
 impl EffectRunner<'_> {
-    /// Git in the project's repository, if there is one.
+    /// Returns the repository of the project, if there is one.
     pub(crate) fn repository(&self) -> Result<Option<Repository>, Error> {
         Repository::find(&self.settings.project)
     }
 
-    /// Does something with git in the project's repository.
+    /// Runs a closure with git in the project's repository.
     pub(crate) fn with_git<T, E: From<Error>>(&self, work: impl FnOnce(&Git<'_>) -> Result<T, E>) -> Result<T, E> {
         let missing = || Error::NotARepository { path: self.settings.project.clone() };
         let repository = self.repository()?.ok_or_else(missing)?;
@@ -85,24 +85,24 @@ impl EffectRunner<'_> {
         work(&git.through(self.remote()?))
     }
 
-    /// The remote that counts, if a person has named one.
+    /// Returns the configured remote, if a person has named one.
     fn remote(&self) -> Result<Option<RemoteName>, Error> {
         self.settings.delivery.remote.as_deref().map(RemoteName::new).transpose()
     }
 
-    /// Where the work of a task is meant to go, as it is now.
+    /// Returns the present base of the project's work.
     pub(crate) fn base(&self, git: &Git<'_>) -> Result<Base, Error> {
         let configured = self.settings.delivery.base.as_deref().map(Branch::new).transpose()?;
         git.base(configured.as_ref())
     }
 
-    /// The same, if a program has run since it was last asked for.
+    /// Returns the base, read again if a program has run since the last call.
     pub(crate) fn recent_base(&self, git: &Git<'_>) -> Result<Base, Error> {
         let configured = self.settings.delivery.base.as_deref().map(Branch::new).transpose()?;
         git.recent_base(configured.as_ref())
     }
 
-    /// The same as it was last seen: nobody else is asked.
+    /// Returns the last known base, without a fetch.
     pub(crate) fn known_base(&self, git: &Git<'_>) -> Result<Base, Error> {
         let configured = self.settings.delivery.base.as_deref().map(Branch::new).transpose()?;
         git.known_base(configured.as_ref())
@@ -113,40 +113,40 @@ impl EffectRunner<'_> {
         Ok(Worktree { path, branch: Branch::new(&workspace.branch)? })
     }
 
-    /// The directory that a session works in: its worktree as far as that is there, or what of it is the project's.
+    /// Returns the directory that a session works in: the project's directory in its worktree, if there is one.
     pub(crate) fn directory_of(&self, session: Option<&Session>) -> PathBuf {
         let workspace = session.and_then(|session| session.workspace.as_ref());
         workspace.map_or_else(|| self.settings.directory.clone(), |workspace| self.place_of(workspace))
     }
 
-    /// What of a worktree is the project's, as far as it is there. As long as there is a worktree, it is not the person's own
+    /// Returns the project's directory in a worktree, as far as it exists. While there is a worktree, it is not the person's own
     /// tree.
     pub(crate) fn place_of(&self, workspace: &Workspace) -> PathBuf {
         self.project_within(&self.settings.delivery.worktrees.join(&workspace.name))
     }
 
-    /// The same of a checkout.
+    /// Returns the project's directory in a checkout, as far as it exists.
     pub(crate) fn project_within(&self, worktree: &Path) -> PathBuf {
         let places = [self.projects_part(worktree), Some(worktree.to_owned())];
         let place = places.into_iter().flatten().find(|place| place.is_dir());
         place.unwrap_or_else(|| self.settings.directory.clone())
     }
 
-    /// Where in a worktree the project lies.
+    /// Returns the path of the project in a worktree.
     fn projects_part(&self, worktree: &Path) -> Option<PathBuf> {
         let root = self.repository().ok().flatten()?.root;
         let below = self.settings.project.strip_prefix(root).ok()?;
-        // An empty path would leave a mark at the end.
+        // A join with an empty path would leave a slash at the end.
         Some(if below.as_os_str().is_empty() { worktree.to_owned() } else { worktree.join(below) })
     }
 
-    /// Where in the repository the project lies.
+    /// Returns the path of the project below the root of the repository.
     pub(crate) fn below_root(&self) -> PathBuf {
         let root = self.repository().ok().flatten().map(|repository| repository.root);
         root.and_then(|root| self.settings.project.strip_prefix(root).ok()).map(Path::to_owned).unwrap_or_default()
     }
 
-    /// Sees to it that the project has its directory in a worktree: git has none for a project of which nothing is committed.
+    /// Creates the project's directory in a worktree: git has none for a project without any committed file.
     fn make_place(&self, worktree: &Path) -> Result<(), WorkspaceProblem> {
         let Some(place) = self.projects_part(worktree).filter(|place| !place.is_dir()) else { return Ok(()) };
         let why = |error| {
@@ -155,7 +155,7 @@ impl EffectRunner<'_> {
         fs::create_dir_all(&place).map_err(why)
     }
 
-    /// Has the worktree of a task be there again, or says why it cannot be.
+    /// Makes sure that the worktree of a task exists.
     pub(crate) fn reopen(&self, task: &Task) -> Result<(), WorkspaceProblem> {
         match self.open(task, Upkeep::Leave) {
             Ok(_) => Ok(()),
@@ -163,13 +163,13 @@ impl EffectRunner<'_> {
         }
     }
 
-    /// The tasks that a workspace was begun on, without those that were merged through us.
+    /// Returns the tasks that a workspace is stacked on, without those that Windlass has merged.
     pub(crate) fn below(&self, workspace: &Workspace) -> Result<Vec<LowerTask>, RunError> {
         Ok(stacked_branches::below(&self.store.snapshot()?, workspace)?)
     }
 
-    /// What a task builds on. Nobody builds on a change that the base has, however it came there, but on the base; nor on what
-    /// nobody wants.
+    /// Returns the work that a task builds on. A task does not build on a merged change, but on the base; nor on the work of a deleted
+    /// task.
     fn stacked_on(&self, task: &Task, git: &Git<'_>, base: &Commit) -> Result<Stack, Trouble> {
         let outside = |error: &dyn std::error::Error| Trouble::Outside(WorkspaceProblem::plain(error.to_string()));
         let snapshot = self.store.snapshot().map_err(|error| outside(&error))?;
@@ -192,7 +192,7 @@ impl EffectRunner<'_> {
             };
             match tip {
                 Some(tip) if !git.has_all(base, &tip)? => stack.open.push((id, tip)),
-                // Nothing was committed for it, so the base has nothing of it.
+                // The task has no commits, so the base has none of them.
                 Some(tip) if is_at_start(&tip) => {}
                 _ => stack.needs_base = true,
             }
@@ -228,7 +228,7 @@ impl EffectRunner<'_> {
         let existing = if known.is_some() { Existing::Take } else { Existing::IfOurs };
         let open = |start: &[Commit]| git.open(Wanted { branch: &branch, path: &path, start, existing });
         let opened = match open(&start) {
-            // Whatever is below will have to be brought onto the base; nothing of that is needed here.
+            // The lower work will have to be rebased onto the base, but this task does not need the base.
             Err(Error::Conflict { .. }) if !stacked.needs_base => open(&stacked.tips()),
             opened => opened,
         };
@@ -243,7 +243,7 @@ impl EffectRunner<'_> {
         let mut workspace = Workspace {
             branch: branch.to_string(),
             base: base.branch.to_string(),
-            // What was done before on another branch is a part of the work.
+            // Earlier work on another branch is a part of the work.
             start: former.map_or_else(|| opened.start.to_string(), |former| former.start.clone()),
             name,
             stacked_on: match known.as_ref().or(former) {
@@ -260,7 +260,7 @@ impl EffectRunner<'_> {
         Ok(OpenedWorkspace { workspace, reused: opened.reused, stale, refreshed })
     }
 
-    /// Returns what the protected files hold where the work is done. Where an agent has worked before, git says what its files held.
+    /// Returns a snapshot of the protected files at the start of the work. For a resumed task, it leaves out files that git keeps.
     fn protected_in(&self, session: &Session, task: &Task, workspace: &Workspace) -> Result<Option<String>, Trouble> {
         if session.protected.is_none() || workspace.protected.is_some() {
             return Ok(None);
@@ -276,7 +276,7 @@ impl EffectRunner<'_> {
 }
 
 impl Runner<'_> {
-    /// Gives the task of a session a worktree.
+    /// Opens a worktree for the task of a session.
     pub(crate) fn open_workspace(&mut self, session: &Session) -> Result<(), RunError> {
         let name = session.name.clone();
         let task = self.task_of(session)?;
@@ -300,7 +300,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Returns what an agent is to be told, unless a piece of its pending feedback says the same.
+    /// Returns a finding for the agent, unless its pending feedback has the same text.
     fn unless_pending(&self, session: &Session, finding: Option<Finding>) -> Result<Option<Finding>, RunError> {
         let Some(finding) = finding else { return Ok(None) };
         for piece in &session.pending {
@@ -313,13 +313,13 @@ impl Runner<'_> {
         Ok(Some(finding))
     }
 
-    /// A task as it is now.
+    /// Returns the current state of a task.
     pub fn task(&self, id: TaskId) -> Result<Option<Task>, RunError> {
         self.dispatch.task(id)
     }
 
-    /// Brings the worktree of a session that another process has left onto the present base. What a gate has judged, or is about
-    /// to, stays as it is.
+    /// Moves the worktree of a session that another process has left onto the present base. Work that a gate has judged, or is about
+    /// to judge, stays.
     pub(crate) fn refresh_workspace(&mut self, session: &Session) -> Result<(), RunError> {
         let is_at_work = session.epoch().is_some() && !session.resumes && session.stopping.is_none();
         let is_judged = match session.phase {
@@ -331,7 +331,7 @@ impl Runner<'_> {
             return Ok(());
         }
         let task = self.task_of(session)?;
-        // What is in the way here is in the way of the work, too, and is told there.
+        // A problem here is a problem of the work, too, and is reported there.
         let Ok(opened) = self.dispatch.open(&task, Upkeep::Refresh) else { return Ok(()) };
         let has_moved = !matches!(opened.refreshed, RefreshOutcome::Left(_));
         let (Some(said), feedback) = opened.refreshed.told() else { return Ok(()) };
@@ -349,7 +349,7 @@ impl Runner<'_> {
         task.transpose()?.flatten().ok_or_else(|| RunError::Stuck(session.name.clone()))
     }
 
-    /// Sees to it that the worktree is there before anything is done in it: somebody may have cleared it away.
+    /// Makes sure that the worktree exists before the work: a person may have removed it. Returns false if it cannot exist.
     pub(crate) fn ensure_workspace(&mut self, session: &Session) -> Result<bool, RunError> {
         let Some(workspace) = session.workspace.as_ref().filter(|_| session.epoch().is_some()) else { return Ok(true) };
         let worktree = self.dispatch.settings.delivery.worktrees.join(&workspace.name);
@@ -370,7 +370,7 @@ impl Runner<'_> {
 }
 
 impl Runner<'_> {
-    /// Makes a worktree again that was removed, and says so.
+    /// Creates a removed worktree again, and reports it to the observer.
     fn restore_worktree(&mut self, task: &Task, workspace: &Workspace) -> Result<(), Trouble> {
         let tip = self.dispatch.with_git(|git| git.tip(&Branch::new(&workspace.branch)?))?;
         self.dispatch.open(task, Upkeep::Leave)?;
@@ -387,7 +387,7 @@ impl Runner<'_> {
     }
 }
 
-/// `windlass/t7-fix-the-login`.
+/// Returns the name of a task's branch: `windlass/t7-fix-the-login`.
 fn branch(task: &Task) -> String {
     let words = task.goal.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let mut slug = String::new();
@@ -401,7 +401,7 @@ fn branch(task: &Task) -> String {
     format!("windlass/{}{slug}", task.id.to_string().to_ascii_lowercase())
 }
 
-/// What a commit of uncommitted work says.
+/// Returns the message of a commit of uncommitted work.
 pub(crate) fn commit_message(task: &Task) -> String {
     let subject: String = task.title().chars().filter(|letter| !letter.is_control()).take(72).collect();
     format!("{subject}\n\nTask: {}\n", task.id)

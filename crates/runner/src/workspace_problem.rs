@@ -1,19 +1,19 @@
-//! Why a worktree cannot be had, and errors of git in words.
+//! Problems of worktrees, and errors of git as text.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
 
 use windlass_vcs::git::Error;
 
-/// Why a worktree cannot be had.
+/// Reason why a worktree cannot be opened.
 pub(crate) enum Trouble {
-    /// A person has to look at this task.
+    /// A problem of this task, for a person.
     Task(WorkspaceProblem),
-    /// No agent can work here.
+    /// A problem of the repository or the machine: no agent can work here.
     Outside(WorkspaceProblem),
 }
 
-/// What is wrong, and what can be done about it.
+/// A problem with its cause and a hint.
 #[derive(Debug)]
 pub struct WorkspaceProblem {
     pub cause: String,
@@ -52,12 +52,12 @@ impl From<Error> for Trouble {
     }
 }
 
-/// An error of git with its causes, and what can be done about it.
+/// Describes an error of git with its causes and its hint.
 pub(crate) fn explained(error: &Error) -> String {
     WorkspaceProblem::of(error).to_string()
 }
 
-/// An error and what led to it, on one line.
+/// Describes an error with its causes on one line.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut said = error.to_string();
     let mut cause = error.source();

@@ -1,8 +1,8 @@
-//! Putting away what is not needed any more: worktrees and branches of tasks that are merged or deleted.
+//! Removal of worktrees and branches of tasks that are merged or deleted.
 //!
 //! Invariants:
 //! - Uncommitted work is never removed, and no branch whose tip is not merged.
-//! - What cannot be put away stays, and is told. The next one who sweeps meets it again.
+//! - A worktree that cannot be removed stays, and is reported. The next sweep tries again.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,10 +15,10 @@ use crate::workspace::commit_message;
 use crate::workspace_problem::explained;
 use crate::{EffectRunner, RunError, Runner, RunnerEvent};
 
-/// A task whose worktree was left, and why it still is, if it is.
+/// A task whose worktree was left over, and why it still is, if it is.
 pub type GcResult = (TaskId, Result<(), String>);
 
-/// The tasks whose worktrees are left in a directory, although they are merged or deleted.
+/// Returns the merged or deleted tasks that still have worktrees in a directory.
 pub fn left_in<V: View>(worktrees: &Path, view: &V) -> Result<Vec<Task>, ViewError> {
     let found = fs::read_dir(worktrees).into_iter().flatten().flatten();
     let ids: BTreeSet<TaskId> = found.filter_map(|entry| task_of(entry.file_name().to_str()?)).collect();
@@ -26,24 +26,24 @@ pub fn left_in<V: View>(worktrees: &Path, view: &V) -> Result<Vec<Task>, ViewErr
     for id in ids {
         left.extend(view.task(id)?.filter(|task| is_over(task).is_some()));
     }
-    // The directory may be that of something else.
+    // The directory may belong to something else.
     left.retain(|task| task.workspace.as_ref().is_some_and(|place| worktrees.join(&place.name).is_dir()));
     Ok(left)
 }
 
-/// The task that a worktree or a branch is named after: `t7-fix-the-login`, or `windlass/t7-fix-the-login`.
+/// Returns the task that a worktree or a branch is named after: `t7-fix-the-login`, or `windlass/t7-fix-the-login`.
 pub fn task_of(name: &str) -> Option<TaskId> {
     let name = name.trim_start_matches("windlass/");
     name.split('-').next()?.to_ascii_uppercase().parse().ok()
 }
 
-/// What becomes of the branch of a task that needs no worktree any more.
+/// Returns what happens to the branch of a task that needs no worktree any more.
 fn is_over(task: &Task) -> Option<BranchAfter> {
     let merged = task.change.as_ref().is_some_and(|change| change.merged.is_some());
     match task.state {
-        // A squashed change is in no commit of its branch: it is known to be merged.
+        // A squashed change is in no commit of its branch, but the log knows that it is merged.
         State::Completed if merged => Some(BranchAfter::Gone),
-        // A report needs no checkout any more. What was committed there stays.
+        // A report needs no checkout any more. Commits in it stay.
         State::Completed if task.report.is_some() => {
             let start = task.workspace.as_ref().map(|workspace| Commit::new(&workspace.start));
             start.and_then(Result::ok).map(BranchAfter::GoneIfIn)
@@ -53,7 +53,7 @@ fn is_over(task: &Task) -> Option<BranchAfter> {
     }
 }
 
-/// Returns what remotes call the branch of a task.
+/// Returns the name of a task's branch on remotes.
 fn remote_name(task: &Task, worktree: &Worktree) -> Result<Branch, Error> {
     let known = task.change.as_ref().and_then(|change| change.at.branch.as_deref());
     known.map_or_else(|| Ok(worktree.branch.clone()), Branch::new)
@@ -82,7 +82,7 @@ impl EffectRunner<'_> {
                 return Err(Error::Dirty { path: worktree.path.clone(), files });
             }
             let ours = branch == BranchAfter::Gone && !on_forge;
-            // What finds it again, should this end here, goes last.
+            // Remove the local branch last: after a crash, the next sweep finds the task by it.
             let stays = if ours { self.take_back(git, task, &worktree).err() } else { None };
             git.close(&worktree, &branch)?;
             Ok(stays)
@@ -94,21 +94,21 @@ impl EffectRunner<'_> {
         Ok(())
     }
 
-    /// Takes a branch that is merged away from the remote, unless somebody has pushed to it.
+    /// Removes a merged branch from the remote, unless others have pushed to it.
     fn take_back(&self, git: &Git<'_>, task: &Task, worktree: &Worktree) -> Result<(), Error> {
         let Some(remote) = self.known_base(git)?.remote else { return Ok(()) };
         let (branch, local) = (remote_name(task, worktree)?, worktree.branch.clone());
         git.unshare(&Shared { remote, branch, local }).map(drop)
     }
 
-    /// The same of a task as it is now, with why not in words.
+    /// Removes the worktree of a task in its current state. Returns the reason as text if it stays.
     pub fn clear_away_now(&mut self, id: TaskId) -> Result<Result<(), String>, RunError> {
         let Some(task) = self.store.snapshot()?.task(id)? else { return Ok(Ok(())) };
         Ok(self.clear_away(&task).map_err(|error| explained(&error)))
     }
 
-    /// Puts away what others have left: they died after a merge, the task was deleted, or it was taken from them. Those
-    /// worktrees are left alone that somebody may be in. Answers what has gone, and what stays with the reason.
+    /// Removes worktrees that other runs have left: after a crash, a deletion of the task, or a loss of its lease. Worktrees in use
+    /// stay. Returns the removed ones, and those that stay with the reason.
     pub fn sweep(&mut self, in_use: &[String]) -> Result<Vec<GcResult>, RunError> {
         let worktrees = self.settings.delivery.worktrees.clone();
         if !worktrees.is_dir() || !matches!(self.repository(), Ok(Some(_))) {
@@ -133,7 +133,7 @@ impl EffectRunner<'_> {
 }
 
 impl EffectRunner<'_> {
-    /// Goes on with removals that somebody was killed in. What is done by that needs no word.
+    /// Finishes removals that were killed. Returns only those that fail.
     pub(crate) fn finish_removals(&self, worktrees: &Path) -> Vec<GcResult> {
         let found = fs::read_dir(worktrees).into_iter().flatten().flatten();
         let names = found.filter_map(|entry| Some(half_removed(entry.file_name().to_str()?)?.to_owned()));
@@ -144,7 +144,7 @@ impl EffectRunner<'_> {
         names.filter_map(finish).collect()
     }
 
-    /// The worktrees of earlier attempts, which nobody will work in again.
+    /// Removes the worktrees of earlier attempts.
     fn sweep_former(&mut self, branches: &[(Branch, Commit)], in_use: &[String]) -> Result<Vec<GcResult>, RunError> {
         let mut swept = Vec::new();
         for (branch, _) in branches {
@@ -159,8 +159,8 @@ impl EffectRunner<'_> {
         Ok(swept)
     }
 
-    /// Commits what somebody has left in a worktree that nobody will work in again, and removes it. The branch stays if it
-    /// has something that the base has not.
+    /// Commits the changes in a worktree that is out of use, and removes the worktree. The branch stays if it has commits that the
+    /// base has not.
     fn gc_lost_task(&self, task: &Task, workspace: &Workspace) -> Result<(), Error> {
         let worktree = self.worktree(workspace)?;
         self.with_git(|git| {
@@ -174,7 +174,7 @@ impl EffectRunner<'_> {
 }
 
 impl Runner<'_> {
-    /// Puts away what a session has left that its task was taken from.
+    /// Removes the worktree of a session that has lost its task.
     pub(crate) fn gc_lost_task(&mut self, session: &Session) -> Result<(), RunError> {
         let Some(workspace) = session.workspace.as_ref().filter(|_| session.epoch().is_none()) else { return Ok(()) };
         let task = self.task_of(session)?;
@@ -187,8 +187,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Puts the worktrees of tasks away that are merged. What cannot be is left, and told. The one that the agent is in stays
-    /// until the session is over.
+    /// Removes the worktrees of merged tasks, and reports those that stay. The worktree of a running agent stays until the session
+    /// is over.
     pub(crate) fn gc_worktrees(&mut self, session: &Session) -> Result<(), RunError> {
         let in_it = session.task.filter(|_| !session.is_over());
         let (later, now) = std::mem::take(&mut self.done).into_iter().partition(|id| Some(*id) == in_it);
@@ -202,7 +202,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Puts away what earlier runs have left. What cannot be is told.
+    /// Removes worktrees that earlier runs have left, and reports those that stay.
     pub fn sweep(&mut self, in_use: &[String]) -> Result<(), RunError> {
         for (id, swept) in self.dispatch.sweep(in_use)? {
             let words = match swept {

@@ -1,4 +1,4 @@
-//! What can go wrong with a store. Each case is told apart because each has its own remedy.
+//! Errors of a store. Each case with a remedy of its own is a variant of its own.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub enum StoreError {
     Missing(PathBuf),
     #[error("cannot open the store {}", path.display())]
     Open { path: PathBuf, source: rusqlite::Error },
-    /// What is written into a file that nobody can find is lost.
+    /// A commit into a removed file would be lost.
     #[error("the store {} was removed or replaced while it was in use", .0.display())]
     Replaced(PathBuf),
     #[error("the store {} is a link, which is not followed", .0.display())]
@@ -57,7 +57,7 @@ pub enum StoreError {
     ReadOnly(PathBuf),
     #[error("the store {} is busy: another process has been writing to it for {seconds} s", path.display())]
     Busy { path: PathBuf, seconds: u64 },
-    /// The log is what counts: the rows can be folded from it anew.
+    /// The log decides: the rows can be folded from it anew.
     #[error("a row of the store {} cannot be read", path.display())]
     BadRow { path: PathBuf, source: rusqlite::Error },
     #[error("the disk did not say whether the commit is durable")]
@@ -72,11 +72,11 @@ fn extended(error: &rusqlite::Error) -> i32 {
     error.sqlite_error().map_or(0, |error| error.extended_code)
 }
 
-/// How long a writer waits for its turn.
+/// How long a writer waits for the write lock.
 pub(crate) const PATIENCE_SECONDS: u64 = 30;
 
 impl StoreError {
-    /// Names what SQLite says about a store.
+    /// Maps an error of SQLite to a case.
     pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
         use rusqlite::Error as E;
         let path = path.to_owned();
@@ -116,7 +116,7 @@ impl StoreError {
         }
     }
 
-    /// A look-up failed because the store did.
+    /// Unwraps the store's own error from an error of a look-up.
     pub(crate) fn view(path: &Path, error: ViewError) -> Self {
         match error.0.downcast::<Self>() {
             Ok(error) => *error,
@@ -135,7 +135,7 @@ pub enum ExecuteError {
 }
 
 impl From<Refusal> for ExecuteError {
-    /// A refusal that only passes on the store's own failure is that failure.
+    /// Turns a refusal that only passes on a failure of the store into that failure.
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::View(error) => Self::Store(StoreError::view(Path::new("the store"), error)),

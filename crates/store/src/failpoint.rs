@@ -1,10 +1,10 @@
-//! Places where a test can make this program fail: named, and absent from release builds.
+//! Failpoints: named places where a test can make this program fail. Release builds have none.
 
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What happens at a place.
+/// The effect of a failpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
     /// The process dies as by `kill -9`.
@@ -13,18 +13,18 @@ pub enum Failure {
     Error,
 }
 
-/// The place that fails.
+/// The failpoint that is armed.
 struct Armed {
     name: String,
     failure: Failure,
-    /// The time at which it fails; `None` for every time.
+    /// The pass at which it fails; `None` for every pass.
     nth: Option<u32>,
     passed: AtomicU32,
 }
 
 static ARMED: OnceLock<Armed> = OnceLock::new();
 
-/// Arms one place for the rest of the process: `NAME=kill` or `NAME=error`, and `NAME=kill@3` for the third time alone.
+/// Arms one failpoint for the rest of the process: `NAME=kill` or `NAME=error`, and `NAME=kill@3` for the third pass alone.
 /// Does nothing in a release build.
 pub fn arm(text: &str) {
     let Some((name, what)) = text.split_once('=') else { return };
@@ -43,7 +43,7 @@ pub fn arm(text: &str) {
     }
 }
 
-/// Passes a place.
+/// Passes a failpoint, which fails here if it is armed.
 pub fn pass(name: &str) -> io::Result<()> {
     if !cfg!(debug_assertions) {
         return Ok(());

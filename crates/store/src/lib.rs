@@ -4,17 +4,17 @@
 //!              decide                    fold
 //!   command ───────────► commit ──► log ──────► rows ──► views
 //!              ▲                     │
-//!              └──── what it read ───┘   a commit whose reads moved is a conflict, and is decided anew
+//!              └──── what it read ───┘   a commit whose reads changed is a conflict, and is decided anew
 //! ```
 //!
-//! Invariants, for every backend (`tests/conformance.rs` states them as tests):
+//! Invariants, for every backend (`tests/conformance` states them as tests):
 //! - A commit is all or nothing, and acknowledged means durable.
 //! - The same commit never counts twice.
 //! - Positions are global and grow. They need not be dense, but those of one commit follow each other: events of a
 //!   commit name their causes by counting back.
 //! - An appended event never changes. Rows are a private cache that the log can rebuild.
 //!
-//! Not here: what the events mean (`engine`), who shows them (`cli`).
+//! Not here: the meaning of events (`engine`), their display (`cli`).
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod error;
@@ -37,29 +37,29 @@ pub use sqlite::{
     rename_new,
 };
 
-/// Events to be appended together, and what the decision for them depended on.
+/// Events to append together, and the scopes on which their decision depended.
 #[derive(Debug, Clone)]
 pub struct Commit {
     pub id: CommitId,
-    /// The scopes that were looked at, with the versions that were seen.
+    /// The scopes that the decision read, with the versions that it saw.
     pub reads: BTreeMap<Scope, u64>,
     pub events: Vec<Envelope>,
 }
 
-/// What became of a commit.
+/// The result of appending a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Appended {
-    /// It is durable, and this is where its events are.
+    /// The commit is durable, with its events at these positions.
     At(Vec<Seq>),
-    /// This scope moved since the decision: decide anew.
+    /// This scope changed since the decision: decide anew.
     Conflict(Scope),
     /// It was appended before, at these positions.
     AlreadyApplied(Vec<Seq>),
-    /// The disk did not say. Append the same commit again to find out.
+    /// The disk did not report the outcome. Append the same commit again to find out.
     Unknown,
 }
 
-/// Which events a reader wants.
+/// Selects events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Any of these types; all if empty.
@@ -76,21 +76,21 @@ impl Filter {
     }
 }
 
-/// One way of keeping the log.
+/// A backend that keeps the log.
 pub trait Store {
     fn append(&mut self, commit: &Commit) -> Result<Appended, StoreError>;
 
-    /// The events after a position that the filter wants, oldest first, at most so many.
+    /// Reads the events after a position that match the filter, oldest first, at most `most`.
     fn read(&self, filter: &Filter, after: Seq, most: usize) -> Result<Vec<Record>, StoreError>;
 
-    /// Returns when there are events after a position, whoever appended them, or when patience ends.
+    /// Waits until events follow a position, from any process, or until `patience` ends.
     fn wait(&self, after: Seq, patience: Duration) -> Result<(), StoreError>;
 
-    /// The present state. It stays as it is while it is held, and until then this handle may see nothing newer, in
-    /// whatever way it looks.
+    /// Returns a view of the present state. The state does not change while the view is held, and until then every read of this
+    /// handle may see that state.
     fn view(&self) -> Result<Box<dyn View + '_>, StoreError>;
 
-    /// Decides a command and appends its events. The nonce tells this attempt from every other one.
+    /// Decides a command and appends its events. The nonce distinguishes this attempt from every other one.
     fn execute(
         &mut self,
         rules: &Rules,

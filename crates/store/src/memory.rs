@@ -1,4 +1,4 @@
-//! A log in memory: the second backend, which keeps the contract honest and lets tests run without a disk.
+//! A log in memory: the second backend, which checks the contract and lets tests run without a disk.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,7 +14,7 @@ struct Log {
     rows: Memory,
 }
 
-/// Clones share one log, as processes share one file.
+/// A store in memory. Clones share one log, as processes share one file.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     log: Arc<(Mutex<Log>, Condvar)>,
@@ -22,7 +22,7 @@ pub struct MemoryStore {
 
 impl MemoryStore {
     fn lock(&self) -> MutexGuard<'_, Log> {
-        // A commit is folded into a draft before it touches the log, so a panic leaves the log whole.
+        // A commit is folded into a copy of the rows before it touches the log, so a panic leaves the log whole.
         self.log.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,7 +78,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// The first scope that is not as the commit's decision saw it.
+/// Returns the first scope whose version differs from the one that the commit's decision saw.
 pub(crate) fn moved(view: &dyn View, commit: &Commit) -> Result<Option<Scope>, windlass_engine::ViewError> {
     for (scope, version) in &commit.reads {
         if view.version(scope)? != *version {

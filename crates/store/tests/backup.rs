@@ -1,4 +1,4 @@
-//! Copies of a store, and stores that many make or look at at once.
+//! Copies of a store, and stores that many threads create or read at once.
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 
 mod scene;
@@ -22,7 +22,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Does something again and again while another thread writes.
+/// Runs `work` several times while another thread writes.
 fn while_written(place: &Place, mut work: impl FnMut(usize)) {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -72,7 +72,7 @@ fn a_copy_can_be_written_to_like_any_store() {
     let place = Place::new();
     let mut store = place.create();
     fill(&mut store, 6);
-    // A view that is held does not stand in the way.
+    // An open view must not prevent the copy.
     let view = store.view().unwrap();
     let to = place.directory.path().join("copy.db");
     store.backup(&to).unwrap();
@@ -100,7 +100,7 @@ fn nothing_is_overwritten() {
     let nowhere = store.backup(&place.directory.path().join("no/such/copy.db")).unwrap_err();
     assert!(matches!(nowhere, StoreError::Open { .. }), "{nowhere:?}");
 
-    // Of many who want the same name, one gets it, whole.
+    // Of many threads that want the same name, one gets it, with a whole copy.
     let wanted = place.directory.path().join("wanted.db");
     let got = thread::scope(|scope| {
         let tries: Vec<_> = (0..6).map(|_| scope.spawn(|| place.open().backup(&wanted))).collect();

@@ -1,6 +1,6 @@
-//! Programs that die: whatever they said is durable is there, and nothing is there in part.
+//! Programs that die: every commit that they acknowledged is in the log, and no commit is there in part.
 //!
-//! The children are this program again, told by an environment variable what to do.
+//! The children are this program again. An environment variable tells them what to do.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 #![expect(clippy::disallowed_methods, reason = "what dies here is a child process, and the child has to be told")]
@@ -18,12 +18,12 @@ use windlass_store::{Appended, Commit, ExecuteError, Filter, Lifetime, Sqlite, S
 
 use scene::{Place, create, create_after, everything, give, nonce, origin, rules};
 
-/// What a child is told: the store, how many commits to make, and where to fail.
+/// Environment variables for a child: the store, the number of commits, and where to fail.
 const STORE: &str = "WINDLASS_TEST_STORE";
 const COMMITS: &str = "WINDLASS_TEST_COMMITS";
 const FAIL: &str = "WINDLASS_TEST_FAIL";
 
-/// Begins every line of a child that is meant for us.
+/// Start of every line that a child writes for the test.
 const ACKNOWLEDGED: &str = "acknowledged ";
 
 fn child(place: &Place, commits: u64, fail: &str) -> Child {
@@ -37,7 +37,7 @@ fn child_that(place: &Place, test: &str, commits: u64, fail: &str) -> Child {
     program.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Run in a child: appends commits of several events, and says so line by line.
+/// Run in a child: appends commits of several events, and writes a line for each.
 #[test]
 fn child_appends() {
     let Some(path) = std::env::var_os(STORE).map(PathBuf::from) else { return };
@@ -58,12 +58,12 @@ fn child_appends() {
     say(&format!("worst {}", worst.as_micros()));
 }
 
-/// In one write, so that a line is said whole or not at all. libtest's own output must not come in between.
+/// Writes a line in one call, whole or not at all. Output of libtest must not come in between.
 fn say(line: &str) {
     std::io::stdout().write_all(format!("\n{line}\n").as_bytes()).unwrap();
 }
 
-/// The commits that a child acknowledged: where they begin, and how many events they have.
+/// Returns the commits that a child acknowledged: their first positions and their numbers of events.
 fn acknowledged(said: &str) -> Vec<(u64, u64)> {
     let lines = said.lines().filter_map(|line| line.strip_prefix(ACKNOWLEDGED));
     lines
@@ -71,7 +71,7 @@ fn acknowledged(said: &str) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// A store with two tasks to depend on.
+/// Makes a store with two tasks to depend on.
 fn place() -> Place {
     let place = Place::new();
     let mut store = place.create();
@@ -80,7 +80,7 @@ fn place() -> Place {
     place
 }
 
-/// Every acknowledged commit is there, and there is no part of any. Answers the log.
+/// Checks that every acknowledged commit is there, and no commit in part. Returns the log.
 fn check(place: &Place, acknowledged: &[(u64, u64)]) -> Vec<Record> {
     let mut store = place.open();
     let log = everything(&store);
@@ -104,7 +104,7 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
     for commits in [0, 1, 2, 3, 5, 8, 13, 21] {
         let mut child = child(&place, u64::MAX, "");
         let mut lines = BufReader::new(child.stdout.take().unwrap());
-        // The kill comes at whatever it is doing when the last of these lines has reached us.
+        // The kill hits any moment after the last of these lines has arrived.
         let mut said = String::new();
         while acknowledged(&said).len() < commits {
             assert_ne!(lines.read_line(&mut said).unwrap(), 0, "the child ended: {said}");
@@ -145,7 +145,7 @@ fn a_failure_before_the_commit_undoes_all_of_it() {
     assert_eq!(check(&place, &[]).len(), 4);
 }
 
-/// The disk took the commit and did not say so: looking again tells, and it counts once.
+/// The disk took the commit and did not report it: another read finds it, and it counts once.
 #[test]
 fn an_unknown_outcome_is_looked_up() {
     let place = place();

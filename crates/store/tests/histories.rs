@@ -1,4 +1,4 @@
-//! Random histories, in a file and in memory at once: they agree about every event and every row after every command.
+//! Random histories, in a file and in memory at once: both agree about every event and every row after every command.
 
 mod scene;
 
@@ -12,7 +12,7 @@ use windlass_testkit::{Project, Step, histories, histories_of_gates, rules, rule
 
 use scene::{Place, everything};
 
-/// Every row of a snapshot, in the order of [`Memory::into_rows`]. Configurations are looked up one by one.
+/// Returns every row of a snapshot, in the order of [`Memory::into_rows`], without configurations.
 fn rows(snapshot: &Snapshot<'_>) -> Vec<Change> {
     let mut tasks = Vec::new();
     snapshot
@@ -32,7 +32,7 @@ fn rows(snapshot: &Snapshot<'_>) -> Vec<Change> {
     tasks.chain(edges).chain(sessions).chain(effects).chain(conversations).collect()
 }
 
-/// The answers that are not rows: what the indexes are for.
+/// Returns the answers of a view that are not rows, which come from the indexes.
 fn answers(view: &dyn View, now: Timestamp) -> Vec<String> {
     let mut answers = vec![format!("{:?} {:?} {:?}", view.head(), view.last_task(), view.last_edge())];
     let mut next = None;
@@ -84,7 +84,7 @@ proptest! {
         agree(rules(), &history)?;
     }
 
-    /// Also about worktrees, gates, changes and what they have found.
+    /// The same with worktrees, gates, changes and their findings.
     #[test]
     fn a_file_and_memory_agree_about_gates(history in histories_of_gates(40)) {
         agree(rules_of_gates(), &history)?;

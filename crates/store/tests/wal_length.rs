@@ -1,4 +1,4 @@
-//! The write-ahead log stays short however many commands come one after the other, each in a process of its own.
+//! The write-ahead log stays short after any number of commands, each in a process of its own.
 
 mod scene;
 
@@ -12,7 +12,7 @@ fn the_write_ahead_log_does_not_grow_with_the_number_of_commands() {
     drop(Sqlite::create(&path, Lifetime::Command).unwrap());
     let before = length(&path);
     for _ in 0..200 {
-        // Closing the last handle forgets what was folded back, as the end of a process does.
+        // Closing the last handle forgets the progress of the checkpoint, as the end of a process does.
         let mut store = Sqlite::open(&path, Lifetime::Command).unwrap();
         scene::give(&mut store, &scene::create("one more"));
     }

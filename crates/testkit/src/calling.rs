@@ -1,4 +1,4 @@
-//! Agents' own hook systems in random histories: what they say, what they are answered, and what should be remembered of it.
+//! Calls of agents' own hook systems in random histories: the calls, their verdicts, and the expected counts.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use proptest::sample::select;
 use serde_json::json;
 use windlass_engine::{BridgeCall, CallRuling, CallVerdict, Caller, Event, HookPoint, Objector, Record};
 
-/// One of two conversations.
+/// Generates one of two conversations.
 pub fn caller() -> impl Strategy<Value = Caller> {
     select(vec!["one", "two"]).prop_map(|name| Caller { agent: "claude".to_owned(), conversation: name.to_owned() })
 }
 
-/// Mostly at the one point where it matters.
+/// Generates mostly the stop event, the only one with a count.
 pub fn point() -> impl Strategy<Value = HookPoint> {
     prop_oneof![4 => Just(HookPoint::Stop), 1 => Just(HookPoint::PreToolUse)]
 }
@@ -46,7 +46,7 @@ pub fn verdict() -> impl Strategy<Value = CallVerdict> {
     })
 }
 
-/// How often each conversation was sent back since a person last spoke or it was let go, by the log alone.
+/// Returns how often each conversation was sent back since a fresh start or a pass, from the log alone.
 pub fn sent_back(log: &[Record]) -> BTreeMap<(String, String), u32> {
     let mut sent_back = BTreeMap::new();
     for record in log {

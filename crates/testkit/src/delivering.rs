@@ -8,7 +8,7 @@ use windlass_engine::{ChangeFact, ChangeRef, Command, Finding, Readied, WorkDone
 use crate::history::Ask;
 use crate::steps::session;
 
-/// The one worktree that there is: where it lies changes nothing.
+/// Returns the only worktree. Its location changes nothing.
 pub fn workspace() -> Workspace {
     Workspace {
         branch: "windlass/t1".to_owned(),
@@ -20,7 +20,7 @@ pub fn workspace() -> Workspace {
     }
 }
 
-/// Mostly something, sometimes nothing, and sometimes what is not in order.
+/// Generates mostly some work, sometimes none, and sometimes work that is unfit.
 pub fn readied() -> impl Strategy<Value = Readied> {
     let done = |(head, commits): (&str, u32)| WorkDone { head: head.to_owned(), commits, files: 1 };
     let (work, moved) = (move |found| Readied::Work(done(found)), Readied::Unjudged(done(("abd", 1))));
@@ -34,7 +34,7 @@ pub fn readied() -> impl Strategy<Value = Readied> {
     prop_oneof![8 => (head, 1..3_u32).prop_map(work), 1 => Just(nothing), 1 => Just(moved), 1 => Just(unfit())]
 }
 
-/// Where hooks move work, which they mostly do not.
+/// Generates the new head of work that a hook moved. Most hooks move nothing.
 pub fn moved() -> impl Strategy<Value = Option<String>> {
     option::weighted(0.1, select(vec!["abc", "abd"]).prop_map(str::to_owned))
 }
@@ -46,7 +46,7 @@ pub fn change() -> impl Strategy<Value = Option<ChangeFact>> {
     option::weighted(0.4, prop_oneof![2 => opened, 1 => Just(ChangeFact::Merged("def".to_owned()))])
 }
 
-/// What runners say, whether or not it is wanted.
+/// Generates commands of runners, whether or not a session wants them.
 pub fn about_gates() -> impl Strategy<Value = Ask> {
     let files = option::weighted(0.2, Just("{}".to_owned()));
     prop_oneof![

@@ -1,4 +1,4 @@
-//! What agents do in random histories to drive themselves: stop hooks, series of iterations, checkpoints.
+//! Commands of self-driving agents in random histories: stop hooks, series of iterations, checkpoints.
 
 use proptest::option;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use windlass_engine::{
     SeriesId, StopHook, StopRuling, TaskId, Trigger, View,
 };
 
-/// What is tried, mostly about the series that is under way then.
+/// A command about a task's series, mostly the current one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Driving {
     Register {
@@ -28,13 +28,13 @@ pub enum Driving {
     Checkpoint(Trigger),
 }
 
-/// What comes out when an iteration is looked at.
+/// The result of an evaluated iteration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     asked: Asked,
     promises: Vec<Promise>,
     passed: bool,
-    /// What the first enabled hook says, if there is one.
+    /// The ruling of the first enabled hook, if there is one.
     action: RuleAction,
     checkpoint_data: Option<Value>,
 }

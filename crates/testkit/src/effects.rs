@@ -1,23 +1,23 @@
-//! What is owed, worked out from the log alone.
+//! Pending effects, from the log alone.
 
 use std::collections::BTreeMap;
 
 use windlass_engine::{EffectId, Event, EventType, OwnerName, Record, RunId, SessionName};
 
-/// An effect as the log tells it.
+/// A pending effect, according to the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     pub owner: OwnerName,
     pub begun: u32,
-    /// It has failed, and waits to be tried again.
+    /// Whether the effect has failed and waits for a retry.
     pub rests: bool,
-    /// The turn that it stands for, if it is no hook.
+    /// The turn, if the effect is no hook.
     pub turn: Option<RunId>,
     pub session: Option<SessionName>,
     pub iteration: Option<u32>,
 }
 
-/// Everything that was made owed or begun, and not finished.
+/// Returns all effects that are pending or begun.
 pub fn due(log: &[Record]) -> BTreeMap<EffectId, Due> {
     let mut due = BTreeMap::new();
     for record in log {
@@ -48,7 +48,7 @@ pub fn due(log: &[Record]) -> BTreeMap<EffectId, Due> {
     due
 }
 
-/// The hooks that an event made owed. The turn itself comes first among the effects of the event that begins it.
+/// Returns the hooks that an event enqueued. The event that begins a turn has the turn as its first effect.
 pub fn owed_by(record: &Record) -> impl Iterator<Item = EffectId> {
     let hooks = record.envelope.metadata.owes.as_ref().map_or(0, |owed| owed.hooks.len());
     let first = u32::from(record.kind() == EventType::TurnStarted);
@@ -56,7 +56,7 @@ pub fn owed_by(record: &Record) -> impl Iterator<Item = EffectId> {
     (first..).take(hooks).map(move |index| EffectId { seq, index })
 }
 
-/// Whether the turn that runs, if one does, is over with such an event.
+/// Returns whether an event of this type ends the current turn.
 pub fn ends_a_turn(kind: EventType) -> bool {
     use EventType as E;
     matches!(

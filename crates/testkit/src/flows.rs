@@ -1,4 +1,4 @@
-//! Workflows in random histories, and who may take which step of them: read from the log a second time.
+//! Workflows in random histories, and the rules for their steps, from the log alone.
 
 use core::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::Map;
 use windlass_engine::workflow::{Did, StepEnd, StepResult};
 use windlass_engine::{Command, Digest, EffectId, EffectKind, Event, HookClass, PendingEffect, Record, TaskId};
 
-/// What is done about a workflow, whichever step it is at.
+/// A step of a workflow, relative to its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FlowStep {
     Start,
@@ -17,7 +17,7 @@ pub enum FlowStep {
         last: bool,
     },
     Abandon,
-    /// Whichever of them comes next.
+    /// Gives the next command: starts the workflow, or begins or ends its next step.
     Next {
         success: bool,
         last: bool,
@@ -36,12 +36,12 @@ pub fn flow_steps() -> impl Strategy<Value = FlowStep> {
     prop_oneof![2 => next, 1 => other]
 }
 
-/// Whether an effect runs a workflow.
+/// Returns whether an effect runs a workflow.
 pub fn is_workflow(effect: &PendingEffect) -> bool {
     matches!(&effect.kind, EffectKind::Hook(hook) if hook.class == HookClass::Workflow)
 }
 
-/// The step of a workflow, as whoever runs it would take it.
+/// Returns the command for a step, as the owner of the effect would give it.
 pub fn flow_command(effect: &PendingEffect, step: &FlowStep) -> Command {
     let (id, owner) = (effect.id, effect.owner.clone());
     let next = effect.progress.as_ref().and_then(|progress| progress.next.clone()).unwrap_or_else(|| "a".to_owned());
@@ -82,7 +82,7 @@ pub fn flow_command(effect: &PendingEffect, step: &FlowStep) -> Command {
     }
 }
 
-/// How far a workflow has come, by its events.
+/// The progress of a workflow, from its events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Come {
     pub has_started: bool,
@@ -90,13 +90,13 @@ pub struct Come {
     pub is_under_way: bool,
 }
 
-/// How far the workflow of an effect has come.
+/// Returns the progress of the workflow that an effect runs.
 pub fn come(log: &[Record], id: EffectId) -> Come {
     let mut come = Come::default();
     for record in log {
         match &record.envelope.event {
             Event::HookStarted(started) if started.effect == id && started.after.is_some() => come = Come::default(),
-            // In another attempt a step that was interrupted has not begun.
+            // In another attempt, an interrupted step has not begun.
             Event::HookStarted(started) if started.effect == id => come.is_under_way = false,
             Event::WorkflowStarted(started) if started.effect == id => {
                 come = Come { has_started: true, next: Some(started.step.clone()), is_under_way: false };

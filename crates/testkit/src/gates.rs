@@ -1,7 +1,7 @@
-//! From done to accepted, worked out from the log alone, and what may never be wrong on that way.
+//! The way from done to accepted, from the log alone, with its rules.
 //!
-//! The engine keeps a phase with the event whose hooks are the gate. Here the hooks themselves are counted: a gate is passed
-//! when each hook that was owed has ended in a way that lets the work pass.
+//! The engine keeps a phase and the event whose hooks are the gate. This module counts the hooks themselves: a gate is passed
+//! when every hook of it has ended in a way that lets the work pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,56 +12,56 @@ use windlass_engine::{
 
 use crate::effects::owed_by;
 
-/// The way of a session's work, since it took up its task.
+/// The delivery of a session's work since it claimed its task.
 #[derive(Debug, Clone, Default)]
 pub struct Passage {
-    /// The work was called done, and nothing has become of that yet.
+    /// Whether the work was declared done, without a later result.
     pub done: bool,
     pub workspace: Option<Workspace>,
     pub remediations: u32,
     pub rechecks: u32,
-    /// The work was judged done before it was taken up, and goes on at a gate.
+    /// Whether the work was judged done before the claim, so that it resumes at a gate.
     pub resumes: bool,
-    /// The task ends with a report, and without a change.
+    /// Whether the task ends with a report instead of a change.
     pub report: bool,
-    /// It has gone on there.
+    /// Whether the work has resumed there.
     pub resumed: bool,
-    /// What followed where a gate was not passed.
+    /// The remedy after a failed gate.
     pub remedy: Option<Remedy>,
     gate: Option<Open>,
 }
 
-/// A gate, and what stands behind it until the next one.
+/// A gate, and the state of the work until the next gate.
 #[derive(Debug, Clone)]
 struct Open {
     gate: Gate,
     hooks: BTreeMap<EffectId, HookEffect>,
     begun: BTreeSet<EffectId>,
-    /// The hook that did not let the work pass, and why.
+    /// The hook that held the work back, and the reason.
     broken: Option<(String, Why)>,
     submitted: bool,
     merged: bool,
-    /// A hook has something against the work that is merged.
+    /// Whether a hook objects to the merged work.
     objected: bool,
-    /// The last commit of the work, where it lies in a worktree.
+    /// The last commit of the work, if it is in a worktree.
     head: Option<String>,
-    /// Whoever the hook was to ask that did not let it pass could not be started.
+    /// Whether the hook that held the work back could not start its agent.
     unstarted: bool,
 }
 
-/// What a session is at the moment.
+/// The state of a session that the rules of its gates depend on.
 pub struct Around<'a> {
     pub held: bool,
     pub stopping: bool,
-    /// The stop hooks have let the work pass.
+    /// Whether the stop hooks have let the work pass.
     pub passed: bool,
     pub worktrees: bool,
     pub terms: &'a Terms,
-    /// The event is the session's own, and not somebody's command.
+    /// Whether the event comes from the session itself, and not from another command.
     pub own: bool,
-    /// The work of its task as it was judged done before, and whether all the hooks before its gate have let it pass.
+    /// The stalled work of the task, and whether it has passed all hooks before its gate.
     pub stalled: Option<(&'a Stalled, bool)>,
-    /// A person has said something since the work was called done.
+    /// Whether a person has sent feedback since the work was declared done.
     pub held_back: bool,
 }
 
@@ -70,29 +70,29 @@ impl Passage {
         self.gate.is_some()
     }
 
-    /// Whether a hook of the gate that has not begun never may: the gate is decided, a person is to be heard first, or the task
-    /// is somebody else's.
+    /// Returns whether a hook of the gate that has not begun must not begin: the gate is decided, a person's feedback comes first,
+    /// or the session has lost the task.
     pub fn is_in_vain(&self, effect: EffectId, held: bool, held_back: bool) -> bool {
         let needless = |open: &Open| open.broken.is_some() || !held || (held_back && !open.merged);
         let owed = |open: &Open| open.hooks.contains_key(&effect) && needless(open);
         self.gate.as_ref().is_some_and(owed)
     }
 
-    /// Whether nothing stands between the work and its being accepted.
+    /// Returns whether the work is free to be accepted.
     pub fn is_accepted(&self, worktrees: bool, held_back: bool) -> bool {
         match &self.gate {
             Some(open) if open.merged => true,
             _ if held_back => false,
-            // In place there may be no gate at all.
+            // Work in place may have no gate at all.
             None => !worktrees,
             Some(open) => (open.submitted || open.gate == Gate::BeforeMerge) && open.is_passed(),
         }
     }
 
-    /// Whether what is told now could have come after what was told before.
+    /// Returns whether the event may follow the events so far.
     pub fn fits(&self, record: &Record, around: &Around<'_>) -> bool {
         let may = around.held && !around.stopping;
-        // Nothing goes on over the head of a person.
+        // Feedback of a person stops the delivery.
         let on = may && !around.held_back;
         let open = |gate: Gate, submitted: bool| {
             self.gate.as_ref().is_some_and(|open| open.gate == gate && open.submitted == submitted && open.is_passed())
@@ -131,18 +131,18 @@ impl Passage {
         }
     }
 
-    /// Whether work can go on at a gate without having been worked on: it is what was judged done, and nobody has said more.
+    /// Returns whether work may resume at a gate: it is the stalled work, and no person has sent feedback since.
     fn goes_on(&self, work: Option<&WorkDone>, around: &Around<'_>) -> bool {
         let same = work.zip(around.stalled).is_some_and(|(work, (stalled, _))| work.head == stalled.head);
         self.resumes && self.workspace.is_some() && same && !around.held_back
     }
 
-    /// The last commit of what is on its way.
+    /// Returns the last commit of the work on its way.
     pub fn head(&self) -> Option<String> {
         self.gate.as_ref().and_then(|open| open.head.clone())
     }
 
-    /// Where the work goes on if its session is ended now. A hook that says no speaks to the agent.
+    /// Returns the gate at which the work resumes if its session ends now. A hook that blocks sends feedback to the agent instead.
     pub fn stops_at(&self) -> Option<Gate> {
         let open = self.gate.as_ref()?;
         match &open.broken {
@@ -157,7 +157,7 @@ impl Passage {
         self.gate.as_ref().is_some_and(|open| open.unstarted)
     }
 
-    /// Whether a gate can have failed like this.
+    /// Returns whether a gate may fail like this.
     fn fails(&self, failed: &payload::PipelineFailed, around: &Around<'_>) -> bool {
         let terms = around.terms;
         let told = match &self.gate {
@@ -168,7 +168,7 @@ impl Passage {
                 let broken = Some((failed.hook.clone(), failed.why)) == open.broken;
                 broken && open.gate == failed.gate && !open.merged && open.hooks.is_empty()
             }
-            // There was nothing to be judged.
+            // There was no work to judge.
             None => {
                 let why = match failed.hook.as_str() {
                     "no_changes" => Why::Failed,
@@ -194,7 +194,7 @@ impl Passage {
         told && bounded
     }
 
-    /// Hears an event of its session.
+    /// Observes an event of the session.
     pub fn hear(&mut self, record: &Record, owner: &OwnerName, own: bool) {
         match &record.envelope.event {
             Event::WorkspaceOpened(opened) => self.workspace = Some(opened.workspace.clone()),
@@ -230,12 +230,12 @@ impl Passage {
         self.gate.as_ref().is_some_and(|open| open.merged)
     }
 
-    /// Whether a hook has something against the work that is merged.
+    /// Returns whether a hook objects to the merged work.
     pub fn is_objected(&self) -> bool {
         self.gate.as_ref().is_some_and(|open| open.objected)
     }
 
-    /// The work is in the base.
+    /// Records that the base contains the work.
     pub fn merge(&mut self) {
         self.gate.iter_mut().for_each(|open| open.merged = true);
     }
@@ -280,7 +280,7 @@ impl Open {
     }
 }
 
-/// What the end of a hook has against the work. Only success and skipping pass, and what is to be ignored.
+/// Returns why the end of a hook holds the work back. Success, skipping and ignored failures do not.
 fn against(hook: &HookEffect, finished: &payload::HookFinished) -> Option<Why> {
     use HookOutcome as O;
     let vcs = hook.class == HookClass::Vcs;

@@ -1,10 +1,10 @@
 //! Random histories: sequences of commands over a small graph.
 //!
-//! A step says what a caller tries, partly in terms of what is there when it is tried ("the second effect", "the turn
-//! that runs now", "whoever holds it"), so that most steps mean something and a shrunk history still does.
-//! [`Step::resolve`] makes the command of it. Any view of the same history resolves it to the same command.
+//! A step describes a command, partly relative to the state at its time ("the second effect", "the current turn", "the
+//! holder of the task"), so that most steps have an effect, also after shrinking. [`Step::resolve`] returns the command.
+//! Every view of the same history resolves a step to the same command.
 //!
-//! Invariant: a step is plain data. The same history gives the same commands, in whatever store it is carried out.
+//! Invariant: a step is plain data. The same history gives the same commands, in every store.
 
 use windlass_engine::{
     ActionRequest, Answer, Authority, CallVerdict, Caller, ChangeFact, Command, Cost, Digest, Direction, EdgeKind,
@@ -19,35 +19,35 @@ use crate::flows::{FlowStep, flow_command, is_workflow};
 
 pub use crate::steps::{histories, histories_of_gates, histories_of_sessions, histories_of_stalls, step};
 
-/// How many tasks the commands of a history name; later ones exist, but nobody asks for them by number.
+/// How many tasks the commands of a history name. Later tasks exist, but no command names them.
 pub const TASKS: u64 = 8;
 
-/// By what right a step is tried.
+/// The authority of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
     Person,
     Forced,
-    /// Whoever holds the task that the step is about, or a person if nobody does.
+    /// The current holder of the task, or a person if there is none.
     Holder,
-    /// Whoever held it before.
+    /// The previous holder of the task.
     FormerHolder,
 }
 
-/// A turn of a session, named by what it is when the step is tried.
+/// A turn of a session, relative to the state at the time of the step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {
-    /// The one that runs now, or would run next.
+    /// The current turn, or the next one.
     Present(SessionName),
-    /// The one before.
+    /// The previous turn.
     Past(SessionName),
 }
 
-/// What a step tries.
+/// The action of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
-    /// A command that means the same whenever it is given.
+    /// A command that does not depend on the state.
     Plain(Command),
-    /// Takes a task for so many milliseconds.
+    /// Claims a task for this many milliseconds.
     Claim {
         id: Option<TaskId>,
         owner: OwnerName,
@@ -58,44 +58,44 @@ pub enum Ask {
         from: TaskId,
         nth: usize,
     },
-    /// The conversation of this number, and whether it had to be begun anew.
+    /// Opens a conversation with this number. The flag says whether it replaces another one.
     OpenConversation(Turn, u8, bool),
     FinishTurn(Turn, Option<Promise>),
     FailTurn(Turn),
-    /// The agent was asked too often, and says for how many milliseconds, or not.
+    /// Reports a rate limit, with the wait in milliseconds if the agent knows it.
     PostponeTurn(Turn, Option<i64>),
     InterruptTurn(Turn),
-    /// Takes a session over from whoever has it.
+    /// Resumes a session under another owner.
     Resume {
         name: SessionName,
         owner: OwnerName,
         max_iterations: Option<u32>,
     },
-    /// Says from inside the turn of a session that its task is done.
+    /// Declares the task done, from inside the turn of a session.
     SayDone(SessionName),
-    /// Does what a session waits for.
+    /// Gives the command that a session waits for.
     GoOn(SessionName, Reply),
-    /// What an agent does with a task to drive itself.
+    /// A command of a self-driving agent.
     Drive(TaskId, Driving),
-    /// Answers the last event as if it were a call.
+    /// Answers the last event as if it were a bridge call.
     Answer {
         caller: Caller,
         point: HookPoint,
         verdict: CallVerdict,
     },
-    /// Takes a task from whoever holds it, or from whoever held it before.
+    /// Expires the lease of the current or the previous holder.
     Expire {
         id: TaskId,
         late: bool,
     },
-    /// Does something about one of the effects.
+    /// A command about one of the effects.
     PendingEffect {
         nth: usize,
         step: EffectStep,
     },
 }
 
-/// What the outside has to say when it is asked.
+/// The answers of the outside world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     pub outcome: HookOutcome,
@@ -104,55 +104,55 @@ pub struct Reply {
     /// The agent does not answer at all.
     pub fails: bool,
     pub actions: Vec<ActionRequest>,
-    /// What a person says who is asked.
+    /// The answer of a person.
     pub to_the_gate: GateAnswer,
-    /// What the agent has left to be submitted.
+    /// The work that the agent has left.
     pub readied: Readied,
-    /// What a hook has done about the change of its task.
+    /// The report of a hook about the change of its task.
     pub change: Option<ChangeFact>,
-    /// Where a hook has moved the work.
+    /// The new head of work that a hook has moved.
     pub head: Option<String>,
-    /// Whoever a hook was to ask could not be started.
+    /// Whether the agent of a hook could not be started.
     pub unstarted: bool,
 }
 
-/// What is done about an effect.
+/// A command about an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EffectStep {
     BeginByOwner,
     BeginBy(OwnerName),
-    /// Waits before it is tried again.
+    /// Waits for a retry.
     Rest,
-    /// Tries it again.
+    /// Retries the effect.
     Retry,
     Finish(Box<Reply>),
     Recover(OwnerName),
-    /// The same of a workflow.
+    /// A step of a workflow.
     Flow(FlowStep),
 }
 
-/// One attempt to change something.
+/// One attempt to change the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Milliseconds since the step before.
+    /// Milliseconds since the previous step.
     pub after: i64,
     pub right: Right,
-    /// The turn from inside which it is tried.
+    /// The turn inside which the command is given.
     pub inside: Option<Turn>,
-    /// The hook from inside which it is tried: one of those that run then.
+    /// The hook inside which the command is given, by its index among the running ones.
     pub via: Option<usize>,
     pub ask: Ask,
 }
 
 impl From<Ask> for Step {
-    /// What a person tries, right after what was tried before.
+    /// Returns a step of a person without a delay.
     fn from(ask: Ask) -> Self {
         Self { after: 1, right: Right::Person, inside: None, via: None, ask }
     }
 }
 
 impl Step {
-    /// The command, and in whose name it is given, as things stand.
+    /// Returns the command and its origin in the current state.
     pub fn resolve(&self, view: &dyn View, at: Timestamp) -> Looked<(Origin, Command)> {
         let command = self.command(view, at)?;
         let task = subject(&command).map(|id| view.task(id)).transpose()?.flatten();
@@ -226,7 +226,7 @@ impl Step {
     }
 }
 
-/// The task that a command is about, if it is about an existing one.
+/// Returns the existing task that a command is about.
 fn subject(command: &Command) -> Option<TaskId> {
     use Command as C;
     match command {
@@ -249,7 +249,7 @@ fn subject(command: &Command) -> Option<TaskId> {
     }
 }
 
-/// The nonce of every session: who is who follows from the name and the number.
+/// The nonce of every session: the name and the number of a run identify it.
 pub(crate) const NONCE: u64 = 7;
 
 fn run(view: &dyn View, turn: &Turn) -> Looked<RunId> {
@@ -262,10 +262,10 @@ fn run(view: &dyn View, turn: &Turn) -> Looked<RunId> {
 }
 
 fn finish_turn(run: RunId, promise: Option<Promise>) -> Command {
-    // As if nothing ever changed, and each turn had its price.
+    // Nothing ever changes, and every turn has the same usage.
     let (output, tree) = ("said".to_owned(), Some(Digest::of(b"change")));
     let usage = Usage { input: 7, output: 3, cached: 1, cost: Some(Cost(100)) };
-    // Now and then the agent puts its tag in the wrong place.
+    // Sometimes the agent puts its tag in the wrong place.
     let uncounted = (promise.is_none() && run.iteration.is_multiple_of(3)).then_some("the tag does not count there");
     Command::FinishTurn { run, answer: Answer { output, promise, uncounted, usage, tree, ..Answer::default() } }
 }
@@ -281,7 +281,7 @@ fn fail_turn(run: RunId) -> Command {
     }
 }
 
-/// The next thing that a session wants done; of one that wants nothing, that it ends.
+/// Returns the next command that a session wants. If it wants none, ends it.
 fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command> {
     Ok(match view.session(name)?.map(|session| session.wanted()) {
         Some(Wanted::Hook(effect)) => match view.effect(effect)? {
@@ -297,7 +297,7 @@ fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command>
             if answer.fails { fail_turn(run) } else { finish_turn(run, answer.promise) }
         }
         Some(Wanted::Answer) => {
-            // Hooks that have something to say go with people who have.
+            // Hooks with feedback come together with persons who have some.
             let text = answer.feedback.clone();
             Command::AnswerGate { session: name.clone(), answer: answer.to_the_gate, text }
         }
@@ -319,7 +319,7 @@ fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command>
     })
 }
 
-/// Whether the loop would skip the hook that it has next.
+/// Returns whether the loop would skip its next hook.
 fn is_skipped(view: &dyn View, name: &SessionName) -> Looked<bool> {
     Ok(view.session(name)?.is_some_and(|session| matches!(session.step(), Decision::SkipHook(_))))
 }
@@ -348,7 +348,7 @@ fn effects_of(view: &dyn View) -> Looked<Vec<PendingEffect>> {
     Ok(effects)
 }
 
-/// One of the hooks that have begun.
+/// Returns one of the hooks that have begun.
 fn running_hook(view: &dyn View, nth: usize) -> Looked<Option<EffectId>> {
     let runs = |effect: &PendingEffect| effect.attempts > 0 && matches!(effect.kind, EffectKind::Hook(_));
     let running: Vec<EffectId> =

@@ -1,4 +1,4 @@
-//! What holds between commits, whatever was tried before.
+//! Invariants of the state between commits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::wishes::asked;
 
 use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
 
-/// All rows of a view, to be looked at as a whole.
+/// All rows of a view.
 #[derive(Debug, Default)]
 pub struct Rows {
     pub tasks: Vec<Task>,
@@ -45,7 +45,7 @@ impl Rows {
     }
 }
 
-/// Everything that is wrong with a state that a log led to; nothing, if the engine is right.
+/// Returns all violations in a state that a log led to. Empty if the engine is right.
 pub fn broken(memory: &Memory, log: &[Record]) -> Vec<String> {
     let mut wrong = Findings::default();
     let rows = Rows::of(memory);
@@ -77,7 +77,7 @@ impl Findings {
     }
 }
 
-/// Who waits for whom, worked out from all edges.
+/// The waiting relation, computed from all edges.
 struct Graph<'a> {
     tasks: BTreeMap<TaskId, &'a Task>,
     waits: BTreeSet<(TaskId, TaskId)>,
@@ -94,7 +94,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// Which fields a state has and which it cannot have.
+/// Checks which fields a task has in its state.
 fn task_fields(task: &Task, wrong: &mut Findings) {
     let state = task.state;
     let mut check = |holds: bool, what: &str| wrong.unless(holds, || format!("{} is {state} and {what}", task.id));
@@ -118,7 +118,7 @@ fn waiting(task: &Task, graph: &Graph<'_>, wrong: &mut Findings) {
     wrong.unless(counted as usize == open, || format!("{} counts {counted} open dependencies of {open}", task.id));
     let claimable = task.state.is_claimable();
     wrong.unless(!claimable || open == 0, || format!("{} can be claimed and waits for {open}", task.id));
-    wrong.unless(task.state != Created || open > 0, || format!("{} is created and waits for nobody", task.id));
+    wrong.unless(task.state != Created || open > 0, || format!("{} is created and waits for no task", task.id));
     let failed = graph.awaited(task.id).find(|other| other.state == Failed);
     let in_vain = (task.state == Created || claimable) && failed.is_some();
     wrong.unless(!in_vain, || format!("{} is {} and waits in vain", task.id, task.state));
@@ -144,10 +144,10 @@ fn edges(rows: &Rows, graph: &Graph<'_>, wrong: &mut Findings) {
             wrong.unless(graph.tasks[&end].state != Deleted, || format!("{edge:?} ends at a deleted task"));
         }
     }
-    wrong.unless(is_acyclic(graph.waits.clone()), || "somebody waits for themselves".to_owned());
+    wrong.unless(is_acyclic(graph.waits.clone()), || "a task waits for itself".to_owned());
 }
 
-/// Takes away those who wait for nobody until nobody is left, or only circles are.
+/// Returns whether the relation has no cycle. Removes the pairs whose awaited task waits for nothing, as long as there are any.
 fn is_acyclic(mut waits: BTreeSet<(TaskId, TaskId)>) -> bool {
     loop {
         let waiters: BTreeSet<_> = waits.iter().map(|(waiter, _)| *waiter).collect();
@@ -186,7 +186,7 @@ fn walk<K: Copy>(next: impl Fn(Option<K>) -> Option<K>) -> Vec<K> {
     found
 }
 
-/// An effect exists exactly from its making to its end.
+/// Checks that an effect exists exactly from its creation to its end.
 fn owed(rows: &Rows, log: &[Record], wrong: &mut Findings) {
     let told: BTreeMap<EffectId, Due> = due(log);
     let kept: BTreeMap<EffectId, Due> = rows.effects.iter().map(|effect| (effect.id, as_due(effect))).collect();
@@ -202,7 +202,7 @@ fn owed(rows: &Rows, log: &[Record], wrong: &mut Findings) {
     bounded(rows, log, wrong);
 }
 
-/// What the hooks of an event have asked for lies with the first of them that has yet to end, and nowhere else.
+/// Checks that the first open hook of an event carries the requested actions of all its hooks, and no other effect does.
 fn carried(rows: &Rows, log: &[Record], wrong: &mut Findings) {
     let mut before = None;
     for effect in rows.effects.iter().filter(|effect| matches!(effect.kind, EffectKind::Hook(_))) {
@@ -213,8 +213,8 @@ fn carried(rows: &Rows, log: &[Record], wrong: &mut Findings) {
     }
 }
 
-/// What descends from an event that no hook led to: events, hooks that those made owed, and what open hooks may still
-/// lead to. Together they keep within the bound, but for what an action does to tasks that wait for its own.
+/// Checks the bound of a cascade, which holds all descendants of a root event: events, their hooks, and the shares of open
+/// hooks. The effects of an action on the tasks that wait for its task come on top.
 fn bounded(rows: &Rows, log: &[Record], wrong: &mut Findings) {
     let mut roots: BTreeMap<Seq, Seq> = BTreeMap::new();
     let mut descended: BTreeMap<Seq, usize> = BTreeMap::new();
@@ -241,7 +241,7 @@ fn bounded(rows: &Rows, log: &[Record], wrong: &mut Findings) {
     }
 }
 
-/// What is remembered of conversations is what the log says.
+/// Checks that the rows of conversations match the log.
 fn conversations(rows: &Rows, log: &[Record], wrong: &mut Findings) {
     let remembered: BTreeMap<_, _> = rows
         .conversations
@@ -252,8 +252,8 @@ fn conversations(rows: &Rows, log: &[Record], wrong: &mut Findings) {
     wrong.unless(remembered == expected, || format!("{remembered:?} is remembered, not {expected:?}"));
 }
 
-/// Whether an event counts. Becoming ready is bounded by the graph, the steps of a workflow by their number; the rest tells how
-/// hooks ended.
+/// Returns whether an event counts for the cascade. The graph bounds ready events, workflows bound their steps, and the rest
+/// reports the ends of hooks.
 fn counts(kind: EventType) -> bool {
     use EventType as E;
     !matches!(

@@ -1,5 +1,5 @@
-//! What is kept with a task from one attempt to the next, worked out from the log alone: where its work lies, its change, how
-//! often it was rejected, and what whoever works on it next has to know.
+//! The state that a task keeps from one attempt to the next, from the log alone: its workspace, its change, its rejections,
+//! and the findings for the next session.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -8,25 +8,25 @@ use windlass_engine::{
     TaskId, Terms, Voice, Why, Workspace, payload,
 };
 
-/// One task's.
+/// The kept state of one task.
 #[derive(Debug, Clone, Default)]
 pub struct Kept {
     workspace: Option<Workspace>,
-    /// What it is, since when, and the commit that has it in the base.
+    /// The change, its event, and the commit that merged it into the base.
     change: Option<(ChangeRef, Seq, Option<String>)>,
-    /// What is on its way lies in a worktree.
+    /// Whether the work on its way is in a worktree.
     in_worktree: bool,
     rejections: u32,
     findings: Vec<Finding>,
     rejected: Option<Finding>,
     /// The session that holds the task.
     holder: Option<SessionName>,
-    /// What that has to be told now, before anything else happens to it.
+    /// Findings that must be queued for the holder before any other event about it.
     untold: Option<VecDeque<Finding>>,
     told: Vec<Finding>,
-    /// What each hook of the holder last had to say, where nobody was told.
+    /// The last feedback of each hook that the holder has run.
     said: BTreeMap<String, Option<String>>,
-    /// Those of them that could not be started, and so have nothing to say to an agent.
+    /// Hooks of the holder whose agent could not be started, so that they have no finding.
     unstarted: BTreeSet<String>,
     wrong: Vec<String>,
 }
@@ -37,7 +37,7 @@ impl Kept {
     }
 }
 
-/// What each task has, and what is wrong with how it came to it.
+/// Returns the kept state of every task, with the violations on the way.
 pub fn kept(log: &[Record]) -> BTreeMap<TaskId, Kept> {
     let (mut tasks, mut hearing) = (BTreeMap::<TaskId, Kept>::new(), Hearing::default());
     for record in log {
@@ -45,7 +45,7 @@ pub fn kept(log: &[Record]) -> BTreeMap<TaskId, Kept> {
         if let Some(task) = record.envelope.node.task() {
             tasks.entry(task).or_default().hear(record, &hearing);
         }
-        // What a session has to be told comes before anything else that happens to it.
+        // The findings for a session must come before its other events.
         for kept in tasks.values_mut().filter(|kept| kept.holder == record.envelope.session) {
             kept.close_the_window(record);
         }
@@ -53,7 +53,7 @@ pub fn kept(log: &[Record]) -> BTreeMap<TaskId, Kept> {
     tasks
 }
 
-/// What sessions were started with.
+/// The terms of each session.
 #[derive(Default)]
 struct Hearing {
     terms: BTreeMap<SessionName, Terms>,
@@ -72,7 +72,7 @@ impl Hearing {
 
 impl Kept {
     fn hear(&mut self, record: &Record, hearing: &Hearing) {
-        // Whoever has rejected it, and lets it pass now, has nothing against it any more.
+        // A hook that rejected the work and passes it now withdraws its rejection.
         if let Event::HookFinished(finished) = &record.envelope.event
             && finished.outcome == HookOutcome::Success
         {
@@ -82,7 +82,7 @@ impl Kept {
         match &record.envelope.event {
             Event::TaskClaimed(claimed) => {
                 self.holder.clone_from(&claimed.session);
-                // The session has them as feedback from now on.
+                // The session gets the findings as feedback.
                 self.untold = claimed.session.is_some().then(|| std::mem::take(&mut self.findings).into());
                 self.told.clear();
             }
@@ -112,7 +112,7 @@ impl Kept {
             Event::TaskCompleted(_) => {
                 (self.findings, self.rejections, self.rejected) = (Vec::new(), 0, None);
             }
-            // Whoever lets it go on has looked at it.
+            // A person who unblocks the task has seen the rejections.
             Event::TaskUnblocked(_) => self.rejections = 0,
             _ => {}
         }
@@ -129,7 +129,7 @@ impl Kept {
                 self.wrong.push(format!("{}: rejected {} times, not {}", record.seq, self.rejections, failed.count));
             }
         }
-        // A gate that could not be asked has found nothing; where nothing was done, that is found.
+        // A gate whose hook failed to run has no finding, except for missing changes.
         let unasked = (failed.why, failed.remedy) == (Why::Failed, Remedy::GiveUp);
         if unasked && self.in_worktree && failed.hook != "no_changes" {
             self.untold = None;
@@ -152,14 +152,14 @@ impl Kept {
         }
     }
 
-    /// What whoever mends a failure has to know: the words of the hook, else the reason.
+    /// Returns the finding of a failure: the feedback of the hook, else the reason.
     fn finding(&self, failed: &payload::PipelineFailed) -> Finding {
         let of_hook = self.said.get(&failed.hook).cloned().flatten();
         let text = failed.feedback.clone().or(of_hook).unwrap_or_else(|| failed.reason.clone());
         Finding { source: failed.hook.clone(), text }
     }
 
-    /// What has to be told is told at once, in order and once.
+    /// Checks that findings are queued at once, in order, and once.
     fn close_the_window(&mut self, record: &Record) {
         let Some(untold) = &mut self.untold else { return };
         match &record.envelope.event {
@@ -171,7 +171,7 @@ impl Kept {
                     None if self.told.contains(&told) => {
                         self.wrong.push(format!("{}: {told:?} is told twice", record.seq))
                     }
-                    // What somebody else says.
+                    // Feedback from another source.
                     None => self.untold = None,
                 }
             }
@@ -185,7 +185,7 @@ impl Kept {
         }
     }
 
-    /// What differs from the row.
+    /// Returns the violations, and the differences from the row.
     pub fn differs(&self, task: &Task) -> Vec<String> {
         let change = task.change.as_ref().map(|change| (change.at.clone(), change.opened, change.merged.clone()));
         let row = (&task.workspace, &change, task.rejections, &task.findings, &task.rejected);
@@ -195,7 +195,7 @@ impl Kept {
     }
 }
 
-/// What may come between a failure, or a claim, and what follows from it.
+/// Returns whether an event may come between a failure or a claim and the feedback that follows.
 fn is_beside(kind: EventType) -> bool {
     use EventType as E;
     matches!(

@@ -1,9 +1,8 @@
-//! What the tests of several crates share. Development only.
+//! Shared test support of several crates. Development only.
 //!
-//! [`history`] makes random sequences of commands, [`project`] carries them out in memory, [`model`] says what should
-//! have come of them, and [`invariants`] what may never come of any. A test of another view runs the same history
-//! against it and compares. [`provider`] is the model that real agents are given, and [`forge`]
-//! the forge that changes are opened on. [`hostile`] is input that wants to break something.
+//! [`history`] generates random sequences of commands, [`project`] runs them in memory, [`model`] predicts their outcome,
+//! and [`invariants`] checks what always holds. A test of another view runs the same history and compares. [`provider`] is
+//! a model server for real agents, and [`forge`] a forge for changes. [`hostile`] generates hostile input.
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 
 pub mod calling;

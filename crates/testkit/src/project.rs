@@ -1,13 +1,13 @@
-//! A project in memory: commands go in, events come out, refusals are values.
+//! A project in memory: takes commands, returns events, and refusals as values.
 
 use windlass_engine::{Command, Entry, Memory, Origin, Record, Refusal, Rules, Timestamp, decide};
 
 use crate::history::Step;
 
-/// When every test begins: 2026-01-17T10:00:00Z.
+/// The start of every test: 2026-01-17T10:00:00Z.
 const MORNING: i64 = 1_768_644_000_000;
 
-/// The log and the state that was folded from it.
+/// The log and the state that is folded from it.
 #[derive(Debug, Clone)]
 pub struct Project {
     rules: Rules,
@@ -21,7 +21,7 @@ impl Project {
         Self { rules, memory: Memory::default(), log: Vec::new(), now: Timestamp::from_millis(MORNING) }
     }
 
-    /// Decides one command and folds what came of it. A refused one changes nothing.
+    /// Decides a command and applies its events. A refused command changes nothing.
     pub fn give(&mut self, origin: &Origin, command: &Command) -> Result<Vec<Entry>, Refusal> {
         let (entries, _) = decide(&self.memory, &self.rules, origin, command)?.into_parts();
         for entry in &entries {
@@ -31,13 +31,13 @@ impl Project {
         Ok(entries)
     }
 
-    /// Lets time pass and says what the next step of a history comes to, without taking it.
+    /// Advances the time and resolves the next step of a history, without running it.
     pub fn next(&mut self, step: &Step) -> (Origin, Command) {
         self.now = self.now.plus_millis(step.after);
         step.resolve(&self.memory, self.now).expect("memory can always be read")
     }
 
-    /// Takes the next step of a history.
+    /// Runs the next step of a history.
     pub fn step(&mut self, step: &Step) -> Result<Vec<Entry>, Refusal> {
         let (origin, command) = self.next(step);
         self.give(&origin, &command)

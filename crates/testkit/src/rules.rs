@@ -1,14 +1,14 @@
-//! The rules under which histories run: hooks that go wrong in every way a hook can, and effects of every class.
+//! The rules of random histories: hooks that fail in every possible way, and effects of every class.
 
 use windlass_engine::{
     Action, Effects, Event, EventType, Hook, HookClass, HookEffect, HookFault, HookScope, NewTask, Node, OnFailure,
     PlannedHook, Registry, Rules, TaskAction, TaskId, TypeName, payload,
 };
 
-/// The type of tasks that has a gate of its own.
+/// The type of tasks with a gate of its own.
 pub(crate) const GATED_TYPE: &str = "bug";
 
-/// The built-ins, two hooks that go wrong in every way a pure hook can, and effects of every class.
+/// Returns the built-in rules, two hooks that fail in every way of a pure hook, and effects of every class.
 pub fn rules() -> Rules {
     let mut registry = Registry::with_builtins();
     for hook in [failing_hook(), demanding_hook()] {
@@ -18,7 +18,7 @@ pub fn rules() -> Rules {
     Rules { registry, effects: Some(effects()), ..Rules::default() }
 }
 
-/// The built-ins, and hardly any hooks but those that stand between done and accepted, and those that follow.
+/// Returns the built-in rules, and few hooks except those between done and accepted, and those that follow.
 pub fn rules_of_gates() -> Rules {
     let hooks = [
         (
@@ -45,12 +45,12 @@ pub fn rules_of_gates() -> Rules {
     Rules { registry: Registry::with_builtins(), effects: Some(effects), ..Rules::default() }
 }
 
-/// Fails whenever a task is blocked.
+/// Returns a hook that fails when a task is blocked.
 fn failing_hook() -> Hook {
     Hook::new("fails", [EventType::TaskBlocked], |_, _| Err(HookFault::failed("out of order")))
 }
 
-/// Asks for what is refused whenever a task is updated.
+/// Returns a hook that requests refused actions when a task is updated.
 fn demanding_hook() -> Hook {
     Hook::new("demands", [EventType::TaskUpdated], |record, _| {
         let Some(task) = record.envelope.node.task() else { return Ok(vec![]) };
@@ -80,8 +80,8 @@ fn owed(hook: &str, point: &str, class: HookClass, on_failure: OnFailure) -> Hoo
     }
 }
 
-/// Tasks of type `bug` have their own hooks where they are started, and none where they are completed; one of the agents
-/// brings a hook along. What is done passes one gate, where it lies in a worktree a second hook of it, and bugs a second gate.
+/// Returns the effects of each event. Tasks of type `bug` have their own hooks at the start, and none at completion; one of the
+/// agents adds a hook. Finished work passes one gate, with a second hook for worktrees, and tasks of type `bug` pass a second gate.
 fn effects() -> Effects {
     let hooks = [
         (EventType::TaskCompleted, vec![owed("gate", "on_task_complete", HookClass::Gate, OnFailure::Block)]),

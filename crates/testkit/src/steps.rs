@@ -1,4 +1,4 @@
-//! What is tried in random histories, and how often.
+//! The steps of random histories, and their frequencies.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ use crate::flows::{flow_steps, triggering};
 use crate::history::{Ask, EffectStep, NONCE, Reply, Right, Step, TASKS, Turn, owner, stop};
 use crate::wishes::actions;
 
-/// Histories of up to so many steps.
+/// Generates histories of at most this many steps.
 pub fn histories(steps: usize) -> impl Strategy<Value = Vec<Step>> {
-    // A graph and a session to work on come first: what follows would otherwise mostly name what is not there.
+    // A graph and a session come first, since most steps would otherwise name something that does not exist.
     let first = (vec(new_task(), 3..6), start_session()).prop_map(|(tasks, session)| {
         let tasks = (0..).zip(tasks).map(|(others, new)| Ask::Plain(Command::CreateTask(among(others, new))));
         tasks.chain([session]).map(Step::from).collect::<Vec<_>>()
@@ -29,10 +29,10 @@ pub fn histories(steps: usize) -> impl Strategy<Value = Vec<Step>> {
     (first, vec(step(), steps / 2..steps)).prop_map(|(first, rest)| [first, rest].concat())
 }
 
-/// Histories in which hardly anything happens but sessions.
+/// Generates histories that are mostly about sessions.
 pub fn histories_of_sessions(steps: usize) -> impl Strategy<Value = Vec<Step>> {
     let task = || Step::from(Ask::Plain(Command::CreateTask(a_task())));
-    // Half of them get far: no budget ends them.
+    // Half of the sessions have no budget, so that they get far.
     let session = prop_oneof![1 => start_session(), 1 => start_session_with(lasting(), Just(Grounds::InPlace))];
     let session = session.prop_map(Step::from);
     let go_on = (self::session(), answer()).prop_map(|(name, answer)| Ask::GoOn(name, answer));
@@ -43,10 +43,10 @@ pub fn histories_of_sessions(steps: usize) -> impl Strategy<Value = Vec<Step>> {
         .prop_map(move |(session, rest)| [vec![task(), task(), task(), session], rest].concat())
 }
 
-/// Histories in which work is mostly done, and on its way through the gates.
+/// Generates histories in which most work gets done and reaches the gates.
 pub fn histories_of_gates(steps: usize) -> impl Strategy<Value = Vec<Step>> {
     let new = || Step::from(Ask::Plain(Command::CreateTask(a_task())));
-    // Little but the gates stands in the way.
+    // Only the gates limit these sessions.
     let completion = || lasting().prop_map(|terms| Terms { completion: Completion::Gate, ..terms });
     let grounds = || prop_oneof![1 => Just(Grounds::InPlace), 4 => Just(Grounds::Worktrees)];
     let first = start_session_with(completion(), grounds()).prop_map(Step::from);
@@ -67,7 +67,7 @@ pub fn histories_of_gates(steps: usize) -> impl Strategy<Value = Vec<Step>> {
         .prop_map(move |(first, rest)| [vec![new(), new(), new(), first], rest].concat())
 }
 
-/// Histories in which a gate cannot be asked, and somebody takes that up.
+/// Generates histories in which a gate cannot run, and another session resumes the work.
 pub fn histories_of_stalls(steps: usize) -> impl Strategy<Value = Vec<Step>> {
     let go_on =
         |name: &'static str, answer: Reply| Step::from(Ask::GoOn(name.parse().expect("a session name"), answer));
@@ -94,7 +94,7 @@ pub fn histories_of_stalls(steps: usize) -> impl Strategy<Value = Vec<Step>> {
         .prop_map(|(first, between, rest)| [first, between, vec![Step::from(in_a_worktree("b"))], rest].concat())
 }
 
-/// A session that is given the first task.
+/// Starts a session in a worktree with the first task.
 fn in_a_worktree(name: &str) -> Ask {
     Ask::Plain(Command::StartSession(NewSession {
         name: name.parse().expect("a session name"),
@@ -105,7 +105,7 @@ fn in_a_worktree(name: &str) -> Ask {
         config: "hooks: {}".to_owned(),
         protected: None,
         agent: "command:true".to_owned(),
-        // The first rejection is for a person.
+        // The first rejection escalates to a person.
         terms: Terms { max_rejections: 0, ..Terms::default() },
         owner: owner("w1"),
         nonce: NONCE,
@@ -121,14 +121,14 @@ fn a_task() -> NewTask {
     NewTask { goal: "mend the test".to_owned(), ..NewTask::default() }
 }
 
-/// The task as it can be made when there are only so many others.
+/// Adapts a task so that it refers only to this many existing ones.
 fn among(others: u64, mut new: NewTask) -> NewTask {
     new.depends_on.retain(|id| id.0 <= others);
     new.parent = new.parent.filter(|id| id.0 <= others);
     new
 }
 
-/// One step of any kind.
+/// Generates one step of any kind.
 pub fn step() -> impl Strategy<Value = Step> {
     let create = new_task().prop_map(|new| Ask::Plain(Command::CreateTask(new)));
     let trigger = triggering(option::weighted(0.7, task())).prop_map(Ask::Plain);
@@ -149,7 +149,7 @@ fn right() -> impl Strategy<Value = Right> {
     ]
 }
 
-/// Mostly one of a few, so that much happens to the same task.
+/// Generates mostly one of a few tasks, so that much happens to the same task.
 fn task() -> impl Strategy<Value = TaskId> {
     prop_oneof![3 => 1..=3_u64, 1 => 1..=TASKS].prop_map(TaskId)
 }
@@ -219,7 +219,7 @@ fn about_a_task() -> impl Strategy<Value = Ask> {
 }
 
 fn about_drive() -> impl Strategy<Value = Ask> {
-    // Mostly the same one: a series has several steps.
+    // Mostly the same task, since a series has several steps.
     let task = prop_oneof![3 => Just(TaskId(1)), 1 => task()];
     (task, driving()).prop_map(|(task, driving)| Ask::Drive(task, driving))
 }
@@ -284,7 +284,7 @@ fn terms() -> impl Strategy<Value = Terms> {
     )
 }
 
-/// Terms that end nothing soon.
+/// Generates terms with limits that no session reaches soon.
 fn lasting() -> impl Strategy<Value = Terms> {
     terms().prop_map(|terms| Terms {
         max_iterations: terms.max_iterations + 2,
@@ -309,11 +309,11 @@ fn start_session_with(
         3 => (1..=3_u64).prop_map(|id| (Some(TaskId(id)), None, Work::Given)),
         2 => Just((None, Some("mend the test".to_owned()), Work::Given)),
         3 => Just((None, None, Work::Graph)),
-        // As sessions of older versions were.
+        // Sessions of older versions look like this.
         2 => Just((None, None, Work::Given)),
     ];
     let agent = select(vec!["command:true", "command:false"]);
-    // Mostly whoever owes the hooks as well, and so waits for them.
+    // Mostly the owner of the hooks, which the session then waits for.
     let owner = prop_oneof![3 => Just(owner("w1")), 1 => worker()];
     let place = (work, grounds);
     let agent = (agent, prop_oneof![3 => Just(false), 1 => Just(true)]);
@@ -361,7 +361,7 @@ fn answer() -> impl Strategy<Value = Reply> {
     )
 }
 
-/// What leads somewhere, mostly.
+/// Generates mostly answers that let the work proceed.
 fn obliging() -> impl Strategy<Value = Reply> {
     use HookOutcome as O;
     let outcome = prop_oneof![8 => Just(O::Success), 3 => Just(O::Block), 2 => Just(O::Continue)];

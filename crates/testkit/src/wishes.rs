@@ -1,4 +1,4 @@
-//! What hooks ask for in random histories, and what should come of it: said a second time, like the rest of the model.
+//! Actions that hooks request in random histories, and the order in which they apply.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 use windlass_engine::{ActionRequest, EffectId, Event, Record, Seq};
 
-/// Up to three actions, most of which can be carried out somewhere.
+/// Generates up to three actions, most of which can be applied in some state.
 pub fn actions() -> impl Strategy<Value = Vec<ActionRequest>> {
     prop_oneof![3 => Just(vec![]), 2 => vec(prop_oneof![5 => change(), 2 => creation(), 1 => impossible()], 1..4)]
 }
@@ -15,7 +15,7 @@ fn request(kind: &str, payload: Value) -> ActionRequest {
     ActionRequest { kind: kind.to_owned(), payload }
 }
 
-/// Failing is left out: it is the one change that tells a task that nobody has made ready yet from one that is.
+/// Generates a change of a task. Failing is left out: only that change tells an unready task from a ready one.
 fn change() -> impl Strategy<Value = ActionRequest> {
     let change = select(vec!["start", "complete", "block", "unblock", "ready", "set-labels", "addLabels"]);
     (1..=4_u64, change).prop_map(|(task, change)| {
@@ -52,7 +52,7 @@ fn impossible() -> impl Strategy<Value = ActionRequest> {
     ])
 }
 
-/// What the hooks of one event have asked for so far, in the order in which they ended.
+/// Returns the actions that the hooks of one event have requested so far, in the order in which the hooks ended.
 pub fn asked(log: &[Record], seq: Seq) -> Vec<ActionRequest> {
     let of = |effect: &EffectId| effect.seq == seq;
     let finished = log.iter().filter_map(|record| match &record.envelope.event {

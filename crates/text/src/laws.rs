@@ -1,10 +1,10 @@
-//! Laws of text that is shown, for tests and fuzzing alone.
+//! Properties of cleaned text, for tests and fuzzing only.
 //!
-//! Each law takes bytes and panics where it is broken.
+//! Each law takes bytes and panics if it does not hold.
 
 use unicode_width::UnicodeWidthStr;
 
-/// What is shown has nothing in it that a terminal obeys or that misleads a reader, and fits where it should.
+/// Cleaned text holds no character that a terminal obeys or that misleads a reader, and fits its width.
 pub fn shown(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let line = crate::line(&text);
@@ -21,7 +21,7 @@ pub fn shown(bytes: &[u8]) {
         let fitting = crate::fit(&text, width);
         assert!(fitting.width() <= width, "{fitting:?} has {} columns, not {width}", fitting.width());
         let rows = crate::wrap(&text, width, width);
-        // A letter takes up to three columns, and is not taken apart.
+        // One character takes up to three columns, and `wrap_to_width` does not split it.
         assert!(rows.iter().all(|row| row.width() <= width.max(3)), "{rows:?} in {width} columns");
         let letters = |text: &str| text.split_whitespace().collect::<String>();
         assert_eq!(letters(&rows.join(" ")), letters(&line), "nothing is lost between rows");

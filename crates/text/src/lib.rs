@@ -1,7 +1,7 @@
-//! Makes text from outside harmless to look at.
+//! Cleans untrusted text for display in a terminal.
 //!
-//! Goals, labels, results and hook output are written by agents and strangers. A terminal obeys escape sequences, and a
-//! reader is misled by invisible and direction-changing characters; here they become visible and inert.
+//! Agents and unknown authors write goals, labels, results and hook output. A terminal obeys escape sequences, and invisible or
+//! direction-changing characters mislead a reader. This crate makes them visible and inert.
 
 #[cfg(any(test, fuzzing))]
 pub mod laws;
@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// A character that changes how other text is shown, or that cannot be seen at all.
+/// Returns whether a character changes how other text is shown, or cannot be seen at all.
 pub fn is_treacherous(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -36,17 +36,17 @@ fn clean(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
-/// Text as one line.
+/// Returns text as one line.
 pub fn line(text: &str) -> Cow<'_, str> {
     clean(text, |_| false)
 }
 
-/// Text that may have several lines.
+/// Returns text that may have several lines.
 pub fn lines(text: &str) -> Cow<'_, str> {
     clean(text, |c| c == '\n' || c == '\t')
 }
 
-/// JSON text in which no character is left that a terminal would obey.
+/// Escapes every unsafe character in JSON text.
 pub fn json(text: &str) -> Cow<'_, str> {
     if !text.contains(is_treacherous) {
         return Cow::Borrowed(text);
@@ -64,7 +64,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Text as one line of at most `width` columns; what was cut is marked.
+/// Returns text as one line of at most `width` columns. `…` marks a cut.
 pub fn fit(text: &str, width: usize) -> String {
     let text = line(text);
     if text.width() <= width {
@@ -81,19 +81,19 @@ pub fn fit(text: &str, width: usize) -> String {
     kept.chain(['…']).collect()
 }
 
-/// The most columns that a character adds to those before it.
+/// Returns the maximum number of columns that a character adds to the text before it.
 fn columns(c: char) -> usize {
-    // It makes a wide picture of the character before it.
+    // A variation selector makes a wide emoji of the character before it.
     if c == '\u{fe0f}' { 1 } else { c.width().unwrap_or(0) }
 }
 
-/// Text as rows: the first at most `first` columns wide, the others `rest`. Words stay whole where they can.
+/// Breaks text into rows: the first at most `first` columns wide, the others `rest`. Words stay whole where they fit.
 pub fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
     let text = line(text);
     let mut rows = vec![String::new()];
     let (mut room, rest) = (first.max(2), rest.max(2));
     for word in text.split_inclusive(' ') {
-        // The blank behind a word may stand where no column is left.
+        // The blank after a word needs no column of its own.
         let width = word.trim_end().width();
         if width > room && width <= rest {
             rows.push(String::new());
@@ -115,12 +115,12 @@ pub fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
     rows.iter().map(|row| row.trim_end().to_owned()).collect()
 }
 
-/// How many columns a text takes on a terminal.
+/// Returns how many columns a text takes on a terminal.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Text followed by the blanks that make it `width` columns wide.
+/// Pads text with blanks to `width` columns.
 pub fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }

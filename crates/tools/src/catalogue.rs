@@ -1,4 +1,4 @@
-//! The tools that there are.
+//! Catalogue of the tools.
 
 use windlass_expr::nearest;
 
@@ -6,7 +6,7 @@ use crate::error::{Code, ToolError};
 use crate::tool::Tool;
 use crate::{checkpoint, hook, iteration, note, session, shown, task};
 
-/// Every tool, in the order in which they are listed.
+/// Returns every tool, in the order of the list.
 pub fn catalogue() -> &'static [Tool] {
     TOOLS
 }
@@ -32,7 +32,7 @@ const TOOLS: &[Tool] = &[
     session::COMPLETE,
 ];
 
-/// The tool of that name.
+/// Returns the tool of a name.
 pub fn find(name: &str) -> Result<&'static Tool, ToolError> {
     TOOLS.iter().find(|tool| tool.name == name).ok_or_else(|| {
         let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();

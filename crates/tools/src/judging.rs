@@ -1,14 +1,14 @@
-//! Judging an iteration: the validation rules run, then the hooks are asked about what they found.
+//! Evaluation of an iteration: the validation rules run, and the hooks get their results.
 //!
 //! ```text
 //! output, files ─► rules of the configuration and the series ─► promises ─► hooks, in order ─► one command with all of it
 //! ```
 //!
 //! Invariants:
-//! - Hooks see what the rules found just now, and nothing older.
-//! - Nothing is recorded before all of it is known; what has moved meanwhile is found out when it is recorded.
+//! - Hooks see the results of this evaluation, and nothing older.
+//! - Nothing is recorded before everything is known. The commit finds out whether the state has changed meanwhile.
 //!
-//! Not here: what it comes to (`engine`).
+//! Not here: the decision (`engine`).
 
 use std::fmt::Display;
 
@@ -30,17 +30,17 @@ use crate::shape::{Field, Kind};
 use crate::task;
 use crate::validation::{self, Cancelled, Workshop, validate};
 
-/// What the agent said.
+/// Final message of the agent.
 pub(crate) const OUTPUT: Field =
     Field::optional("agentOutput", "your message, with its promise tag", Kind::Text(Limits::OUTPUT_TAKEN));
-/// What it changed.
+/// Files that the agent has changed.
 pub(crate) const FILES: Field =
     Field::optional("filesModified", "", Kind::List(&Kind::Words(Limits::ARTIFACT), 0, Limits::FILES));
 
-/// What hooks may say of a checkpoint. The engine saves data with anything else in it as the agent's context.
+/// Keys of checkpoint data from hooks. The engine saves data with other keys as the agent's context.
 const CHECKPOINT: [&str; 5] = ["executionPhase", "executionStep", "agentContext", "draftContent", "draftType"];
 
-/// What is to be judged.
+/// Input of an evaluation.
 pub(crate) struct Matter {
     pub agent_output: Option<String>,
     pub files_modified: Vec<String>,
@@ -48,7 +48,7 @@ pub(crate) struct Matter {
     pub draft_type: Option<String>,
 }
 
-/// Finds out what is to be recorded about the present iteration, and what the hooks say.
+/// Evaluates the present iteration. Returns the record for the log, and the ruling of the hooks.
 pub(crate) fn judge<G: ToolHost>(
     call: &mut ToolCall<'_, G>,
     live: &Live,
@@ -87,7 +87,7 @@ pub(crate) fn judge<G: ToolHost>(
     if said.ruling.action == RuleAction::Continue {
         said.ruling.checkpoint_data = said.ruling.checkpoint_data.map(|data| with_draft(data, &context));
     }
-    // Where every hook is disabled, nobody has decided.
+    // If all hooks are disabled, there is no decision.
     let decision = asks.then(|| HookDecision { hook: said.hook, ruling: said.ruling.clone() });
     let judging = Judging {
         asked,
@@ -102,19 +102,19 @@ pub(crate) fn judge<G: ToolHost>(
     Ok((judging, said))
 }
 
-/// What rules and hooks are asked with.
+/// Environment of rules and hooks.
 pub struct Means<'a> {
-    /// What was left with the task, the oldest first.
+    /// Notes of the task, oldest first.
     pub notes: &'a [String],
     pub workshop: &'a Workshop<'a>,
     pub control: &'a Control,
     pub closures: &'a Closures,
 }
 
-/// The work that is judged.
+/// Work that is judged.
 pub struct WorkDone<'a> {
     pub task: Option<&'a Task>,
-    /// The first is 1.
+    /// Number of the iteration, from 1.
     pub iteration: u32,
     pub files_modified: Vec<String>,
     pub promises: Vec<Promise>,
@@ -123,7 +123,7 @@ pub struct WorkDone<'a> {
     pub draft_type: Option<String>,
 }
 
-/// Builds the context that stop hooks, commands and rules are asked with. No validation rule has been looked at yet.
+/// Builds the context of stop hooks, commands and rules, without any results of validation rules.
 pub fn agent_context(store: &Sqlite, work: WorkDone<'_>, now: Timestamp) -> Result<AgentContext, StoreError> {
     Ok(AgentContext {
         task_id: work.task.map(|task| task.id),
@@ -138,12 +138,12 @@ pub fn agent_context(store: &Sqlite, work: WorkDone<'_>, now: Timestamp) -> Resu
     })
 }
 
-/// The validation rules that hold for a piece of work.
+/// Validation rules that apply to some work.
 #[derive(Clone, Copy, Default)]
 pub struct RuleSet<'a> {
-    /// Those of the configuration, which a person has written.
+    /// Rules of the configuration, written by a person.
     pub configured: &'a [ValidationRule],
-    /// Those of the task's series.
+    /// Rules of the task's series.
     pub series: &'a [ValidationRule],
 }
 
@@ -153,7 +153,7 @@ impl RuleSet<'_> {
     }
 }
 
-/// Looks at the rules. What they came to is in the context then, the configuration's first.
+/// Runs the rules. Puts their results into the context, those of the configuration first.
 pub fn check_rules(rules: &RuleSet<'_>, context: &mut AgentContext, means: &Means<'_>) -> Result<(), Cancelled> {
     let values = context.values();
     let agent_output = context.agent_output.as_deref();
@@ -164,7 +164,7 @@ pub fn check_rules(rules: &RuleSet<'_>, context: &mut AgentContext, means: &Mean
     Ok(())
 }
 
-/// Asks hooks about what is known.
+/// Runs hooks with a context.
 pub fn ask_hooks(hooks: &[Registered], context: &AgentContext, means: &Means<'_>) -> Result<Evaluated, Cancelled> {
     let outside = Some((means.workshop, means.control));
     let said = evaluate(hooks, context, &mut |hook| ask(hook, context, means.closures, outside));
@@ -175,13 +175,13 @@ fn called_off(what: impl Display) -> ToolError {
     ToolError::new(Code::Interrupted, what).hint("nothing was recorded; ask again when you want to know")
 }
 
-/// The promises that count: those that the series was started with. That the agent is stuck always counts.
+/// Returns the promises that count: those that the series accepts, and all that report a stuck agent.
 fn promises(live: &Live, output: Option<&str>) -> Vec<Promise> {
     let counts = |promise: &Promise| *promise != Promise::Complete || live.series.completion_promises.contains(promise);
     find_promises(output.unwrap_or_default()).into_iter().filter(counts).collect()
 }
 
-/// Why a promise that the agent seems to have made does not count.
+/// Explains why a promise in the agent's output does not count.
 pub(crate) fn unheard(live: &Live, output: Option<&str>) -> Option<String> {
     let output = output?;
     let listed = &live.series.completion_promises;
@@ -192,7 +192,7 @@ pub(crate) fn unheard(live: &Live, output: Option<&str>) -> Option<String> {
     explain_uncounted(output).map(str::to_owned)
 }
 
-/// What a checkpoint is to save, with the draft that the hooks were shown, unless they say one themselves.
+/// Adds the draft to checkpoint data, unless the hooks give one themselves.
 fn with_draft(data: Value, context: &AgentContext) -> Value {
     let Some(draft) = &context.draft_content else { return data };
     let mut data = match data {
@@ -208,7 +208,7 @@ fn with_draft(data: Value, context: &AgentContext) -> Value {
     Value::Object(data)
 }
 
-/// The phase that the last checkpoint tells.
+/// Returns the phase of the last checkpoint.
 fn phase(store: &Sqlite, task: &Task, now: Timestamp) -> Result<Option<String>, StoreError> {
     let Some(last) = task.drive.checkpoints_at(now).next_back() else { return Ok(None) };
     let record = store.event(Seq(last.id.0))?;
@@ -231,6 +231,6 @@ fn ask(
     match (&hook.hook, outside) {
         (StopHook::Command { command }, Some((workshop, control))) => ask_command(command, context, workshop, control),
         (StopHook::Closure { name }, _) => closures.ask(name, context),
-        (other, _) => Err(format!("a hook of type `{other}` asks nobody")),
+        (other, _) => Err(format!("a hook of type `{other}` runs no program")),
     }
 }

@@ -1,18 +1,18 @@
-//! What can be asked by name: the tools, for agents over MCP and for `windlass tool`.
+//! Tools for agents over MCP, and for `windlass tool`.
 //!
 //! ```text
-//! name + JSON ─► catalogue ─► shape: every field checked ─► typed input ─► what the tool does ─► typed output ─► JSON
+//! name + JSON ─► catalogue ─► schema: every field checked ─► typed input ─► the tool's function ─► typed output ─► JSON
 //!                                                                              │ commands, look-ups
 //!                                                                              ▼
 //!                                                                            ToolHost: a real project, or a test's
 //! ```
 //!
 //! Invariants:
-//! - A tool's schema and what is checked are the same data: what the schema allows is read, and nothing else is.
+//! - A tool's schema and its checks are the same data: the tool reads exactly what the schema allows.
 //! - A call that is refused has changed nothing, and its error says what to do.
-//! - Text that was given is hostile: an error shows it cleaned and cut.
+//! - Text from callers is not trusted: an error shows it cleaned and cut.
 //!
-//! Not here: how tools are served (`mcp`), what a person sees of them (`cli`), the rules (`engine`).
+//! Not here: serving the tools (`mcp`), their output for people (`cli`), the rules (`engine`).
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod catalogue;

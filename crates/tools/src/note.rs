@@ -1,4 +1,4 @@
-//! `note_add`: a word for whoever works on a task next.
+//! `note_add`: adds a note for the next agent or person on a task.
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::{Command, Limits, NoteKind, TaskId, Timestamp};

@@ -1,4 +1,4 @@
-//! What a caller can do about an error of the engine or of the store.
+//! Hints for errors of the engine and of the store.
 
 use windlass_engine::{Refusal, ViewError};
 use windlass_store::{ExecuteError, StoreError};
@@ -40,7 +40,7 @@ impl From<Refusal> for ToolError {
         };
         let mut error = Self::from_error(code, &refusal);
         if let Refusal::Invalid { what, why } = &refusal {
-            // What is called by the name of a field is one.
+            // A subject without a space is the name of a field.
             let place = if why.starts_with('[') { "" } else { ": " };
             error.message = if what.contains(' ') { error.message } else { format!("{what}{place}{why}") };
         }

@@ -1,4 +1,4 @@
-//! The router: from the name of a tool and its arguments to the tool.
+//! Router from the name of a tool and its arguments to the tool.
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -14,7 +14,7 @@ use crate::shape::read;
 use crate::tool::Effect;
 use crate::{checkpoint, hook, iteration, note, session, task};
 
-/// Takes calls, one at a time.
+/// Router of tool calls, one at a time.
 pub struct ToolRouter<G> {
     pub(crate) ground: G,
     pub(crate) closures: Closures,
@@ -29,17 +29,17 @@ impl<G: ToolHost> ToolRouter<G> {
         &self.ground
     }
 
-    /// Calls a tool. Programs that it runs listen to `control`; a call that is called off is an error.
+    /// Calls a tool. `control` cancels its programs; a cancelled call is an error.
     pub fn call(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError> {
         let said = self.say(tool, arguments, control)?;
-        // It was written as JSON, but may be nested too deep to be read again.
+        // The answer is JSON, but may be nested too deep to be parsed.
         serde_json::from_str(said.get()).map_err(|error| ToolError::new(Code::System, error))
     }
 
-    /// Calls a tool, with its answer as it is written.
+    /// Calls a tool, and returns its answer as JSON text.
     pub fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Box<RawValue>, ToolError> {
         let tool = find(tool)?;
-        // Before anything is made of it: what a tool records, or a hook says, is made of what was given.
+        // Mask before the call: records and answers of hooks are made of the arguments.
         let arguments = if tool.effect == Effect::ReadOnly { arguments } else { self.ground.mask()?.value(arguments) };
         let mut call = ToolCall { ground: &mut self.ground, control, closures: &self.closures };
         match tool.name {
@@ -67,7 +67,7 @@ impl<G: ToolHost> ToolRouter<G> {
 }
 
 impl<G: ToolHost> ToolRouter<G> {
-    /// Knows from now on what stop hooks of this name decide: those that are registered already, too.
+    /// Adds the code for stop hooks of a name, including those that are already registered.
     pub fn know(
         &mut self,
         name: impl Into<String>,
@@ -76,7 +76,7 @@ impl<G: ToolHost> ToolRouter<G> {
         self.closures.0.insert(name.into(), Box::new(decide));
     }
 
-    /// Registers code that is known for a task.
+    /// Registers known code as a stop hook of a task.
     pub fn register(&mut self, task: TaskId, name: &str) -> Result<HookId, ToolError> {
         let hook = StopHook::Closure { name: name.to_owned() };
         let command = Command::RegisterHook { task, new: NewHook { hook, enabled: true, metadata: Map::new() } };

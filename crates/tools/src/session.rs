@@ -1,4 +1,4 @@
-//! `session_complete`: an agent's word, from inside its turn, that the work is done.
+//! `session_complete`: claims, from inside a turn, that the work is done.
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::{Command, Limits, SessionName, TaskId};
@@ -32,7 +32,7 @@ pub(crate) struct Complete {
 pub(crate) struct Claimed {
     session: SessionName,
     task_id: TaskId,
-    /// What the caller has to know: nothing is completed yet.
+    /// Hint for the caller: nothing is completed yet.
     next: &'static str,
 }
 

@@ -1,8 +1,8 @@
-//! What a tool takes: the one description that its schema is printed from and that arguments are checked against.
+//! Input of a tool: the one description that its schema is generated from, and that arguments are checked against.
 //!
 //! Invariants:
-//! - What passes the check can be read into the tool's own type.
-//! - Every mistake is told, each as `path: cause; remedy`, up to a bound.
+//! - Arguments that pass the check can be deserialized into the tool's own type.
+//! - Every error is reported, each as `path: cause; remedy`, up to a bound.
 //! - `null` for something optional is the same as leaving it out; `3.0` is the whole number 3.
 
 use serde::de::DeserializeOwned;
@@ -14,14 +14,14 @@ use crate::error::{Code, ToolError};
 use crate::shown;
 use crate::tool::Tool;
 
-/// So many mistakes are told at once.
+/// Maximum number of errors in one answer.
 const MISTAKES: usize = 5;
 
 /// A field of an object.
 #[derive(Debug)]
 pub struct Field {
     pub name: &'static str,
-    /// For a model, as short as it can be; may be empty where name and kind say all.
+    /// Description for a model, as short as possible. It may be empty if name and kind are enough.
     pub about: &'static str,
     pub need: Need,
     pub kind: Kind,
@@ -43,20 +43,20 @@ impl Field {
     }
 }
 
-/// What a value may be.
+/// Allowed values of a field.
 #[derive(Debug)]
 pub enum Kind {
-    /// Text of at most so many bytes, without NUL.
+    /// Text with a maximum number of bytes, without NUL.
     Text(usize),
-    /// The same, and not blank.
+    /// The same, but not blank.
     Words(usize),
-    /// The name of something.
+    /// An ID or a name.
     Id(Id),
     OneOf(&'static [&'static str]),
-    /// A whole number from here to there.
+    /// A whole number within bounds.
     Whole(u64, u64),
     Flag,
-    /// A list of at least and at most so many.
+    /// A list with a minimum and a maximum length.
     List(&'static Kind, usize, usize),
     /// An object with exactly these fields.
     Object(&'static [Field]),
@@ -64,11 +64,11 @@ pub enum Kind {
     Map,
     /// A completion promise, as a word or as a tag.
     Promise,
-    /// What has a schema of its own, and is checked by whoever reads it.
+    /// A value with its own schema, which the tool checks.
     Own(fn() -> Value),
 }
 
-/// What a name is the name of.
+/// Type of an ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Id {
     Task,
@@ -110,8 +110,8 @@ impl Id {
     }
 }
 
-/// The schema of an object with these fields. That no others are taken is not said: it costs a model words for each
-/// tool, and whoever gives one is told which one was meant.
+/// Returns the schema of an object with these fields. It does not say that other fields are refused: that costs a model tokens
+/// for each tool, and the error for an unknown field names the one that was meant.
 pub fn schema(fields: &[Field]) -> Value {
     let properties: Map<String, Value> = fields.iter().map(|field| (field.name.to_owned(), field.schema())).collect();
     let required: Vec<&str> =
@@ -139,7 +139,7 @@ impl Kind {
             Self::Text(_) | Self::Words(_) => json!({"type": "string"}),
             Self::Id(Id::Type) => json!({"type": "string"}),
             Self::Id(id) => json!({"type": "string", "pattern": id.pattern()}),
-            // Some models' providers take no enum without a type.
+            // Some providers of models accept no enum without a type.
             Self::OneOf(names) => json!({"type": "string", "enum": names}),
             Self::Whole(from, to) => json!({"type": "integer", "minimum": from, "maximum": to}),
             Self::Flag => json!({"type": "boolean"}),
@@ -153,7 +153,7 @@ impl Kind {
     }
 }
 
-/// A tool's arguments, checked and read.
+/// Checks and deserializes the arguments of a tool.
 pub(crate) fn read<T: DeserializeOwned>(tool: &Tool, arguments: Value) -> Result<T, ToolError> {
     let mut given = match arguments {
         Value::Null => Value::Object(Map::new()),
@@ -167,11 +167,11 @@ pub(crate) fn read<T: DeserializeOwned>(tool: &Tool, arguments: Value) -> Result
     if !mistakes.0.is_empty() {
         return Err(ToolError::new(Code::Invalid, mistakes.0.join("\n")));
     }
-    // What passes the check fits; should it ever not, the words are hostile all the same.
+    // Checked arguments fit. If they ever do not, the error text is not trusted either.
     T::deserialize(given).map_err(|error| ToolError::new(Code::Invalid, shown::text(&error.to_string())))
 }
 
-/// What is wrong with some arguments.
+/// Errors in arguments.
 struct Mistakes(Vec<String>);
 
 impl Mistakes {
@@ -241,7 +241,7 @@ impl Mistakes {
     }
 }
 
-/// What is wrong with a text, and what to do about it.
+/// Returns the error of a text, and its remedy.
 fn fault(text: &str, most: usize, words: bool) -> Option<(String, String)> {
     if words && text.trim().is_empty() {
         return Some(("is empty".to_owned(), "give a text".to_owned()));
@@ -253,7 +253,7 @@ fn fault(text: &str, most: usize, words: bool) -> Option<(String, String)> {
     text.contains('\0').then(|| ("contains a NUL byte".to_owned(), "leave it out".to_owned()))
 }
 
-/// A number that counts something, however it was written.
+/// Returns a number as a whole number, in any notation.
 fn whole(number: &Number) -> Option<u64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let float = |number: f64| (number.fract() == 0.0 && (0.0..=EXACT).contains(&number)).then_some(number);
@@ -262,7 +262,7 @@ fn whole(number: &Number) -> Option<u64> {
 }
 
 impl Kind {
-    /// What it is, after "no".
+    /// Returns the name of the kind, for use after "no".
     fn what(&self) -> String {
         match self {
             Self::Text(_) | Self::Words(_) => "text".to_owned(),
@@ -281,7 +281,7 @@ impl Kind {
         format!("give {}", self.expected())
     }
 
-    /// Returns what a caller has to give.
+    /// Returns the expected value in words.
     pub fn expected(&self) -> String {
         match self {
             Self::Text(_) | Self::Words(_) => "a string".to_owned(),

@@ -1,13 +1,13 @@
-//! Text that somebody gave, as an error may show it: one line, visible, short.
+//! Excerpts of text from callers for errors: one short line without hidden characters.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// So many characters say which one was meant.
+/// Maximum number of characters in an excerpt.
 const LONG: usize = 60;
 
-/// Text as one short line in which nothing is hidden.
+/// Returns text as one short line without hidden characters.
 pub fn text(given: &str) -> String {
     let mut shown = String::new();
     for (place, letter) in given.chars().enumerate() {
@@ -24,7 +24,7 @@ pub fn text(given: &str) -> String {
     shown
 }
 
-/// What kind of value it is, and which, where that is short.
+/// Describes a value by its kind, with its content if that is short.
 pub fn value(given: &Value) -> String {
     match given {
         Value::Null => "null".to_owned(),

@@ -1,4 +1,4 @@
-//! A tool: its name, what it takes, and what a model reads about it.
+//! Definition of a tool: its name, its input, and its description for a model.
 
 use serde_json::Value;
 
@@ -11,21 +11,21 @@ pub enum Effect {
     Writes,
 }
 
-/// Something that can be asked by name.
+/// A tool that agents and people can call by name.
 #[derive(Debug)]
 pub struct Tool {
     pub name: &'static str,
-    /// For a model: what it does and when to use it.
+    /// Description for a model: the effect, and when to use it.
     pub description: &'static str,
     /// Arguments of a typical call, as JSON.
     pub example: &'static str,
     pub effect: Effect,
-    /// What it takes.
+    /// Input fields.
     pub fields: &'static [Field],
 }
 
 impl Tool {
-    /// What it takes, as a JSON Schema.
+    /// Returns the JSON schema of the input.
     pub fn schema(&self) -> Value {
         shape::schema(self.fields)
     }

@@ -1,14 +1,14 @@
 //! The hooks of this program: plain closures.
 //!
-//! A closure sees an event and the state after the command that led to it, and answers with actions. It does nothing
-//! itself: whatever it asks for becomes part of the same commit, or is refused and recorded.
+//! A closure receives an event and the state after the command that caused it, and returns actions. It changes nothing itself: each
+//! action becomes part of the same commit, or is refused and recorded.
 
 use windlass_engine::{Action, Event, EventType, Hook, NewTask, Registry, RegistryError, TaskAction};
 
-/// Labels every new task that is of the most urgent priority.
+/// Labels every new task of the most urgent priority.
 pub fn label_urgent() -> Hook {
     Hook::new("label-urgent", [EventType::TaskCreated], |record, _view| {
-        // The event says what happened: for a new task, everything that the task was made with.
+        // The event of a new task holds all of its fields.
         let Event::TaskCreated(created) = &record.envelope.event else { return Ok(vec![]) };
         let Some(task) = record.envelope.node.task() else { return Ok(vec![]) };
         if u8::from(created.priority) > 0 {

@@ -4,8 +4,8 @@
 //! cargo run -p windlass-example-closures -- [DIRECTORY]
 //! ```
 //!
-//! It keeps its store in the directory, or in one that is gone afterwards, gives a few commands, and prints the events that
-//! came of them. `docs/library.md` explains it.
+//! It keeps its store in the directory, or in a temporary one, executes a few commands, and prints the resulting events.
+//! `docs/library.md` explains it.
 
 #![expect(clippy::print_stdout, reason = "a program prints")]
 
@@ -27,12 +27,12 @@ fn main() -> Outcome<()> {
     for record in tour(&mut project)? {
         println!("{}", line(&record));
     }
-    // The plan of the next release is what an agent works on now.
+    // The agent works on the plan of the next release.
     println!("{}", stopping::judged(stopping::tool_router(project, TaskId(2))?, "T2", &["plan.md"])?);
     Ok(())
 }
 
-/// An urgent release, a note that waits for it, and the end of the release.
+/// Creates an urgent release and a task that waits for it, and completes the release.
 fn tour(project: &mut Project) -> Outcome<Vec<Record>> {
     let mut events = project.execute(&Command::CreateTask(NewTask {
         goal: "Release 1.0".to_owned(),
@@ -51,12 +51,12 @@ fn tour(project: &mut Project) -> Outcome<Vec<Record>> {
     Ok(events)
 }
 
-/// The task that a command made: its first event is about it.
+/// Returns the task that a command created: the subject of its first event.
 fn made(events: &[Record]) -> Outcome<TaskId> {
     Ok(events.first().and_then(|record| record.envelope.node.task()).ok_or("the command made no task")?)
 }
 
-/// An event on one line: where it is in the log, of what, which, and the event that led to it.
+/// Formats an event as one line: its position, its subject, its type, and the event that caused it.
 fn line(record: &Record) -> String {
     let cause = record.cause().map_or_else(String::new, |cause| format!("  because of {cause}"));
     format!("{}  {}  {}{cause}", record.seq, record.envelope.node, record.kind())

@@ -1,4 +1,4 @@
-//! A store, and the rules under which commands are decided: all that a program needs.
+//! A store, and the rules for its commands: everything that a program needs.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub fn now() -> Outcome<Timestamp> {
     Ok(Timestamp::from_millis(i64::try_from(since.as_millis())?))
 }
 
-/// Tells this commit from every other one, of other processes too.
+/// Returns a random number that distinguishes this commit from every other one, also of other processes.
 pub fn nonce() -> Outcome<u128> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;

@@ -1,6 +1,6 @@
-//! A stop hook that is a closure, and the tools that ask it.
+//! A stop hook that is a closure, and the tools that call it.
 //!
-//! The tools stand on a ground: whatever gives them a store and carries out commands. This program's is its project.
+//! The tools run on a `ToolHost`, which provides a store and executes commands. In this program the project is the host.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ impl ToolHost for Project {
         Ok(self.store.execute(&self.rules, &origin, command, nonce)?)
     }
 
-    /// It knows no secrets.
+    /// This program has no secrets.
     fn mask(&mut self) -> Result<&Mask, ToolError> {
         Ok(&self.mask)
     }
@@ -39,12 +39,12 @@ impl ToolHost for Project {
         &self.directory
     }
 
-    /// This program is no part of an agent's turn.
+    /// This program does not run inside an agent's turn.
     fn run(&self) -> Result<Option<RunId>, ToolError> {
         Ok(None)
     }
 
-    /// Its hooks are closures, and no program is started for any of them.
+    /// The hooks are closures and start no programs.
     fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {
         Err(ToolError::new(Code::Refused, "this program starts no others"))
     }
@@ -68,7 +68,7 @@ pub fn tool_router(project: Project, task: TaskId) -> Result<ToolRouter<Project>
     Ok(router)
 }
 
-/// What an agent is told that has changed these files in its first iteration.
+/// Returns the decision for an agent that has changed these files in its first iteration.
 pub fn judged(mut router: ToolRouter<Project>, task: &str, files: &[&str]) -> Result<String, ToolError> {
     let mut call = |tool: &str, arguments: Value| router.call(tool, arguments, &Control::new());
     let series = json!({"taskId": task, "maxIterations": 20, "completionPromises": ["COMPLETE"]});

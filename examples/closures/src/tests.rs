@@ -1,4 +1,4 @@
-//! What the closures lead to, and that the guide shows what is really here.
+//! Tests of the closures, and of the code and output in the guide.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::project::Project;
 use crate::stopping::{judged, tool_router};
 use crate::{line, tour};
 
-/// A project in a directory of its own.
+/// A project in its own temporary directory.
 struct Scene {
     project: Project,
     _directory: tempfile::TempDir,
@@ -164,7 +164,7 @@ fn guide() -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// The blocks of a language, each without its indentation and its empty lines.
+/// Returns the code blocks of a language, each without indentation and empty lines.
 fn blocks(text: &str, language: &str) -> Vec<String> {
     let fence = format!("```{language}\n");
     text.split(&fence).skip(1).map(|rest| plain(rest.split("```").next().unwrap())).collect()

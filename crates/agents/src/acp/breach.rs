@@ -1,6 +1,6 @@
-//! What an agent may not say. Each breach says what came instead, as far as that can be shown.
+//! Violations of the protocol by an agent. Each error quotes the offending input, shortened.
 
-/// So much of what came is shown.
+/// The longest quotation of a line.
 const SHOWN: usize = 120;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum Breach {
 impl Breach {
     pub fn not_json(line: &[u8], error: &serde_json::Error) -> Self {
         let why = error.to_string();
-        // The line is always the first, and the column tells nobody anything.
+        // serde_json counts lines within this one line, so its position says nothing.
         let why = why.split(" at line ").next().unwrap_or_default().to_owned();
         Self::NotJson { why, beginning: beginning(line) }
     }
@@ -34,7 +34,7 @@ impl Breach {
     }
 }
 
-/// The beginning of a line, as text.
+/// Returns the start of a line as quoted text.
 pub fn beginning(line: &[u8]) -> String {
     let shown = &line[..line.len().min(SHOWN)];
     let more = if line.len() > SHOWN { "…" } else { "" };

@@ -1,16 +1,16 @@
-//! An agent that is under way, and one conversation with it.
+//! A running agent and one conversation with it.
 //!
 //! ```text
-//!   prompt: session/prompt ─► updates, wishes … ─► stop reason     cancelled, late, silent: session/cancel, and a while
-//!                                                                  to heed it
+//!   run_turn: session/prompt ─► updates, requests … ─► stop reason     cancelled, timed out, silent: session/cancel, then
+//!                                                                      CANCELLATION_GRACE for the answer
 //! ```
 //!
 //! Invariants:
-//! - A connection that is handed back can be prompted again; any other has been ended, with everything below it.
-//! - Opening and prompting share one deadline. At its end the turn has timed out, wherever it was.
-//! - Nothing that was run for the agent outlives its turn.
+//! - A connection that is handed back accepts another prompt. Any other has been ended, with all its processes.
+//! - Opening and prompting share one deadline. When it passes, the turn has timed out in either phase.
+//! - No process that was started for the agent outlives its turn.
 //!
-//! Not here: opening (`opening`), what messages mean (`talk`), when an agent is asked (`runner`).
+//! Not here: the handshake (`handshake`), the meaning of messages (`client`), when to prompt an agent (`runner`).
 
 use std::time::Duration;
 
@@ -27,14 +27,14 @@ use crate::prompt_run::last_line_of;
 use crate::trouble::without_warnings;
 use crate::{TurnEnd, TurnOutcome};
 
-/// How long it may take to give a turn up.
+/// The time that the agent has to answer after a cancellation.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long it may take to fall silent between two turns.
+/// The longest time in which a connection must become silent before its next turn.
 const SILENCE: Duration = Duration::from_secs(1);
-/// How long it may take to say something behind an answer before which it has said nothing.
+/// The time to wait for a message after the answer, if the turn had none before it.
 const BEHIND: Duration = Duration::from_millis(500);
 
-/// An agent that can be prompted.
+/// An agent that is ready for prompts.
 pub struct Connection {
     line: Line,
     conversation: String,
@@ -49,13 +49,13 @@ impl Connection {
         &self.conversation
     }
 
-    /// Returns whether the agent and its servers of tools are still there, and the agent is sane. What it has said since its
-    /// last turn belongs to none.
+    /// Returns whether the agent and its MCP servers still run and the agent is silent. Output since the last turn belongs to no
+    /// turn.
     pub fn is_ready(&mut self, control: &Control, roster: &Roster) -> bool {
         self.line.servers.iter_mut().all(|server| server.is_running()) && self.line.catch_up(control, roster, SILENCE)
     }
 
-    /// Has the agent work on a prompt. Returns what came of it, and the connection if it is good for another prompt.
+    /// Sends a prompt and waits for the end of the turn. Returns the outcome, and the connection if it accepts another prompt.
     pub fn prompt(mut self, prompt: &str, mut attention: Attention<'_>) -> (TurnOutcome, Option<Self>) {
         let params = json!({"sessionId": self.conversation, "prompt": [{"type": "text", "text": prompt}]});
         let silence = attention.budget.silence;
@@ -69,7 +69,7 @@ impl Connection {
         let interfered = |end: TurnEnd| match interference {
             None => end,
             Some(Interference::Cancelled) => TurnEnd::Cancelled,
-            // Everything may have been ended meanwhile.
+            // Windlass itself may have been told to end everything meanwhile.
             Some(_) if end == TurnEnd::Cancelled => end,
             Some(Interference::TimedOut) => TurnEnd::TimedOut,
             Some(Interference::Silent) => TurnEnd::failed(Kind::Silent, silent(silence.unwrap_or_default())),
@@ -87,23 +87,23 @@ impl Connection {
                 return (TurnOutcome { usage, ..TurnOutcome::ended(interfered(end)) }, None);
             }
         };
-        // What is judged between two turns does not change under the judges.
+        // The stopped processes cannot change the workspace while gates and hooks judge it.
         self.line.live.leave_stopped();
         (TurnOutcome { usage, ..TurnOutcome::ended(interfered(end)) }, Some(self))
     }
 
-    /// Takes the last message by itself: it may say that the turn came to nothing.
+    /// Takes the last message if it is separate: it may say that the turn failed.
     pub fn take_aside(&mut self) -> Option<String> {
         self.line.talk.take_aside()
     }
 
-    /// Lets the agent go.
+    /// Ends the agent and its programs.
     pub fn close(mut self) {
         self.line.desk.end_turn();
         self.line.live.end();
     }
 
-    /// What a stop reason means.
+    /// Returns the turn end that a stop reason stands for.
     fn stopped(&mut self, answer: &Value) -> TurnEnd {
         let said = self.line.talk.take_speech();
         let failed = |kind: Kind, why: &str| {

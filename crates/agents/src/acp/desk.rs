@@ -1,16 +1,16 @@
-//! Doing what an agent wants done in its name, while its turn goes on.
+//! Services that Windlass provides to an agent during its turn: files and terminals.
 //!
 //! ```text
-//!   wish ─► permissions ─► files: at once
-//!                       └► a program beside the agent ─► its output, when asked ─► its end, to whoever waits for it
+//!   request ─► permissions ─► files: answered at once
+//!                         └► a program beside the agent ─► its output, on request ─► its end, as a deferred response
 //! ```
 //!
 //! Invariants:
-//! - Nothing here waits: who wants to know the end of a program is answered when it has ended.
-//! - Every program is under a supervisor of its own, and ends with the turn at the latest.
-//! - Once a turn is to end, or has ended, nothing is changed or begun any more until the next one.
-//! - What an agent may not do it may not have done here either. All of it is offered all the same: an agent that is not
-//!   offered a terminal runs its commands itself, where nobody can say no.
+//! - No service blocks. A request for the end of a program is answered when the program has ended.
+//! - Every program has its own supervisor, and ends with the turn at the latest.
+//! - From the moment a turn is asked to end until the next turn begins, the services change nothing and start nothing.
+//! - The permissions of the agent apply to these services as well. Windlass offers all of them anyway: an agent without a
+//!   client terminal runs its commands itself, and Windlass cannot deny those.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,43 +23,43 @@ use super::permissions::{Permissions, ToolKind};
 use super::wire::{NOT_FOUND, REFUSED, Refused};
 use super::wish::{CreateTerminal, Wish};
 
-/// The most output of one program that is kept, and what is kept if nobody says how much.
+/// The most output of one program that is kept. Also the default if a request names no limit.
 const OUTPUT: usize = 1024 * 1024;
-/// How many terminals an agent may have at a time. One whose program has ended makes room for another.
+/// How many terminals an agent may have at a time. A terminal whose program has ended makes room for another.
 const TERMINALS: usize = 64;
-/// What of a path or a command is told.
+/// The longest path or command in the transcript.
 const TOLD: usize = 400;
 
-/// What came of a wish.
+/// The outcome of a request.
 pub struct Served {
-    /// Nothing yet, where it waits for an end.
+    /// The answer. `None` while the request waits for the end of a program.
     pub answer: Option<Result<Value, Refused>>,
-    /// What whoever watches is to know of it.
+    /// A line for the transcript.
     pub told: Option<String>,
 }
 
-/// An answer that was waited for: to which question, and what.
+/// The id of a request and its answer, which had to wait for the end of a program.
 pub type Late = (Value, Result<Value, Refused>);
 
-/// Where an agent's wishes are served.
+/// The services that answer an agent's requests.
 pub struct Desk {
     files: Files,
     permissions: Permissions,
     launcher: Launcher,
     directory: PathBuf,
     environment: Environment,
-    /// The names of the terminals, in the order of their programs.
+    /// The names of the terminals, in the order of `programs`.
     names: Vec<String>,
     programs: Vec<Beside>,
-    /// Questions for the end of a terminal's program.
+    /// The ids of requests that wait for the end of a terminal's program, with the terminal.
     waiting: Vec<(Value, String)>,
-    /// A turn was ended, and none has begun since.
+    /// Whether a turn has ended and none has begun since.
     closed: bool,
     made: u64,
 }
 
 impl Desk {
-    /// For an agent that is started like this.
+    /// Creates the services for an agent that is started with this spec.
     pub fn new(launcher: &Launcher, spec: &Spec, permissions: Permissions) -> Self {
         Self {
             files: Files::new(&spec.directory),
@@ -75,12 +75,12 @@ impl Desk {
         }
     }
 
-    /// What runs, for whoever waits for the agent.
+    /// Returns the running programs. The caller waits for their events together with the agent's.
     pub fn programs(&mut self) -> &mut [Beside] {
         &mut self.programs
     }
 
-    /// Does what is wanted. `id` is the question's own.
+    /// Serves a request. `id` is the id of the JSON-RPC request.
     pub fn serve(&mut self, id: &Value, wish: Wish, roster: &Roster) -> Served {
         let done = |answer| Served { answer: Some(answer), told: None };
         match wish {
@@ -115,7 +115,7 @@ impl Desk {
         }
     }
 
-    /// Answers for whoever has waited for an end that has come.
+    /// Takes the answers of requests whose program has ended meanwhile.
     pub fn ended(&mut self) -> Vec<Late> {
         let (names, programs) = (&self.names, &self.programs);
         let mut late = Vec::new();
@@ -136,7 +136,7 @@ impl Desk {
         self.closed = false;
     }
 
-    /// Ends what runs, with the turn. What it wrote can still be asked for.
+    /// Ends the running programs with the turn. Their output can still be requested.
     pub fn end_turn(&mut self) {
         self.closed = true;
         self.programs.iter_mut().for_each(Beside::end);
@@ -172,7 +172,7 @@ impl Desk {
             self.remove(over);
         }
         let invocation = match wanted.args.as_slice() {
-            // Some agents give a whole line for the shell, and a program's name is one too.
+            // Some agents send a whole shell line as the command. A plain program name works in a shell too.
             [] => Invocation::Shell(wanted.command.clone().into()),
             args => Invocation::Argv(std::iter::once(&wanted.command).chain(args).map(OsString::from).collect()),
         };
@@ -195,7 +195,7 @@ impl Desk {
         Ok(json!({}))
     }
 
-    /// The oldest stay first.
+    /// Removes a terminal and keeps the order of the others: the oldest is released first.
     fn remove(&mut self, index: usize) -> Beside {
         self.names.remove(index);
         self.programs.remove(index)
@@ -215,7 +215,7 @@ fn unknown(name: &str) -> Refused {
     Refused::new(NOT_FOUND, format!("there is no terminal `{name}`"))
 }
 
-/// What a program has written, cut where a letter begins.
+/// Returns the output of a program. Truncated output starts at a character boundary.
 fn output(program: &mut Beside) -> Value {
     let (bytes, truncated) = program.output();
     let broken = bytes.iter().take_while(|byte| (0x80..0xc0).contains(*byte)).count();

@@ -1,9 +1,9 @@
-//! Prompting an agent that stays: one process and one conversation from prompt to prompt.
+//! The driver of agents that stay: one process and one conversation for many prompts.
 //!
 //! Invariants:
-//! - A connection is about one conversation. A request for another one gets a process of its own.
-//! - A connection that the agent or one of its servers has left is opened anew, with the conversation before if that can be
-//!   loaded.
+//! - A connection belongs to one conversation. A request for another conversation starts another process.
+//! - If the agent or one of its servers has exited, the driver opens a new connection, and loads the previous conversation
+//!   if the agent can.
 
 use windlass_process::{Launcher, Roster};
 
@@ -49,8 +49,8 @@ impl<'a> AcpDriver<'a> {
         Self { agent, launcher, roster, connection: None }
     }
 
-    /// Sees to a connection with the requested conversation, or a new one. Returns whether the agent remembers what was said
-    /// before.
+    /// Ensures a connection to the requested conversation, or to a new one. Returns whether the agent remembers the earlier
+    /// prompts.
     fn connect(
         &mut self,
         request: &PromptRequest,
@@ -59,7 +59,7 @@ impl<'a> AcpDriver<'a> {
     ) -> Result<bool, TurnEnd> {
         let before = request.conversation.as_deref();
         if self.connection.as_ref().is_some_and(|connection| before != Some(connection.conversation())) {
-            // Another task: the agent begins anew, in an environment that says so.
+            // For another task the agent starts again, because its environment names the task.
             self.close();
         }
         if self.connection.as_mut().is_some_and(|connection| connection.is_ready(&budget.control, self.roster)) {
@@ -93,7 +93,7 @@ impl<'a> AcpDriver<'a> {
         Ok(before.is_some() && anew.is_none())
     }
 
-    /// What the end of a turn means. Some agents put what went wrong in a message of its own, behind the model's.
+    /// Returns what the end of a turn means. Some agents report a failure in a separate message after the model's.
     fn understood(&self, end: TurnEnd, aside: Option<String>) -> TurnEnd {
         let aside = aside.filter(|_| matches!(end, TurnEnd::Said(_)));
         match aside.map(|aside| self.agent.understood(TurnEnd::Said(aside))) {

@@ -1,12 +1,12 @@
-//! A server of tools that listens at an address of this machine, for an agent that takes no programs.
+//! An MCP server that listens on a local address, for an agent that ignores servers which are programs.
 //!
 //! ```text
-//!   start ─► first line: url, token ─► entry of `mcpServers` ─► ended with the agent
+//!   start_server ─► first line: url, token ─► entry of `mcpServers` ─► ended with the agent
 //! ```
 //!
 //! Invariants:
 //! - The server makes the token. It is on no command line and in no environment: only this process and the agent have it.
-//! - The server ends with its value.
+//! - Dropping the value ends the server.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -22,12 +22,12 @@ use crate::{TurnBudget, TurnEnd};
 
 /// The longest first line that is read.
 const MAX_FIRST_LINE: usize = 4 * 1024;
-/// How much of standard error is kept, for the cause of a failed start.
+/// The most standard error that is kept, to explain a failed start.
 const MAX_CAPTURED_STDERR: usize = 4 * 1024;
-/// Set by a person for their own server. Without a value the server makes a token and prints it.
+/// Users set this variable for a server of their own. If it is empty, the server makes a token and prints it.
 const TOKEN_VARIABLE: &str = "WINDLASS_MCP_TOKEN";
 
-/// A server that listens.
+/// An MCP server that listens for HTTP.
 pub struct HttpServer {
     /// Ends the server when dropped.
     live: Live,
@@ -36,7 +36,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Starts a server and waits until it says where it listens. One that does not is [`TurnEnd::Broken`].
+    /// Starts a server and waits until it prints its address. A server that does not is [`TurnEnd::Broken`].
     pub fn start(server: &McpServer, start: &Start<'_>, budget: &mut TurnBudget) -> Result<Self, TurnEnd> {
         let spec = spec(server, start.spec);
         let mut live =
@@ -52,7 +52,7 @@ impl HttpServer {
         };
         let entry = entry(&server.name, &line);
         let entry = entry.ok_or_else(|| TurnEnd::Broken("it does not say where it listens".to_owned()))?;
-        // It says nothing more that is read: a full pipe would stop it.
+        // No further output is read, and a full pipe would block the server.
         live.close_output();
         Ok(Self { live, entry })
     }
@@ -63,7 +63,7 @@ impl HttpServer {
     }
 }
 
-/// Returns the command that starts a server, as it is typed to a shell.
+/// Returns the command that starts a server, quoted for a shell.
 pub fn shell_command(server: &McpServer) -> String {
     let command = server.command.to_string_lossy();
     let words: Vec<_> =
@@ -71,7 +71,7 @@ pub fn shell_command(server: &McpServer) -> String {
     words.join(" ")
 }
 
-/// The server's program, in the directory and the environment of the agent, as if the agent had started it.
+/// Returns the spec of the server's program: the directory and environment of the agent, as if the agent started it.
 fn spec(server: &McpServer, agent: &Spec) -> Spec {
     let words = std::iter::once(server.command.clone().into()).chain(server.http_args.iter().map(OsString::from));
     let told = server.env.iter().map(|(name, value)| (name.as_str(), value.into()));
@@ -83,7 +83,7 @@ fn spec(server: &McpServer, agent: &Spec) -> Spec {
     }
 }
 
-/// Reads the first line of its output.
+/// Reads the first line of the server's output.
 fn read_line(live: &mut Live, budget: &mut TurnBudget) -> Result<Vec<u8>, TurnEnd> {
     let failed = |why: &str| TurnEnd::Broken(why.to_owned());
     let mut attended = live.attend(&budget.control).map_err(|error| failed(&error.to_string()))?;
@@ -104,7 +104,7 @@ fn read_line(live: &mut Live, budget: &mut TurnBudget) -> Result<Vec<u8>, TurnEn
     }
 }
 
-/// The entry of `mcpServers` for a server that has printed this line.
+/// Returns the entry of `mcpServers` for a server that has printed this line.
 fn entry(name: &str, line: &[u8]) -> Option<Value> {
     let said: Value = serde_json::from_slice(line).ok()?;
     let (url, token) = (said["url"].as_str()?, said["token"].as_str()?);

@@ -1,9 +1,9 @@
-//! An agent that is spoken with: what it says is heeded, and what it wants is served, until it has answered.
+//! The channel to an agent: passes its output to the client, and serves its requests, until it answers.
 //!
 //! Invariants:
-//! - Whatever the agent asks is served while it is listened to; nothing waits for anything else.
-//! - An agent that is to end its turn is asked to first, and what runs for it is ended.
-//! - Time that passes in a pause counts for nothing.
+//! - The requests of the agent are served while Windlass waits for its answer; no request waits for another.
+//! - An agent whose turn has to end is asked to cancel first, and its programs are ended.
+//! - Paused time does not count against deadlines.
 
 use std::time::{Duration, Instant};
 
@@ -18,59 +18,59 @@ use super::telling::Telling;
 use super::wire::Refused;
 use crate::TurnBudget;
 
-/// The most that is kept for an agent that asks and does not read the answers.
+/// The most bytes of answers that are kept for an agent that does not read them.
 const UNREAD: usize = 64 * 1024 * 1024;
 
-/// Who may interrupt a turn, and who watches it.
+/// The limits of a turn and the receiver of its transcript.
 pub struct Attention<'a> {
     pub roster: &'a Roster,
     pub budget: &'a mut TurnBudget,
-    /// Sees what the agent says and does, as it happens.
+    /// Receives the transcript while the agent works.
     pub tell: &'a mut dyn FnMut(&str),
 }
 
 impl Attention<'_> {
-    /// The same, for a while.
+    /// Borrows the context again, for one call.
     pub(super) fn again(&mut self) -> Attention<'_> {
         let Self { roster, budget, tell } = self;
         Attention { roster, budget, tell: &mut **tell }
     }
 }
 
-/// Why a question has no answer.
+/// Reasons why a request of ours has no answer.
 pub enum Fault {
     Refused(Refused),
     Breach(Breach),
-    /// The agent is gone, or will never say anything again.
+    /// The agent has exited, or has closed its output.
     Over,
-    /// It took too long over a question before the first prompt.
+    /// The agent took too long over a request before the first prompt.
     Late,
-    /// It was not given more time.
+    /// The turn had to end before the answer came.
     Ended(Interference),
     Other(String),
 }
 
-/// Why a turn was asked to end.
+/// Reasons to end a turn early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interference {
-    /// The time of the turn is up.
+    /// The deadline of the turn has passed.
     TimedOut,
-    /// It was silent for longer than it may.
+    /// The agent was silent for longer than the budget allows.
     Silent,
     Cancelled,
 }
 
-/// An agent, what is said to it, and what is done for it.
+/// A running agent with its protocol client and the services for it.
 pub struct Line {
     pub live: Live,
     pub talk: Talk,
     pub desk: Desk,
-    /// Servers of tools that listen for the agent. They end with it.
+    /// MCP servers that listen for the agent. They end with it.
     pub servers: Vec<HttpServer>,
 }
 
 impl Line {
-    /// Listens until the open question is answered. With a grace, an agent that is to end is asked to first.
+    /// Waits for the answer to the open request. With a grace, an agent whose turn has to end is asked to cancel first.
     pub fn attend(
         &mut self,
         attention: Attention<'_>,
@@ -125,7 +125,7 @@ impl Line {
         }
     }
 
-    /// Heeds what comes behind an answer, for so long.
+    /// Handles output that follows an answer, for at most this long.
     pub fn linger(&mut self, attention: Attention<'_>, most: Duration) {
         let Attention { roster, budget, tell } = attention;
         let Ok(mut attended) = self.live.attend(&budget.control) else { return };
@@ -138,7 +138,7 @@ impl Line {
         }
     }
 
-    /// Heeds what was said while nobody listened, for so long at most. Answers whether the agent is there and silent now.
+    /// Handles output since the last turn, for at most this long. Returns whether the agent runs and is silent now.
     pub fn catch_up(&mut self, control: &Control, roster: &Roster, most: Duration) -> bool {
         let Ok(mut attended) = self.live.attend(control) else { return false };
         let until = Instant::now() + most;
@@ -165,7 +165,7 @@ enum Next {
     Silent,
 }
 
-/// What comes next, or that nothing has come for too long.
+/// Waits for the next event, or until the agent has been silent for too long.
 fn hear(attended: &mut Attended<'_>, desk: &mut Desk, until: &mut Option<Instant>, silence: Option<Duration>) -> Next {
     loop {
         let quiet = silence.and_then(|silence| attended.last_moved().checked_add(silence));
@@ -177,14 +177,14 @@ fn hear(attended: &mut Attended<'_>, desk: &mut Desk, until: &mut Option<Instant
         if heard != Heard::Late || until.is_some_and(|until| Instant::now() >= until) {
             return Next::Heard(heard);
         }
-        // Something may have moved that is told to nobody.
+        // Programs beside the agent may have been active without an event.
         if silence.is_some_and(|silence| attended.last_moved().elapsed() >= silence) {
             return Next::Silent;
         }
     }
 }
 
-/// Takes what was said, passes it on, and serves what is wanted. The answer, if it is among it.
+/// Handles output of the agent: renders it, serves its requests, and returns the answer if it is there.
 fn heed(
     bytes: &[u8],
     talk: &mut Talk,
@@ -197,7 +197,7 @@ fn heed(
         telling.tell(&said, tell);
         match said {
             Said::Answer(outcome) => {
-                // What it wants in the same breath comes too late.
+                // Requests that arrive together with the answer are too late.
                 desk.end_turn();
                 answer = Some(outcome);
             }
@@ -217,7 +217,7 @@ fn heed(
     Ok(answer)
 }
 
-/// One that asks without ever reading would fill all memory.
+/// Returns an error if an agent sends requests without reading the answers, which would fill the memory.
 fn check_unread(bytes: usize) -> Result<(), Breach> {
     if bytes > UNREAD { Err(Breach::Unread { most: UNREAD }) } else { Ok(()) }
 }

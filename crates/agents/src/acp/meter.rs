@@ -1,31 +1,31 @@
-//! What an agent says that it has used: tokens with the answer to a prompt, money as a sum that grows.
+//! Usage that an agent reports: tokens with the answer to a prompt, cost as a running total.
 
 use serde_json::Value;
 use windlass_engine::{Cost, Usage};
 
-/// Counts from turn to turn.
+/// Counts the usage of each turn.
 #[derive(Debug, Default)]
 pub struct Meter {
-    /// What the conversation had cost when the turn began, and what it has cost now.
+    /// The cost of the conversation when the turn began, and the cost now.
     before: Cost,
     now: Option<Cost>,
-    /// Tokens that were told on the way.
+    /// Tokens that were reported during the turn.
     told: Usage,
-    /// Tokens are answered for the conversation so far, and these were answered before.
+    /// Whether the agent reports the tokens of the whole conversation, and the tokens that it reported last.
     adds_up: bool,
     answered: Usage,
 }
 
-/// Agents that answer with the tokens of the whole conversation, by the name that they greet with.
+/// Agents that report the tokens of the whole conversation, by the name in their answer to `initialize`.
 const ADD_UP: [&str; 2] = ["Copilot", "@mistralai/mistral-vibe"];
 
 impl Meter {
-    /// A conversation goes on that had cost so much. An agent may tell the sum of all of it, and not before its next turn.
+    /// Sets the earlier cost of a resumed conversation. The agent may report the total only with its next turn.
     pub fn go_on_from(&mut self, cost: Cost) {
         self.before = cost;
     }
 
-    /// The agent has said who it is.
+    /// Records the name of the agent.
     pub fn greeted_by(&mut self, name: &str) {
         self.adds_up = ADD_UP.contains(&name);
     }
@@ -35,21 +35,21 @@ impl Meter {
         (self.now, self.told) = (None, Usage::default());
     }
 
-    /// Heeds what comes with something that was said, as Qwen has it: the tokens of one question to the model.
+    /// Adds the tokens in a message chunk. Qwen Code reports those of each model request this way.
     pub fn heed_beside(&mut self, said: &Value) {
         self.told = self.told.plus(tokens(&said["_meta"]));
     }
 
-    /// Heeds an update about what was used so far.
+    /// Records the total cost from a usage update.
     pub fn heed(&mut self, update: &Value) {
         let cost = &update["cost"];
         let dollars = cost["amount"].as_f64().filter(|_| cost["currency"].as_str().is_none_or(|unit| unit == "USD"));
         self.now = dollars.and_then(Cost::of_dollars).or(self.now);
     }
 
-    /// What the turn has used that is answered like this.
+    /// Returns the usage of a turn that ended with this answer.
     pub fn turn(&mut self, answer: &Value) -> Usage {
-        // An agent that was started anew may count from nothing again.
+        // An agent that was restarted may count from zero.
         let cost = self.now.map(|now| Cost(now.0.checked_sub(self.before.0).unwrap_or(now.0)));
         let mut answered = tokens(answer);
         if self.adds_up && !answered.is_nothing() {
@@ -66,7 +66,7 @@ fn tokens(answer: &Value) -> Usage {
     let number = |name: &str| usage[name].as_u64().unwrap_or(0);
     if usage.is_object() {
         let (input, output, cached) = (number("inputTokens"), number("outputTokens"), number("cachedReadTokens"));
-        // Some count what came from a cache, and thoughts, among the others, and some beside them. The sum tells.
+        // Some agents include cached and thought tokens in the counts, others report them beside. The total tells which.
         return if input.saturating_add(output) == number("totalTokens") {
             Usage { input, output, cached: cached.min(input), cost: None }
         } else {
@@ -74,7 +74,7 @@ fn tokens(answer: &Value) -> Usage {
             Usage { input, output: output.saturating_add(number("thoughtTokens")), cached, cost: None }
         };
     }
-    // Gemini's own place for it.
+    // Gemini CLI reports its tokens here.
     let count = &answer["_meta"]["quota"]["token_count"];
     let number = |name: &str| count[name].as_u64().unwrap_or(0);
     Usage { input: number("input_tokens"), output: number("output_tokens"), cached: 0, cost: None }

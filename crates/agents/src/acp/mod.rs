@@ -1,13 +1,13 @@
 //! Agents that speak the Agent Client Protocol: JSON-RPC over their standard input and output, one message a line.
 //!
-//! The agent stays from turn to turn and remembers. What it wants done (files, commands) is done here, while its turn goes
-//! on; what it asks to be allowed is answered by policy, and never by waiting for somebody.
+//! The agent process stays from turn to turn and remembers. Windlass serves its requests (files, commands) during the turn;
+//! a policy answers its permission requests at once, without asking a person.
 //!
 //! ```text
-//!   wire ─► talk ─► said ─► line ─► desk: files, programs beside the agent
-//!                             └──► telling: whoever watches, and the record of the turn
-//!   driver ─► opening: up to a conversation          connection: from prompt to prompt
-//!   server: the other side, for the scripted agent   methods, wire: what both sides say
+//!   json_rpc ─► client ─► AcpEvent ─► channel ─► client_services: files, programs beside the agent
+//!                                         └──► transcript: what observers see, and the record of the turn
+//!   driver ─► handshake: up to a conversation       connection: from prompt to prompt
+//!   server: the other side, for the scripted agent  methods, json_rpc: the messages of both sides
 //! ```
 //!
 //! The messages are written by hand (ADR 0036).
@@ -54,11 +54,11 @@ pub use start::Start;
 pub(crate) use talk::{Said, Talk};
 pub(crate) use wire::{LINE, Lines};
 
-/// What is kept of its standard error.
+/// The most standard error that is kept, from its start and its end.
 const HEAD: usize = 4 * 1024;
 const TAIL: usize = 16 * 1024;
 
-/// How such an agent is started.
+/// Returns the spec of an agent process.
 pub fn spec(invocation: Invocation, directory: &Path, environment: Environment) -> Spec {
     prompted(invocation, "", directory, environment, Capture { head: HEAD, tail: TAIL, spill: None })
 }

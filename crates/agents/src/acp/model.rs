@@ -1,25 +1,25 @@
-//! Choosing the model of a conversation, as far as the agent offers a choice.
+//! The choice of a conversation's model, as far as the agent offers one.
 //!
-//! Agents offer models as an option of the conversation (`configOptions`), and older ones in a list of their own
+//! Agents offer models as an option of the conversation (`configOptions`), older agents in a list of their own
 //! (`models`).
 
 use serde_json::{Value, json};
 
-/// How many models are named to somebody who asked for one that is not there.
+/// How many models the notice about an unknown model lists.
 const NAMED: usize = 12;
 
-/// What is to be done so that a model is used.
+/// The step that makes the agent use a model.
 #[derive(Debug, PartialEq)]
 pub enum Choice {
-    /// It is used already.
+    /// The conversation uses the model already.
     Made,
-    /// The agent has to be told so.
+    /// The agent needs this request.
     Ask { method: &'static str, params: Value },
-    /// It cannot be chosen, and this is why.
+    /// The model cannot be chosen, for this reason.
     Impossible(String),
 }
 
-/// How to choose a model in a conversation that was opened with this answer.
+/// Returns how to choose a model in a conversation. `answer` is the agent's answer to the request that opened it.
 pub fn choose(model: &str, conversation: &str, answer: &Value) -> Choice {
     let is_model = |option: &&Value| option["category"] == "model" || option["id"] == "model";
     let option = list(&answer["configOptions"]).iter().find(is_model);
@@ -30,7 +30,7 @@ pub fn choose(model: &str, conversation: &str, answer: &Value) -> Choice {
             (list(&models["availableModels"]).iter().collect(), "modelId", &models["currentModelId"])
         }
     };
-    // By what it is called in the protocol, else by what people call it.
+    // The protocol's id takes precedence over the display name.
     let by = |field: &str| models.iter().find(|one| one[field] == model);
     let found = by(key).or_else(|| by("name")).and_then(|one| one[key].as_str());
     match (found, option) {
@@ -54,7 +54,7 @@ pub fn choose(model: &str, conversation: &str, answer: &Value) -> Choice {
     }
 }
 
-/// The choices of an option, in groups or not.
+/// Returns the choices of an option, with groups expanded.
 fn flattened(options: &Value) -> Vec<&Value> {
     fn one(option: &Value) -> Vec<&Value> {
         match list(&option["options"]) {

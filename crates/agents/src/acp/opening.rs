@@ -1,12 +1,12 @@
-//! Opening a conversation: greeting the agent, taking up what was before or beginning anew, choosing the model.
+//! The handshake with an agent: initialize it, load the previous conversation or begin a new one, choose the model.
 //!
 //! ```text
-//!   initialize ─► servers of tools ─► session/load, session/resume, or session/new ─► the model ─► OpenOutcome
+//!   initialize ─► MCP servers ─► session/load, session/resume, or session/new ─► the model ─► HandshakeOutcome
 //! ```
 //!
 //! Invariants:
-//! - Nothing is waited for without an end: each question has a time, and all of them the time of the turn.
-//! - An agent that cannot be opened is ended, with everything below it.
+//! - Every wait ends: each request has a timeout, and all of them share the deadline of the turn.
+//! - If the handshake fails, the agent and all its processes are ended.
 
 use serde_json::{Value, json};
 use windlass_process::{Exit, Left, Live};
@@ -24,19 +24,19 @@ use super::wire::{LOGIN_REQUIRED, Refused};
 use crate::prompt_run::last_line_of;
 use crate::{TurnBudget, TurnEnd};
 
-/// The longest name of a conversation.
+/// The longest name of a conversation that is accepted.
 const NAME: usize = 1024;
-/// A connection, and whether the conversation is the one before.
+/// A connection, and whether it continues the previous conversation.
 pub struct OpenOutcome {
     pub connection: Connection,
-    /// Why it is not, where there was one.
+    /// Why the previous conversation is not continued, if there was one.
     pub anew: Option<String>,
-    /// What somebody should know about it.
+    /// Notices for the user.
     pub notices: Vec<String>,
 }
 
 impl Connection {
-    /// Starts an agent and opens a conversation: the one before if it can, else a new one.
+    /// Starts an agent and opens a conversation: the previous one if possible, else a new one.
     pub fn open(start: &Start<'_>, budget: &mut TurnBudget) -> Result<OpenOutcome, TurnEnd> {
         let (mut half, can) = Half::open(start, budget)?;
         let Some(before) = start.before else { return half.begin(start, budget, None) };
@@ -59,7 +59,7 @@ impl Connection {
                 let why = format!("the agent would not take the one before up: {}", words(&refused));
                 half.begin(start, budget, Some(why))
             }
-            // It may be the conversation that brings the agent down.
+            // The agent may have crashed because of this conversation, so a new process begins another one.
             Err(fault) => {
                 let why = half.fail(method, fault)?;
                 let (half, _) = Half::open(start, budget)?;
@@ -69,14 +69,14 @@ impl Connection {
     }
 }
 
-/// An agent that has no conversation yet.
+/// An agent without a conversation yet.
 pub struct Half {
     pub line: Line,
-    /// How somebody could log in, in the agent's words.
+    /// The login methods that the agent offers.
     pub logins: Vec<String>,
-    /// The servers of tools, as its protocol has them.
+    /// The MCP servers, as the protocol encodes them.
     pub servers: Vec<Value>,
-    /// What a person should know about the opening.
+    /// Notices for the user about the handshake.
     pub notices: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ impl Half {
         Self { line, logins: Vec::new(), servers: Vec::new(), notices: Vec::new() }
     }
 
-    /// Starts an agent and greets it. The answer has what it can do.
+    /// Starts an agent and initializes it. Returns its capabilities too.
     fn open(start: &Start<'_>, budget: &mut TurnBudget) -> Result<(Self, Value), TurnEnd> {
         let live = Live::start(start.launcher, start.spec, start.roster).map_err(|error| {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
@@ -120,8 +120,8 @@ impl Half {
         }
     }
 
-    /// Writes the servers of tools as the agent takes them. Those that serve over HTTP listen afterwards; one that cannot
-    /// be started is left out, with a notice.
+    /// Encodes the MCP servers in the form that the agent accepts, and starts those that listen for HTTP. If one cannot be
+    /// started, it is left out with a notice.
     fn prepare_servers(
         &mut self,
         transport: ServerTransport,
@@ -151,7 +151,7 @@ impl Half {
         Ok(())
     }
 
-    /// What every conversation is opened with.
+    /// Returns the parameters with which every conversation is opened.
     fn params(&self, start: &Start<'_>) -> Value {
         json!({"cwd": start.spec.directory, "mcpServers": self.servers})
     }
@@ -177,7 +177,7 @@ impl Half {
         }
     }
 
-    /// The conversation is open. Only the model is to be chosen.
+    /// Chooses the model of the open conversation and returns the connection.
     fn connect(
         mut self,
         conversation: &str,
@@ -219,7 +219,7 @@ impl Half {
         self.fail(method, fault).map_or_else(|end| end, TurnEnd::Unanswered)
     }
 
-    /// Ends the agent, and says what was wrong with it: nothing, where it was not allowed to go on.
+    /// Ends the agent and describes its failure. The error is a turn end that is no failure: a timeout or a cancellation.
     pub fn fail(self, method: &str, fault: Fault) -> Result<String, TurnEnd> {
         let Line { live, talk, .. } = self.line;
         let noise = talk.first_noise().map(|noise| format!("; it wrote {noise}")).unwrap_or_default();
@@ -260,7 +260,7 @@ fn exit(exit: Exit) -> String {
     }
 }
 
-/// The last thing that it complained about.
+/// Returns the last line of standard error, for the end of a message.
 fn last_line(left: &Left) -> String {
     last_line_of(&left.stderr.text()).map(|line| format!(": {line}")).unwrap_or_default()
 }

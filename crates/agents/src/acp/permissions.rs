@@ -1,30 +1,30 @@
-//! What an agent may do: the answer when it asks, and the rule for what is done here in its name.
+//! The permissions of an agent: the answers to its permission requests, and the rules for the client services.
 //!
 //! ```yaml
 //! permissions: allow                                   # or deny, or read-only
 //! permissions: {default: allow, execute: deny}         # by the kind of tool
 //! ```
 //!
-//! The default allows everything, each time anew: whoever starts a loop has said that the agent may work, and a question
-//! that nobody answers would only end the turn. An agent that does not ask is not held back by this.
+//! The default allows each request once: the user who starts a loop expects the agent to work, and an unanswered request
+//! would only end the turn. Permissions do not restrict an agent that does not ask.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
-/// The answer when an agent asks whether it may do something.
+/// The answer to a permission request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
-    /// Yes, this time.
+    /// Allows this one request.
     #[default]
     Allow,
     Deny,
 }
 
 impl Permission {
-    /// The kinds of options that say so, the best first.
+    /// Returns the kinds of options that express this answer, the preferred one first.
     pub(super) fn options(self) -> [&'static str; 2] {
         match self {
             Self::Allow => ["allow_once", "allow_always"],
@@ -33,7 +33,7 @@ impl Permission {
     }
 }
 
-/// What a tool does, as the protocol has it.
+/// The kind of a tool, as the protocol defines it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ToolKind {
     Read,
@@ -45,7 +45,7 @@ pub enum ToolKind {
     Think,
     Fetch,
     SwitchMode,
-    /// What the agent does not tell, or what is not known here.
+    /// The agent names no kind, or one that Windlass does not know.
     #[default]
     Other,
 }
@@ -64,7 +64,7 @@ impl ToolKind {
         ("other", Self::Other),
     ];
 
-    /// The kind of that name.
+    /// Returns the kind with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
     }
@@ -74,7 +74,7 @@ impl ToolKind {
     }
 }
 
-/// What an agent may do, by the kind of tool.
+/// The permissions of an agent, by the kind of tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Permissions {
     pub default: Permission,
@@ -86,7 +86,7 @@ impl Permissions {
         Self { default: permission, kinds: BTreeMap::new() }
     }
 
-    /// Looking is allowed, and nothing else.
+    /// Returns permissions that allow only tools which read.
     pub fn read_only() -> Self {
         let looking = [ToolKind::Read, ToolKind::Search, ToolKind::Think];
         Self { default: Permission::Deny, kinds: looking.map(|kind| (kind, Permission::Allow)).into() }

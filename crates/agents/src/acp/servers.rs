@@ -1,4 +1,4 @@
-//! Servers of tools that an agent is handed with a conversation: programs that speak the Model Context Protocol.
+//! MCP servers that Windlass passes to an agent with a conversation.
 
 use std::path::PathBuf;
 
@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServer {
     pub name: String,
-    /// By its whole path: agents do not all look programs up.
+    /// An absolute path: some agents do not search `PATH`.
     pub command: PathBuf,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
-    /// The arguments with which it serves over HTTP instead, and prints `{"url": …, "token": …}` as its first line; empty
-    /// for a program that cannot.
+    /// The arguments with which the program serves over HTTP instead, and prints `{"url": …, "token": …}` as its first line.
+    /// Empty for a program that cannot.
     pub http_args: Vec<String>,
 }
 
-/// How an agent reaches a server of tools.
+/// How an agent reaches an MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerTransport {
     /// The agent starts the program.
     Stdio,
-    /// The program listens at an address of this machine.
+    /// The program listens on a local address.
     Http,
 }
 
@@ -30,8 +30,8 @@ pub enum ServerTransport {
 const IGNORE_PROGRAMS: [&str; 1] = ["Copilot"];
 
 impl ServerTransport {
-    /// Returns HTTP for an agent that ignores programs and takes servers over HTTP. Every agent takes programs by the
-    /// protocol, so all others keep them.
+    /// Returns HTTP for an agent that ignores programs and accepts HTTP servers. The protocol requires every agent to accept
+    /// programs, so all others get those.
     pub fn of_agent(greeting: &Value) -> Self {
         let name = greeting["agentInfo"]["name"].as_str().unwrap_or_default();
         let takes_http = greeting["agentCapabilities"]["mcpCapabilities"]["http"] == true;
@@ -40,13 +40,13 @@ impl ServerTransport {
 }
 
 impl McpServer {
-    /// As the protocol has it: what has no type is a program.
+    /// Encodes the server for the protocol, where an entry without a type is a program.
     pub fn value(&self) -> Value {
         let env: Vec<Value> = self.env.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
         json!({"name": self.name, "command": self.command, "args": self.args, "env": env})
     }
 
-    /// As an agent takes it, if it is a program.
+    /// Parses an entry of `mcpServers`, if it is a program.
     pub(crate) fn parse(value: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let list = |key: &str| value[key].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -1,15 +1,15 @@
-//! What an agent said in a turn: its final message, and of a long one the start and the end.
+//! The final message of an agent's turn. Of a long message, the start and the end are kept.
 //!
-//! The final message is the text after the last tool call; an agent that ends with a tool call said it before that.
+//! The final message is the text after the last tool call, or the text before it if the agent ends with a tool call.
 
-/// What is kept of a message, from its start and from its end: the end is where an agent says how it went.
+/// How much of a message is kept, from its start and its end: at the end an agent says how the work went.
 const HEAD: usize = 16 * 1024;
 const TAIL: usize = 40 * 1024;
 
 #[derive(Debug, Default)]
 pub struct Speech {
     current: Text,
-    /// What was said before the last tool call.
+    /// The message before the last tool call.
     before: Option<Text>,
 }
 
@@ -18,7 +18,7 @@ impl Speech {
         self.current.push(text);
     }
 
-    /// What follows is another message.
+    /// Records a tool call: the text that follows is another message.
     pub fn turn_to_work(&mut self) {
         if !self.current.is_blank() {
             self.before = Some(std::mem::take(&mut self.current));
@@ -38,10 +38,10 @@ impl Speech {
     }
 }
 
-/// So much of a message is kept for a second look.
+/// The longest trailing message that is kept.
 const ASIDE: usize = 1024;
 
-/// The last message by itself, as agents put what went wrong behind what the model said.
+/// The last message if it is separate: some agents report a failure in a message of its own after the model's.
 #[derive(Debug, Default)]
 pub struct Aside {
     message: Option<String>,
@@ -50,7 +50,7 @@ pub struct Aside {
 }
 
 impl Aside {
-    /// A message goes on, or another begins.
+    /// Adds text to the current message, or begins another one.
     pub fn say(&mut self, message: Option<&str>, text: &str) {
         if message != self.message.as_deref() {
             self.apart = !self.text.is_empty();
@@ -67,7 +67,7 @@ impl Aside {
     }
 }
 
-/// A text of which the middle is left out where it is long.
+/// A text whose middle is left out if it is long.
 #[derive(Debug, Default)]
 pub struct Text {
     head: String,

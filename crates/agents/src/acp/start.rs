@@ -1,4 +1,4 @@
-//! What an agent is started with, and what it says when it refuses.
+//! The request to start an agent, and the text of its refusals.
 
 use std::time::Duration;
 
@@ -10,28 +10,28 @@ use super::permissions::Permissions;
 use super::servers::McpServer;
 use super::wire::Refused;
 
-/// How long it may take over each question before the first prompt.
+/// The time that an agent has for each answer before the first prompt.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-/// How much of an error's data is told.
+/// How much of an error's data is shown.
 const DATA: usize = 400;
 
-/// What an agent is started with.
+/// A request to start an agent.
 pub struct Start<'a> {
     pub launcher: &'a Launcher,
     pub roster: &'a Roster,
     pub spec: &'a Spec,
     pub permissions: &'a Permissions,
-    /// Servers of tools that it is handed.
+    /// The MCP servers that are passed to the agent.
     pub servers: &'a [McpServer],
-    /// The model that it is to use, if not its own choice.
+    /// The model to use. `None` leaves the choice to the agent.
     pub model: Option<&'a str>,
-    /// The conversation that is to be taken up again.
+    /// The previous conversation to continue.
     pub before: Option<&'a str>,
-    /// What that has cost, as far as it was told.
+    /// The known cost of that conversation.
     pub cost: Cost,
 }
 
-/// What an agent says instead of an answer.
+/// Describes an error response of an agent.
 pub fn words(refused: &Refused) -> String {
     let Refused { code, message, data } = refused;
     let data = match data {

@@ -1,17 +1,17 @@
-//! What an agent does, in words: for whoever watches, and for the record of the turn.
+//! The transcript of a turn: the agent's events as text, for observers and for the record of the turn.
 
 use super::permissions::{Permission, ToolKind};
 use super::talk::Said;
 use super::tools::{Change, Status, Tool};
 
-/// Where the last line of what was told is.
+/// Renders events, and knows whether the last line is still open.
 #[derive(Debug, Default)]
 pub struct Telling {
     within: bool,
 }
 
 impl Telling {
-    /// Tells something that was said.
+    /// Renders an event.
     pub fn tell(&mut self, said: &Said, tell: &mut dyn FnMut(&str)) {
         match said {
             Said::Text(text) if text.is_empty() => {}
@@ -27,14 +27,14 @@ impl Telling {
         }
     }
 
-    /// On a line of its own, and not to be taken for what the agent says.
+    /// Renders a note on a line of its own, in brackets, to tell it from the agent's text.
     pub fn aside(&mut self, text: &str, tell: &mut dyn FnMut(&str)) {
         let before = if std::mem::take(&mut self.within) { "\n" } else { "" };
         tell(&format!("{before}[{text}]\n"));
     }
 }
 
-/// How something that was done is told. An answer is for nobody else, and a wish is told when it is served.
+/// Describes an event. Answers have no text, and requests are described when they are served.
 fn told(said: &Said) -> Option<String> {
     Some(match said {
         Said::Tool(Change::Began(tool)) => named(tool),

@@ -1,18 +1,18 @@
-//! The tools that an agent uses in a turn, as it tells of them bit by bit.
+//! The tool uses of a turn, from updates that each carry a part.
 //!
-//! Invariant: memory is bounded, however many there are.
+//! Invariant: memory is bounded, however many tool uses there are.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::permissions::ToolKind;
 
-/// How many tools are remembered at a time. The oldest go first.
+/// How many tool uses are tracked at a time. The oldest are dropped first.
 const KNOWN: usize = 256;
-/// What is kept of a title.
+/// The longest title that is kept.
 const TITLE: usize = 400;
 
-/// A tool that is used.
+/// A tool use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tool {
     pub title: String,
@@ -21,7 +21,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Takes what is told of it. What is not told stays.
+    /// Merges an update. Fields that the update leaves out keep their value.
     fn describe(&mut self, call: &Value) {
         if let Some(title) = call["title"].as_str().filter(|title| !title.trim().is_empty()) {
             self.title = title[..title.floor_char_boundary(TITLE)].to_owned();
@@ -49,16 +49,16 @@ impl Status {
 #[derive(Debug, Default)]
 pub struct Tools {
     known: Vec<(String, Tool)>,
-    /// How many were used in this turn.
+    /// How many tools were used in this turn.
     used: u64,
 }
 
-/// What an update brought.
+/// The change that an update made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// It is used from now on.
+    /// The tool use is new.
     Began(Tool),
-    /// It has ended, well or not.
+    /// The tool use has ended, successfully or not.
     Ended(Tool),
 }
 
@@ -71,7 +71,7 @@ impl Tools {
         self.used
     }
 
-    /// Heeds what an agent says about a tool: everything, or what has changed.
+    /// Applies an update, which holds all fields or only the changed ones.
     pub fn heed(&mut self, call: &Value) -> Option<Change> {
         let id = call["toolCallId"].as_str().unwrap_or_default();
         let index = self.known.iter().position(|(known, _)| known == id);
@@ -95,7 +95,7 @@ impl Tools {
         index.is_none().then_some(Change::Began(tool))
     }
 
-    /// The tool that a question is about: what the question says of it, and what is known already.
+    /// Returns the tool use that a permission request is about: the fields of the request, and the tracked ones.
     pub fn asked(&self, call: &Value) -> Tool {
         let id = call["toolCallId"].as_str().unwrap_or_default();
         let mut tool =

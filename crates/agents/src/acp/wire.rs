@@ -1,10 +1,10 @@
 //! JSON-RPC 2.0, one message a line.
 //!
 //! Invariants:
-//! - Memory is bounded by the longest line that is taken, whatever comes.
-//! - What is no message is a [`Breach`], with the beginning of what came instead.
+//! - The longest accepted line bounds the memory.
+//! - A line that is no message is a [`Breach`], with the start of the line.
 //!
-//! Not here: what the messages mean (`talk`), pipes (`connection`).
+//! Not here: what the messages mean (`client`), pipes (`connection`).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -12,23 +12,23 @@ use serde_json::{Value, json};
 use super::breach::Breach;
 use crate::headless::parse;
 
-/// The longest line that is taken. Agents send whole files in one message.
+/// The longest line that is accepted. Agents send whole files in one message.
 pub const LINE: usize = 16 * 1024 * 1024;
 
-/// A method that is not served, by the standard's number.
+/// The standard's code for an unknown method.
 pub const NO_SUCH_METHOD: i64 = -32601;
-/// A question that makes no sense, and one that is answered with no, by the standard's numbers.
+/// The standard's codes for invalid parameters and for an internal error. The latter also stands for a refusal.
 pub const INVALID: i64 = -32602;
 pub const REFUSED: i64 = -32603;
-/// The agent wants somebody to log in first, and there is no such thing, by the protocol's numbers.
+/// The protocol's codes for a missing login and for a missing resource.
 pub const LOGIN_REQUIRED: i64 = -32000;
 pub const NOT_FOUND: i64 = -32002;
 
-/// Bytes in, lines out.
+/// Splits bytes into lines.
 #[derive(Debug)]
 pub struct Lines {
     rest: Vec<u8>,
-    /// Where the next line begins, and up to where there is no end of it.
+    /// The start of the next line, and the position up to which no line end was found.
     start: usize,
     looked: usize,
     most: usize,
@@ -49,7 +49,7 @@ impl Lines {
         self.rest.extend_from_slice(bytes);
     }
 
-    /// The next whole line, without its end.
+    /// Returns the next complete line, without its line end.
     pub fn next(&mut self) -> Result<Option<Vec<u8>>, Breach> {
         let found = self.rest[self.looked..].iter().position(|byte| *byte == b'\n').map(|at| at + self.looked);
         if found.unwrap_or(self.rest.len()) - self.start > self.most {
@@ -66,7 +66,7 @@ impl Lines {
     }
 }
 
-/// What one side says to the other.
+/// A message of either side.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
     Request { id: Value, method: String, params: Value },
@@ -74,7 +74,7 @@ pub enum Message {
     Answer { id: Value, outcome: Result<Value, Refused> },
 }
 
-/// An answer that is none.
+/// An error response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Refused {
     #[serde(default)]
@@ -132,7 +132,7 @@ impl Message {
 mod tests {
     use super::*;
 
-    /// The lines that come out, however the bytes are cut.
+    /// Checks the lines that come out, for every way to cut the bytes.
     fn check(text: &str, most: usize, expected: &[&str], breaks: bool) {
         for size in 1..=text.len().max(1) {
             let (mut lines, mut found, mut broken) = (Lines::new(most), Vec::new(), false);

@@ -1,6 +1,6 @@
-//! What an agent wants done in its name: files read and written, programs run.
+//! Requests of an agent for client services: files and terminals.
 //!
-//! Not here: doing it (`desk`).
+//! Not here: serving them (`client_services`).
 
 use std::path::PathBuf;
 
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::wire::{INVALID, Refused};
 
-/// A request that is served beside the turn. It gets one answer.
+/// A request that is served during the turn. It gets one answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wish {
     Read(ReadFile),
     Write(WriteFile),
-    /// Runs a program, which gets a terminal of that name.
+    /// Runs a program in a new terminal.
     Create(CreateTerminal),
     Output(String),
     WaitForExit(String),
@@ -25,10 +25,10 @@ pub enum Wish {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ReadFile {
     pub path: PathBuf,
-    /// The first line that is wanted, from 1 on.
+    /// The first line to read, counted from 1.
     #[serde(default)]
     pub line: Option<u64>,
-    /// How many lines are wanted.
+    /// How many lines to read.
     #[serde(default)]
     pub limit: Option<u64>,
 }
@@ -49,7 +49,7 @@ pub struct CreateTerminal {
     pub env: Vec<Variable>,
     #[serde(default)]
     pub cwd: Option<PathBuf>,
-    /// How many bytes of output are wanted, the last ones.
+    /// How many bytes of output to keep, from the end.
     #[serde(default)]
     pub output_byte_limit: Option<u64>,
 }
@@ -67,7 +67,7 @@ struct Terminal {
 }
 
 impl Wish {
-    /// What a request asks for, if it is one of these.
+    /// Parses a request. `None` for any other method.
     pub fn of(method: &str, params: &Value) -> Option<Result<Self, Refused>> {
         fn read<T: serde::de::DeserializeOwned>(method: &str, params: &Value) -> Result<T, Refused> {
             T::deserialize(params)
@@ -87,7 +87,7 @@ impl Wish {
     }
 }
 
-/// Agents say `null` where they have nothing to say.
+/// Reads `null` as the default: some agents send it for absent fields.
 fn or_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }

@@ -1,7 +1,7 @@
-//! The one way to prompt an agent, whatever program it is.
+//! The one way to prompt an agent, for all kinds of agents.
 //!
 //! ```text
-//!   PromptRequest, TurnBudget ─► AgentDriver::prompt ─► TurnOutcome
+//!   PromptRequest, TurnBudget ─► AgentDriver::run_turn ─► TurnOutcome
 //!                                  │ ▲
 //!              conversation, output│ │the text of the prompt, programs that have ended
 //!                                  ▼ │
@@ -10,17 +10,17 @@
 //!
 //! | driver | process | conversation |
 //! | --- | --- | --- |
-//! | `CommandDriver` | one for each prompt | none: the prompt says everything |
-//! | `HeadlessDriver` | one for each prompt | resumed by name; a new one where the agent has lost it |
+//! | `CommandDriver` | one for each prompt | none: the prompt contains everything |
+//! | `HeadlessDriver` | one for each prompt | resumed by name; a new one if the agent has lost it |
 //! | `AcpDriver` | one that stays until it is closed | kept in the process; loaded by name in a new one |
 //!
 //! Invariants:
-//! - Whether an agent remembers is known before it is prompted: the host words the prompt for one that does not.
-//! - The host hears of a conversation before anything is said in it where its name is known by then, else as soon as the
-//!   agent names it.
-//! - A host that answers with a [`TurnEnd`] ends the turn with it.
+//! - The driver knows whether the agent remembers before it prompts: the host words the prompt accordingly.
+//! - The host learns the name of a conversation before the prompt is sent if the name is known by then, else as soon as the
+//!   agent reports it.
+//! - If the host answers with a [`TurnEnd`], the turn ends with it.
 //!
-//! Not here: the log, records and secrets (the host), when an agent is prompted (`runner`).
+//! Not here: the log, records and secrets (the host), when to prompt an agent (`runner`).
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -31,34 +31,34 @@ use windlass_process::{Environment, Finished, Spec, Stream};
 use crate::acp::McpServer;
 use crate::{TurnBudget, TurnEnd, TurnOutcome};
 
-/// What an agent is prompted with, apart from the words.
+/// A request to prompt an agent. The host words the prompt itself.
 #[derive(Debug, Clone)]
 pub struct PromptRequest {
-    /// Where the agent works.
+    /// The agent's working directory.
     pub directory: PathBuf,
     /// The environment of its program.
     pub environment: Environment,
-    /// Windlass's own server of tools, if the agent is handed it.
+    /// The server of Windlass's own tools, if the agent gets it.
     pub tools: Option<McpServer>,
     /// The conversation to continue.
     pub conversation: Option<String>,
-    /// What that has used so far.
+    /// The usage of that conversation so far.
     pub used: Usage,
-    /// Random bytes, of which a driver makes the name of a new conversation.
+    /// Random bytes for the name of a new conversation.
     pub nonce: u128,
-    /// The path of the record of the turn, without the end of its name.
+    /// The path of the turn's record, without its extension.
     pub record: PathBuf,
 }
 
-/// What an agent writes in a turn.
+/// Output of an agent during a turn.
 #[derive(Debug, Clone, Copy)]
 pub enum TurnOutput<'a> {
-    /// What it says and does, in words.
+    /// The agent's text and actions, readable.
     Transcript(&'a str),
-    /// Its standard output as it is: a stream of events, which the transcript shows in words.
+    /// Raw standard output: a stream of events, which the transcript shows as text.
     Stdout(&'a [u8]),
     Stderr(&'a [u8]),
-    /// A note about its conversation, for the person who reads about the session.
+    /// A notice about the conversation, for the user.
     Notice(&'a str),
 }
 
@@ -67,25 +67,25 @@ pub type OutputWatch<'w> = dyn FnMut(&mut dyn TurnHost, Stream, &[u8]) -> Contro
 
 /// The caller of a driver during a turn: words the prompt, keeps the log and the records, and runs programs.
 pub trait TurnHost {
-    /// Words the prompt for an agent that remembers what was said before, or for one that does not.
+    /// Words the prompt for an agent that remembers the earlier prompts, or for one that does not.
     fn word_prompt(&mut self, remembers: bool) -> Result<String, TurnEnd>;
 
     /// Records the conversation of the turn, with the reason if it is not the requested one.
     fn open_conversation(&mut self, name: &str, restarted_because: Option<&str>) -> Result<(), TurnEnd>;
 
-    /// Takes what the agent writes.
+    /// Takes output of the agent.
     fn write(&mut self, output: TurnOutput<'_>);
 
-    /// Runs a program to its end. The host shows and keeps its output, unless the driver watches it and says what it means.
+    /// Runs a program to its end. The host shows and keeps its output, unless the driver watches and interprets it.
     fn run_program(&mut self, spec: &Spec, watch: Option<&mut OutputWatch<'_>>) -> Result<Finished, TurnEnd>;
 }
 
-/// Prompts an agent.
+/// A way to prompt one kind of agent.
 pub trait AgentDriver {
-    /// Has the agent work on a prompt, to the end of its turn.
+    /// Prompts the agent and waits for the end of its turn.
     fn prompt(&mut self, request: &PromptRequest, budget: &mut TurnBudget, host: &mut dyn TurnHost) -> TurnOutcome;
 
-    /// Ends what runs of the agent between two turns. The next prompt starts it anew.
+    /// Ends the agent's processes between two turns. The next prompt starts them again.
     fn close(&mut self) {}
 }
 

@@ -1,4 +1,4 @@
-//! Drivers in front of a host that notes what it hears.
+//! Drivers with a host that records all calls.
 
 use windlass_process::{Control, Roster, run};
 

@@ -1,4 +1,4 @@
-//! What a stream has said so far, whichever agent's it is.
+//! The state of a turn, accumulated from the stream of any agent.
 
 use std::time::Duration;
 
@@ -10,59 +10,59 @@ use crate::acp::Text;
 use crate::reset::Reset;
 use crate::trouble::Trouble;
 
-/// What is told of a tool's call.
+/// The longest title of a tool call in the transcript.
 const TITLE: usize = 120;
-/// The most calls that are kept in mind at once.
+/// The most open calls that are tracked.
 const CALLS: usize = 1000;
 
-/// What is known of a turn.
+/// The accumulated state of a turn.
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    /// The message that is being said: what follows its last tool call.
+    /// The current message: the text after the last tool call.
     words: Text,
     message: Option<String>,
-    /// It has called a tool.
+    /// Whether the agent has called a tool.
     worked: bool,
-    /// Its conversation was told.
+    /// Whether the stream has named its conversation.
     named: bool,
     pub usage: Usage,
     pub span: Span,
-    /// How the stream says that the turn ended. What comes later counts.
+    /// How the turn ended, as the stream says. The latest statement counts.
     pub close: Option<Close>,
-    /// The last error that it told, which may or may not be the end of it.
+    /// The last reported error. It need not have ended the turn.
     pub error: Option<String>,
-    /// How long it was told to wait before it asks again.
+    /// The delay before the agent's next attempt, as the service asked for it.
     pub retry: Option<Duration>,
-    /// When it may be asked again, where it is told so.
+    /// When the rate limit resets, if the stream says so.
     pub reset: Option<Reset>,
-    /// For whoever watches.
+    /// Events for observers.
     pub said: Vec<Said>,
     last_told: Option<char>,
-    /// Calls that have begun: several at once, and some outlast what is said meanwhile.
+    /// Open calls: several may run at once, also beyond the next message.
     called: Vec<String>,
 }
 
-/// Since when what is told to be used was used.
+/// The scope of reported usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Span {
     #[default]
     Turn,
-    /// Since the conversation began.
+    /// The whole conversation so far.
     Conversation,
-    /// That depends on its version. This turn alone has used so many tokens at least.
+    /// The turn or the conversation, depending on the agent's version. The turn alone has used at least this many tokens.
     Either(u64),
 }
 
-/// How a stream says that its turn ended.
+/// How a turn ended, as the stream says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Close {
-    /// Well, with these words if the stream says them again.
+    /// Success, with the answer if the stream repeats it.
     Done(Option<String>),
     Failed(Trouble),
 }
 
 impl Account {
-    /// Words of a message, after what was said in it before.
+    /// Adds text to a message, or begins another message.
     pub fn say(&mut self, message: Option<&str>, text: &str) {
         if message != self.message.as_deref() {
             self.words = Text::default();
@@ -73,13 +73,13 @@ impl Account {
         self.tell(text.to_owned());
     }
 
-    /// The same for an agent that tells whole paragraphs.
+    /// Adds text like `add_message_text`, for an agent that sends whole paragraphs.
     pub fn say_paragraph(&mut self, message: Option<&str>, text: &str) {
         let follows = message == self.message.as_deref() && !self.words.is_blank();
         self.say(message, &if follows { format!("\n{text}") } else { text.to_owned() });
     }
 
-    /// It turns to work: what was said before is not its last word.
+    /// Records a tool call. The text before it is not the final message.
     pub fn call(&mut self, title: &str) {
         self.worked = true;
         self.words = Text::default();
@@ -89,7 +89,7 @@ impl Account {
         self.tell(format!("[{title}]\n"));
     }
 
-    /// The same, for a call that is told when it begins and when it is over.
+    /// Records a tool call that the stream reports at its start and at its end.
     pub fn call_once(&mut self, id: &str, title: &str, is_over: bool) {
         match self.called.iter().position(|called| called == id) {
             Some(at) if is_over => drop(self.called.swap_remove(at)),
@@ -103,7 +103,7 @@ impl Account {
         }
     }
 
-    /// The conversation that this is said in. There is one in a turn: the first that is told.
+    /// Records the name of the conversation. A turn has one conversation: the first that is named.
     pub fn name(&mut self, name: Option<&str>) {
         if let Some(name) = name.filter(|name| is_name(name) && !self.named) {
             self.named = true;
@@ -115,7 +115,7 @@ impl Account {
         self.close = Some(Close::Failed(trouble));
     }
 
-    /// Whether it has neither said nor done anything.
+    /// Returns whether the agent has neither said nor done anything.
     pub fn is_empty(&self) -> bool {
         self.words.is_blank() && !self.worked
     }

@@ -1,4 +1,4 @@
-//! Why a turn failed: by what a service answered, else by what the agent says about it.
+//! The cause of a failed turn: from the service's status code, else from the agent's message.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use windlass_engine::Fault;
 use crate::reset::Reset;
 use crate::trouble::{self, Trouble};
 
-/// What is told of an error.
+/// How much of an error is reported.
 const TOLD: usize = 2000;
-/// What is looked at of it.
+/// How much of an error is searched.
 const LOOKED: usize = 16 * 1024;
 
-/// Words by which faults are told apart, where nothing else tells. The first that fits counts.
+/// Patterns that tell faults apart if nothing else does. The first match counts.
 const FAULTS: [(Fault, &str); 5] = [
     (Fault::Empty, r"empty response|no text or thoughts"),
     (
@@ -42,12 +42,12 @@ static GONE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(text).expect("a pattern")
 });
 
-/// Whether an agent says that the conversation which it is to take up is not there.
+/// Returns whether an agent says that the conversation to resume does not exist.
 pub(super) fn is_gone(words: &str) -> bool {
     GONE.is_match(words)
 }
 
-/// Returns the trouble that an agent's words tell of.
+/// Returns the failure that a message describes.
 pub(super) fn of_words(words: &str) -> Trouble {
     trouble::of_failure("", words).unwrap_or_else(|| {
         let looked = looked(words);
@@ -56,11 +56,11 @@ pub(super) fn of_words(words: &str) -> Trouble {
     })
 }
 
-/// Returns the trouble that the answer of the model's service means.
+/// Returns the failure that a status code of the model's service stands for.
 pub(super) fn of_status(status: u64, words: &str, retry: Option<Duration>) -> Trouble {
     let said = told(words);
     match (status, trouble::of_failure("", words)) {
-        // That nothing was paid is in the words only, and so is until when.
+        // Only the message says that a payment is missing, or when a limit resets.
         (429 | 529, Some(locked @ Trouble::Locked { .. })) => locked,
         (429 | 529, known) => {
             let read = match known {
@@ -83,7 +83,7 @@ pub(super) fn of_fault(fault: Fault, words: &str) -> Trouble {
     Trouble::Failed { said: told(words), fault }
 }
 
-/// As much of it as is looked at: an error may be as long as a line of a stream, and patterns take their time.
+/// Limits the text that is searched: an error may be as long as a line of the stream, and the patterns are slow.
 fn looked(words: &str) -> &str {
     &words[..words.floor_char_boundary(LOOKED)]
 }

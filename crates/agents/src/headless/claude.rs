@@ -1,8 +1,8 @@
 //! Claude Code: `claude -p --output-format stream-json`.
 //!
-//! Its last line says `subtype: success` whatever happened: what counts are `is_error`, `terminal_reason` and the model's
-//! own `stop_reason`. Money is told for the whole conversation, and beside it for what came since the last result. Older
-//! versions leave that out, and still older ones tell money for their process alone, in the same field.
+//! The last line always says `subtype: success`; `is_error`, `terminal_reason` and the model's `stop_reason` tell the truth.
+//! The cost is that of the whole conversation, with the part since the last result beside it. Older versions omit the part,
+//! and still older ones report the cost of their process alone in the same field.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::reset::Reset;
 use crate::trouble::Trouble;
 use crate::{Access, Setup};
 
-/// What a person may have said about what it may do.
+/// Options with which a user sets the permissions.
 const PERMISSIONS: [&str; 2] = ["--permission-mode", "--dangerously-skip-permissions"];
 
 pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
@@ -24,14 +24,14 @@ pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     if !has_option(setup, &PERMISSIONS) {
         match setup.access {
             Access::Full => words.add(&["--permission-mode", "bypassPermissions"]),
-            // Nobody is there to be asked, so whatever it would ask for is denied; and these even where its settings allow them.
+            // Without a user to ask, these tools would be denied anyway. The option denies them even if the agent's settings allow them.
             Access::ReadOnly => {
                 words.add(&["--permission-mode", "default", "--disallowedTools=Edit,Write,NotebookEdit"])
             }
         }
     }
     if setup.access == Access::ReadOnly {
-        // What lies in its directory is what is judged: hooks, servers and rules that come with it are not heeded.
+        // The working directory is under review, so its hooks, servers and rules must not take effect.
         if !has_option(setup, &["--setting-sources"]) {
             words.add(&["--setting-sources", "user"]);
         }
@@ -64,7 +64,7 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
         Some("assistant" | "user" | "stream_event") => {}
         _ => return false,
     }
-    // The name of a conversation that is not there is only what was asked for.
+    // For a missing conversation, the result only repeats the requested name.
     if event["type"] != "result" {
         account.name(event["session_id"].as_str());
     }
@@ -73,7 +73,7 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
 
 fn message(account: &mut Account, event: &Value) {
     let message = &event["message"];
-    // Its own words about what went wrong: the result says them again.
+    // The result repeats the agent's own error messages.
     if message["model"] == "<synthetic>" || event["is_api_error_message"] == true {
         return;
     }
@@ -126,8 +126,8 @@ fn failure(account: &mut Account, event: &Value, words: &str) -> Trouble {
     }
 }
 
-/// What was used since the last result, by all models. Older versions tell it of the main one alone, and of all of them only
-/// a sum.
+/// Counts the usage of all models since the last result. Older versions report only the main model that way, and the others
+/// as part of a total.
 fn count(account: &mut Account, event: &Value) {
     if let Some(since) = of_models(&event["model_usage_since_last_result"]) {
         account.usage = account.usage.plus(since);
@@ -138,7 +138,7 @@ fn count(account: &mut Account, event: &Value) {
     let cached = number("cache_read_input_tokens");
     let fresh = number("input_tokens").saturating_add(number("cache_creation_input_tokens"));
     let main = Usage { input: fresh.saturating_add(cached), cached, output: number("output_tokens"), cost: None };
-    // An error without a turn tells of nothing, too.
+    // An error without a turn reports a cost of zero.
     let cost = event["total_cost_usd"].as_f64().and_then(Cost::of_dollars).filter(|cost| cost.0 > 0);
     let before = match account.span {
         Span::Either(tokens) => tokens,
@@ -150,7 +150,7 @@ fn count(account: &mut Account, event: &Value) {
             let least = if told.is_object() { main.tokens() } else { 1 };
             account.span = Span::Either(before.saturating_add(least));
         }
-        // Of money there is a sum at most.
+        // Without models, the cost is a total.
         None => account.usage = Usage { cost: cost.or(account.usage.cost), ..account.usage.plus(main) },
     }
 }

@@ -1,7 +1,7 @@
 //! Codex: `codex exec --json`.
 //!
-//! An item of type `error` is only a warning, and an `error` only a try that failed: `turn.completed` and `turn.failed` say
-//! how it ended. Its figures are those of the whole conversation. Its process stays for seconds after that.
+//! An item of type `error` is only a warning, and an `error` event only a failed attempt: `turn.completed` and `turn.failed`
+//! end the turn. Usage is that of the whole conversation. The process stays for seconds after the turn.
 
 use serde_json::Value;
 use windlass_engine::Usage;
@@ -11,7 +11,7 @@ use super::cause;
 use super::words::{Place, Words, has_option};
 use crate::{Access, Setup};
 
-/// What a person may have said about what it may do.
+/// Options with which a user sets the permissions.
 const PERMISSIONS: [&str; 10] = [
     "-s",
     "--sandbox",
@@ -35,11 +35,11 @@ pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
         }
     }
     if setup.access == Access::ReadOnly {
-        // Neither its `AGENTS.md` nor its skills.
+        // Disables `AGENTS.md` and skills.
         words.add(&["-c", "project_doc_max_bytes=0", "-c", "skills.include_instructions=false"]);
     }
     if let Some(directory) = &setup.judged {
-        // Where a person trusts the project, settings that come with a change would be heeded: servers of tools, for one.
+        // If the user trusts the project, Codex would apply settings that a change brings with it, such as MCP servers.
         let name = Value::from(directory.to_string_lossy());
         words.add(&["-c", &format!(r#"projects={{{name}={{trust_level="untrusted"}}}}"#)]);
     }

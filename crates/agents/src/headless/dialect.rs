@@ -1,6 +1,6 @@
 //! The agents whose command lines and streams are known.
 
-/// The agents whose command lines and streams are known.
+/// A command line and event stream that Windlass knows, named after the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     Claude,
@@ -11,7 +11,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// The program that speaks it.
+    /// Returns the name of the agent's program.
     pub fn program(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -22,7 +22,7 @@ impl Dialect {
         }
     }
 
-    /// The name of a new conversation, where we give it: from random bytes.
+    /// Returns the name of a new conversation from random bytes, if the agent accepts one.
     pub fn name(self, random: u128) -> Option<String> {
         match self {
             Self::Claude | Self::Gemini => Some(uuid(random)),
@@ -31,18 +31,18 @@ impl Dialect {
         }
     }
 
-    /// Whether its process stays for a while when its turn is over, with nothing more to do.
+    /// Returns whether the process stays for a while after its turn, with nothing left to do.
     pub fn lingers(self) -> bool {
         self == Self::Codex
     }
 
-    /// Whether there is a way to hand it tools.
+    /// Returns whether tools can be passed to the agent.
     pub fn takes_tools(self) -> bool {
         self != Self::Gemini
     }
 }
 
-/// Version 4, as programs expect it.
+/// Formats random bytes as a UUID of version 4.
 fn uuid(random: u128) -> String {
     let marked = random & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
     let hex = format!("{marked:032x}");

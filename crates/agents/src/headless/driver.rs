@@ -1,13 +1,13 @@
-//! Prompting a known agent: in the conversation before, else in a new one.
+//! The driver of known agents: resumes the previous conversation, or begins a new one.
 //!
 //! ```text
-//!   conversation before? ── yes ─► prompted in it ── it is gone ─┐
-//!            └── no ─────────────────────────────────────────────┴─► prompted in a new one, with all that was before
+//!   previous conversation? ── yes ─► prompt in it ── it is lost ─┐
+//!            └── no ───────────────────────────────────────────────┴─► prompt in a new one, with everything from before
 //! ```
 //!
 //! Invariants:
-//! - A conversation is recorded before the agent is prompted in it where its name is ours to give, else when it is first seen.
-//! - What an agent tells of a whole conversation is counted from where it was.
+//! - A conversation is recorded before the prompt is sent if Windlass chooses its name, else as soon as the agent reports it.
+//! - Usage that an agent reports for the whole conversation is counted from the previous total.
 
 use std::ops::ControlFlow;
 
@@ -21,10 +21,10 @@ use super::words::{Place, is_name};
 use super::{script, spec};
 use crate::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, TurnOutput};
 
-/// Why a conversation is another one although the one before was resumed.
+/// The reason for another conversation name after a resumed one.
 const RENAMED: &str = "the agent goes on under another name";
 
-/// The driver of known agents. It starts one for each prompt.
+/// The driver of known agents. It starts one process for each prompt.
 pub(crate) struct HeadlessDriver {
     agent: Agent,
     dialect: Dialect,
@@ -51,7 +51,7 @@ impl HeadlessDriver {
         Self { agent, dialect }
     }
 
-    /// Has the agent work on a prompt in a conversation. The error says why the conversation is gone.
+    /// Runs a turn in a conversation. The error says why the conversation is lost.
     fn prompt_in(
         &self,
         place: Place<'_>,
@@ -101,7 +101,7 @@ impl HeadlessDriver {
             Ok(finished) => finished,
             Err(end) => return Ok(TurnOutcome::ended(end)),
         };
-        // One that was called off had no time to end what it had started.
+        // A process that was ended right after its turn had no time to end its children.
         let leaky = finished.leaky && !hearing.is_enough();
         let heard = hearing.end(finished.exit);
         let usage = heard.used(used);

@@ -1,6 +1,6 @@
 //! Gemini CLI: `gemini -o stream-json`.
 //!
-//! It echoes the whole prompt. An answer that was cut off, or refused by the model's service, looks as if all were well.
+//! It echoes the whole prompt. A truncated answer, or one that the service refused, looks like success.
 
 use std::sync::LazyLock;
 
@@ -14,10 +14,10 @@ use super::{cause, line};
 use crate::trouble::Trouble;
 use crate::{Access, Setup};
 
-/// What a person may have said about what it may do.
+/// Options with which a user sets the permissions.
 const PERMISSIONS: [&str; 3] = ["-y", "--yolo", "--approval-mode"];
 
-/// A file that is not there: settings of its directory are heeded only where a person has trusted that before it starts.
+/// Points to a missing file: Gemini CLI applies the settings of its directory only if the user has trusted that before.
 pub(super) const LOOKING: &[(&str, &str)] = &[("GEMINI_CLI_TRUSTED_FOLDERS_PATH", "/dev/null/none")];
 
 static STATUS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#""code": ?(\d{3})\b"#).expect("a pattern"));
@@ -27,7 +27,7 @@ pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     if !has_option(setup, &PERMISSIONS) {
         match setup.access {
             Access::Full => words.add(&["-y"]),
-            // Without anybody to ask, it has no tools that it would have to ask for.
+            // Without a user to ask, this mode offers no tools that need an approval.
             Access::ReadOnly => words.add(&["--approval-mode", "default"]),
         }
     }

@@ -1,7 +1,7 @@
 //! goose: `goose run --output-format stream-json`.
 //!
-//! What the model says comes in many small messages of one id. When the model fails, goose says so in the same way, and ends
-//! as if all were well: only its own messages have no `inference`. Its figures are those of the whole conversation.
+//! Text of the model comes in many small messages with one id. If the model fails, goose reports it as a message too and
+//! exits as usual: only its own messages have no `inference`. Usage is that of the whole conversation.
 
 use serde_json::Value;
 use windlass_engine::{Fault, Usage};
@@ -12,10 +12,10 @@ use super::{cause, line};
 use crate::trouble::Trouble;
 use crate::{Access, Setup};
 
-/// It has no other mode in which nobody is asked: it uses no tools at all. Hints that lie in its directory are not heeded.
+/// The only mode without questions uses no tools at all. Hint files in the working directory are ignored.
 pub(super) const LOOKING: &[(&str, &str)] = &[("GOOSE_MODE", "chat"), ("CONTEXT_FILE_NAMES", "[]")];
 
-/// How its own messages begin that stand in the place of the model's.
+/// The prefixes of goose's own messages that replace the model's.
 const FAILED: [&str; 3] = ["Ran into this error:", "Ran into this error trying to compact:", "Network error:"];
 const EMPTY: &str = "The model returned an empty response";
 
@@ -23,7 +23,7 @@ pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     let mut words =
         Words::new(&["run", "-q", "--with-builtin", "developer", "--output-format", "stream-json"], &["-i", "-"]);
     if setup.access == Access::ReadOnly && !has_option(setup, &["--no-profile"]) {
-        // One of its own extensions tells the model of skills that lie in its directory.
+        // One of goose's extensions lists the skills of the working directory to the model.
         words.add(&["--no-profile"]);
     }
     words.add_conversation(place, "--name", &["--resume", "--name"]);

@@ -1,5 +1,5 @@
-//! How known agents are handed a server of tools: for one turn, beside those of the person's own settings, which stay as they
-//! are.
+//! How an MCP server is passed to each known agent: for one turn, beside the servers in the user's own settings, which stay
+//! unchanged.
 //!
 //! | agent | way |
 //! | --- | --- |
@@ -18,12 +18,12 @@ use super::dialect::Dialect;
 use crate::acp::McpServer;
 use crate::agent::quoted;
 
-/// Where opencode looks for settings beside those in files.
+/// The variable with which opencode reads settings beside those in files.
 const OPENCODE: &str = "OPENCODE_CONFIG_CONTENT";
-/// Codex gives a call a minute; validation rules may take longer.
+/// Codex limits a call to one minute. Validation rules may take longer.
 const CODEX_SECONDS: u32 = 1800;
 
-/// What the agent is told on its command line.
+/// Returns the arguments that pass a server on the command line.
 pub(super) fn words(dialect: Dialect, server: &McpServer) -> Vec<String> {
     let (option, value) = match dialect {
         Dialect::Claude => ("--mcp-config", claude(server)),
@@ -34,8 +34,8 @@ pub(super) fn words(dialect: Dialect, server: &McpServer) -> Vec<String> {
     vec![option.to_owned(), value]
 }
 
-/// The environment in which the agent finds the server, where that is how it is told. Settings that cannot be understood stay
-/// as they are.
+/// Adds a server to the environment, for an agent that reads it there. Settings that cannot be parsed are left
+/// unchanged.
 pub(super) fn environment(dialect: Dialect, server: &McpServer, around: Environment) -> Environment {
     if dialect != Dialect::Opencode {
         return around;
@@ -53,7 +53,7 @@ fn claude(server: &McpServer) -> String {
     json!({"mcpServers": {name: server}}).to_string()
 }
 
-/// Strings and lists are written alike in TOML and in JSON.
+/// Strings and lists have the same syntax in TOML and JSON.
 fn codex(server: &McpServer) -> String {
     let McpServer { name, command, args, env, .. } = server;
     let env: Vec<String> = env.iter().map(|(name, value)| format!("{} = {}", json!(name), json!(value))).collect();
@@ -65,7 +65,7 @@ fn codex(server: &McpServer) -> String {
     )
 }
 
-/// As a line of the shell. The name is the program's.
+/// Formats the server as a shell line. goose names the extension after the program.
 fn goose(server: &McpServer) -> String {
     let variables = server.env.iter().map(|(name, value)| quoted(&format!("{name}={value}")));
     let program = quoted(&server.command.to_string_lossy());

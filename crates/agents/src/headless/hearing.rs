@@ -1,8 +1,8 @@
-//! Listening to a stream of events, line by line, and what its end means.
+//! The reader of an event stream: its lines, and the meaning of its end.
 //!
 //! ```text
-//!   bytes ─► lines ─► events of the dialect ─► account
-//!              └─► what is none of them: noise, which programs make before they begin
+//!   bytes ─► lines ─► events of the dialect ─► TurnAccumulator
+//!              └─► other lines: noise, which programs print when they start
 //! ```
 
 use windlass_engine::{Fault, Usage};
@@ -17,30 +17,30 @@ use crate::TurnEnd;
 use crate::acp::{LINE, Lines};
 use crate::trouble::{self, Trouble};
 
-/// What is kept of what an agent complains about, from the end.
+/// How much of standard error is kept, from its end.
 const COMPLAINTS: usize = 16 * 1024;
-/// What is shown of a line that is no event.
+/// How much of an unknown line is quoted.
 const SHOWN: usize = 120;
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     Turn(TurnEnd),
-    /// The conversation before could not be taken up: it is not there.
+    /// The previous conversation could not be resumed because it does not exist.
     Gone(String),
 }
 
-/// What came of a turn.
+/// The outcome of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heard {
     pub ended: Ended,
-    /// What it tells to have used, and since when.
+    /// The reported usage and its scope.
     pub usage: Usage,
     pub span: Span,
 }
 
 impl Heard {
-    /// What the turn has used, in a conversation that had used so much before.
+    /// Returns the usage of the turn alone. `before` is the usage of the conversation before it.
     pub fn used(&self, before: Usage) -> Usage {
         let grown = |tokens: u64| self.usage.tokens() >= before.tokens().saturating_add(tokens);
         match self.span {
@@ -51,20 +51,20 @@ impl Heard {
     }
 }
 
-/// Hears an agent in one turn.
+/// Reads the stream of one turn.
 #[derive(Debug)]
 pub struct Hearing {
     dialect: Dialect,
     lines: Lines,
     account: Account,
-    /// It was told to go on in a conversation.
+    /// Whether the agent was asked to resume a conversation.
     resumes: bool,
-    /// There was an event that the dialect knows.
+    /// Whether there was an event that the dialect knows.
     known: bool,
-    /// The first line that was none.
+    /// The first line that was no such event.
     noise: Option<String>,
     complaints: Vec<u8>,
-    /// A line was too long: nothing more is heard.
+    /// Whether a line was too long. The rest of the stream is ignored.
     flooded: bool,
 }
 
@@ -82,7 +82,7 @@ impl Hearing {
         }
     }
 
-    /// Takes what was written.
+    /// Takes output and returns the new events.
     pub fn hear(&mut self, stream: Stream, bytes: &[u8]) -> Vec<Said> {
         match stream {
             Stream::Stdout if !self.flooded => {
@@ -99,7 +99,7 @@ impl Hearing {
         std::mem::take(&mut self.account.said)
     }
 
-    /// Whether nothing more is to be heard from it: its process may be ended.
+    /// Returns whether no more output is needed, so that the process may be ended.
     pub fn is_enough(&self) -> bool {
         self.flooded || self.dialect.lingers() && self.account.close.is_some()
     }
@@ -134,9 +134,9 @@ impl Hearing {
         }
     }
 
-    /// What the end of its process means.
+    /// Returns the outcome of the turn after the end of its process.
     pub fn end(mut self, exit: Exit) -> Heard {
-        // The last line may have no end.
+        // The last line may lack its line end.
         self.hear(Stream::Stdout, b"\n");
         let ended = self.ended(exit);
         Heard { ended, usage: self.account.usage, span: self.account.span }
@@ -149,7 +149,7 @@ impl Hearing {
         }
         match self.account.close.take() {
             Some(Close::Failed(trouble)) => self.failed(trouble),
-            // What a stream has said to its end stands, whatever became of the process.
+            // A completed stream counts, however the process exited.
             Some(Close::Done(words)) => Ended::Turn(self.done(words)),
             None => self.broken_off(exit),
         }
@@ -159,9 +159,9 @@ impl Hearing {
         if self.account.is_empty() && words.as_deref().is_none_or(|words| words.trim().is_empty()) {
             return TurnEnd::failed(Fault::Empty, "the agent ended its turn without a word");
         }
-        // A result without words is no reason to forget them.
+        // A result may come without the answer, which the messages already had.
         let said = words.filter(|words| !words.trim().is_empty()).unwrap_or_else(|| self.account.take_words());
-        // goose tells its own words from the model's, so those that are the model's are an answer.
+        // goose marks its own messages, so a message of the model is always an answer.
         let found = (self.dialect != Dialect::Goose).then(|| trouble::instead_of_an_answer(&said)).flatten();
         match found {
             Some(trouble) => trouble.end(self.dialect.program()),
@@ -178,7 +178,7 @@ impl Hearing {
         }
     }
 
-    /// Its process is over, and its turn was not.
+    /// Returns the end of a turn whose process exited before its stream was complete.
     fn broken_off(&self, exit: Exit) -> Ended {
         let turn = |fault, why: String| Ended::Turn(TurnEnd::failed(fault, why));
         let end = match exit {
@@ -219,7 +219,7 @@ impl Hearing {
         }
     }
 
-    /// With what it complained about last.
+    /// Appends the last complaint on standard error to a description.
     fn explained(&self, end: &str) -> String {
         match self.last_complaint() {
             Some(complaint) => format!("{end}: {complaint}"),
@@ -227,7 +227,7 @@ impl Hearing {
         }
     }
 
-    /// The last line that says what is wrong, else the last line.
+    /// Returns the last line that begins with "error", else the last line.
     fn last_complaint(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.complaints);
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).rev();

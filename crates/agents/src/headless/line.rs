@@ -1,21 +1,21 @@
-//! A line of a stream as an event.
+//! Lines of an event stream.
 
 use std::sync::LazyLock;
 
 use regex_lite::Regex;
 use serde_json::Value;
 
-/// The event in a line, if it is an object.
+/// Parses a line as an event, if it is an object.
 pub(super) fn event(line: &[u8]) -> Option<Value> {
     parse(bare(line)).ok().filter(Value::is_object)
 }
 
-/// Half of an escaped pair of surrogates, with which programs leave text that they cut.
+/// An escaped surrogate. Programs that cut text leave unpaired ones.
 static SURROGATE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}").expect("a pattern"));
 
-/// Parses a line. One that cannot be parsed is tried again without its escaped surrogates: a whole turn must not be lost for
-/// half a letter.
+/// Parses a line. If that fails, tries again without escaped surrogates: half a character must not cost the result of a
+/// whole turn.
 pub(crate) fn parse(line: &[u8]) -> serde_json::Result<Value> {
     serde_json::from_slice(line).or_else(|error| {
         let text = String::from_utf8_lossy(line);
@@ -23,13 +23,13 @@ pub(crate) fn parse(line: &[u8]) -> serde_json::Result<Value> {
     })
 }
 
-/// A line without the mark that some programs begin their output with, and without the end of line of others.
+/// Trims a line: some programs print a byte order mark first, others end lines with a carriage return.
 pub(crate) fn bare(line: &[u8]) -> &[u8] {
     let line = line.trim_ascii();
     line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
 }
 
-/// What a tool is called with, in a few words.
+/// Formats a tool call as a short title.
 pub(super) fn title(name: &str, input: &Value) -> String {
     const TELLING: [&str; 8] = ["command", "file_path", "filePath", "path", "pattern", "url", "query", "description"];
     match TELLING.iter().find_map(|key| input[*key].as_str()) {

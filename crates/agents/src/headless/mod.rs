@@ -1,16 +1,16 @@
-//! Known agents by their own command lines: a new process for each prompt, in the conversation before, whose output is a
-//! stream of events.
+//! Known agents, driven by their own command lines: a new process for each prompt, in the same conversation, with a stream
+//! of events as output.
 //!
 //! ```text
-//!   driver: prompt ─► command line (claude, codex, …) ─► process ─► lines ─► hearing ─► reader of the dialect ─► account
-//!                                                                               └─► how the turn ended, what it used
+//!   driver: prompt ─► command line (claude, codex, …) ─► process ─► StreamReader ─► reader of the dialect ─► TurnAccumulator
+//!                                                                         └─► HeadlessTurnReport: end and usage of the turn
 //! ```
 //!
 //! Invariants:
-//! - Neither an exit code nor a field that says "success" is believed by itself: a turn has ended well only where its
-//!   stream says how it ended, and says nothing else.
-//! - Only the agent's last message after its last tool call are its words: no tool's output, and no echo of a prompt.
-//! - Memory is bounded, whatever comes.
+//! - Neither an exit code nor a field that says "success" suffices: a turn has succeeded only if its stream says how it
+//!   ended, and says nothing to the contrary.
+//! - Only the agent's last message after its last tool call is its answer: no output of a tool, and no echo of a prompt.
+//! - Memory is bounded for every stream.
 //!
 //! Not here: starting programs (`process`), the log of conversations (`runner`).
 
@@ -52,7 +52,7 @@ use crate::prompt_run::prompted;
 use crate::{Access, Agent, Setup};
 
 impl Dialect {
-    /// Settings without which it would ask somebody, or could do more than it may.
+    /// Returns variables that prevent questions to the user, or limit the agent to its access.
     pub fn environment(self, access: Access) -> &'static [(&'static str, &'static str)] {
         match (self, access) {
             (Self::Goose, Access::Full) => &[("GOOSE_MODE", "auto")],
@@ -63,7 +63,7 @@ impl Dialect {
         }
     }
 
-    /// The environment of a turn, with tools that it is handed.
+    /// Returns the environment of a turn, with the MCP server if there is one.
     pub fn with_tools(self, tools: Option<&McpServer>, around: Environment) -> Environment {
         match tools {
             Some(server) => handing::environment(self, server, around),
@@ -82,10 +82,10 @@ impl Dialect {
     }
 }
 
-/// The script that says a prompt, which comes on standard input, in a conversation, with tools that the agent is handed.
+/// Returns the script that runs a turn, with the prompt on standard input.
 fn script(agent: &Agent, dialect: Dialect, place: Place<'_>, tools: Option<&McpServer>) -> String {
     let Words { mut first, last } = dialect.words(place, &agent.setup);
-    // Before other options: one that takes as many values as come is ended by the next.
+    // The server's option comes first: it takes any number of values, and the next option ends them.
     let behind = first.iter().position(|word| word.starts_with('-')).unwrap_or(first.len());
     first.splice(behind..behind, tools.map(|server| handing::words(dialect, server)).unwrap_or_default());
     let mut script = agent.program(dialect).to_owned();
@@ -96,9 +96,9 @@ fn script(agent: &Agent, dialect: Dialect, place: Place<'_>, tools: Option<&McpS
     script
 }
 
-/// A run that says a prompt.
+/// Returns the spec of a run that reads a prompt.
 fn spec(script: String, prompt: &str, directory: &Path, environment: Environment) -> Spec {
-    // It is heard as it comes.
+    // The driver reads the output while it comes.
     let capture = Capture { head: 0, tail: 0, spill: None };
     prompted(Invocation::Shell(script.into()), prompt, directory, environment, capture)
 }

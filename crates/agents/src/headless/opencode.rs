@@ -1,6 +1,6 @@
 //! opencode: `opencode run --format json`.
 //!
-//! There is no closing line: the reason of the last step says how the turn ended. Figures are told for each step.
+//! The stream has no closing event: the reason of the last step says how the turn ended. Usage is reported for each step.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use super::{cause, line};
 use crate::trouble::Trouble;
 use crate::{Access, Setup};
 
-/// Its agent `plan` may still run commands, so all that only looks is allowed by name, and nothing else. Of its directory
-/// nothing is heeded: not its settings, which could allow more, nor its plugins and rules.
+/// The agent `plan` may still run commands, so only tools that read are allowed, by name. The settings, plugins and rules of
+/// the working directory are ignored, since they could allow more.
 pub(super) const LOOKING: &[(&str, &str)] = &[
     (
         "OPENCODE_PERMISSION",
@@ -27,7 +27,7 @@ pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     let mut words = Words::new(&["run", "--format", "json"], &[]);
     match setup.access {
         Access::Full if !has_option(setup, &["--auto"]) => words.add(&["--auto"]),
-        // The agent of its own that may not edit; what it would ask for is denied.
+        // opencode's own agent without edits. Anything that it would ask for is denied.
         Access::ReadOnly if !has_option(setup, &["--agent"]) => words.add(&["--agent", "plan"]),
         Access::Full | Access::ReadOnly => {}
     }
@@ -58,11 +58,11 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
     true
 }
 
-/// Nothing where the turn goes on.
+/// Returns the end of the turn, or `None` if another step follows.
 fn finished(reason: &str) -> Option<Close> {
     Some(match reason {
         "tool-calls" | "" => return None,
-        // Services that give the end of an answer another name: what was said stands.
+        // Some services use other names for a complete answer.
         "stop" | "unknown" | "other" => Close::Done(None),
         "length" => {
             Close::Failed(cause::of_fault(Fault::OutOfTokens, "the model's answer was cut off at its limit of tokens"))
@@ -96,7 +96,7 @@ fn usage(part: &Value) -> Usage {
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let cached = number(&tokens["cache"]["read"]);
     let fresh = number(&tokens["input"]).saturating_add(number(&tokens["cache"]["write"]));
-    // A model without a price costs nothing, as it says, but nobody knows.
+    // For a model without a known price, opencode reports a cost of zero.
     let cost = part["cost"].as_f64().filter(|cost| *cost > 0.0).and_then(Cost::of_dollars);
     let output = number(&tokens["output"]).saturating_add(number(&tokens["reasoning"]));
     Usage { input: fresh.saturating_add(cached), cached, output, cost }

@@ -1,20 +1,20 @@
-//! The words of a command line for a known agent.
+//! The command line of a known agent.
 
 use crate::Setup;
 
-/// The longest name of a conversation that is taken from an agent.
+/// The longest conversation name that is accepted from an agent.
 const NAME: usize = 200;
 
-/// Where a prompt is said.
+/// The conversation that a prompt belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
-    /// In a new conversation, by the name that we give it where the agent lets us.
+    /// A new conversation, with the name that Windlass chooses if the agent accepts one.
     New(Option<&'a str>),
-    /// In the one before.
+    /// An existing conversation.
     Before(&'a str),
 }
 
-/// A command line in parts: what a person adds stands between them.
+/// The parts of a command line. The user's arguments stand between them.
 pub(super) struct Words {
     pub first: Vec<String>,
     pub last: Vec<String>,
@@ -27,12 +27,12 @@ impl Words {
         words
     }
 
-    /// Adds words before those of the person.
+    /// Adds arguments before those of the user.
     pub fn add(&mut self, more: &[&str]) {
         self.first.extend(more.iter().map(|word| (*word).to_owned()));
     }
 
-    /// Adds an option of a conversation's name, by which it is begun or taken up.
+    /// Adds the options that begin or resume a conversation by its name.
     pub fn add_conversation(&mut self, place: Place<'_>, begin: &str, resume: &[&str]) {
         match place {
             Place::New(Some(name)) => self.add(&[begin, name]),
@@ -48,13 +48,13 @@ impl Words {
     }
 }
 
-/// Whether a conversation can be named so on a command line: an agent says what it likes.
+/// Returns whether a conversation name is safe on a command line. Agents may report any text as a name.
 pub(crate) fn is_name(name: &str) -> bool {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.:".contains(letter);
     !name.is_empty() && name.len() <= NAME && !name.starts_with('-') && name.chars().all(fits)
 }
 
-/// Whether a person has given one of these options, alone or with a value: after `=`, or behind a single letter.
+/// Returns whether the user has given one of these options, alone or with a value: after `=`, or right after a single letter.
 pub(super) fn has_option(setup: &Setup, options: &[&str]) -> bool {
     let given = |word: &str, option: &str| match option.strip_prefix("--") {
         Some(_) => word.split('=').next() == Some(option),

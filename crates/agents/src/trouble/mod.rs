@@ -1,14 +1,14 @@
-//! Why an agent did not work, read from what it printed: it was asked too often, nobody let it in, its model is down.
+//! The reason why an agent did not work, from its output: a rate limit, denied access, an outage.
 //!
-//! Agents say so in their own words, on either stream, and exit as they like. The tables here hold the words of the known
-//! ones. A message that is an answer is searched only where an agent that has nothing else to say would say so: a text about
-//! rate limits is no rate limit.
+//! Agents report such failures in their own words, on either stream, with any exit code. The tables here hold the words of
+//! the known agents. A message that looks like an answer is searched only for words that stand alone: a text about rate
+//! limits is no rate limit.
 //!
 //! Invariants:
-//! - What was read never makes anybody wait for longer than a week.
-//! - Nothing is read from the middle of a long output: an agent's last words are its own.
+//! - A reported reset time never leads to a wait of more than a week.
+//! - The middle of a long output is never searched: the agent reports a failure at the end.
 //!
-//! Not here: waiting, ending (`engine`).
+//! Not here: waiting, ending the session (`engine`).
 
 use std::sync::LazyLock;
 
@@ -19,31 +19,31 @@ use windlass_engine::Fault;
 use crate::TurnEnd;
 use crate::reset::Reset;
 
-/// Lines at the end of a stream in which an agent says why it ended.
+/// How many lines at the end of each stream are searched.
 const LAST_STDERR: usize = 12;
 const LAST_STDOUT: usize = 4;
-/// A longer answer is one.
+/// A longer text is always an answer.
 const SHORT: usize = 600;
-/// What is told of a line.
+/// How much of a line is reported.
 const TOLD: usize = 240;
-/// What is looked at of a line: patterns take their time, and an agent writes what it likes.
+/// How much of a line is searched: the patterns are slow, and lines may be of any length.
 const LINE: usize = 4 * 1024;
 
-/// What keeps an agent from working, although it could be started.
+/// A failure of an agent that could be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trouble {
-    /// It was asked too often, and may be asked again later.
+    /// The agent is rate limited and can be prompted again later.
     Limited { said: String, reset: Option<Reset> },
-    /// It has no way in: no key, no login, no credit.
+    /// The agent has no access to its model: no key, no login, or no credit.
     Locked { said: String, paid: bool },
-    /// It refuses to work as root.
+    /// The agent refuses to run as root.
     RootRefused { said: String },
-    /// Its turn came to nothing, in a way that is known.
+    /// The turn failed with a known fault.
     Failed { said: String, fault: Fault },
 }
 
 impl Trouble {
-    /// What it means for the turn of an agent that was started so.
+    /// Returns the turn end for this failure. `command` tells the agent, and so the remedy.
     pub fn end(self, command: &str) -> TurnEnd {
         match self {
             Self::Limited { said, reset } => TurnEnd::Limited { said, reset },
@@ -54,17 +54,17 @@ impl Trouble {
     }
 }
 
-/// Claude Code's words, where it is to work as root without asking for permissions.
+/// Claude Code's message if it runs as root without permission prompts.
 const ROOT_REFUSED: &str = "cannot be used with root/sudo privileges";
 /// Only the user can state that a machine is a sandbox: Windlass never sets the variable.
 const ROOT_REMEDY: &str = "if this machine is a sandbox in which the agent may do anything, say so with \
                            `IS_SANDBOX: \"1\"` under `env` of the agent in the configuration; else run as another user";
 
-/// Failures that only a payment mends, not a wait. Some services say the same of a limit, with the time when it ends.
+/// Failures that need a payment. Some services use the same words for a limit, with the time of its reset.
 const UNPAID: [&str; 4] =
     ["credit balance is too low", "insufficient_quota", r"check your plan and billing", r"payment required"];
 
-/// Nobody let it in.
+/// Messages about denied access.
 const LOCKED: [&str; 18] = [
     r"invalid api key",
     r"incorrect api key",
@@ -86,7 +86,7 @@ const LOCKED: [&str; 18] = [
     r"permission_denied: .{0,40}api key",
 ];
 
-/// It was asked too often.
+/// Messages about rate limits.
 const LIMITED: [&str; 13] = [
     r"usage limit",
     r"rate.?limit",
@@ -103,7 +103,7 @@ const LIMITED: [&str; 13] = [
     r"tokens per (min|minute|day)|requests per (min|minute|day)",
 ];
 
-/// Its model was cut short, would not answer, or had nothing to say.
+/// Messages about a truncated, a refused and an empty answer.
 const CUT: [&str; 4] = [
     r"max_output_tokens|output.token (maximum|limit)",
     r"maximum context length|context.{0,20}exceeded|prompt is too long",
@@ -114,7 +114,7 @@ const REFUSED: [&str; 1] = [r"content.?filter"];
 const EMPTY: [&str; 1] =
     [r"model returned an empty response|stream ended with empty response|no response was returned"];
 
-/// Its model is out of reach, or out of order.
+/// Messages about a model that cannot be reached or does not work.
 const DOWN: [&str; 6] = [
     r"(api error|status|http|code)\D{0,8}50[0234]\b|\b50[0234]\b.{0,20}(error|bad gateway|unavailable|time)",
     r"internal server error|bad gateway|service unavailable|gateway time-?out",
@@ -124,31 +124,31 @@ const DOWN: [&str; 6] = [
     r"^network error: |api error: terminated|connection lost|stream ended without a finish reason|error decoding response body",
 ];
 
-/// What agents say in the place of an answer when something went wrong, whatever it was.
+/// The prefixes of messages that replace an answer, for any failure.
 const OWN_WORDS: [&str; 3] = [
     "ran into this error:",
     "ran into this error trying to compact:",
     "error: failed to get response from the ai model",
 ];
-/// What some say before everything else, without having been asked: how it begins, and with what it ends.
+/// Warnings that some agents print before their answer: how they begin and end.
 const ASIDES: [(&str, &str); 4] = [
     ("Info: ", "Retrying..."),
     ("Warning: ", "Verify the current state before continuing."),
     ("Warning: ", "\n\n"),
     ("Config warning: ", "\n\n"),
 ];
-/// Such a thing is short.
+/// The longest warning that is skipped.
 const ASIDE: usize = 1000;
 
-/// What an answer begins with that is none.
+/// The start of messages that replace an answer.
 const INSTEAD_OF_AN_ANSWER: &str = r"(?i)^\W{0,4}(error:? *)?(ran into this error( trying to compact)?:|network error: [^\n]*\s+please resend your message|compacting conversation context.*compaction cancelled\.?$|400 this model.s maximum context length|429 rate limit reached for \S+ |the model returned an empty response|incomplete response returned|stream disconnected before completion|we.re currently experiencing high demand|failed to get response from the ai model|authentication failed with provider|no response was returned\. send your message again|unexpected status \d|exceeded retry limit|claude( ai| code)? usage limit reached|you.ve (hit|reached|exceeded) your|api error:? \(?(401|403|429|5\d\d)|(\d+-hour|daily|weekly|session) limit reached|invalid api key|not logged in|oauth token (has )?expired|credit balance is too low)";
 
-/// An answer that is put together from nothing but these is none, either: what went wrong, that it was asked too often, and what
-/// may follow. One more word, and it speaks of something.
+/// A message that consists only of these parts reports a rate limit: words before it, the limit itself, and words that may
+/// follow. Any other word makes the message an answer.
 const BEFORE: &str = r"(api|http|request|server|provider|upstream|stream|model|fatal|error|failed|status|code|429)\b";
 const TOO_OFTEN: &str = r"(rate.?limits?[ _]?(has been |was )?(exceeded|reached|hit)|rate.?limited|rate.?limit.?error|usage limit (reached|exceeded)|quota exceeded|too many requests)\b";
 const AFTER: &str = r"(retry.?after:? *\d+ ?(s|sec|seconds?)?|(please )?(try again|retry|wait|slow down)( later| shortly)?( (in|after|for))?( ?\d+(\.\d+)? ?(ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?|days?))*|resets? (at |in )?\d[\d:]* ?(am|pm|s|m|h)?|for (requests|tokens|[\w.-]*\d[\w.-]*)|in organization [\w-]+|on (tokens|requests) per (min|minute|day)( \([TR]P[MD])?|(limit|used|requested):? *[\d,]+|visit https?://\S+( to learn more)?)\b";
-/// What may stand between them.
+/// Characters between the parts.
 const BETWEEN: &str = r#"[\s.,;:!·∙|()\[\]{}"'`*–—-]*"#;
 
 struct Signs {
@@ -158,7 +158,7 @@ struct Signs {
     faults: [(Fault, Vec<Regex>); 4],
 }
 
-/// By itself: most answers are looked at with nothing else.
+/// A separate static: most answers need no other pattern.
 static INSTEAD: LazyLock<Regex> = LazyLock::new(|| Regex::new(INSTEAD_OF_AN_ANSWER).expect("a pattern"));
 
 static ONLY_TOO_OFTEN: LazyLock<Regex> = LazyLock::new(|| {
@@ -182,12 +182,12 @@ static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
     Signs { unpaid: any(&UNPAID), locked: any(&LOCKED), limited: any(&LIMITED), faults }
 });
 
-/// What an agent that has failed says about it.
+/// Classifies the output of an agent that has failed.
 pub fn of_failure(stdout: &str, stderr: &str) -> Option<Trouble> {
     trouble(&last_lines(stderr, LAST_STDERR)).or_else(|| trouble(&last_lines(stdout, LAST_STDOUT)))
 }
 
-/// What an agent that pretends to have answered says instead.
+/// Classifies a failure that an agent reports in place of an answer.
 pub fn instead_of_an_answer(stdout: &str) -> Option<Trouble> {
     let text = without_warnings(stdout).trim();
     if let Some(error) = error_object(text) {
@@ -207,7 +207,7 @@ pub fn instead_of_an_answer(stdout: &str) -> Option<Trouble> {
     trouble(&lines).or_else(unwell)
 }
 
-/// Returns what an error object of a model's service says, where a text is nothing else: `{"error": {"message": …}}`.
+/// Returns what an error object of a model's service says, if a text is nothing else: `{"error": {"message": …}}`.
 fn error_object(text: &str) -> Option<String> {
     if !text.starts_with('{') || text.len() > LINE {
         return None;
@@ -218,7 +218,7 @@ fn error_object(text: &str) -> Option<String> {
     (object.as_object()?.len() == 1).then(|| format!("{message} ({kind})"))
 }
 
-/// What an agent has said after what it tells of itself in words of its own.
+/// Returns a message without the agent's own warnings at its start.
 pub fn without_warnings(said: &str) -> &str {
     let mut rest = said.trim_start();
     let after = |rest: &'_ str| {
@@ -242,8 +242,8 @@ fn last_lines(text: &str, most: usize) -> Vec<&str> {
     lines
 }
 
-/// The last line that says something decides. The lines around it may know how long a limit lasts. A quota that was used up
-/// is a limit only when its own line says when it ends: the lines around it tell of the agent's own retries.
+/// Classifies the last line that matches. The lines around it may say when a limit resets. A spent quota is a limit only
+/// if its own line says when it resets: the other lines report the agent's own retries.
 fn trouble(lines: &[&str]) -> Option<Trouble> {
     let is_any = |signs: &[Regex], line: &str| signs.iter().any(|sign| sign.is_match(line));
     lines.iter().rev().find_map(|line| {
@@ -271,7 +271,7 @@ fn told(line: &str) -> String {
     line.lines().next().unwrap_or_default().chars().take(TOLD).collect()
 }
 
-/// How the known agents are let in.
+/// How users give the known agents access.
 const WAYS_IN: [(&str, &str); 9] = [
     ("claude", "run `claude` and type /login, or set ANTHROPIC_API_KEY"),
     ("codex", "run `codex login`, or set OPENAI_API_KEY"),
@@ -284,7 +284,7 @@ const WAYS_IN: [(&str, &str); 9] = [
     ("aider", "set the API key of its model's provider"),
 ];
 
-/// Whether a command is that of an agent.
+/// Returns whether a command runs this agent.
 pub fn is_agent(agent: &str, command: &str) -> bool {
     names(command).any(|name| name == agent)
 }
@@ -293,7 +293,7 @@ fn names(command: &str) -> impl Iterator<Item = &str> {
     command.split(|letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_')))
 }
 
-/// What a person has to do so that the agent of a command is let in.
+/// Returns how a user gives the agent of a command access.
 fn remedy(command: &str, paid: bool) -> String {
     let known = names(command).find_map(|name| WAYS_IN.iter().find(|(agent, _)| *agent == name));
     match (known, paid) {

@@ -1,4 +1,4 @@
-//! What real agents print when they are not let in, or were asked too often.
+//! Messages of real agents about rate limits and denied access.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ fn now() -> Timestamp {
     "2026-01-17T10:00:00Z".parse().expect("a moment")
 }
 
-/// What was read, in a few words.
+/// Summarizes a classification.
 fn read(trouble: Option<Trouble>) -> String {
     match trouble {
         None => "nothing".to_owned(),
@@ -57,7 +57,7 @@ fn limits_and_when_they_end() {
         ("API Error: 429 {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\"}}", "limited"),
         ("API Error: 529 {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}", "limited"),
         ("litellm.RateLimitError: RateLimitError: OpenAIException", "limited"),
-        // Nobody waits for ever, and nobody waits for what is past.
+        // Waits are bounded, and a reset in the past means no wait.
         ("rate limit: try again in 99999 hours", "limited until 2026-01-24T10:00:00Z"),
         ("rate limit: try again in 99999999999999999999999 days", "limited"),
         ("Claude AI usage limit reached|1000000000", "limited until 2026-01-17T10:00:00Z"),
@@ -101,10 +101,10 @@ fn doors_that_are_shut() {
 fn quota_is_a_limit_only_when_its_own_line_says_when_it_ends() {
     let quota = "Error: 429 insufficient_quota: check your plan and billing details.";
     check(&format!("{quota} Please retry in 600s."), "limited until 2026-01-17T10:10:00Z");
-    // The agent's own back-off, around its last try.
+    // The delay of the agent's own retries, around its last attempt.
     check(&format!("{quota}\nRetrying in 4s"), "unpaid");
     check(&format!("Request failed. Retrying in 4s\n{quota}"), "unpaid");
-    // Gemini names the metric on the next line, which is a limit by itself.
+    // Gemini CLI names the metric on the next line, which reports a limit by itself.
     check(
         "You exceeded your current quota, please check your plan and billing details.\n\
          * Quota exceeded for metric: input_token_count, limit: 1000000\nPlease retry in 600s.",
@@ -151,7 +151,7 @@ fn other_failures_are_neither() {
     ] {
         check(said, "nothing");
     }
-    // The last words are its own; what it talked about before is its work.
+    // Only the last lines report a failure; earlier text is about the work.
     let work = "I added a test for 429 Too Many Requests\nand for 401 Unauthorized\n";
     let more = "and mended it\n".repeat(20);
     assert_eq!(read(of_failure(&format!("{work}{more}"), &format!("{work}{more}no route to host"))), "nothing");
@@ -210,7 +210,7 @@ fn copilot_rate_limit_over_acp_is_told_from_a_used_up_quota() {
     ] {
         assert_eq!(read(instead_of_an_answer(said)), expected, "{said}");
     }
-    // Not recorded: written from a description of a limit that Copilot does not try again at.
+    // Not recorded: written from the description of a limit that Copilot does not retry.
     let described = "Error: 429 Rate limit reached for stub in organization org-x on requests per min (RPM): Limit 3, \
                      Used 3, Requested 1. Please try again in 20s.";
     assert_eq!(read(instead_of_an_answer(described)), "limited until 2026-01-17T10:00:20Z");
@@ -283,7 +283,7 @@ fn an_answer_is_an_answer() {
     assert_eq!(instead(&long), "nothing");
 }
 
-/// Over ACP these are messages like any other, and their turns end with `end_turn`.
+/// Over ACP these are ordinary messages, and their turns end with `end_turn`.
 #[test]
 fn words_about_a_failed_turn_are_no_answer() {
     let instead = |text: &str| read(instead_of_an_answer(text));

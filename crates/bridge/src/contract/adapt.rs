@@ -1,4 +1,4 @@
-//! A response with only what its agent understands at an event.
+//! The adaptation of a response to what its agent supports at an event.
 
 use serde_json::Value;
 use windlass_engine::CallRuling;
@@ -7,7 +7,7 @@ use super::{BlockEncoding, Contract};
 use crate::{AgentHookEvent, AgentHookResponse, Unsupported};
 
 impl Contract {
-    /// Returns the response as far as the agent can be told, and what it cannot be told.
+    /// Returns the supported part of the response, and the unsupported parts.
     pub fn adapt(&self, response: &AgentHookResponse) -> (AgentHookResponse, Vec<Unsupported>) {
         let mut adapted = AgentHookResponse {
             ruling: response.ruling,
@@ -16,7 +16,7 @@ impl Contract {
             message: said(&response.message),
             ..AgentHookResponse::default()
         };
-        // Each looks at what the ones before it have left.
+        // The order matters: each step works on the result of the steps before it.
         let unsupported = [
             self.halt(&mut adapted, response),
             self.permit(&mut adapted),
@@ -28,11 +28,11 @@ impl Contract {
         (adapted, unsupported.into_iter().flatten().collect())
     }
 
-    /// An end is more than a no.
+    /// Adapts a halt, which outweighs the ruling.
     fn halt(&self, adapted: &mut AgentHookResponse, response: &AgentHookResponse) -> Option<Unsupported> {
         let why = reason(response.halt.as_deref()?);
         match self.event {
-            // It is about to end anyway.
+            // The agent is about to end anyway.
             AgentHookEvent::Stop | AgentHookEvent::SubagentStop => {
                 adapted.ruling = CallRuling::Pass;
                 if !self.halts {
@@ -57,7 +57,7 @@ impl Contract {
         Some(Unsupported::Halt)
     }
 
-    /// Only tools are allowed and asked for. An agent that cannot ask does not use the tool: no person has said yes.
+    /// Adapts a permission. Only tools have one. An agent that cannot ask must not use the tool, because no person has agreed.
     fn permit(&self, adapted: &mut AgentHookResponse) -> Option<Unsupported> {
         match adapted.ruling {
             CallRuling::Allow | CallRuling::Ask if self.event != AgentHookEvent::PreToolUse => {
@@ -78,7 +78,7 @@ impl Contract {
         }
     }
 
-    /// An agent that cannot be given another input does not use the tool: no hook wants the input that it has in mind.
+    /// Adapts an updated input. An agent that cannot take it must not use the tool with the input that the hook rejected.
     fn change_input(&self, adapted: &mut AgentHookResponse, response: &AgentHookResponse) -> Option<Unsupported> {
         let goes_on = self.event == AgentHookEvent::PreToolUse && adapted.ruling != CallRuling::Block;
         let input = response.updated_input.as_ref().filter(|_| goes_on)?;
@@ -110,9 +110,9 @@ impl Contract {
                 adapted.context = joined(Some(why), adapted.context.take());
                 adapted.ruling = CallRuling::Pass;
             }
-            // There is no turn in which it could be read.
+            // No turn follows in which the agent could read the context.
             _ if self.event == AgentHookEvent::UserPromptSubmit => adapted.context = None,
-            // The agent reads with the reason what comes with it.
+            // The agent reads the reason, so the context is added to it.
             _ if self.context.is_none() => {
                 adapted.reason = joined(Some(why), adapted.context.take()).unwrap_or_default();
             }
@@ -135,12 +135,12 @@ impl Contract {
     }
 }
 
-/// Adds something to what the person is told.
+/// Appends text to the message for the user.
 fn tell_person(adapted: &mut AgentHookResponse, text: &str) {
     adapted.message = joined(adapted.message.take(), Some(text.to_owned()));
 }
 
-/// Agents look at an answer twice that gives no reason.
+/// Returns the reason, or a default: some agents ignore a block without a reason.
 fn reason(why: &str) -> String {
     if why.trim().is_empty() { "A hook says so, and not why.".to_owned() } else { why.to_owned() }
 }

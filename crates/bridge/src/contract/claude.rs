@@ -1,4 +1,4 @@
-//! Claude Code's contract, and those that were made after it.
+//! The encoding of responses for Claude Code, and for agents that follow its contract.
 
 use serde_json::{Map, Value, json};
 
@@ -28,7 +28,7 @@ pub fn output(contract: &Contract, response: AgentHookResponse, mut unsupported:
         }
     }
     if let (Some(input), Some(key)) = (updated_input, contract.updated_input) {
-        // Codex takes another input from whoever allows the tool, and its own rules stay.
+        // Codex accepts an updated input only with a permission. Its own approval rules still apply.
         if agent == Agent::Codex {
             put(&mut specific, "permissionDecision", Some("allow"));
         }
@@ -56,7 +56,7 @@ pub fn output(contract: &Contract, response: AgentHookResponse, mut unsupported:
         put(&mut specific, "hookEventName", Some(event));
         answer.insert("hookSpecificOutput".to_owned(), Value::Object(specific));
     }
-    // With exit code 2 standard error is for the agent.
+    // With exit code 2, standard error belongs to the agent.
     if aloud.is_some() && told.is_some() {
         unsupported.push(Unsupported::Message);
     }

@@ -1,4 +1,4 @@
-//! Cursor's contract, from its documentation.
+//! The encoding of responses for Cursor, from its documentation.
 
 use serde_json::{Map, Value};
 
@@ -27,7 +27,7 @@ pub fn output(event: AgentHookEvent, response: AgentHookResponse, unsupported: V
         refuse(&mut answer, why);
     }
     if let Some(input) = updated_input {
-        // Its documentation has no answer without it, and an answer that is none keeps the tool from being used.
+        // The documentation shows no answer without a permission, and an invalid answer blocks the tool.
         put(&mut answer, "permission", Some("allow"));
         put(&mut answer, "updated_input", Some(Value::Object(input)));
     }

@@ -1,8 +1,8 @@
-//! What each agent understands at which event: the table, from which responses are adapted (`adapt`) and worded (`claude`,
-//! `cursor`).
+//! The contract table: what each agent supports at which event. Responses are adapted to it (`adaptation`) and encoded
+//! (`claude`, `cursor`).
 //!
-//! Every cell was tried with the real program, but Cursor's, which are from its documentation; `docs/bridge.md` has the
-//! versions.
+//! Every cell was tried with the real program, except those of Cursor, which follow its documentation; `docs/bridge.md`
+//! lists the versions.
 
 mod adapt;
 pub mod claude;
@@ -13,44 +13,44 @@ mod tests;
 
 use crate::{Agent, AgentHookEvent};
 
-/// What an agent can be told at an event: a row of the table.
+/// A row of the table: what an agent supports at an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contract {
     pub agent: Agent,
     pub event: AgentHookEvent,
-    /// How it hears that something is not to happen.
+    /// How the agent is told to block.
     pub block: BlockEncoding,
-    /// Where it looks for what it is to read.
+    /// The field from which the agent reads context.
     pub context: Option<ContextField>,
-    /// Whether `continue: false` ends it.
+    /// Whether `continue: false` ends the agent.
     pub halts: bool,
-    /// Whether it can be made to ask the person, and to do without asking.
+    /// Whether the agent can be made to ask the user, and to skip its own question.
     pub asks: bool,
     pub allows: bool,
-    /// What it calls another input for a tool.
+    /// The agent's key for an updated tool input.
     pub updated_input: Option<&'static str>,
-    /// Whether it takes another output of a tool. Not tried; from what Claude Code's program says of itself.
+    /// Whether the agent accepts an updated tool output. Not tried: taken from Claude Code's program.
     pub updated_output: bool,
-    /// Whether it shows people what an answer says.
+    /// Whether the agent shows the answer's message to the user.
     pub shows: bool,
 }
 
-/// How something is refused.
+/// The encoding of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockEncoding {
-    /// Not at all.
+    /// The agent cannot be told to block.
     Unsupported,
-    /// By an answer, by standard error and by exit code 2: no two agents look at the same of these.
+    /// JSON, standard error and exit code 2 together: agents differ in which of these they read.
     ExitCodeAndJson,
-    /// By an answer alone, in which the decision and its reason stand.
+    /// JSON alone, with the decision and its reason.
     JsonOnly,
-    /// The same in the two forms that there are for tools. With exit code 2 some would lose the reason.
+    /// JSON in both forms that tools have. With exit code 2 some agents would drop the reason.
     ToolJson,
-    /// As something to read.
+    /// Context for the agent to read.
     Context,
 }
 
-/// Where text for the agent stands in an answer.
+/// The field that holds context for the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContextField {
     /// `hookSpecificOutput.additionalContext`
@@ -82,7 +82,7 @@ impl Contract {
 
 fn block(agent: Agent, event: AgentHookEvent) -> BlockEncoding {
     match (event, agent) {
-        // Kimi Code does not wait for an answer.
+        // Kimi Code does not wait for an answer at these events.
         (AgentHookEvent::SubagentStop | AgentHookEvent::PostToolUse, Agent::Kimi) => BlockEncoding::Unsupported,
         (AgentHookEvent::Stop | AgentHookEvent::SubagentStop, Agent::Cursor) => BlockEncoding::JsonOnly,
         (AgentHookEvent::Stop | AgentHookEvent::SubagentStop, _) => BlockEncoding::ExitCodeAndJson,
@@ -105,7 +105,7 @@ fn block(agent: Agent, event: AgentHookEvent) -> BlockEncoding {
     }
 }
 
-/// Claude Code is sent back by context at its Stop: that is a block, and said as one.
+/// Returns the field for context. At Stop, Claude Code treats context as a block, so it has no such field there.
 fn context(agent: Agent, event: AgentHookEvent) -> Option<ContextField> {
     let reads = match (agent, event) {
         (Agent::Claude | Agent::Codex | Agent::Copilot, AgentHookEvent::PreToolUse) => true,
@@ -123,7 +123,8 @@ fn context(agent: Agent, event: AgentHookEvent) -> Option<ContextField> {
     reads.then_some(place)
 }
 
-/// Qwen Code takes it for a block at Stop, and goes on. Claude Code uses the tool before it ends, so it is denied as well.
+/// Returns whether `continue: false` ends the agent. Qwen Code treats it as a block at Stop, and continues. Claude Code runs the
+/// tool before it ends, so the tool is denied as well.
 fn halts(agent: Agent, event: AgentHookEvent) -> bool {
     match event {
         AgentHookEvent::SessionStart => agent == Agent::Codex,
@@ -150,7 +151,7 @@ const fn updated_input(agent: Agent) -> Option<&'static str> {
 fn shows(agent: Agent, event: AgentHookEvent) -> bool {
     match agent {
         Agent::Claude | Agent::Gemini | Agent::Qwen => true,
-        // It reads no answer any more.
+        // Codex no longer reads answers at this event.
         Agent::Codex => event != AgentHookEvent::SessionEnd,
         Agent::Cursor => event == AgentHookEvent::PreCompact,
         Agent::Copilot | Agent::Goose | Agent::Kimi => false,

@@ -1,4 +1,4 @@
-//! What is said to whom, as a table, and what holds of it whatever is said.
+//! The output for every agent and event as tables, and properties of every output.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ fn updated() -> AgentHookResponse {
     AgentHookResponse { updated_input: Some(input), ..AgentHookResponse::default() }
 }
 
-/// The words of every agent; those that speak alike stand together.
+/// Returns the output for every agent, with equal outputs grouped.
 fn table(event: AgentHookEvent, reply: &AgentHookResponse) -> String {
     let mut said: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for agent in Agent::ALL {
@@ -214,7 +214,7 @@ fn people_are_told_what_was_left_out() {
     check(Agent::Goose, AgentHookEvent::UserPromptSubmit, &no(), &[held]);
 }
 
-/// What a hook has changed for good reason is not used as it was.
+/// A tool must not run with an input that a hook wants to change.
 #[test]
 fn an_input_that_cannot_be_changed_is_not_used() {
     for ruling in [CallRuling::Pass, CallRuling::Allow, CallRuling::Ask] {
@@ -235,7 +235,7 @@ fn who_says_nothing_is_not_heard() {
     }
 }
 
-/// A refusal without a reason is none to some.
+/// Some agents ignore a block without a reason.
 #[test]
 fn there_is_always_a_reason() {
     for (agent, event) in everywhere() {
@@ -286,7 +286,7 @@ fn some_reply() -> impl Strategy<Value = AgentHookResponse> {
     )
 }
 
-/// Whether these words keep something from happening.
+/// Returns whether an output blocks.
 fn blocks(words: &AgentHookOutput) -> bool {
     let answer: Value = serde_json::from_str(&words.stdout).unwrap_or_default();
     let specific = &answer["hookSpecificOutput"];
@@ -297,7 +297,7 @@ fn blocks(words: &AgentHookOutput) -> bool {
         || answer.get("followup_message").is_some()
 }
 
-/// The fields that Codex knows in its answers. It rejects those with any other.
+/// Returns the fields that Codex accepts. It rejects answers with any other field.
 fn known_to_codex(event: AgentHookEvent) -> (&'static [&'static str], &'static [&'static str]) {
     const COMMON: &[&str] = &["continue", "stopReason", "suppressOutput", "systemMessage"];
     const DECIDING: &[&str] = &["continue", "stopReason", "suppressOutput", "systemMessage", "decision", "reason"];
@@ -316,7 +316,7 @@ fn known_to_codex(event: AgentHookEvent) -> (&'static [&'static str], &'static [
         AgentHookEvent::Stop | AgentHookEvent::SubagentStop => (DECIDING, &[]),
         AgentHookEvent::PreCompact => (COMMON, &[]),
         AgentHookEvent::SessionEnd => (&[], &[]),
-        // It has no such event.
+        // Codex has no such event.
         AgentHookEvent::Notification => (COMMON, &[]),
     }
 }
@@ -328,11 +328,11 @@ proptest! {
             let words = AgentHookOutput::new(agent, event, &reply);
             let deliberate = match reply.ruling {
                 CallRuling::Block => true,
-                // Nobody can be asked.
+                // The agent cannot ask the user, so the tool is blocked.
                 CallRuling::Ask => event == AgentHookEvent::PreToolUse && words.unsupported.contains(&Unsupported::Ask),
                 CallRuling::Pass | CallRuling::Allow => false,
             };
-            // It has no other way to keep the old input from being used.
+            // Blocking the tool is the only way to prevent its old input.
             let deliberate = deliberate || words.unsupported.contains(&Unsupported::UpdatedInput);
             prop_assert!(!blocks(&words) || deliberate || reply.halt.is_some(), "{agent} {event:?} {words:?}");
             let answer: Value = serde_json::from_str(&words.stdout).unwrap_or_default();
@@ -370,7 +370,7 @@ proptest! {
                 let specific = answer["hookSpecificOutput"].as_object().cloned().unwrap_or_default();
                 prop_assert!(answer.as_object().unwrap().keys().all(|key| top.contains(&key.as_str())), "{event:?} {stdout}");
                 prop_assert!(specific.keys().all(|key| inner.contains(&key.as_str())), "{event:?} {stdout}");
-                // Allowing without another input is a mistake to it, and so is asking.
+                // Codex rejects a permission without an updated input, and any question.
                 let decision = &specific.get("permissionDecision").cloned().unwrap_or_default();
                 prop_assert!(decision != "ask" && (decision != "allow" || specific.contains_key("updatedInput")));
             }

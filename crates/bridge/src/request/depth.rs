@@ -1,13 +1,13 @@
-//! What lies too deep in a payload is cut out, so that the rest can be read.
+//! The limit of nesting in a payload. Deeper values are cut out, so that the rest can be parsed.
 //!
-//! Whoever says what a tool is called with may nest it as deep as it likes. A guard that could not read it would let go.
+//! A model can nest the input of a tool as deep as it likes. A guard hook that could not parse it would let the tool pass.
 
 use std::borrow::Cow;
 
-/// As deep as anything that a hook looks at, with room for what is put around a payload in the log: readers of JSON end at 128.
+/// The deepest nesting that is kept. JSON parsers stop at 128, and the log wraps payloads in further objects.
 pub const DEEPEST: usize = 64;
 
-/// The same JSON, with null for every list and object that lies deeper than that. There is no recursion in it.
+/// Returns the same JSON, with null in place of every deeper list and object. The function does not recurse.
 pub fn cut(bytes: &[u8]) -> Cow<'_, [u8]> {
     let (mut depth, mut kept) = (0_usize, None::<Vec<u8>>);
     let (mut within, mut escaped) = (false, false);

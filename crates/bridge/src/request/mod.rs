@@ -1,9 +1,9 @@
-//! What an agent says when its hook system calls, in the words of Claude Code, whichever agent calls.
+//! A request of an agent's hook system, with the names of Claude Code for every agent.
 //!
 //! Invariants:
-//! - Only what is no JSON object is refused. A field that is missing, or is not what it should be, is as if it were not there.
-//! - Nothing that the agent says is lost: what has got another value here is there under a name of its own. What lies too
-//!   deep is, and `agent_payload_cut` says so.
+//! - Only input that is no JSON object is refused. An invalid field counts as missing.
+//! - The payload is complete: a value that is replaced stays under another name. Only values that are nested too deep are
+//!   lost, and `agent_payload_cut` says so.
 
 mod depth;
 mod patch;
@@ -21,25 +21,25 @@ pub use tool::AgentTool;
 
 use crate::{Agent, AgentHookEvent};
 
-/// A call of an agent's hook system, at one event of a conversation.
+/// A call of an agent's hook system at one event of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentHookRequest {
     pub agent: Agent,
     pub event: AgentHookEvent,
-    /// Which conversation it is, as the agent names it.
+    /// The agent's name of the conversation.
     pub conversation: Option<String>,
-    /// Where the agent works.
+    /// The agent's working directory.
     pub directory: Option<String>,
-    /// Whether the agent is going on because a stop hook has sent it back, where it says so.
+    /// Whether a stop hook has sent the agent back, if the agent says so.
     pub is_sent_back: Option<bool>,
     pub tool: Option<AgentTool>,
-    /// What the engine decides about.
+    /// The call as the engine decides about it.
     pub call: BridgeCall,
-    /// Everything that it said, with Claude Code's names for what has one.
+    /// The whole payload, with Claude Code's field names added.
     pub payload: Map<String, Value>,
 }
 
-/// A payload that is no request.
+/// An error in a payload.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgentHookRequestError {
     #[error("standard input is empty; an agent's hook system writes a JSON object there")]
@@ -54,7 +54,7 @@ impl AgentHookRequest {
         Ok(Self::understand(agent, event, object(bytes)?))
     }
 
-    /// Parses the payload of an agent that is recognised by it. `is_set` tells which environment variables there are.
+    /// Parses a payload and identifies its agent. `is_set` says which environment variables are set.
     pub fn parse_unnamed(
         event: AgentHookEvent,
         bytes: &[u8],
@@ -68,7 +68,7 @@ impl AgentHookRequest {
         let said = Said(&payload);
         let directory = said.text(&["cwd", "working_dir"]).or_else(|| said.first_root());
         let conversation = said.name(&["session_id", "conversation_id", "sessionId"]);
-        // Gemini CLI forgets it as soon as it uses a tool, so a no of it means nothing.
+        // Gemini CLI forgets it when it uses a tool, so `false` means nothing there.
         let is_sent_back = said.is_sent_back().filter(|is_sent_back| *is_sent_back || agent != Agent::Gemini);
         let last_message = said.text(&["last_assistant_message", "prompt_response"]);
         let prompt = said.prompt(event);
@@ -77,7 +77,7 @@ impl AgentHookRequest {
         let response = said.response();
         let call = BridgeCall::new(event.point().clone());
         let mut request = Self { agent, event, conversation, directory, is_sent_back, tool, call, payload };
-        // Claude Code's own words need no translation.
+        // Claude Code's payload already has these names.
         if agent != Agent::Claude {
             request.translate(response, subagent, (&last_message, &prompt));
         }
@@ -88,7 +88,7 @@ impl AgentHookRequest {
         request
     }
 
-    /// Says to the engine what it decides about.
+    /// Fills in the call for the engine.
     fn fill_call(&mut self, prompt: String, output: String) {
         let conversation = self.conversation.clone().unwrap_or_else(|| "unknown".to_owned());
         let subagent = self.payload.get("agent_id").and_then(Value::as_str);
@@ -111,7 +111,7 @@ impl AgentHookRequest {
         self.fill_tool_input();
     }
 
-    /// Says to the engine what the tool is called with.
+    /// Fills in the input of the tool for the engine.
     fn fill_tool_input(&mut self) {
         if let Some(tool) = &self.tool {
             self.call.tool_input = Value::Object(tool.input.clone());
@@ -142,7 +142,7 @@ impl AgentHookRequest {
         }
     }
 
-    /// Says something in Claude Code's words; what stood there may be kept under another name.
+    /// Sets a field of the payload. A replaced value may stay under another name.
     fn say(&mut self, name: &str, value: Option<Value>, kept: Option<&str>) {
         let Some(value) = value else { return };
         let before = self.payload.insert(name.to_owned(), value.clone());
@@ -151,8 +151,8 @@ impl AgentHookRequest {
         }
     }
 
-    /// The same request for every file that a patch is about, so that a hook that looks at `file_path` sees each of them; one request
-    /// where there are not several.
+    /// Returns one request for each file of a patch, so that a hook that reads `file_path` sees all of them. Any other request
+    /// is returned as it is.
     pub fn for_each_file(self) -> Vec<Self> {
         let files = self.tool.as_ref().map(AgentTool::files).unwrap_or_default();
         if files.len() < 2 {
@@ -172,20 +172,20 @@ impl AgentHookRequest {
         files.into_iter().map(about).collect()
     }
 
-    /// Whether the agent comes here anew, as far as it is known, and not because a stop hook has sent it back. Most say so at
-    /// their end. What they show to the hooks for prompts tells nothing: feedback of a stop hook, and the end of a task in
-    /// the background, are prompts to some.
+    /// Returns whether this is known to be a fresh start, and not the work after a stop hook sent the agent back. Most agents
+    /// say so at their end. Their prompt events say nothing, because some report the feedback of stop hooks and the end of
+    /// background tasks as prompts.
     fn begins_anew(&self) -> bool {
         match self.event {
             AgentHookEvent::Stop | AgentHookEvent::SubagentStop => self.is_sent_back == Some(false),
-            // Gemini CLI shows the feedback of stop hooks there too; whoever remembers it tells the two apart.
+            // Gemini CLI reports the feedback of stop hooks here too. The engine remembers the feedback and tells them apart.
             AgentHookEvent::UserPromptSubmit => matches!(self.agent, Agent::Goose | Agent::Gemini),
             _ => false,
         }
     }
 
-    /// What matchers look at: the tool by all of its names, or the word that Claude Code's matchers look at where there is
-    /// none. Empty where there is nothing to choose by.
+    /// Returns the subjects of matchers: all names of the tool, or at events without a tool the field that Claude Code's
+    /// matchers use. Empty if there is none.
     fn matched(&self) -> Vec<String> {
         if let Some(tool) = &self.tool {
             let own = (tool.own_name != tool.name).then(|| tool.own_name.clone());
@@ -195,8 +195,8 @@ impl AgentHookRequest {
         field.and_then(|field| Said(&self.payload).text(&[field])).into_iter().collect()
     }
 
-    /// Whether it is the agent that goes on, where it says that somebody has asked for something: Qwen Code calls for that
-    /// after every tool, and after a stop hook.
+    /// Returns whether a prompt event is the agent's own continuation: Qwen Code sends one after every tool and after a stop
+    /// hook.
     pub fn is_own_prompt(&self) -> bool {
         let is_prompt = self.event == AgentHookEvent::UserPromptSubmit;
         is_prompt && self.agent == Agent::Qwen && !self.payload.contains_key("submitted_prompt")
@@ -207,11 +207,11 @@ fn object(bytes: &[u8]) -> Result<Map<String, Value>, AgentHookRequestError> {
     if bytes.trim_ascii().is_empty() {
         return Err(AgentHookRequestError::Nothing);
     }
-    // Some shells put a byte order mark before what they pass on.
+    // Some shells add a byte order mark.
     let bytes = depth::cut(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
     let refused = |error: serde_json::Error| AgentHookRequestError::NoObject(error.to_string());
     let mut object: Map<String, Value> = match serde_json::from_slice(&bytes) {
-        // Tools may answer with bytes that are no text.
+        // The output of a tool may contain bytes that are no UTF-8.
         Err(_) if std::str::from_utf8(&bytes).is_err() => {
             serde_json::from_str(&String::from_utf8_lossy(&bytes)).map_err(refused)?
         }
@@ -223,34 +223,34 @@ fn object(bytes: &[u8]) -> Result<Map<String, Value>, AgentHookRequestError> {
     Ok(object)
 }
 
-/// A payload as the agent wrote it.
+/// A payload, as the agent wrote it.
 struct Said<'a>(&'a Map<String, Value>);
 
 impl Said<'_> {
-    /// The first of these fields that is a text with something in it.
+    /// Returns the first of these fields that holds a non-empty text.
     fn text(&self, fields: &[&str]) -> Option<String> {
         let text = |field: &&str| self.0.get(*field)?.as_str().filter(|text| !text.is_empty());
         fields.iter().find_map(text).map(str::to_owned)
     }
 
-    /// The same for names, which may be numbers.
+    /// Returns the first of these fields that holds a name, which may be a number.
     fn name(&self, fields: &[&str]) -> Option<String> {
         let number = |field: &&str| self.0.get(*field)?.as_number().map(ToString::to_string);
         self.text(fields).or_else(|| fields.iter().find_map(number))
     }
 
-    /// Cursor may have several folders open.
+    /// Returns the first workspace folder. Cursor may have several open.
     fn first_root(&self) -> Option<String> {
         self.0.get("workspace_roots")?.as_array()?.first()?.as_str().map(str::to_owned)
     }
 
-    /// Cursor counts.
+    /// Returns whether a stop hook has sent the agent back. Cursor sends a count instead of a flag.
     fn is_sent_back(&self) -> Option<bool> {
         let counted = || self.0.get("loop_count")?.as_u64().map(|count| count > 0);
         self.0.get("stop_hook_active").and_then(Value::as_bool).or_else(counted)
     }
 
-    /// A text, or a list of parts; goose has it elsewhere.
+    /// Returns the prompt: a text, or a list of parts. goose sends it as `message`.
     fn prompt(&self, event: AgentHookEvent) -> Option<String> {
         match self.0.get("prompt") {
             Some(Value::String(text)) => Some(text.clone()),
@@ -267,7 +267,7 @@ impl Said<'_> {
         let name = self.text(&["tool_name"])?;
         let input = match self.0.get("tool_input") {
             Some(Value::Object(input)) => input.clone(),
-            // An object within a text, or nothing but a text.
+            // The input may be JSON within a string, or a plain text.
             Some(Value::String(text)) => serde_json::from_slice(&depth::cut(text.as_bytes()))
                 .unwrap_or_else(|_| Map::from_iter([("input".to_owned(), Value::String(text.clone()))])),
             _ => Map::new(),
@@ -280,7 +280,7 @@ impl Said<'_> {
         Some(AgentTool::new(&name, input, part("server_name").zip(part("tool_name")), directory))
     }
 
-    /// Which subagent it is. Cursor has no names for those that stop: the files that they write differ, and their kinds.
+    /// Returns the name of the subagent. Cursor has none, but its transcript files differ, and so may its types.
     fn subagent(&self) -> String {
         let names = ["agent_id", "subagent_id", "agent_transcript_path", "subagent_type", "agent_type"];
         self.name(&names).unwrap_or_else(|| "subagent".to_owned())

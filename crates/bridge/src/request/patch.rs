@@ -1,15 +1,15 @@
-//! Patches in the form that `apply_patch` takes: as a tool of its own, or as a program in a shell.
+//! Patches for `apply_patch`, which is a tool of its own or a program in a shell.
 
 use serde_json::{Map, Value};
 
-/// What a patch is about.
+/// The files of a patch.
 #[derive(Debug, PartialEq)]
 pub struct Patch {
-    /// Every file that it names, as it names them; there is one at least.
+    /// The files as the patch names them. There is at least one.
     pub files: Vec<String>,
-    /// Whether it makes a file: adds one, or moves one there.
+    /// Whether the patch creates a file: adds one, or moves one there.
     pub writes: bool,
-    /// Where its paths begin, if not where the agent works.
+    /// The base of relative paths, if it is not the agent's working directory.
     pub directory: Option<String>,
 }
 
@@ -17,12 +17,12 @@ const MARKS: [(&str, bool); 4] =
     [("*** Update File:", false), ("*** Add File:", true), ("*** Delete File:", false), ("*** Move to:", true)];
 
 impl Patch {
-    /// The patch of a tool that takes nothing else, whatever the agent calls it.
+    /// Returns the patch of a tool that takes only a patch, under any key.
     pub fn of_tool(input: &Map<String, Value>) -> Option<Self> {
         Self::read(&input.values().filter_map(text).collect::<Vec<_>>().join("\n"))
     }
 
-    /// The patch in a shell's command that calls `apply_patch`. What is in doubt is taken for one: a guard looks at it then.
+    /// Returns the patch of a shell command that calls `apply_patch`. A doubtful command counts as one, so that guards check it.
     pub fn in_command(input: &Map<String, Value>) -> Option<Self> {
         let command = ["command", "cmd"].iter().find_map(|key| text(input.get(*key)?))?;
         let called = ["apply_patch", "applypatch"].iter().find_map(|name| command.find(name))?;
@@ -50,7 +50,7 @@ impl Patch {
     }
 }
 
-/// A text, or a list of words.
+/// Returns a text, or a list of words as lines.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -59,7 +59,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Where `cd DIRECTORY &&` leads.
+/// Returns the directory of a leading `cd DIRECTORY &&`.
 fn entered(before: &str) -> Option<String> {
     let line = before.lines().last()?.trim();
     let directory = line.strip_prefix("cd ")?.strip_suffix("&&")?.trim();

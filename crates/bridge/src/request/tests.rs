@@ -1,4 +1,4 @@
-//! Calls as real agents make them, and as nobody should.
+//! Recorded requests of real agents, and malformed ones.
 
 use std::fmt::Write;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Whatever agents have said, with who said it and where.
+/// Returns all recorded payloads, with their agent, event and file name.
 fn recordings() -> Vec<(Agent, AgentHookEvent, String, Vec<u8>)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings");
     let mut files: Vec<PathBuf> = Agent::ALL
@@ -146,7 +146,7 @@ fn every_recording_is_understood() {
     "#);
 }
 
-/// What was understood, in a line.
+/// Summarizes a request in one line.
 fn summary(name: &str, call: AgentHookRequest) -> String {
     let mut line = format!("{} {name}:", call.agent);
     if call.directory.is_none() {
@@ -235,14 +235,14 @@ fn another_input_goes_back_in_the_agents_own_keys() {
         let wanted = wanted.as_object().unwrap().clone();
         assert_eq!(Value::Object(call.tool.unwrap().instead(wanted).unwrap()), expected);
     };
-    // What the hook has seen, with one thing changed.
+    // The input that the hook got, with one change.
     check(
         Agent::Goose,
         json!({"name": "edit", "input": {"path": "a.txt", "before": "x", "after": "y"}}),
         json!({"path": "a.txt", "before": "x", "after": "y", "file_path": "/p/a.txt", "old_string": "x", "new_string": "z"}),
         json!({"path": "a.txt", "before": "x", "after": "z"}),
     );
-    // Only what it knows.
+    // Only the keys that the hook knows.
     check(
         Agent::Copilot,
         json!({"name": "bash", "input": {"command": "rm x", "description": "clean up"}}),
@@ -261,7 +261,7 @@ fn another_input_goes_back_in_the_agents_own_keys() {
         json!({"file_path": "/p/a.txt", "content": "y"}),
         json!({"file_path": "a.txt", "content": "y"}),
     );
-    // In Claude Code the new one takes the place of the old one.
+    // Claude Code replaces the old input by the new one.
     check(
         Agent::Claude,
         json!({"name": "Bash", "input": {"command": "ls", "timeout": 5}}),
@@ -281,7 +281,7 @@ fn an_input_that_is_the_same_is_no_other_one() {
     assert!(tool.instead(Map::from_iter([("new_string".to_owned(), json!("z"))])).is_some());
 }
 
-/// A guard that cannot read a call lets go, so what lies beside it must not keep it from that.
+/// A guard that cannot parse a request lets it pass, so deep values must not hide the ones beside them.
 #[test]
 fn depth_hides_nothing() {
     for depth in [60, 100, 200, 100_000] {
@@ -298,7 +298,7 @@ fn depth_hides_nothing() {
     }
 }
 
-/// The subagents of Cursor have no names, and must not count for the conversation that they belong to.
+/// Cursor's subagents have no names, and must not count for the conversation that they belong to.
 #[test]
 fn a_subagent_is_not_its_conversation() {
     let check = |agent, more: Value, expected: Value| {
@@ -345,7 +345,7 @@ fn a_patch_is_about_all_its_files() {
     check(tool("apply_patch", json!({"command": ["apply_patch", patch]})), &["Edit", "Write"], &files);
     check(tool("apply_patch", json!({"diff": patch})), &["Edit", "Write"], &files);
     check(tool("apply_patch", json!(patch)), &["Edit", "Write"], &files);
-    // What a model says beside it counts for nothing.
+    // Other fields beside the patch do not count.
     let other = json!({"patch": patch, "file_path": "harmless", "path": "harmless", "file_paths": ["harmless"]});
     let call = tool("apply_patch", other).to_string();
     let call = AgentHookRequest::parse(Agent::Copilot, AgentHookEvent::PreToolUse, call.as_bytes()).unwrap();
@@ -425,7 +425,7 @@ fn a_matcher_looks_at_the_tool_or_at_why_it_is_called() {
 }
 
 proptest! {
-    /// Nothing that arrives makes it panic, and every object is understood.
+    /// No input causes a panic, and every object is parsed.
     #[test]
     fn nothing_breaks_it(bytes in proptest::collection::vec(any::<u8>(), 0..200), agent in 0..Agent::ALL.len(), event in 0..AgentHookEvent::ALL.len()) {
         let _ = AgentHookRequest::parse(Agent::ALL[agent], AgentHookEvent::ALL[event], &bytes);

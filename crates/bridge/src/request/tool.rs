@@ -1,33 +1,33 @@
-//! Tools, as Claude Code would name them, so that one hook is for the same thing everywhere.
+//! Tools with Claude Code's names, so that one hook works for every agent.
 //!
 //! Invariants:
-//! - What the agent says of a tool stays; Claude Code's names are put beside it.
-//! - What a hook wants changed goes back under the agent's own names, and nothing that was only added here does.
+//! - The agent's own fields stay; Claude Code's names are added beside them.
+//! - Changes of a hook return under the agent's own names, and nothing that was only added here does.
 
 use serde_json::{Map, Value};
 
 use super::patch::Patch;
 
-/// The tool that is about to be used, or was.
+/// A tool before or after its use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentTool {
-    /// Claude Code's name for it, if there is one.
+    /// Claude Code's name of the tool, or the agent's if there is none.
     pub name: String,
     /// The agent's own name.
     pub own_name: String,
-    /// Claude Code's names for what it does besides: a patch edits files and writes new ones, also from a shell.
+    /// Claude Code's names for its other effects: a patch edits files and writes new ones, also from a shell.
     pub also: Vec<String>,
-    /// What it is called with, under the agent's own keys and Claude Code's.
+    /// The input, under the agent's own keys and Claude Code's.
     pub input: Map<String, Value>,
-    /// The same as the agent says it.
+    /// The input as the agent sent it.
     pub own_input: Map<String, Value>,
-    /// Whether its files are those of a patch.
+    /// Whether the files are those of a patch.
     is_patch: bool,
-    /// Claude Code's keys that stand for keys of the agent; none where it is Claude Code's own tool.
+    /// Claude Code's keys with the agent's keys that they stand for. `None` for a tool of Claude Code.
     renamed: Option<Vec<(&'static str, &'static str)>>,
 }
 
-/// Names of the same tools. No two agents mean different things by one of them.
+/// Names of equal tools. No two agents use one name for different tools.
 const NAMES: &[Names] = &[
     ("Bash", &["run_shell_command", "shell", "Shell", "bash", "exec_command", "local_shell", "shell_command"]),
     ("Write", &["write_file", "write", "create"]),
@@ -44,7 +44,7 @@ const NAMES: &[Names] = &[
     ("NotebookEdit", &["notebook_edit"]),
 ];
 
-/// A name of Claude Code, and what others call the same.
+/// Claude Code's name, and the names of other agents.
 type Names = (&'static str, &'static [&'static str]);
 
 /// The keys of a tool's input.
@@ -61,7 +61,7 @@ const KEYS: &[(&str, &[Names])] = &[
 const PATHS: &[&str] = &["path", "target_file"];
 
 impl AgentTool {
-    /// One of Claude Code.
+    /// Returns a tool of Claude Code.
     pub(super) fn known(name: &str, input: Map<String, Value>) -> Self {
         let name = name.to_owned();
         Self {
@@ -75,7 +75,7 @@ impl AgentTool {
         }
     }
 
-    /// One of another agent. `server` is where it comes from, if the agent says so; `directory` is where relative paths begin.
+    /// Returns a tool of another agent. `server` is its MCP server, if the agent names it; relative paths begin at `directory`.
     pub(super) fn new(
         own_name: &str,
         own_input: Map<String, Value>,
@@ -105,8 +105,8 @@ impl AgentTool {
         renamed
     }
 
-    /// A patch names its files inside. The first is `file_path`, and `file_paths` has all. What else the agent says of files
-    /// does not count: it is the patch that is applied.
+    /// Adds the files of a patch: the first as `file_path`, all as `file_paths`. Other file fields do not count, because the
+    /// agent applies the patch.
     fn add_patched_files(&mut self, directory: Option<&str>) {
         let patch = match self.name.as_str() {
             "Bash" => Patch::in_command(&self.own_input),
@@ -124,25 +124,25 @@ impl AgentTool {
         self.input.insert("file_paths".to_owned(), Value::Array(files));
     }
 
-    /// All files of a patch.
+    /// Returns all files of a patch.
     pub(super) fn files(&self) -> Vec<Value> {
         let files = if self.is_patch { self.input.get("file_paths") } else { None };
         files.and_then(Value::as_array).cloned().unwrap_or_default()
     }
 
-    /// Claude Code's paths are absolute, and hooks rely on it.
+    /// Makes the path absolute: Claude Code's paths are, and hooks rely on it.
     fn make_absolute(&mut self, directory: Option<&str>) {
         if let Some(Value::String(path)) = self.input.get_mut("file_path") {
             *path = absolute(path, directory);
         }
     }
 
-    /// An input that a hook wants instead, as the agent takes it; none where it is what the agent had in mind.
+    /// Returns an updated input in the agent's own keys, or `None` if it equals the agent's input.
     pub fn instead(&self, wanted: Map<String, Value>) -> Option<Map<String, Value>> {
         Some(self.in_own_keys(wanted)).filter(|input| *input != self.own_input)
     }
 
-    /// What a hook does not know of stays.
+    /// Renames keys back. Keys that the hook leaves out keep their value.
     fn in_own_keys(&self, mut wanted: Map<String, Value>) -> Map<String, Value> {
         let Some(renamed) = &self.renamed else { return wanted };
         let mut input = self.own_input.clone();
@@ -154,7 +154,7 @@ impl AgentTool {
             }
         }
         for (key, value) in wanted {
-            // What was only added or completed here is not the agent's.
+            // A value that was only added here must not return to the agent.
             if self.input.get(&key) != Some(&value) {
                 input.insert(key, value);
             }
@@ -177,7 +177,7 @@ fn claude_name(own: &str) -> String {
     known.or_else(|| from_server(own)).unwrap_or_else(|| own.to_owned())
 }
 
-/// `server__tool`, as goose has it.
+/// Returns the name of goose's `server__tool`.
 fn from_server(own: &str) -> Option<String> {
     let (server, tool) = own.split_once("__")?;
     (server != "mcp" && !server.is_empty() && !tool.is_empty()).then(|| format!("mcp__{server}__{tool}"))

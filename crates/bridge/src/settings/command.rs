@@ -1,20 +1,20 @@
-//! The command that is written into an agent's settings, and how it is known there again.
+//! The hook command in an agent's settings, and its recognition.
 
 use crate::{Agent, AgentHookEvent};
 
-/// For agents that take any failure for a no: only 2 is one, and everything else lets go and says so.
+/// For agents that treat any failure as a block: only exit code 2 blocks, any other prints a warning and passes.
 const GUARD: &str = " || { [ $? = 2 ] && exit 2; echo 'windlass did not answer; going on without its hooks' >&2; }";
 
-/// This program, as settings name it.
+/// The path of this program, as settings name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// A name that is looked up, or a path.
+    /// A name in `PATH`, or a path.
     pub path: String,
-    /// The same as one word for a shell.
+    /// The path, quoted for a shell.
     pub word: String,
 }
 
-/// Returns the command for an agent that waits so many seconds: we let go a little earlier.
+/// Returns the command for an agent that waits this long. The command's own limit is a little shorter.
 pub fn line(program: &Program, agent: Agent, moment: AgentHookEvent, seconds: u64) -> String {
     let guard = if takes_failure_for_no(agent) { GUARD } else { "" };
     let rest = match seconds {
@@ -25,14 +25,14 @@ pub fn line(program: &Program, agent: Agent, moment: AgentHookEvent, seconds: u6
     format!("{} hook {} --as {agent} --within {}s{guard}", program.word, moment.point(), seconds - rest)
 }
 
-/// Whether what was about to happen does not, if a hook cannot even be started: Copilot denies a tool for any failure, and
-/// Gemini CLI drops a prompt, a tool and the end of a turn for every exit code above 1.
+/// Returns whether a hook that cannot be started blocks the action: Copilot denies a tool for any failure, and Gemini CLI
+/// drops a prompt, a tool and the end of a turn for every exit code above 1.
 fn takes_failure_for_no(agent: Agent) -> bool {
     matches!(agent, Agent::Copilot | Agent::Gemini)
 }
 
-/// Returns whether a command is nothing but a call of `windlass hook` for this agent, as `line` or a person writes it. A command
-/// that gives a shell more to do belongs to the person who wrote it.
+/// Returns whether a command is only a call of `windlass hook` for this agent, as `format_hook_command` or a user writes it. A
+/// command with more shell syntax belongs to the user who wrote it.
 pub fn is_ours(command: &str, agent: Agent) -> bool {
     let command = command.strip_suffix(GUARD).unwrap_or(command);
     let Some((program, call)) = command.split_once(" hook ") else { return false };
@@ -63,7 +63,7 @@ mod tests {
         }
     }
 
-    /// An agent that has both calls twice.
+    /// An agent with both commands would call twice.
     #[test]
     fn plain_call_by_hand_is_ours() {
         for command in [

@@ -1,4 +1,4 @@
-//! Our entries in settings that are JSON with comments.
+//! Windlass's entries in settings that are JSON with comments.
 
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use jsonc_parser::{ParseOptions, json};
@@ -16,7 +16,7 @@ pub fn parse(text: &str) -> Result<CstRootNode, SettingsError> {
     })
 }
 
-/// Returns the only member of that name.
+/// Returns the only member with this name.
 fn find_member(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, SettingsError> {
     let mut found = object.properties().into_iter().filter(|member| member.decoded_name().as_deref() == Some(name));
     match (found.next(), found.next()) {
@@ -34,7 +34,7 @@ fn root_object(root: &CstRootNode) -> Result<CstObject, SettingsError> {
     root.object_value_or_create().ok_or_else(|| SettingsError::kind("the file", "an object"))
 }
 
-/// Removes a member with nothing in its value, not even a comment.
+/// Removes a member with an empty value that has no comments.
 fn remove_if_empty(member: CstObjectProp) {
     let is_blank = |node: &CstNode| node.is_token() || node.is_whitespace() || node.is_newline();
     if member.value().is_some_and(|value| value.children().iter().all(is_blank)) {
@@ -46,13 +46,13 @@ fn string(object: &CstObject, name: &str) -> Option<String> {
     object.get(name)?.value()?.as_string_lit()?.decoded_value().ok()
 }
 
-/// Returns the command of a hook that is ours.
+/// Returns the command of a Windlass hook.
 fn our_command(hook: &CstNode, agent: Agent) -> Option<String> {
     let hook = hook.as_object()?;
     ["command", "bash"].iter().find_map(|name| string(&hook, name)).filter(|text| command::is_ours(text, agent))
 }
 
-/// Returns the entry of an event's list. Entries of ours have no matcher: they are for everything.
+/// Returns a new entry for an event's list. It has no matcher, so it applies to everything.
 fn event_entry(agent: Agent, hook: &HookEntry) -> CstInputValue {
     let (command, timeout) = (hook.command.as_str(), hook.timeout);
     match agent {
@@ -121,7 +121,7 @@ impl SettingsDocument for CstRootNode {
         match find_member(&servers, SERVER)?.map(|server| server.object_value()) {
             None => {
                 let server = match file.name {
-                    // Copilot's own file says which tools of a server are offered.
+                    // Copilot's own file lists which tools of a server are offered.
                     "mcp-config.json" => json!({"type": "local", "command": program, "args": ["mcp"], "tools": ["*"]}),
                     _ => json!({"command": program, "args": ["mcp"]}),
                 };

@@ -1,15 +1,15 @@
 //! The entries in an agent's own settings that make it call Windlass: adding and removing them, as edits of text.
 //!
 //! ```text
-//! files(agent, scope) ─► SettingsFile ─ add_entries(text) ─► text with our entries ─ remove_entries(text) ─► text without them
+//! settings_files(agent, scope) ─► SettingsFile ─ add_entries(text) ─► text with entries ─ remove_entries(text) ─► text without
 //! ```
 //!
 //! Invariants:
-//! - Values and comments of others stay. Blanks and line ends may change; exact undo is the saved copy's task.
-//! - Adding entries that are there already changes nothing.
+//! - Other values and comments stay. Blanks and line ends may change; the saved copy serves for an exact undo.
+//! - Adding existing entries changes nothing.
 //! - A text that cannot be parsed is refused.
 //!
-//! Not here: where files are on this machine, the saved copy, asking, and writing (`cli`).
+//! Not here: the location of files on this machine, the saved copy, questions, and writing (`cli`).
 
 mod command;
 mod json;
@@ -25,11 +25,11 @@ pub use command::Program;
 use table::HookEntry;
 pub use table::{Scope, SettingsFile, SettingsPurpose, event, files, sharers};
 
-/// The name of our MCP server.
+/// The name of Windlass's MCP server.
 const SERVER: &str = "windlass";
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// Settings that cannot be edited without guessing.
+/// Settings that cannot be edited safely.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     #[error("{0}")]
@@ -48,14 +48,14 @@ impl SettingsError {
     }
 }
 
-/// Parsed settings that keep the text they were parsed from.
+/// Parsed settings that keep their original text.
 trait SettingsDocument: Display {
     fn add_hooks(&mut self, agent: Agent, hooks: &[HookEntry]) -> Result<(), SettingsError>;
-    /// Removes our hooks with the lists that this leaves empty, and returns the event and the command of each.
+    /// Removes Windlass's hooks and the lists that become empty. Returns the event and the command of each hook.
     fn remove_hooks(&mut self, agent: Agent) -> Result<Vec<(String, String)>, SettingsError>;
-    /// Adds our MCP server, or sets the program of the one that is there.
+    /// Adds Windlass's MCP server, or updates the program of the existing one.
     fn set_server(&mut self, file: &SettingsFile, program: &str) -> Result<(), SettingsError>;
-    /// Removes our MCP server, and returns whether it was there.
+    /// Removes Windlass's MCP server. Returns whether it was there.
     fn remove_server(&mut self) -> Result<bool, SettingsError>;
 }
 
@@ -68,7 +68,7 @@ impl SettingsFile {
         })
     }
 
-    /// Returns the text with our hooks, and with our MCP server where `server` asks for it.
+    /// Returns the text with Windlass's hooks, and with its MCP server if `server` is set.
     pub fn add_entries(&self, text: Option<&str>, program: &Program, server: bool) -> Result<String, SettingsError> {
         let text = text.unwrap_or_default();
         let mut document = self.parse(text)?;
@@ -90,7 +90,7 @@ impl SettingsFile {
         Ok(restore_mark(text, &document.to_string()))
     }
 
-    /// Returns the text without our hooks, and without our MCP server where `server` asks for it.
+    /// Returns the text without Windlass's hooks, and without its MCP server if `server` is set.
     pub fn remove_entries(&self, text: &str, server: bool) -> Result<String, SettingsError> {
         let mut document = self.parse(text)?;
         let has_hooks = self.has_hooks() && !document.remove_hooks(self.agent)?.is_empty();
@@ -98,7 +98,7 @@ impl SettingsFile {
         Ok(if has_hooks || has_server { restore_mark(text, &document.to_string()) } else { text.to_owned() })
     }
 
-    /// Returns whether the agent calls us by what is in a text.
+    /// Returns whether a text makes the agent call Windlass.
     pub fn has_our_hooks(&self, text: &str) -> bool {
         let found = self.parse(text).and_then(|mut document| document.remove_hooks(self.agent));
         self.has_hooks() && found.is_ok_and(|found| !found.is_empty())
@@ -109,13 +109,13 @@ impl SettingsFile {
     }
 }
 
-/// Returns whether a text has neither values nor comments, the version of a format aside.
+/// Returns whether a text has neither values nor comments, except for the format's version.
 pub fn is_empty(text: &str) -> bool {
     let rest: String = text.trim_start_matches(BYTE_ORDER_MARK).split_whitespace().collect();
     matches!(rest.as_str(), "" | "{}" | r#"{"version":1}"#)
 }
 
-/// Puts the byte order mark of the old text in front of the new one.
+/// Restores the byte order mark of the old text.
 fn restore_mark(old: &str, new: &str) -> String {
     format!("{}{new}", if old.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK } else { "" })
 }

@@ -1,16 +1,16 @@
-//! What each agent's settings look like: where they are, what it calls our moments, how it counts time.
+//! The layout of each agent's settings: locations of files, names of events, units of time.
 //!
-//! Versions that this was seen with are in `docs/install.md`.
+//! `docs/install.md` lists the versions that this was tried with.
 
 use super::command::{self, Program};
 use crate::{Agent, AgentHookEvent};
 
-/// Whose settings.
+/// The scope of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Of everybody who works on the project.
+    /// All users of the project.
     Project,
-    /// Of one person, in all projects.
+    /// One user, in all projects.
     User,
 }
 
@@ -27,18 +27,18 @@ impl Scope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SettingsFile {
     pub agent: Agent,
-    /// The variable that names another folder.
+    /// The environment variable that names another folder.
     pub variable: Option<&'static str>,
-    /// Below the project's root, or the person's home.
+    /// The folder below the project's root or the user's home.
     pub folder: &'static str,
-    /// Below the folder.
+    /// The path below the folder.
     pub name: &'static str,
     pub holds: SettingsPurpose,
-    /// Whether nobody but us writes it.
+    /// Whether only Windlass writes the file.
     pub is_own: bool,
 }
 
-/// What a file is for.
+/// The purpose of a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingsPurpose {
     Hooks,
@@ -68,7 +68,7 @@ impl SettingsFile {
     }
 }
 
-/// The settings files of an agent, the one with the hooks first; none where it has no settings of that scope.
+/// Returns the settings files of an agent, the one with the hooks first. Empty if it has no settings of that scope.
 pub fn files(agent: Agent, scope: Scope) -> Vec<SettingsFile> {
     use SettingsPurpose::{Both, Hooks, Servers};
     let file = |folder, name, holds| SettingsFile::new(agent, folder, name, holds);
@@ -109,25 +109,25 @@ pub fn files(agent: Agent, scope: Scope) -> Vec<SettingsFile> {
     }
 }
 
-/// The agents that read the same file for the same purpose.
+/// Returns the other agents that read the same file.
 pub fn sharers(file: &SettingsFile, scope: Scope) -> Vec<Agent> {
     let is_same = |other: &SettingsFile| (other.folder, other.name) == (file.folder, file.name);
     let shares = |agent: &Agent| *agent != file.agent && files(*agent, scope).iter().any(is_same);
     Agent::ALL.iter().copied().filter(shares).collect()
 }
 
-/// What an agent calls a moment at which it is to call us, if it has it.
+/// Returns the name of an event in the agent's settings, if Windlass uses it there.
 pub fn event(agent: Agent, moment: AgentHookEvent) -> Option<&'static str> {
-    // Gemini CLI's `PreCompress` comes before every request, whether anything is compressed or not.
+    // Gemini CLI's `PreCompress` comes before every request, even if nothing is compressed.
     agent.event_name(moment).filter(|_| (agent, moment) != (Agent::Gemini, AgentHookEvent::PreCompact))
 }
 
-/// A hook as an agent's settings hold it.
+/// A hook in an agent's settings.
 #[derive(Debug)]
 pub struct HookEntry {
     pub event: &'static str,
     pub command: String,
-    /// In the agent's own unit.
+    /// The timeout in the agent's own unit.
     pub timeout: u64,
 }
 
@@ -137,25 +137,25 @@ pub fn hook_entries(agent: Agent, program: &Program) -> Vec<HookEntry> {
         Some(HookEntry {
             event: event(agent, *moment)?,
             command: command::line(program, agent, *moment, seconds),
-            // Qwen Code takes 1000 and more for milliseconds.
+            // Qwen Code reads values from 1000 on as milliseconds.
             timeout: if matches!(agent, Agent::Gemini | Agent::Qwen) { seconds * 1000 } else { seconds },
         })
     };
     AgentHookEvent::ALL.iter().filter_map(entry).collect()
 }
 
-/// Returns how many seconds a hook may take: long enough for a test suite where the agent wants to stop.
+/// Returns the time limit of a hook in seconds: long enough for a test suite when the agent wants to stop.
 fn time_limit(agent: Agent, moment: AgentHookEvent) -> u64 {
     let seconds = match moment {
         AgentHookEvent::Stop | AgentHookEvent::SubagentStop => 3600,
-        // The agent does not wait for them.
+        // The agent does not wait for these hooks.
         AgentHookEvent::Notification | AgentHookEvent::SessionEnd => 60,
         _ => 600,
     };
     match (agent, moment) {
-        // It refuses its whole list of hooks for a longer time.
+        // Kimi Code refuses its whole list of hooks for a longer time.
         (Agent::Kimi, _) => seconds.min(600),
-        // It takes no more, and says so at every start.
+        // Codex accepts no longer time, and warns at every start.
         (Agent::Codex, AgentHookEvent::SessionEnd) => 3,
         _ => seconds,
     }

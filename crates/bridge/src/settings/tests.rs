@@ -1,4 +1,4 @@
-//! Entries are added and removed, whatever the file looks like; values and comments of others stay.
+//! Adding and removing entries in any file; other values and comments stay.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -15,7 +15,7 @@ fn every_file() -> Vec<SettingsFile> {
     Agent::ALL.iter().flat_map(|agent| scopes.into_iter().flat_map(|scope| files(*agent, scope))).collect()
 }
 
-/// JSON with comments, as other programs read it.
+/// Reads JSON with comments independently of the edits.
 fn read(text: &str) -> Value {
     let mut plain = String::new();
     let (mut at, mut within) = (0, false);
@@ -52,7 +52,7 @@ fn is_toml(file: &SettingsFile) -> bool {
     file.name.ends_with(".toml")
 }
 
-/// The same without lists and objects that are empty, and without the version of the format.
+/// Removes empty lists and objects, and the format's version.
 fn prune(value: &mut Value) {
     let is_kept =
         |value: &Value| !matches!(value, Value::Object(map) if map.is_empty()) && *value != Value::Array(vec![]);
@@ -72,7 +72,7 @@ fn values(text: &str) -> Value {
     value
 }
 
-/// Adds entries to a text and removes them again; returns the text in between.
+/// Adds entries to a text and removes them again. Returns the text with the entries.
 #[track_caller]
 fn check(file: SettingsFile, before: &str) -> String {
     let with = file
@@ -81,7 +81,7 @@ fn check(file: SettingsFile, before: &str) -> String {
     assert!(!file.has_hooks() || file.has_our_hooks(&with), "{with}");
     assert!(!file.has_servers() || file.has_our_server(&with), "{with}");
     assert_eq!(file.add_entries(Some(&with), &program("windlass"), true).unwrap(), with, "twice is not once");
-    // Another program takes the place of the first.
+    // A call of another program replaces the entries.
     let other = file.add_entries(Some(&with), &program("/opt/windlass"), true).unwrap();
     for installed in [&with, &other] {
         let without = file.remove_entries(installed, true).unwrap();
@@ -148,7 +148,7 @@ fn ordinary_files_keep_values_and_comments() {
     }
 }
 
-/// Some editors put one in front of what they write.
+/// Some editors put a byte order mark at the start.
 #[test]
 fn byte_order_mark_stays() {
     for file in every_file() {
@@ -163,7 +163,7 @@ fn byte_order_mark_stays() {
     }
 }
 
-/// Two of them would call twice.
+/// The agent would call twice.
 #[test]
 fn call_by_hand_is_replaced() {
     let file = files(Agent::Claude, Scope::Project)[0];
@@ -193,7 +193,7 @@ fn later_edits_stay() {
     assert_eq!(read(&kept), read(&format!("{{\"hooks\": {{\"Stop\": [{{\"hooks\": [{mine}]}}]}}}}")), "{kept}");
 }
 
-/// Agents write their settings anew when they keep something there themselves.
+/// Agents rewrite their settings when they store something there themselves.
 #[test]
 fn file_that_an_agent_wrote_anew_keeps_its_form() {
     let file = files(Agent::Claude, Scope::Project)[0];
@@ -236,7 +236,7 @@ fn settings_that_cannot_be_edited_are_refused() {
     }
 }
 
-/// What a person or an agent has added to our server stays when it is installed again.
+/// Additions of a user or an agent to the server's entry survive another installation.
 #[test]
 fn server_keeps_what_was_added_to_it() {
     let gemini = files(Agent::Gemini, Scope::Project)[0];
@@ -285,7 +285,7 @@ fn toml_keeps_values_and_comments() {
     assert_eq!(kimi.remove_entries(&edited, true).unwrap(), format!("{hook}\n# later\n[other]\na = 1\n"));
 }
 
-/// Blanks and comments of every kind.
+/// Generates blanks and all kinds of comments.
 fn blank() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => Just(String::new()),
@@ -298,7 +298,7 @@ fn blank() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Items between brackets, with or without a comma behind the last one.
+/// Joins items between brackets, with or without a trailing comma.
 fn bracketed(open: char, close: char, items: Vec<(String, String, String)>, inner: String, comma: bool) -> String {
     let last = items.len();
     let mut text = format!("{open}");
@@ -330,7 +330,7 @@ fn scalar() -> impl Strategy<Value = String> {
         .prop_map(str::to_owned)
 }
 
-/// Settings as people and programs leave them.
+/// Generates settings as users and programs leave them.
 fn settings() -> impl Strategy<Value = String> {
     let hook = r#"{"type": "command", "command": "make", "bash": "make"}"#;
     let rule = prop_oneof![Just(hook.to_owned()), Just(format!("{{\"matcher\": \"Bash\", \"hooks\": [{hook}]}}"))];

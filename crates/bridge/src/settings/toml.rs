@@ -1,4 +1,4 @@
-//! Our entries in settings that are TOML: Kimi's hooks, Codex's MCP server.
+//! Windlass's entries in settings that are TOML: Kimi Code's hooks, Codex's MCP server.
 
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, TableLike, TomlError, Value, value};
 
@@ -16,7 +16,7 @@ pub fn parse(text: &str) -> Result<DocumentMut, SettingsError> {
     })
 }
 
-/// Returns the event and the command of a hook that is ours.
+/// Returns the event and the command of a Windlass hook.
 fn our_hook(hook: &dyn TableLike, agent: Agent) -> Option<(String, String)> {
     let text = |name| hook.get(name).and_then(Item::as_str).unwrap_or_default().to_owned();
     Some((text("event"), text("command"))).filter(|(_, command)| command::is_ours(command, agent))

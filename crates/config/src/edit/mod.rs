@@ -5,11 +5,11 @@
 //! ```
 //!
 //! Invariants:
-//! - The edited text parses to the old tree with exactly the intended change, and to a valid configuration. Otherwise nothing is
-//!   returned. So places are found by simple rules, and no rule has to be right for every way to write YAML.
+//! - The edited text parses to the old tree with exactly the intended change, and to a valid configuration. Otherwise the edit
+//!   fails. So simple rules find the places, and no rule has to be right for every way to write YAML.
 //! - No byte outside of the inserted or replaced text changes.
 //!
-//! Not here: which hooks to add (`import`); the hook that a name means, and writing the file (`commands`).
+//! Not here: which hooks to add (`import`); resolving the name of a hook, and writing the file (`cli`).
 
 #[cfg(test)]
 mod tests;
@@ -36,7 +36,7 @@ pub enum HookField {
 }
 
 impl HookField {
-    /// Returns the key and the value as they are written.
+    /// Returns the key and the value as YAML text.
     fn key_value(self) -> (&'static str, String) {
         match self {
             Self::Enabled(on) => ("enabled", on.to_string()),
@@ -96,7 +96,7 @@ fn validate(config: &Config, edited: &str) -> Result<Config, EditObstacle> {
     Config::of(config.file(), edited).map_err(|error| EditObstacle::Invalid(error.into_message()))
 }
 
-/// Visits the entries of lists that are written at an offset: several if aliases repeat them.
+/// Visits the list entries that start at an offset: several if aliases repeat them.
 fn visit_entries(node: &mut ConfigNode, start: usize, visit: &mut impl FnMut(&mut ConfigNode)) {
     match &mut node.value {
         NodeValue::List(entries) => entries.iter_mut().for_each(|entry| match entry.at.start == start {
@@ -108,7 +108,7 @@ fn visit_entries(node: &mut ConfigNode, start: usize, visit: &mut impl FnMut(&mu
     }
 }
 
-/// Returns the tree of a text without a field of the entry at an offset, and the values that the field has.
+/// Returns the tree of a text without a field of the entry at an offset, and the values of that field.
 fn without_field(text: &str, start: usize, key: &str) -> Result<(ConfigNode, Vec<String>), EditObstacle> {
     let mut tree = parse(text)?;
     let mut values = Vec::new();
@@ -126,7 +126,7 @@ fn without_field(text: &str, start: usize, key: &str) -> Result<(ConfigNode, Vec
     Ok((tree, values))
 }
 
-/// Returns edits that may set a field of an entry, the best-looking one first.
+/// Returns candidate edits that set a field of an entry, the most readable one first.
 fn field_edits(text: &str, entry: &ConfigNode, key: &str, value: &str) -> Option<Vec<(Range<usize>, String)>> {
     let (start, field) = (entry.at.start, format!("{key}: {value}"));
     let NodeValue::Map(fields) = &entry.value else {
@@ -156,7 +156,7 @@ struct TextMerge<'a> {
 
 impl TextMerge<'_> {
     /// Collects insertions for a value of the fragment, whose lines end at `end`, into the value that the text has under `key`
-    /// (`None`: the whole text). Returns `None` if they cannot be merged.
+    /// (`None`: the whole text). Returns `None` if the values cannot be merged.
     fn collect(&mut self, key: Option<&ConfigNode>, old: &ConfigNode, new: &ConfigNode, end: usize) -> Option<()> {
         let mut lines = String::new();
         let last = match (&old.value, &new.value) {
@@ -202,7 +202,7 @@ impl TextMerge<'_> {
     }
 }
 
-/// Merges a tree into another one, as `TextMerge` does it with their texts.
+/// Merges a tree into another one, as `TextMerge` merges their texts.
 fn merge_trees(old: &mut ConfigNode, new: ConfigNode) {
     match (&mut old.value, new.value) {
         (NodeValue::Map(present), NodeValue::Map(added)) => {
@@ -222,7 +222,7 @@ fn is_key(name: &ConfigNode, key: &str) -> bool {
     matches!(&name.value, NodeValue::Text(name) if name == key)
 }
 
-/// Compares two keys, which may be two spellings of one point.
+/// Compares two keys. Two spellings of one point are equal.
 fn is_same_key(one: &ConfigNode, other: &ConfigNode) -> bool {
     let (NodeValue::Text(name), NodeValue::Text(key)) = (&one.value, &other.value) else { return false };
     name == key || parse_hook_point(name).is_some_and(|point| parse_hook_point(key) == Some(point))

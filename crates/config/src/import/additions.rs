@@ -1,4 +1,4 @@
-//! What of an import a configuration does not have yet.
+//! The part of an import that the configuration does not have yet.
 
 use std::collections::BTreeSet;
 
@@ -10,28 +10,28 @@ use super::{HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSett
 use crate::edit::{self, EditObstacle, HookField};
 use crate::{Builtin, Config, ConfigNode, DEFAULT_PRIORITY, HookKind, HookSpec, NodeValue, OnRetryLimit, plan, quoted};
 
-/// What is to be added to a configuration.
+/// Hooks and settings to add to a configuration.
 #[derive(Debug, Default)]
 pub struct Additions {
-    /// With names that are unique in the configuration.
+    /// New hooks, with names that are unique in the configuration.
     pub hooks: Vec<ImportedHook>,
     pub settings: Vec<ImportedSetting>,
-    /// Fields of hooks that are there.
+    /// Changes to fields of existing hooks.
     pub changes: Vec<HookChange>,
-    /// What is there already.
+    /// Hooks that the configuration has already.
     pub present: Vec<ImportedHook>,
-    /// Hooks that are there, and of which nothing else is said.
+    /// Tunings that match the configuration already.
     pub settled: Vec<ImportedTuning>,
-    /// What is for a hook that is not there.
+    /// Tunings for hooks that do not exist.
     pub left_out: Vec<ImportRemark>,
-    /// What is there and says something else, and stays as it is.
+    /// Differences that stay as the configuration has them.
     pub notes: Vec<ImportRemark>,
 }
 
-/// New values for fields of a hook of the configuration.
+/// New values for fields of a configured hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookChange {
-    /// Its index in the configuration, and its line there.
+    /// The index of the hook in the configuration, and its line there.
     pub hook: usize,
     pub at: usize,
     pub name: String,
@@ -62,7 +62,7 @@ impl Additions {
         self.is_no_more() && self.changes.is_empty()
     }
 
-    /// Whether there is nothing that was not there: what is changed is no addition.
+    /// Returns whether nothing is added. Changes of fields are no additions.
     pub fn is_no_more(&self) -> bool {
         self.hooks.is_empty() && self.settings.is_empty()
     }
@@ -82,7 +82,7 @@ impl Additions {
         if self.hooks.iter().all(is_there) { Ok(edited) } else { Err(EditObstacle::Layout) }
     }
 
-    /// A hook that the configuration has, or should have.
+    /// Adds the tuning of a hook that the configuration may have.
     fn tune(&mut self, tuned: &ImportedTuning, config: &Config) {
         let ImportedTuning { line, name, enabled, priority, names_events } = tuned;
         let Some((index, hook)) = config.hooks.iter().enumerate().find(|(_, hook)| hook.name == *name) else {
@@ -93,7 +93,7 @@ impl Additions {
             let text = format!("{} runs where the configuration says, whatever `eventTypes` says", quoted(name));
             self.notes.push(ImportRemark::on(*line, text));
         }
-        // A built-in hook of the registry has a place of its own in the order.
+        // The registry defines the order of its own hooks.
         let default_priority = (!hook.is_registered()).then_some(DEFAULT_PRIORITY);
         let enabled = enabled.filter(|on| *on != hook.enabled()).map(HookField::Enabled);
         let priority = priority.filter(|wished| hook.entry.priority.or(default_priority) != Some(*wished));
@@ -152,8 +152,8 @@ impl Additions {
         }
     }
 
-    /// A setting that lets go more easily, for hooks of this import alone. Whether the configuration says the same is given,
-    /// where it says anything.
+    /// Adds a setting that lets the agent end more easily, if only hooks of this import are affected. `given` says whether the
+    /// configuration has the same value, if it has one.
     fn loosen(&mut self, setting: ImportedSetting, given: Option<bool>, config: &Config) {
         let at_stop = |wanted: &ImportedHook| wanted.point.is_stop();
         if given == Some(true) || !self.hooks.iter().any(at_stop) {
@@ -198,7 +198,7 @@ fn value<'a>(node: &'a ConfigNode, name: &str) -> Option<&'a ConfigNode> {
     entry(node, name).map(|(_, value)| value).filter(|value| !matches!(value.value, NodeValue::Null))
 }
 
-/// Whether a hook of the configuration does what is wanted.
+/// Returns whether a configured hook does the same as an imported one.
 fn is_same(hook: &HookSpec, wanted: &ImportedHook) -> bool {
     let here = hook.scope == HookScope::Project && hook.points().any(|point| *point == wanted.point);
     let what = match (&hook.kind, &wanted.what) {

@@ -1,7 +1,7 @@
-//! `automation-hooks.json`: hooks of a registry by name, each with whether and when it runs.
+//! Import of `automation-hooks.json`: registry hooks by name, each with whether and when it runs.
 //!
-//! Such a file configures hooks that the program has; it brings none along. So it is for the built-in ones of ours that
-//! have those names, and for those of the configuration.
+//! Such a file configures existing hooks and defines none. So it applies to the built-in hooks of these names, and to hooks of
+//! the configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -88,7 +88,7 @@ pub fn import(tree: &ConfigNode, source: &str) -> Result<HookImport, ConfigProbl
     Ok(import)
 }
 
-/// What is said about a hook: what it is for, and the rest.
+/// Returns the description of a hook, and its other metadata.
 fn words(hook: &ConfigNode) -> Result<(Option<String>, BTreeMap<String, String>), ConfigProblem> {
     let mut description = text(hook, "description")?.map(str::to_owned);
     let mut rest = BTreeMap::new();

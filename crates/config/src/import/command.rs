@@ -1,13 +1,13 @@
-//! Commands as they are, written so that we leave them alone.
+//! Imported commands, quoted so that Windlass fills in no fields.
 
 use windlass_hooks::{Carrier, Script, Values};
 
-/// How the variables begin that agents set for their hooks.
+/// Prefixes of the variables that agents set for their hooks.
 const AGENT_VARIABLES: [&str; 5] = ["CLAUDE_", "CODEMIE_", "CODEX_", "GEMINI_", "QWEN_"];
-/// The one of them that Windlass sets, too.
+/// The variable of these that Windlass sets, too.
 const PROJECT_VARIABLE: &str = "CLAUDE_PROJECT_DIR";
 
-/// The command, unless we would read something into it: then a shell is handed its text in pieces that we read nothing into.
+/// Returns the command unchanged, or wraps it in `sh -c` if it contains text that Windlass would fill in.
 pub fn untouched(command: &str) -> String {
     if !is_filled(command) {
         return command.to_owned();
@@ -15,7 +15,7 @@ pub fn untouched(command: &str) -> String {
     format!("exec sh -c {}", quoted(command))
 }
 
-/// As one word of a shell, in which no two braces stand beside each other.
+/// Quotes text as one shell word without two adjacent opening braces.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("'");
     let mut last = ' ';
@@ -31,7 +31,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Whether we would put values into it.
+/// Returns whether Windlass would fill in values.
 fn is_filled(command: &str) -> bool {
     let marks = Values {
         session: "\u{1}",
@@ -52,7 +52,7 @@ pub fn foreign_variable(command: &str) -> Option<&str> {
     names.find(|name| *name != PROJECT_VARIABLE && AGENT_VARIABLES.iter().any(|prefix| name.starts_with(prefix)))
 }
 
-/// Whether it is we who are called: by our own bridge.
+/// Returns whether the command calls `windlass hook`.
 pub fn is_ours(command: &str) -> bool {
     let name = |word: &str| word.trim_matches(['"', '\'']).rsplit('/').next().unwrap_or_default().to_owned();
     command.split(['\n', ';', '&', '|', '(', ')']).any(|command| {
@@ -61,7 +61,7 @@ pub fn is_ours(command: &str) -> bool {
     })
 }
 
-/// What it is called: the file or the program that it runs, without what hides it.
+/// Derives a name from the script or program that the command runs.
 pub fn nickname(command: &str) -> Option<String> {
     let words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'', ';', '(', ')', '&', '|']));
     let words: Vec<&str> =

@@ -1,4 +1,4 @@
-//! Whose file it is, and what differs from one to the other: units, defaults, what a matcher is.
+//! The dialects of imported files, and their differences: units, defaults, matchers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub enum Dialect {
     Automation,
 }
 
-/// What a number without a unit means.
+/// The unit of a timeout without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     Seconds,
@@ -28,7 +28,7 @@ pub enum Unit {
     Either,
 }
 
-/// The agents whose settings have hooks of this shape, with the directory that they are found in.
+/// The directories in which agents keep settings with hooks.
 const PLACES: &[(&str, Dialect)] = &[
     (".claude", Dialect::Claude),
     (".codemie", Dialect::Codemie),
@@ -37,7 +37,7 @@ const PLACES: &[(&str, Dialect)] = &[
     (".qwen", Dialect::Qwen),
 ];
 
-/// What Gemini CLI calls its moments, where that is not what Claude Code calls them.
+/// Gemini CLI's names of events that differ from Claude Code's.
 const GEMINI: &[(&str, AgentHookEvent)] = &[
     ("BeforeTool", AgentHookEvent::PreToolUse),
     ("AfterTool", AgentHookEvent::PostToolUse),
@@ -72,7 +72,7 @@ impl Dialect {
         }
     }
 
-    /// What people call the system.
+    /// Returns the name of the system for messages.
     pub fn title(self) -> &'static str {
         match self {
             Self::Codemie => "codemie",
@@ -81,7 +81,7 @@ impl Dialect {
         }
     }
 
-    /// The agent that can be set up to call us.
+    /// Returns the agent whose bridge can call Windlass.
     pub fn agent(self) -> Option<Agent> {
         match self {
             Self::Claude => Some(Agent::Claude),
@@ -100,7 +100,7 @@ impl Dialect {
         }
     }
 
-    /// How long a command may run that does not say.
+    /// Returns the timeout of a command without one.
     pub const fn default_timeout(self) -> Duration {
         match self {
             Self::Claude | Self::Codex | Self::Automation => Duration::from_mins(10),
@@ -108,7 +108,7 @@ impl Dialect {
         }
     }
 
-    /// The moment that its event is.
+    /// Returns the hook event for an event's name in this dialect.
     pub fn moment(self, event: &str) -> Option<AgentHookEvent> {
         let usual = || AgentHookEvent::ALL.iter().copied().find(|moment| moment.claude_name() == event);
         if self != Self::Gemini {
@@ -118,13 +118,13 @@ impl Dialect {
         GEMINI.iter().find(|(name, _)| *name == event).map(|(_, moment)| *moment).or_else(|| usual().filter(|_| shared))
     }
 
-    /// Whether what a hook prints is read by the model at this moment.
+    /// Returns whether the model reads the output of a hook at this event.
     pub fn tells_the_model(self, moment: AgentHookEvent) -> bool {
         let speaks = matches!(moment, AgentHookEvent::SessionStart | AgentHookEvent::UserPromptSubmit);
         speaks && matches!(self, Self::Claude | Self::Codex | Self::Codemie)
     }
 
-    /// Whether it looks at a matcher at this moment.
+    /// Returns whether the dialect uses a matcher at this event.
     pub fn heeds_matcher(self, moment: AgentHookEvent) -> bool {
         match (self, moment) {
             (_, AgentHookEvent::PreToolUse | AgentHookEvent::PostToolUse) | (Self::Codemie, _) => true,
@@ -136,7 +136,7 @@ impl Dialect {
 }
 
 impl Unit {
-    /// In words, for whoever has to agree.
+    /// Returns the unit's name for messages.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Seconds => "seconds",
@@ -145,7 +145,7 @@ impl Unit {
         }
     }
 
-    /// So many of them, as a length of time.
+    /// Converts a number in this unit to a duration.
     pub fn of(self, number: f64) -> Option<Duration> {
         let seconds = match self {
             Self::Seconds => number,
@@ -154,12 +154,12 @@ impl Unit {
             Self::Either => number,
         };
         let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero())?;
-        // Nothing that is started is done in less.
+        // No program ends in less than a millisecond.
         Some(time.max(Duration::from_millis(1)))
     }
 }
 
-/// Whose file this is, by what is in it and where it lies.
+/// Detects the dialect of a file from its content and its path.
 pub fn recognise(path: &Path, tree: &ConfigNode) -> Result<Dialect, ConfigProblem> {
     let unknown = |message: &str| {
         ConfigProblem::new(message).suggest(
@@ -171,7 +171,7 @@ pub fn recognise(path: &Path, tree: &ConfigNode) -> Result<Dialect, ConfigProble
     if matches!(hooks, Some(ConfigNode { value: NodeValue::List(_), .. })) {
         return Ok(Dialect::Automation);
     }
-    // The innermost counts.
+    // The innermost directory counts.
     let folders = path.components().rev().filter_map(|part| part.as_os_str().to_str());
     let place = folders.filter_map(|part| PLACES.iter().find(|(name, _)| *name == part)).next();
     if let Some((_, dialect)) = place {
@@ -195,7 +195,7 @@ pub fn recognise(path: &Path, tree: &ConfigNode) -> Result<Dialect, ConfigProble
     }
 }
 
-/// Whether it holds profiles, as codemie's own file does.
+/// Returns whether the file holds profiles, as codemie's own file does.
 fn is_profiled(tree: &ConfigNode) -> bool {
     entry(tree, "activeProfile").is_some() && entry(tree, "profiles").is_some()
 }
@@ -223,7 +223,7 @@ mod tests {
         check("x.json", r#"{"hooks": {"AfterAgent": []}}"#, Dialect::Gemini);
         check("x.json", stop, Dialect::Claude);
         check("data/automation-hooks.json", r#"{"hooks": []}"#, Dialect::Automation);
-        // The innermost place counts.
+        // The innermost directory counts.
         check("/home/.claude/x/.qwen/settings.json", stop, Dialect::Qwen);
         for (path, text) in [("package.json", r#"{"name": "x"}"#), ("x.json", r#"{"hooks": {"pre-commit": []}}"#)] {
             assert!(recognise(Path::new(path), &json::parse(text).unwrap()).is_err(), "{path}");

@@ -1,8 +1,8 @@
-//! What is under a key, of the type that it has to be.
+//! Typed access to the fields of a JSON object.
 
 use crate::{ConfigNode, ConfigProblem, NodeValue, quoted};
 
-/// The text of a key.
+/// Returns the text of a key.
 pub fn key(node: &ConfigNode) -> Option<&str> {
     match &node.value {
         NodeValue::Text(text) => Some(text),
@@ -10,13 +10,13 @@ pub fn key(node: &ConfigNode) -> Option<&str> {
     }
 }
 
-/// The entry of an object under a key, with the key.
+/// Returns the key and the value of an object's entry.
 pub fn entry<'a>(node: &'a ConfigNode, name: &str) -> Option<(&'a ConfigNode, &'a ConfigNode)> {
     let NodeValue::Map(entries) = &node.value else { return None };
     entries.iter().find(|(found, _)| key(found) == Some(name)).map(|(key, value)| (key, value))
 }
 
-/// The same, where `null` is as good as nothing.
+/// Returns the value of an entry; `null` counts as absent.
 fn given<'a>(node: &'a ConfigNode, name: &str) -> Option<&'a ConfigNode> {
     entry(node, name).map(|(_, value)| value).filter(|value| !matches!(value.value, NodeValue::Null))
 }
@@ -73,7 +73,7 @@ pub fn integer(node: &ConfigNode, name: &str) -> Result<Option<i64>, ConfigProbl
     given(node, name).map(read).transpose()
 }
 
-/// A list of texts.
+/// Reads a list of texts.
 pub fn texts<'a>(node: &'a ConfigNode, name: &str) -> Result<Option<Vec<&'a str>>, ConfigProblem> {
     let read = |value: &'a ConfigNode| {
         let nodes = list(value, &format!("`{name}`"))?;
@@ -82,7 +82,7 @@ pub fn texts<'a>(node: &'a ConfigNode, name: &str) -> Result<Option<Vec<&'a str>
     given(node, name).map(read).transpose()
 }
 
-/// The first key that is none of these.
+/// Returns the first unknown key.
 pub fn stranger<'a>(entries: &'a [(ConfigNode, ConfigNode)], known: &[&str]) -> Option<(&'a ConfigNode, &'a str)> {
     let mut keys = entries.iter().filter_map(|(node, _)| Some((node, key(node)?)));
     keys.find(|(_, name)| !known.contains(name))
@@ -99,7 +99,7 @@ fn wrong(node: &ConfigNode, what: &str, expected: &str) -> ConfigProblem {
         NodeValue::List(_) => "a list".to_owned(),
         NodeValue::Map(_) => "an object".to_owned(),
     };
-    // A whole object would be marked to its end otherwise.
+    // Otherwise the picture marks a whole object to its end.
     let at = node.at.start..node.at.start + 1;
     let at = if matches!(node.value, NodeValue::List(_) | NodeValue::Map(_)) { at } else { node.at.clone() };
     ConfigProblem::new(format!("{what}: expected {expected}, found {found}")).at(at)

@@ -1,6 +1,6 @@
-//! JSON as agents' settings are written: with comments and commas before a closing bracket, every value with its place.
+//! Parser for JSON as agents' settings use it: with comments and trailing commas, every value with its place.
 //!
-//! Invariant: a key that is given twice is an error, because programs do not agree on which one counts.
+//! Invariant: a duplicate key is an error, because programs disagree on which one counts.
 
 use jsonc_parser::ast::{ObjectProp, Value as Json};
 use jsonc_parser::common::{Range, Ranged};
@@ -8,10 +8,10 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use crate::{ConfigNode, ConfigProblem, NodeValue, quoted};
 
-/// The maximum number of lists and objects within each other.
+/// The maximum nesting of lists and objects.
 const MAX_DEPTH: usize = 64;
 
-/// Returns the tree of a file.
+/// Parses a file into a tree.
 pub fn parse(text: &str) -> Result<ConfigNode, ConfigProblem> {
     let options = ParseOptions { allow_missing_commas: false, ..ParseOptions::default() };
     let parsed = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {

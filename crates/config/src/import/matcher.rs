@@ -1,15 +1,14 @@
-//! Which tools a hook is for, in our notation: that of Claude Code.
+//! Translation of matchers into our notation, which is that of Claude Code.
 //!
-//! There, letters, digits and `_ - , |` and blanks are a list of exact names, and everything else is a regular expression
-//! that is looked for anywhere in a name. A matcher of another system that would be read as the other of the two is
-//! written so that it is not.
+//! There, letters, digits, blanks and `_ - , |` make a list of exact names. Everything else is a regular expression that matches
+//! anywhere in a name. The translation rewrites a matcher of another system if Claude Code's rules would read it differently.
 
 use windlass_expr::Matcher;
 
 use super::Dialect;
 use crate::quoted;
 
-/// Returns the same matcher in our notation, or why there is none. `None` matches everything.
+/// Translates a matcher, or returns why that is impossible. `None` matches everything.
 pub fn translate(from: Dialect, text: &str) -> Result<Option<String>, String> {
     if is_all(from, text) {
         return Ok(None);
@@ -18,12 +17,12 @@ pub fn translate(from: Dialect, text: &str) -> Result<Option<String>, String> {
         |signs: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || signs.contains(letter));
     let written = match from {
         Dialect::Claude | Dialect::Automation => text.to_owned(),
-        // A list of names means the same to codemie.
+        // A list of names means the same in codemie.
         Dialect::Codemie if is_list_there("_-|") => text.to_owned(),
         Dialect::Codemie if text.contains(['|', '[', ']', '{', '}', '(', ')']) => format!("^(?:{text})$"),
         Dialect::Codemie => return Err(format!("its matcher {} is the name of a tool there", quoted(text))),
         Dialect::Codex if is_list_there("_|") => text.to_owned(),
-        // Blanks around the names do not count to Qwen Code, and neither do empty names.
+        // Qwen Code ignores blanks around names, and empty names.
         Dialect::Qwen if is_list(text) => {
             let names: Vec<&str> = text.split('|').map(str::trim).filter(|name| !name.is_empty()).collect();
             format!("(?:{})", names.join("|"))
@@ -31,7 +30,7 @@ pub fn translate(from: Dialect, text: &str) -> Result<Option<String>, String> {
         Dialect::Codex | Dialect::Gemini if is_list(text) => format!("(?:{})", text.trim()),
         Dialect::Codex | Dialect::Gemini | Dialect::Qwen => text.trim().to_owned(),
     };
-    // JavaScript reads these as letters.
+    // JavaScript reads these anchors as letters.
     if [r"\A", r"\z"].iter().any(|anchor| written.contains(anchor)) {
         return Err(format!("its matcher {} has `\\A` or `\\z`, which are anchors here alone", quoted(text)));
     }
@@ -39,7 +38,7 @@ pub fn translate(from: Dialect, text: &str) -> Result<Option<String>, String> {
     Ok(Some(written))
 }
 
-/// The same for a matcher that does not look at tools. To Gemini CLI it is then the word itself.
+/// Translates a matcher that does not match tools. Gemini CLI compares such a matcher as one word.
 pub fn translate_word(from: Dialect, text: &str) -> Result<Option<String>, String> {
     let is_word = |text: &str| is_list(text) && !text.contains([' ', ',', '|']);
     match from {
@@ -56,7 +55,7 @@ pub fn is_all(from: Dialect, text: &str) -> bool {
     matches!(text, "" | "*") || (from == Dialect::Qwen && text == ".*")
 }
 
-/// Whether we read it as a list of names.
+/// Returns whether our notation reads the text as a list of names.
 fn is_list(text: &str) -> bool {
     text.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | ' ' | ',' | '|'))
 }
@@ -65,7 +64,7 @@ fn is_list(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// What is written, and which of these tools it is for.
+    /// Checks the translation, and some tools that it matches and does not match.
     #[track_caller]
     fn check(from: Dialect, matcher: &str, written: Option<&str>, for_these: &[&str], not_these: &[&str]) {
         let found = translate(from, matcher).unwrap();

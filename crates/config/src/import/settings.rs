@@ -1,4 +1,4 @@
-//! Hooks as Claude Code writes them, and those who write them alike: events, in them groups with a matcher, in them hooks.
+//! Import of hooks in Claude Code's format, which other agents share: events, groups with a matcher, hooks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::field::{self, entry, flag, key, list, map, number, text, texts};
 use super::{Dialect, HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSetting, command, matcher};
 use crate::{ConfigNode, ConfigProblem, NodeValue, plan, quoted};
 
-/// Keys that stand beside events in some agents' `hooks`.
+/// Keys beside the events in some agents' `hooks`.
 const BESIDE_EVENTS: &[&str] = &["enabled", "disabled", "notifications"];
 const GROUP: &[&str] = &["matcher", "hooks", "sequential", "description"];
 const HOOK: &[&str] = &[
@@ -28,12 +28,12 @@ const HOOK: &[&str] = &[
     "shell",
     "args",
 ];
-/// The longest that a hook of ours may run.
+/// The maximum timeout of a hook here.
 const LONGEST: Duration = Duration::from_hours(7 * 24);
-/// What codemie takes where nothing, or 0, is written.
+/// codemie's retry limit if the value is 0 or absent.
 const CODEMIE_RETRIES: u32 = 5;
 
-/// What a file in this dialect comes to.
+/// Imports a file in this dialect.
 pub fn import(from: Dialect, tree: &ConfigNode, source: &str) -> Result<HookImport, ConfigProblem> {
     let mut reading = Reading {
         source,
@@ -66,15 +66,15 @@ pub fn import(from: Dialect, tree: &ConfigNode, source: &str) -> Result<HookImpo
 
 struct Reading<'a> {
     source: &'a str,
-    /// Names and commands that the file says are not to run.
+    /// Names and commands of disabled hooks.
     switched_off: BTreeSet<String>,
     all_off: bool,
-    /// What makes a hook the same as another one.
+    /// Identity of the hooks so far, to find duplicates.
     seen: BTreeSet<(HookPoint, ImportedAction, Option<String>, Option<Duration>)>,
     import: HookImport,
 }
 
-/// Where a hook stands.
+/// The event and the matcher of a hook.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     event: &'a str,
@@ -97,7 +97,7 @@ impl<'a> Reading<'a> {
         self.import.notes.push(note);
     }
 
-    /// What the file says about all of its hooks, or about some by their names.
+    /// Reads which hooks the file disables: all, or some by name.
     fn switches(&mut self, tree: &ConfigNode) -> Result<(), ConfigProblem> {
         self.all_off = flag(tree, "disableAllHooks")? == Some(true);
         for section in ["hooks", "hooksConfig"] {
@@ -194,7 +194,7 @@ impl<'a> Reading<'a> {
         };
         let timeout = timeout.or_else(|| self.usual_timeout(place));
         let wanted = ImportedHook { matcher, timeout, ..self.wanted(place, hook, command)? };
-        // Agents run the same hook once, however often it is written down.
+        // Agents run a hook once, even if the file repeats it.
         if self.seen.insert((wanted.point.clone(), wanted.what.clone(), wanted.matcher.clone(), wanted.timeout)) {
             if let Some(name) = command::foreign_variable(command) {
                 let agent = self.import.from.title();
@@ -230,7 +230,7 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// What a command has there that does not say, where that is not what it has here.
+    /// Returns the dialect's default timeout if it differs from the default here.
     fn usual_timeout(&self, place: Place<'_>) -> Option<Duration> {
         let usual = self.import.from.default_timeout();
         // At the end of a session agents wait for nobody, whatever they say elsewhere.
@@ -238,7 +238,7 @@ impl<'a> Reading<'a> {
         (!same).then_some(usual)
     }
 
-    /// How long it may run, where it says so.
+    /// Reads the timeout of a hook.
     fn timeout(&self, hook: &ConfigNode) -> Result<Option<Duration>, ConfigProblem> {
         let unit = self.import.from.unit();
         let (Some(written), Some((_, at))) = (number(hook, "timeout")?, entry(hook, "timeout")) else {
@@ -252,14 +252,14 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The matcher, where it means something.
+    /// Translates the matcher if the event uses one.
     fn matching(&self, place: Place<'_>) -> Result<Option<String>, String> {
         let (from, moment) = (self.import.from, place.moment);
         let Some(text) = place.matcher.filter(|text| from.heeds_matcher(moment) && !matcher::is_all(from, text)) else {
             return Ok(None);
         };
         let is_tool = matches!(moment, AgentHookEvent::PreToolUse | AgentHookEvent::PostToolUse);
-        // codemie matches tools everywhere.
+        // codemie matches tools at every event.
         if !is_tool && (moment.matched_field().is_none() || from == Dialect::Codemie) {
             return Err(format!(
                 "its matcher {} would choose by something that there is not at this point; have the command look at what comes on its standard input",
@@ -269,7 +269,7 @@ impl<'a> Reading<'a> {
         if is_tool { matcher::translate(from, text) } else { matcher::translate_word(from, text) }
     }
 
-    /// Returns what codemie works with: its active profile, where the file has several ways of working under `profiles`.
+    /// Returns codemie's active profile, or the whole file if it has no `profiles`.
     fn active_profile(&mut self, tree: &'a ConfigNode) -> Result<&'a ConfigNode, ConfigProblem> {
         let Some((written, profiles)) = entry(tree, "profiles") else { return Ok(tree) };
         let profiles = map(profiles, "`profiles`")?;
@@ -294,8 +294,7 @@ impl<'a> Reading<'a> {
         map(profile, "a profile").map(|_| profile)
     }
 
-    /// Takes over how often codemie sends an agent back. There a stop hook that fails by itself lets go, and so does one that has
-    /// sent the agent back often enough.
+    /// Imports codemie's retry limit. In codemie a failing stop hook lets the agent end, and so does a stop hook at its retry limit.
     fn codemie(&mut self, tree: &ConfigNode) -> Result<(), ConfigProblem> {
         if let Some((_, written)) = entry(tree, "maxHookRetries") {
             let wrong =
@@ -318,7 +317,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// What is worth knowing once.
+    /// Adds notes about the whole file.
     fn general(&mut self, tree: &ConfigNode) {
         let from = self.import.from;
         let at = |moment: AgentHookEvent| self.import.hooks.iter().any(|hook| hook.point == *moment.point());
@@ -342,7 +341,7 @@ fn stranger(name: &str) -> String {
     format!("what {} means is not known here; take it out if the hook can do without, and import again", quoted(name))
 }
 
-/// Whether a hook of ours can be called so.
+/// Returns whether a hook can have this name here.
 fn is_name(name: &str) -> bool {
     !name.trim().is_empty()
         && name.len() <= 100
@@ -351,7 +350,7 @@ fn is_name(name: &str) -> bool {
         && name != windlass_engine::VALIDATION
 }
 
-/// Why a hook that says this would do something else here.
+/// Returns why a hook with these fields would behave differently here.
 fn unlike_ours(hook: &ConfigNode) -> Result<Option<&'static str>, ConfigProblem> {
     let is = |name: &str| flag(hook, name).map(|flag| flag == Some(true));
     if is("async")? || is("asyncRewake")? {

@@ -1,4 +1,4 @@
-//! Hooks as lines of YAML.
+//! Writes imported hooks as YAML.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use windlass_text as text;
 
 use super::{Additions, ImportedAction, ImportedHook, ImportedSetting};
 
-/// Writes additions as a configuration of their own.
+/// Writes additions as a configuration fragment.
 pub fn fragment(additions: &Additions) -> String {
     let mut points: Vec<(HookPoint, String)> = Vec::new();
     for hook in &additions.hooks {
@@ -51,7 +51,7 @@ fn hook_lines(hook: &ImportedHook) -> String {
     format!("    - {}\n", fields.join("\n      "))
 }
 
-/// A length of time with its unit.
+/// Writes a duration with its unit.
 fn span(time: Duration) -> String {
     match time.subsec_nanos() {
         0 => format!("{}s", time.as_secs()),
@@ -68,7 +68,7 @@ fn scalar(text: &str) -> String {
     }
 }
 
-/// Whether nobody could take it for anything but this text.
+/// Returns whether YAML reads the unquoted text as this text.
 fn is_plain(text: &str) -> bool {
     let begins = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/') || text.starts_with("./");
     let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '/' | ' ' | '-');
@@ -76,7 +76,7 @@ fn is_plain(text: &str) -> bool {
     begins && text.chars().all(plain) && !text.ends_with(' ') && !word.contains(&text.to_ascii_lowercase().as_str())
 }
 
-/// Writes several lines as they are, as the value of a field of a hook.
+/// Writes a text of several lines as a block scalar, if that is possible.
 fn block(text: &str) -> Option<String> {
     let (body, sign) = match text.strip_suffix('\n') {
         Some(body) => (body, "|"),
@@ -91,7 +91,7 @@ fn block(text: &str) -> Option<String> {
     Some(format!("{sign}{}", lines.collect::<String>()))
 }
 
-/// What nobody can see, or YAML cannot hold: shown and written it is the same then.
+/// Returns whether a character is invisible or not allowed in YAML. Escaped, it is the same in the file and on a terminal.
 fn needs_escape(letter: char) -> bool {
     text::is_treacherous(letter) || matches!(letter, '\u{fffe}' | '\u{ffff}')
 }

@@ -1,4 +1,4 @@
-//! What a person sees when a configuration is wrong.
+//! Tests of error messages for a wrong configuration.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use annotate_snippets::Renderer;
 use crate::ConfigError;
 use crate::config::parse;
 
-/// What a person sees.
+/// Returns the message as a person sees it.
 fn picture(text: &str) -> String {
     let problem = parse(text).map(|_| ()).expect_err(text);
     let error = ConfigError::in_text(Path::new("config.yaml"), text, problem);

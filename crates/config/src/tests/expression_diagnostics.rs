@@ -1,8 +1,8 @@
-//! What a person sees when an expression, a matcher, a number or a request of a hook is wrong.
+//! Tests of error messages for expressions, matchers, numbers and requests of hooks.
 
 use crate::tests::diagnostics::pictures;
 
-/// A stop hook with these further lines.
+/// Returns a stop hook with additional lines.
 fn hook(lines: &str) -> String {
     format!("hooks:\n  stop:\n    - command: ./check.sh\n      {lines}\n")
 }

@@ -1,4 +1,4 @@
-//! The whole way from a file to a configuration.
+//! Tests of the whole way from a file to a configuration.
 
 pub mod diagnostics;
 mod expression_diagnostics;
@@ -28,7 +28,7 @@ fn failure(result: Result<Config, ConfigError>) -> ConfigError {
     result.expect_err("the file should be refused")
 }
 
-/// Every point of a session, with timeouts and piped output.
+/// Hooks at every point of a session, with timeouts and piped output.
 const LOOP: &str = r#"
 version: 1
 
@@ -68,7 +68,7 @@ hooks:
       pipe_output: true
 "#;
 
-/// Types of tasks, with hooks and agents of their own.
+/// Task types with their own hooks and agents.
 const TYPES: &str = "
 # Hooks of all tasks, unless a type has its own
 hooks:
@@ -245,7 +245,7 @@ validators:
     assert_eq!(shown(&config(&text.replace("allow", "deny"))), "", "none of them is run");
 }
 
-/// Wherever a path stands: what it leads to lies within the project.
+/// Every setting with a path refuses paths that lead out of the project.
 #[test]
 fn paths_out_of_the_project_are_refused_with_a_remedy() {
     for path in ["/etc/passwd", "../up", "a/../../up"] {
@@ -325,7 +325,7 @@ fn a_file_that_is_not_text_says_where() {
     assert!(read(b"\xff\xfev\0").is_err());
 }
 
-/// Each of these would cost a careless reader seconds, gigabytes or its stack.
+/// Without bounds, each of these files would exhaust the time, the memory or the stack.
 #[test]
 fn bombs_are_refused_at_once() {
     let mut aliases = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();

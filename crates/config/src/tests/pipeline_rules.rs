@@ -1,11 +1,11 @@
-//! What is said about work that cannot get through.
+//! Tests of errors and warnings about delivery pipelines.
 
 use std::path::Path;
 
 use crate::Config;
 use crate::tests::diagnostics::pictures;
 
-/// What is warned about, a line each.
+/// Returns the warnings, one per line.
 fn warned(text: &str) -> String {
     let config = Config::of(Path::new("config.yaml"), text).expect(text);
     let line = |warning: crate::ConfigWarning| {
@@ -16,7 +16,7 @@ fn warned(text: &str) -> String {
     config.warnings().into_iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A project whose `before_submit` and `before_merge` are these.
+/// Returns a configuration with these `before_submit` and `before_merge` lists.
 fn lists(submit: &str, merge: &str) -> String {
     format!("hooks:\n  before_submit: [{submit}]\n  before_merge: [{merge}]\n")
 }
@@ -88,12 +88,12 @@ fn a_pipeline_that_can_never_pass_is_refused() {
         &lists("create_pr", "merge_pr, gatekeeper: [qa]"),
         &lists("create_pr", "merge_pr, create_pr"),
         &lists("run_tests", "merge_pr"),
-        // What runs first is what counts, not what is written first.
+        // The running order counts, not the order of definition.
         "hooks:\n  before_merge:\n    - {gatekeeper: [qa], priority: 200}\n    - merge_pr\n",
-        // The type's own list, and the project's for the rest.
+        // The type's own list at one point, and the project's at the others.
         "hooks:\n  before_merge:\n    - merge_pr\ntask_types:\n  docs:\n    hooks:\n      before_submit: []\n",
         "task_types:\n  a:\n    hooks:\n      before_merge:\n        - gatekeeper: [qa]\n    agents:\n      gatekeeper: []\n",
-        // With what the agent brings along.
+        // With the hooks of an agent.
         "hooks:\n  before_merge:\n    - merge_pr\nagents:\n  x:\n    command: x\n    hooks:\n      before_merge:\n        - gatekeeper: [qa]\n",
     ]);
     insta::assert_snapshot!(shown, @"
@@ -157,14 +157,14 @@ fn a_pipeline_that_may_pass_is_not_refused() {
         lists("rebase_on_main, run_tests, create_pr", ""),
         lists("", "create_pr, merge_pr"),
         lists("create_pr", "merge_pr, command: ./deploy.sh"),
-        // Without a list a change is opened.
+        // Without a list, the default hook opens a change.
         "hooks:\n  before_merge: [merge_pr]\n".to_owned(),
         "hooks: {before_merge: [merge_pr]}\ntask_types: {a: {hooks: {before_merge: []}}}\n".to_owned(),
-        // One that is switched off does nothing.
+        // A disabled hook does nothing.
         "hooks:\n  before_merge:\n    - merge_pr\n    - {gatekeeper: [qa], enabled: false}\n".to_owned(),
-        // One with a condition may never run.
+        // A hook with a condition may never run.
         "hooks:\n  before_merge:\n    - {use: merge_pr, when: iteration > 1}\n    - gatekeeper: [qa]\n".to_owned(),
-        // An agent may open it.
+        // An agent's hook may open the change.
         "hooks: {before_submit: [run_tests], before_merge: [merge_pr]}\nagents: {x: {command: x, hooks: {before_submit: [create_pr]}}}\n".to_owned(),
     ] {
         assert_eq!(warned(&text), "", "{text}");

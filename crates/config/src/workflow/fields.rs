@@ -1,4 +1,4 @@
-//! The fields of a map, each looked at where it stands.
+//! Typed access to the fields of a map, with errors at their place.
 
 use std::ops::Range;
 
@@ -7,21 +7,21 @@ use windlass_expr::{ExpressionError, Pattern, snake_case};
 
 use crate::{ConfigNode, ConfigProblem, NodeValue, expression_problem};
 
-/// The fields of a map, by their names.
+/// The fields of a map, by name.
 pub struct Fields<'n> {
     at: Range<usize>,
     source: &'n str,
     found: Vec<(&'n str, &'n ConfigNode, &'n ConfigNode)>,
 }
 
-/// How much of a value is known when it is read.
+/// How much of a value is known before expressions are evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// All of it.
+    /// The whole value.
     Written,
-    /// That it is a text.
+    /// Only that it is a text.
     Text,
-    /// Nothing: it is one expression, or a path.
+    /// Nothing: the value is one expression, or a path.
     Filled,
 }
 
@@ -33,7 +33,7 @@ pub fn form(node: &ConfigNode, source: &str) -> Result<Form, ConfigProblem> {
     })
 }
 
-/// A value with expressions in it.
+/// Parses a value with expressions.
 pub fn pattern(node: &ConfigNode, source: &str) -> Result<Pattern, ConfigProblem> {
     paths(node)?;
     Pattern::parse(&json(node)).map_err(|error| {
@@ -42,7 +42,7 @@ pub fn pattern(node: &ConfigNode, source: &str) -> Result<Pattern, ConfigProblem
     })
 }
 
-/// Whatever is given as `fromContext` is a path, alone.
+/// Checks that every `fromContext` is a path without other keys beside it.
 fn paths(node: &ConfigNode) -> Result<(), ConfigProblem> {
     match &node.value {
         NodeValue::List(items) => items.iter().try_for_each(paths),
@@ -70,7 +70,7 @@ pub fn wrong(node: &ConfigNode, source: &str, text: &str, error: ExpressionError
     expression_problem(source, node.at.clone(), text, error)
 }
 
-/// The node of a text.
+/// Returns the first text node that matches.
 pub fn find_text(node: &ConfigNode, is_it: impl Fn(&str) -> bool + Copy) -> Option<&ConfigNode> {
     match &node.value {
         NodeValue::Text(own) if is_it(own) => Some(node),
@@ -80,16 +80,16 @@ pub fn find_text(node: &ConfigNode, is_it: impl Fn(&str) -> bool + Copy) -> Opti
     }
 }
 
-/// Finds where an expression stands: as a whole `${…}`, or alone as a text.
+/// Finds the range of an expression: inside `${…}`, or a whole text.
 pub fn find_expression(source: &str, node: &ConfigNode, expression: &str) -> Option<Range<usize>> {
     let filled = find_text(node, |text| piece(text, expression).is_some());
     let node = filled.or_else(|| find_text(node, |text| text.trim() == expression))?;
-    // It may be written otherwise there, with quotes that are escaped.
+    // The source may differ from the value, for example with escaped quotes.
     let start = source.get(node.at.clone()).and_then(|text| piece(text, expression)).map(|start| node.at.start + start);
     Some(start.map_or(node.at.clone(), |start| start..start + expression.len()))
 }
 
-/// Where `${…}` with this expression is in a text.
+/// Returns the offset of this expression inside `${…}` in a text.
 fn piece(text: &str, expression: &str) -> Option<usize> {
     let opens = |before: &str| before.trim_end().ends_with("${") && !before.trim_end().ends_with("$${");
     let is_it = |at: &usize| opens(&text[..*at]) && text[at + expression.len()..].trim_start().starts_with('}');
@@ -116,7 +116,7 @@ pub fn json(node: &ConfigNode) -> Json {
 }
 
 impl<'n> Fields<'n> {
-    /// The fields of a map that has no others.
+    /// Reads a map and refuses unknown keys.
     pub fn of(
         node: &'n ConfigNode,
         source: &'n str,
@@ -155,7 +155,7 @@ impl<'n> Fields<'n> {
         Ok(fields)
     }
 
-    /// Whatever fields there are.
+    /// Reads a map with any keys.
     pub fn loose(node: &'n ConfigNode, source: &'n str) -> Self {
         let entries: &[(ConfigNode, ConfigNode)] =
             if let NodeValue::Map(entries) = &node.value { entries } else { &[] };
@@ -175,7 +175,7 @@ impl<'n> Fields<'n> {
         self.get(name).map_or(self.at.clone(), |node| node.at.clone())
     }
 
-    /// A field that has to be there: what it is, and how it is written.
+    /// Returns a required field. `what` and `example` explain it if it is missing.
     pub fn needed(&self, name: &str, (what, example): (&str, &str)) -> Result<&'n ConfigNode, ConfigProblem> {
         let missing = || ConfigProblem::new(format!("this needs {what}")).suggest(format!("write `{name}: {example}`"));
         self.get(name).ok_or_else(|| missing().at(self.at.clone()))
@@ -204,7 +204,7 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// A text, or what becomes one.
+    /// Checks a text, or an expression that becomes one.
     pub fn is_text(&self, name: &str) -> Result<(), ConfigProblem> {
         let Some(node) = self.get(name) else { return Ok(()) };
         match (form(node, self.source)?, &node.value) {
@@ -217,7 +217,7 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// A list of things that each are as they should be, or what becomes one.
+    /// Checks each entry of a list, or accepts an expression that becomes one.
     pub fn is_list(
         &self,
         name: &str,
@@ -238,7 +238,7 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// A list of texts.
+    /// Checks a list of texts.
     pub fn are_texts(&self, name: &str) -> Result<(), ConfigProblem> {
         self.is_list(name, |item| match &item.value {
             NodeValue::Text(text) if text.trim().is_empty() => {
@@ -253,7 +253,7 @@ impl<'n> Fields<'n> {
         })
     }
 
-    /// All of them as one pattern.
+    /// Returns all fields as one pattern.
     pub fn pattern(&self) -> Result<Pattern, ConfigProblem> {
         let parsed = |(name, _, value): &(&str, &ConfigNode, &ConfigNode)| {
             Ok(((*name).to_owned(), pattern(value, self.source)?))

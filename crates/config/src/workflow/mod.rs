@@ -1,7 +1,7 @@
 //! The workflows of a project: files under `.windlass/workflows/`, and those that ship with Windlass.
 //!
 //! Invariants:
-//! - A problem in a file names its place, and only that file is unusable.
+//! - A problem in a file names its place, and makes only that file unusable.
 //! - A file of the project replaces a shipped workflow with the same id, even if the file is unusable. A file that does not parse
 //!   may have any id, so no shipped workflow runs beside it.
 //!
@@ -40,15 +40,15 @@ pub struct WorkflowDefinition {
     /// None for a shipped workflow.
     pub file: Option<PathBuf>,
     pub text: String,
-    /// The content of the file, to be shown.
+    /// The content of the file, for display.
     pub written: Json,
 }
 
-/// A file that defines no workflow which may run.
+/// A file that defines no runnable workflow.
 #[derive(Debug)]
 pub struct UnusableWorkflow {
     pub file: PathBuf,
-    /// The id in the file; the name of the file where it has none.
+    /// The id in the file, or the file's name if it has none.
     pub id: String,
     /// Whether the file is YAML or JSON. If it is not, it may have any id.
     pub is_parsed: bool,
@@ -106,7 +106,7 @@ impl WorkflowLibrary {
         }
     }
 
-    /// Makes every file unusable whose id another file has too: no one could say which one is meant.
+    /// Makes files with the same id unusable: the id would be ambiguous.
     fn remove_duplicates(&mut self) {
         let mut ids: BTreeMap<String, usize> = BTreeMap::new();
         for definition in &self.definitions {
@@ -145,7 +145,7 @@ impl WorkflowLibrary {
         self.definitions.iter().find(|definition| definition.workflow.id == id)
     }
 
-    /// Finds the file that is to blame for a missing workflow: the one with this id, or one that does not parse.
+    /// Finds the file that explains a missing workflow: the one with this id, or one that does not parse.
     pub fn find_unusable(&self, id: &str) -> Option<&UnusableWorkflow> {
         let named = self.unusable.iter().find(|unusable| unusable.id == id);
         named.or_else(|| self.unusable.iter().find(|unusable| !unusable.is_parsed))

@@ -1,4 +1,4 @@
-//! A workflow from its tree. Whatever is wrong is said where it stands, with what to write instead.
+//! Reads a workflow from its tree. Every error has a place and a suggestion.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::fields::{Fields, find_expression, pattern, wrong};
 use super::tasks::{create, update};
 use crate::{ConfigNode, ConfigProblem, DurationSetting, Located, NodeValue, check_timeout, quoted, read};
 
-/// How long a program may run that does not say.
+/// The default timeout of a program.
 const TIMEOUT: Duration = Duration::from_mins(5);
 const STEPS: usize = 200;
 const LONGEST_ID: usize = 64;
-/// What `steps` may begin with.
+/// An example value for `steps`.
 const FIRST: &str = "[{id: first, type: noop}]";
 
 const WORKFLOW: &[&str] = &["id", "name", "description", "version", "steps", "metadata"];
@@ -45,12 +45,12 @@ pub fn workflow(node: &ConfigNode, source: &str, stem: &str, digest: Digest) -> 
     Ok(workflow)
 }
 
-/// The id that is written in a file.
+/// Returns the id in a file.
 pub fn id(node: &ConfigNode) -> Option<&str> {
     Fields::loose(node, "").text("id").ok().flatten()
 }
 
-/// What is wrong with how steps lead to each other, at the step.
+/// Locates an error about links between steps.
 fn placed(error: FlowError, listed: &ConfigNode, source: &str) -> ConfigProblem {
     let at = find_step(listed, &error.step, source).map(|step| {
         let fields = Fields::loose(step, source);
@@ -71,10 +71,10 @@ fn placed(error: FlowError, listed: &ConfigNode, source: &str) -> ConfigProblem 
     if let Some(at) = at { problem.at(at) } else { problem }
 }
 
-/// Where a step is written.
+/// Finds the node of a step.
 fn find_step<'n>(listed: &'n ConfigNode, id: &str, source: &'n str) -> Option<&'n ConfigNode> {
     let NodeValue::List(items) = &listed.value else { return None };
-    // The last one: of two with the same name that one is too many.
+    // Of two steps with the same name the last one is the duplicate.
     items.iter().rev().find_map(|item| {
         let fields = Fields::loose(item, source);
         let within = fields.get("config").and_then(|config| Fields::loose(config, source).get("steps"));
@@ -190,8 +190,8 @@ fn program(node: &ConfigNode, source: &str) -> Result<Program, ConfigProblem> {
     })
 }
 
-/// Refuses values in the arguments of a program that would evaluate them. A `command` with an expression is known only when
-/// it runs, and its arguments are checked then.
+/// Refuses values in the arguments of a program that would evaluate them. The runner checks the arguments of a `command` with an
+/// expression when it runs.
 fn check_arguments(command: &ConfigNode, written: Option<&ConfigNode>, args: &[Pattern]) -> Result<(), ConfigProblem> {
     let NodeValue::Text(program) = &command.value else { return Ok(()) };
     if program.contains("${") {
@@ -207,7 +207,7 @@ fn check_arguments(command: &ConfigNode, written: Option<&ConfigNode>, args: &[P
     })
 }
 
-/// How long a program may run, by the same measure as elsewhere.
+/// Reads a timeout with the same checks as for hooks.
 fn timeout(node: &ConfigNode, source: &str) -> Result<Duration, ConfigProblem> {
     let read = read::<Located<DurationSetting>>(node, source).map_err(|problem| {
         let usual = || "write it as in `timeout: 30s` or `timeout: 5m`".to_owned();

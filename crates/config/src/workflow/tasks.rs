@@ -1,4 +1,4 @@
-//! Steps that make and change tasks. What is written out is looked at when the file is read, not when the step is taken.
+//! Steps that create and change tasks. Literal values are checked when the file is read, not when the step runs.
 
 use windlass_engine::workflow::What;
 use windlass_engine::{TaskId, TypeName};
@@ -34,7 +34,7 @@ const CHANGES: &[&str] = &[
     "add_labels",
     "remove_labels",
 ];
-/// Texts of either, in which `{{ … }}` is refused.
+/// Text fields of both step types, in which `{{ … }}` is refused.
 const TEXTS: &[&str] =
     &["goal", "body", "deliverables", "labels", "reason", "result", "artifacts", "requiredKnowledge", "needs"];
 const PAYLOAD: &[&str] = &["reason", "labels", "result", "artifacts", "requiredKnowledge", "needs", "context"];
@@ -114,7 +114,7 @@ pub fn update(node: &ConfigNode, source: &str) -> Result<What, ConfigProblem> {
     };
     let is_given =
         |name: &str| fields.get(name).is_some() || inner.as_ref().is_some_and(|inner| inner.get(name).is_some());
-    // What an expression comes to may have it.
+    // An expression may supply it.
     let is_open = payload.is_some() && inner.is_none();
     if let Some(name) = needed.filter(|name| !is_open && !is_given(name)) {
         let value = if name == "reason" { "why" } else { "[one]" };
@@ -131,7 +131,7 @@ fn is_task_or_filled(fields: &Fields<'_>, name: &str, source: &str) -> Result<()
     }
 }
 
-/// The id of a task, as it is written.
+/// Checks a literal task id.
 fn is_task(name: &str, node: &ConfigNode) -> Result<(), ConfigProblem> {
     if matches!(&node.value, NodeValue::Text(text) if text.parse::<TaskId>().is_ok()) {
         return Ok(());
@@ -159,7 +159,7 @@ fn is_priority(node: &ConfigNode, source: &str) -> Result<(), ConfigProblem> {
     }
 }
 
-/// Refuses double braces in texts: they are filled in elsewhere, and not here.
+/// Refuses double braces in texts: they have a meaning elsewhere in the configuration, and none here.
 fn no_braces(fields: &Fields<'_>) -> Result<(), ConfigProblem> {
     TEXTS.iter().filter_map(|name| fields.get(name)).try_for_each(is_without_braces)
 }
@@ -171,7 +171,7 @@ fn is_without_braces(node: &ConfigNode) -> Result<(), ConfigProblem> {
         _ => return Ok(()),
     };
     let inside = text.split("{{").skip(1).filter_map(|rest| Some(rest.split_once("}}")?.0));
-    // Within an expression they are a text or a map.
+    // Inside an expression, braces are a text or a map.
     let mut plain = inside.filter(|inside| !inside.contains("${") && !inside.starts_with(['\'', '"']));
     let Some(inside) = plain.next() else { return Ok(()) };
     Err(ConfigProblem::new("`{{ … }}` is not filled in here")

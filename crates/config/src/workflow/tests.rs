@@ -1,13 +1,13 @@
-//! What is wrong with a workflow is said where it stands, with what to write instead.
+//! Tests of workflow errors, with their place and suggestion.
 
 use super::*;
 
-/// A workflow of these steps.
+/// Returns a workflow with these steps.
 fn of(steps: &str) -> String {
     format!("id: w\nsteps:\n{steps}")
 }
 
-/// One step that has this type and this configuration.
+/// Returns a workflow with one step of this type and configuration.
 fn one(kind: &str, config: &str) -> String {
     of(&format!("  - id: a\n    type: {kind}\n    config: {config}\n"))
 }
@@ -67,7 +67,7 @@ fn the_file_itself() {
     check("id: w\nsteps: [{id: a, type: noop}]\nsteps: []\n", "", "");
 }
 
-/// The name of the file is the id of one that has none.
+/// A file without an id takes its name as the id.
 #[test]
 fn the_name_of_the_file() {
     let problem = parse_workflow("steps: [{id: a, type: noop}]\n", "my flow (2)", false).expect_err("no id");
@@ -128,7 +128,7 @@ fn how_steps_lead_to_each_other() {
     check(&of(gate), "`onFalse` names the step `nowhere`", "known here: `a`, `b`");
     let both = "  - {id: both, type: parallel, config: {steps: [{id: x, type: noop}]}, onSuccess: a}\n  - {id: a, type: noop, onFailure: x}\n";
     check(&of(both), "names the step `x`, and there is none outside of a `parallel` [x]", "`a`");
-    // A way out by failing alone is none: what only ends by an accident does not end.
+    // A way out only by failure does not count: a loop must end without an accident.
     check(
         &of("  - {id: a, type: noop, onSuccess: a, onFailure: b}\n  - {id: b, type: noop, onSuccess: a}\n"),
         "for ever",
@@ -258,7 +258,7 @@ fn what_a_step_is_given() {
     check(&one("parallel", "{steps: [{id: x, type: noop, onSuccess: a}]}"), "has no place within", "");
 }
 
-/// What is written out is looked at when the file is read, not when the step is taken.
+/// Literal values are checked when the file is read, not when the step runs.
 #[test]
 fn tasks_that_could_never_be_made() {
     let make = |fields: &str| one("create_task", &format!("{{goal: x, {fields}}}"));
@@ -375,7 +375,7 @@ fn expressions() {
         .expect("a path");
 }
 
-/// What was written in the words of JavaScript is marked where it is wrong, in whichever line that is.
+/// Errors in JavaScript syntax are marked at their place, also across lines.
 #[test]
 fn slips_are_marked_where_they_are() {
     let predicate = |text: &str| one("condition", &format!("\n      predicate: {text}"));
@@ -399,12 +399,12 @@ fn slips_are_marked_where_they_are() {
     check(&one("create_task", "{goal: 'Hi ${task.id || task.gaol}'}"), "[task.gaol]", "");
 }
 
-/// Two steps, of which the second has this configuration.
+/// Returns two steps, each with this configuration.
 fn after(first: &str, second: &str) -> String {
     of(&format!("  - {{id: a, {first}, onSuccess: b}}\n  - {{id: b, {second}}}\n"))
 }
 
-/// What a step leaves is known by its type.
+/// The type of a step determines the fields of its result.
 #[test]
 fn fields_of_what_steps_came_to() {
     let made = |goal: &str| {
@@ -452,7 +452,7 @@ fn what_is_stored_and_what_is_given() {
     };
     check(&stored("${data.fond}"), "unknown name `data.fond` [data.fond]", "did you mean `data.found`?");
     check(&stored("${data.xyz}"), "", "known here: `data.found`");
-    // It may have been given.
+    // The caller may supply these names.
     for fine in ["${context.data.fond}", "${context.fond}", "${data.found.any.thing}"] {
         parse_workflow(&stored(fine), "w", false).expect(fine);
     }
@@ -478,7 +478,7 @@ fn what_runs_at_the_same_time_is_not_known() {
     check(&both("context.steps.y.success", "end"), "unknown name `context.steps.y`", "");
     check(&both("data.found", "end"), "unknown name `data.found`", "`data` has no fields here");
     check(&both("steps.both.success", "end"), "unknown name `steps.both`", "");
-    // In another round it is known from this one.
+    // In the next round of a loop, results of this round are known.
     let again = both("steps.x.data.stdout || data.found", "both, onFalse: end");
     parse_workflow(&again, "w", false).expect("it is gone through again");
 }

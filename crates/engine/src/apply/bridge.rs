@@ -1,4 +1,4 @@
-//! Folds what is remembered of conversations that call by themselves.
+//! Folds the state that is kept about conversations of agents' own hook systems.
 
 use super::{Changes, Fold};
 use crate::bridge::{CallRuling, Caller, Conversation};
@@ -6,7 +6,7 @@ use crate::log::event::payload;
 use crate::view::Change;
 
 impl Fold<'_> {
-    /// Once a person has spoken the agent may be sent back as often as before.
+    /// Resets the count of send-backs when a person has sent a message.
     pub(super) fn bridge_called(&self, called: &payload::BridgeCalled) -> Changes {
         let payload::BridgeCalled { agent, conversation, anew, .. } = called.clone();
         if anew { self.forgotten(Caller { agent, conversation }) } else { Ok(Vec::new()) }
@@ -16,7 +16,8 @@ impl Fold<'_> {
         let payload::BridgeAnswered { agent, conversation, point, ruling, hooks, retries, reason, let_go, .. } =
             answered;
         let caller = Caller { agent: agent.clone(), conversation: conversation.clone() };
-        // Who is let go at the limit stays so until a person speaks: it may be called more than once.
+        // An agent that is let go at the limit stays so until a person sends a message: its hook system may call more than
+        // once.
         if !point.sends_back() || let_go.is_some() {
             return Ok(Vec::new());
         }

@@ -1,4 +1,4 @@
-//! What is owed: made by the event that names it, gone with the event that finishes it.
+//! The outbox: an event creates its effects, and the event that finishes an effect removes it.
 
 use super::{ApplyError, Changes, Fold};
 use crate::command::limits::gist;
@@ -13,7 +13,7 @@ use crate::session::{Blocker, Phase, Session, Verdict};
 use crate::view::Change;
 
 impl Fold<'_> {
-    /// An effect that this event makes.
+    /// Returns an effect that this event creates.
     pub(super) fn made(&self, index: u32, kind: EffectKind, config: ConfigDigest, owner: &OwnerName) -> PendingEffect {
         PendingEffect {
             id: EffectId { seq: self.seq, index },
@@ -34,9 +34,9 @@ impl Fold<'_> {
         }
     }
 
-    /// The hooks of this event. Those that fall to whoever runs the session are waited for by its loop.
+    /// Adds the hooks of this event to the outbox. The loop of the session waits for those that its owner runs.
     pub(super) fn enqueue(&self, owed: &HookBatch, changes: &mut Vec<Change>) -> Result<(), ApplyError> {
-        // A turn is itself an effect of the event that begins it, and the first.
+        // A turn is the first effect of the event that begins it.
         let first = u32::from(self.envelope.event.kind() == EventType::TurnStarted);
         let kinds = owed.hooks.iter().map(|hook| EffectKind::Hook(hook.clone()));
         let made = |(index, kind)| {
@@ -55,23 +55,24 @@ impl Fold<'_> {
         Ok(())
     }
 
-    /// How many calls of `windlass` lie around this event.
+    /// Returns how many nested calls of `windlass` surround this event.
     pub(super) fn nesting(&self) -> Result<u8, ApplyError> {
         let around = self.envelope.metadata.via.map(|via| self.effect(via)).transpose()?;
         Ok(around.map_or(0, |effect| effect.nesting.saturating_add(1)))
     }
 
-    /// What the hooks of this event were given, and they themselves.
+    /// Returns how many events the hooks of this event may use, each hook itself included.
     fn given(&self) -> u32 {
         self.envelope.metadata.owes.as_ref().map_or(0, |owed| {
             u32::try_from(owed.hooks.len()).unwrap_or(u32::MAX).saturating_mul(owed.share.saturating_add(1))
         })
     }
 
-    /// What a command from inside a hook led to is taken from the hook's share, with what its own hooks were given.
+    /// Charges the events of a command to the hook that gave it, together with the share that the command's own hooks get.
     pub(super) fn spend(&self, via: EffectId, changes: &mut Vec<Change>) -> Result<(), ApplyError> {
         let given = self.given();
-        // What is told of a hook that has ended is paid by whoever comes after it, if anybody does.
+        // The next hook of the same event pays for a change that a finished hook reports. Without a next hook the change is
+        // free.
         let told = matches!(self.envelope.event.kind(), EventType::ChangeOpened | EventType::ChangeMerged);
         let effect = match payer(self.view, via)?.filter(|payer| told || payer.id == via) {
             Some(effect) => effect,
@@ -83,7 +84,7 @@ impl Fold<'_> {
         Ok(())
     }
 
-    /// Changes a session that these changes may already put.
+    /// Changes a session. `changes` may hold a new row of it already.
     pub(super) fn with_session(
         &self,
         name: &SessionName,
@@ -115,7 +116,7 @@ impl Fold<'_> {
             attempts: started.attempt,
             owner: started.owner.clone(),
             share: effect.share.saturating_sub(self.given()),
-            // What is tried again after a failure begins anew.
+            // A retry after a failure starts the workflow from its beginning.
             progress: effect.progress.filter(|_| started.after.is_none()),
             resting: None,
             version: self.seq,
@@ -138,7 +139,7 @@ impl Fold<'_> {
         let mut changes = vec![Change::DropEffect(effect.id)];
         if let Some(mut next) = sibling(self.view, effect.id)? {
             next.carried = [&next.carried[..], &effect.carried, &finished.actions].concat();
-            // What it has not used is used with what it has asked for.
+            // The hook's actions, which the next hook carries, may use the rest of its share.
             if self.envelope.metadata.owes.is_none() {
                 next.share = next.share.saturating_add(effect.share);
             }
@@ -153,14 +154,14 @@ impl Fold<'_> {
                 session.watch.used = session.watch.used.plus(finished.used);
                 session.checked |= is_check(&effect.kind) && finished.outcome == HookOutcome::Success;
                 Self::passed_gate(session, &effect, finished);
-                // Only what the end of the turn itself made owed judges the turn.
+                // Only hooks that the end of the turn itself enqueued judge the turn.
                 if let (Phase::Judging(..), EffectKind::Hook(hook)) = (&session.phase, &effect.kind)
                     && hook.class == HookClass::Gate
                     && session.last_turn == Some(effect.id.seq)
                 {
                     let mut verdict = Verdict::of_stop_hook(finished.outcome, hook.on_failure, finished.unstarted);
                     if session.overlooks(hook, finished.outcome) {
-                        // Where a failure keeps nobody, a person need not let it pass.
+                        // A failure that does not block needs no waiver of a person.
                         if verdict != Verdict::Fail || session.terms.strict {
                             session.overlooked.push(hook.hook.clone());
                         }

@@ -1,4 +1,4 @@
-//! Events that cannot be applied.
+//! Errors of `apply`.
 
 use crate::log::event_type::EventType;
 use crate::log::id::Seq;

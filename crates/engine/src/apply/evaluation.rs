@@ -1,4 +1,4 @@
-//! Folds the events with which an agent drives itself.
+//! Folds the events of an agent that runs its own iterations.
 
 use super::{ApplyError, Changes, Fold};
 use crate::evaluation::{CheckpointRef, HookRef, Judged, Series, Streak};
@@ -92,7 +92,7 @@ impl Fold<'_> {
         self.touched(|task| task.drive.keep(checkpoint, self.envelope.timestamp))
     }
 
-    /// The series of an event, which has to be under way, in that iteration.
+    /// Returns the series of an event. The series has to be in progress and in that iteration.
     fn live(&self, id: SeriesId, iteration: u32) -> Result<Series, ApplyError> {
         let task = self.own_task()?;
         let live = task.drive.series.filter(|series| series.id == id && series.iteration == iteration);

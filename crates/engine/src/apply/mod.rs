@@ -3,7 +3,7 @@
 //! Invariants:
 //! - Total and deterministic: the same view and record give the same changes, today and at every replay.
 //! - An event that the rules could not have decided is refused with both sides named, so a replay checks the log.
-//! - Every row that an event concerns gets the event's position as its version: the task that it names, always.
+//! - Every row that an event concerns gets the event's position as its version; this always includes the task that it names.
 
 mod bridge;
 mod effects;
@@ -29,7 +29,7 @@ pub use error::ApplyError;
 
 type Changes = Result<Vec<Change>, ApplyError>;
 
-/// What changes in the rows when this event has happened.
+/// Returns the row changes that an event makes.
 pub fn apply(view: &dyn View, seq: Seq, envelope: &Envelope) -> Changes {
     Fold { view, seq, envelope }.changes()
 }
@@ -65,7 +65,7 @@ impl Fold<'_> {
         match &self.envelope.event {
             Event::TaskCreated(created) => self.created(created),
             Event::TaskReady(_) | Event::TaskWaiting(_) | Event::TaskStarted(_) => self.moved(|_| {}),
-            // Whoever lets it go on has looked at what was found.
+            // A person or hook that unblocks the task has seen the findings.
             Event::TaskUnblocked(_) => self.moved(|task| task.rejections = 0),
             Event::WorkspaceOpened(opened) => self.workspace_opened(opened),
             Event::SubmissionStarted(started) => self.submission_started(started),
@@ -213,13 +213,13 @@ impl Fold<'_> {
             Some(_) => claimant.as_ref().is_some_and(|session| session.grounds.is_in_place()),
             None => task.in_place,
         };
-        // The session gets them as feedback in the same commit.
+        // The session gets the findings as feedback in the same commit.
         let session_keeps = claimant.is_some_and(|session| session.keeps_feedback);
         let payload::TaskClaimed { owner, epoch, until, session, report } = claimed.clone();
-        // A type may ask for it, for as long as the task is claimed.
+        // The task's type may ask for a report as long as the task is claimed.
         let by_type = report.then_some(ReportRequest { by_type: true, ..ReportRequest::default() });
         let report = task.report.filter(|report| !report.by_type).or(by_type);
-        // A session hears it; whoever works by hand reads it with the task.
+        // A session gets the answer as feedback; a person who works by hand reads it with the task.
         let answer = task.answer.filter(|_| session.is_none());
         let (unsaid, unheard) = if session.is_none() { (task.unsaid, task.unheard) } else { (Vec::new(), Vec::new()) };
         let findings = if session_keeps { Vec::new() } else { task.findings };
@@ -246,7 +246,7 @@ impl Fold<'_> {
             return Err(self.unfit(format!("epoch {} does not hold the task", expired.epoch)));
         }
         self.moved(|task| {
-            // Nobody else works where somebody may still be.
+            // The former holder may still be at work in its worktree, so the next holder gets another one.
             if expired.silent {
                 task.former.extend(task.workspace.take());
             }
@@ -260,7 +260,7 @@ impl Fold<'_> {
         };
         self.touched(|task| {
             let patch = patch.clone();
-            // What was judged done was done for another text.
+            // The work was judged against the former text.
             if patch.goal.is_some() || patch.body.is_some() || patch.deliverables.is_some() || patch.kind.is_some() {
                 task.stalled = None;
             }
@@ -285,7 +285,7 @@ impl Fold<'_> {
         })
     }
 
-    /// That this event holds the last words of an iteration so far.
+    /// Returns a reference to this event as the latest text of an iteration.
     fn said(&self, summary: bool) -> Option<Said> {
         let (session, iteration) = (self.envelope.session.clone()?, self.envelope.iteration?);
         Some(Said { session, iteration, at: self.seq, summary })
@@ -300,10 +300,10 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    /// What only says how it ends is told by its end.
+    /// Approval and rejection leave no answer on the task: the event that ends the task records them.
     fn answered(&self, answered: &payload::TaskAnswered) -> Changes {
         let task = self.own_task()?;
-        // A session may have asked about the task that it holds.
+        // A session may ask a person about the task that it holds.
         let held = task.lease.as_ref().is_some_and(|lease| lease.session.is_some());
         let rejected = held && task.state == State::Active && answered.answer == Resolution::Reject;
         if !rejected && !answered.answer.answers(task.state) {
@@ -351,7 +351,7 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    /// Lets everybody who waits for this task count again.
+    /// Recounts the open dependencies of the tasks that wait for this one.
     fn count_for_waiters(&self, changes: &mut Vec<Change>, count: fn(u32) -> Option<u32>) -> Result<(), ApplyError> {
         for id in waiters(self.view, self.node()?)? {
             let mut waiter = self.task(id)?;
@@ -404,14 +404,14 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    /// How many edges make one task wait for another.
+    /// Returns how many edges make one task wait for another.
     fn waiting_edges(&self, waiter: TaskId, target: TaskId) -> Result<usize, ApplyError> {
         let mut edges = self.view.edges(waiter, Direction::From)?;
         edges.extend(self.view.edges(waiter, Direction::To)?);
         Ok(edges.iter().filter(|edge| edge.wait() == Some((waiter, target))).count())
     }
 
-    /// Both ends of an edge, one of which may count its dependencies anew.
+    /// Updates both ends of an edge. One of them may need a new count of its dependencies.
     fn ends_touched(&self, edge: Edge, counts: Option<TaskId>, count: fn(u32) -> Option<u32>) -> Changes {
         [edge.from_id, edge.to_id]
             .into_iter()
@@ -425,7 +425,7 @@ impl Fold<'_> {
             .collect()
     }
 
-    // What all of them need.
+    // Shared helpers.
 
     fn node(&self) -> Result<TaskId, ApplyError> {
         self.envelope.node.task().ok_or_else(|| self.unfit("it names no task".to_owned()))
@@ -435,20 +435,20 @@ impl Fold<'_> {
         self.view.task(id)?.ok_or_else(|| self.unfit(format!("there is no task {id}")))
     }
 
-    /// The task of this event, with its place in the task's history.
+    /// Returns the task of this event, with this event as its latest.
     fn own_task(&self) -> Result<Task, ApplyError> {
         let task = self.task(self.node()?)?;
         Ok(Task { version: self.seq, last_event: self.seq, updated_at: self.envelope.timestamp, ..task })
     }
 
-    /// Changes the task of this event without moving it.
+    /// Changes the task of this event and keeps its state.
     fn touched(&self, change: impl FnOnce(&mut Task)) -> Changes {
         let mut task = self.own_task()?;
         change(&mut task);
         Ok(vec![put(task)])
     }
 
-    /// Moves the task of this event along the table.
+    /// Moves the task of this event along the table of transitions.
     fn moved(&self, change: impl FnOnce(&mut Task)) -> Changes {
         let row = Move::on(self.envelope.event.kind()).expect("only moves are folded as moves");
         let mut task = self.own_task()?;
@@ -474,7 +474,7 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    /// Whether a session has decided this by itself.
+    /// Returns whether the session itself decided this event.
     fn is_of_session(&self, name: &SessionName) -> bool {
         let metadata = &self.envelope.metadata;
         self.envelope.session.as_ref() == Some(name) && metadata.depth == 0 && !metadata.forced

@@ -1,4 +1,4 @@
-//! Work on its way through the gates: each event moves it on, or does not fit.
+//! Work on its way through the gates: each event advances it, or does not fit.
 
 use super::{ApplyError, Changes, Fold, put};
 use crate::delivery::{Broken, ChangeRef, Finding, Gate, HookEnd, Pipeline, Remedy, Stage, TaskChange, Why, WorkDone};
@@ -25,7 +25,7 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    /// How a session ends well whose work was judged done before: as the one that had it judged would have.
+    /// Returns how a session that resumes finished work ends: with the reason that the session before it would have given.
     fn resumed_closing(&self) -> Result<Closing, ApplyError> {
         let waived = self.task(self.node()?)?.stalled.and_then(|stalled| stalled.waived);
         Ok(Closing { ending: Ending::Completed, reason: waived })
@@ -47,7 +47,7 @@ impl Fold<'_> {
             session.resumes = false;
             fits.then_some(())
         })?;
-        // Whatever it passed before, it has to pass again.
+        // The work has to pass every gate again.
         changes.extend(self.touched(|task| {
             if let Some(stalled) = &mut task.stalled {
                 stalled.gate = Gate::BeforeSubmit;
@@ -66,7 +66,7 @@ impl Fold<'_> {
         let Some(session) = session.filter(|session| session.passes_submission(task.id)) else {
             return self.moved(|_| {});
         };
-        // Somebody may have called it submitted by hand; its gate has let it pass only now.
+        // A person may have submitted the task by hand before its gate passed it.
         let mut changes = if task.state == State::Submitted { self.touched(|_| {})? } else { self.moved(|_| {})? };
         self.with_session(&session.name, &mut changes, |session| {
             if let Phase::Pipeline(pipeline) = &mut session.phase {
@@ -114,14 +114,14 @@ impl Fold<'_> {
         let (mut finding, mut stalled, mut queued, mut unstarted) = (None, None, false, false);
         let mut changes = self.session(|session| {
             stalled = session.stalled_by(failed);
-            // The feedback that the session gets stays with the task if the agent does not hear it.
+            // The session's feedback stays with the task if the agent does not receive it.
             queued = session.keeps_feedback && failed.remedy == Remedy::Remediate;
             let (closing, feedback) = match &session.phase {
                 Phase::Pipeline(pipeline) if pipeline.run == failed.run => {
                     unstarted = pipeline.broken.as_ref().is_some_and(|broken| broken.unstarted);
                     (pipeline.closing.clone(), pipeline.broken.as_ref().and_then(|broken| broken.feedback.clone()))
                 }
-                // What was to be submitted was not in order.
+                // The work was not fit to be submitted.
                 Phase::Settled(Next::Close(closing)) if is_unfit(session, closing, failed) => {
                     (closing.clone(), failed.feedback.clone())
                 }
@@ -142,8 +142,8 @@ impl Fold<'_> {
             }
             Some(())
         })?;
-        // Kept until an agent has worked with it: a turn that hears it may end before that. A hook that could not be started
-        // has nothing to say to an agent.
+        // A finding stays until an agent has worked with it, because a turn that receives it may fail. A hook that could not
+        // be started has no finding for an agent.
         let is_for_agent = !matches!(failed.remedy, Remedy::Again | Remedy::Hear) && !unstarted;
         let kept = is_for_agent && stalled.is_none() && !queued;
         let rejected = failed.gate == Gate::BeforeMerge && failed.why == Why::Blocked;
@@ -157,14 +157,15 @@ impl Fold<'_> {
             }
             task.rejections += u32::from(rejected);
             if failed.remedy != Remedy::Again {
-                // Whoever has only asked again has not done the work.
+                // A recheck alone does not produce the work that the gate judges.
                 task.stalled = stalled.map(|stalled| stalled.after(task));
             }
         })?);
         Ok(changes)
     }
 
-    /// A task that is to be taken up again. Where its session is ended while the work is on its way, the work goes on there.
+    /// Folds that a task is to be taken up again. If its session ends while the work is on its way, the next session
+    /// continues there.
     pub(super) fn needs_continuation(&self, reason: &str) -> Changes {
         let task = self.own_task()?;
         let holder = task.lease.as_ref().and_then(|lease| lease.session.as_ref());
@@ -179,7 +180,7 @@ impl Fold<'_> {
         })
     }
 
-    /// The end of a hook that stands at a gate.
+    /// Records the end of a hook at a gate.
     pub(super) fn passed_gate(session: &mut Session, effect: &PendingEffect, finished: &payload::HookFinished) {
         let (Phase::Pipeline(pipeline), EffectKind::Hook(hook)) = (&mut session.phase, &effect.kind) else { return };
         if pipeline.at != effect.id.seq || Gate::of(hook).is_none() {
@@ -201,7 +202,7 @@ impl Fold<'_> {
         if let (Some(work), Some(head)) = (&mut pipeline.work, &finished.head) {
             work.head.clone_from(head);
             session.rejudged = true;
-            // Hooks before this one have judged another commit.
+            // The hooks before this one judged another commit.
             if effect.id.index > 0 || pipeline.stage == Stage::Merging {
                 let reason = finished.message.clone().unwrap_or_else(|| "the work is on another base now".to_owned());
                 let (hook, why) = (finished.hook.clone(), Why::Moved);
@@ -211,7 +212,7 @@ impl Fold<'_> {
         }
     }
 
-    /// What a hook that asked gatekeepers leaves with the task.
+    /// Records on the task what a hook learned from gatekeepers.
     pub(super) fn judged(&self, finished: &payload::HookFinished) -> Changes {
         let nothing = finished.approved.is_none() && finished.used.is_nothing() && finished.head.is_none();
         let passed = finished.outcome == HookOutcome::Success;
@@ -226,7 +227,7 @@ impl Fold<'_> {
             if let Some(approved) = &finished.approved {
                 task.approved = Some(approved.after(task.approved.as_ref()));
             }
-            // On another base it has to be submitted again.
+            // On another base the work has to be submitted again.
             if let (Some(stalled), Some(head)) = (&mut task.stalled, &finished.head) {
                 (stalled.head, stalled.gate, stalled.rejudged) = (head.clone(), Gate::BeforeSubmit, true);
             }
@@ -242,7 +243,7 @@ impl Fold<'_> {
         let change = task.change.take().filter(|change| change.merged.is_none());
         let Some(change) = change else { return Err(self.nothing_to_merge()) };
         task.change = Some(TaskChange { merged: Some(merged.commit.clone()), ..change });
-        // Whoever has merged it.
+        // A person may have merged the change while the session was at its gate.
         let holder = task.lease.as_ref().and_then(|lease| lease.session.clone());
         let mut changes: Vec<Change> = vec![put(task)];
         if let Some(name) = holder {
@@ -260,14 +261,14 @@ impl Fold<'_> {
     }
 }
 
-/// Whether there was nothing to be judged, of what lies in a worktree and was called done.
+/// Returns whether the work was called done but there was nothing fit to be judged.
 fn is_unfit(session: &Session, closing: &Closing, failed: &payload::PipelineFailed) -> bool {
     let is_readied = !session.grounds.is_in_place() || session.report;
     let done = closing.ending == Ending::Completed && is_readied;
     done && failed.gate == Gate::BeforeSubmit && failed.remedy != Remedy::Again
 }
 
-/// Which hook did not let the work pass, and why.
+/// Returns which hook blocked the work, and why.
 fn in_words(failed: &payload::PipelineFailed) -> String {
     match failed.hook.as_str() {
         "no_changes" => "no_changes: nothing was committed beyond the base".to_owned(),

@@ -18,7 +18,6 @@ use crate::session::{
 use crate::task::{Claim, State, Task};
 use crate::view::Change;
 
-/// How much of an error the row of its session keeps.
 const MAX_CAUSE_BYTES: usize = 200;
 
 impl Fold<'_> {
@@ -83,12 +82,11 @@ impl Fold<'_> {
         }))])
     }
 
-    /// Whoever goes on with a session holds its task from now on.
     pub(super) fn session_resumed(&self, resumed: &payload::SessionResumed) -> Changes {
         let mut held = None;
         let mut changes = self.session(|session| {
             session.watch.wake(self.envelope.timestamp);
-            // A session that does not run does not fail.
+            // A session that is not running does not fail.
             session.watch.failing_since = None;
             session.owner = resumed.owner.clone();
             session.terms = resumed.terms.clone();
@@ -105,7 +103,7 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    /// A session that is between iterations may take up a task. An agent that is left alone is left alone with any task.
+    /// Gives a task to a session that is between iterations. A wait for the agent goes on with the new task.
     pub(super) fn taken_up(&self, name: &SessionName, claimed: &payload::TaskClaimed) -> Changes {
         let (own, id) = (self.session_name()? == name, self.node()?);
         let task = self.task(id)?;
@@ -131,7 +129,6 @@ impl Fold<'_> {
         })
     }
 
-    /// The agent says, while it has the word, that the task of its session is done.
     pub(super) fn claimed_done(&self, claim: &Claim) -> Changes {
         let mut changes = self.touched(|task| task.claim = Some(claim.clone()))?;
         let id = self.node()?;
@@ -156,8 +153,8 @@ impl Fold<'_> {
         })
     }
 
-    /// Feedback that the agent has not heard stays with the task. Of sessions of older versions only a person's does, and only
-    /// where the task is not completed.
+    /// Folds the end of a session. Feedback that the agent has not received stays with the task; of a session of an older version only a
+    /// person's, and only if the task is not completed.
     pub(super) fn session_ended(&self, ending: Ending) -> Changes {
         let (mut worked_on, mut unsaid, mut unheard) = (None, Vec::<Piece>::new(), Vec::new());
         let mut changes = self.session(|session| {
@@ -186,7 +183,7 @@ impl Fold<'_> {
         let mut changes = self.session(|session| {
             let next = run.iteration == session.iteration + 1 && *run == session.run(run.iteration);
             let fits = next && is_between(session);
-            // What was said for an iteration that did not come to its end is said again for this one.
+            // An iteration that starts again gets its own feedback again.
             session.pending.retain(|piece| !piece.passing);
             let is_taken_up = session.takes_up();
             if !is_taken_up {
@@ -199,13 +196,13 @@ impl Fold<'_> {
             session.watch.used_in_iteration = Usage::default();
             session.phase = Phase::Preparing(run.clone());
             session.resumes = false;
-            // What a person lets pass is let pass until the work is judged done, its delivery included.
+            // A person's waiver holds until the work is judged done, its delivery included.
             if !is_taken_up && session.done_at.is_some() {
                 session.ignores.clear();
             }
             fits.then_some(())
         })?;
-        // What an agent works on has to be judged anew.
+        // The agent may change the work, so it has to be judged again.
         if self.envelope.node.task().is_some() {
             changes.extend(self.touched(|task| task.stalled = None)?);
         }
@@ -315,7 +312,6 @@ impl Fold<'_> {
                 session.overlooked.clear();
             }
             let completes = matches!(&decided.decision, Decision::Next(Next::Close(closing)) if closing.ending == Ending::Completed);
-            // What a person wants to be ignored is so until the work is judged as done, its delivery included.
             let done = claim == Some(Promise::Complete) || session.terms.completion == Completion::Gate;
             let let_pass = matches!(session.phase, Phase::Asking(_, _, Some(GateAnswer::Ignore)));
             match completes && !session.delivered {
@@ -352,7 +348,7 @@ impl Fold<'_> {
         self.session(|session| match &mut session.phase {
             Phase::Asking(run, _, answer @ None) if *run == answered.run => {
                 *answer = Some(answered.answer);
-                // Whoever thinks about an answer takes no time from the work.
+                // The time of an answer does not count as working time.
                 session.watch.wake(self.envelope.timestamp);
                 session.watch.begin_anew();
                 if answered.answer == GateAnswer::Continue {
@@ -376,7 +372,7 @@ impl Fold<'_> {
         })
     }
 
-    /// A conversation that is full is left: another one is told what it has to know.
+    /// Folds a failed iteration. After a full conversation the next turn starts a new one.
     pub(super) fn iteration_failed(&self, failed: &payload::IterationFailed) -> Changes {
         self.turn_over(&failed.run, |session, turn| {
             session.count_failure(self.envelope.timestamp);
@@ -393,7 +389,6 @@ impl Fold<'_> {
         })
     }
 
-    /// An iteration may be interrupted in its turn, and before and after it.
     pub(super) fn iteration_interrupted(&self, interrupted: &payload::IterationInterrupted) -> Changes {
         let run = &interrupted.run;
         let mut ended = None;
@@ -425,7 +420,7 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    /// It does not count, like one that was interrupted, and is taken up like one.
+    /// Folds a postponed iteration. It does not count, and the session takes it up again.
     pub(super) fn iteration_postponed(&self, postponed: &payload::IterationPostponed) -> Changes {
         self.turn_over(&postponed.run, |session, turn| {
             session.interrupted += 1;
@@ -436,8 +431,8 @@ impl Fold<'_> {
         })
     }
 
-    /// What a recovery turn did not bring stays pending: the next iteration takes it up. A delivery of an older version was
-    /// made again if it was interrupted, not if it failed.
+    /// Folds the end of a delivery. Undelivered feedback stays pending. An interrupted delivery of an older version is repeated, a failed
+    /// one is not.
     pub(super) fn delivery_over(&self, run: &RunId) -> Changes {
         let interrupted = matches!(self.envelope.event, Event::DeliveryInterrupted(_));
         self.turn_over(run, |session, turn| {
@@ -446,7 +441,7 @@ impl Fold<'_> {
                 session.last_turn = Some(self.seq);
             }
             session.phase = match turn.purpose {
-                // Whatever came of telling the agent, it is left alone as long as its failure asks for.
+                // The wait that the failure asked for applies after any recovery turn.
                 Purpose::Recovery => match session.watch.retry_at {
                     Some(until) => Phase::Postponed(until),
                     None => Phase::Settled(Next::Continue),
@@ -459,8 +454,7 @@ impl Fold<'_> {
         })
     }
 
-    /// A new message of a person starts the count of send-backs again, unless a person is asked about just that. Feedback to a
-    /// task that no session holds is kept for its next one.
+    /// Folds queued feedback. A person's message restarts the count of send-backs, unless the session asks a person about it.
     pub(super) fn feedback_queued(&self, queued: &payload::FeedbackQueued) -> Changes {
         let person = queued.voice.is_person();
         let piece = Piece { at: self.seq, possibly_seen: false, passing: queued.passing, person };
@@ -492,7 +486,6 @@ impl Fold<'_> {
         })
     }
 
-    /// Ends the turn that runs, if it is this one and `change` takes it.
     fn turn_over(&self, run: &RunId, change: impl FnOnce(&mut Session, Turn) -> bool) -> Changes {
         let mut effect = None;
         let used = self.envelope.event.usage();
@@ -509,13 +502,11 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    /// The task of a session, to be changed, whether the event is about it or not.
     fn its_task(&self, id: TaskId) -> Result<Task, ApplyError> {
         let task = if self.envelope.node.task() == Some(id) { self.own_task()? } else { self.task(id)? };
         Ok(Task { version: self.seq, ..task })
     }
 
-    /// The task of a turn that is over, with what the turn leaves there.
     fn task_after(&self, used: Usage) -> Result<Option<Change>, ApplyError> {
         let said = match &self.envelope.event {
             Event::TurnFinished(_) => self.said(false),
@@ -539,7 +530,7 @@ impl Fold<'_> {
         Ok(Some(put(task)))
     }
 
-    /// Whether whoever holds the task has worked on it: what was found is known to them then.
+    /// Returns whether the holder of the task has worked on it, and so knows the findings.
     fn is_work_of_the_holder(&self, task: &Task) -> bool {
         let holder = task.lease.as_ref().and_then(|lease| lease.session.as_ref());
         matches!(self.envelope.event, Event::TurnFinished(_))
@@ -547,7 +538,6 @@ impl Fold<'_> {
             && holder == self.envelope.session.as_ref()
     }
 
-    /// Changes the session of this event, if the event fits the phase that it is in.
     pub(super) fn session(&self, change: impl FnOnce(&mut Session) -> Option<()>) -> Changes {
         let name = self.session_name()?;
         let Some(mut session) = self.view.session(name)? else {
@@ -560,7 +550,7 @@ impl Fold<'_> {
         Ok(vec![Change::PutSession(Box::new(session))])
     }
 
-    /// Time passes for a session with what its runner does. What others say or do, such as an agent's claim, tells nothing.
+    /// Records that the session's runner was active. Events of others, such as an agent's claim, do not count.
     pub(super) fn pass_time(&self, session: &mut Session) {
         let of_the_loop = match &self.envelope.event {
             Event::FeedbackQueued(queued) => queued.voice.is_hook(),
@@ -577,7 +567,7 @@ impl Fold<'_> {
     }
 }
 
-/// Whether no iteration is open, and the next may begin. Work whose task is left is on no way any more.
+/// Returns whether the next iteration may begin. Work of a task that the session has left is no longer at a gate.
 fn is_between(session: &Session) -> bool {
     use Phase as P;
     match session.phase {
@@ -587,13 +577,12 @@ fn is_between(session: &Session) -> bool {
     }
 }
 
-/// What a turn carried that did not finish goes back to the head of the queue, marked.
+/// Puts the feedback of an unfinished turn back at the head of the queue, marked as possibly seen.
 fn give_back(session: &mut Session, feedback: Vec<Piece>) {
     let pieces = feedback.into_iter().map(|piece| Piece { possibly_seen: true, ..piece });
     session.pending.splice(0..0, pieces);
 }
 
-/// Returns the first line of an error, cut to what a reason has room for.
 fn first_words(error: &str) -> Option<String> {
     let line = error.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(line[..line.floor_char_boundary(MAX_CAUSE_BYTES)].to_owned())

@@ -1,4 +1,4 @@
-//! How far a run of a workflow has come: a part of its effect.
+//! The progress of a workflow run, which is part of its effect.
 
 use super::{ApplyError, Changes, Fold};
 use crate::effects::outbox::PendingEffect;

@@ -1,4 +1,4 @@
-//! How much of anything is taken from outside. Each bound has a name, a value and a test.
+//! Limits on all input from outside. Each limit has a name, a value and a test.
 
 use core::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::command::refusal::Refusal;
 
-/// Bounds on what a task may hold and on what a command may set off.
+/// Limits on the contents of a task and on the consequences of a command.
 pub struct Limits;
 
 impl Limits {
@@ -18,44 +18,41 @@ impl Limits {
     pub const NOTE: usize = 16 * 1024;
     /// One piece of feedback.
     pub const FEEDBACK: usize = 256 * 1024;
-    /// What an agent answered, as far as the log keeps it.
+    /// The part of an agent's output that the log keeps.
     pub const OUTPUT: usize = 64 * 1024;
     /// An agent's name for a conversation.
     pub const CONVERSATION: usize = 1024;
-    /// Interrupted iterations, one after another: something about the work brings the program down.
+    /// More of them mean that something about the work crashes the program.
     pub const INTERRUPTIONS: u32 = 10;
-    /// The same stop hooks with the same words, one time after another: the agent does not know what to do about it.
+    /// Blocks by the same stop hooks with the same reasons. More of them mean that the agent cannot solve the problem.
     pub const SAME_BLOCKS: u32 = 3;
-    /// How often in a row an agent may say that it was asked too often.
+    /// How often in a row an agent may report a rate limit.
     pub const POSTPONEMENTS: u32 = 24;
     /// How often work may be judged again because its base has moved.
     pub const RECHECKS: u32 = 10;
-    /// The longest time for which an agent is left alone.
+    /// The longest wait for an agent.
     pub const LONGEST_WAIT: Duration = Duration::from_hours(7 * 24);
-    /// Why a stop hook blocks, in a few words.
+    /// The short reason of a stop hook that blocks.
     pub const GIST: usize = 240;
-    /// A command that is given with a stop hook or a validation rule.
+    /// A command of a stop hook or of a validation rule.
     pub const COMMAND: usize = 16 * 1024;
-    /// Rules of one stop hook.
     pub const RULES: usize = 32;
-    /// How many commits a person is told of at once.
+    /// How many commits one report to a person may name.
     pub const TOLD: usize = 1000;
-    /// Stop hooks of one task.
     pub const STOP_HOOKS: usize = 20;
-    /// Iterations of a series.
     pub const SERIES: u32 = 100;
-    /// Failed iterations in a row after which a series may be set to ask for a person.
+    /// The highest threshold that a series may set. It counts failed iterations in a row.
     pub const BREAKER: u32 = 20;
-    /// What a program hands over as its output to be judged, and how much of its end the log keeps.
+    /// The output that a program submits for evaluation, and how much of its end the log keeps.
     pub const OUTPUT_TAKEN: usize = 1024 * 1024;
     pub const OUTPUT_KEPT: usize = 4 * 1024;
     pub const FILES: usize = 1000;
-    /// How much of a draft a checkpoint keeps, and how much it is given.
+    /// How much of a draft a checkpoint keeps, and how much it accepts.
     pub const DRAFT: usize = 50 * 1024;
     pub const DRAFT_TAKEN: usize = 4 * 1024 * 1024;
     pub const CHECKPOINT_LIFE: Duration = Duration::from_hours(365 * 24);
     pub const CONFIG: usize = 4 * 1024 * 1024;
-    /// Lists and objects within each other. What is read again must lie less than 128 deep, with all that is around it.
+    /// Nested lists and objects. JSON that is read again must be less than 128 levels deep, with everything around it.
     pub const NESTING: usize = 64;
     pub const LABEL: usize = 256;
     pub const LABELS: usize = 64;
@@ -66,17 +63,18 @@ impl Limits {
     pub const DEPENDENCIES: usize = 1024;
     /// Hooks and actions between a command and an event that it led to.
     pub const DEPTH: u8 = 8;
-    /// Events that hooks may add to one command, and hooks that are owed because of hooks. Dependents that become ready are not counted: the graph bounds them.
+    /// Events that hooks may add to one command, and hooks that hooks enqueue. Dependents that become ready do not count: the graph bounds
+    /// them.
     pub const EVENTS: u32 = 256;
-    /// Calls of `windlass` within each other: a hook calls it, whose hooks call it again.
+    /// Nested calls of `windlass`: a hook calls it, and the hooks of that call do so again.
     pub const NESTED: u8 = 3;
-    /// Steps that one run of a workflow may take.
+    /// Steps of one workflow run.
     pub const STEPS: u32 = 1000;
-    /// Expired leases that one claim clears away.
+    /// Expired leases that one claim clears.
     pub const EXPIRED: usize = 32;
 }
 
-/// Free text: not blank, not too long, and without the one byte that no environment variable can carry.
+/// Checks free text: not blank, not too long, and without NUL, which no environment variable can carry.
 pub fn check_text(what: &'static str, text: &str, most: usize) -> Result<(), Refusal> {
     if text.trim().is_empty() {
         return Err(Refusal::invalid(what, "is empty"));
@@ -84,7 +82,7 @@ pub fn check_text(what: &'static str, text: &str, most: usize) -> Result<(), Ref
     check_bytes(what, text, most)
 }
 
-/// Free text that may be blank.
+/// Checks free text that may be blank.
 pub fn check_bytes(what: &'static str, text: &str, most: usize) -> Result<(), Refusal> {
     if text.len() > most {
         return Err(Refusal::invalid(what, format!("has {} bytes; at most {most} are taken", text.len())));
@@ -95,7 +93,7 @@ pub fn check_bytes(what: &'static str, text: &str, most: usize) -> Result<(), Re
     Ok(())
 }
 
-/// Any value: not too much of it, and not nested too deep.
+/// Checks the size and the depth of a JSON value.
 pub fn check_value(what: &'static str, value: &Value) -> Result<(), Refusal> {
     if nests_deeper(value, Limits::NESTING) {
         return Err(Refusal::invalid(what, format!("is nested more than {} deep", Limits::NESTING)));
@@ -106,7 +104,7 @@ pub fn check_value(what: &'static str, value: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether lists and objects lie more than so deep within each other.
+/// Returns whether lists and objects are nested more than `most` levels deep.
 fn nests_deeper(value: &Value, most: usize) -> bool {
     match value {
         Value::Array(items) => most == 0 || items.iter().any(|item| nests_deeper(item, most - 1)),
@@ -115,7 +113,7 @@ fn nests_deeper(value: &Value, most: usize) -> bool {
     }
 }
 
-/// A list of short texts.
+/// Checks a list of short texts.
 pub fn check_list(what: &'static str, list: &[String], most: usize, longest: usize) -> Result<(), Refusal> {
     if list.len() > most {
         return Err(Refusal::invalid(what, format!("is one of {}; at most {most} are taken", list.len())));
@@ -123,7 +121,7 @@ pub fn check_list(what: &'static str, list: &[String], most: usize, longest: usi
     list.iter().try_for_each(|text| check_text(what, text, longest))
 }
 
-/// Labels are words for people and scripts to sort by: one line each.
+/// Checks labels: one line each, for people and scripts to sort by.
 pub fn check_labels(labels: &[String]) -> Result<(), Refusal> {
     check_list("a label", labels, Limits::LABELS, Limits::LABEL)?;
     match labels.iter().find(|label| label.contains(char::is_control)) {
@@ -132,7 +130,7 @@ pub fn check_labels(labels: &[String]) -> Result<(), Refusal> {
     }
 }
 
-/// A reason in one line of a few words.
+/// Returns the first line of a reason, cut to its limit.
 pub fn gist(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     line[..line.floor_char_boundary(Limits::GIST)].to_owned()

@@ -1,4 +1,4 @@
-//! What can be asked of the engine.
+//! The commands of the engine.
 
 pub(crate) mod limits;
 pub(crate) mod refusal;
@@ -26,30 +26,30 @@ use crate::task::resolution::Resolution;
 use crate::task::{EdgeKind, Priority, ReportRequest};
 use crate::workflow::StepEnd;
 
-/// By what right a command is given.
+/// The right by which a command is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authority {
-    /// A person, or a script of theirs.
+    /// A person, or a person's script.
     Person,
-    /// Whoever holds the lease of this epoch.
+    /// The holder of the lease of this epoch.
     Holder(Epoch),
     /// A person who overrides the rules; the event says so.
     Forced,
 }
 
-/// Who asks, when, and on whose behalf.
+/// The caller, the time, and the agent turn or hook that a command comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     pub by: String,
     pub at: Timestamp,
     pub authority: Authority,
-    /// The agent turn from inside which the command comes.
+    /// The agent turn that the command comes from.
     pub run: Option<RunId>,
-    /// The hook from inside which it comes.
+    /// The hook that the command comes from.
     pub via: Option<EffectId>,
 }
 
-/// A task to be made.
+/// A task to create.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewTask {
     pub goal: String,
@@ -61,55 +61,54 @@ pub struct NewTask {
     /// It ends with a report, and without a change.
     pub report: Option<ReportRequest>,
     pub depends_on: Vec<TaskId>,
-    /// The task that it was spawned by.
+    /// The task that spawned it.
     pub parent: Option<TaskId>,
 }
 
-/// A session to be started.
+/// A session to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
     pub name: SessionName,
-    /// The task to work on.
     pub task: Option<TaskId>,
-    /// What is to be done: it becomes a task.
+    /// The goal, which becomes a task.
     pub goal: Option<String>,
     pub work: Work,
     pub grounds: Grounds,
-    /// The configuration that it works with, as it was read.
+    /// The source text of its configuration.
     pub config: String,
-    /// What the protected files hold.
+    /// The contents of the protected files.
     pub protected: Option<String>,
     pub agent: String,
     pub terms: Terms,
     pub owner: OwnerName,
     pub nonce: u64,
-    /// Whether it goes on with no conversation of a session before.
+    /// Whether it ignores conversations of earlier sessions.
     pub fresh: bool,
 }
 
-/// What an agent answered.
+/// The answer of an agent to a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Answer {
     pub output: String,
     pub promise: Option<Promise>,
-    /// Why its COMPLETE tag does not count, where it has one in the wrong place.
+    /// Why its COMPLETE tag does not count, if the tag is in the wrong place.
     pub uncounted: Option<&'static str>,
     /// It left processes behind.
     pub leaky: bool,
-    /// The file that has all of what it wrote.
+    /// The file with its complete output.
     pub record: Option<String>,
-    /// What it has used, where the agent tells.
+    /// Its usage, if the agent reports it.
     pub usage: Usage,
-    /// What has changed in the directory of the work, where that is known.
+    /// A digest of the changes in the working directory, if known.
     pub tree: Option<Digest>,
 }
 
-/// Why an agent did not answer.
+/// The failure of an agent's turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Failing {
     pub error: String,
     pub fault: Fault,
-    /// The file that has all of what it wrote.
+    /// The file with its complete output.
     pub record: Option<String>,
     pub usage: Usage,
     /// It left processes behind.
@@ -117,45 +116,45 @@ pub struct Failing {
 }
 
 impl Failing {
-    /// What is known of it is its error.
+    /// Returns a report that knows the error alone.
     pub fn of(error: impl Into<String>) -> Self {
         Self { error: error.into(), ..Self::default() }
     }
 }
 
-/// What came of a hook.
+/// The result of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookReport {
     pub outcome: HookOutcome,
-    /// For people: why it is no success.
+    /// For people: why it did not succeed.
     pub message: Option<String>,
     /// For the agent.
     pub feedback: Option<String>,
-    /// What it has said by itself, where the agent is told something else, or not all of it.
+    /// The hook's own output, where the feedback is another text or only a part of it.
     pub own: Option<Box<OwnWords>>,
     /// How long it ran.
     pub took: Option<Duration>,
-    /// The file that has all of what it wrote.
+    /// The file with its complete output.
     pub record: Option<String>,
-    /// What it asks for.
+    /// The actions that it asks for.
     pub actions: Vec<ActionRequest>,
-    /// What it ran for, as the record of its failure tells it.
+    /// The event that it ran for, as the record of its failure shows it.
     pub event: Option<Value>,
-    /// What it has told about itself.
+    /// The metadata that it reports about itself.
     pub context: HookContext,
-    /// What it has done about the change of its task.
+    /// Its effect on the change of its task.
     pub change: Option<ChangeFact>,
-    /// What of that change gatekeepers have approved.
+    /// The part of that change that gatekeepers have approved.
     pub approved: Option<Approved>,
-    /// What agents have used that it asked.
+    /// The usage of the agents that it asked.
     pub used: Usage,
-    /// The last commit of the work, where it has moved that.
+    /// The last commit of the work, if the hook has moved it.
     pub head: Option<String>,
-    /// Whoever it was to ask could not be started.
+    /// The program or agent that it asks could not be started.
     pub unstarted: bool,
-    /// What the validation rules came to that it looked at.
+    /// The results of the validation rules that it evaluated.
     pub results: Vec<RuleResult>,
-    /// What a checkpoint is to keep, which a hook asks for that has the agent continue.
+    /// The contents of the checkpoint that a hook asks for when it answers `continue`.
     pub checkpoint: Option<Value>,
 }
 
@@ -182,13 +181,13 @@ impl From<HookOutcome> for HookReport {
     }
 }
 
-/// What is to change about a task; an empty body or type takes it away.
+/// Changes to a task. An empty body or type removes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskPatch {
     pub goal: Option<String>,
     pub body: Option<String>,
     pub deliverables: Option<Vec<String>>,
-    /// These instead of the present ones.
+    /// Replaces the present labels.
     pub labels: Option<Vec<String>>,
     pub add_labels: Vec<String>,
     pub remove_labels: Vec<String>,
@@ -196,19 +195,19 @@ pub struct TaskPatch {
     pub kind: Option<Option<TypeName>>,
 }
 
-/// What becomes of the tasks that wait for a deleted one.
+/// How a deletion treats the tasks that wait for the deleted one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
-    /// If there are any, nothing is deleted.
+    /// Such tasks prevent the deletion.
     Alone,
-    /// They are deleted too.
+    /// Deletes them too.
     Cascade,
-    /// They are blocked, with the reason.
+    /// Blocks them, with the reason.
     BlockDependents,
 }
 
 impl Command {
-    /// The task that it changes or moves, which an agent may not do with its own.
+    /// Returns the task that the command changes or moves. An agent may not do so with its own task.
     pub fn subject(&self) -> Option<TaskId> {
         match self {
             Self::UpdateTask { id, .. }
@@ -226,8 +225,8 @@ impl Command {
         }
     }
 
-    /// Whether it does or ends what is under way already. Such work falls to whoever runs it, wherever that was called
-    /// from: it is no more what a hook has led to than what it works on is.
+    /// Returns whether the command continues or ends work in progress. Such a command belongs to the runner of that work,
+    /// even if a hook made the call: it is no consequence of the hook.
     pub(crate) fn is_of_a_runner(&self) -> bool {
         matches!(
             self,
@@ -262,8 +261,8 @@ pub enum Command {
         id: TaskId,
         patch: TaskPatch,
     },
-    /// Takes this task, or the next one, under a lease. Whoever says which agent it is gets only what that one may work
-    /// on; a person who does not may take any task by name, and is offered those that are open to all.
+    /// Takes this task, or the next one, under a lease. A caller that names its agent gets only tasks for that agent. A
+    /// person who names none may take any task by id, and is offered the tasks that are open to all.
     ClaimTask {
         id: Option<TaskId>,
         owner: OwnerName,
@@ -290,14 +289,14 @@ pub enum Command {
     UnblockTask {
         id: TaskId,
     },
-    /// Says how a task goes on that waits for a person.
+    /// Answers a task that waits for a person.
     AnswerTask {
         id: TaskId,
         answer: Resolution,
         text: Option<String>,
-        /// The stop hooks that are not to be counted once.
+        /// The stop hooks that do not count once.
         ignores: Vec<String>,
-        /// The work that is approved, if there is any and nobody has seen it yet.
+        /// The approved work, if there is any that has no change yet.
         work: Option<ChangeRef>,
     },
     NeedContinuation {
@@ -330,13 +329,13 @@ pub enum Command {
         kind: EdgeKind,
         to: TaskId,
     },
-    /// Leaves a word with a task; inside a session, with the task of that.
+    /// Leaves a note with a task; inside a session, with the task of the session.
     AddNote {
         task: Option<TaskId>,
         kind: NoteKind,
         text: String,
     },
-    /// Has a stop hook decide from now on when the work on a task may stop.
+    /// Registers a stop hook that decides from now on when the work on a task may stop.
     RegisterHook {
         task: TaskId,
         new: NewHook,
@@ -346,24 +345,24 @@ pub enum Command {
         /// Only this one.
         hook: Option<HookId>,
     },
-    /// Says whether a registered stop hook is asked.
+    /// Enables or disables a registered stop hook.
     SwitchHook {
         task: TaskId,
         hook: HookId,
         enabled: bool,
     },
-    /// Sets out on a series of iterations; one that is under way is over with it.
+    /// Starts a series of iterations and ends the one in progress.
     StartSeries {
         task: TaskId,
         new: NewSeries,
     },
-    /// Says what was found out about the present iteration of a series.
+    /// Records an evaluation of the present iteration of a series.
     JudgeSeries {
         task: TaskId,
         series: SeriesId,
         judging: Box<Judging>,
     },
-    /// Says what the rules and hooks of a task found at the gate of the session that works on it.
+    /// Records the results of a task's rules and hooks at the gate of its session.
     RecordRuling {
         task: TaskId,
         judging: Box<Judging>,
@@ -383,85 +382,85 @@ pub enum Command {
         new: NewCheckpoint,
     },
     StartSession(NewSession),
-    /// Goes on with a session whose owner is dead. It names that owner: if another was quicker, the session is in living
-    /// hands.
+    /// Resumes a session whose owner is dead. The command names that owner, so that only the first of several takeovers
+    /// succeeds.
     ResumeSession {
         name: SessionName,
         dead: OwnerName,
         owner: OwnerName,
-        /// Instead of the number that it was started with.
+        /// Replaces the limit that the session started with.
         max_iterations: Option<u32>,
     },
-    /// Asks for the end: the turn that runs has to be ended yet, hooks that have not begun are skipped.
+    /// Stops a session: the turn in progress still has to end, and hooks that have not begun are skipped.
     StopSession {
         name: SessionName,
         ending: Ending,
         reason: Option<String>,
     },
-    /// Says where the task of a session is worked on from now on.
+    /// Sets the worktree of a session's task.
     OpenWorkspace {
         name: SessionName,
         workspace: Workspace,
-        /// It was there already.
+        /// The worktree existed before.
         reused: bool,
-        /// What the protected files hold there, as long as nobody has worked.
+        /// The contents of the protected files there, before an agent has worked.
         protected: Option<String>,
-        /// What the agent has to know about it: its work does not go together with the present base.
+        /// Feedback for the agent: its work conflicts with the present base.
         feedback: Option<Finding>,
     },
     /// Leaves the task of a session to a person, before or instead of work on it.
     LeaveToPerson {
         name: SessionName,
         reason: String,
-        /// The commits that the person is told of, by their whole ids.
+        /// The commits that the person is told about, by their full ids.
         commits: Vec<String>,
     },
-    /// Says what there is to be submitted, now that the work is done.
+    /// Submits the work, now that it is done.
     SubmitWork {
         name: SessionName,
         readied: Readied,
     },
-    /// Says that a change is in its base.
+    /// Records that a change is in its base.
     RecordMerge {
         id: TaskId,
         commit: String,
-        /// How it was found there, where nobody here has merged it.
+        /// How the change was found there, if it was merged outside Windlass.
         seen: Option<String>,
     },
-    /// Takes a task away from a session whose runner has not been heard of for too long.
+    /// Takes a task away from a session whose runner has been silent for too long.
     ExpireLease {
         id: TaskId,
         epoch: Epoch,
     },
-    /// Asks for the end from outside the loop, whose owner has to be told. Whoever runs the session does what follows.
+    /// Cancels a session from outside its loop. Its owner decides what follows.
     CancelSession {
         name: SessionName,
         reason: Option<String>,
     },
-    /// Decides what somebody outside the loop has made possible.
+    /// Continues a session after an event from outside its loop.
     AdvanceSession {
         name: SessionName,
     },
-    /// Has something told to the agent of a session.
+    /// Sends a message to the agent of a session.
     Say {
         session: SessionName,
         text: String,
     },
-    /// Says which conversation the agent works in from now on.
+    /// Records the conversation that the agent works in from now on.
     OpenConversation {
         run: RunId,
         conversation: String,
-        /// Why it is not the one before, where there was one.
+        /// Why it differs from the conversation before, if there was one.
         anew: Option<String>,
     },
-    /// Says what is to happen where stop hooks do not let the agent go. Whoever runs the session does what follows.
+    /// Answers a session whose stop hooks keep blocking. Its owner decides what follows.
     AnswerGate {
         session: SessionName,
         answer: GateAnswer,
-        /// What else the agent is to hear.
+        /// A message for the agent.
         text: Option<String>,
     },
-    /// Says what the agent answered.
+    /// Records the agent's answer.
     FinishTurn {
         run: RunId,
         answer: Answer,
@@ -470,32 +469,32 @@ pub enum Command {
         run: RunId,
         failing: Failing,
     },
-    /// Says that the agent was asked too often, and until when, if it knows.
+    /// Records that the agent hit a rate limit, and until when, if it knows.
     PostponeTurn {
         run: RunId,
         failing: Failing,
         until: Option<Timestamp>,
     },
-    /// Gives a turn up that somebody had stopped.
+    /// Gives up a turn that was stopped.
     InterruptTurn {
         run: RunId,
-        /// The file that has what the agent wrote until then.
+        /// The file with the agent's output so far.
         record: Option<String>,
         usage: Usage,
     },
-    /// Says that an owed hook is about to run.
+    /// Records that a pending hook is about to run.
     BeginEffect {
         effect: EffectId,
         owner: OwnerName,
     },
-    /// Says that a hook has failed and is tried again after a while.
+    /// Records that a hook has failed and will be retried later.
     RestEffect {
         effect: EffectId,
         owner: OwnerName,
         /// How it failed.
         error: String,
     },
-    /// Says that a hook that has failed is about to be tried again.
+    /// Records that a failed hook is about to be retried.
     RetryEffect {
         effect: EffectId,
         owner: OwnerName,
@@ -507,13 +506,13 @@ pub enum Command {
         owner: OwnerName,
         report: Box<HookReport>,
     },
-    /// Has a workflow be run, about a task perhaps.
+    /// Triggers a workflow, optionally about a task.
     TriggerWorkflow {
         id: String,
         context: Map<String, Value>,
         task: Option<TaskId>,
     },
-    /// Says that an owed workflow begins, with which definition and which step.
+    /// Records that a pending workflow starts, with its definition and its first step.
     StartWorkflow {
         effect: EffectId,
         owner: OwnerName,
@@ -523,25 +522,25 @@ pub enum Command {
         /// How many steps the definition has.
         steps: u32,
     },
-    /// Says that a step is about to run programs.
+    /// Records that a step is about to run programs.
     BeginStep {
         effect: EffectId,
         owner: OwnerName,
         step: String,
     },
-    /// Ends a step, and does what it wants of the graph.
+    /// Ends a step, and changes the graph as it asks.
     EndStep {
         effect: EffectId,
         owner: OwnerName,
         end: Box<StepEnd>,
     },
-    /// Ends a workflow that cannot go on.
+    /// Ends a workflow that cannot continue.
     AbandonWorkflow {
         effect: EffectId,
         owner: OwnerName,
         error: String,
     },
-    /// An agent's own hook system calls.
+    /// A call of an agent's own hook system.
     Call(Box<BridgeCall>),
     /// Answers the call at a position.
     AnswerCall {
@@ -550,7 +549,8 @@ pub enum Command {
         point: HookPoint,
         verdict: Box<CallVerdict>,
     },
-    /// Takes over an effect whose owner is dead. It names that owner: if another was quicker, the effect is in living hands.
+    /// Takes over an effect whose owner is dead. The command names that owner, so that only the first of several takeovers
+    /// succeeds.
     RecoverEffect {
         effect: EffectId,
         dead: OwnerName,

@@ -1,4 +1,4 @@
-//! Why a command cannot be carried out. Each refusal names both sides: what was asked, and what stands against it.
+//! Refusals of commands. Each names both sides: the request and the state that stands against it.
 
 use crate::apply::ApplyError;
 use crate::log::event_type::EventType;
@@ -72,7 +72,7 @@ pub enum Refusal {
     UnknownEffect(EffectId),
     #[error("{effect} {why}")]
     IllegalEffect { effect: EffectId, why: &'static str },
-    /// Others are left that may.
+    /// Other commands remain that may succeed.
     #[error("none of what {effect} could do at once succeeds")]
     NoneSucceeds { effect: EffectId },
     #[error("this project's hooks are not trusted as they are now, and this would run {}", list(hooks, "and"))]
@@ -90,7 +90,8 @@ impl Refusal {
         Self::Invalid { what, why: why.into() }
     }
 
-    /// Not a matter of one action: the store itself is in trouble, or hooks would be owed that may not run.
+    /// Returns whether the refusal concerns more than one action: the store has failed, or untrusted hooks would be
+    /// enqueued.
     pub(crate) fn is_fatal(&self) -> bool {
         matches!(self, Self::View(_) | Self::Apply(_) | Self::Untrusted { .. })
     }
@@ -105,7 +106,7 @@ impl From<ApplyError> for Refusal {
     }
 }
 
-/// What a person wanted to do, by the event that would have said it was done.
+/// Returns the verb for a refused command, by the event that would have recorded it.
 fn verb(event: EventType) -> &'static str {
     match event {
         EventType::TaskStarted | EventType::TaskClaimed => "start",
@@ -122,7 +123,7 @@ fn verb(event: EventType) -> &'static str {
     }
 }
 
-/// From where it would have been possible. That most states would have done tells nothing.
+/// Returns the states that would have allowed the move. A long list says nothing, so it is left out.
 fn only_from(from: &[State]) -> String {
     match from.len() {
         0 | 6.. => String::new(),

@@ -1,16 +1,16 @@
-//! What an agent inside a turn, and a hook of its session, may not do to tasks.
+//! Restrictions on the tasks that an agent inside a turn, and a hook of its session, may change.
 //!
 //! Invariants:
-//! - Nobody changes what their own work is judged by: what a task says, its type and its labels, which choose the hooks of
-//!   its gates.
-//! - What a session has taken up is completed by its gates or by a person, never by its agent.
+//! - No agent and no hook changes the basis of its own evaluation: a task's text, its type and its labels, which choose the
+//!   hooks of its gates.
+//! - The gates or a person complete the task of a session, never its agent.
 //! - An agent completes no task that another session or another worker holds: that would overwrite the claim of the holder.
-//! - An agent starts and completes no other task whose type has gates of its own, or implementers of which it is none: it
-//!   could not finish what it starts, and no session takes up what is active.
-//! - A hook of a session may run what the agent wrote, such as its tests: it completes no task that a session holds and no
-//!   task whose type has gates of its own, and changes no type. It may label tasks.
+//! - An agent starts and completes no other task whose type has gates of its own, or implementers without that agent: it
+//!   could not finish what it starts, and no session takes up an active task.
+//! - A hook of a session may run programs that the agent wrote, such as its tests: it completes no task that a session holds
+//!   and no task whose type has gates of its own, and changes no type. It may label tasks.
 //!
-//! Not here: what is refused to everybody while somebody holds a task (`may_touch`); what an agent drives itself with
+//! Not here: moves that are refused to all others while a task is held (`check_lease_holder`); the agent's own evaluation
 //! (`evaluation`).
 
 use super::Deciding;
@@ -23,11 +23,12 @@ use crate::task::{Lease, Task};
 use crate::view::View;
 
 impl Deciding<'_, '_> {
-    /// Refuses an agent inside a turn, and a hook of its session, what only a person or the gates may do.
+    /// Refuses commands that only a person or the gates may give, from an agent inside a turn and from a hook of its
+    /// session.
     pub(super) fn keep_session_to_its_rights(&self, command: &Command) -> Result<(), Refusal> {
         let agent = self.turn.as_ref().filter(|_| self.via.is_none());
         let hook = self.place.as_ref().map(|(session, _)| session).filter(|_| self.via.is_some());
-        // Those that only a person may give say so themselves, and what an agent completes is a claim.
+        // Commands that only a person may give check that themselves, and an agent's completion is only a claim.
         let own_word = matches!(command, Command::AnswerTask { .. } | Command::RecordMerge { .. })
             || matches!(command, Command::CompleteTask { .. } if agent.is_some())
             || command.is_of_a_runner();
@@ -38,12 +39,12 @@ impl Deciding<'_, '_> {
         hook.map_or(Ok(()), |session| self.leaves_to_gates(session, command))
     }
 
-    /// Whether the command comes from an agent inside a turn, or from a hook of its session.
+    /// Returns whether the command comes from an agent inside a turn, or from a hook of its session.
     pub(super) fn is_inside_session(&self) -> bool {
         self.turn.is_some() || self.via.is_some() && self.place.is_some()
     }
 
-    /// Refuses an agent what would change how its work is judged, or go past that.
+    /// Refuses an agent's command that would change or bypass the evaluation of its work.
     fn holds_to_its_task(&self, run: &RunId, command: &Command) -> Result<(), Refusal> {
         let Some(id) = command.subject() else { return Ok(()) };
         let Some(task) = self.draft.task(id)? else { return Ok(()) };
@@ -54,14 +55,14 @@ impl Deciding<'_, '_> {
             (Command::UpdateTask { .. }, _) if own => refused(),
             (Command::UpdateTask { .. }, Some(lease)) => Err(Refusal::Held { id, lease: Box::new(lease.clone()) }),
             (Command::UpdateTask { patch, .. }, None) if rejudges(patch, &task) => Err(Refusal::Rejudged { id }),
-            // What it says of a task that its session holds is a claim.
+            // An agent's completion of a task that its session holds is only a claim.
             (Command::CompleteTask { .. }, None) if own => self.running_turn().and_then(|_| refused()),
             (_, None) if own => refused(),
             _ => Ok(()),
         }
     }
 
-    /// Refuses a hook of a session what would take a task past its gates.
+    /// Refuses a hook's command that would take a task past its gates.
     fn leaves_to_gates(&self, session: &SessionName, command: &Command) -> Result<(), Refusal> {
         let Some(id) = command.subject() else { return Ok(()) };
         let Some(task) = self.draft.task(id)? else { return Ok(()) };
@@ -76,7 +77,7 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Refuses to start or complete a task past the gates of its type, or one that is for other agents.
+    /// Refuses to start or complete a task past the gates of its type, or a task for other agents.
     pub(super) fn refuse_gated_move(&self, verb: &'static str, task: &Task) -> Result<(), Refusal> {
         let Some(kind) = &task.kind else { return Ok(()) };
         if let Some(agent) = self.agent_of_the_turn()? {
@@ -90,7 +91,7 @@ impl Deciding<'_, '_> {
     }
 }
 
-/// Whether other hooks may judge a task after this.
+/// Returns whether other hooks may judge the task after this change.
 fn rejudges(patch: &TaskPatch, task: &Task) -> bool {
     let wanted = relabelled(task, patch);
     let relabels = wanted.len() != task.labels.len() || !wanted.iter().all(|label| task.has_label(label));

@@ -1,4 +1,4 @@
-//! Commands of the bridge: an agent's own hook system calls, and is answered.
+//! Commands of the bridge: calls of an agent's own hook system, and the answers.
 
 use super::{Causing, Deciding};
 use crate::bridge::{BridgeCall, CallRuling, CallVerdict, Caller, Conversation};
@@ -10,7 +10,7 @@ use crate::log::id::Seq;
 use crate::view::View;
 
 impl BridgeCall {
-    /// As the log tells it.
+    /// Returns the event that records the call.
     pub(crate) fn event(&self) -> payload::BridgeCalled {
         let Caller { agent, conversation } = self.caller.clone();
         let about = Some(gist(&self.about)).filter(|about| !about.is_empty());
@@ -27,7 +27,7 @@ impl Caller {
 }
 
 impl<'r> Deciding<'_, 'r> {
-    /// What the hooks of its point are owed by.
+    /// Records a call. The event enqueues the hooks of its point.
     pub(super) fn call(&mut self, call: &'r BridgeCall) -> Result<(), Refusal> {
         call.caller.check()?;
         self.call = Some(call);
@@ -39,7 +39,7 @@ impl<'r> Deciding<'_, 'r> {
         Ok(())
     }
 
-    /// Says what hooks have come to. Where an agent was sent back too often it is let go.
+    /// Records the result of a call's hooks. At the limit of send-backs the agent is let go.
     pub(super) fn answer_call(&mut self, at: Seq, asked: &Asked<'_>) -> Result<(), Refusal> {
         let Asked { caller, point, verdict } = *asked;
         caller.check()?;
@@ -71,7 +71,7 @@ impl<'r> Deciding<'_, 'r> {
     }
 }
 
-/// What is to be answered, to whom and where.
+/// An answer, with its recipient and its point.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub caller: &'a Caller,

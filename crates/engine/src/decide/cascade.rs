@@ -1,6 +1,6 @@
-//! The pure hooks of a commit's events, and what they ask for.
+//! The pure hooks of a commit's events, and the actions that they ask for.
 //!
-//! Invariant: it comes to an end. Depth and the number of events are bounded; what lies beyond is refused and recorded.
+//! Invariant: it terminates. Depth and the number of events are bounded; the rest is refused and recorded.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::log::id::TaskId;
 use crate::view::View;
 
 impl Deciding<'_, '_> {
-    /// Lets the pure hooks hear every event, and the session go on that waits for them.
+    /// Runs the pure hooks of every event, and then the session that waits for them.
     pub(super) fn hear_and_go_on(&mut self) -> Result<(), Refusal> {
         self.run_hooks()?;
         while let Some(name) = self.waiting.take() {
@@ -39,15 +39,16 @@ impl Deciding<'_, '_> {
         Ok(())
     }
 
-    /// Whether the hooks of an event run. Errors beyond the bounds are only recorded: hooks for errors that lead to
-    /// errors would never come to an end.
+    /// Returns whether the hooks of an event run. Errors beyond the limits are only recorded: hooks for errors that cause
+    /// errors would never end.
     fn is_heard(&self, index: usize) -> bool {
         let record = &self.entries[index].record;
         let is_error = matches!(record.kind(), EventType::HookError | EventType::ActionError);
         !is_error || (record.envelope.metadata.depth <= Limits::DEPTH && self.lines[self.descent[index]].left() > 0)
     }
 
-    /// What the hooks of an event ask for, in their order. A hook that fails is recorded and keeps nobody from running.
+    /// Returns the actions that the hooks of an event ask for, in their order. A failing hook is recorded, and the others
+    /// still run.
     fn answers(&mut self, index: usize) -> Result<Vec<Action>, Refusal> {
         let rules = self.rules;
         let mut actions = Vec::new();
@@ -70,13 +71,13 @@ impl Deciding<'_, '_> {
         Ok(actions)
     }
 
-    /// Carries out one action of a pure hook.
+    /// Performs one action of a pure hook.
     fn act(&mut self, index: usize, action: &Action) -> Result<(), Refusal> {
         self.caused_by(index);
         self.attempt(Ok(action.clone()), || (action.name().to_owned(), action.payload()))
     }
 
-    /// Carries out what an effectful hook has asked for, as one step with the hook itself.
+    /// Performs an action of an effectful hook, at the depth of the hook itself.
     pub(super) fn act_on(&mut self, index: usize, request: &ActionRequest) -> Result<(), Refusal> {
         let depth = self.entries[index].record.envelope.metadata.depth;
         self.caused_by(index);
@@ -85,7 +86,8 @@ impl Deciding<'_, '_> {
         self.attempt(action, || (request.kind.clone(), request.payload.clone()))
     }
 
-    /// Whoever holds a task moves it. The hooks of the registry are part of the rules, those of a configuration are not.
+    /// Refuses to move a task that is held. The registry's hooks are part of the rules and may do so; a configuration's
+    /// hooks may not.
     pub(super) fn respects_leases(&self, action: &Action) -> Result<(), Refusal> {
         let Action::UpdateTask { task, action } = action else { return Ok(()) };
         let relabels =
@@ -96,7 +98,7 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Carries an action out. One that is refused is recorded, and the command still succeeds.
+    /// Performs an action. A refused action is recorded, and the command still succeeds.
     fn attempt(
         &mut self,
         action: Result<Action, Refusal>,
@@ -116,7 +118,7 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Carries an action out if enough is left for it, and takes that before the hooks that it makes owed take theirs.
+    /// Performs an action if the budget allows it. The charge comes before that of the hooks which the action enqueues.
     pub(super) fn within_bounds(&mut self, action: &Action) -> Result<(), Refusal> {
         if self.depth > Limits::DEPTH {
             return Err(Refusal::CascadeLimit { limit: format!("{} steps", Limits::DEPTH) });

@@ -9,7 +9,7 @@ use crate::task::{Edge, EdgeKind, State};
 use crate::view::{Direction, View};
 
 impl Deciding<'_, '_> {
-    /// Adds an edge. One that is there already changes nothing.
+    /// Adds an edge. An edge that exists already changes nothing.
     pub(super) fn add_edge(&mut self, from: TaskId, kind: EdgeKind, to: TaskId) -> Result<(), Refusal> {
         for (one, other) in [(from, to), (to, from)] {
             if self.task(one)?.state == State::Deleted {
@@ -24,7 +24,7 @@ impl Deciding<'_, '_> {
         }
         let wait = Edge { id: EdgeId(0), from_id: from, to_id: to, kind }.wait();
         if let Some((waiter, awaited)) = wait {
-            // The whole graph is at stake: a circle may close far away from both ends.
+            // The decision depends on the whole graph: a cycle may close far away from both ends.
             self.draft.last_edge()?;
             if let Some(path) = circle(&self.draft, waiter, awaited)? {
                 return Err(Refusal::Cycle { path });
@@ -32,7 +32,8 @@ impl Deciding<'_, '_> {
         }
         self.emit_edge(from, kind, to)?;
         let Some((waiter, awaited)) = wait else { return Ok(()) };
-        // What had blocked it may have come back, even done: it is awaited now like any other.
+        // The task that had blocked the waiter may be active again, or completed: the waiter waits for it like for any
+        // other.
         if self.task(awaited)?.state != State::Failed {
             self.free(waiter, awaited)?;
         }
@@ -50,7 +51,7 @@ impl Deciding<'_, '_> {
         self.settle(waiter)
     }
 
-    /// Says that an edge was added; whether it may be was checked before.
+    /// Emits an added edge. The caller has checked it.
     pub(super) fn emit_edge(&mut self, from_id: TaskId, edge_type: EdgeKind, to_id: TaskId) -> Result<(), Refusal> {
         self.emit(Node::Task(from_id), payload::DependencyAdded { from_id, to_id, edge_type }).map(drop)
     }

@@ -1,4 +1,4 @@
-//! Commands about work that is owed.
+//! Commands about pending effects.
 
 use serde_json::Value;
 
@@ -34,19 +34,19 @@ impl Deciding<'_, '_> {
         self.begin(&effect, owner, None)
     }
 
-    /// Whether a hook stands at a gate that is decided without it, or nobody's any more.
+    /// Returns whether a hook belongs to a gate that no longer needs it, or that is gone.
     fn is_needless(&self, effect: &PendingEffect) -> Result<bool, Refusal> {
         let session = effect.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
         Ok(session.is_some_and(|session| session.needs_no(effect.id)))
     }
 
-    /// Whether a hook that has not begun stands at a gate before which a person is to be heard.
+    /// Returns whether a hook that has not begun belongs to a gate that waits for the agent to read a person's message.
     fn is_to_wait(&self, effect: &PendingEffect) -> Result<bool, Refusal> {
         let session = effect.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
         Ok(effect.attempts == 0 && session.is_some_and(|session| session.need_not_begin(effect.id)))
     }
 
-    /// Records that an attempt is over before its hook waits for the next one: a crash meanwhile interrupts nothing.
+    /// Records the end of an attempt before its hook waits for the next one: a crash during the wait interrupts nothing.
     pub(super) fn rest_effect(&mut self, id: EffectId, owner: &OwnerName, error: &str) -> Result<(), Refusal> {
         check_bytes("the failure", error, Limits::REASON)?;
         let effect = self.begun(id, owner)?;
@@ -65,7 +65,7 @@ impl Deciding<'_, '_> {
         self.begin(&effect, owner, Some(after))
     }
 
-    /// Says how it ended. Whoever was taken for dead meanwhile has no say any more.
+    /// Records how a hook ended. An owner that was taken for dead meanwhile is refused.
     pub(super) fn finish_effect(
         &mut self,
         id: EffectId,
@@ -83,7 +83,7 @@ impl Deciding<'_, '_> {
         self.end(&effect, report)
     }
 
-    /// A hook that its owner has begun.
+    /// Returns a hook that its owner has begun.
     pub(super) fn begun(&self, id: EffectId, owner: &OwnerName) -> Result<PendingEffect, Refusal> {
         let effect = self.pending(id)?;
         if effect.attempts == 0 {
@@ -93,7 +93,7 @@ impl Deciding<'_, '_> {
         Ok(effect)
     }
 
-    /// Lets the session of a hook go on, with what the hook has to say to its agent.
+    /// Continues the session of a hook, with the hook's feedback to its agent.
     fn go_on_after(&mut self, effect: &PendingEffect, report: &HookReport) -> Result<(), Refusal> {
         let Some(session) = self.listener(effect)? else { return Ok(()) };
         let hook = hook_name(effect)?;
@@ -125,7 +125,7 @@ impl Deciding<'_, '_> {
         self.advance(&session.name)
     }
 
-    /// The session that hears what a hook has to say: that of its event, else the one that holds the task.
+    /// Returns the session that receives a hook's feedback: that of its event, else the one that holds the task.
     fn listener(&self, effect: &PendingEffect) -> Result<Option<Session>, Refusal> {
         let holder = || -> Result<Option<SessionName>, Refusal> {
             let task = effect.task.map(|id| self.draft.task(id)).transpose()?.flatten();
@@ -135,7 +135,7 @@ impl Deciding<'_, '_> {
         Ok(name.map(|name| self.draft.session(&name)).transpose()?.flatten())
     }
 
-    /// Adds an event of a session about what the effect is about.
+    /// Emits an event of a session about the node of the effect.
     fn emit_for(&mut self, effect: &PendingEffect, session: &Session, event: impl Into<Event>) -> Result<(), Refusal> {
         let node = effect.task.map_or(Node::System, Node::Task);
         let iteration =
@@ -143,13 +143,13 @@ impl Deciding<'_, '_> {
         self.emit_in(node, Some(session.name.clone()), iteration, event.into()).map(drop)
     }
 
-    /// Ends a hook that never began, because nobody waits for it any more.
+    /// Ends a hook that never began, because nothing waits for it any more.
     pub(super) fn skip_effect(&mut self, id: EffectId) -> Result<(), Refusal> {
         let effect = self.pending(id)?;
         self.finish(&effect, &HookOutcome::Skip.into())
     }
 
-    /// Takes over what a dead owner left, as the table of interrupted effects says.
+    /// Takes over an effect of a dead owner, by the table of interrupted effects.
     pub(super) fn recover_effect(&mut self, id: EffectId, dead: &OwnerName, owner: &OwnerName) -> Result<(), Refusal> {
         let effect = self.pending(id)?;
         belongs_to(&effect, dead)?;
@@ -168,7 +168,7 @@ impl Deciding<'_, '_> {
         let refuse = |why| Err(Refusal::IllegalEffect { effect: effect.id, why });
         match &effect.kind {
             EffectKind::Hook(_) => refuse("is no turn"),
-            // The next turn falls to whoever runs the session, and that must be somebody alive.
+            // The session's owner runs the next turn, so it has to be alive.
             EffectKind::Turn { session, .. } if self.session(session)?.owner != *owner => {
                 refuse("is a turn of a session that has to be resumed first")
             }
@@ -176,7 +176,8 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Whether a hook belongs to a session that is about to end, which waits for no hook but those of its end.
+    /// Returns whether a hook belongs to a session that is about to end. Such a session waits only for the hooks of its
+    /// end.
     fn is_in_vain(&self, effect: &PendingEffect) -> Result<bool, Refusal> {
         let Some(name) = &effect.session else { return Ok(false) };
         let session = self.draft.session(name)?;
@@ -199,12 +200,12 @@ impl Deciding<'_, '_> {
         self.go_on_after(effect, report)
     }
 
-    /// What an effect leads to lies as deep as the effect.
+    /// Sets the effect as the cause of the next events, at the depth of the effect.
     pub(super) fn because_of(&mut self, effect: &PendingEffect) {
         (self.cause, self.depth) = (Some(Causing::At(effect.id.seq)), effect.depth);
     }
 
-    /// Adds an event that belongs where the effect was made.
+    /// Emits an event in the place where the effect was created.
     pub(super) fn emit_of(&mut self, effect: &PendingEffect, event: impl Into<Event>) -> Result<(), Refusal> {
         let node = effect.task.map_or(Node::System, Node::Task);
         self.emit_in(node, effect.session.clone(), effect.iteration, event.into()).map(drop)
@@ -290,7 +291,7 @@ impl Deciding<'_, '_> {
         effect.carried.iter().chain(&wanted).try_for_each(|request| self.act_on(finished, request))
     }
 
-    /// Makes the checkpoint that a hook asks for with `continue`. One that cannot be made is an error of the hook.
+    /// Creates the checkpoint that a hook asks for with `continue`. A failure to create it is an error of the hook.
     fn keep_checkpoint(&mut self, effect: &PendingEffect, report: &HookReport, data: &Value) -> Result<(), Refusal> {
         let session = effect.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
         let Some(task) = effect.task.or(session.and_then(|session| session.task)) else { return Ok(()) };
@@ -308,19 +309,19 @@ impl Deciding<'_, '_> {
     }
 }
 
-/// Whether the agent gets to hear what a hook has to say: while there is one, and unless it is meant for a person, a person
-/// wants it ignored, it tells of a gate that could not run, or the agent's own hook system has asked, which is answered at once.
+/// Returns whether the agent receives a hook's feedback. It does not if the session has ended, if the hook asks for a person, if
+/// a person wants the hook ignored, if a gate could not run, or if the agent's own hook system called: that is answered at once.
 fn is_heard(session: &Session, effect: &PendingEffect, report: &HookReport) -> bool {
     let EffectKind::Hook(hook) = &effect.kind else { return false };
     let outcome = report.outcome;
     let is_broken_gate = report.unstarted && hook.class == HookClass::Gate;
-    // What a gate has against the work is told when it is known who mends it.
+    // A gate's objection is told later, when it is known who has to fix the work.
     let judged = Gate::of(hook).is_some() && !matches!(outcome, HookOutcome::Success | HookOutcome::Skip);
     let unheard = hook.class == HookClass::Bridge || judged || session.overlooks(hook, outcome);
     session.ended().is_none() && outcome != HookOutcome::Escalate && !is_broken_gate && !unheard
 }
 
-/// What is recorded about a hook that has failed by itself.
+/// Returns the record of a hook's own failure.
 fn failure(hook: &str, effect: EffectId, report: &HookReport) -> Option<payload::HookError> {
     let failed = matches!(report.outcome, HookOutcome::Failure | HookOutcome::TimedOut);
     let original_event = report.event.clone().filter(|_| failed)?;
@@ -328,7 +329,7 @@ fn failure(hook: &str, effect: EffectId, report: &HookReport) -> Option<payload:
     Some(payload::HookError { hook_name: hook.to_owned(), error, original_event, effect: Some(effect) })
 }
 
-/// Whether what a hook says is about the present iteration alone.
+/// Returns whether a hook's feedback is about the present iteration alone.
 fn is_passing(effect: &PendingEffect) -> bool {
     matches!(&effect.kind, EffectKind::Hook(hook) if hook.point == HookPoint::PreIteration)
 }
@@ -340,7 +341,7 @@ fn belongs_to(effect: &PendingEffect, owner: &OwnerName) -> Result<(), Refusal> 
     Err(Refusal::IllegalEffect { effect: effect.id, why: "is somebody else's" })
 }
 
-/// Whether a hook that judges no turn wants the session to end for a person.
+/// Returns whether a hook that judges no turn asks to end the session for a person.
 fn asks_for_a_person(effect: &PendingEffect, outcome: HookOutcome) -> bool {
     let EffectKind::Hook(hook) = &effect.kind else { return false };
     hook.class != HookClass::Gate
@@ -348,7 +349,7 @@ fn asks_for_a_person(effect: &PendingEffect, outcome: HookOutcome) -> bool {
         && Verdict::of(outcome, hook.on_failure) == Verdict::Escalate
 }
 
-/// Turns are begun and ended with their iteration, not by the commands for hooks.
+/// Returns the name of a hook. Turns begin and end with their iteration, not by the commands for hooks.
 fn hook_name(effect: &PendingEffect) -> Result<String, Refusal> {
     match &effect.kind {
         EffectKind::Hook(hook) => Ok(hook.hook.clone()),

@@ -1,4 +1,4 @@
-//! Commands with which an agent drives itself: registered stop hooks, a series of iterations, checkpoints.
+//! Commands of an agent that runs its own iterations: registered stop hooks, a series of iterations, checkpoints.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::task::transitions::Move;
 use crate::task::{State, Task};
 use crate::view::View;
 
-/// What the person is told who finds a task blocked.
+/// The reasons that a person finds on a blocked task.
 const BLOCKED: &str = "the agent says that it is blocked";
 const ESCALATED: &str = "the agent asks for a person";
 
@@ -32,7 +32,7 @@ impl Deciding<'_, '_> {
         self.emit(Node::Task(id), payload::HookRegistered { hook, enabled, metadata }).map(drop)
     }
 
-    /// Where there is none, nothing happens. An agent, or a hook of its session, takes away only what agents have registered.
+    /// Clears stop hooks; without any, does nothing. From inside a session only hooks that agents registered are cleared.
     pub(super) fn clear_hooks(&mut self, id: TaskId, only: Option<HookId>) -> Result<(), Refusal> {
         if let Some(only) = only {
             self.own_hook(id, only)?;
@@ -46,7 +46,7 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Where it is so already, nothing happens.
+    /// Enables or disables a stop hook; without a difference, does nothing.
     pub(super) fn switch_hook(&mut self, id: TaskId, hook: HookId, enabled: bool) -> Result<(), Refusal> {
         match self.own_hook(id, hook)?.enabled == enabled {
             true => Ok(()),
@@ -54,7 +54,7 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Returns a stop hook of a task that this command may take away or switch: from inside a session only what was registered
+    /// Returns a stop hook of a task that this command may clear or switch: from inside a session only one that was registered
     /// there.
     fn own_hook(&self, id: TaskId, hook: HookId) -> Result<HookRef, Refusal> {
         let task = self.task(id)?;
@@ -70,7 +70,7 @@ impl Deciding<'_, '_> {
     pub(super) fn start_series(&mut self, id: TaskId, new: &NewSeries) -> Result<(), Refusal> {
         new.check()?;
         let task = self.unended(id)?;
-        // Whoever holds a task works on it already.
+        // The holder of a task works on it already.
         let inside = self.is_inside_turn_on(&task);
         if task.state != State::Active {
             self.start(id, &Value::Null)?;
@@ -120,8 +120,8 @@ impl Deciding<'_, '_> {
         Ok(())
     }
 
-    /// Records what was found at the gate of the session that works on a task. The series under way is judged with it,
-    /// unless it has moved on meanwhile.
+    /// Records the findings at the gate of the session that works on a task. They also judge the series in progress, unless
+    /// it has advanced meanwhile.
     pub(super) fn record_ruling(&mut self, id: TaskId, judging: &Judging) -> Result<(), Refusal> {
         judging.check()?;
         let task = self.task(id)?;
@@ -139,8 +139,8 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Returns what a gate decides where a series is under way: another iteration that its guards do not allow is left to
-    /// a person. The agent first hears what a person has said.
+    /// Returns the decision of a gate where a series is in progress. If the series' guards forbid another iteration, a
+    /// person decides. The agent first receives a person's pending messages.
     pub(super) fn guard_series(&self, session: &Session, decision: Decision) -> Result<Decision, Refusal> {
         if decision != Decision::Next(Next::Continue) || session.is_unheard() {
             return Ok(decision);
@@ -153,8 +153,8 @@ impl Deciding<'_, '_> {
         }))
     }
 
-    /// Takes the series of a session's task to its next iteration, with the loop: one that was judged is over. An iteration that
-    /// was interrupted is taken up.
+    /// Advances the series of a session's task together with the loop: a judged iteration is over, an interrupted one is taken
+    /// up.
     pub(super) fn advance_series_with_loop(&mut self, session: &Session) -> Result<(), Refusal> {
         let is_over = |series: &Series| series.judged_by_loop && series.remaining() > 0 && !session.takes_up();
         let Some(series) = self.series_of(session)?.filter(is_over) else { return Ok(()) };
@@ -162,7 +162,7 @@ impl Deciding<'_, '_> {
         self.emit_session(session, payload::SeriesAdvanced { series, iteration })
     }
 
-    /// Returns the series under way on the task that a session holds.
+    /// Returns the series in progress on the task that a session holds.
     fn series_of(&self, session: &Session) -> Result<Option<Series>, Refusal> {
         let Some(id) = session.task.filter(|_| session.epoch().is_some()) else { return Ok(None) };
         Ok(self.draft.task(id)?.and_then(|task| task.drive.series))
@@ -213,7 +213,7 @@ impl Deciding<'_, '_> {
             hook: judging.decision.as_ref().and_then(|decision| decision.hook),
             guard: verdict.guard,
             feedback: verdict.feedback,
-            // At a gate the end of the turn has it.
+            // At a gate the event of the turn's end has the output.
             output: (judging.asked != Asked::Gate)
                 .then_some(judging.agent_output.as_ref())
                 .flatten()
@@ -244,7 +244,7 @@ impl Deciding<'_, '_> {
         self.emit(Node::Task(id), payload::SeriesAdvanced { series, iteration: live.iteration + 1 }).map(drop)
     }
 
-    /// Judges nothing: a listed promise is a word that is taken, unless the series is strict.
+    /// Ends a series without an evaluation: a listed promise is accepted as it is, unless the series is strict.
     pub(super) fn complete_series(&mut self, id: TaskId, series: SeriesId, promise: Promise) -> Result<(), Refusal> {
         let live = live(&self.unended(id)?, series)?;
         let refuse = |why: String| Err(Refusal::IllegalSeries { id: series, why });
@@ -256,7 +256,7 @@ impl Deciding<'_, '_> {
         if live.strict && promise == Promise::Complete && !judged_complete {
             return refuse("is strict: it is completed after iteration_validate has answered COMPLETE".to_owned());
         }
-        // Whoever else has started it wants its rules to hold until the work is accepted.
+        // A series that was started from outside the turn keeps its rules until the work is accepted.
         if live.inside || self.turn.is_none() {
             self.emit(Node::Task(id), payload::SeriesEnded { series, iteration: live.iteration, promise })?;
         }
@@ -293,7 +293,7 @@ impl Deciding<'_, '_> {
         Ok(CheckpointId(at))
     }
 
-    /// A task on which there is still something to do.
+    /// Returns a task that has not ended.
     fn unended(&self, id: TaskId) -> Result<Task, Refusal> {
         let task = self.task(id)?;
         let row = Move::on(EventType::TaskBlocked).expect("blocking is a move");
@@ -308,7 +308,7 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Whether the command comes from inside a turn of the session that holds the task.
+    /// Returns whether the command comes from inside a turn of the session that holds the task.
     fn is_inside_turn_on(&self, task: &Task) -> bool {
         let own = self.session_around();
         own.is_some() && task.lease.as_ref().is_some_and(|lease| lease.session == own)
@@ -319,7 +319,7 @@ impl Deciding<'_, '_> {
     }
 }
 
-/// The series of this id, if it is the one under way.
+/// Returns the series of this id if it is in progress.
 fn live(task: &Task, id: SeriesId) -> Result<Series, Refusal> {
     task.drive.series(id).cloned().ok_or_else(|| {
         let why = match &task.drive.series {

@@ -1,14 +1,14 @@
-//! How far hooks may lead: every command begins a line of descent, whose depth and number of events are bounded.
+//! Budgets of hooks: every command starts a budget, which bounds the depth and the number of its consequences.
 //!
 //! ```text
-//! command ─► events ─► owed hooks, each with its share of what is left ─► their actions, and the commands that they give
+//! command ─► events ─► pending hooks, each with its share of the rest ─► their actions, and the commands that they give
 //! ```
 //!
 //! Invariants:
-//! - All that descends from one command, across all the commits that it takes, is bounded: what a line has left is shared
-//!   out among the hooks that it makes owed, and a share is never given twice.
-//! - What a session decides by itself is as near to a person's command as its beginning, and has a line of its own. Only
-//!   how many calls lie around it stays with it: a hook may start a session, but not one within another without end.
+//! - All consequences of one command, across all the commits that they take, are bounded: the rest of a budget is divided
+//!   among the hooks that it enqueues, and a share is never given twice.
+//! - The decisions of a session itself have the depth of its first command, and a budget of their own. Only the number of
+//!   nested calls stays with it: a hook may start a session, but sessions may not nest without end.
 
 use super::Deciding;
 use crate::command::limits::Limits;
@@ -19,50 +19,50 @@ use crate::log::event::Event;
 use crate::log::id::EffectId;
 use crate::session::Session;
 
-/// The place of the line that a command's own events belong to.
+/// The index of the budget of a command's own events.
 pub(super) const COMMAND: usize = 0;
 
-/// One line of descent within a commit.
+/// The budget of one cause within a commit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line {
     /// How many events hooks may add to it, in this commit and after it.
     most: u32,
     /// How many they have added.
     added: u32,
-    /// How many calls of `windlass` lie within each other.
+    /// How many calls of `windlass` are nested.
     nesting: u8,
-    /// How often its hook goes on after this commit, as far as is known. For all of that it keeps half of what is left, and
-    /// each time the same part of the other half is given away.
+    /// How many known stages its hook has after this commit. The hook keeps half of the rest for them, and each stage gives
+    /// away the same part of the other half.
     later: u32,
 }
 
 impl Line {
-    /// What a person begins.
+    /// Returns the budget of a person's command.
     pub(super) fn begun() -> Self {
         Self { most: Limits::EVENTS, added: 0, nesting: 0, later: 0 }
     }
 
-    /// What a session does by itself.
+    /// Returns the budget of a session's own decisions.
     pub(super) fn of(session: &Session) -> Self {
         Self { nesting: session.nesting, ..Self::begun() }
     }
 
-    /// What listens to the beginning of a hook.
+    /// Returns the budget of the hooks that run at the start of a hook.
     pub(super) fn beginning(effect: &PendingEffect) -> Self {
         Self::step(effect, 1)
     }
 
-    /// What a step of a workflow leads to that has so many of them ahead.
+    /// Returns the budget of a workflow step that has `ahead` steps after it.
     pub(super) fn step(effect: &PendingEffect, ahead: u32) -> Self {
         Self { most: effect.share, added: 0, nesting: effect.nesting, later: ahead.max(1) }
     }
 
-    /// What a hook asks for at its end.
+    /// Returns the budget of the actions that a hook asks for at its end.
     pub(super) fn ending(effect: &PendingEffect) -> Self {
         Self { most: effect.share, added: 0, nesting: effect.nesting, later: 0 }
     }
 
-    /// A command that is given from inside a hook.
+    /// Returns the budget of a command from inside a hook.
     pub(super) fn inside(effect: &PendingEffect) -> Result<Self, Refusal> {
         if effect.nesting >= Limits::NESTED {
             return Err(Refusal::CascadeLimit { limit: format!("{} calls within each other", Limits::NESTED) });
@@ -74,7 +74,7 @@ impl Line {
         self.added = self.added.saturating_add(u32::try_from(events).unwrap_or(u32::MAX));
     }
 
-    /// What was thought to be added turned out to be so many events.
+    /// Replaces an estimated charge by the real number of events.
     pub(super) fn correct(&mut self, thought: usize, events: usize) {
         self.added = self.added.saturating_sub(u32::try_from(thought).unwrap_or(u32::MAX));
         self.add(events);
@@ -88,7 +88,7 @@ impl Line {
         self.nesting
     }
 
-    /// What each of so many hooks may lead to.
+    /// Returns the share of each of so many hooks.
     fn share(&self, hooks: u32) -> u32 {
         let left = if self.later == 0 { self.left() } else { self.left() / self.later.saturating_mul(2) };
         left / hooks.max(1)
@@ -100,13 +100,13 @@ impl Deciding<'_, '_> {
         &mut self.lines[self.line]
     }
 
-    /// From here on events descend from something else.
+    /// Starts a new budget, which the next events use.
     pub(super) fn begin_line(&mut self, line: Line) {
         self.lines.push(line);
         self.line = self.lines.len() - 1;
     }
 
-    /// A command from inside a hook is taken from the hook's share, and refused where that does not suffice.
+    /// Charges a command from inside a hook to the hook's share. Refuses the command if the share is too small.
     pub(super) fn charge_the_hook(&mut self) -> Result<(), Refusal> {
         if self.via.is_none() {
             return Ok(());
@@ -120,7 +120,7 @@ impl Deciding<'_, '_> {
         Ok(())
     }
 
-    /// Gives every hook that this commit makes owed its share. Only now is it known how many there are.
+    /// Allocates a share to every hook that this commit enqueues. Only now is their number known.
     pub(super) fn share_out(&mut self) -> Result<(), Refusal> {
         let mut owed = vec![0; self.lines.len()];
         for (entry, line) in self.entries.iter().zip(&self.descent) {

@@ -1,11 +1,11 @@
 //! Turns a command into events.
 //!
-//! The command's own events come first, then the pure hooks of each event in turn, and whatever their actions lead to,
-//! until nothing is left to be said or a bound is reached. All of it is one commit: it happens whole or not at all.
+//! The command's own events come first, then the pure hooks of each event in turn, and the results of their actions, until no
+//! event is left or a limit is reached. All of it is one commit: it happens whole or not at all.
 //!
 //! Invariants:
-//! - A command that is refused is dropped whole, whatever it had decided until then.
-//! - What a hook may ask for is checked before its first event, so a refused action leaves nothing behind in the commit.
+//! - A refused command is dropped whole, with all that it had decided until then.
+//! - The action of a hook is checked before its first event, so a refused action leaves nothing behind in the commit.
 
 mod agents;
 mod bridge;
@@ -43,14 +43,14 @@ use bridge::Asked;
 use lineage::{COMMAND, Line};
 pub use outbox::{Effects, HookScope, PlannedHook, Trusted, ValidationScope, WORKFLOW, hooks_for_call};
 
-/// What a project's configuration means to the engine.
+/// A project's configuration, as far as the engine needs it.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     /// The hooks that run inside the commit.
     pub registry: Registry,
-    /// The hooks that are owed after it.
+    /// The hooks that run after the commit.
     pub effects: Option<Effects>,
-    /// The types of tasks, and who may work on them.
+    /// The types of tasks, and the agents that may work on them.
     pub types: Types,
 }
 
@@ -72,7 +72,7 @@ impl Decided<'_> {
         &self.entries
     }
 
-    /// The scopes that the decision depends on.
+    /// Returns the scopes that the decision depends on.
     pub fn reads(&self) -> Looked<BTreeMap<Scope, u64>> {
         self.draft.reads()
     }
@@ -98,14 +98,14 @@ pub fn decide<'v>(
     Ok(Decided { draft: deciding.draft, entries: deciding.entries })
 }
 
-/// What leads to an event: an entry of the same commit, or an event that is in the log already.
+/// The cause of an event: an entry of the same commit, or an event that is in the log already.
 #[derive(Debug, Clone, Copy)]
 enum Causing {
     Entry(usize),
     At(Seq),
 }
 
-/// A decision in the making.
+/// The state of a decision in progress.
 struct Deciding<'v, 'r> {
     draft: Draft<'v>,
     rules: &'r Rules,
@@ -113,32 +113,32 @@ struct Deciding<'v, 'r> {
     /// The hook that gives the command.
     via: Option<EffectId>,
     entries: Vec<Entry>,
-    /// How many of them the pure hooks have heard.
+    /// How many of the entries have had their pure hooks run.
     heard: usize,
-    /// The session that goes on when they have heard all of them.
+    /// The session that continues when all of them have.
     waiting: Option<SessionName>,
-    /// What led to what is being decided now.
+    /// The cause of the next events.
     cause: Option<Causing>,
     depth: u8,
-    /// The depth of the command itself: above 0 where a hook gives it.
+    /// The depth of the command itself: above 0 if a hook gives it.
     base: u8,
     lines: Vec<Line>,
-    /// The line that what is being decided now belongs to, and those of the entries.
+    /// The index of the budget that the next events use, and those of the entries.
     line: usize,
     descent: Vec<usize>,
-    /// The session that events belong to which name none themselves.
+    /// The session of events that name none themselves.
     place: Option<(SessionName, Option<u32>)>,
-    /// The session that this commit is going to stop: no hooks are made owed there that would have to be skipped at once.
+    /// The session that this commit is going to stop: hooks that would be skipped at once are not enqueued there.
     stops: Option<SessionName>,
-    /// The hook that has just ended, and with it what is being told.
+    /// The hook that has just ended and whose changes are being recorded.
     ended: Option<EffectId>,
     /// The turn that the command comes from, if its session is known.
     turn: Option<RunId>,
-    /// What an agent's hook system says, while the event is made that owes its hooks.
+    /// The call of an agent's hook system, while the event is emitted that enqueues its hooks.
     call: Option<&'r BridgeCall>,
-    /// What the agent claims with the turn whose end is told.
+    /// The agent's claim in the turn that is ending.
     claims: Option<Promise>,
-    /// The configuration that owed hooks come from, once it is known to be recorded.
+    /// The configuration of the pending hooks, once it is known to be recorded.
     recorded: Option<Digest>,
 }
 
@@ -260,13 +260,13 @@ impl<'v, 'r> Deciding<'v, 'r> {
         self.line = self.descent[index];
     }
 
-    /// Adds an event, and answers its position.
+    /// Emits an event, and returns its position.
     fn emit(&mut self, node: Node, event: impl Into<Event>) -> Result<Seq, Refusal> {
         let (session, iteration) = self.place.clone().unzip();
         self.emit_in(node, session, iteration.flatten(), event.into())
     }
 
-    /// Adds an event of a session.
+    /// Emits an event of a session.
     fn emit_in(
         &mut self,
         node: Node,
@@ -279,13 +279,13 @@ impl<'v, 'r> Deciding<'v, 'r> {
             cause: None,
             depth: self.depth,
             via: self.ended.or(self.via.filter(|_| self.line == COMMAND)),
-            // Words override nothing.
+            // A message overrides nothing.
             forced: self.forced() && event.kind() != EventType::FeedbackQueued,
             owes: None,
         };
         let mut envelope = Envelope { timestamp: self.origin.at, node, session, iteration, event, metadata };
         let problems = self.enqueue_hooks(&mut envelope)?;
-        // After the configuration that it may have had to record.
+        // `enqueue_hooks` may have recorded the configuration at the position before.
         let seq = self.draft.head()?.next();
         envelope.metadata.cause = self.cause.map(|cause| match cause {
             Causing::Entry(index) => Cause::Back(u32::try_from(self.entries.len() - index).expect("a commit is small")),
@@ -305,12 +305,12 @@ impl<'v, 'r> Deciding<'v, 'r> {
         self.draft.task(id)?.ok_or(Refusal::UnknownTask(id))
     }
 
-    /// Whether an override was asked for. What hooks lead to is never forced.
+    /// Returns whether the command is an override. Consequences of hooks are never forced.
     fn forced(&self) -> bool {
         self.depth <= self.base && self.origin.authority == Authority::Forced
     }
 
-    /// The task, if it may make the move that this event stands for, and whoever asks may make it.
+    /// Returns the task if it may make this move and the caller may move it.
     fn movable(&self, id: TaskId, event: EventType) -> Result<Task, Refusal> {
         let task = self.task(id)?;
         let row = Move::on(event).expect("only moves are asked for");
@@ -327,8 +327,8 @@ impl<'v, 'r> Deciding<'v, 'r> {
         Ok(task)
     }
 
-    /// While somebody holds a task, nobody else moves it. An epoch is the proof of somebody who works by hand; that of a
-    /// session is known to its agent, and to everybody who can read.
+    /// Refuses to move a task that another caller holds. The epoch proves the identity of a caller who works by hand. It
+    /// proves nothing for a session: its agent, and every reader of the task, knows the epoch.
     fn may_touch(&self, task: &Task) -> Result<(), Refusal> {
         let held = |lease: &Lease| Err(Refusal::Held { id: task.id, lease: Box::new(lease.clone()) });
         match (&task.lease, self.origin.authority) {

@@ -1,11 +1,11 @@
-//! Which effectful hooks an event puts into the outbox.
+//! The effectful hooks that an event puts into the outbox.
 //!
-//! For each point: what the task's type says about it, else what the project says; then what the agent brings along. All
-//! points of an event together run in order of priority, equal ones in order of definition.
+//! For each point: the hooks of the task's type, else those of the project; then those of the agent. All points of an event
+//! together run in order of priority, equal ones in order of definition.
 //!
 //! Invariants:
-//! - What a hook leads to is bounded; hooks beyond the bound are not owed, and the log says so.
-//! - A hook of an untrusted configuration is never owed: the command that would lead to it is refused.
+//! - The consequences of a hook are bounded; hooks beyond the limit are not enqueued, and the log says so.
+//! - A hook of an untrusted configuration is never enqueued: the command that would enqueue it is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,18 +30,18 @@ use crate::session::promise::Promise;
 use crate::task::Task;
 use crate::view::{Change, View};
 
-/// Which effectful hooks each event makes owed.
+/// The effectful hooks of each event.
 #[derive(Debug, Clone)]
 pub struct Effects {
-    /// The configuration that they come from, as it was read.
+    /// The source text of their configuration.
     pub config: ConfigText,
-    /// Whoever appends the event, and so owes its hooks.
+    /// The process that appends the event, and so owns its hooks.
     pub owner: OwnerName,
-    /// Where the project lies, for conditions that ask.
+    /// The directory of the project, for conditions that use it.
     pub project: String,
     pub trust: Trusted,
     pub hooks: BTreeMap<EventType, Vec<PlannedHook>>,
-    /// Where a type of tasks has its own list, perhaps an empty one, instead of the project's.
+    /// The points at which a type of tasks has its own list, possibly an empty one, instead of the project's.
     pub overrides: BTreeSet<(TypeName, HookPoint)>,
     pub validation: ValidationScope,
 }
@@ -50,12 +50,12 @@ pub struct Effects {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ValidationScope {
     pub project: bool,
-    /// Types with a list of their own, perhaps an empty one, instead of the project's.
+    /// Types with a list of their own, possibly an empty one, instead of the project's.
     pub types: BTreeMap<TypeName, bool>,
 }
 
 impl ValidationScope {
-    /// Whether tasks of a type have rules.
+    /// Returns whether tasks of a type have rules.
     pub fn includes(&self, kind: Option<&TypeName>) -> bool {
         kind.and_then(|kind| self.types.get(kind)).copied().unwrap_or(self.project)
     }
@@ -74,12 +74,12 @@ pub enum HookScope {
     Project,
     TaskType(TypeName),
     Agent(String),
-    /// All work in a worktree of its own. No configuration says so: it is the scope of the default step.
+    /// All work in a worktree of its own. No configuration can say this: it is the scope of the default step.
     Worktrees,
 }
 
 impl HookScope {
-    /// Whether such work is meant: a type's own list takes the place of the project's, an agent's comes in addition.
+    /// Returns whether the scope includes such work: a type's own list replaces the project's, an agent's list adds to it.
     pub fn includes(&self, kind: Option<&str>, agent: Option<&str>, has_own_list: bool) -> bool {
         match self {
             Self::Project | Self::Worktrees => !has_own_list,
@@ -89,31 +89,31 @@ impl HookScope {
     }
 }
 
-/// A configured hook at one of its points, with what decides whether an event enqueues it.
+/// A configured hook at one of its points, with the conditions under which an event enqueues it.
 #[derive(Debug, Clone)]
 pub struct PlannedHook {
     pub hook: HookEffect,
     pub scope: HookScope,
-    /// For which tools, or for which reasons to call.
+    /// The tools, or the reasons of a call, that it is for.
     pub matcher: Matcher,
-    /// Under which condition it is owed.
+    /// The condition under which it is enqueued.
     pub when: Option<Condition>,
 }
 
-/// Hooks that were not enqueued, or for a bad reason.
+/// Hooks that were not enqueued, or that were enqueued although a condition failed.
 pub(super) struct HookProblem {
     hooks: String,
     why: String,
 }
 
 impl PlannedHook {
-    /// Whether it stands where an agent's hook system calls, and is for what it calls about.
+    /// Returns whether the hook is for the point and the subject of a call.
     pub fn is_for(&self, call: &BridgeCall) -> bool {
         let here = self.hook.point == call.point || self.hook.point == HookPoint::Event(EventType::BridgeCalled);
         here && (call.matched.is_empty() || call.matched.iter().any(|name| self.matcher.matches(name)))
     }
 
-    /// Whether its condition holds where it is run for this.
+    /// Returns whether its condition holds in this context.
     fn holds(&self, situation: Situation<'_>) -> Result<bool, ExpressionFault> {
         let Some(when) = &self.when else { return Ok(true) };
         let HookEffect { hook, point, .. } = &self.hook;
@@ -121,8 +121,8 @@ impl PlannedHook {
     }
 }
 
-/// Returns the hooks that a call from no session may enqueue, without the conditions that hold; none if none of them would run.
-/// A condition that asks about the conversation or where the project lies stays, and so does one that cannot be answered: the
+/// Returns the hooks that a call outside every session may enqueue, without the conditions that hold; none if none of them
+/// would run. A condition about the conversation or the project directory stays, and so does one that cannot be evaluated: the
 /// engine records that as the hook's problem.
 pub fn hooks_for_call(call: &BridgeCall, planned: Vec<PlannedHook>) -> Vec<PlannedHook> {
     let envelope = Envelope::bare(call.event().into());
@@ -152,7 +152,7 @@ impl From<HookEffect> for PlannedHook {
 }
 
 impl Effects {
-    /// These hooks, whatever the task and the agent.
+    /// Returns a plan with these hooks for every task and every agent.
     pub fn of(config: &str, owner: OwnerName, hooks: impl IntoIterator<Item = (EventType, Vec<HookEffect>)>) -> Self {
         let planned = |hooks: Vec<HookEffect>| hooks.into_iter().map(PlannedHook::from).collect();
         let hooks = hooks.into_iter().map(|(event, hooks)| (event, planned(hooks))).collect();
@@ -180,7 +180,7 @@ impl Effects {
         rules.into_iter().chain(points).collect()
     }
 
-    /// Returns the name of what judges turns on such a task before the configured stop hooks do.
+    /// Returns the name of the hook that judges turns on such a task before the configured stop hooks do.
     pub fn first_judge(&self, task: Option<&Task>) -> Option<&'static str> {
         if task.is_some_and(|task| task.drive.has_a_say()) {
             return Some(REGISTERED);
@@ -188,7 +188,7 @@ impl Effects {
         self.validation.includes(task.and_then(|task| task.kind.as_ref())).then_some(VALIDATION)
     }
 
-    /// Whether a hook is for such a task and such an agent.
+    /// Returns whether a hook is for such a task and such an agent.
     pub fn is_for(&self, planned: &PlannedHook, task: Option<&Task>, agent: Option<&str>) -> bool {
         let kind = task.and_then(|task| task.kind.as_ref());
         let own = kind.is_some_and(|kind| self.overrides.contains(&(kind.clone(), planned.hook.point.clone())));
@@ -198,8 +198,8 @@ impl Effects {
     }
 }
 
-/// Returns the hooks whose conditions hold. A condition that cannot be answered is a problem: a gate runs then, for otherwise
-/// it would stand open, and nothing else does.
+/// Returns the hooks whose conditions hold. A condition that cannot be evaluated is a problem: a gate runs all the same,
+/// because it would stand open otherwise; other hooks do not run.
 fn select_hooks<'p>(
     situation: Situation<'_>,
     meant: impl Iterator<Item = &'p PlannedHook>,
@@ -207,7 +207,7 @@ fn select_hooks<'p>(
     let (mut hooks, mut problems) = (Vec::new(), Vec::new());
     for planned in meant {
         let holds = planned.holds(situation).unwrap_or_else(|fault| {
-            // Tools differ in what they are called with: who asks for what this one does not have does not mean it.
+            // Tools have different inputs: a hook whose condition needs a missing field is for another tool.
             if situation.call.is_some() && fault.is_undefined() && !planned.hook.point.sends_back() {
                 return false;
             }
@@ -223,9 +223,9 @@ fn select_hooks<'p>(
 }
 
 impl Deciding<'_, '_> {
-    /// Puts the hooks of an event into the outbox. Returns the problems that their conditions had.
+    /// Puts the hooks of an event into the outbox. Returns the problems of their conditions.
     ///
-    /// The configuration that they come from is recorded before it is named, and so that record itself can owe none.
+    /// The configuration of the hooks is recorded before an event names it. Therefore that record itself enqueues no hooks.
     pub(super) fn enqueue_hooks(&mut self, envelope: &mut Envelope) -> Result<Vec<HookProblem>, Refusal> {
         let event = envelope.event.kind();
         let rules = self.rules;
@@ -237,7 +237,7 @@ impl Deciding<'_, '_> {
             return Ok(vec![]);
         }
         let session = envelope.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
-        // What stands on another base, or was judged by other hooks, has to pass the stop hooks first.
+        // Work on another base, or work that other hooks judged, has to pass the stop hooks first.
         let is_rejudged = matches!(&envelope.event, Event::SubmissionStarted(started)
             if started.rejudged || session.as_ref().is_some_and(|session| session.rejudged));
         let first = match event {
@@ -257,7 +257,7 @@ impl Deciding<'_, '_> {
         let (task, session) = (self.task_after(envelope)?, session.as_ref());
         let nested = session.map_or(0, |session| session.nesting);
         let agent = match &envelope.event {
-            // Its session is not there yet.
+            // The session does not exist yet.
             Event::SessionStarted(started) => Some(started.agent.clone()),
             _ => session.map(|session| session.agent.clone()).or(self.call.map(|call| call.caller.agent.clone())),
         };
@@ -278,7 +278,7 @@ impl Deciding<'_, '_> {
         let situation = Situation { session, task, promise, call, project, ..Situation::of(envelope) };
         let (mut hooks, mut problems) = select_hooks(situation, meant);
         if event == EventType::HookError {
-            // One about a condition of a hook for errors would lead to the next.
+            // A problem of a hook for errors would cause the next one.
             problems.clear();
         }
         hooks.extend(workflow);
@@ -312,15 +312,16 @@ impl Deciding<'_, '_> {
         Ok(problems)
     }
 
-    /// Returns what judges a turn before the configured hooks do, so that they see what validation rules came to: the rules
-    /// of the configuration and of the task's series, and the stop hooks that are registered for the task.
+    /// Returns the hook that judges a turn before the configured hooks do, so that these see the validation results. It
+    /// evaluates the rules of the configuration and of the task's series, and the stop hooks that are registered for the
+    /// task.
     fn first_judge(&self, session: Option<&Session>, effects: &Effects) -> Result<Option<HookEffect>, Refusal> {
         let Some(session) = session else { return Ok(None) };
         let task = session.task.map(|id| self.draft.task(id)).transpose()?.flatten();
         Ok(effects.first_judge(task.as_ref()).map(judge_of_turn))
     }
 
-    /// Whether anything judges the turns of a session.
+    /// Returns whether any hook judges the turns of a session.
     pub(super) fn has_stop_hooks(&self, session: &Session) -> Result<bool, Refusal> {
         let Some(effects) = &self.rules.effects else { return Ok(false) };
         let task = session.task.map(|id| self.draft.task(id)).transpose()?.flatten();
@@ -331,7 +332,7 @@ impl Deciding<'_, '_> {
         Ok(planned.into_iter().any(is_meant) || self.first_judge(Some(session), effects)?.is_some())
     }
 
-    /// The task of an event, else that of its session.
+    /// Returns the task of an event, else that of its session.
     fn meant_task(&self, task: Option<Task>, session: Option<&Session>) -> Result<Option<Task>, Refusal> {
         match (task, session.and_then(|session| session.task)) {
             (None, Some(id)) => Ok(self.draft.task(id)?),
@@ -339,7 +340,7 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Why hooks may not be owed here: only what hooks themselves have led to is bounded.
+    /// Returns why hooks may not be enqueued here. Only consequences of hooks are bounded.
     fn too_far(&mut self, hooks: &[HookEffect]) -> Option<Refusal> {
         let left = usize::try_from(self.line().left()).unwrap_or(usize::MAX);
         let limit = match self.depth {
@@ -351,7 +352,7 @@ impl Deciding<'_, '_> {
         Some(Refusal::CascadeLimit { limit })
     }
 
-    /// Says what is wrong with the hooks of the last event.
+    /// Records the problems of the last event's hooks.
     pub(super) fn report_problems(&mut self, problems: Vec<HookProblem>) -> Result<(), Refusal> {
         let last = self.entries.len() - 1;
         let before = (self.cause, self.depth, self.line);
@@ -365,7 +366,7 @@ impl Deciding<'_, '_> {
         Ok(())
     }
 
-    /// The task of an event as it will be after it.
+    /// Returns the task of an event as it will be after the event.
     fn task_after(&self, envelope: &Envelope) -> Result<Option<Task>, Refusal> {
         let Some(id) = envelope.node.task() else { return Ok(None) };
         let changes = apply(&self.draft, self.draft.head()?.next(), envelope)?;
@@ -376,7 +377,7 @@ impl Deciding<'_, '_> {
         Ok(changed)
     }
 
-    /// The configuration of owed hooks, recorded.
+    /// Records the configuration of the pending hooks.
     fn recorded_config(&mut self, config: &ConfigText) -> Result<Digest, Refusal> {
         let config = match self.recorded {
             Some(config) => config,
@@ -398,7 +399,8 @@ impl Deciding<'_, '_> {
     }
 }
 
-/// Validation rules and stop hooks that stand nowhere as hooks of a point. What they may run is for the runner to say.
+/// Returns the hook for validation rules and registered stop hooks, which the configuration does not list. The runner
+/// decides which programs they may run.
 fn judge_of_turn(name: &str) -> HookEffect {
     HookEffect {
         hook: name.to_owned(),
@@ -409,8 +411,8 @@ fn judge_of_turn(name: &str) -> HookEffect {
     }
 }
 
-/// Has a stop hook judge work at the gate before its submission. As at `stop`, what is not known to have passed has not passed,
-/// unless the session is lenient.
+/// Moves a stop hook to the gate before the submission. As at `stop`, an unknown result is no pass, unless the session is
+/// lenient.
 fn stand_before_submission(hook: &mut HookEffect, strict: bool) {
     hook.point = HookPoint::BeforeSubmit;
     if hook.on_failure == OnFailure::Ignore && strict {
@@ -418,7 +420,7 @@ fn stand_before_submission(hook: &mut HookEffect, strict: bool) {
     }
 }
 
-/// Whether a point is one of an event. Facts of a project share an event, and have a point for each of their types.
+/// Returns whether a point belongs to an event. A project's facts share one event, and each of their types has a point.
 fn is_at(point: &HookPoint, event: &Event) -> bool {
     match (event, point) {
         (Event::FactLogged(fact), HookPoint::Fact(kind)) => fact.kind == *kind,
@@ -427,7 +429,8 @@ fn is_at(point: &HookPoint, event: &Event) -> bool {
     }
 }
 
-/// What matchers look at where a session of ours comes to a point that agents call at too, in the words of Claude Code.
+/// Returns the subject that matchers see when one of our sessions reaches a point that agents call too. The words are those
+/// of Claude Code.
 fn matched(event: EventType) -> Option<&'static str> {
     match event {
         EventType::SessionStarted => Some("startup"),
@@ -436,8 +439,8 @@ fn matched(event: EventType) -> Option<&'static str> {
     }
 }
 
-/// Whether the loop would skip the hooks of this event as soon as they are owed, in this very commit, where they cannot be
-/// named yet. A session that is about to end waits for no more hooks but those of its end.
+/// Returns whether the loop would skip the hooks of this event in this same commit, before they have a position. A session
+/// that is about to end waits only for the hooks of its end.
 fn would_be_skipped(event: EventType, session: Option<&Session>, owner: &OwnerName, stops: bool) -> bool {
     let Some(session) = session else { return false };
     let stopping = stops || session.stopping.is_some() || event == EventType::SessionStopping;
@@ -445,10 +448,10 @@ fn would_be_skipped(event: EventType, session: Option<&Session>, owner: &OwnerNa
     stopping && !ended && session.owner == *owner
 }
 
-/// How the hook is called that runs a workflow which somebody has asked for.
+/// The start of the name of a hook that runs a triggered workflow.
 pub const WORKFLOW: &str = "workflow: ";
 
-/// The workflow that an event asks for.
+/// Returns the workflow that an event asks for.
 fn workflow(event: &Event) -> Option<HookEffect> {
     let Event::WorkflowTriggered(triggered) = event else { return None };
     Some(HookEffect {

@@ -1,9 +1,9 @@
-//! Commands of people: about a session that somebody else runs, and about a task that waits for them.
+//! Commands of people: about a session that another process runs, and about a task that waits for a person.
 //!
 //! Invariants:
-//! - About a session they record what is wanted and decide nothing further. What follows, hooks included, falls to whoever
-//!   runs the session.
-//! - Nobody inside a run answers for a person, and no agent ends a session: neither its own nor another's.
+//! - About a session they record the request and decide nothing further. The session's owner decides what follows, hooks
+//!   included.
+//! - No agent inside a run answers for a person, and no agent ends a session: neither its own nor another.
 
 use super::{Causing, Deciding};
 use crate::command::limits::{Limits, check_bytes, check_list, check_text};
@@ -55,8 +55,8 @@ impl Deciding<'_, '_> {
         self.tell_task(id, &format!("The task was reopened: {reason}"))
     }
 
-    /// Queues feedback about a task, in the name of the caller. The session that holds the task hears it, else the next one
-    /// that takes the task up.
+    /// Queues feedback about a task, in the name of the caller. The session that holds the task receives it, else the next
+    /// one that takes the task up.
     pub(super) fn tell_task(&mut self, id: TaskId, text: &str) -> Result<(), Refusal> {
         check_text("the feedback", text, Limits::FEEDBACK)?;
         let holder = self.task(id)?.lease.and_then(|lease| lease.session);
@@ -70,7 +70,7 @@ impl Deciding<'_, '_> {
         self.emit_in(Node::Task(id), None, None, queued.into()).map(drop)
     }
 
-    /// Whoever works on a task hears that a person has made another of it. What was claimed before that is about the old one.
+    /// Tells the agent that holds the task that a person has changed it. An earlier claim is about the former text.
     pub(super) fn tell_of_change(&mut self, id: TaskId) -> Result<(), Refusal> {
         let person = self.origin.run.is_none() && self.via.is_none() && self.depth <= self.base;
         let task = self.task(id)?;
@@ -86,7 +86,7 @@ impl Deciding<'_, '_> {
         self.tell(&session, text)
     }
 
-    /// Says what is to happen where stop hooks do not let the agent go, and perhaps more for the agent to hear.
+    /// Answers a session whose stop hooks keep blocking, optionally with a message for the agent.
     pub(super) fn answer_gate(
         &mut self,
         name: &SessionName,
@@ -109,7 +109,7 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Says how a task goes on. What is said is kept for whoever works on it next.
+    /// Answers a task that waits for a person. The text stays with the task for the next session or person.
     pub(super) fn answer(
         &mut self,
         id: TaskId,
@@ -151,7 +151,7 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Work that a person takes as it is becomes a change, so that it can be looked at and merged.
+    /// Records approved work as a change, so that it can be reviewed and merged.
     pub(super) fn show_work(
         &mut self,
         id: TaskId,
@@ -165,14 +165,14 @@ impl Deciding<'_, '_> {
         if open { Ok(()) } else { self.emit(Node::Task(id), work.clone()).map(drop) }
     }
 
-    /// The session that holds a task and asks a person about it.
+    /// Returns the session that holds a task and asks a person about it.
     fn asking_about(&self, task: &Task) -> Result<Option<Session>, Refusal> {
         let Some(name) = task.lease.as_ref().and_then(|lease| lease.session.as_ref()) else { return Ok(None) };
         let asks = |session: &Session| matches!(session.phase, Phase::Asking(_, _, None)) && session.stopping.is_none();
         Ok(self.draft.session(name)?.filter(asks))
     }
 
-    /// Fails the task that a session asks about. The session has nothing to do any more: whoever runs it ends it.
+    /// Fails the task that a session asks about. The session has nothing left to do, and its owner ends it.
     fn reject(&mut self, session: &Session, id: TaskId, text: Option<&str>) -> Result<(), Refusal> {
         let reason = text.map_or_else(|| format!("a person says {}", Resolution::Reject), str::to_owned);
         let answered =
@@ -193,12 +193,12 @@ impl Deciding<'_, '_> {
         self.tell_of_rejection(id, text)
     }
 
-    /// Keeps the words of a rejection for the next session of the task.
+    /// Keeps the reason of a rejection for the next session of the task.
     fn tell_of_rejection(&mut self, id: TaskId, text: Option<&str>) -> Result<(), Refusal> {
         text.map_or(Ok(()), |text| self.tell_task(id, &format!("The work was rejected: {text}")))
     }
 
-    /// Who gives the command. Whoever is inside a run is no person, whatever it calls itself.
+    /// Returns the author of a message. A caller inside a run is never a person, whatever name it gives.
     fn speaker(&self) -> Result<(Voice, String), Refusal> {
         if let Some(via) = self.via {
             let effect = self.draft.effect(via)?.ok_or(Refusal::UnknownEffect(via))?;

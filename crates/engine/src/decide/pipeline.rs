@@ -1,4 +1,4 @@
-//! Commands about worktrees, and how work passes its gates.
+//! Commands about worktrees, and about work that passes its gates.
 
 use super::Deciding;
 use super::lineage::Line;
@@ -52,7 +52,7 @@ impl Deciding<'_, '_> {
         self.emit_session(session, queued)
     }
 
-    /// The session, if it has its task.
+    /// Returns the session if it holds its task.
     fn holding(&self, name: &SessionName) -> Result<Session, Refusal> {
         let session = self.session(name)?;
         match session.epoch() {
@@ -77,7 +77,7 @@ impl Deciding<'_, '_> {
         self.advance(name)
     }
 
-    /// Leaves the task of a session to a person: a session on the graph goes on with the others, any other one ends.
+    /// Leaves the task of a session to a person. A session on the graph continues with other tasks, any other session ends.
     pub(super) fn escalate(&mut self, session: &Session, reason: String, commits: &[String]) -> Result<(), Refusal> {
         match session.work {
             Work::Given => {
@@ -94,7 +94,7 @@ impl Deciding<'_, '_> {
 
     pub(super) fn submit_work(&mut self, name: &SessionName, readied: &Readied) -> Result<(), Refusal> {
         let session = self.holding(name)?;
-        // A person may have said something meanwhile.
+        // A person may have sent a message meanwhile.
         if session.is_held_back() && session.wanted() == Wanted::Decision {
             return self.advance(name);
         }
@@ -139,7 +139,8 @@ impl Deciding<'_, '_> {
         self.advance(name)
     }
 
-    /// Submits a report: it is the result of the task, unless the agent has given another one by a command in this iteration.
+    /// Submits a report. It becomes the result of the task, unless the agent has given another result by a command in this
+    /// iteration.
     fn submit_report(&mut self, session: &Session, text: &str) -> Result<(), Refusal> {
         let Some(id) = session.task else { return Ok(()) };
         check_bytes("the report", text, Limits::RESULT)?;
@@ -170,7 +171,7 @@ impl Deciding<'_, '_> {
         self.advance(&session.name)
     }
 
-    /// Goes on at the gate that could not be asked, if the work is still what was judged done. Else an agent works on it.
+    /// Resumes at the gate that could not be asked, if the work is still the same. Otherwise an agent works on it.
     fn resume_work(&mut self, session: &Session, readied: &Readied) -> Result<(), Refusal> {
         let stalled = session.task.map(|id| self.task(id)).transpose()?.and_then(|task| task.stalled);
         let same = |work: &&WorkDone| stalled.as_ref().is_some_and(|it| it.head == work.head) && work.commits > 0;
@@ -201,7 +202,7 @@ impl Deciding<'_, '_> {
         self.advance(&session.name)
     }
 
-    /// Submits work that was done in place: through the gates, if there are any, else it is accepted as it is.
+    /// Submits work that was done in place: through the gates if there are any, else it is accepted as it is.
     pub(super) fn submit_in_place(&mut self, session: &Session, closing: &Closing) -> Result<(), Refusal> {
         let gated = self.has_hooks(session, EventType::SubmissionStarted)?
             || self.has_hooks(session, EventType::MergeStarted)?;
@@ -219,7 +220,8 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Work that a hook of the gate has brought onto another base is judged there by the stop hooks first.
+    /// Passes a submission. If a hook of the gate has moved the work onto another base, the stop hooks judge it there
+    /// first.
     pub(super) fn pass_submission(&mut self, session: &Session) -> Result<(), Refusal> {
         if !session.rejudged || !self.has_stop_hooks(session)? {
             return self.emit_session(session, payload::TaskSubmitted {});
@@ -232,7 +234,7 @@ impl Deciding<'_, '_> {
         self.emit_session(session, failed)
     }
 
-    /// What nobody wants to judge is accepted.
+    /// Starts the merge. Without hooks at that gate the work is accepted.
     pub(super) fn start_merge(&mut self, session: &Session) -> Result<(), Refusal> {
         match self.has_hooks(session, EventType::MergeStarted)? {
             true => {
@@ -248,7 +250,7 @@ impl Deciding<'_, '_> {
         self.fail_at(session, pipeline.gate(), broken)
     }
 
-    /// What a person has said since the work was called done comes before its being accepted.
+    /// Returns the work to the agent, because a person has sent a message since the work was called done.
     pub(super) fn hear_first(&mut self, session: &Session) -> Result<(), Refusal> {
         let Phase::Pipeline(pipeline) = &session.phase else { return Ok(()) };
         let (hook, reason) = ("say".to_owned(), "a person has said something to the agent".to_owned());
@@ -262,7 +264,7 @@ impl Deciding<'_, '_> {
         let (remedy, count, most) = session.remedy(gate, broken, task.rejections);
         let Broken { hook, why, reason, feedback, .. } = broken.clone();
         let run = session.run(session.iteration);
-        // What a hook has said is with its end.
+        // The event of a hook's end has its feedback.
         let unsaid = feedback.clone().filter(|_| !matches!(session.phase, Phase::Pipeline(_)));
         let failed = payload::PipelineFailed { run, gate, hook, why, reason, feedback: unsaid, remedy, count, most };
         self.emit_session(session, failed)?;
@@ -283,7 +285,7 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// What a hook has done about the change of its task. The same change again is nothing new.
+    /// Records what a hook did to the change of its task. The same change again is no news.
     pub(super) fn record_change(&mut self, effect: &PendingEffect, report: &HookReport) -> Result<(), Refusal> {
         let (Some(id), Some(fact)) = (effect.task, &report.change) else { return Ok(()) };
         let known = self.task(id)?.change;
@@ -322,7 +324,8 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Takes a task from a session that was not heard of. If that has changed hands meanwhile, nothing happens to it.
+    /// Takes a task from a session that was silent for too long. If the task has changed hands meanwhile, the command is
+    /// refused.
     pub(super) fn expire_lease(&mut self, id: TaskId, epoch: Epoch) -> Result<(), Refusal> {
         let lease = self.task(id)?.lease;
         let current = lease.as_ref().map(|lease| lease.epoch);
@@ -333,7 +336,7 @@ impl Deciding<'_, '_> {
         self.settle(id)
     }
 
-    /// Whether a session's task has hooks at an event, whatever their conditions say.
+    /// Returns whether a session's task has hooks at an event, whatever their conditions say.
     fn has_hooks(&self, session: &Session, event: EventType) -> Result<bool, Refusal> {
         let Some(effects) = &self.rules.effects else { return Ok(false) };
         let Some(planned) = effects.hooks.get(&event) else { return Ok(false) };
@@ -342,7 +345,7 @@ impl Deciding<'_, '_> {
     }
 }
 
-/// What an agent mends whose final message says nothing, although its task asks for a report.
+/// Returns the failure of an agent whose final message is empty although its task asks for a report.
 fn no_report() -> Broken {
     let feedback = "This task asks for a report, and your final message has none. Write the report in full in your final \
                     message.";

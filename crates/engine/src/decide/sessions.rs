@@ -1,4 +1,4 @@
-//! Commands about sessions, and how a session goes on by itself.
+//! Commands about sessions, and the decisions that a session makes by itself.
 
 use super::lineage::Line;
 use super::{Causing, Deciding};
@@ -65,7 +65,7 @@ impl Deciding<'_, '_> {
         let max_iterations = max_iterations.unwrap_or(session.terms.max_iterations);
         let terms = Terms { max_iterations, ..session.terms.clone() };
         self.emit_session(&session, payload::SessionResumed { owner: owner.clone(), terms })?;
-        // A session that waits between iterations may have come to its limit by these terms.
+        // Under these terms a session that waits between iterations may have reached its limit.
         match session.wanted() {
             Wanted::Workspace | Wanted::Work | Wanted::Moment(_) => self.advance(name),
             _ => Ok(()),
@@ -93,7 +93,7 @@ impl Deciding<'_, '_> {
         self.advance(name)
     }
 
-    /// Decides what somebody outside the loop, or time, has made possible.
+    /// Continues a session after an event from outside its loop, or after a wait.
     pub(super) fn advance_session(&mut self, name: &SessionName) -> Result<(), Refusal> {
         self.advance(name)?;
         match self.entries.is_empty() {
@@ -102,12 +102,12 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Decides what follows, until something outside has to happen.
+    /// Decides the next steps of a session, until it needs something from outside.
     pub(super) fn advance(&mut self, name: &SessionName) -> Result<(), Refusal> {
         self.begin_line(Line::of(&self.session(name)?));
         let line = self.line;
         loop {
-            // However it came about, what the loop does is as near to a person's command as its beginning.
+            // A decision of the loop has the depth of a person's command, independent of its cause.
             let moved = self.entries.iter().rposition(|entry| moves(name, &entry.record));
             self.cause = moved.map(Causing::Entry);
             self.depth = 0;
@@ -122,7 +122,7 @@ impl Deciding<'_, '_> {
                         self.skip_effect(effect)?;
                         (self.cause, self.depth) = here;
                     }
-                    // Whoever runs it has yet to say how it ended.
+                    // Its owner still has to report how it ended.
                     false => return Ok(()),
                 },
                 Step::StartIteration => {
@@ -131,7 +131,7 @@ impl Deciding<'_, '_> {
                     let session = Session { iteration: run.iteration, ..session };
                     self.emit_session(&session, payload::IterationStarted { run })?;
                 }
-                // What hooks have yet to hear may make another task ready.
+                // Pure hooks that have not run yet may make another task ready.
                 Step::TakeTask if self.heard < self.entries.len() => {
                     self.waiting = Some(name.clone());
                     return Ok(());
@@ -191,7 +191,7 @@ impl Deciding<'_, '_> {
     }
 }
 
-/// Whether a session goes on from such an event. What a hook asked for may lie between it and what follows.
+/// Returns whether such an event lets a session continue. Events of a hook's actions may lie between it and the next step.
 fn moves(name: &SessionName, record: &Record) -> bool {
     use EventType as E;
     let kind = record.kind();

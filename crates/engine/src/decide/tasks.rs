@@ -37,7 +37,7 @@ impl Deciding<'_, '_> {
                 return Err(Refusal::LinkToDeleted { from: id, to: *other });
             }
         }
-        // There is nothing to review before the work is done.
+        // A review can only begin after the reviewed work is done.
         if let Some(reviewed) = reviewed
             && self.task(reviewed)?.state != State::Completed
         {
@@ -85,7 +85,7 @@ impl Deciding<'_, '_> {
         let body = task.body.unwrap_or_default();
         let kind = task.kind.map(|kind| kind.to_string()).unwrap_or_default();
         let wanted_kind = patch.kind.map(|kind| kind.map(|kind| kind.to_string()).unwrap_or_default());
-        // Only what differs is said.
+        // The event names only the fields that differ.
         let update = payload::TaskUpdated {
             goal: patch.goal.filter(|goal| *goal != task.goal),
             body: patch.body.filter(|wanted| *wanted != body),
@@ -140,7 +140,7 @@ impl Deciding<'_, '_> {
         self.emit(Node::Task(id), payload::TaskStarted { context: Value::Null }).map(drop)
     }
 
-    /// Whose claim it is. An agent that a session works with is that one, whatever it says.
+    /// Returns the agent that claims a task. Inside a session it is the session's agent, whatever name the command gives.
     fn claiming_agent(&self, said: Option<&str>) -> Result<Option<String>, Refusal> {
         let own = self.agent_of_the_turn()?;
         match (own, said) {
@@ -151,16 +151,16 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// The agent of the session that the command comes from.
+    /// Returns the agent of the session that the command comes from.
     pub(super) fn agent_of_the_turn(&self) -> Result<Option<String>, Refusal> {
         let Some(run) = &self.turn else { return Ok(None) };
         Ok(self.draft.session(&run.session)?.map(|session| session.agent))
     }
 
-    /// The task, if it can be handed out.
+    /// Returns the task if it can be claimed.
     pub(super) fn fit_to_claim(&mut self, id: TaskId) -> Result<Task, Refusal> {
         let task = self.without_wait(id)?;
-        // An override may start a task; it does not make one fit to be handed out.
+        // An override may start a task; it does not make the task claimable.
         if task.state == State::Created {
             return Err(Refusal::OpenDependencies { id, open: self.open(id)? });
         }
@@ -180,7 +180,7 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// A lease that ran out makes its task claimable again.
+    /// Expires leases that are due, so that their tasks are claimable again.
     pub(super) fn expire_leases(&mut self) -> Result<(), Refusal> {
         for _ in 0..Limits::EXPIRED {
             let Some((_, id)) = self.draft.expired(self.origin.at, None)? else { break };
@@ -206,8 +206,8 @@ impl Deciding<'_, '_> {
         self.simple_move(id, payload::TaskStarted { context: context.clone() })
     }
 
-    /// The task, unless it still waits: then it is refused with the names of those it waits for. One that waits for
-    /// nothing is made ready, for where the built-in hook that does it is switched off nobody else will.
+    /// Returns the task unless it still waits; then the refusal names the tasks that it waits for. A task that waits for
+    /// nothing is made ready here, because the built-in hook that does so may be disabled.
     fn without_wait(&mut self, id: TaskId) -> Result<Task, Refusal> {
         let task = self.task(id)?;
         match (task.state, task.open_dependencies) {
@@ -247,12 +247,12 @@ impl Deciding<'_, '_> {
         self.finish_task(id, payload::TaskCompleted { result, artifacts })
     }
 
-    /// Whether the caller holds a lease that it has claimed itself, outside every session.
+    /// Returns whether the caller holds a lease that it claimed itself, outside every session.
     fn holds_by_hand(&self, lease: &Lease) -> bool {
         lease.session.is_none() && self.origin.authority == Authority::Holder(lease.epoch)
     }
 
-    /// Says that a task is done, and frees those that its end had blocked.
+    /// Completes a task, and unblocks the tasks that its failure had blocked.
     pub(super) fn finish_task(&mut self, id: TaskId, completed: payload::TaskCompleted) -> Result<(), Refusal> {
         self.emit(Node::Task(id), completed)?;
         for waiter in waiters(&self.draft, id)? {
@@ -339,7 +339,7 @@ impl Deciding<'_, '_> {
         if deletion == Deletion::BlockDependents {
             self.block_waiters(id, &format!("its dependency {id} was deleted"))?;
         }
-        // Those that wait go first, so that nobody ever waits for a deleted task.
+        // Waiters go first, so that no task ever waits for a deleted one.
         for id in doomed.into_iter().rev() {
             let mut edges = self.draft.edges(id, Direction::From)?;
             edges.extend(self.draft.edges(id, Direction::To)?);
@@ -363,16 +363,17 @@ impl Deciding<'_, '_> {
         self.emit(Node::Task(id), payload::NoteAdded { kind, text: text.to_owned() }).map(drop)
     }
 
-    // What several of them need.
+    // Shared helpers.
 
-    /// A move that needs nothing but the table's leave.
+    /// Emits a move that needs nothing but the permission of the transition table.
     pub(super) fn simple_move(&mut self, id: TaskId, event: impl Into<Event>) -> Result<(), Refusal> {
         let event = event.into();
         self.movable(id, event.kind())?;
         self.emit(Node::Task(id), event).map(drop)
     }
 
-    /// A created task that waits for nothing is ready; for a failed one it can only wait in vain.
+    /// Settles the state of a task: a created task that waits for nothing is ready, and one that waits for a failed task is
+    /// blocked.
     pub(super) fn settle(&mut self, id: TaskId) -> Result<(), Refusal> {
         let task = self.task(id)?;
         if task.state != State::Created && !task.state.is_claimable() {
@@ -390,7 +391,7 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// What a hook asks for when the last dependency of a task is done.
+    /// Makes a task ready after its last dependency was completed.
     pub(super) fn make_ready(&mut self, id: TaskId, after: Option<TaskId>) -> Result<(), Refusal> {
         let task = self.task(id)?;
         if task.open_dependencies > 0 {
@@ -401,7 +402,7 @@ impl Deciding<'_, '_> {
         after.map_or(Ok(()), |completed| self.emit(Node::Task(id), satisfied(completed)).map(drop))
     }
 
-    /// A task that the end of a dependency had blocked waits again. Answers whether it had.
+    /// Unblocks a task that this dependency had blocked. Returns whether it had.
     pub(super) fn free(&mut self, id: TaskId, dependency: TaskId) -> Result<bool, Refusal> {
         let blocked = self.task(id)?.blocked.is_some_and(|blocked| blocked.by == Some(dependency));
         if blocked {
@@ -410,7 +411,7 @@ impl Deciding<'_, '_> {
         Ok(blocked)
     }
 
-    /// Blocks a task that waits for a failed one. Answers whether it does.
+    /// Blocks a task that waits for a failed one. Returns whether it does.
     fn block_in_vain(&mut self, id: TaskId) -> Result<bool, Refusal> {
         for other in awaited(&self.draft, id)? {
             if self.task(other)?.state == State::Failed {
@@ -442,7 +443,7 @@ impl Deciding<'_, '_> {
         self.emit(Node::Task(id), blocked).map(drop)
     }
 
-    /// The tasks that a task waits for and that are not completed.
+    /// Returns the tasks that a task waits for and that are not completed.
     fn open(&self, id: TaskId) -> Result<Vec<TaskId>, Refusal> {
         let mut open = Vec::new();
         for other in awaited(&self.draft, id)? {
@@ -453,7 +454,7 @@ impl Deciding<'_, '_> {
         Ok(open)
     }
 
-    /// The tasks that still wait for a task.
+    /// Returns the tasks that still wait for a task.
     fn open_waiters(&self, id: TaskId) -> Result<Vec<TaskId>, Refusal> {
         if self.task(id)?.state == State::Completed {
             return Ok(Vec::new());
@@ -468,7 +469,7 @@ impl Deciding<'_, '_> {
     }
 }
 
-/// The labels of a task after a change.
+/// Returns the labels of a task after a change.
 pub(super) fn relabelled(task: &Task, patch: &TaskPatch) -> Vec<String> {
     let mut labels = patch.labels.clone().unwrap_or_else(|| task.labels.clone());
     labels.extend(patch.add_labels.iter().cloned());

@@ -1,4 +1,4 @@
-//! Commands about the turn that runs: what the agent answered, or why it did not.
+//! Commands about the turn in progress: the agent's answer, or its failure.
 
 use core::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::session::usage::Usage;
 use crate::session::voice::Voice;
 use crate::session::{Completion, Opening, Purpose, Session, Turn, Work};
 
-/// How long an agent is left alone that was asked too often: at least, and where it does not say how long. Both double with
-/// every time in a row.
+/// Waits after a rate limit: the shortest one, and the one for an agent that names no time. Both double with every rate
+/// limit in a row.
 const LEAST_WAIT: Duration = Duration::from_millis(250);
 const USUAL_WAIT: Duration = Duration::from_mins(1);
 const LONGEST_GUESS: Duration = Duration::from_mins(30);
@@ -46,7 +46,8 @@ impl Deciding<'_, '_> {
         check_bytes("the record", answer.record.as_deref().unwrap_or_default(), Limits::REASON)?;
         let (session, turn) = self.reported(run)?;
         let (run, Answer { output, promise, uncounted, leaky, record, usage, tree }) = (run.clone(), answer.clone());
-        // What was said by a command counts like the words at the end; that the agent is stuck counts for more.
+        // A claim by a command counts like one at the end of the output. A tag in the output that the agent is stuck
+        // outweighs it.
         let promise = promise.or_else(|| turn.claimed.then_some(Promise::Complete));
         self.claims = promise;
         if !turn.feedback.is_empty() {
@@ -61,7 +62,7 @@ impl Deciding<'_, '_> {
                     None => plea.to_owned(),
                 });
                 self.emit_session(&session, payload::DeliveryFinished { run, output, usage, leaky })?;
-                // What it did is not judged. That it needs a person counts.
+                // The work of this turn is not judged, but a request for a person counts.
                 if let Some(reason) = reason {
                     self.heed_plea(&session.name, reason)?;
                 }
@@ -81,7 +82,7 @@ impl Deciding<'_, '_> {
         self.advance(&session.name)
     }
 
-    /// Leaves the task of a session to a person, unless the agent has yet to hear one.
+    /// Leaves the task of a session to a person, unless the agent still has to receive a person's message.
     fn heed_plea(&mut self, name: &SessionName, reason: String) -> Result<(), Refusal> {
         let session = self.session(name)?;
         let has_work = session.epoch().is_some() || session.work == Work::Given;
@@ -108,13 +109,13 @@ impl Deciding<'_, '_> {
         self.advance(&session.name)
     }
 
-    /// Returns when the agent is tried again after a failure, if it is. The first conversation that is full needs no wait: the
+    /// Returns when the agent is retried after a failure, if it is. After the first full conversation there is no wait: the
     /// next one is new.
     fn retry_at(&self, session: &Session, turn: &Turn, failing: &Failing) -> Option<Timestamp> {
         let mut failed = session.clone();
         failed.count_failure(self.origin.at);
         failed.watch.spend(failing.usage);
-        // What a person has said is heard in one more iteration.
+        // A person's pending message gets one more iteration.
         failed.pending.extend(turn.feedback.clone());
         let is_first_full = failing.fault == Fault::OutOfTokens && failed.failures == 1;
         if is_first_full || failed.exhausted().is_some() {
@@ -123,7 +124,8 @@ impl Deciding<'_, '_> {
         Some(after(self.origin.at, session.terms.wait_after(failed.failures)))
     }
 
-    /// The agent is left alone for as long as it says, or for longer each time; what is only told to it is not told then.
+    /// Postpones a turn for the time that the agent names, or for a growing time. A turn that only delivers feedback fails
+    /// instead.
     pub(super) fn postpone_turn(
         &mut self,
         run: &RunId,
@@ -160,20 +162,20 @@ impl Deciding<'_, '_> {
         self.advance(&session.name)
     }
 
-    /// A turn whose end is told. It is what led to everything that follows.
+    /// Returns the turn that is being reported. It is the cause of everything that follows.
     fn reported(&mut self, run: &RunId) -> Result<(Session, Turn), Refusal> {
         let (session, turn) = self.turn(run)?;
         self.cause = Some(Causing::At(turn.effect.seq));
         Ok((session, turn))
     }
 
-    /// The turn that the command comes from. One that is over has no say any more.
+    /// Returns the turn that the command comes from. A turn that is over is refused.
     pub(super) fn running_turn(&self) -> Result<Option<RunId>, Refusal> {
         let Some(run) = self.turn.clone().filter(|_| self.depth <= self.base) else { return Ok(None) };
         self.turn(&run).map(|_| Some(run))
     }
 
-    /// A turn that runs, and its session.
+    /// Returns a turn in progress and its session.
     fn turn(&self, run: &RunId) -> Result<(Session, Turn), Refusal> {
         let session = self.session(&run.session)?;
         match session.turn() {

@@ -1,9 +1,9 @@
-//! How a session comes to its task, and how it leaves it.
+//! Assignment of tasks to a session, and the ways in which a session leaves its task.
 //!
 //! Invariants:
-//! - A session takes only what anybody could claim at that moment, in the commit that decides so: two never work on the
-//!   same task.
-//! - It takes the next task after the pure hooks of this commit were heard: they may have made one ready.
+//! - A session takes only a task that is claimable at that moment, in the commit that decides it: two sessions never work on
+//!   the same task.
+//! - It takes the next task after the pure hooks of this commit have run: they may have made one ready.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ use crate::session::{Closing, Ending, Leave, Session, Work};
 use crate::task::{Blocked, State, Task};
 
 impl Deciding<'_, '_> {
-    /// Gives a session that has just started what it was started for.
+    /// Assigns its first task to a session that has just started.
     pub(super) fn give_work(&mut self, new: &NewSession) -> Result<(), Refusal> {
         self.place = Some((new.name.clone(), None));
         let id = match (new.task, &new.goal) {
@@ -35,7 +35,7 @@ impl Deciding<'_, '_> {
         self.hand_to(&session, id)
     }
 
-    /// The task, if a session may take it.
+    /// Returns the task if a session may take it.
     fn free_to_take(&mut self, id: TaskId) -> Result<Task, Refusal> {
         self.expire_if_due(id)?;
         if let Some(lease) = self.task(id)?.lease {
@@ -51,7 +51,7 @@ impl Deciding<'_, '_> {
         let report = self.rules.types.asks_for_report(&task);
         self.emit(Node::Task(id), payload::TaskClaimed { owner, epoch, until: None, session, report })?;
         self.emit(Node::Task(id), payload::TaskStarted { context: Value::Null })?;
-        // What a person has answered since somebody last worked on it is the first that the agent hears.
+        // The agent first receives a person's answer since the last work on the task.
         if let Some((source, text)) = task.answer.and_then(|answer| Some((answer.by, answer.text?))) {
             self.emit(
                 Node::Task(id),
@@ -66,7 +66,7 @@ impl Deciding<'_, '_> {
         Ok(())
     }
 
-    /// Takes the next task, or the one that the session had. Where there is none, it ends.
+    /// Takes the next task, or the one that the session had. Without a task the session ends.
     pub(super) fn take_task(&mut self, session: &Session) -> Result<(), Refusal> {
         let mut others = None;
         let next = match (session.work, session.task) {
@@ -100,12 +100,12 @@ impl Deciding<'_, '_> {
         self.end_session(session, closing)
     }
 
-    /// Ends a session that has lost its task. What was done is done only if the task says so, whoever completed it.
+    /// Ends a session that has lost its task. The work counts as done only if the task is completed, by any caller.
     pub(super) fn end_without(&mut self, session: &Session, decided: Closing) -> Result<(), Refusal> {
         let task = session.task.map(|id| self.task(id)).transpose()?;
         let by_others = |task: &Task| session.lost.iter().any(|lost| lost.task == task.id && lost.epoch < task.epoch);
         let completed = task.as_ref().is_some_and(|task| task.state == State::Completed && !by_others(task));
-        // It has given the task back by itself: whoever else does so is noted.
+        // The session gave the task back by itself; a task that others gave back is among the lost ones.
         let is_back = task.is_some_and(|task| matches!(task.state, State::Created | State::Ready));
         let is_given_back = |asked: &&Closing| asked.ending == Ending::Error && is_back && !session.has_lost_its_task();
         let closing = match session.stopping.as_ref().filter(is_given_back) {
@@ -121,7 +121,7 @@ impl Deciding<'_, '_> {
         self.task(id).is_ok_and(|task| is_fit(&task))
     }
 
-    /// Why a session cannot go on with its task.
+    /// Returns why a session cannot continue with its task.
     fn taken_away(&self, session: &Session) -> Result<Closing, Refusal> {
         let task = session.task.map(|id| self.task(id)).transpose()?;
         let not_admitted = |task: &Task| match task.state.is_claimable() {
@@ -138,7 +138,7 @@ impl Deciding<'_, '_> {
         Ok(Closing { ending: Ending::Cancelled, reason: Some(reason) })
     }
 
-    /// How a session ends that works on the graph: not well if one of its tasks was taken from it.
+    /// Returns the end of a session on the graph. It is no success if one of its tasks was taken from it.
     fn besides_the_lost(&self, session: &Session, closing: Closing) -> Result<Closing, Refusal> {
         let mut lost = Vec::new();
         for one in session.lost.iter().filter(|_| session.work == Work::Graph) {
@@ -172,7 +172,7 @@ impl Deciding<'_, '_> {
         self.settle(id)
     }
 
-    /// Leaves the task that the session holds to a person, who is told of commits.
+    /// Leaves the task that the session holds to a person, who is told about the commits.
     pub(super) fn leave_blocked(
         &mut self,
         session: &Session,
@@ -180,7 +180,7 @@ impl Deciding<'_, '_> {
         commits: &[String],
     ) -> Result<(), Refusal> {
         let Some(id) = session.task else { return Ok(()) };
-        // Those that a person has let pass would block again.
+        // Hooks that a person has waived would block again.
         let blocking = session.blocking.iter().map(|blocker| &blocker.hook);
         let hooks = session.overlooked.iter().chain(blocking).cloned().collect();
         let (reason, commits) = (fit(reason), commits.to_vec());
@@ -194,7 +194,7 @@ fn fit(mut reason: String) -> String {
     reason
 }
 
-/// Who has the task that a session had.
+/// Returns who has the task that a session lost.
 fn how_it_was_lost(session: &Session, task: &Task) -> String {
     match (session.lost.iter().find(|lost| lost.task == task.id), &task.lease) {
         (Some(lost), _) => lost.in_words(task),

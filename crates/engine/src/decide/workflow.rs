@@ -1,4 +1,4 @@
-//! Commands about workflows that run. What their steps want is done here, in the commit that says that they have ended.
+//! Commands about running workflows. The actions of a step are part of the commit that ends it.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ use crate::view::View;
 use crate::workflow::{Branch, Did, Progress, Several, StepEnd, StepResult, Wanted, check_given};
 
 impl Deciding<'_, '_> {
-    /// Has a workflow be owed to whoever gives this command.
+    /// Triggers a workflow. The caller owns its effect.
     pub(super) fn trigger_workflow(
         &mut self,
         id: &str,
@@ -56,7 +56,7 @@ impl Deciding<'_, '_> {
         self.emit_of(&effect, payload::WorkflowStarted { effect: id, workflow_id, digest, step, steps })
     }
 
-    /// Says that a step is about to do something that no log can take back.
+    /// Records that a step is about to cause effects that the log cannot undo.
     pub(super) fn begin_step(&mut self, id: EffectId, owner: &OwnerName, step: &str) -> Result<(), Refusal> {
         let (effect, progress) = self.at_step(id, owner, step)?;
         if progress.is_under_way(effect.attempts) {
@@ -84,7 +84,7 @@ impl Deciding<'_, '_> {
             _ => None,
         };
         let is_last = next.is_none();
-        // Of steps side by side those that succeed have stored something, whatever became of the others.
+        // Among parallel steps, the successful ones have stored values even if others failed.
         let is_kept = result.success || matches!(end.did, Did::Several(_));
         let stored = if is_kept { end.stored.clone() } else { Map::new() };
         self.go_on_with(&effect, progress.ahead());
@@ -99,7 +99,7 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Ends a workflow that cannot go on.
+    /// Ends a workflow that cannot continue.
     pub(super) fn abandon_workflow(&mut self, id: EffectId, owner: &OwnerName, error: &str) -> Result<(), Refusal> {
         check_bytes("the reason", error, Limits::REASON)?;
         let effect = self.begun(id, owner)?;
@@ -122,7 +122,7 @@ impl Deciding<'_, '_> {
         self.emit_of(effect, payload::WorkflowFailed { effect: effect.id, workflow_id, steps, error })
     }
 
-    /// A run of ours that is about to do this step.
+    /// Returns a running workflow of this owner that is about to do this step.
     fn at_step(&self, id: EffectId, owner: &OwnerName, step: &str) -> Result<(PendingEffect, Progress), Refusal> {
         let effect = self.begun(id, owner)?;
         match effect.progress.clone() {
@@ -132,8 +132,8 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// What a running workflow leads to is its own: it lies as deep as it, and is taken from its share, of which the steps
-    /// to come keep theirs.
+    /// Sets a running workflow as the cause of the next events: they have its depth and use its share, of which later steps
+    /// keep theirs.
     fn go_on_with(&mut self, effect: &PendingEffect, ahead: u32) {
         self.begin_line(Line::step(effect, ahead));
         self.because_of(effect);
@@ -192,7 +192,7 @@ impl Deciding<'_, '_> {
         Ok((result, within))
     }
 
-    /// Carries out what a step asks for. One that is refused has failed, and leaves nothing behind.
+    /// Performs the action that a step asks for. A refused action is a failed step and leaves nothing behind.
     fn act_for(&mut self, effect: &PendingEffect, step: &str, request: &ActionRequest) -> Result<StepResult, Refusal> {
         let before = self.entries.len();
         self.ended = Some(effect.id);
@@ -211,7 +211,7 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// What later steps may want to know of an action.
+    /// Returns the result of an action for later steps.
     fn made(&self, before: usize, action: &Action) -> Option<Value> {
         match action {
             Action::CreateTask(_) => {

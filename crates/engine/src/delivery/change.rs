@@ -1,18 +1,18 @@
-//! The work of a task: where it lies, what of it is submitted, and the change that others see.
+//! The work of a task: its place, its submission, and the change that others see.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::log::id::{ConfigDigest, Digest, Seq, TaskId};
 
-/// Where a session does its work.
+/// The place where a session does its work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grounds {
-    /// In the directory of the project, as it is.
+    /// The directory of the project itself.
     #[default]
     InPlace,
-    /// In a git worktree for each task.
+    /// A git worktree per task.
     Worktrees,
 }
 
@@ -27,42 +27,42 @@ impl Grounds {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Workspace {
     pub branch: String,
-    /// The branch that the work is meant for.
+    /// The target branch of the work.
     pub base: String,
-    /// The commit that the work begins after.
+    /// The commit that the work starts from.
     pub start: String,
-    /// The worktree's name among those of the project.
+    /// The name of the worktree within the project.
     pub name: String,
-    /// The tasks on whose work it stands, because theirs is not merged yet.
+    /// The tasks that this work is stacked on, because their work is not merged yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacked_on: Vec<TaskId>,
-    /// What the protected files held there before the work began.
+    /// The content of the protected files in the worktree before the work began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected: Option<ConfigDigest>,
 }
 
-/// The work of a task as it is submitted.
+/// The submitted work of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorkDone {
     /// The last commit.
     pub head: String,
-    /// How many there are beyond the base.
+    /// The number of commits beyond the base.
     pub commits: u32,
-    /// How many files they change.
+    /// The number of changed files.
     pub files: u32,
 }
 
-/// What there is to be submitted.
+/// The result of preparing work for submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readied {
     Work(WorkDone),
-    /// Work that the stop hooks have not judged as it was committed: files that git ignores or filters were beside it, it has
-    /// changed since, or it was brought onto another base. They judge the commit.
+    /// Committed work that the stop hooks have not judged in this form: ignored or filtered files were beside it, it
+    /// has changed since, or it was rebased. The stop hooks judge the commit.
     Unjudged(WorkDone),
-    /// What the agent said at the end of its work, where its task asks for a report.
+    /// The agent's final message, if its task asks for a report.
     Report(String),
-    /// It is not in order. The hook is what finds that, and the reasons are for people and for the agent.
+    /// The work cannot be submitted. `hook` names the check; the texts are for people and for the agent.
     Unfit {
         hook: String,
         reason: String,
@@ -70,7 +70,7 @@ pub enum Readied {
     },
 }
 
-/// How the work of a task can be looked at by others.
+/// A reference to a change, for others to look at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChangeRef {
@@ -78,45 +78,45 @@ pub struct ChangeRef {
     pub branch: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// Where a forge shows it; without one it is in this log alone.
+    /// The page of the change on a forge; without it, the change is known to this log only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The forge's number for it.
+    /// The forge's number of the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
 }
 
-/// A change, and what has become of it.
+/// A change, and whether it is merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskChange {
     #[serde(flatten)]
     pub at: ChangeRef,
     pub opened: Seq,
-    /// The commit that has it in the base.
+    /// The commit that contains the change in the base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<String>,
 }
 
-/// What a hook has done about a change.
+/// A fact about a change that a hook reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeFact {
     Opened(ChangeRef),
-    /// The commit that has it in the base.
+    /// The commit that contains the change in the base.
     Merged(String),
 }
 
-/// A change as gatekeepers have approved it: the same lines, under the same configuration.
+/// The approval of a change by gatekeepers: the same lines, under the same configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Approved {
     pub patch: Digest,
-    /// The briefs by which it was.
+    /// The briefs under which the change was approved.
     pub briefs: Vec<String>,
 }
 
 impl Approved {
-    /// What was approved of the same change before counts as well.
+    /// Adds earlier approvals of the same change.
     pub(crate) fn after(&self, before: Option<&Self>) -> Self {
         let mut briefs =
             before.filter(|before| before.patch == self.patch).map(|it| it.briefs.clone()).unwrap_or_default();
@@ -126,5 +126,5 @@ impl Approved {
     }
 }
 
-/// What a hook has told about itself, by names.
+/// Values that a hook has published, by name.
 pub type HookContext = Map<String, Value>;

@@ -1,4 +1,4 @@
-//! The gates between done and accepted: what their hooks add up to, and what follows where one does not pass.
+//! The gates between done and accepted: the combined result of their hooks, and the consequence of a failure.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::log::id::ConfigDigest;
 use crate::session::Verdict;
 use crate::task::Claim;
 
-/// What whoever works on a task next has to know.
+/// A finding that the next agent on a task has to know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Finding {
@@ -18,31 +18,31 @@ pub struct Finding {
     pub text: String,
 }
 
-/// Work that was judged done, where a gate could then not be asked about it, or where its session was ended on the way.
+/// Work that was judged done, when a gate could not be asked or when its session ended on the way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Stalled {
-    /// Where its way goes on.
+    /// The gate where the work continues.
     pub gate: Gate,
-    /// The last commit of it.
+    /// The last commit of the work.
     pub head: String,
-    /// The configuration that its hooks were from.
+    /// The configuration of the hooks that judged it.
     pub config: ConfigDigest,
-    /// Whoever did the work.
+    /// The agent that did the work.
     pub agent: String,
-    /// What was said about it when it was called done.
+    /// The claim that called it done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
-    /// Whoever was to judge it could not be started.
+    /// The program that was to judge it could not be started.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unstarted: bool,
-    /// A hook had judged it before.
+    /// A hook has judged it before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub checked: bool,
     /// The stop hooks have to judge it again before it is submitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rejudged: bool,
-    /// Why it was let pass although a stop hook did not pass.
+    /// The reason why it passed although a stop hook did not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waived: Option<String>,
 }
@@ -63,29 +63,29 @@ impl Gate {
         }
     }
 
-    /// The gate that a hook stands at.
+    /// Returns the gate that a hook belongs to.
     pub fn of(hook: &HookEffect) -> Option<Self> {
         [Self::BeforeSubmit, Self::BeforeMerge].into_iter().find(|gate| gate.point() == hook.point)
     }
 }
 
-/// The hook that did not let the work pass.
+/// The hook that did not let the work pass, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Broken {
     pub hook: String,
     pub why: Why,
-    /// In a few words.
+    /// A short reason for people.
     pub reason: String,
-    /// For the agent.
+    /// Feedback for the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
-    /// Whoever was to judge it could not be started.
+    /// The program that was to judge the work could not be started.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unstarted: bool,
 }
 
-/// How a hook at a gate ended.
+/// The end of a hook at a gate.
 #[derive(Debug, Clone, Copy)]
 pub struct HookEnd<'a> {
     pub outcome: HookOutcome,
@@ -95,27 +95,28 @@ pub struct HookEnd<'a> {
     pub unstarted: bool,
 }
 
-/// In which way a hook did not let the work pass.
+/// The kind of failure at a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// The work is not good enough.
     Blocked,
-    /// It does not go together with the base.
+    /// The work conflicts with the base.
     Conflicts,
-    /// The hook could not do what it is for: that is not for the agent to mend.
+    /// The hook itself failed: the agent cannot mend that.
     Failed,
-    /// A person has to look.
+    /// A person has to decide.
     Escalated,
-    /// A person has said something since the work was called done.
+    /// A person has sent a message since the work was called done.
     Said,
-    /// The work is at another commit than the one that is judged: on the newest base, or because its branch was moved.
+    /// The work is at another commit than the judged one: it was rebased, or its branch was moved.
     Moved,
 }
 
 impl Broken {
-    /// What the end of a hook breaks, if it does. A hook that was not started or was cancelled has judged nothing, and at
-    /// `before_merge` neither has one that ran out of time: before submission the work of the agent may be what hangs.
+    /// Returns the failure that a hook's end causes, if any. A hook that was not started or was cancelled has judged
+    /// nothing. The same holds for a timeout at `before_merge`; before submission the agent's work may be the cause of
+    /// the timeout.
     pub fn by(hook: &HookEffect, end: &HookEnd<'_>) -> Option<Self> {
         let HookEnd { outcome, message, feedback, unstarted } = *end;
         let late = outcome == HookOutcome::TimedOut && Gate::of(hook) == Some(Gate::BeforeMerge);
@@ -142,7 +143,7 @@ impl Broken {
         Some(Self { hook: hook.hook.clone(), why, reason, feedback, unstarted })
     }
 
-    /// Returns what a person is told where the work is merged already.
+    /// Returns the message to a person when the work is already merged.
     pub(crate) fn objection_after_merge(&self) -> String {
         let Self { hook, why, reason, .. } = self;
         match why {
@@ -153,20 +154,20 @@ impl Broken {
     }
 }
 
-/// What follows where a gate is not passed.
+/// The consequence of a failure at a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Remedy {
-    /// The agent hears of it and goes on, in the same conversation.
+    /// The agent gets the feedback and goes on, in the same conversation.
     Remediate,
-    /// The task is left as it is; the next run takes it up.
+    /// The task stays as it is; the next run continues it.
     GiveUp,
-    /// The task is for anybody to take up again.
+    /// The task is open for any agent again.
     Reject,
-    /// A person has to look.
+    /// A person has to decide.
     Escalate,
-    /// All of it once more, as the work is now.
+    /// The gate starts again, with the work as it is now.
     Again,
-    /// The agent hears a person first, and goes on.
+    /// The agent gets a person's message first, and goes on.
     Hear,
 }

@@ -1,4 +1,4 @@
-//! From done to accepted: where the work of a task lies, and the two gates that it passes on its way to the others.
+//! From done to accepted: the place of a task's work, and the two gates before it is accepted.
 //!
 //! ```text
 //! workspace opened ─► iterations ─► work committed ─► before_submit ─► submitted ─► before_merge ─► completed
@@ -8,13 +8,12 @@
 //! ```
 //!
 //! Invariants:
-//! - A gate stops at its first hook that does not pass: what has not begun is skipped.
-//! - What is merged is accepted, whatever a later hook says. An objection after the merge ends the session for a person.
-//! - A gate that could not be asked, or not to the end, says nothing about the work: the next session of the task asks it again, and only if the work
-//!   is not what it was an agent works first.
-//! - Nothing is accepted over the head of a person: what was said since the work was called done is heard first, as long as no
-//!   merge has begun.
-//! - What a gate has to say reaches the agent that works on the task next, in this attempt or in another one.
+//! - A gate stops at its first hook that does not pass: the remaining hooks are skipped.
+//! - Merged work is accepted, whatever a later hook says. An objection after the merge ends the session for a person.
+//! - A gate that could not be asked, or not to the end, has no verdict: the next session of the task asks it again. An agent
+//!   works first only if the work has changed.
+//! - A person's message since the work was called done is delivered before the work is accepted, as long as no merge has begun.
+//! - The feedback of a gate reaches the next agent on the task, in this attempt or in another one.
 
 mod change;
 mod gate;
@@ -33,23 +32,23 @@ pub use gate::{Broken, Finding, Gate, HookEnd, Remedy, Stalled, Why};
 #[serde(rename_all = "camelCase")]
 pub struct Pipeline {
     pub run: RunId,
-    /// How the session ends when all is well.
+    /// The end of the session if all gates pass.
     pub closing: Closing,
     pub stage: Stage,
-    /// The event whose hooks are the gate.
+    /// The event whose hooks form the gate.
     pub at: Seq,
-    /// What is on its way, where it lies in a worktree.
+    /// The submitted work, if it lies in a worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkDone>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<Broken>,
-    /// It is in the base: nothing takes that back.
+    /// Whether the work is in the base, which is final.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub merged: bool,
-    /// What a hook has against the work after it was merged, for a person.
+    /// A hook's objection after the merge, for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objection: Option<String>,
-    /// The stop hooks judge it too: they judged it on another base, or were others.
+    /// Whether the stop hooks judge the work too: they judged it on another base, or other hooks did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rejudged: bool,
 }
@@ -63,7 +62,7 @@ pub enum Stage {
 }
 
 impl Pipeline {
-    /// Whether a hook that has not begun need not run: its gate is decided.
+    /// Returns whether a hook that has not started is skipped, because its gate is decided.
     pub(crate) fn is_decided(&self, at: Seq) -> bool {
         at == self.at && self.broken.is_some()
     }

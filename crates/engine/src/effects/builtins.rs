@@ -1,5 +1,5 @@
-//! The pure built-ins: how dependents become ready, reviews appear, and metrics are kept. There is no second rule for
-//! any of it elsewhere.
+//! The built-in pure hooks: they make dependents ready, create reviews and record metrics. No other code has rules for
+//! these.
 
 use crate::command::NewTask;
 use crate::command::limits::Limits;
@@ -13,7 +13,7 @@ use crate::view::View;
 
 type Answer = Result<Vec<Action>, HookFault>;
 
-/// All of them, in order of priority.
+/// Returns all built-in hooks, in order of priority.
 pub(crate) fn all() -> [Hook; 4] {
     use EventType::{TaskCompleted, TaskCreated, TaskStarted};
     [
@@ -33,7 +33,7 @@ pub(crate) fn all() -> [Hook; 4] {
     ]
 }
 
-/// The task of an event, if it is an agent's.
+/// Returns the task of an event if it is an agent's.
 fn agent_task(record: &Record, view: &dyn View) -> Result<Option<Task>, HookFault> {
     let task = record.envelope.node.task().map(|id| view.task(id)).transpose()?.flatten();
     Ok(task.filter(|task| task.has_label("agent")))
@@ -74,7 +74,7 @@ fn track_agent(record: &Record, view: &dyn View) -> Answer {
     let Some(task) = agent_task(record, view)? else { return Ok(vec![]) };
     let took = task.started_at.zip(task.completed_at).map(|(from, to)| to.millis() - from.millis());
     let metrics = payload::AgentMetrics {
-        // A clock that was set back in between cannot tell.
+        // The clock was set back in between, so the duration is unknown.
         duration_ms: took.filter(|millis| *millis >= 0),
         goal: task.goal,
         labels: task.labels,

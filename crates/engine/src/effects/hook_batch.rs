@@ -1,4 +1,4 @@
-//! The hooks that an event makes owed, as the event names them.
+//! The hooks that an event enqueues, as the event names them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,12 +7,12 @@ use crate::effects::hook_outcome::{HookClass, OnFailure};
 use crate::effects::hook_point::HookPoint;
 use crate::log::id::{ConfigDigest, OwnerName};
 
-/// An effectful hook that an event made owed.
+/// An effectful hook that an event enqueues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HookEffect {
     pub hook: String,
-    /// Where it runs: two points may come with the same event.
+    /// Its point: two points may belong to the same event.
     pub point: HookPoint,
     pub class: HookClass,
     pub on_failure: OnFailure,
@@ -22,13 +22,13 @@ pub struct HookEffect {
 }
 
 impl HookEffect {
-    /// Whether it judges the work: it stands at a gate, and is no step of git.
+    /// Returns whether it judges the work: it belongs to a gate, and is no step of git.
     pub fn is_check(&self) -> bool {
         self.class == HookClass::Gate && (self.point.is_gate())
     }
 }
 
-/// Everything that one event made owed, by whom, and under which configuration.
+/// All hooks that one event enqueues, with their owner and their configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HookBatch {
@@ -38,12 +38,12 @@ pub struct HookBatch {
     /// How many events each of them may lead to.
     #[serde(default = "everything")]
     pub share: u32,
-    /// How many calls of `windlass` lie within each other on the way to them.
+    /// How many nested calls of `windlass` lead to them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub nesting: u8,
 }
 
-/// What was owed before hooks had a share.
+/// The share of hooks in logs from before shares existed.
 fn everything() -> u32 {
     Limits::EVENTS
 }

@@ -1,29 +1,29 @@
-//! What a hook is, how one run of it ended, and what its failure counts as.
+//! The class of a hook, the outcome of its run, and its policy for failures.
 
 use serde::{Deserialize, Serialize};
 
 use crate::log::value_names::value_names;
 
-/// What kind of effect a hook has, as far as running it again is concerned.
+/// The kind of effect that a hook has. It decides whether the hook may run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookClass {
     /// A gate or a validation rule: it only judges.
     Gate,
-    /// A git or forge operation: it can see whether it has already happened.
+    /// A git or forge operation: it can check whether it has already happened.
     Vcs,
     /// A request with an idempotency key.
     Webhook,
-    /// Several steps, each of which says when it has ended.
+    /// Several steps, each of which records its end.
     Workflow,
-    /// Says of itself that it may run again.
+    /// Its configuration says that it may run again.
     Idempotent,
     /// Only an agent's hook system waits for it.
     Bridge,
     Other,
 }
 
-/// What a crash, a timeout or a bad answer of the hook itself counts as.
+/// The meaning of a crash, a timeout or an invalid answer of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
@@ -32,7 +32,7 @@ pub enum OnFailure {
     Escalate,
 }
 
-/// How one run of a hook ended.
+/// The outcome of one run of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookOutcome {
@@ -43,12 +43,12 @@ pub enum HookOutcome {
     Block,
     /// The work is not done: another iteration.
     Continue,
-    /// The base has moved: what was judged is to be judged once more, on top of it. That is no failure.
+    /// The base has moved: the work has to be judged once more, on top of it. That is no failure.
     Again,
     /// A person is needed.
     Escalate,
     TimedOut,
-    /// A person or a signal asked for the end while it ran.
+    /// A person or a signal cancelled it while it ran.
     Cancelled,
     /// Its owner died while it ran, and it may not run again.
     Interrupted,

@@ -4,7 +4,7 @@
 //! - Every point has one name, which is in the log, in configurations and in the input of hooks. No event type has the name of
 //!   another point.
 //!
-//! Not here: other spellings that configurations may use (`config`), and the moments of agents' own hook systems (`bridge`).
+//! Not here: other spellings that configurations may use (`config`), and the events of agents' own hook systems (`bridge`).
 
 use std::cmp::Ordering;
 use std::fmt::{self, Display};
@@ -25,7 +25,7 @@ pub enum HookPoint {
     OnTaskComplete,
     OnError,
     SessionEnd,
-    /// The gate behind every turn of an agent.
+    /// The gate after every turn of an agent.
     Stop,
     BeforeSubmit,
     AfterSubmit,
@@ -37,11 +37,11 @@ pub enum HookPoint {
     SubagentStop,
     Notification,
     PreCompact,
-    /// After everything else at the end of a session, and where a session asks a person.
+    /// After all other hooks at the end of a session, and when a session asks a person.
     Notify,
     /// Every event of this type.
     Event(EventType),
-    /// Every fact of this type, which is the project's own.
+    /// Every fact of this type, which the project defines.
     Fact(FactType),
 }
 
@@ -51,7 +51,7 @@ pub enum HookPoint {
 pub struct UnknownHookPoint(String);
 
 impl HookPoint {
-    /// The points that are not just an event or a fact.
+    /// The points that are more than an event or a fact.
     pub const NAMED: [Self; 18] = [
         Self::SessionStart,
         Self::PreIteration,
@@ -98,7 +98,7 @@ impl HookPoint {
         }
     }
 
-    /// Returns the events whose hooks stand here, those of the loop before calls of an agent's own hook system.
+    /// Returns the events whose hooks run here: those of the loop first, then calls of an agent's own hook system.
     pub fn events(&self) -> Vec<EventType> {
         use EventType as E;
         match self {
@@ -119,7 +119,7 @@ impl HookPoint {
             | Self::SubagentStop
             | Self::Notification
             | Self::PreCompact => vec![E::BridgeCalled],
-            // A question reaches a person at once, before other hooks look at it.
+            // A question reaches a person at once, before other hooks see it.
             Self::Notify => vec![E::SessionEnded, E::GateDecided],
             Self::Event(event) => vec![*event],
             Self::Fact(_) => vec![E::FactLogged],
@@ -130,12 +130,12 @@ impl HookPoint {
         *self == Self::Stop
     }
 
-    /// Whether the verdict of its hooks decides what happens next.
+    /// Returns whether the verdict of its hooks decides what happens next.
     pub fn is_gate(&self) -> bool {
         matches!(self, Self::Stop | Self::BeforeSubmit | Self::BeforeMerge)
     }
 
-    /// Returns what a failing hook counts as if its entry does not say.
+    /// Returns the meaning of a hook's failure if the hook's entry does not say.
     pub fn default_on_failure(&self) -> OnFailure {
         match self {
             Self::BeforeSubmit | Self::BeforeMerge => OnFailure::Block,
@@ -143,22 +143,22 @@ impl HookPoint {
         }
     }
 
-    /// Whether an agent that calls hears what its hooks print.
+    /// Returns whether a calling agent receives the output of its hooks.
     pub fn output_is_context(&self) -> bool {
         matches!(self, Self::SessionStart | Self::UserPromptSubmit)
     }
 
-    /// Whether an agent that calls hears a no.
+    /// Returns whether a calling agent receives a refusal.
     pub fn hears_refusal(&self) -> bool {
         matches!(self, Self::Stop | Self::SubagentStop | Self::PreToolUse | Self::PostToolUse | Self::UserPromptSubmit)
     }
 
-    /// Whether an agent that is refused goes on, so that it could be refused for ever.
+    /// Returns whether a refused agent continues, so that it could be refused for ever.
     pub fn sends_back(&self) -> bool {
         matches!(self, Self::Stop | Self::SubagentStop)
     }
 
-    /// Whether it can be about a task. Sessions, and conversations that agents' own hook systems call from, are about none.
+    /// Returns whether it can be about a task. Sessions and calls of agents' own hook systems are about none.
     pub fn has_task(&self) -> bool {
         !self.events().iter().all(|event| {
             use EventType as E;
@@ -168,7 +168,7 @@ impl HookPoint {
         })
     }
 
-    /// Whether hooks can run here: they cannot at the event that makes hooks possible.
+    /// Returns whether hooks can run here. They cannot at the event that records their configuration.
     pub fn is_reachable(&self) -> bool {
         *self != Self::Event(EventType::ConfigRecorded)
     }
@@ -192,7 +192,7 @@ impl Display for HookPoint {
     }
 }
 
-/// Points are listed by their names.
+/// Points are sorted by their names.
 impl Ord for HookPoint {
     fn cmp(&self, other: &Self) -> Ordering {
         self.name().cmp(other.name())

@@ -1,6 +1,6 @@
-//! What events lead to: actions of pure hooks inside the commit, and effects that are owed after it.
+//! The consequences of events: actions of pure hooks inside the commit, and effects that are pending after it.
 //!
-//! Not here: which hooks an event makes owed (`decide`), how they are run (`runner`).
+//! Not here: the choice of hooks that an event enqueues (`decide`), and their execution (`runner`).
 
 pub(crate) mod action;
 pub(crate) mod builtins;

@@ -1,8 +1,8 @@
-//! Work that is owed: what a crash may interrupt, and what is to be done about it then.
+//! Pending work: effects that a crash may interrupt, and their recovery.
 //!
-//! An effect is made by an event, in the commit of that event. `hook_started` and `hook_finished` (for a turn:
-//! `turn_started` and whatever ended it) stand before and after the effect. An effect that was started by an
-//! owner who is dead was interrupted; [`Effect::recovery`] is the whole table of what happens then.
+//! An event creates an effect in its own commit. `hook_started` and `hook_finished` (for a turn: `turn_started` and the event
+//! that ends it) stand before and after the effect. An effect that a dead owner had started was interrupted;
+//! `EffectKind::recovery_action` is the whole table of recoveries.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::effects::hook_outcome::{HookClass, OnFailure};
 use crate::log::id::{ConfigDigest, EffectId, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::workflow::Progress;
 
-/// The work itself.
+/// The kind of work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectKind {
@@ -24,7 +24,7 @@ pub enum EffectKind {
     },
 }
 
-/// What to do about an effect whose owner died.
+/// The recovery of an effect whose owner died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
     /// It never began: run it.
@@ -35,14 +35,14 @@ pub enum Recovery {
     LookThenAct,
     /// The receiver knows the key and counts it once.
     SendAgain,
-    /// It is recorded as interrupted, and counts as this says.
+    /// Record it as interrupted, with this meaning.
     Record(OnFailure),
     /// The iteration ends as interrupted; the next one takes the work up.
     EndIteration,
 }
 
 impl EffectKind {
-    /// The table of interrupted effects.
+    /// Returns the recovery of an interrupted effect. This is the whole table.
     pub fn recovery(&self) -> Recovery {
         match self {
             Self::Turn { .. } => Recovery::EndIteration,
@@ -66,22 +66,22 @@ pub struct PendingEffect {
     #[serde(rename = "effect")]
     pub kind: EffectKind,
     pub config: ConfigDigest,
-    /// Whoever owes it; free for others only when that owner is dead.
+    /// Its owner. Other processes may take it only when the owner is dead.
     pub owner: OwnerName,
     /// How often it was begun.
     pub attempts: u32,
-    /// How many hooks and actions lie between a person's command and this.
+    /// How many hooks and actions lie between a person's command and this effect.
     pub depth: u8,
     /// How many events it may still lead to.
     pub share: u32,
     pub nesting: u8,
-    /// What the hooks before it have asked for: it is carried out after the last one of the event.
+    /// The actions that the hooks before it asked for. They are performed after the last hook of the event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub carried: Vec<ActionRequest>,
-    /// How far it has come, if it is a workflow.
+    /// Its progress, if it is a workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// How its last attempt failed, while it waits for the next one and nothing of it runs.
+    /// The failure of its last attempt, while it waits for the next one and no part of it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resting: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,7 @@ pub struct PendingEffect {
 }
 
 impl PendingEffect {
-    /// What whoever takes it over has to do.
+    /// Returns what a process that takes it over has to do.
     pub fn recovery(&self) -> Recovery {
         let awaited = !matches!(&self.kind, EffectKind::Hook(hook) if hook.class == HookClass::Bridge);
         let idle = self.attempts == 0 || self.resting.is_some();

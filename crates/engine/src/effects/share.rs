@@ -1,10 +1,10 @@
-//! Whose share of events a hook uses: a look at the outbox.
+//! Look-ups in the outbox: the hook that pays for an event.
 
 use crate::effects::outbox::{EffectKind, PendingEffect};
 use crate::log::id::{EffectId, Seq};
 use crate::view::{Looked, View};
 
-/// Whose share it is that a hook uses: its own, or that of the one which has taken it over.
+/// Returns the hook whose share an effect uses: the effect itself, or the sibling that has taken its share over.
 pub(crate) fn payer(view: &dyn View, effect: EffectId) -> Looked<Option<PendingEffect>> {
     match view.effect(effect)? {
         Some(effect) => Ok(Some(effect)),
@@ -12,7 +12,7 @@ pub(crate) fn payer(view: &dyn View, effect: EffectId) -> Looked<Option<PendingE
     }
 }
 
-/// Another hook of the same event that has yet to end: the first one.
+/// Returns the first other hook of the same event that has not ended.
 pub(crate) fn sibling(view: &dyn View, effect: EffectId) -> Looked<Option<PendingEffect>> {
     let mut after = Some(EffectId { seq: Seq(effect.seq.0.saturating_sub(1)), index: u32::MAX });
     while let Some(other) = view.next_effect(after)?.filter(|other| other.id.seq == effect.seq) {

@@ -1,7 +1,7 @@
-//! What a hook is run for, as values: conditions look at them, and payloads carry them.
+//! The context of a hook run, as values for conditions and payloads.
 //!
-//! Invariant: every name is always there, empty where it does not apply, so that a condition never stumbles over what a
-//! point does not have.
+//! Invariant: every name always exists, with an empty value where it does not apply, so that a condition never fails over a
+//! field that a point does not have.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::session::promise::Promise;
 use crate::session::{Phase, Session};
 use crate::task::Task;
 
-/// An event with everything around it that its hooks may want to know.
+/// An event with the context that its hooks may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
     pub point: Option<&'a HookPoint>,
@@ -23,30 +23,30 @@ pub struct Situation<'a> {
     pub session: Option<&'a Session>,
     /// The event's task, else the session's.
     pub task: Option<&'a Task>,
-    /// What the agent said last.
+    /// The agent's last output.
     pub output: Option<&'a str>,
-    /// What it claims with that.
+    /// The promise in that output.
     pub promise: Option<Promise>,
-    /// What an agent's own hook system says.
+    /// The call of an agent's own hook system.
     pub call: Option<&'a BridgeCall>,
-    /// Where the project lies.
+    /// The directory of the project.
     pub project: &'a str,
 }
 
 impl Situation<'_> {
-    /// Every name with its empty value: what a trial begins with.
+    /// Returns every name with its empty value: the start of a trial run.
     pub fn nothing() -> Value {
         let mut values = Self::bare(None, payload::TaskReady {}.into(), None);
         values["event"]["type"] = json!("");
         values
     }
 
-    /// What the hooks of a call are run for, before they have names: what a trial of one begins with.
+    /// Returns the values of a call before its hooks have names: the start of a trial run of a call.
     pub fn of_call(call: &BridgeCall) -> Value {
         Self::bare(Some(&call.point), call.event().into(), Some(call))
     }
 
-    /// Returns an event alone, with what the agent says in it and nothing around it.
+    /// Returns the context of an event alone, with the agent's output in it and nothing around it.
     pub fn of(envelope: &Envelope) -> Situation<'_> {
         let output = match &envelope.event {
             Event::TurnFinished(finished) => Some(finished.output.as_str()),
@@ -82,7 +82,7 @@ impl Situation<'_> {
             "task_content": self.task_content(),
             "task": task_values(self.task),
             "task_title": self.task.map_or("", |task| &task.goal),
-            // No file holds a task.
+            // Tasks are not in files.
             "task_path": "",
             "task_type": self.task.and_then(|task| task.kind.as_ref()).map_or("", |kind| kind.as_str()),
             "branch_name": self.workspace().map_or("", |workspace| &workspace.branch),
@@ -99,12 +99,12 @@ impl Situation<'_> {
         })
     }
 
-    /// Where the work of the task lies.
+    /// Returns the worktree of the task.
     fn workspace(&self) -> Option<&Workspace> {
         self.task.and_then(|task| task.workspace.as_ref())
     }
 
-    /// How many commits are on their way; 0 where none are.
+    /// Returns how many commits are being submitted or merged, else 0.
     fn commits(&self) -> u32 {
         let work = match (&self.envelope.event, self.session.map(|session| &session.phase)) {
             (Event::SubmissionStarted(started), _) => started.work.as_ref(),
@@ -114,7 +114,7 @@ impl Situation<'_> {
         work.map_or(0, |work| work.commits)
     }
 
-    /// What else there is to know on the way from done to accepted.
+    /// Returns further values about submission and merge.
     fn extra(&self) -> Value {
         let change = self.task.and_then(|task| task.change.as_ref());
         let url = change.and_then(|change| change.at.url.as_deref());
@@ -140,7 +140,7 @@ impl Situation<'_> {
         called.or(self.session.map(|session| session.terms.max_hook_retries)).unwrap_or(0)
     }
 
-    /// How often this hook has sent the agent back in this iteration.
+    /// Returns how often this hook has sent the agent back in this iteration.
     fn hook_retries(&self) -> u32 {
         let session = self.session.filter(|_| self.call.is_none());
         session.and_then(|session| session.sent_back.get(self.hook)).copied().unwrap_or(0)
@@ -159,23 +159,23 @@ impl Situation<'_> {
         self.envelope.session.as_ref().map_or("", |name| name.as_str())
     }
 
-    /// 0 outside every iteration.
+    /// Returns 0 outside every iteration.
     pub fn iteration(&self) -> u32 {
         self.envelope.iteration.unwrap_or(0)
     }
 
-    /// What is worked on, in a few words: the session's goal, else the task's.
+    /// Returns the session's goal, else the task's.
     pub fn goal(&self) -> &str {
         let session = self.session.and_then(|session| session.goal.as_deref());
         session.or(self.task.map(|task| task.goal.as_str())).unwrap_or_default()
     }
 
-    /// The task's content; of a session that works on a goal, the goal.
+    /// Returns the task's content; of a session that works on a goal, the goal.
     pub fn task_content(&self) -> String {
         self.task.map_or_else(|| self.goal().to_owned(), Task::content)
     }
 
-    /// What went wrong, where the event says so.
+    /// Returns the error, if the event has one.
     pub fn error(&self) -> Option<&str> {
         match &self.envelope.event {
             Event::IterationFailed(failed) => Some(&failed.error),
@@ -205,7 +205,7 @@ impl Situation<'_> {
     }
 }
 
-/// The data of an event as hooks get it: the `result` of a completed task is always there.
+/// Returns the data of an event as hooks get it: the `result` of a completed task always exists.
 pub fn hook_data(event: &Event) -> Value {
     let mut data = event.data();
     if matches!(event, Event::TaskCompleted(completed) if completed.result.is_none()) {
@@ -214,7 +214,7 @@ pub fn hook_data(event: &Event) -> Value {
     data
 }
 
-/// A task as values; without one, every name with its empty value.
+/// Returns a task as values; without one, every name with its empty value.
 pub(crate) fn task_values(task: Option<&Task>) -> Value {
     let Some(task) = task else {
         return json!({

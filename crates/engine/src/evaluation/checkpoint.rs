@@ -1,4 +1,4 @@
-//! Checkpoints: a saved place to resume from.
+//! Checkpoints: saved states to resume from.
 
 use core::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::log::value_names::value_names;
 const A_DAY: Duration = Duration::from_hours(24);
 const A_WEEK: Duration = Duration::from_hours(7 * 24);
 
-/// What led to a checkpoint.
+/// The trigger of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
@@ -37,19 +37,19 @@ value_names!(
 );
 
 impl Trigger {
-    /// How long such a checkpoint is kept, if nobody says.
+    /// Returns how long such a checkpoint is kept by default.
     fn lasts(self) -> Duration {
         if self == Self::Manual { A_WEEK } else { A_DAY }
     }
 }
 
-/// A checkpoint to be made.
+/// A checkpoint to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewCheckpoint {
     pub trigger: Trigger,
     pub execution_phase: Option<String>,
     pub execution_step: Option<u64>,
-    /// Whatever the agent wants to find again.
+    /// Free data of the agent.
     pub agent_context: Value,
     pub draft_content: Option<String>,
     pub draft_type: Option<String>,
@@ -70,7 +70,7 @@ impl NewCheckpoint {
         }
     }
 
-    /// What a stop hook asks to be kept: the fields that a checkpoint has, and anything else as its context.
+    /// Returns the checkpoint that a stop hook asks for. Unknown fields make the whole data its context.
     pub fn of_hook(data: &Value) -> Self {
         let text = |name: &str| data.get(name).and_then(Value::as_str).map(str::to_owned);
         let known = ["executionPhase", "executionStep", "agentContext", "draftContent", "draftType"];
@@ -106,7 +106,7 @@ impl NewCheckpoint {
         }
     }
 
-    /// As much of the draft as is kept, and how long it was, if that is more.
+    /// Returns the part of the draft that is kept, and the length of the whole draft if it was cut.
     pub(crate) fn draft(&self) -> (Option<String>, Option<u64>) {
         let Some(draft) = &self.draft_content else { return (None, None) };
         let kept = &draft[..draft.floor_char_boundary(Limits::DRAFT)];
@@ -125,11 +125,11 @@ impl NewCheckpoint {
 #[serde(rename_all = "camelCase")]
 pub struct CheckpointRef {
     pub id: CheckpointId,
-    /// Which one of the task it is, from 1.
+    /// Its number among the task's checkpoints, from 1.
     pub sequence: u32,
     pub trigger: Trigger,
     pub expires_at: Timestamp,
-    /// The series that was under way.
+    /// The series that was in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<SeriesId>,
 }

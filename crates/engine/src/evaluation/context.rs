@@ -1,4 +1,4 @@
-//! What stop hooks look at: the state of the agent's work.
+//! The input of stop hooks: the state of the agent's work.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,20 +8,20 @@ use crate::log::id::TaskId;
 use crate::log::time::Timestamp;
 use crate::session::promise::Promise;
 
-/// What is known of the work when hooks are asked.
+/// The state of the work when hooks are asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentContext {
-    /// `None` for work that is no task.
+    /// `None` for work without a task.
     pub task_id: Option<TaskId>,
-    /// The first is 1.
+    /// Counts from 1.
     pub iteration: u32,
-    /// That of the last checkpoint.
+    /// The phase of the last checkpoint.
     pub execution_phase: Option<String>,
     pub files_modified: Vec<String>,
-    /// What the validation rules have just said.
+    /// The latest results of the validation rules.
     pub validation_results: Vec<RuleResult>,
-    /// Those that were made.
+    /// The promises that the agent made.
     pub completion_promises: Vec<SeenPromise>,
     pub agent_output: Option<String>,
     pub draft_content: Option<String>,
@@ -29,10 +29,10 @@ pub struct AgentContext {
 }
 
 impl AgentContext {
-    /// As conditions, templates and programs see it: every field is there.
+    /// Returns the values for conditions, templates and programs: every field exists.
     pub fn values(&self) -> Value {
         let mut values = serde_json::to_value(self).expect("a context has string keys");
-        // Events leave `broken` out where it is false, and an expression over what is missing fails.
+        // Events leave out a `broken` that is false, and an expression over a missing field fails.
         for (at, result) in self.validation_results.iter().enumerate() {
             values["validationResults"][at]["broken"] = result.broken.into();
         }
@@ -44,14 +44,14 @@ impl AgentContext {
     }
 }
 
-/// A promise that was found in what the agent said.
+/// A promise that was found in the agent's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SeenPromise {
     #[serde(rename = "type")]
     pub kind: Promise,
     pub detected: bool,
-    /// As it is written.
+    /// Its text.
     pub content: String,
     pub detected_at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! What an agent drives itself with: stop hooks that are registered for a task, a series of iterations, checkpoints.
+//! State of an agent that runs its own iterations: stop hooks that are registered for a task, a series, checkpoints.
 //!
 //! ```text
 //! hook_registered   series_started ─► validation_finished ─► series_advanced ─► … ─► series_ended
@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Invariants:
-//! - The row of a task names a bounded number of events; what is long (rules, drafts, contexts) is in those events alone.
-//! - Rules and commands run outside. What is decided upon them holds only while the series stands where it stood then.
-//! - Judging moves no task.
+//! - The row of a task names a bounded number of events; long data (rules, drafts, contexts) is in those events alone.
+//! - Rules and commands run outside. A decision based on them holds only while the series is still in the same iteration.
+//! - An evaluation moves no task.
 //!
-//! Not here: running validation rules and commands (`tools`), and how any of it is asked for (`mcp`, `cli`).
+//! Not here: running validation rules and commands (`tools`), and the requests for it (`mcp`, `cli`).
 
 mod checkpoint;
 mod context;
@@ -35,29 +35,29 @@ pub use stop_hook::{Evaluated, HookRef, NewHook, Registered, StopHook, StopRulin
 use crate::log::id::SeriesId;
 use crate::log::time::Timestamp;
 
-/// How the stop hooks that are registered for a task are called where they are owed, all of them together.
+/// The name of the pending hook that stands for all stop hooks that are registered for the task.
 pub const REGISTERED: &str = "registered";
 
-/// How the validation rules of the configuration are called where they are owed and nothing is registered for the task.
+/// The name of the pending hook for the configuration's validation rules, if the task has nothing registered.
 pub const VALIDATION: &str = "validation";
 
 /// How many checkpoints of a task are kept.
 const CHECKPOINTS: usize = 5;
 
-/// What the row of a task knows of it.
+/// The evaluation state in the row of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Drive {
     /// In the order of registration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookRef>,
-    /// The series that is under way.
+    /// The series in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
     /// Oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checkpoints: Vec<CheckpointRef>,
-    /// How many there have been.
+    /// How many were ever created.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub checkpoints_made: u32,
 }
@@ -71,32 +71,32 @@ impl Drive {
         *self == Self::default()
     }
 
-    /// Whether anybody has to be asked when a turn on the task ends.
+    /// Returns whether the task itself has rules or stop hooks that judge its turns.
     pub fn has_a_say(&self) -> bool {
         let has_rules = self.series.as_ref().is_some_and(|series| series.rules > 0);
         has_rules || self.hooks.iter().any(|hook| hook.enabled)
     }
 
-    /// The series of this id, if it is the one under way.
+    /// Returns the series of this id if it is in progress.
     pub fn series(&self, id: SeriesId) -> Option<&Series> {
         self.series.as_ref().filter(|series| series.id == id)
     }
 
-    /// The checkpoints that can be resumed from at that moment, oldest first.
+    /// Returns the checkpoints that can be resumed from at that moment, oldest first.
     pub fn checkpoints_at(&self, now: Timestamp) -> impl DoubleEndedIterator<Item = &CheckpointRef> {
         let spared = self.last_of_live();
         let lasts = move |(place, kept): &(usize, &CheckpointRef)| kept.expires_at > now || Some(*place) == spared;
         self.checkpoints.iter().enumerate().filter(lasts).map(|(_, kept)| kept)
     }
 
-    /// Where the last checkpoint of the series under way is.
+    /// Returns the index of the last checkpoint of the series in progress.
     fn last_of_live(&self) -> Option<usize> {
         let live = self.series.as_ref().map(|series| series.id)?;
         self.checkpoints.iter().rposition(|kept| kept.series == Some(live))
     }
 
-    /// Keeps another checkpoint, and forgets those that are too old or too many; never the last one of the series under way,
-    /// nor the last one that was asked for.
+    /// Adds a checkpoint, and removes those that are too old or too many. The last one of the series in progress and the
+    /// last manual one stay.
     pub(crate) fn keep(&mut self, checkpoint: CheckpointRef, now: Timestamp) {
         self.checkpoints_made = checkpoint.sequence;
         self.checkpoints = self.checkpoints_at(now).cloned().collect();

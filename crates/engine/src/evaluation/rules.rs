@@ -1,6 +1,6 @@
-//! Rules of a stop hook, as whoever registers it writes them.
+//! Rules of a stop hook, as their author writes them.
 //!
-//! Either a list of rules, or the name of a template, or a template with other values than its usual ones.
+//! Either a list of rules, or the name of a template, or a template with other values than its defaults.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::evaluation::ruling::{Rule, RuleAction};
 
 const RULES: &str = "rules";
 
-/// Rules as they are written and logged. They were read before they came into the log.
+/// Rules as they are written and logged. They were checked before they were logged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RulesText {
@@ -22,7 +22,6 @@ pub enum RulesText {
     Template(Named),
 }
 
-/// One rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RuleText {
@@ -44,10 +43,10 @@ pub struct RuleText {
 }
 
 impl RulesText {
-    /// Reads what somebody outside has written.
+    /// Reads rules from outside.
     pub fn parse(value: &Value) -> Result<Self, Refusal> {
         check_value(RULES, value)?;
-        // A list that came as text, and a rule that came alone, mean a list.
+        // A list inside a string, and a single rule, mean a list.
         let unpacked = match value {
             Value::String(text) if text.trim_start().starts_with(['[', '{']) => serde_json::from_str(text).ok(),
             Value::Object(fields) if fields.contains_key("action") => Some(Value::Array(vec![value.clone()])),
@@ -76,7 +75,7 @@ impl RulesText {
         read.read().map(|_| read)
     }
 
-    /// The rules that it stands for.
+    /// Returns the compiled rules.
     pub fn read(&self) -> Result<Vec<Rule>, Refusal> {
         match self {
             Self::List(rules) if rules.is_empty() => {

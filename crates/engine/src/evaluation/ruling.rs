@@ -1,12 +1,12 @@
-//! Rules that decide: whether the work is complete, goes on, or needs a person.
+//! Rules that decide whether the work is complete, continues, or needs a person.
 //!
-//! Not here: how rules are written (`config`), and what a decision leads to (`session`).
+//! Not here: the syntax of rules (`config`), and the consequences of a decision (`session`).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_expr::{Condition, ExpressionFault, Template};
 
-/// One rule: where its conditions hold, its action is taken. A rule without conditions always holds.
+/// One rule: if its conditions hold, its action is taken. A rule without conditions always holds.
 #[derive(Debug, Clone)]
 pub struct Rule {
     pub when: Option<Condition>,
@@ -15,11 +15,11 @@ pub struct Rule {
     /// One of them must hold, if there are any.
     pub any_of: Vec<Condition>,
     pub action: RuleAction,
-    /// Why, in words.
+    /// The reason, for people.
     pub reason: Option<Template>,
-    /// What the agent is told next.
+    /// The next prompt for the agent.
     pub next_prompt: Option<Template>,
-    /// What a checkpoint keeps.
+    /// The contents of a checkpoint.
     pub checkpoint_data: Option<Value>,
 }
 
@@ -41,7 +41,7 @@ impl RuleAction {
     }
 }
 
-/// What the first rule that holds says.
+/// The decision of the first rule that holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ruling {
     pub action: RuleAction,
@@ -50,15 +50,15 @@ pub struct Ruling {
     pub checkpoint_data: Option<Value>,
 }
 
-/// What becomes of a rule that names what is not there.
+/// The treatment of a rule that uses an undefined name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undefined {
     Fails,
-    /// It does not hold: tools differ in what they are called with.
+    /// The rule does not hold: tools have different inputs.
     Passes,
 }
 
-/// The ruling of the first rule that holds; `None` where none does.
+/// Returns the decision of the first rule that holds; `None` if none does.
 pub fn judge(rules: &[Rule], context: &Value, undefined: Undefined) -> Result<Option<Ruling>, ExpressionFault> {
     for rule in rules {
         match rule.holds(context) {
@@ -72,7 +72,7 @@ pub fn judge(rules: &[Rule], context: &Value, undefined: Undefined) -> Result<Op
 }
 
 impl Rule {
-    /// Whether a condition or a text of it uses a name.
+    /// Returns whether one of its conditions or texts uses a name.
     pub fn uses(&self, name: &str) -> bool {
         let mut conditions = self.when.iter().chain(&self.all_of).chain(&self.any_of);
         let mut texts = self.reason.iter().chain(&self.next_prompt);

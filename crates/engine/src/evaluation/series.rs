@@ -1,7 +1,7 @@
-//! A series of iterations that an agent runs by itself, and what it is told after each.
+//! A series of iterations that an agent runs by itself, and the signal that it gets after each.
 //!
-//! One order: the validation rules have run. Hooks decide, if there are any; else the promises do; else it goes on. What
-//! would go on needs a person if a guard has tripped.
+//! The order is fixed: the validation rules have run. Hooks decide, if there are any; else the promises do; else the series
+//! continues. If a guard has tripped, a person decides instead of another iteration.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -14,10 +14,10 @@ use crate::evaluation::validation::{RuleResult, ValidationRule};
 use crate::log::id::{Digest, HookId, SeriesId};
 use crate::session::promise::Promise;
 
-/// How often the same failures with the same work may come one after another.
+/// How many iterations in a row may have the same failures and the same work.
 const ALIKE: u32 = 3;
 
-/// A series to be started.
+/// A series to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSeries {
     pub max_iterations: u32,
@@ -25,7 +25,7 @@ pub struct NewSeries {
     pub rules: Vec<ValidationRule>,
     /// After how many failed iterations in a row a person is asked.
     pub breaker: u32,
-    /// A failing rule outweighs every word that the work is complete.
+    /// A failing rule outweighs every promise that the work is complete.
     pub strict: bool,
 }
 
@@ -49,12 +49,12 @@ impl NewSeries {
     }
 }
 
-/// The series that is under way, as the row of its task knows it. Its rules are in the event that started it.
+/// The series in progress, as the row of its task keeps it. Its rules are in the event that started it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Series {
     pub id: SeriesId,
-    /// The first is 1.
+    /// Counts from 1.
     pub iteration: u32,
     pub max_iterations: u32,
     pub completion_promises: Vec<Promise>,
@@ -67,18 +67,18 @@ pub struct Series {
     /// It was started from inside a session, by the agent that it judges.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inside: bool,
-    /// How the iterations before this one ended.
+    /// The results of the iterations before this one.
     #[serde(default)]
     pub before: Streak,
-    /// How this one was judged last.
+    /// The latest judgement of this iteration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<Judged>,
-    /// The loop of a session has judged this iteration: its next one is the next of the series.
+    /// The loop of a session has judged this iteration: its next iteration is the next of the series.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judged_by_loop: bool,
 }
 
-/// How often in a row something was so.
+/// Lengths of the latest runs of failures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Streak {
@@ -89,7 +89,7 @@ pub struct Streak {
     pub last: Option<Digest>,
 }
 
-/// How an iteration was judged.
+/// The judgement of an iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Judged {
@@ -97,12 +97,12 @@ pub struct Judged {
     pub signal: Signal,
     /// How often it was judged.
     pub times: u32,
-    /// What failed and what the work was, where something failed.
+    /// A digest of the failures and of the work, if something failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alike: Option<Digest>,
 }
 
-/// What the agent is told to do.
+/// The instruction to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Signal {
@@ -112,7 +112,7 @@ pub enum Signal {
     Escalate,
 }
 
-/// What keeps a series from going on for nothing.
+/// The guard that stops a series without progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Guard {
@@ -121,19 +121,19 @@ pub enum Guard {
     Thrashing,
 }
 
-/// Who asked for a judgement.
+/// The purpose of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
-    /// What the hooks say, and nothing more.
+    /// The decision of the hooks, and nothing more.
     Hooks,
-    /// How the iteration stands.
+    /// The state of the iteration.
     Validation,
-    /// How it stands at the gate of a session, where the loop decides what follows.
+    /// The state at the gate of a session, where the loop decides what follows.
     Gate,
 }
 
-/// What was found out about an iteration.
+/// The findings about an iteration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judging {
     pub asked: Asked,
@@ -144,21 +144,21 @@ pub struct Judging {
     pub results: Vec<RuleResult>,
     /// The promises of this series that the agent has made.
     pub promises: Vec<Promise>,
-    /// What the hooks say; nothing where there are none.
+    /// The decision of the hooks; `None` without hooks.
     pub decision: Option<HookDecision>,
     pub agent_output: Option<String>,
     pub files_modified: Vec<String>,
 }
 
-/// What hooks have decided.
+/// The decision of hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookDecision {
-    /// Whose word it is; nobody's where no hook is enabled.
+    /// The hook that decided; `None` if no hook is enabled.
     pub hook: Option<HookId>,
     pub ruling: StopRuling,
 }
 
-/// What a judging comes to.
+/// The result of an evaluation.
 pub(crate) struct Verdict {
     pub signal: Signal,
     pub guard: Option<Guard>,
@@ -176,7 +176,7 @@ impl Judging {
         self.results.iter().all(|result| result.passed)
     }
 
-    /// What failed, and what the work was. Numbers are left out: times and counts differ each time.
+    /// Returns a digest of the failures and of the work. It leaves numbers out: times and counts differ each time.
     fn alike(&self) -> Option<Digest> {
         let words = |text: &str| text.replace(|letter: char| letter.is_ascii_digit(), "");
         let failed = self.results.iter().filter(|result| !result.passed);
@@ -187,7 +187,7 @@ impl Judging {
 }
 
 impl Series {
-    /// What an iteration comes to, however often it was judged before.
+    /// Returns the verdict on an iteration, which may have been judged before.
     pub(crate) fn verdict(&self, judging: &Judging) -> Verdict {
         let passed = judging.passed();
         let mut feedback: Vec<String> = judging
@@ -220,7 +220,7 @@ impl Series {
         Verdict { signal, guard, feedback, judged }
     }
 
-    /// Whoever asks again and again without going on to the next iteration goes in circles, too.
+    /// Returns the guard that has tripped. Many evaluations within one iteration are thrashing, too.
     fn tripped(&self, streak: Streak, times: u32) -> Option<Guard> {
         match self {
             _ if times > Limits::SERIES => Some(Guard::Thrashing),
@@ -237,7 +237,7 @@ impl Series {
         self.tripped(streak, 0)
     }
 
-    /// What a guard says, in words.
+    /// Returns the explanation of a guard.
     pub fn explained(&self, guard: Guard) -> String {
         match guard {
             Guard::MaxIterations => {
@@ -250,7 +250,7 @@ impl Series {
         }
     }
 
-    /// The next iteration.
+    /// Returns the series in its next iteration.
     pub(crate) fn advanced(self) -> Self {
         let before = self.judged.map_or(self.before, |judged| self.before.and(judged));
         Self { iteration: self.iteration + 1, before, judged: None, judged_by_loop: false, ..self }
@@ -262,7 +262,7 @@ impl Series {
 }
 
 impl Streak {
-    /// With one more iteration.
+    /// Returns the streak with one more iteration.
     fn and(self, judged: Judged) -> Self {
         match (judged.passed, judged.alike) {
             (true, _) => Self::default(),
@@ -285,7 +285,7 @@ impl Signal {
         }
     }
 
-    /// What promises come to, the first of their order.
+    /// Returns the signal for the promises, the first of their order.
     fn of(promises: &[Promise]) -> Self {
         match Promise::ALL.into_iter().find(|promise| promises.contains(promise)) {
             Some(Promise::Complete) => Self::Complete,

@@ -1,4 +1,4 @@
-//! Stop hooks that are registered for a task: what they are, and how they decide.
+//! Stop hooks that are registered for a task: their kinds, and how they decide.
 //!
 //! | kind | decides |
 //! | --- | --- |
@@ -6,7 +6,7 @@
 //! | `validation` | the validation results alone |
 //! | `promise` | the promises alone |
 //! | `rules` | the first rule that holds |
-//! | `command`, `closure` | somebody outside |
+//! | `command`, `closure` | code outside the engine |
 //!
 //! Not here: running commands (`tools`).
 
@@ -25,7 +25,7 @@ use crate::evaluation::validation::RuleResult;
 use crate::log::id::HookId;
 use crate::session::promise::Promise;
 
-/// What decides.
+/// The kind of a stop hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "hookType", deny_unknown_fields)]
 pub enum StopHook {
@@ -57,7 +57,7 @@ impl StopHook {
         }
     }
 
-    /// What it decides by itself; `None` where somebody outside has to.
+    /// Returns the hook's decision; `None` if code outside the engine has to decide.
     fn decide(&self, context: &AgentContext) -> Option<Result<StopRuling, String>> {
         Some(match self {
             Self::Default => Ok(promised(context).or_else(|| validated(context)).unwrap_or_else(|| {
@@ -79,7 +79,7 @@ impl Display for StopHook {
     }
 }
 
-/// What the promises come to.
+/// Returns the ruling by the promises.
 fn promised(context: &AgentContext) -> Option<StopRuling> {
     let order = [
         (Promise::Complete, RuleAction::Complete, "the agent says that the work is complete"),
@@ -90,7 +90,7 @@ fn promised(context: &AgentContext) -> Option<StopRuling> {
     Some(StopRuling::new(action, format!("{reason}: {}", promise.tag())))
 }
 
-/// What the validation results come to.
+/// Returns the ruling by the validation results.
 fn validated(context: &AgentContext) -> Option<StopRuling> {
     let results = &context.validation_results;
     let failed: Vec<&RuleResult> = results.iter().filter(|result| !result.passed).collect();
@@ -125,7 +125,7 @@ fn ruled(rules: &RulesText, context: &AgentContext) -> Result<StopRuling, String
     ))
 }
 
-/// What a stop hook says.
+/// The decision of a stop hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopRuling {
     pub action: RuleAction,
@@ -133,7 +133,7 @@ pub struct StopRuling {
     pub reason: String,
     /// For the agent.
     pub next_prompt: Option<String>,
-    /// What a checkpoint is to keep.
+    /// The contents of a checkpoint.
     pub checkpoint_data: Option<Value>,
     pub metadata: Map<String, Value>,
 }
@@ -143,7 +143,7 @@ impl StopRuling {
         Self { action, reason: reason.into(), next_prompt: None, checkpoint_data: None, metadata: Map::new() }
     }
 
-    /// What it says, unless it asks for a checkpoint that cannot be made.
+    /// Returns the ruling, unless it asks for a checkpoint that cannot be created.
     fn with_a_sound_checkpoint(self) -> Result<Self, String> {
         match self.checkpoint_data.as_ref().map(|data| NewCheckpoint::of_hook(data).check()) {
             Some(Err(refusal)) => Err(format!("checkpointData: {refusal}")),
@@ -152,7 +152,7 @@ impl StopRuling {
     }
 }
 
-/// A stop hook to be registered.
+/// A stop hook to register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewHook {
     pub hook: StopHook,
@@ -178,12 +178,12 @@ impl NewHook {
 pub struct HookRef {
     pub id: HookId,
     pub enabled: bool,
-    /// It was registered from inside a session: by the agent that it judges.
+    /// It was registered from inside a session, by the agent that it judges.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inside: bool,
 }
 
-/// A registered stop hook with all that was said about it.
+/// A registered stop hook with all its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registered {
     pub id: HookId,
@@ -194,16 +194,16 @@ pub struct Registered {
     pub metadata: Map<String, Value>,
 }
 
-/// What the hooks of a task say together.
+/// The combined decision of a task's hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evaluated {
-    /// Whose word it is; nobody's where no hook is registered and enabled.
+    /// The hook that decided; `None` if no hook is registered and enabled.
     pub hook: Option<HookId>,
     pub ruling: StopRuling,
 }
 
-/// Asks hooks in the order of registration. The first that completes or escalates has the last word; if all go on, the last
-/// one has. A hook that fails escalates.
+/// Asks hooks in the order of registration. The first one that completes or escalates decides; if all continue, the last
+/// one decides. A hook that fails escalates.
 pub fn evaluate(
     hooks: &[Registered],
     context: &AgentContext,

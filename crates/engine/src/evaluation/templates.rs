@@ -1,6 +1,6 @@
-//! Rules that have a name, for what many stop hooks are about.
+//! Named rules for common stop hooks.
 //!
-//! | template | says |
+//! | template | decides |
 //! | --- | --- |
 //! | `tdd` | complete when the rule `tests_pass` passes |
 //! | `security-remediation` | complete when `vulns_fixed` and `sast_clean` pass; a person from iteration 10 on |
@@ -103,7 +103,7 @@ impl Template {
         }
     }
 
-    /// The rules that it stands for.
+    /// Returns the rules of the template.
     pub fn rules(&self) -> Vec<RuleText> {
         match self {
             Self::Tdd { rule } => vec![
@@ -144,12 +144,12 @@ impl Template {
     }
 }
 
-/// That no validation rule has this name.
+/// Returns the condition that no validation rule has this name.
 fn is_missing(rule: &str) -> String {
     format!("not (validationResults | selectattr('ruleName', 'eq', '{rule}') | list)")
 }
 
-/// That a validation rule has passed.
+/// Returns the condition that a validation rule has passed.
 fn passes(rule: &str) -> String {
     format!("validationResults | selectattr('ruleName', 'eq', '{rule}') | selectattr('passed') | list")
 }

@@ -1,4 +1,4 @@
-//! How stop hooks decide, and what rules may be written for them.
+//! The decisions of stop hooks, and the syntax of their rules.
 
 use serde_json::{Map, Value, json};
 
@@ -40,9 +40,9 @@ fn rules(text: Value) -> StopHook {
     StopHook::Rules { rules: RulesText::parse(&text).unwrap() }
 }
 
-/// What one hook says: its action and its reason.
+/// Returns the decision of one hook: its action and its reason.
 fn said(hook: StopHook, context: &AgentContext) -> (RuleAction, String) {
-    let mut nobody = |_: &Registered| panic!("nobody outside is asked");
+    let mut nobody = |_: &Registered| panic!("no outside code is asked");
     let ruling = evaluate(&[registered(1, hook, true)], context, &mut nobody).ruling;
     (ruling.action, ruling.reason)
 }
@@ -119,11 +119,11 @@ fn a_hook_that_fails_escalates() {
     let hooks =
         [registered(1, StopHook::Closure { name: "gone".to_owned() }, true), registered(2, StopHook::Promise, true)];
     let done = context(&[Promise::Complete], &[]);
-    let evaluated = evaluate(&hooks, &done, &mut |_| Err("nobody knows it".to_owned()));
+    let evaluated = evaluate(&hooks, &done, &mut |_| Err("the program is missing".to_owned()));
     assert_eq!((evaluated.hook, evaluated.ruling.action), (Some(HookId(1)), RuleAction::Escalate));
-    assert_eq!(evaluated.ruling.reason, "the hook failed: nobody knows it");
-    assert_eq!(Value::Object(evaluated.ruling.metadata), json!({"error": "nobody knows it"}));
-    // A rule over something that is not there fails when it is asked.
+    assert_eq!(evaluated.ruling.reason, "the hook failed: the program is missing");
+    assert_eq!(Value::Object(evaluated.ruling.metadata), json!({"error": "the program is missing"}));
+    // A rule over a missing field fails when it is evaluated.
     let (action, reason) = said(rules(json!([{"when": "agentOutput | length > 3", "action": "complete"}])), &done);
     assert_eq!(action, RuleAction::Escalate);
     assert!(reason.starts_with("the hook failed: "), "{reason}");

@@ -1,11 +1,11 @@
-//! A configuration as it was read, with the digest that stands for it.
+//! The text of a configuration, with its digest.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::log::id::ConfigDigest;
 
-/// The text of a configuration. Its digest is taken once, however often it is asked for: it may be long.
+/// The text of a configuration. The digest is computed once, because the text may be long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigText {
     text: Arc<String>,

@@ -1,9 +1,9 @@
-//! How an event is written down.
+//! The encoding of events.
 //!
 //! Invariants:
-//! - Canonical: one event has one encoding, byte for byte, so that its digest means something.
-//! - Versioned: every encoding names its format. Older ones are lifted step by step when they are read; newer ones are
-//!   refused by name. What was written is never rewritten.
+//! - Canonical: an event has one encoding, byte for byte, so that its digest identifies it.
+//! - Versioned: every encoding names its format. The decoder upcasts older formats step by step and refuses newer ones by
+//!   number. Stored bytes are never rewritten.
 //!
 //! An encoding is a JSON object on one line: `v`, `type`, `timestamp`, `nodeId`, `session`, `iteration`, `data`,
 //! `metadata`, in this order, without spaces, absent fields left out.
@@ -17,16 +17,16 @@ use crate::log::event_type::EventType;
 use crate::log::id::SessionName;
 use crate::log::time::Timestamp;
 
-/// The format that is written.
+/// The format of newly encoded events.
 pub const FORMAT: u32 = 1;
 
-/// Lifts an encoded event from one format to the next.
+/// A function that lifts an encoded event from one format to the next.
 pub type Upcast = fn(&mut Value);
 
-/// How format `n + 1` is made from format `n`, counted from format 1.
+/// The upcasts from format `n` to format `n + 1`, starting with format 1.
 const UPCASTS: &[Upcast] = &[];
 
-/// Bytes that are not an event.
+/// The reason why bytes are not an event.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     #[error("not an event")]
@@ -37,7 +37,7 @@ pub enum DecodeError {
     Newer { found: u32, known: u32 },
 }
 
-/// An encoding, as it is read.
+/// An encoded event, before its payload is decoded.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Written<'a> {
@@ -55,19 +55,19 @@ struct Written<'a> {
     metadata: Metadata,
 }
 
-/// The canonical bytes of an event.
+/// Returns the canonical bytes of an event.
 pub fn encode(envelope: &Envelope) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(512);
     encode_into(&mut bytes, envelope);
     bytes
 }
 
-/// Writes the canonical bytes of an event in place of what the buffer held.
+/// Replaces the content of a buffer with the canonical bytes of an event.
 pub fn encode_into(bytes: &mut Vec<u8>, envelope: &Envelope) {
     let Envelope { timestamp, node, session, iteration, event, metadata } = envelope;
     bytes.clear();
-    // Names, numbers and moments hold nothing that would have to be escaped. Every event is written so, and most of them
-    // consist of little else.
+    // Names, numbers and timestamps need no escaping, and most events consist of little else: plain writes are faster
+    // here.
     bytes.extend_from_slice(br#"{"v":"#);
     write(bytes, &FORMAT);
     bytes.extend_from_slice(br#","type":""#);
@@ -103,15 +103,15 @@ fn write(bytes: &mut Vec<u8>, value: &impl Serialize) {
     serde_json::to_writer(bytes, value).expect("an event and what is said around it have string keys only");
 }
 
-/// Reads an event of this or any older format.
+/// Decodes an event of the current or any older format.
 pub fn decode(bytes: &[u8]) -> Result<Envelope, DecodeError> {
     decode_with(bytes, UPCASTS)
 }
 
-/// Reads an event where the present format is the one that `upcasts` lead to.
+/// Decodes an event when the current format is the one that `upcasts` lead to.
 pub fn decode_with(bytes: &[u8], upcasts: &[Upcast]) -> Result<Envelope, DecodeError> {
     let present = u32::try_from(upcasts.len()).expect("few formats") + 1;
-    // The common case first: nothing to lift, nothing to look at twice.
+    // The common case first: an event of the current format needs one pass.
     if let Ok(written) = serde_json::from_slice::<Written<'_>>(bytes)
         && written.v == present
     {
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    /// These bytes are in people's logs: they may never change for this format.
+    /// Existing logs hold these bytes: they never change within a format.
     #[test]
     fn the_encoding_is_fixed() {
         let bytes = r#"{"v":1,"type":"task_created","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T1","data":{"goal":"say \"hi\"\n","deliverables":[],"labels":["agent"],"priority":2},"metadata":{"triggeredBy":"ada","depth":0}}"#;
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn older_formats_are_lifted() {
-        // Suppose format 2 had renamed `title` to `goal`.
+        // Assume that format 2 renamed `title` to `goal`.
         let lift: Upcast = |value| {
             let data = value["data"].as_object_mut().expect("data is an object");
             let title = data.remove("title").expect("format 1 has a title");
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(error.to_string(), "written in format 7, and this version reads up to 1");
     }
 
-    /// A newer version may have written it: that is not damage.
+    /// An event type of a newer version is not damage.
     #[test]
     fn an_unknown_type_is_named() {
         let other = String::from_utf8(encode(&event())).unwrap().replace("task_created", "task_juggled");

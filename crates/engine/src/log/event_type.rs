@@ -1,11 +1,12 @@
-//! The types of events: the one list of them, with their names in the log and in configuration.
+//! The single list of event types, with their names in the log and in the configuration.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use crate::log::id::as_text;
 
-/// Calls a macro with the list of all events: for each its Rust name, which its payload has too, and its name in the log.
+/// Calls a macro with the list of all events: for each, the Rust name, which is also the name of its payload, and the
+/// name in the log.
 macro_rules! for_each_event {
     ($declare:ident) => {
         $declare! {
@@ -92,7 +93,7 @@ pub(crate) use for_each_event;
 
 macro_rules! event_types {
     ($($variant:ident = $name:literal,)+) => {
-        /// The type of an event, as it is named in the log and in configuration.
+        /// The type of an event, as the log and the configuration name it.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum EventType {
             $($variant,)+
@@ -126,7 +127,7 @@ impl FromStr for EventType {
     }
 }
 
-/// A type that this version does not know.
+/// An event type that this version does not know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no event type is called `{0}`")]
 pub struct UnknownEventType(String);

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// Text that is not the id it was taken for.
+/// Text that is not an id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {expected}")]
 pub struct ParseIdError {
@@ -21,7 +21,7 @@ impl ParseIdError {
     }
 }
 
-/// Serialises a type as the text that it displays and parses.
+/// Implements serde for a type as the text that it displays and parses.
 macro_rules! as_text {
     ($($name:ty),+) => {$(
         impl serde::Serialize for $name {
@@ -53,7 +53,7 @@ macro_rules! as_text {
 }
 pub(crate) use as_text;
 
-/// An id made of letters and a number that the log gives out: `T12`, `HOOK-12`.
+/// An id of letters and a number that the log assigns: `T12`, `HOOK-12`.
 macro_rules! numbered {
     ($(#[$doc:meta])* $name:ident, $letter:literal, $expected:literal) => {
         $(#[$doc])*
@@ -69,7 +69,8 @@ macro_rules! numbered {
         impl FromStr for $name {
             type Err = ParseIdError;
 
-            /// Takes the letters in either case; the number is plain, positive, and fits the log.
+            /// Accepts the letters in upper or lower case. The number has no sign and no leading zero, is positive, and
+            /// fits into the log.
             fn from_str(text: &str) -> Result<Self, ParseIdError> {
                 let digits = text.strip_prefix($letter).or_else(|| text.strip_prefix(&$letter.to_ascii_lowercase()));
                 digits
@@ -86,27 +87,27 @@ macro_rules! numbered {
 }
 
 numbered!(
-    /// A task: `T1`, `T2`, … in the order of creation, never reused.
+    /// The id of a task: `T1`, `T2`, … in the order of creation, never reused.
     TaskId, "T", "a task id such as T12"
 );
 numbered!(
-    /// An edge of the graph. Its number is the position of the event that added it.
+    /// The id of an edge. Its number is the position of the event that added the edge.
     EdgeId, "E", "an edge id such as E12"
 );
 numbered!(
-    /// A stop hook that was registered for a task. Its number is the position of the event that says so.
+    /// The id of a stop hook that is registered for a task. Its number is the position of the registering event.
     HookId, "HOOK-", "a hook id such as HOOK-12"
 );
 numbered!(
-    /// A series of iterations, all of them. Its number is the position of the event that started it.
+    /// The id of a series of iterations. Its number is the position of the event that started it.
     SeriesId, "IT-", "an iteration id such as IT-12"
 );
 numbered!(
-    /// A checkpoint. Its number is the position of the event that made it.
+    /// The id of a checkpoint. Its number is the position of the event that created it.
     CheckpointId, "CP-", "a checkpoint id such as CP-12"
 );
 
-/// A position in the log. The first event has a position above zero; zero is "before everything".
+/// A position in the log. The first event has a position above zero; zero means "before the first event".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
@@ -125,7 +126,7 @@ impl Display for Seq {
     }
 }
 
-/// How often a task has been claimed. Whoever holds an older epoch has lost the lease.
+/// The number of claims of a task so far. The holder of an older epoch has lost the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Epoch(pub u64);
@@ -136,15 +137,15 @@ impl Display for Epoch {
     }
 }
 
-/// One attempt to append. It names the position after which it was made, so that a store can tell
-/// whether it has seen the commit by looking only at what came later.
+/// The id of one attempt to append. It names the position after which the commit was made, so that a store finds the
+/// commit in the tail of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CommitId {
     pub after: Seq,
     pub nonce: u128,
 }
 
-/// A piece of work that is owed: the event that made it owed, and its place among that event's effects.
+/// The id of a pending effect: the event that enqueued it, and its index among that event's effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EffectId {
     pub seq: Seq,
@@ -203,20 +204,20 @@ macro_rules! name {
 }
 
 name!(
-    /// A session's name.
+    /// The name of a session.
     SessionName, "a session name (letters, digits, _ and -, at most 64)"
 );
 name!(
-    /// A process that holds a lease or runs an effect.
+    /// The name of a process that holds a lease or runs an effect.
     OwnerName, "an owner's name (letters, digits, _ and -, at most 64)"
 );
 
-/// A type of event of the project's own: `review.passed`. The dot keeps it apart from every type of Windlass's.
+/// An event type of the project's own: `review.passed`. The dot separates it from Windlass's own types.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FactType(String);
 
 impl FactType {
-    /// What such a type looks like, for a schema.
+    /// The pattern of such a type, for a schema.
     pub const PATTERN: &str = r"^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)+$";
     const LONGEST: usize = 64;
 
@@ -248,11 +249,11 @@ impl FromStr for FactType {
 as_text!(FactType);
 
 name!(
-    /// The type of a task: which hooks run for it, and who may work on it.
+    /// The type of a task. It determines which hooks run for the task and which agents may work on it.
     TypeName, "a task type's name (letters, digits, _ and -, at most 64)"
 );
 
-/// One agent turn, named to the programs that the agent starts by `WINDLASS_RUN`: `session.iteration.nonce`.
+/// One agent turn: `session.iteration.nonce`. The programs that the agent starts get it in `WINDLASS_RUN`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId {
     pub session: SessionName,
@@ -283,19 +284,19 @@ impl FromStr for RunId {
     }
 }
 
-/// SHA-256 of some bytes.
+/// A SHA-256 digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// Before the first event.
+    /// The digest before the first event.
     pub const ZERO: Self = Self([0; 32]);
 
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// This link of a chain, given the next digest.
+    /// Returns the next link of a digest chain.
     pub fn chain(self, next: Self) -> Self {
         Self(Sha256::new().chain_update(self.0).chain_update(next.0).finalize().into())
     }
@@ -322,7 +323,7 @@ impl FromStr for Digest {
     }
 }
 
-/// The digest of a configuration: what a session, an effect and a trust decision name.
+/// The digest of a configuration, as sessions, effects and trust decisions name it.
 pub type ConfigDigest = Digest;
 
 as_text!(EffectId, RunId, Digest);

@@ -1,4 +1,4 @@
-//! Lengths of time in whole milliseconds, as the log and the rows have them.
+//! Serde functions for durations in whole milliseconds, as the log and the rows store them.
 
 use core::time::Duration;
 

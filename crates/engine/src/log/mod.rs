@@ -1,6 +1,6 @@
-//! What the log holds: events, how they are written down, and the ids and moments in them.
+//! The content of the log: events, their encoding, and the ids and timestamps in them.
 //!
-//! Not here: where events are kept (`store`).
+//! Not here: where the log is stored (`store`).
 
 pub(crate) mod config_text;
 pub(crate) mod encoding;

@@ -1,4 +1,5 @@
-//! Moments, as the outside tells them, and lengths of time in words. Moments are shown and compared with leases; they never order events.
+//! Timestamps from outside, and durations in words. Timestamps are shown and compared with leases; they never order
+//! events.
 
 use core::time::Duration;
 use std::fmt::{self, Display};
@@ -6,15 +7,15 @@ use std::str::FromStr;
 
 use crate::log::id::as_text;
 
-/// A moment, to the millisecond, in UTC.
+/// A point in time, to the millisecond, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The last moment of which the calendar can say what day it is in every time zone: 9999-12-30T22:00:00Z.
+    /// The last timestamp whose date the calendar can show in every time zone: 9999-12-30T22:00:00Z.
     const LAST: i64 = 253_402_207_200_000;
 
-    /// A moment given in milliseconds since 1970, kept within the years 0 to 9999.
+    /// Returns the timestamp of a number of milliseconds since 1970, clamped to the years 0 to 9999.
     pub fn from_millis(millis: i64) -> Self {
         Self(millis.clamp(-62_167_219_200_000, Self::LAST))
     }
@@ -23,7 +24,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Returns how long the earlier moment lies back, and nothing if it is the later one.
+    /// Returns the time since an earlier timestamp, and zero if that one is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.millis().saturating_sub(earlier.millis())).unwrap_or(0))
     }
@@ -34,13 +35,14 @@ impl Timestamp {
 }
 
 impl Timestamp {
-    /// The moment as it is written: `2026-01-17T10:00:00.007Z`.
+    /// Formats the timestamp: `2026-01-17T10:00:00.007Z`.
     pub fn digits(self) -> [u8; 24] {
         let moment = jiff::Timestamp::from_millisecond(self.0).expect("a kept moment is within the calendar");
         let civil = jiff::tz::Offset::UTC.to_datetime(moment);
         let (year, millis) = (civil.year().unsigned_abs(), civil.subsec_nanosecond().unsigned_abs() / 1_000_000);
         let parts = [civil.month(), civil.day(), civil.hour(), civil.minute(), civil.second()].map(i8::unsigned_abs);
-        // Every event and every row is written with its moments: digits put in place cost a quarter of formatting them.
+        // Every event and every row contains timestamps: writing digits directly takes a quarter of the time of
+        // formatting.
         let mut text = *b"0000-00-00T00:00:00.000Z";
         let mut put = |place: usize, width: usize, mut number: u32| {
             for digit in text[place..place + width].iter_mut().rev() {
@@ -73,7 +75,7 @@ impl FromStr for Timestamp {
 
 as_text!(Timestamp);
 
-/// A length of time as people say it: `45 s`, `1.5 s`, `90 min`, `2 h`.
+/// Formats a duration for people: `45 s`, `1.5 s`, `90 min`, `2 h`.
 pub fn in_words(time: Duration) -> String {
     let (seconds, rest) = (time.as_secs(), time.subsec_millis());
     match (seconds, rest) {

@@ -1,6 +1,6 @@
-//! The names of the values of an enum, written once.
+//! The names of enum values, written once.
 
-/// Gives the values of an enum their names, which are also how they are displayed and parsed.
+/// Gives the values of an enum their names, which `Display` and `FromStr` use too.
 macro_rules! value_names {
     ($type:ident, $what:literal, $($value:ident = $name:literal),+ $(,)?) => {
         impl $type {

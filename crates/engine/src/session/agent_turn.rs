@@ -1,4 +1,4 @@
-//! A turn of the agent, and what it is for.
+//! A turn of the agent, and its purpose.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,17 +6,17 @@ use crate::log::id::{EffectId, RunId};
 use crate::session::closing::Closing;
 use crate::session::feedback::Piece;
 
-/// Why the agent is given the word.
+/// The purpose of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// To do the work.
+    /// The agent does the work.
     Work,
-    /// Stop hooks sent it back into the same conversation.
+    /// The agent continues the conversation because stop hooks sent it back.
     SendBack,
-    /// The iteration failed, and hooks have something to say about it.
+    /// The agent gets the reports of hooks about the failed iteration.
     Recovery,
-    /// To hear pending feedback before work that has passed is submitted, or before the iteration limit ends the session.
+    /// The agent gets pending feedback, before passed work is submitted or before the iteration limit ends the session.
     #[serde(rename = "final_delivery")]
     Delivery,
     /// Older versions delivered feedback after the work had been accepted. Only their logs hold this purpose.
@@ -25,25 +25,26 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Whether stop hooks judge the turn. A turn that is not judged completes nothing: another iteration follows it.
+    /// Returns whether stop hooks judge the turn. A turn without judgement completes nothing: another iteration follows
+    /// it.
     pub fn is_judged(&self) -> bool {
         matches!(self, Self::Work | Self::SendBack | Self::Delivery)
     }
 }
 
-/// How the agent came to a conversation.
+/// The origin of the conversation that the agent works in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Opening {
-    /// It is the session's first.
+    /// The first conversation of the session.
     New,
-    /// The one before was taken up again: the agent knows what was said in it.
+    /// The previous conversation, resumed: the agent remembers it.
     Loaded,
-    /// The one before could not be taken up: the agent knows nothing of it.
+    /// A new conversation, because the previous one could not be resumed: the agent remembers nothing.
     Anew,
 }
 
-/// The agent has the word.
+/// A turn of the agent in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Turn {
@@ -52,7 +53,7 @@ pub struct Turn {
     pub effect: EffectId,
     pub purpose: Purpose,
     pub feedback: Vec<Piece>,
-    /// The agent has said by a command, while it runs, that the session's task is done.
+    /// Whether the agent has claimed by a command, during this turn, that the session's task is done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claimed: bool,
 }

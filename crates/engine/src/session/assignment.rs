@@ -1,21 +1,21 @@
-//! What a session works on: a task that it holds, and how it comes to one and leaves it.
+//! The task of a session: how the session takes, holds and leaves it.
 //!
 //! Invariants:
 //! - A session holds one task at most, under the lease of its own epoch, and none when it has ended.
-//! - A task is left completed only where the gate has said so. Whatever else ends the work leaves it to be taken up again,
-//!   or to a person.
+//! - A session completes a task only after the gate has passed it. In all other cases the task stays open, or waits for a
+//!   person.
 //!
-//! Not here: which task is the next one (`decide/work.rs`, which can see the graph).
+//! Not here: the choice of the next task (`decide/session_tasks.rs`, which reads the graph).
 
 use super::{Closing, Ending, Hold, Leave, Lost, Next, Phase, Piece, Session, Step, Verdict, Wanted, Work};
 use crate::log::id::{Epoch, TaskId};
 use crate::task::{State, TaskConversation};
 
-/// How many tasks the end of a session names that were let pass.
+/// The maximum number of tasks with waived hooks that the end of a session names.
 const MAX_NAMED_WAIVERS: usize = 5;
 
 impl Session {
-    /// The epoch under which it holds its task.
+    /// Returns the epoch under which the session holds its task.
     pub fn epoch(&self) -> Option<Epoch> {
         match self.hold {
             Hold::Held(epoch) => Some(epoch),
@@ -23,23 +23,24 @@ impl Session {
         }
     }
 
-    /// Another iteration, if there is something to work on.
+    /// Starts another iteration, if there is a task to work on.
     pub(crate) fn iterate(&self) -> Step {
         match (self.hold, self.work) {
             (Hold::Held(_), _) if self.lacks_workspace() => Step::Wait(Wanted::Workspace),
-            // Unless a person has something to say to the agent that works on it.
+            // A person's message needs a turn of the agent first.
             (Hold::Held(_), _) if self.resumes && !self.is_unheard() => Step::Wait(Wanted::Work),
             (Hold::Held(_), _) | (Hold::Never, Work::Given) => Step::StartIteration,
             (Hold::Never, Work::Graph) | (Hold::Left, _) => Step::TakeTask,
         }
     }
 
-    /// Whether it has a task, and nowhere to work on it.
+    /// Returns whether the session holds a task and has no workspace for it.
     pub(crate) fn lacks_workspace(&self) -> bool {
         self.epoch().is_some() && !self.grounds.is_in_place() && self.workspace.is_none()
     }
 
-    /// What follows the end that the gate has decided. Of the graph it ends one task only, unless no other task could be judged.
+    /// Returns the step after the gate has decided the end. When the session takes tasks from the graph, the end
+    /// concerns one task only, unless the gate cannot judge other tasks either.
     pub(super) fn close_decided(&self, closing: &Closing) -> Step {
         let of_task = self.work == Work::Graph
             && match closing.ending {
@@ -52,7 +53,7 @@ impl Session {
         }
         let gone = self.work == Work::Given && self.hold == Hold::Left && !self.finished;
         if gone && closing.ending == Ending::Completed {
-            // A person was to be heard, and there was no iteration left for it.
+            // A person's message was still undelivered, and no iteration was left for it.
             let left = self.task.is_some_and(|id| self.left.contains(&id));
             let unheard = || Closing::because(Ending::Limit, "the agent could not hear a person any more");
             return match &self.stopping {
@@ -63,7 +64,7 @@ impl Session {
         }
         let is_done = closing.ending == Ending::Completed;
         match &self.stopping {
-            // The work is done, and a hook that heard of it asks for a person.
+            // The work is done, and a hook that saw the end asks for a person.
             Some(asked) if is_done && asked.ending == Ending::Escalated => self.close(asked),
             None if self.is_held_back() && is_done => self.go_on(),
             None if is_done && self.may_deliver() => self.deliver(),
@@ -74,12 +75,12 @@ impl Session {
         }
     }
 
-    /// Whether it was not taken away: the session has left it, for a later run or for a person.
+    /// Returns whether the session has left the task itself, for a later run or for a person.
     fn has_left_its_task(&self) -> bool {
         self.task.is_some_and(|id| self.left.contains(&id) || self.escalated.contains(&id))
     }
 
-    /// Whether it works on a task, or did and has not completed it.
+    /// Returns whether the session works on a task, or did so without completing it.
     pub fn has_taken_up(&self, id: TaskId) -> bool {
         let lost = self.lost.iter().map(|lost| lost.task);
         self.task
@@ -94,7 +95,7 @@ impl Session {
         self.hold == Hold::Left && self.lost.iter().any(|lost| Some(lost.task) == self.task)
     }
 
-    /// How it leaves the task that it holds when it is to end so. What is done leaves it through the gates alone.
+    /// Returns how the session leaves its task when it ends in this way. Only the gates complete a task.
     pub(crate) fn leaving(&self, closing: &Closing) -> Option<Leave> {
         self.epoch()?;
         let decided = matches!(&self.phase, Phase::Settled(Next::Close(decided)) if decided == closing);
@@ -115,7 +116,8 @@ impl Session {
         })
     }
 
-    /// How it ends when there is nothing more to take: well, unless a task was left to a person.
+    /// Returns the end of a session without further tasks: completed, unless it left a task to a person or to the next
+    /// run.
     pub(crate) fn nothing_left(&self) -> Closing {
         match self.escalated.as_slice() {
             [] if !self.left.is_empty() => {
@@ -131,7 +133,7 @@ impl Session {
         }
     }
 
-    /// Takes up a task. What was counted against the one before counts no more.
+    /// Takes a task and resets all counts of the previous one.
     pub(crate) fn take_up(&mut self, task: TaskId, epoch: Epoch) {
         self.retries = 0;
         self.sent_back.clear();
@@ -145,7 +147,7 @@ impl Session {
         if self.phase != Phase::Started {
             self.phase = Phase::Settled(Next::Continue);
         }
-        // Another task is talked about anew; the same one is gone on with.
+        // The same task keeps its conversation; another task gets a new one.
         if self.task != Some(task) {
             (self.conversation, self.iterations_before) = (None, self.iteration);
         }
@@ -162,8 +164,8 @@ impl Session {
         self.iteration.saturating_sub(self.iterations_before)
     }
 
-    /// Goes on with the last conversation about its task, if the same agent had it and the session is not to begin anew.
-    /// Sessions of older versions began anew each time, and their logs say so.
+    /// Continues the last conversation about the task, if it belongs to the same agent and the session is not `fresh`.
+    /// Sessions of older versions always started a new one, as their logs say.
     pub(crate) fn go_on_talking(&mut self, last: Option<&TaskConversation>) {
         let may_go_on = self.keeps_feedback && !self.fresh && self.conversation.is_none();
         let same = last.filter(|last| may_go_on && last.agent == self.agent);
@@ -173,14 +175,14 @@ impl Session {
         }
     }
 
-    /// The conversation that the next session of its task goes on with. One in which the agent has failed until the circuit
-    /// breaker tripped is left.
+    /// Returns the conversation that the next session of the task continues. A conversation in which the circuit
+    /// breaker tripped is not continued.
     pub(crate) fn last_conversation(&self) -> Option<TaskConversation> {
         let name = self.conversation.clone().filter(|_| !self.failed_too_often())?;
         Some(TaskConversation { agent: self.agent.clone(), name, used: self.watch.used_in_conversation })
     }
 
-    /// Its task is no longer its own. Returns the feedback that stays with the task.
+    /// Gives up the hold on the task. Returns the feedback that stays with the task.
     pub(crate) fn put_down(&mut self, task: TaskId, state: State, by_itself: bool) -> Vec<Piece> {
         let held = self.epoch();
         self.hold = Hold::Left;
@@ -201,8 +203,8 @@ impl Session {
         self.take_unheard()
     }
 
-    /// Notes why a task was completed although a hook did not pass. The end of a session that was given one task says it by
-    /// itself.
+    /// Records why a task was completed although a hook did not pass. A session with one given task says so in its own
+    /// end.
     fn note_waiver(&mut self, task: TaskId) {
         let closing = match &self.phase {
             Phase::Pipeline(pipeline) => &pipeline.closing,
@@ -217,8 +219,8 @@ impl Session {
         }
     }
 
-    /// Takes the feedback that no finished turn has heard, in its order. What hooks have said for one iteration alone is not
-    /// kept: the next iteration has its own.
+    /// Takes the feedback that no finished turn has delivered, in order. Feedback about one iteration only is dropped:
+    /// the next iteration gets its own.
     pub(crate) fn take_unheard(&mut self) -> Vec<Piece> {
         if !self.keeps_feedback {
             return Vec::new();

@@ -1,8 +1,8 @@
-//! How a session ends, and why.
+//! The end of a session.
 
 use serde::{Deserialize, Serialize};
 
-/// How a session ended.
+/// The way in which a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
@@ -14,7 +14,7 @@ pub enum Ending {
     Error,
 }
 
-/// How a session is to end, and why.
+/// The end of a session, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Closing {

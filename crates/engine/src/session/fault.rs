@@ -1,39 +1,39 @@
-//! The ways in which a turn fails, told apart: what a person can do about it differs.
+//! The kinds of turn failures, by the action that a person can take.
 //!
-//! Not here: an agent that was asked too often (its iteration is postponed), or is not let in (its session ends).
+//! Not here: an agent that is rate limited (its iteration is postponed) or not authenticated (its session ends).
 
 use serde::{Deserialize, Serialize};
 
-/// What was wrong with a turn.
+/// The kind of failure of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// Nothing that is known better.
+    /// A failure of no known kind.
     #[default]
     Failed,
-    /// The model would not do what it was asked.
+    /// The model refused the request.
     Refused,
     /// The model's context or answer was full.
     OutOfTokens,
-    /// It made as many steps as it may in one turn.
+    /// The agent reached its limit of steps in one turn.
     OutOfTurns,
-    /// It gave its turn up without having been asked to.
+    /// The agent cancelled its turn without a request to do so.
     GaveUp,
-    /// Its program ended before its turn did.
+    /// The agent's program ended before the turn did.
     Crashed,
-    /// It took longer than it was given.
+    /// The turn took longer than its limit.
     TimedOut,
-    /// It said nothing for as long as it may be silent.
+    /// The agent wrote nothing for the allowed silence.
     Silent,
-    /// It said nothing that could be understood.
+    /// The agent's output could not be parsed.
     Garbage,
-    /// It broke the protocol that it speaks.
+    /// The agent violated its protocol.
     Breach,
-    /// The model could not be reached, or failed.
+    /// The model was unreachable or failed.
     Outage,
-    /// It ended its turn without a word and without having done anything.
+    /// The turn ended without text and without actions.
     Empty,
-    /// The prompt could not be written.
+    /// The prompt could not be rendered.
     Prompt,
 }
 
@@ -42,7 +42,7 @@ impl Fault {
         *self == Self::Failed
     }
 
-    /// What a person can do about it, where it is not for the next iteration to do better.
+    /// Returns an action for a person, unless the next iteration may simply do better.
     pub fn remedy(self) -> Option<&'static str> {
         Some(match self {
             Self::Refused => "say the task in other words, or choose another model",

@@ -1,4 +1,4 @@
-//! A session: one run of the loop, as a row, and the list of decisions that moves it.
+//! A session: one run of the loop, as a row, and the state machine that moves it.
 //!
 //! ```text
 //! started ─► preparing ─► turn ─► judging ─► decided ─► settled ─► pipeline ─► ended
@@ -10,11 +10,11 @@
 //!               └─────────────┴─────────────────────────────┘ next iteration
 //! ```
 //!
-//! A session rests only where something outside has to happen: a hook is owed, the agent has the word, a person is asked,
-//! time has to pass, or it is over.
-//! Everything in between is decided in the commit that ended what was waited for: [`Session::step`] says what comes next.
+//! A session rests only where something outside has to happen: a hook is pending, a turn is in progress, a person is asked,
+//! time has to pass, or the session is over.
+//! The commit that ends the wait also decides everything up to the next one: [`Session::step`] returns the next step.
 //!
-//! Not here: what keeps it from going on for ever (`guards`).
+//! Not here: the limits of a session (`guards`).
 
 mod agent_turn;
 mod assignment;
@@ -51,7 +51,7 @@ pub use terms::{Completion, OnRetryLimit, Terms};
 pub use verdict::{Blocker, Decision, GateAnswer, Next, Verdict};
 pub use work::{Hold, Leave, Lost, Work};
 
-/// Where a session stands.
+/// The state of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -59,18 +59,18 @@ pub enum Phase {
     /// An iteration has begun.
     Preparing(RunId),
     Turn(Turn),
-    /// A turn has ended, with what the agent claims.
+    /// A turn has ended, with this claim of the agent.
     Judging(RunId, Option<Promise>),
     Decided(RunId, Decision),
-    /// Stop hooks do not let the agent go, and a person is asked about it; with the answer, once it is there.
+    /// Stop hooks block the agent, and a person is asked; with the answer, once there is one.
     Asking(RunId, Option<Promise>, Option<GateAnswer>),
-    /// The agent was asked too often, or was told about its failure. It is left alone until then.
+    /// The agent is rate limited, or has been told about its failure. It gets no turn before this time.
     Postponed(Timestamp),
-    /// An iteration has failed. The agent is left alone until `Watch::retry_at`.
+    /// An iteration has failed. The agent gets no turn before `GuardState::retry_at`.
     Failed(RunId),
-    /// It has failed, and hooks have something to say about it.
+    /// An iteration has failed, and hooks have reports about it.
     Recovering(RunId),
-    /// Between iterations.
+    /// The session is between iterations.
     Settled(Next),
     /// The work is done, and on its way through the gates.
     Pipeline(Box<Pipeline>),
@@ -85,138 +85,140 @@ pub enum Phase {
 pub struct Session {
     pub name: SessionName,
     pub config: ConfigDigest,
-    /// What the protected files held when it started.
+    /// The content of the protected files at the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected: Option<ConfigDigest>,
-    /// What it works on now, or did last.
+    /// The present task, or the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Hold::is_never")]
     pub hold: Hold,
-    /// Whether it has itself completed the task that it held last.
+    /// Whether the session itself completed the last task that it held.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub finished: bool,
     #[serde(default, skip_serializing_if = "Work::is_given")]
     pub work: Work,
     #[serde(default, skip_serializing_if = "Grounds::is_in_place")]
     pub grounds: Grounds,
-    /// Where its task is worked on, once that is known.
+    /// The worktree of its task, once it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
-    /// Its task ends with a report, and without a change.
+    /// Whether its task ends with a report instead of a change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub report: bool,
-    /// When the stop gate last let the work pass.
+    /// The event with which the stop gate last passed the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done_at: Option<Seq>,
-    /// The work on its task was judged done before, and goes on at the gate that could not be asked then.
+    /// Whether the work was judged done before, and continues at the gate that could not be asked then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumes: bool,
-    /// How often the agent was sent to mend what it had called done.
+    /// The number of times that the agent had to mend work that it had called done.
     #[serde(default)]
     pub remediations: u32,
-    /// How often its work was judged again because the base had moved.
+    /// The number of times that the work was judged again because the base had moved.
     #[serde(default)]
     pub rechecks: u32,
-    /// The stop hooks have to judge the work again before it is submitted: they judged it on another base, or were others.
+    /// Whether the stop hooks have to judge the work again before it is submitted: they judged it on another base, or
+    /// other hooks did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rejudged: bool,
-    /// The tasks that it has left for a later run.
+    /// The tasks that the session has left for a later run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<TaskId>,
-    /// The tasks that were taken from it.
+    /// The tasks that were taken from the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<Lost>,
-    /// The agent's last words, until it is known that it does not ask for a person with them.
+    /// The agent's last words, kept until the turn's claim is judged: they may explain why it asks for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plea: Option<String>,
-    /// The tasks that it has left to a person.
+    /// The tasks that the session has left to a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub escalated: Vec<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
-    /// As it was given: `command:…`.
+    /// The agent as it was given: `command:…`.
     pub agent: String,
     pub terms: Terms,
-    /// Tells the runs of this session from those of others with its name.
+    /// A number that distinguishes the runs of this session from those of another one with the same name.
     pub nonce: u64,
-    /// It goes on with no conversation of a session before.
+    /// Whether the session continues no earlier conversation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fresh: bool,
-    /// How many calls of `windlass` it lies within: a hook may have started it.
+    /// The number of `windlass` calls around it: a hook may have started it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub nesting: u8,
-    /// Whoever runs the loop.
+    /// The process that runs the loop.
     pub owner: OwnerName,
     pub phase: Phase,
-    /// Hooks that the loop waits for, in order.
+    /// The pending hooks that the loop waits for, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owed: Vec<EffectId>,
     /// The number of the last iteration that was started.
     pub iteration: u32,
-    /// The number of the last one on the tasks before the present one.
+    /// The number of the last iteration on earlier tasks.
     #[serde(default)]
     pub iterations_before: u32,
-    /// Iterations that were interrupted: they do not count.
+    /// The number of interrupted iterations, which do not count.
     #[serde(default)]
     pub interrupted: u32,
-    /// Those of them since a turn was last finished.
+    /// The number of interrupted iterations since a turn last finished.
     #[serde(default)]
     pub interrupted_in_a_row: u32,
-    /// Iterations that failed, one after another.
+    /// The number of failed iterations in a row.
     #[serde(default)]
     pub failures: u32,
-    /// How often stop hooks have sent the agent back in this iteration.
+    /// The number of send-backs in this iteration.
     #[serde(default)]
     pub retries: u32,
-    /// How often each of them has.
+    /// The number of send-backs per stop hook.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sent_back: BTreeMap<String, u32>,
     #[serde(default)]
     pub verdict: Verdict,
-    /// Which stop hook asks for a person, and why.
+    /// The stop hook that asks for a person, with its reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asking: Option<String>,
-    /// A stop hook could not run: nothing can be judged until a person has mended it.
+    /// Whether a stop hook could not run: no work can be judged until a person has repaired it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub broken_gate: bool,
     /// The stop hooks that block this turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocking: Vec<Blocker>,
-    /// Stop hooks that a person wants not to be counted, until the work is next judged as done.
+    /// The stop hooks that a person wants to be ignored, until the work is next judged as done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignores: Vec<String>,
-    /// Those of them that would have kept the agent after this turn.
+    /// The ignored hooks that would have blocked this turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlooked: Vec<String>,
-    /// How tasks of the graph were completed although a hook did not pass, in words: the end of the session says so.
+    /// The tasks of the graph that were completed although a hook did not pass, in words, for the end of the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waivers: Vec<String>,
-    /// Whether a check has let the work of the last turn pass, or its end says why none has.
+    /// Whether a check has passed the work of the last turn, or its end says why none has.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub checked: bool,
-    /// How many tasks it has completed whose work nothing checked.
+    /// The number of completed tasks whose work no hook checked.
     #[serde(default, skip_serializing_if = "is_none_of_them")]
     pub unchecked: u32,
-    /// Feedback that no turn carries yet, first in first out.
+    /// The feedback that no turn carries yet, first in first out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<Piece>,
-    /// The event that holds what the agent said last.
+    /// The event with the agent's last output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_turn: Option<Seq>,
-    /// The present iteration has had its delivery turn, or the one that it takes up has.
+    /// Whether this iteration, or the interrupted one that it continues, has had its delivery turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delivered: bool,
-    /// Feedback that no turn has carried stays with the task that the session leaves. Sessions of older versions take it along.
+    /// Feedback that no turn has carried stays with the task when the session leaves it. Sessions of older versions
+    /// keep it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_feedback: bool,
-    /// The agent's own name for the conversation that it works in, where it keeps one.
+    /// The agent's own name of the conversation, if the agent has conversations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
-    /// Somebody has asked for the end.
+    /// The end that was requested from outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopping: Option<Closing>,
-    /// What the guards remember.
+    /// The state of the guards.
     #[serde(default)]
     pub watch: Watch,
     /// The last event that changed this row.
@@ -227,13 +229,13 @@ fn is_none_of_them(count: &u32) -> bool {
     *count == 0
 }
 
-/// What is decided next about a session.
+/// The next step of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing, before this is done.
+    /// Nothing is decided before this has happened.
     Wait(Wanted),
     SkipHook(EffectId),
-    /// The next task of the graph, or the one that it had.
+    /// Takes the next task of the graph, or the previous one again.
     TakeTask,
     LeaveTask(Leave),
     /// Has work judged that was done in place.
@@ -241,41 +243,41 @@ pub enum Step {
     PassSubmission,
     StartMerge,
     FailGate,
-    /// Has the agent hear a person before the work is accepted.
+    /// Delivers a person's message before the work is accepted.
     HearFirst,
-    /// So it ends if its task, which it has no more, is completed all the same, and nobody else has worked on it; else as
-    /// one whose task was taken away.
+    /// Ends the session without its task: in this way if the task is completed all the same and no other session has
+    /// worked on it, else as a session whose task was taken away.
     EndWithout(Closing),
     StartIteration,
     StartTurn(RunId, Purpose),
     DecideGate(RunId, Decision),
     CompleteIteration(RunId),
-    /// An iteration that is open when the session is stopped.
+    /// Interrupts an iteration that is open when the session is stopped.
     InterruptIteration(RunId),
     End(Closing),
 }
 
-/// Work outside the engine.
+/// An action outside the engine that the session waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     Hook(EffectId),
     Turn(EffectId),
-    /// A worktree for its task.
+    /// A worktree for the task.
     Workspace,
-    /// What there is to be submitted.
+    /// The work to submit.
     Work,
     /// A person's answer.
     Answer,
-    /// That it is as late as that.
+    /// A point in time.
     Moment(Timestamp),
-    /// That what somebody else has made possible is decided by whoever runs it.
+    /// A decision of the process that runs the session, after another process has made it possible.
     Decision,
-    /// It is over.
+    /// No action: the session is over.
     Nothing,
 }
 
 impl Session {
-    /// Whether nothing is left to be done.
+    /// Returns whether nothing is left to do.
     pub fn is_over(&self) -> bool {
         self.ended().is_some() && self.owed.is_empty()
     }
@@ -287,7 +289,7 @@ impl Session {
         }
     }
 
-    /// The turn that runs now.
+    /// Returns the turn in progress.
     pub fn turn(&self) -> Option<&Turn> {
         match &self.phase {
             Phase::Turn(turn) => Some(turn),
@@ -299,23 +301,23 @@ impl Session {
         RunId { session: self.name.clone(), iteration, nonce: self.nonce }
     }
 
-    /// What has to be done outside before anything else can be decided.
+    /// Returns the outside action that the next decision waits for.
     pub fn wanted(&self) -> Wanted {
         match self.step() {
             Step::Wait(wanted) => wanted,
-            // It has begun, or it would have been skipped.
+            // The hook has started, or the commit before would have skipped it.
             Step::SkipHook(effect) => Wanted::Hook(effect),
-            // Mostly what can be decided is, in the commit that made it possible. A person's word only makes it so.
+            // Usually a commit decides everything that it makes possible. A person's command leaves that to the owner.
             _ => Wanted::Decision,
         }
     }
 
-    /// What comes next, as far as no time has to pass for it.
+    /// Returns the next step that requires no time to pass.
     pub fn step(&self) -> Step {
         self.step_at(None)
     }
 
-    /// The list of decisions, as things stand at a moment.
+    /// Returns the next step at a point in time.
     pub(crate) fn step_at(&self, now: Option<Timestamp>) -> Step {
         if let Some(hook) = self.owed.first() {
             let skipped =
@@ -332,7 +334,7 @@ impl Session {
             ) => Step::InterruptIteration(run.clone()),
             (Phase::Pipeline(pipeline), _) => self.pass_on(pipeline),
             (Phase::Settled(Next::GiveUp(reason)), _) => self.give_up(reason),
-            // What was decided before somebody asked for the end stays decided.
+            // A decision before the request to end stays in force.
             (Phase::Settled(Next::Close(closing)), _) => self.close_decided(closing),
             (
                 Phase::Started | Phase::Settled(_) | Phase::Failed(_) | Phase::Recovering(_) | Phase::Postponed(_),
@@ -343,7 +345,7 @@ impl Session {
             (Phase::Judging(run, claim), None) => Step::DecideGate(run.clone(), self.judge(*claim)),
             (Phase::Decided(run, Decision::SendBack), None) => Step::StartTurn(run.clone(), Purpose::SendBack),
             (Phase::Decided(run, Decision::Next(_)), None) => Step::CompleteIteration(run.clone()),
-            // About a task that it has no more nobody needs to be asked, and nothing is waited for.
+            // The session has lost the task, so it neither asks a person about it nor waits.
             (Phase::Asking(run, ..), None) if self.hold == Hold::Left => Step::InterruptIteration(run.clone()),
             (Phase::Asking(run, claim, Some(answer)), None) => {
                 Step::DecideGate(run.clone(), self.answered(*claim, *answer))
@@ -360,7 +362,7 @@ impl Session {
         }
     }
 
-    /// Until when the agent is left alone.
+    /// Returns the time before which the agent gets no turn.
     pub fn waits_until(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Postponed(until) => Some(until),
@@ -369,29 +371,30 @@ impl Session {
         }
     }
 
-    /// Whether another iteration of the same task follows the wait.
+    /// Returns whether another iteration of the same task follows the wait.
     fn has_reason_to_wait(&self) -> bool {
         self.hold != Hold::Left && !self.lacks_workspace() && self.exhausted().is_none()
     }
 
-    /// Whether a person has said something that the agent has not heard.
+    /// Returns whether a person's message is still undelivered.
     pub(crate) fn is_unheard(&self) -> bool {
         self.pending.iter().any(|piece| piece.person)
     }
 
-    /// Whether a person has said something since the work was called done. Whoever let it pass themselves is not meant.
+    /// Returns whether a person has sent a message since the work was called done. A message with a person's own
+    /// approval does not count.
     pub(crate) fn is_held_back(&self) -> bool {
         self.epoch().is_some() && self.pending.iter().any(|piece| piece.person && Some(piece.at) > self.done_at)
     }
 
-    /// What a turn leads to, by what the agent claims and what the stop hooks say. Whatever the agent claims, it has not
-    /// heard what a person has said meanwhile.
+    /// Decides what follows a turn, from the agent's claim and the verdict of the stop hooks. A claim does not count
+    /// while a person's message is undelivered.
     pub(crate) fn judge(&self, claim: Option<Promise>) -> Decision {
         let unheard = self.is_unheard();
         self.judge_heard(claim.filter(|_| !unheard), unheard)
     }
 
-    /// The same, where it is known whether a person has yet to be heard.
+    /// Decides the same, given whether a person's message is undelivered.
     pub(crate) fn judge_heard(&self, claim: Option<Promise>, unheard: bool) -> Decision {
         let close = |closing| Decision::Next(Next::Close(closing));
         let complete = || close(Closing { ending: Ending::Completed, reason: self.let_pass() });

@@ -1,16 +1,16 @@
-//! What a hook has said by itself, as digests: to the letter, and without numbers.
+//! The fingerprint of a hook's output: exact, and without numbers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::log::id::Digest;
 
-/// What a hook has said by itself, as the guards compare it.
+/// The fingerprint of a hook's own output, which the guards compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OwnWords {
-    /// To the letter.
+    /// The digest of the exact text.
     pub exact: Digest,
-    /// Without its numbers.
+    /// The digest of the text with its numbers collapsed.
     pub loose: Digest,
 }
 
@@ -20,7 +20,7 @@ impl OwnWords {
     }
 }
 
-/// A text without its numbers.
+/// Replaces every number in a text by 0.
 pub(super) fn loose(text: &str) -> String {
     let mut loose = String::with_capacity(text.len());
     for letter in text.chars() {

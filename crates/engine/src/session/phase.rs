@@ -1,4 +1,4 @@
-//! What comes next for work that is on its way through the gates.
+//! The next steps of work that is on its way through the gates.
 
 use super::{Closing, Ending, Hold, Phase, Session, Step, Wanted, Work};
 use crate::command::limits::Limits;
@@ -8,7 +8,7 @@ use crate::log::id::{Seq, TaskId};
 use crate::session::{Leave, Next};
 
 impl Session {
-    /// Work that is done is submitted; of a report, and of what lies in a worktree, it has to be known first what that is.
+    /// Submits work that is done. For a report and for work in a worktree, the runner has to find the work first.
     pub(super) fn submit(&self, closing: &Closing) -> Step {
         match (self.grounds, &self.stopping) {
             (Grounds::InPlace, None) if self.report => Step::Wait(Wanted::Work),
@@ -45,25 +45,25 @@ impl Session {
         }
     }
 
-    /// Returns the event whose stop hooks judge work again before it is submitted, while they do.
+    /// Returns the event whose stop hooks judge the work again before it is submitted, while they do so.
     pub fn rejudged_at(&self) -> Option<Seq> {
         let Phase::Pipeline(pipeline) = &self.phase else { return None };
         pipeline.rejudged.then_some(pipeline.at)
     }
 
-    /// Whether it has come to no iteration of a task whose work was judged done before.
+    /// Returns whether the session has had no iteration on a task whose work was judged done before.
     pub(crate) fn may_resume(&self) -> bool {
         let idle = matches!(self.phase, Phase::Started | Phase::Settled(Next::Continue) | Phase::Postponed(_));
         self.resumes && idle && self.epoch().is_some() && self.workspace.is_some()
     }
 
-    /// What its task keeps where a gate could not be asked about its work.
+    /// Returns the stalled work to store with the task, if a gate could not be asked about it.
     pub(crate) fn stalled_by(&self, failed: &payload::PipelineFailed) -> Option<Stalled> {
         let could_not_be_asked = (failed.why, failed.remedy) == (Why::Failed, Remedy::GiveUp);
         self.stalled_at(failed.gate).filter(|_| could_not_be_asked)
     }
 
-    /// What its task keeps where it is ended while its work is on its way, and no hook has said no.
+    /// Returns the stalled work to store with the task, if the session ends during delivery and no hook has blocked.
     pub(crate) fn stalled_on_its_way(&self) -> Option<Stalled> {
         let Phase::Pipeline(pipeline) = &self.phase else { return None };
         let gate = match (pipeline.broken.as_ref().map(|broken| broken.why), pipeline.stage) {
@@ -89,14 +89,14 @@ impl Session {
         })
     }
 
-    /// Whether the gate before the submission of a task has let its work pass.
+    /// Returns whether the gate before submission has passed the work of this task.
     pub(crate) fn passes_submission(&self, id: TaskId) -> bool {
         let Phase::Pipeline(pipeline) = &self.phase else { return false };
         let passed = self.owed.is_empty() && pipeline.broken.is_none();
         self.task == Some(id) && self.epoch().is_some() && pipeline.stage == Stage::Submitting && passed
     }
 
-    /// A task that is left for a later run.
+    /// Leaves the task for a later run.
     pub(super) fn give_up(&self, reason: &str) -> Step {
         let closing = || Closing { ending: Ending::Limit, reason: Some(reason.to_owned()) };
         match (&self.stopping, self.work) {
@@ -108,19 +108,20 @@ impl Session {
         }
     }
 
-    /// Whether a hook that has not begun need not run: its gate is decided, or nobody's any more.
+    /// Returns whether a hook that has not started is skipped: its gate is decided, or the task is no longer held.
     pub(crate) fn needs_no(&self, hook: crate::log::id::EffectId) -> bool {
         let Phase::Pipeline(pipeline) = &self.phase else { return false };
         pipeline.is_decided(hook.seq) || (pipeline.at == hook.seq && self.hold == Hold::Left)
     }
 
-    /// Whether a hook of a gate is not begun any more: a person is to be heard first. One that has begun comes to its end.
+    /// Returns whether a gate's hook must not start now, because a person's message comes first. A running hook still
+    /// finishes.
     pub(crate) fn need_not_begin(&self, hook: crate::log::id::EffectId) -> bool {
         let Phase::Pipeline(pipeline) = &self.phase else { return false };
         pipeline.at == hook.seq && !pipeline.merged && self.is_held_back()
     }
 
-    /// What follows where a gate is not passed, with which attempt of how many that is.
+    /// Returns the remedy for a gate that did not pass, with the number of the attempt and the limit.
     pub(crate) fn remedy(&self, gate: Gate, broken: &Broken, rejections: u32) -> (Remedy, u32, u32) {
         let mended = (self.remediations + 1, self.terms.max_remediations);
         let rejected = (rejections + 1, self.terms.max_rejections);

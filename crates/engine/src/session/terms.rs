@@ -1,4 +1,4 @@
-//! What holds for a whole session: how much it may use, and what its end takes.
+//! The terms of a session: its limits, and the conditions of its end.
 
 use core::time::Duration;
 
@@ -7,66 +7,66 @@ use serde::{Deserialize, Serialize};
 use crate::log::millis;
 use crate::session::usage::Cost;
 
-/// How long an agent is left alone after its first failure. The time doubles with each failure, up to the longest wait.
+/// The wait after an agent's first failure. It doubles with each failure, up to the maximum.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_mins(2);
-/// However short the span of failures is, an agent that fails at once is not called in a tight loop.
+/// The minimum wait: with a short failure span, an agent that fails at once must not run in a tight loop.
 const LEAST_WAIT: Duration = Duration::from_millis(250);
 
-/// What makes the work complete, once the gates agree.
+/// The condition that completes the work, once the gates agree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
-    /// The agent says that it is done.
+    /// The agent claims that it is done.
     #[default]
     Promise,
-    /// The end of a turn.
+    /// A turn ends.
     Gate,
 }
 
-/// What happens when stop hooks have sent the agent back as often as they may.
+/// The action when stop hooks have reached their limit of send-backs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnRetryLimit {
     #[default]
     Escalate,
     Complete,
-    /// A person is asked what is to happen.
+    /// Asks a person.
     Ask,
 }
 
-/// What holds for a whole session.
+/// The terms of a whole session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Terms {
     pub max_iterations: u32,
-    /// How often a stop hook that says nothing else may send the agent back within an iteration.
+    /// The limit of send-backs within an iteration, for a stop hook without a limit of its own.
     pub max_hook_retries: u32,
-    /// Failed iterations in a row.
+    /// The limit of failed iterations in a row.
     pub max_failures: u32,
-    /// The least time between the first and the last of them. Sessions of older versions have none.
+    /// The minimum time between the first and the last of these failures. Sessions of older versions have none.
     #[serde(rename = "failureSpanMs", default, skip_serializing_if = "Duration::is_zero", with = "millis")]
     pub failure_span: Duration,
     pub completion: Completion,
     /// Whether a stop hook that fails by itself keeps the work from being complete.
     pub strict: bool,
     pub on_retry_limit: OnRetryLimit,
-    /// How long it may be run.
+    /// The limit of the run time.
     #[serde(rename = "wallTimeMs", default, skip_serializing_if = "Option::is_none", with = "millis::option")]
     pub wall_time: Option<Duration>,
-    /// What it may cost, where the agent tells.
+    /// The limit of the cost, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// How many tokens it may use, where the agent tells.
+    /// The limit of tokens, if the agent reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// How often in a row the same change may come with the same failures; with 0 as often as it likes.
+    /// The limit of turns in a row with the same change and the same failures; 0 means no limit.
     #[serde(default = "usual_times", skip_serializing_if = "is_usual_times")]
     pub thrashing: u32,
-    /// How often the agent may mend its work before it is submitted.
+    /// The limit of attempts to mend the work before it is submitted.
     #[serde(default = "usual_times", skip_serializing_if = "is_usual_times")]
     pub max_remediations: u32,
-    /// How often a rejected task is worked on again before a person is asked.
+    /// The limit of rejections of a task before a person is asked.
     #[serde(default = "usual_times", skip_serializing_if = "is_usual_times")]
     pub max_rejections: u32,
 }
@@ -80,14 +80,15 @@ fn is_usual_times(times: &u32) -> bool {
 }
 
 impl Terms {
-    /// Returns how long the agent is left alone after so many failures in a row: twice as long each time, but no longer than the
-    /// failures have to last before the circuit breaker may trip.
+    /// Returns the wait after this many failures in a row. It doubles each time, up to the span that the failures must
+    /// cover before the circuit breaker may trip.
     pub(crate) fn wait_after(&self, failures: u32) -> Duration {
         let doubled = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)));
         doubled.min(LONGEST_WAIT).min(self.failure_span.max(LEAST_WAIT))
     }
 
-    /// Whether so many failures in a row, over so long a time, trip the circuit breaker. One failure has no length.
+    /// Returns whether this many failures in a row, over this span, trip the circuit breaker. A single failure has no
+    /// span.
     pub(crate) fn breaks_after(&self, failures: u32, span: Duration) -> bool {
         failures >= self.max_failures.max(1) && (self.max_failures <= 1 || span >= self.failure_span)
     }

@@ -1,4 +1,4 @@
-//! The list of decisions, by direct call: a session in every phase, and what comes next.
+//! Direct tests of the session's next step: every phase, and every combination of claim and verdict.
 
 use core::time::Duration;
 
@@ -89,7 +89,7 @@ fn turn(purpose: Purpose) -> Phase {
     Phase::Turn(Turn { run: run(), effect: effect(), purpose, feedback: vec![], claimed: false })
 }
 
-/// Every phase that a session can be in.
+/// Returns every phase that a session can be in.
 fn phases() -> Vec<Phase> {
     let close = || Next::Close(closing(Ending::Completed));
     vec![
@@ -118,7 +118,7 @@ fn phases() -> Vec<Phase> {
     ]
 }
 
-/// The ending that a step or a decision leads to, and whether it says why.
+/// Returns the kind of an ending, and whether it has a reason.
 fn ending(closing: &Closing) -> (Ending, bool) {
     (closing.ending, closing.reason.is_some())
 }
@@ -198,7 +198,7 @@ fn stopping_leads_to_the_end_from_every_phase() {
     assert_eq!(steps, expected);
 }
 
-/// What has begun is still waited for; the hooks of the end itself are run in any case.
+/// Hooks that have started are still awaited, and the hooks of the end itself run in any case.
 #[test]
 fn stopping_skips_hooks_but_for_those_of_the_end() {
     for phase in phases() {
@@ -211,9 +211,8 @@ fn stopping_skips_hooks_but_for_those_of_the_end() {
     }
 }
 
-// The gate.
-
-/// What a turn leads to: `send back`, `ask`, `continue`, or an ending; `let pass` where it is complete although hooks block.
+/// Returns the decision about a turn: `send back`, `ask`, `continue`, or an ending; `let pass` if it is complete
+/// although hooks block.
 fn judged(claim: Option<Promise>, verdict: Verdict, change: impl FnOnce(&mut Session)) -> String {
     let blocks = (verdict == Verdict::Block).then(|| blocker("check", None));
     let mut session = Session { verdict, blocking: Vec::from_iter(blocks), ..session(Phase::Judging(run(), claim)) };
@@ -239,7 +238,7 @@ fn blocker(hook: &str, most: Option<u32>) -> Blocker {
 const CLAIMS: [Option<Promise>; 4] = [None, Some(Promise::Complete), Some(Promise::Escalate), Some(Promise::Blocked)];
 const VERDICTS: [Verdict; 5] = [Verdict::Pass, Verdict::Fail, Verdict::Continue, Verdict::Block, Verdict::Escalate];
 
-/// One row for each claim, one column for each verdict.
+/// Checks the decisions: one row per claim, one column per verdict.
 #[track_caller]
 fn check_gate(change: impl Fn(&mut Session), expected: [[&str; 5]; 4]) {
     let table = CLAIMS.map(|claim| VERDICTS.map(|verdict| judged(claim, verdict, &change)));
@@ -318,14 +317,14 @@ fn the_agent_is_sent_back_only_so_often() {
             }
         }
     }
-    // The limit is about blocks, and about nothing else.
+    // The limit concerns blocks only.
     let at_limit = |session: &mut Session| session.sent_back = BTreeMap::from([("check".to_owned(), 2)]);
     assert_eq!(judged(Some(Promise::Complete), Verdict::Pass, at_limit), "completed");
     assert_eq!(judged(Some(Promise::Complete), Verdict::Fail, at_limit), "continue");
     assert_eq!(judged(None, Verdict::Escalate, at_limit), "Escalated");
 }
 
-/// The session's limit, two times here, holds for each hook without one of its own.
+/// The session's limit, two send-backs here, holds for each hook without its own.
 #[test]
 fn hook_limit_bounds_the_send_backs_of_that_hook_alone() {
     let judged_by = |blockers: &[(&str, Option<u32>, u32)], claim, on_retry_limit| {
@@ -344,7 +343,7 @@ fn hook_limit_bounds_the_send_backs_of_that_hook_alone() {
     assert_eq!(escalating(&[("check", Some(0), 0)]), "Escalated");
     assert_eq!(escalating(&[("check", None, 2)]), "Escalated");
     assert_eq!(escalating(&[("check", Some(7), 6)]), "send back", "its own limit may be higher than the session's");
-    // As long as one of them is below its limit, the gate stays closed.
+    // While one of them is below its limit, the gate stays closed.
     let at_limits = |lint, claim| {
         [OnRetryLimit::Escalate, OnRetryLimit::Complete, OnRetryLimit::Ask]
             .map(|on| judged_by(&[("slow", Some(1), 1), lint], claim, on))
@@ -354,7 +353,7 @@ fn hook_limit_bounds_the_send_backs_of_that_hook_alone() {
     }
     assert_eq!(at_limits(("lint", None, 2), None), ["Escalated", "continue", "ask"]);
     assert_eq!(at_limits(("lint", None, 2), Some(Promise::Complete)), ["Escalated", "let pass", "ask"]);
-    // One that does not block this time has nothing to say.
+    // A hook that does not block this time has no influence.
     let other = |session: &mut Session| session.sent_back = BTreeMap::from([("lint".to_owned(), 9)]);
     assert_eq!(judged(None, Verdict::Block, other), "send back");
 }
@@ -377,9 +376,7 @@ fn a_verdict_is_the_strictest_of_what_hooks_come_to() {
     assert!(VERDICTS.is_sorted(), "mildest first");
 }
 
-// Between iterations.
-
-/// What follows an iteration: `None` is another one.
+/// Returns the ending after an iteration; `None` means another iteration.
 fn settled(next: Next, change: impl FnOnce(&mut Session)) -> Option<Ending> {
     let mut session = session(Phase::Settled(next));
     change(&mut session);
@@ -416,7 +413,7 @@ fn failures_in_a_row_are_limited_before_iterations_are() {
     assert_eq!(after(2, 3), Some(Ending::Escalated));
 }
 
-/// A recovery is for an agent that goes on afterwards.
+/// A recovery turn requires that another iteration may follow.
 #[test]
 fn a_failed_iteration_recovers_once_hooks_have_something_to_say() {
     let after = |phase: Phase, failures, iteration| {
@@ -439,7 +436,7 @@ fn a_failed_iteration_recovers_once_hooks_have_something_to_say() {
     }
 }
 
-/// Zero allows no failure; it does not make one of an iteration that went well.
+/// A limit of zero allows no failure, but does not turn a successful iteration into one.
 #[test]
 fn where_no_failure_is_allowed_the_first_one_ends_it() {
     let after =
@@ -492,7 +489,7 @@ fn delivery_comes_at_iteration_limit_and_at_no_other() {
     assert_eq!(ending(&closing), (Ending::Escalated, true));
 }
 
-/// Somebody's wish to end it does not undo what was decided before.
+/// A request to end the session does not undo an earlier decision.
 #[test]
 fn what_was_decided_before_a_stop_stays_decided() {
     let stopping = Some(closing(Ending::Cancelled));
@@ -500,7 +497,7 @@ fn what_was_decided_before_a_stop_stays_decided() {
     assert_eq!(Session { stopping, ..settled }.step(), Step::End(closing(Ending::Completed)));
 }
 
-/// Something about the work brings the program down again and again.
+/// The work itself may crash the program again and again.
 #[test]
 fn interruptions_in_a_row_come_to_an_end() {
     let interrupted = |times| Session {

@@ -1,16 +1,16 @@
-//! What turns have used, where the agent tells: tokens and money.
+//! The usage of turns, as far as the agent reports it: tokens and money.
 //!
-//! Invariant: sums never overflow, and a cost that nobody told stays unknown.
+//! Invariant: sums never overflow, and an unreported cost stays unknown.
 
 use serde::{Deserialize, Serialize};
 
-/// Money, in millionths of a US dollar.
+/// An amount of money, in millionths of a US dollar.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cost(pub u64);
 
 impl Cost {
-    /// Nothing for what is no amount of money.
+    /// Converts an amount in dollars; `None` for a number that is no amount of money.
     pub fn of_dollars(dollars: f64) -> Option<Self> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within bounds")]
         let millionths = |dollars: f64| Self((dollars * 1e6).round() as u64);
@@ -27,20 +27,20 @@ impl core::fmt::Display for Cost {
     }
 }
 
-/// What an agent has used: as much of it as it tells.
+/// The usage of an agent, as far as it reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Usage {
-    /// Tokens that the model read, those from a cache included.
+    /// The number of tokens that the model read, including cached ones.
     #[serde(skip_serializing_if = "is_zero")]
     pub input: u64,
-    /// How many of them came from a cache.
+    /// The number of cached tokens among them.
     #[serde(skip_serializing_if = "is_zero")]
     pub cached: u64,
-    /// Tokens that the model wrote, its thoughts included.
+    /// The number of tokens that the model wrote, including its thoughts.
     #[serde(skip_serializing_if = "is_zero")]
     pub output: u64,
-    /// In millionths of a US dollar.
+    /// The cost, in millionths of a US dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
 }
@@ -50,12 +50,13 @@ impl Usage {
         *self == Self::default()
     }
 
-    /// Everything that the model read and wrote.
+    /// Returns the number of tokens that the model read and wrote.
     pub fn tokens(&self) -> u64 {
         self.input.saturating_add(self.output)
     }
 
-    /// What has come to it, where this is a sum that held so much before. A smaller one is no such sum.
+    /// Returns the increase since an earlier running total. If this usage is smaller, it is not a running total, and
+    /// counts in full.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         let left = |now: u64, before: u64| now.checked_sub(before);
@@ -71,7 +72,7 @@ impl Usage {
         rest().unwrap_or(self)
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let sum = |one: Cost, other: Cost| Cost(one.0.saturating_add(other.0));
@@ -88,7 +89,7 @@ impl Usage {
 }
 
 impl core::fmt::Display for Usage {
-    /// `12,400 tokens, $0.13`: what is known of it.
+    /// `12,400 tokens, $0.13`: the known parts.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match (self.tokens(), self.cost) {
             (0, Some(cost)) => cost.fmt(f),
@@ -98,7 +99,7 @@ impl core::fmt::Display for Usage {
     }
 }
 
-/// A number that people can read: `12,400`.
+/// A number with separators for people: `12,400`.
 pub(crate) struct Grouped(pub u64);
 
 impl core::fmt::Display for Grouped {
@@ -150,7 +151,7 @@ mod tests {
         check(used(30, 9, Some(7)), used(10, 4, Some(2)), used(20, 5, Some(5)));
         check(used(30, 9, Some(7)), used(10, 4, None), used(20, 5, Some(7)));
         check(used(30, 9, None), used(10, 4, Some(2)), used(20, 5, None));
-        // One that begins anew is what it says.
+        // A total that has started again counts in full.
         check(used(30, 3, None), used(10, 4, None), used(30, 3, None));
         check(used(30, 9, Some(1)), used(10, 4, Some(2)), used(30, 9, Some(1)));
     }

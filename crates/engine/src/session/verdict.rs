@@ -1,17 +1,17 @@
-//! What stop hooks say of a turn, and what follows from it.
+//! The verdict of stop hooks on a turn, and the decision that follows.
 
 use serde::{Deserialize, Serialize};
 
 use crate::effects::hook_outcome::{HookOutcome, OnFailure};
 use crate::session::closing::{Closing, Ending};
 
-/// What the stop hooks of a turn add up to. Mildest first, so that `max` is the strictest.
+/// The combined verdict of a turn's stop hooks. Mildest first, so that `max` is the strictest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     #[default]
     Pass,
-    /// A hook failed by itself: what is not known to have passed has not passed.
+    /// A hook failed by itself: the work has not passed.
     Fail,
     /// A hook says that the work is not done.
     Continue,
@@ -20,8 +20,8 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// What the end of a stop hook adds. A hook that could not run has judged nothing, and the agent cannot answer for it: a
-    /// person is needed, whatever `strict` and `on_failure` say.
+    /// Returns the verdict of one stop hook. A hook that could not start has judged nothing, and the agent cannot
+    /// repair it: a person is needed, regardless of `strict` and `on_failure`.
     pub fn of_stop_hook(outcome: HookOutcome, on_failure: OnFailure, unstarted: bool) -> Self {
         if unstarted { Self::Escalate } else { Self::of(outcome, on_failure) }
     }
@@ -48,38 +48,38 @@ impl Verdict {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Blocker {
     pub hook: String,
-    /// How often it may do so within an iteration; without it, as often as `max_hook_retries` says.
+    /// The limit of send-backs of this hook within an iteration. Without it, `max_hook_retries` applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
-    /// Why, in a few words.
+    /// A short reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What a person can say where stop hooks do not let the agent go.
+/// A person's answer to a blocking gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateAnswer {
-    /// The agent is sent back, and the count starts again.
+    /// Sends the agent back, and resets the count.
     Continue,
-    /// The session ends, and is left to a person.
+    /// Ends the session and leaves it to a person.
     Abort,
-    /// The hooks that block count as passed, this time.
+    /// Counts the blocking hooks as passed, this time.
     Ignore,
 }
 
-/// What a gate's verdict leads to.
+/// The decision that follows a verdict of the gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     SendBack,
-    /// A person has to say what follows.
+    /// Asks a person.
     Ask,
     Next(Next),
 }
 
 impl Decision {
-    /// Whether a person says next what is let pass: all that did not pass, with what was let pass before.
+    /// Returns whether a person has to decide next.
     pub(crate) fn asks_for_person(&self) -> bool {
         match self {
             Self::Ask => true,
@@ -89,15 +89,15 @@ impl Decision {
     }
 }
 
-/// What follows an iteration.
+/// The step after an iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
-    /// Another iteration.
+    /// Starts another iteration.
     Continue,
-    /// Another iteration, which takes up an interrupted one: how often the agent was sent back still counts.
+    /// Starts another iteration that continues an interrupted one, with its count of send-backs.
     TakeUp,
-    /// Nothing more for this task: the next run takes it up.
+    /// Leaves the task for the next run.
     GiveUp(String),
     Close(Closing),
 }

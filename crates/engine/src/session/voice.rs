@@ -1,4 +1,4 @@
-//! Who says something to the agent. A person is never mistaken for a hook, nor an agent for a person.
+//! The authors of messages to the agent. A person is never mistaken for a hook, nor an agent for a person.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 pub enum Voice {
     #[default]
     Hook,
-    /// Somebody outside every run.
+    /// A person, outside every run.
     Person,
-    /// An agent, from inside its turn.
+    /// An agent, during its turn.
     Agent,
-    /// Windlass itself, in words of its own.
+    /// Windlass itself.
     Windlass,
 }
 

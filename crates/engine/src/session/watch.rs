@@ -1,11 +1,10 @@
-//! What the guards of a session remember: how long it has run, what it has cost, and whether it comes back to where it was.
+//! The state of a session's guards: its run time, its cost, and the repetitions of its work.
 //!
 //! Invariants:
-//! - Time that nobody ran the session does not count: the clock of a session stands still between a crash and its
-//!   resumption.
-//! - What is compared are digests: however much hooks and agents say, the row stays small.
+//! - Time without an owner does not count: the clock of a session stands still between a crash and its resumption.
+//! - The guards compare digests: the row stays small, however much text hooks and agents produce.
 //!
-//! Not here: what follows when a guard trips (`guards`).
+//! Not here: the consequences of a guard (`guards`).
 
 use core::time::Duration;
 
@@ -19,103 +18,104 @@ use crate::session::own_words::{OwnWords, loose};
 use crate::session::usage::Usage;
 use crate::session::verdict::Verdict;
 
-/// What the guards remember.
+/// The state of the guards.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Watch {
-    /// When the session was last heard of.
+    /// The time of the session's last event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
-    /// How long it had been run until then.
+    /// The run time of the session up to `at`.
     #[serde(with = "millis")]
     pub lasted: Duration,
-    /// What its turns have used.
+    /// The usage of all turns.
     #[serde(skip_serializing_if = "Usage::is_nothing")]
     pub used: Usage,
-    /// What those in the present conversation have: some agents tell only that.
+    /// The usage of the turns in the present conversation: some agents report only this total.
     #[serde(skip_serializing_if = "Usage::is_nothing")]
     pub used_in_conversation: Usage,
-    /// And those of the present iteration.
+    /// The usage of the turns in the present iteration.
     #[serde(skip_serializing_if = "Usage::is_nothing")]
     pub used_in_iteration: Usage,
-    /// How often in a row the agent was asked too often.
+    /// The number of rate limits in a row.
     pub postponed: u32,
-    /// The event that tells how the last iteration failed.
+    /// The event of the last iteration's failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Seq>,
-    /// The beginning of what it says.
+    /// The beginning of the error in that event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_cause: Option<String>,
-    /// When the first of the failures in a row happened, and how long before the last one.
+    /// The time of the first of the failures in a row, and the time between it and the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
     #[serde(skip_serializing_if = "Duration::is_zero", with = "millis")]
     pub failing_for: Duration,
-    /// When the agent is tried again after that failure.
+    /// The time of the next attempt after that failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
-    /// What the stop hooks come to that do not block.
+    /// The combined verdict of the stop hooks that do not block.
     pub besides: Verdict,
-    /// Who blocks the present turn, with which words.
+    /// The digest of the hooks that block the present turn, and of their texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<Digest>,
-    /// What stop hooks have found in it, numbers left out: times and addresses differ in what is otherwise the same.
+    /// The digest of the stop hooks' findings in this turn, without numbers: times and addresses differ in otherwise
+    /// equal output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Digest>,
-    /// What the agent said, to the letter: whoever counts what is done so far gets on.
+    /// The digest of the agent's exact output: an agent that counts its progress is not repeating itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<Digest>,
-    /// What has changed in the directory of the work, where that is known.
+    /// The digest of the changes in the work directory, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<Digest>,
-    /// The block that was decided last, and how often in a row.
+    /// The digest of the last block, and how often it came in a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_block: Option<Digest>,
     pub same_blocks: u32,
-    /// Where the work stood at the last decision, and how often in a row.
+    /// The digest of the work's state at the last decision, and how often it came in a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_stand: Option<Digest>,
     pub same_stands: u32,
 }
 
 impl Watch {
-    /// Time has passed while the session was run.
+    /// Adds the time since the last event to the run time.
     pub(crate) fn hear(&mut self, at: Timestamp) {
         let passed = self.at.map_or(Duration::ZERO, |before| at.since(before));
         self.lasted = self.lasted.saturating_add(passed);
         self.at = Some(at);
     }
 
-    /// Nobody has run it since.
+    /// Restarts the clock after a time without an owner.
     pub(crate) fn wake(&mut self, at: Timestamp) {
         self.at = Some(at);
     }
 
-    /// Whether something comes from a hook at the last failure.
+    /// Returns whether a cause is the last failure.
     pub(crate) fn is_failure(&self, cause: Option<Cause>) -> bool {
         matches!(cause, Some(Cause::At(seq)) if self.failure == Some(seq))
     }
 
-    /// A turn is over that has used so much.
+    /// Adds the usage of a finished turn.
     pub(crate) fn spend(&mut self, used: Usage) {
         for sum in [&mut self.used, &mut self.used_in_conversation, &mut self.used_in_iteration] {
             *sum = sum.plus(used);
         }
     }
 
-    /// A turn has ended, and is judged from now on.
+    /// Starts the judgement of a finished turn.
     pub(crate) fn begin_judging(&mut self, output: &str, tree: Option<Digest>) {
         (self.besides, self.block, self.findings) = (Verdict::Pass, None, None);
         (self.words, self.tree) = (Some(digest_of_words(output)), tree);
         self.postponed = 0;
     }
 
-    /// Whether the agent says what it said last, to the letter.
+    /// Returns whether the agent's output repeats the last one exactly.
     pub fn repeats(&self, output: &str) -> bool {
         self.words == Some(digest_of_words(output))
     }
 
-    /// A stop hook has ended.
+    /// Adds the verdict of a stop hook.
     pub(crate) fn hook(&mut self, hook: &str, verdict: Verdict) {
         match verdict {
             Verdict::Pass => return,
@@ -125,7 +125,8 @@ impl Watch {
         self.findings = Some(chained(self.findings, hook));
     }
 
-    /// A stop hook has something to tell the agent: in these words of its own, where the agent is told otherwise.
+    /// Adds the feedback text of a stop hook. `own` is the fingerprint of the hook's own output, if the feedback is
+    /// worded otherwise.
     pub(crate) fn told(&mut self, text: &str, own: Option<OwnWords>, blocks: bool) {
         let chain = |before: Option<Digest>, own: Digest| Some(before.unwrap_or(Digest::ZERO).chain(own));
         if blocks {
@@ -139,7 +140,7 @@ impl Watch {
         }
     }
 
-    /// How often in a row the present turn is blocked by the same hooks with the same words, this time included.
+    /// Returns how often in a row the same hooks block with the same texts, including this turn.
     pub fn blocked_alike(&self) -> u32 {
         match self.block {
             Some(_) if self.block == self.last_block => self.same_blocks + 1,
@@ -148,8 +149,8 @@ impl Watch {
         }
     }
 
-    /// How often in a row the work stands where it stands now, this time included: the same change, the same failures. Where
-    /// no hook found any, the agent's own words tell.
+    /// Returns how often in a row the work is in the same state, including this turn: the same change with the same
+    /// failures. Without findings of hooks, the agent's own output counts.
     pub fn stood_alike(&self) -> u32 {
         match self.stand() {
             Some(stand) if Some(stand) == self.last_stand => self.same_stands + 1,
@@ -163,13 +164,13 @@ impl Watch {
         Some(Digest::of(&[self.tree?.0, failures.0].concat()))
     }
 
-    /// The turn was judged.
+    /// Ends the judgement of a turn.
     pub(crate) fn end_judging(&mut self) {
         (self.same_blocks, self.last_block) = (self.blocked_alike(), self.block);
         (self.same_stands, self.last_stand) = (self.stood_alike(), self.stand());
     }
 
-    /// Somebody has had a say: what was repeated before does not count.
+    /// Resets the counts of repetitions, after a person has intervened.
     pub(crate) fn begin_anew(&mut self) {
         (self.same_blocks, self.last_block) = (0, None);
         (self.same_stands, self.last_stand) = (0, None);
@@ -197,13 +198,13 @@ mod tests {
         watch.hear(at(160));
         watch.wake(at(10_000));
         watch.hear(at(10_005));
-        // A clock that was set back takes nothing away.
+        // A clock that was set back takes no time away.
         watch.hear(at(5));
         watch.hear(at(6));
         assert_eq!(watch.lasted, Duration::from_secs(66));
     }
 
-    /// One turn: who blocks with which words, and what the work looks like then.
+    /// Plays one turn with a blocking hook, its text, and a state of the work.
     fn turn(watch: &mut Watch, blocks: Option<(&str, &str)>, output: &str, tree: Option<&str>) -> (u32, u32) {
         watch.begin_judging(output, tree.map(|tree| Digest::of(tree.as_bytes())));
         if let Some((hook, text)) = blocks {
@@ -215,7 +216,7 @@ mod tests {
         counts
     }
 
-    /// A template may say the same of everything, and something else of the same.
+    /// A template may give one text for different outputs, and different texts for one output.
     #[test]
     fn what_a_hook_says_itself_counts_whatever_the_agent_is_told() {
         let mut watch = Watch::default();
@@ -240,7 +241,7 @@ mod tests {
         let red = Some(("check", "1 failed in 0.52s"));
         assert_eq!(turn(&mut watch, red, "tried", Some("a")), (1, 1));
         assert_eq!(turn(&mut watch, red, "tried again", Some("a")), (2, 2));
-        // Other times are other words, but no progress.
+        // Different times are different texts, but no progress.
         assert_eq!(turn(&mut watch, Some(("check", "1 failed in 0.71s")), "", Some("a")), (1, 3));
         assert_eq!(turn(&mut watch, Some(("lint", "1 failed in 0.71s")), "", Some("a")), (1, 1), "another hook");
         assert_eq!(turn(&mut watch, Some(("lint", "1 failed in 0.71s")), "", Some("b")), (2, 1), "another change");
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(turn(&mut watch, None, "thinking", Some("c")), (0, 1), "the same words about another change");
         assert_eq!(turn(&mut watch, None, "read 1 of 9", Some("c")), (0, 1));
         assert_eq!(turn(&mut watch, None, "read 2 of 9", Some("c")), (0, 1), "it gets on");
-        assert_eq!(turn(&mut watch, red, "", None), (1, 0), "nobody knows what has changed");
+        assert_eq!(turn(&mut watch, red, "", None), (1, 0), "the change is unknown");
         watch.begin_anew();
         assert_eq!(turn(&mut watch, red, "", None), (1, 0));
     }

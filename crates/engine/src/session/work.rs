@@ -1,18 +1,18 @@
-//! Where a session has its work from, whether it holds a task, and how it leaves or loses one.
+//! The source of a session's tasks, its hold on a task, and the ways to leave or lose one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::log::id::{Epoch, TaskId};
 use crate::task::Task;
 
-/// Where a session has its work from.
+/// The source of a session's tasks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
-    /// It was started with one task, or with a goal.
+    /// The session was started with one task, or with a goal.
     #[default]
     Given,
-    /// The graph's ready tasks, one after another until none is left.
+    /// The ready tasks of the graph, one after another until none is left.
     Graph,
 }
 
@@ -22,15 +22,15 @@ impl Work {
     }
 }
 
-/// Whether a session holds its task.
+/// The hold of a session on its task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hold {
-    /// It has held none yet. Sessions of older versions never do.
+    /// The session has held no task yet. Sessions of older versions never do.
     #[default]
     Never,
     Held(Epoch),
-    /// It was left, or somebody took it away.
+    /// The session has left the task, or has lost it.
     Left,
 }
 
@@ -40,20 +40,20 @@ impl Hold {
     }
 }
 
-/// A task that was taken from a session before it could leave it.
+/// A task that was taken from a session before the session left it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Lost {
     pub task: TaskId,
-    /// The one that it held the task under.
+    /// The epoch under which the session held the task.
     pub epoch: Epoch,
-    /// What it has done is there, if it was worked on in a worktree.
+    /// The branch with the session's work, if it worked in a worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
 }
 
 impl Lost {
-    /// Who has the task now or had it last, and where the work of this session stays.
+    /// Describes who holds the task now or held it last, and where this session's work stays.
     pub fn in_words(&self, task: &Task) -> String {
         let (id, state) = (task.id, task.state);
         let taker = task.taken.as_ref().and_then(|taken| taken.by.clone());
@@ -71,15 +71,15 @@ impl Lost {
     }
 }
 
-/// How a session leaves its task.
+/// The way in which a session leaves its task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leave {
-    /// The gate has said so.
+    /// The gate has passed the work.
     Completed,
-    /// A person has to look, and why.
+    /// A person has to decide, for this reason.
     Blocked(String),
-    /// It can be taken up again, and why it was left.
+    /// The task can be continued. The session left it for this reason.
     Unfinished(String),
-    /// It can be taken up again as if nothing had been: nobody could work on it, and why.
+    /// The task can be started as if the session had not been. No agent could work on it, for this reason.
     Released(String),
 }

@@ -1,18 +1,18 @@
-//! The edges of the graph: what one task is to another.
+//! The edges of the graph: relations between tasks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::log::id::{EdgeId, TaskId};
 use crate::log::value_names::value_names;
 
-/// What one task is to another.
+/// The relation of one task to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EdgeKind {
-    /// The first waits until the second is completed.
+    /// The first task waits until the second is completed.
     DependsOn,
     SpawnedBy,
-    /// The second waits until the first is completed.
+    /// The second task waits until the first is completed.
     Blocks,
     References,
     Produces,
@@ -42,7 +42,7 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// Returns the task that waits and the one that it waits for, if the edge makes a task wait.
+    /// Returns the waiting task and the awaited one, if the edge makes a task wait.
     pub fn wait(&self) -> Option<(TaskId, TaskId)> {
         match self.kind {
             EdgeKind::DependsOn => Some((self.from_id, self.to_id)),

@@ -1,54 +1,54 @@
-//! What the row of a task keeps of single events: claims, blocks, reports and conversations.
+//! Parts of a task's row that come from single events: claims, blocks, reports and conversations.
 
 use serde::{Deserialize, Serialize};
 
 use crate::log::id::{RunId, TaskId};
 use crate::session::usage::Usage;
 
-/// Why a task waits for a person.
+/// The reason why a task waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Blocked {
     pub reason: String,
-    /// What would have to be known.
+    /// The knowledge that the agent lacks.
     pub required_knowledge: Vec<String>,
-    /// The dependency whose end blocked it.
+    /// The dependency whose end blocked the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<TaskId>,
-    /// The stop hooks that did not let its session go.
+    /// The stop hooks that blocked the task's session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<String>,
-    /// The commits that a person is told of with it, by their whole ids: only those that the loop has named.
+    /// The commits that the message to the person names, as full ids: only those that the loop has named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commits: Vec<String>,
 }
 
-/// What a task asks for in place of a change: a report, which is the agent's final message.
+/// A request for a report instead of a change. The agent's final message is the report.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReportRequest {
     /// The task whose change the report is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reviews: Option<TaskId>,
-    /// The type of the task asks for it, and not the task itself: the next claim looks at the type again.
+    /// The task's type asks for the report, not the task itself: the next claim checks the type again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_type: bool,
 }
 
-/// The last conversation about a task, which its next session goes on with if its agent is the same.
+/// The last conversation about a task. The next session of the task continues it if it has the same agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskConversation {
-    /// As it was given: `command:…`.
+    /// The agent as the session names it: `command:…`.
     pub agent: String,
-    /// The agent's own name for it.
+    /// The agent's own name for the conversation.
     pub name: String,
-    /// What was used in it: some agents tell only the sum.
+    /// The usage of the conversation: some agents report only this total.
     #[serde(default, skip_serializing_if = "Usage::is_nothing")]
     pub used: Usage,
 }
 
-/// An agent's word, from inside its turn, that the task is done. The runner judges it.
+/// An agent's claim, made during its turn, that the task is done. The runner has it judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Claim {

@@ -1,14 +1,14 @@
-//! Who waits for whom.
+//! The waiting relation between tasks.
 //!
-//! Two kinds of edges make a task wait: `depends_on`, and `blocks` read backwards. A task that is named by both waits
-//! once.
+//! Two kinds of edges make a task wait: `depends_on`, and `blocks` read backwards. Two edges to the same task count as one
+//! wait.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::log::id::TaskId;
 use crate::view::{Direction, Looked, View};
 
-/// The different tasks at the other end of the waiting edges of a task.
+/// Returns the distinct tasks at the other end of the waiting edges of a task.
 fn neighbours(view: &dyn View, id: TaskId, pick: fn((TaskId, TaskId)) -> (TaskId, TaskId)) -> Looked<Vec<TaskId>> {
     let mut edges = view.edges(id, Direction::From)?;
     edges.extend(view.edges(id, Direction::To)?);
@@ -23,20 +23,20 @@ fn neighbours(view: &dyn View, id: TaskId, pick: fn((TaskId, TaskId)) -> (TaskId
     Ok(found)
 }
 
-/// The tasks that a task waits for, completed ones included.
+/// Returns the tasks that a task waits for, including completed ones.
 pub fn awaited(view: &dyn View, id: TaskId) -> Looked<Vec<TaskId>> {
     neighbours(view, id, |wait| wait)
 }
 
-/// The tasks that wait for a task.
+/// Returns the tasks that wait for a task.
 pub fn waiters(view: &dyn View, id: TaskId) -> Looked<Vec<TaskId>> {
     neighbours(view, id, |(waiter, awaited)| (awaited, waiter))
 }
 
-/// One side of a search that grows from both ends.
+/// One side of a bidirectional search.
 struct Front {
     next: VecDeque<TaskId>,
-    /// Where each task was reached from.
+    /// For each reached task, the task that the search came from.
     reached: BTreeMap<TaskId, TaskId>,
     step: fn(&dyn View, TaskId) -> Looked<Vec<TaskId>>,
 }
@@ -46,7 +46,7 @@ impl Front {
         Self { next: VecDeque::from([start]), reached: BTreeMap::from([(start, start)]), step }
     }
 
-    /// Takes one task further. Answers a task that the other side knows as well.
+    /// Expands one task. Returns a task that the other side has reached too.
     fn advance(&mut self, view: &dyn View, other: &Self) -> Looked<Option<TaskId>> {
         let Some(task) = self.next.pop_front() else { return Ok(None) };
         for neighbour in (self.step)(view, task)? {
@@ -62,7 +62,7 @@ impl Front {
         Ok(None)
     }
 
-    /// From a reached task back to the start.
+    /// Returns the path from a reached task back to the start.
     fn way_back(&self, mut task: TaskId) -> Vec<TaskId> {
         let mut way = vec![task];
         while self.reached[&task] != task {
@@ -73,10 +73,10 @@ impl Front {
     }
 }
 
-/// The circle that would close if `waiter` waited for `awaited`: it begins and ends with `waiter`.
+/// Returns the cycle that would close if `waiter` waited for `awaited_one`: it begins and ends with `waiter`.
 ///
-/// The search grows from both ends at once and stops when either has nowhere to go, so a new task, for which nobody
-/// waits yet, costs one look-up however large the graph is.
+/// The search grows from both ends at once and stops when either has no task left. So a new task, which no task waits for
+/// yet, costs one look-up in a graph of any size.
 pub(crate) fn circle(view: &dyn View, waiter: TaskId, awaited_one: TaskId) -> Looked<Option<Vec<TaskId>>> {
     let mut below = Front::new(awaited_one, awaited);
     let mut above = Front::new(waiter, waiters);

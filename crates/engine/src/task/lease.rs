@@ -1,26 +1,26 @@
-//! Who works on a task, and from whom it was taken.
+//! The holder of a task, and the takeover of a task from its holder.
 
 use serde::{Deserialize, Serialize};
 
 use crate::log::id::{Epoch, OwnerName, SessionName};
 use crate::log::time::Timestamp;
 
-/// Who is working on a task, and until when that holds unless renewed.
+/// The holder of a task, and the end of the lease unless the holder renews it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Lease {
     pub owner: OwnerName,
     pub epoch: Epoch,
-    /// Without one it lasts as long as its session has the task.
+    /// The end of the lease. Without it, the lease lasts as long as the session holds the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// The session that works on it.
+    /// The session that works on the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionName>,
 }
 
 impl Lease {
-    /// Returns the holder, as people know it.
+    /// Returns the name of the holder for people.
     pub fn holder(&self) -> String {
         match &self.session {
             Some(session) => format!("session `{session}`"),
@@ -29,20 +29,20 @@ impl Lease {
     }
 }
 
-/// That a task was taken from the session that worked on it.
+/// The takeover of a task from the session that worked on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Taken {
     pub from: SessionName,
-    /// The one that it was held under.
+    /// The epoch under which the session held the task.
     pub epoch: Epoch,
-    /// Returns the last holder, as people know it.
+    /// The last holder since then, as people know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
 impl Taken {
-    /// Returns the same once another session has claimed the task: nothing is taken from a session that gets it back.
+    /// Adds the new holder. Returns `None` if the same session has claimed the task again, which ends the takeover.
     pub(crate) fn by(self, lease: &Lease) -> Option<Self> {
         let by = Some(lease.holder());
         (lease.session.as_ref() != Some(&self.from)).then_some(Self { by, ..self })

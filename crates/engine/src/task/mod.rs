@@ -1,4 +1,4 @@
-//! Tasks: the row of a task, and below it what its fields hold.
+//! Tasks: the row of a task, and the types of its fields.
 
 pub(crate) mod edge;
 mod facts;
@@ -46,11 +46,11 @@ pub struct Task {
     pub priority: Priority,
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<TypeName>,
-    /// It ends with a report, and without a change.
+    /// Set when the task ends with a report instead of a change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<ReportRequest>,
     pub state: State,
-    /// How many different tasks it waits for that are not completed.
+    /// The number of distinct tasks that it waits for and that are not completed.
     pub open_dependencies: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
@@ -58,64 +58,65 @@ pub struct Task {
     pub artifacts: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Blocked>,
-    /// Why it failed, or why it needs another attempt.
+    /// The reason why it failed or needs another attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
-    /// What a person has to say to whoever works on it next.
+    /// A person's answer for the next agent or person on the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answered>,
-    /// What a person has said to sessions of older versions that ended before their agent heard it.
+    /// Messages of people that sessions of older versions did not deliver before they ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsaid: Vec<Piece>,
-    /// Feedback that no finished turn has heard. It opens the next session of the task.
+    /// Feedback that no finished turn has delivered. It opens the next session of the task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<Piece>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<TaskConversation>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
-    /// Where the work on it lies, if not in the project's own directory.
+    /// The place of the work, if it is not the project's own directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
-    /// The session that had it last worked in the project's own directory: what there is of the work lies there.
+    /// Whether its last session worked in the project's own directory, where the unfinished work lies.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub in_place: bool,
-    /// Where it was worked on before, by those whose lease ran out while they were silent, the last one last.
+    /// The worktrees of earlier holders whose lease ran out while they were silent, the latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former: Vec<Workspace>,
-    /// From whom it was taken last, and by whom.
+    /// The last takeover of the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<Taken>,
-    /// How others can look at the work.
+    /// The change that shows the work to others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<TaskChange>,
-    /// What whoever works on it next has to know.
+    /// The findings that the next agent has to know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// How often it was judged and not accepted.
+    /// The number of rejections so far.
     #[serde(default, skip_serializing_if = "is_never")]
     pub rejections: u32,
-    /// What it was last rejected for, until the same hook lets it pass or rejects it for something else.
+    /// The reason of the last rejection, until the same hook lets the work pass or rejects it for another reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<Finding>,
-    /// What gatekeepers have approved of the work as it was last judged.
+    /// The approvals of gatekeepers for the work as last judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<Approved>,
-    /// Its work was judged done, and only a gate could not be asked: as long as that is so, nobody need work on it again.
+    /// Set when the work was judged done and only a gate could not be asked. As long as it is set, no agent has to work
+    /// again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalled: Option<Stalled>,
-    /// What was said about it.
+    /// The notes about the task.
     #[serde(default, skip_serializing_if = "Memo::is_empty")]
     pub memo: Memo,
-    /// What turns on it have used, where agents tell.
+    /// The usage of all turns on the task, as far as agents report it.
     #[serde(default, skip_serializing_if = "Usage::is_nothing")]
     pub used: Usage,
-    /// What an agent drives itself with.
+    /// The state of an agent that drives itself: stop hooks, series and checkpoints.
     #[serde(default, skip_serializing_if = "Drive::is_empty")]
     pub drive: Drive,
-    /// The last epoch that was given out.
+    /// The last epoch that was assigned.
     pub epoch: Epoch,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -136,7 +137,7 @@ impl Task {
         self.unheard.sort_by_key(|piece| piece.at);
     }
 
-    /// The goal, then a blank line and the body if there is one.
+    /// Returns the goal, then a blank line and the body if there is one.
     pub fn content(&self) -> String {
         match &self.body {
             Some(body) => format!("{}\n\n{body}", self.goal),
@@ -144,7 +145,7 @@ impl Task {
         }
     }
 
-    /// The first line of the goal that says anything.
+    /// Returns the first line of the goal that is not blank.
     pub fn title(&self) -> &str {
         self.goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("Work")
     }

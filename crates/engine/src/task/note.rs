@@ -1,19 +1,19 @@
-//! Notes that people and agents leave with a task, and which of them a task's row names.
+//! Notes that people and agents leave with a task, and the index of them in the task's row.
 //!
-//! Invariant: a row names a bounded number of events, the newest: what a prompt shows of them costs the same after ten
-//! thousand iterations.
+//! Invariant: a row names a bounded number of events, the newest. So the notes in a prompt cost the same after ten thousand
+//! iterations.
 
 use serde::{Deserialize, Serialize};
 
 use crate::log::id::{Seq, SessionName};
 use crate::log::value_names::value_names;
 
-/// How many notes of a task its row names.
+/// The maximum number of notes that a row names.
 const NOTES: usize = 16;
-/// How many iterations.
+/// The maximum number of iterations that a row names.
 const ITERATIONS: usize = 5;
 
-/// What a note is about.
+/// The subject of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {
@@ -21,7 +21,7 @@ pub enum NoteKind {
     Stuck,
     Tip,
     Decision,
-    /// What an iteration came to, in the agent's own words.
+    /// The result of an iteration, in the agent's own words.
     Summary,
 }
 
@@ -35,25 +35,25 @@ value_names!(
     Summary = "summary",
 );
 
-/// What a task's row remembers of what was said about it: the events that hold the words.
+/// The index of a task's notes: the events that hold the texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Memo {
-    /// Oldest first.
+    /// The events of notes, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Seq>,
-    /// The last iterations that said something, oldest first.
+    /// The last iterations that have a text, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iterations: Vec<Said>,
 }
 
-/// The last words of an iteration.
+/// A reference to the last text of an iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Said {
     pub session: SessionName,
     pub iteration: u32,
-    /// A summary that the agent left, else the end of its last turn.
+    /// The event of the agent's summary, else of the end of its last turn.
     pub at: Seq,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub summary: bool,
@@ -70,7 +70,7 @@ impl Memo {
         self.notes.drain(..over);
     }
 
-    /// What an iteration said last. A summary stands for all of it.
+    /// Records the last text of an iteration. A summary replaces all other texts of the iteration.
     pub(crate) fn said(&mut self, said: Said) {
         match self.iterations.last_mut() {
             Some(last) if last.session == said.session && last.iteration == said.iteration => {

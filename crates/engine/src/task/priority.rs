@@ -1,11 +1,11 @@
-//! How urgent a task is.
+//! The priority of a task.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// 0 is the most urgent, 4 the least.
+/// The priority of a task: 0 is the most urgent, 4 the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub struct Priority(u8);

@@ -1,4 +1,4 @@
-//! What a person says where a task cannot go on without one.
+//! The answers of people to tasks that cannot go on without one.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,15 +8,15 @@ use crate::task::State;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolution {
-    /// It goes on, with what the person has to say.
+    /// The task goes on, with the person's text.
     Continue,
-    /// The same, with every count started again; a failed task is taken up again too.
+    /// The task goes on, and all counts start again. A failed task is reopened.
     Retry,
-    /// It is completed, whatever the gates say.
+    /// The task is completed without the gates.
     Approve,
-    /// It has failed.
+    /// The task has failed.
     Reject,
-    /// It goes on, and the hooks that blocked it are not counted until the agent next says that it is done.
+    /// The task goes on, and the hooks that blocked it are ignored until the agent next claims that it is done.
     IgnoreHook,
 }
 
@@ -31,7 +31,7 @@ value_names!(
 );
 
 impl Resolution {
-    /// Whether a task in this state can be answered so.
+    /// Returns whether a task in this state accepts this answer.
     pub fn answers(self, state: State) -> bool {
         match state {
             State::Blocked => true,
@@ -42,14 +42,14 @@ impl Resolution {
     }
 }
 
-/// What is owed to whoever works on a task next.
+/// A person's answer for the next agent or person on the task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answered {
     pub by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The stop hooks that are not counted once.
+    /// The stop hooks that are ignored once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignores: Vec<String>,
 }

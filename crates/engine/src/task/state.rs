@@ -1,10 +1,10 @@
-//! Where a task stands.
+//! The states of a task.
 
 use serde::{Deserialize, Serialize};
 
 use crate::log::value_names::value_names;
 
-/// Where a task stands. The legal moves between states are in [`crate::MOVES`].
+/// The state of a task. The legal transitions are in [`crate::MOVES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -16,7 +16,7 @@ pub enum State {
     Completed,
     /// Waits for a person.
     Blocked,
-    /// Was worked on without getting there; the next run takes it up.
+    /// Work has ended without completion; the next run continues it.
     NeedsContinuation,
     Failed,
     Deleted,
@@ -37,7 +37,7 @@ value_names!(
 );
 
 impl State {
-    /// A worker may take it up now.
+    /// Returns whether a worker may claim the task now.
     pub fn is_claimable(self) -> bool {
         matches!(self, Self::Ready | Self::NeedsContinuation)
     }

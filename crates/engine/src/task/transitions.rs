@@ -1,7 +1,7 @@
-//! The table of legal moves.
+//! The table of legal transitions.
 //!
-//! Every state has a way out, every way in is an event of the task's own, and what a move does to the other fields of
-//! the row stands beside it. The last column is what an audited override may do where the rules say no.
+//! Every state can be left, and only an event of the task's own changes its state. Each row also lists the fields that the
+//! transition clears, and the states from which an audited override may make it.
 
 use crate::log::event_type::EventType;
 use crate::log::time::Timestamp;
@@ -25,14 +25,14 @@ pub enum Field {
     Unheard,
 }
 
-/// One row: which event takes a task from where to where.
+/// One row of the table: the event, its source states and its target state.
 #[derive(Debug)]
 pub struct Move {
     pub on: EventType,
     pub from: &'static [State],
     pub to: State,
     pub clears: &'static [Field],
-    /// Further states that an override may leave this way.
+    /// Further source states for an audited override.
     pub forced_from: &'static [State],
 }
 
@@ -43,7 +43,7 @@ use Field::{
 };
 use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
 
-/// All legal moves. `task_created` makes the row and is not in the table.
+/// All legal transitions. `task_created` creates the row and is not in the table.
 pub const MOVES: &[Move] = &[
     Move { on: On::TaskReady, from: &[Created], to: Ready, clears: &[], forced_from: &[] },
     Move {
@@ -124,17 +124,17 @@ pub const MOVES: &[Move] = &[
 ];
 
 impl Move {
-    /// The row of an event, if that event moves a task at all.
+    /// Returns the row of an event, if that event changes a task's state.
     pub fn on(event: EventType) -> Option<&'static Self> {
         MOVES.iter().find(|row| row.on == event)
     }
 
-    /// Whether this move may be made from a state.
+    /// Returns whether the transition may start from a state.
     pub fn allows(&self, state: State, forced: bool) -> bool {
         self.from.contains(&state) || (forced && self.forced_from.contains(&state))
     }
 
-    /// Makes the move: the state, and the fields that belong to it.
+    /// Applies the transition to a task: the state, and the fields that belong to it.
     pub(crate) fn make(&self, task: &mut Task, at: Timestamp) {
         task.state = self.to;
         for field in self.clears {

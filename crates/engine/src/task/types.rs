@@ -1,11 +1,11 @@
-//! Types of tasks: which there are, and who may work on the tasks of each.
+//! The types of tasks, and the agents that may work on each.
 //!
 //! Invariants:
-//! - A project that defines no types takes any name as one, and every task is open to all.
-//! - A type without a list of its own is open to all; one with an empty list is open to nobody.
-//! - A task keeps the type that it has when the configuration no longer knows it, and is open to all then.
+//! - A project that defines no types accepts any type name, and every task is open to all agents.
+//! - A type without a list of agents is open to all; a type with an empty list is open to none.
+//! - A task keeps its type when the configuration no longer defines it, and is then open to all.
 //!
-//! Not here: which hooks run for a type (`decide/outbox.rs`); who keeps the gate (`config`).
+//! Not here: the hooks of a type (`decide/hook_selection.rs`); its gatekeepers (`config`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +17,13 @@ use crate::log::id::{TaskId, TypeName};
 use crate::task::Task;
 use crate::view::View;
 
-/// The types of tasks that a configuration defines, each with the agents that may work on it; `None` stands for all.
+/// The task types that a configuration defines, each with the agents that may work on it; `None` means all agents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Types {
     known: BTreeMap<TypeName, Option<BTreeSet<String>>>,
-    /// Nobody takes tasks of these for now, whoever may work on them.
+    /// Types whose tasks no agent takes for now.
     shut: BTreeSet<TypeName>,
-    /// Tasks of these end with a report.
+    /// Types whose tasks end with a report.
     reports: BTreeSet<TypeName>,
 }
 
@@ -32,23 +32,23 @@ impl Types {
         Self { known: types.into_iter().collect(), ..Self::default() }
     }
 
-    /// Returns the same where the tasks of these types end with a report, and without a change.
+    /// Sets the types whose tasks end with a report instead of a change.
     pub fn with_reports(self, reports: BTreeSet<TypeName>) -> Self {
         Self { reports, ..self }
     }
 
-    /// Whether a task ends with a report, and without a change.
+    /// Returns whether a task ends with a report instead of a change.
     pub fn asks_for_report(&self, task: &Task) -> bool {
         task.report.as_ref().is_some_and(|report| !report.by_type)
             || task.kind.as_ref().is_some_and(|kind| self.reports.contains(kind))
     }
 
-    /// The same where nobody takes the next task from among these: something is missing that only they need.
+    /// Excludes types from the choice of the next task: something is missing that only their tasks need.
     pub fn without(self, shut: BTreeSet<TypeName>) -> Self {
         Self { shut, ..self }
     }
 
-    /// Whether a task may be made one of this type.
+    /// Checks that a task may have this type.
     pub(crate) fn check(&self, kind: &TypeName) -> Result<(), Refusal> {
         if self.known.is_empty() || self.known.contains_key(kind) {
             return Ok(());
@@ -58,21 +58,21 @@ impl Types {
         Err(Refusal::UnknownType { kind: kind.clone(), near, known: self.known.keys().cloned().collect() })
     }
 
-    /// Who alone may work on tasks of this type, if it is not open to all.
+    /// Returns the only agents that may work on tasks of this type, if it is not open to all.
     pub fn implementers(&self, kind: Option<&TypeName>) -> Option<&BTreeSet<String>> {
         self.known.get(kind?)?.as_ref()
     }
 
-    /// The types whose tasks this agent may not take; where no agent is meant, those that are not for everybody.
+    /// Returns the types that are closed to this agent; without an agent, those that are not open to all.
     pub fn closed_to(&self, agent: Option<&str>) -> BTreeSet<TypeName> {
         let is_closed = |allowed: &BTreeSet<String>| agent.is_none_or(|agent| !allowed.contains(agent));
         let closed = self.known.iter().filter(|(_, allowed)| allowed.as_ref().is_some_and(is_closed));
         closed.map(|(kind, _)| kind.clone()).collect()
     }
 
-    /// The next task that this agent may work on, besides those that it leaves alone; where nobody says who asks, that
-    /// everybody may. That there are only such as others may work on is a refusal. Whoever works in worktrees takes nothing
-    /// whose work lies elsewhere.
+    /// Returns the next task for this agent, except those in `besides`; without an agent, the next task that is open to
+    /// all. If the only tasks left are for other agents, that is a refusal. A session that works in worktrees takes no
+    /// task whose work lies elsewhere.
     pub fn next_for(
         &self,
         view: &dyn View,
@@ -102,7 +102,7 @@ impl Types {
         Err(Refusal::NothingForAgent { agent: agent.map(str::to_owned), id, kind, allowed })
     }
 
-    /// Whether this agent may work on a task.
+    /// Checks that this agent may work on a task.
     pub fn admit(&self, task: &Task, agent: &str) -> Result<(), Refusal> {
         match (&task.kind, self.implementers(task.kind.as_ref())) {
             (Some(kind), Some(allowed)) if !allowed.contains(agent) => Err(Refusal::NotForAgent {

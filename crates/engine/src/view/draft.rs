@@ -1,8 +1,8 @@
-//! A view with events on top of it that are not in the log yet.
+//! A view with undecided events on top of it.
 //!
-//! `decide` works on a draft, so that a later event of a commit sees what the earlier ones did; a store folds appended
-//! events through one, and then carries out the changes that came of it. A draft also remembers which scopes were
-//! looked at: a commit is valid for as long as none of them moved.
+//! `decide` works on a draft, so that a later event of a commit sees the effects of the earlier ones. A store folds appended
+//! events through a draft too, and then carries out the resulting changes. A draft also records which scopes were read: a
+//! commit is valid as long as none of them has changed.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,11 +18,11 @@ use crate::task::{Edge, Priority, Task};
 use crate::view::memory::Memory;
 use crate::view::{Change, Direction, Looked, Scope, View};
 
-/// A view and what was put on top of it.
+/// A view, and the changed rows on top of it.
 pub struct Draft<'v> {
     base: &'v dyn View,
     head: Seq,
-    /// The rows that are new or changed.
+    /// The new and changed rows.
     over: Memory,
     dropped_edges: BTreeSet<EdgeId>,
     dropped_effects: BTreeSet<EffectId>,
@@ -48,7 +48,7 @@ impl<'v> Draft<'v> {
         })
     }
 
-    /// Folds one event on top. Answers the event before it in the history of the same task.
+    /// Folds one event on top. Returns the position of the previous event of the same task.
     pub fn apply(&mut self, seq: Seq, envelope: &Envelope) -> Result<Seq, ApplyError> {
         let previous = self.last_event(envelope.node)?;
         for change in apply(self, seq, envelope)? {
@@ -66,28 +66,28 @@ impl<'v> Draft<'v> {
         Ok(previous)
     }
 
-    /// Changes the share of a hook that was put on top.
+    /// Changes the budget share of a hook that was added on top.
     pub(crate) fn change_share(&mut self, id: EffectId, change: impl FnOnce(u32) -> u32) {
         self.over.change_share(id, change);
     }
 
-    /// The last event so far in the history of a task.
+    /// Returns the position of the last event of a task.
     fn last_event(&self, node: Node) -> Looked<Seq> {
         let Some(id) = node.task() else { return Ok(Seq::START) };
         match self.over.row(id) {
-            // Rows may be long: this one is only looked at.
+            // Rows may be long, so this one is not cloned.
             Some(task) => Ok(task.last_event),
             None => Ok(self.task(id)?.map_or(Seq::START, |task| task.last_event)),
         }
     }
 
-    /// What was looked at, with the versions that the look-ups saw.
+    /// Returns the scopes that were read, with their versions at that time.
     pub fn reads(&self) -> Looked<BTreeMap<Scope, u64>> {
         let scopes = self.scopes.borrow();
         scopes.iter().map(|scope| Ok((scope.clone(), self.base.version(scope)?))).collect()
     }
 
-    /// The changes that lead from the base to this draft, each row once.
+    /// Returns the changes that lead from the base to this draft, each row once.
     pub fn into_changes(self) -> Vec<Change> {
         let edges = self.dropped_edges.into_iter().map(Change::DropEdge);
         let effects = self.dropped_effects.into_iter().map(Change::DropEffect);
@@ -99,7 +99,7 @@ impl<'v> Draft<'v> {
         self.scopes.borrow_mut().insert(scope);
     }
 
-    /// Walks two ordered sources as one. `base` may answer rows that lie changed on top; those are passed over.
+    /// Merges two ordered sources. `base` may return rows that are changed on top; those are skipped.
     fn merged<K: Ord + Copy>(
         &self,
         after: Option<K>,
@@ -118,7 +118,7 @@ impl<'v> Draft<'v> {
     }
 }
 
-/// Looks a row up the first time it is asked for.
+/// Looks a row up on the first request, and returns the cached row afterwards.
 fn once<K: Ord + Clone, R: Clone>(
     seen: &RefCell<BTreeMap<K, Option<R>>>,
     key: &K,

@@ -1,8 +1,8 @@
-//! Failed look-ups.
+//! The error of failed look-ups.
 
 use std::error::Error;
 
-/// A look-up that failed for reasons outside the rules.
+/// A look-up that failed for a reason outside the rules.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the store")]
 pub struct ViewError(#[source] pub Box<dyn Error + Send + Sync>);

@@ -1,4 +1,4 @@
-//! The view in memory: for tests, for rebuilding, and as the plain statement of what every view must answer.
+//! The view in memory: for tests, for rebuilding rows, and as the reference for what every view must answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -18,7 +18,7 @@ use crate::view::{Change, Direction, Looked, View};
 pub struct Memory {
     head: Seq,
     tasks: BTreeMap<TaskId, Task>,
-    /// By type; none of them is empty.
+    /// The claimable tasks by type. No set is empty.
     claimable: BTreeMap<Option<TypeName>, BTreeSet<(Priority, TaskId)>>,
     leases: BTreeSet<(Timestamp, TaskId)>,
     edges: BTreeMap<EdgeId, Edge>,
@@ -40,7 +40,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Every row, as the change that puts it there.
+    /// Returns every row, as the change that creates it.
     pub fn into_rows(self) -> impl Iterator<Item = Change> {
         let tasks = self.tasks.into_values().map(|task| Change::PutTask(Box::new(task)));
         let edges = self.edges.into_values().map(Change::PutEdge);
@@ -51,7 +51,7 @@ impl Memory {
         tasks.chain(edges).chain(sessions).chain(effects).chain(conversations).chain(configs)
     }
 
-    /// Carries out the changes of a commit that ends at this position, as every view does.
+    /// Applies the changes of a commit that ends at `head`, as every view does.
     pub fn carry_out(&mut self, changes: Vec<Change>, head: Seq) {
         changes.into_iter().for_each(|change| self.execute(change));
         self.head = head;
@@ -61,7 +61,7 @@ impl Memory {
         self.tasks.values()
     }
 
-    /// A task as it lies here: rows may be long, and this one is only looked at.
+    /// Borrows a task's row: rows may be long, so this avoids a clone.
     pub fn row(&self, id: TaskId) -> Option<&Task> {
         self.tasks.get(&id)
     }

@@ -1,7 +1,7 @@
-//! What the rules can see, and what they ask to be changed.
+//! The state that the rules read, and the changes that they request.
 //!
-//! A view answers small questions about the present state and never hands out the whole graph. Every view carries out
-//! the same [`Change`]s, so all the rules are on this side and none in SQL.
+//! A view answers small questions about the present state and never returns the whole graph. Every view applies the same
+//! [`Change`]s, so all rules are in this crate and none in SQL.
 
 pub(crate) mod draft;
 mod error;
@@ -18,7 +18,7 @@ use crate::task::{Edge, Priority, Task};
 
 pub use error::{Looked, ViewError};
 
-/// Which end of an edge a task is.
+/// The end of an edge that a task is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Edges that begin at the task.
@@ -27,14 +27,14 @@ pub enum Direction {
     To,
 }
 
-/// What a decision can depend on. Writers that touch different scopes do not disturb each other.
+/// A part of the state that a decision can depend on. Writers that touch different scopes do not disturb each other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     Task(TaskId),
     Session(SessionName),
     PendingEffect(EffectId),
     Conversation(Caller),
-    /// The shape of the graph: moves with every edge that is added and stays. Taking edges away closes no circle.
+    /// The shape of the graph. Its version changes with every added edge that stays; removed edges close no circle.
     Edges,
     /// The counter that task ids come from.
     Ids,
@@ -42,44 +42,45 @@ pub enum Scope {
 
 /// The present state, as point look-ups.
 pub trait View {
-    /// The position of the last event.
+    /// Returns the position of the last event.
     fn head(&self) -> Looked<Seq>;
     fn task(&self, id: TaskId) -> Looked<Option<Task>>;
-    /// The youngest task, whatever became of it.
+    /// Returns the youngest task, in whatever state it is.
     fn last_task(&self) -> Looked<Option<TaskId>>;
-    /// The edges at a task, in the order in which they were added.
+    /// Returns the edges at a task, in the order in which they were added.
     fn edges(&self, id: TaskId, direction: Direction) -> Looked<Vec<Edge>>;
-    /// The youngest edge that still exists.
+    /// Returns the youngest edge that still exists.
     fn last_edge(&self) -> Looked<Option<EdgeId>>;
-    /// The first task that may be claimed and is of none of these types, most urgent and oldest first, after the one
-    /// given. However many there are of those types, none of them may have to be looked at.
+    /// Returns the first claimable task of a type that is not in `closed`, most urgent and oldest first, after the
+    /// given one. An implementation must not scan the tasks of the closed types.
     fn claimable_except(
         &self,
         closed: &BTreeSet<TypeName>,
         after: Option<(Priority, TaskId)>,
     ) -> Looked<Option<(Priority, TaskId)>>;
-    /// The first task whose lease ran out before a moment, in order of that, after the one given.
+    /// Returns the first task whose lease ran out before a timestamp, in order of expiry, after the given one.
     fn expired(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> Looked<Option<(Timestamp, TaskId)>>;
     fn session(&self, name: &SessionName) -> Looked<Option<Session>>;
     fn effect(&self, id: EffectId) -> Looked<Option<PendingEffect>>;
-    /// What is remembered of a conversation that calls by itself.
+    /// Returns the row of a conversation whose agent calls Windlass.
     fn conversation(&self, caller: &Caller) -> Looked<Option<Conversation>>;
-    /// The first effect after the one given.
+    /// Returns the first effect after the given one.
     fn next_effect(&self, after: Option<EffectId>) -> Looked<Option<PendingEffect>>;
-    /// The text of a configuration that was recorded.
+    /// Returns the text of a recorded configuration.
     fn config(&self, digest: ConfigDigest) -> Looked<Option<String>>;
 
-    /// The first task that may be claimed, whatever its type.
+    /// Returns the first claimable task of any type.
     fn claimable(&self, after: Option<(Priority, TaskId)>) -> Looked<Option<(Priority, TaskId)>> {
         self.claimable_except(&BTreeSet::new(), after)
     }
 
-    /// Whether a configuration was recorded. A view that can tell without reading all of it should.
+    /// Returns whether a configuration was recorded. A view that knows this without reading the text should override
+    /// it.
     fn has_config(&self, digest: ConfigDigest) -> Looked<bool> {
         Ok(self.config(digest)?.is_some())
     }
 
-    /// How far a scope has come. Two equal answers mean that what was decided upon the first still holds.
+    /// Returns the version of a scope. If two calls return the same version, a decision from the first one still holds.
     fn version(&self, scope: &Scope) -> Looked<u64> {
         Ok(match scope {
             Scope::Task(id) => self.task(*id)?.map_or(0, |task| task.version.0),

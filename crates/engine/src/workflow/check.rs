@@ -1,4 +1,4 @@
-//! What a workflow must be so that it can be begun: found when it is read, not when it is half done.
+//! Checks of a workflow's definition, made when the configuration is read and not in the middle of a run.
 
 use std::collections::BTreeSet;
 
@@ -6,22 +6,22 @@ use windlass_expr::{Formula, Names, suggest_name};
 
 use super::{Step, What, Workflow, names};
 
-/// What is wrong with a workflow, and with which of its steps.
+/// An error in a workflow, and its step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FlowError {
-    /// The step, and where in it.
+    /// The id of the step.
     pub step: String,
     pub place: Place,
     pub message: String,
     pub suggestion: Option<String>,
 }
 
-/// Where in a step something is wrong.
+/// The place of an error within a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     Field(&'static str),
-    /// In an expression, as it is written.
+    /// The source text of an expression.
     Expression(String),
 }
 
@@ -36,7 +36,7 @@ impl FlowError {
 }
 
 impl Workflow {
-    /// Looks whether it can be carried out.
+    /// Checks that the workflow can run from start to end.
     pub fn check(&self) -> Result<(), FlowError> {
         self.unique()?;
         self.known_steps()?;
@@ -68,16 +68,16 @@ impl Workflow {
         Ok(())
     }
 
-    /// A step that none can lead to.
+    /// Returns the error for a reference to a step that does not exist.
     fn nowhere(&self, step: &Step, field: &'static str, next: &str) -> FlowError {
         let known: Vec<&str> = self.steps.iter().map(|step| step.id.as_str()).collect();
         let message = format!("`{field}` names the step `{next}`, and there is none outside of a `parallel`");
         FlowError::of(&step.id, field, message).suggest(suggest_name(&[], next, &known))
     }
 
-    /// No text of a task, an agent or a program chooses what runs: only what the workflow was given does.
+    /// Checks that only the given context chooses which programs run, and no text of a task, an agent or a program.
     fn commands_given(&self) -> Result<(), FlowError> {
-        // In `context`, what a step stored comes before what was given.
+        // In `context`, a stored value replaces a given one.
         let is_stored = |name: &str| {
             let stores =
                 |step: &Step| matches!(&step.what, What::Run(program) if program.store_as.as_deref() == Some(name));
@@ -103,7 +103,7 @@ impl Workflow {
         Ok(())
     }
 
-    /// The names in `context` that choose what its steps run.
+    /// Returns the names in `context` that choose which programs the steps run.
     pub fn names_of_programs(&self) -> BTreeSet<&str> {
         let commands = self.all_steps().filter_map(|step| match &step.what {
             What::Run(program) => Some(program.command.formulas()),
@@ -112,7 +112,7 @@ impl Workflow {
         commands.flatten().flat_map(|formula| formula.below(&["context"])).collect()
     }
 
-    /// Every step is the first one or comes after another.
+    /// Checks that every step is the first one or follows another.
     fn reached(&self) -> Result<(), FlowError> {
         let reached = self.reached_from(self.steps.iter().take(1).collect());
         let Some(lost) = self.steps.iter().position(|step| !reached.contains(step.id.as_str())) else { return Ok(()) };
@@ -123,7 +123,7 @@ impl Workflow {
         Err(FlowError::of(&lost.id, "id", message).suggest(suggestion))
     }
 
-    /// The names of these steps and of all that ways lead to from them.
+    /// Returns the ids of these steps and of all steps that can follow them.
     fn reached_from<'w>(&'w self, mut next: Vec<&'w Step>) -> BTreeSet<&'w str> {
         let mut reached = BTreeSet::new();
         while let Some(step) = next.pop() {
@@ -138,12 +138,12 @@ impl Workflow {
         step.ways().into_iter().filter_map(|(_, way)| self.step(way?)).collect()
     }
 
-    /// Whether a step may be taken again after it.
+    /// Returns whether a step can run again after itself.
     pub(super) fn leads_back_to(&self, step: &Step) -> bool {
         self.reached_from(self.after(step)).contains(step.id.as_str())
     }
 
-    /// From every step some way leads to the end.
+    /// Checks that the end can be reached from every step.
     fn ends(&self) -> Result<(), FlowError> {
         let may_end = |id: &&str| self.step(id).is_some_and(|step| step.ways().iter().any(|(_, way)| way.is_none()));
         let ends = |step: &Step| self.reached_from(vec![step]).iter().any(&may_end);

@@ -1,4 +1,4 @@
-//! Workflows: several steps, one after another, each of which says what comes next.
+//! Workflows: several steps, one after another, each of which names the next one.
 //!
 //! ```text
 //! first step ─► does something ─┬─ success ─► onSuccess, or the workflow is completed
@@ -6,11 +6,11 @@
 //! ```
 //!
 //! Invariants:
-//! - Every step that is named is there, every step can be reached, and from each the end can be.
-//! - How far a run has come is in its effect: the step that comes next, the one that is under way, and which events say what
-//!   the others came to. So a crash costs at most the step that was under way.
+//! - Every step that is named exists, every step can be reached, and each can reach the end.
+//! - The progress of a run is in its effect: the next step, the running one, and the events with the results of the finished
+//!   ones. So a crash costs at most the running step.
 //!
-//! Not here: files and where something stands in them (`config`), how a program is run (`runner`).
+//! Not here: files and positions in them (`config`), how programs run (`runner`).
 
 mod check;
 mod names;
@@ -26,14 +26,14 @@ pub use check::{FlowError, Place};
 
 pub use progress::{Branch, Did, Known, Progress, Several, StepEnd, StepResult, Wanted, check_given};
 
-/// A workflow, as it was written.
+/// The definition of a workflow.
 #[derive(Debug, Clone)]
 pub struct Workflow {
     pub id: String,
     pub name: Option<String>,
     pub description: Option<String>,
     pub steps: Vec<Step>,
-    /// Of the text that it was read from.
+    /// The digest of the source text.
     pub digest: Digest,
 }
 
@@ -45,10 +45,10 @@ pub struct Step {
     pub on_failure: Option<String>,
 }
 
-/// What a step does.
+/// The operation of a step.
 #[derive(Debug, Clone)]
 pub enum What {
-    /// The payload of the action.
+    /// Creates a task. The pattern is the payload of the action.
     CreateTask(Pattern),
     UpdateTask(Pattern),
     Run(Program),
@@ -57,26 +57,26 @@ pub enum What {
         on_true: Option<String>,
         on_false: Option<String>,
     },
-    /// Several at once.
+    /// Runs several steps at once.
     Parallel {
         steps: Vec<Step>,
-        /// Whether it succeeds with all of them, or as soon as one has.
+        /// Whether all steps have to succeed, or one of them.
         wait_for_all: bool,
     },
     Nothing,
 }
 
-/// A program with its arguments. No shell has a look at them.
+/// A program with its arguments. No shell interprets them.
 #[derive(Debug, Clone)]
 pub struct Program {
     pub command: Pattern,
     pub args: Vec<Pattern>,
-    /// Whether what it prints is kept.
+    /// Whether the output of the program is captured.
     pub capture: bool,
-    /// The name under which later steps find what it printed.
+    /// The name under which later steps find the output.
     pub store_as: Option<String>,
     pub timeout: Duration,
-    /// Whether it may run again after a crash.
+    /// Whether the program may run again after a crash.
     pub idempotent: bool,
 }
 
@@ -85,14 +85,14 @@ impl Workflow {
         self.steps.iter().find(|step| step.id == id)
     }
 
-    /// Every step, those within others too.
+    /// Returns every step, including nested ones.
     pub fn all_steps(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().flat_map(|step| std::iter::once(step).chain(step.within()))
     }
 }
 
 impl Step {
-    /// The steps of a parallel one.
+    /// Returns the nested steps of a parallel step.
     pub fn within(&self) -> &[Step] {
         match &self.what {
             What::Parallel { steps, .. } => steps,
@@ -100,7 +100,7 @@ impl Step {
         }
     }
 
-    /// As it is written.
+    /// Returns the name of the operation in the configuration.
     pub fn kind(&self) -> &'static str {
         match self.what {
             What::CreateTask(_) => "create_task",
@@ -112,7 +112,7 @@ impl Step {
         }
     }
 
-    /// The expressions of it, without those of steps within it.
+    /// Returns the step's own expressions, without those of nested steps.
     fn formulas(&self) -> Vec<&Formula> {
         match &self.what {
             What::CreateTask(pattern) | What::UpdateTask(pattern) => pattern.formulas(),
@@ -124,7 +124,7 @@ impl Step {
         }
     }
 
-    /// The names of steps that may come after it. Without one of them it may be the last.
+    /// Returns the possible next steps, each with its field. `None` means that the workflow may end here.
     fn ways(&self) -> Vec<(&'static str, Option<&str>)> {
         let after = ("onSuccess", self.on_success.as_deref());
         let mut ways = match &self.what {

@@ -1,5 +1,5 @@
-//! Names of other steps in the expressions of a step: what they come to, and what they store. A name that can never be
-//! there is refused when the workflow is read.
+//! Checks of the names that refer to other steps within a step's expressions: their results and their stored values.
+//! The check refuses a name that can never have a value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use windlass_expr::{Formula, join_path, suggest_name};
 use super::check::{FlowError, Place};
 use super::{Step, What, Workflow};
 
-/// Where the results of steps are found.
+/// The paths under which expressions find the results of steps.
 const RESULTS: [&[&str]; 2] = [&["steps"], &["context", "steps"]];
 /// The fields of a result.
 const RESULT_FIELDS: &[&str] = &["success", "data", "error", "durationMs", "stepId"];
@@ -26,7 +26,7 @@ pub(super) fn check(workflow: &Workflow) -> Result<(), FlowError> {
     }
     for step in &workflow.steps {
         let all = || std::iter::once(step).chain(step.within());
-        // Steps of a parallel one run at the same time. Only another round knows what they came to.
+        // The steps of a parallel step run at the same time. Their results are known only in a later round.
         let is_known = step.within().is_empty() || workflow.leads_back_to(step);
         known.hidden = all().filter(|_| !is_known).map(|step| step.id.as_str()).collect();
         for own in all() {
@@ -40,9 +40,9 @@ pub(super) fn check(workflow: &Workflow) -> Result<(), FlowError> {
 #[derive(Default)]
 struct KnownNames<'w> {
     steps: BTreeMap<&'w str, &'w Step>,
-    /// Names that are stored, and the steps that do so.
+    /// The stored names, with the steps that store them.
     stored: BTreeMap<&'w str, Vec<&'w str>>,
-    /// Steps that have not ended.
+    /// The steps that have not ended when the expression is evaluated.
     hidden: BTreeSet<&'w str>,
 }
 
@@ -79,7 +79,7 @@ impl KnownNames<'_> {
     }
 }
 
-/// Returns the fields of what a step leaves as its `data`.
+/// Returns the fields of a step's `data`.
 fn data_fields(step: &Step) -> &'static [&'static str] {
     match &step.what {
         What::CreateTask(_) => &["taskId"],

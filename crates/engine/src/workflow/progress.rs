@@ -1,4 +1,4 @@
-//! How far a run of a workflow has come, and what its steps know of it.
+//! The progress of a workflow's run, and the variables of its steps.
 
 use core::time::Duration;
 
@@ -9,32 +9,32 @@ use super::Workflow;
 use crate::effects::action::ActionRequest;
 use crate::log::id::{Digest, Seq};
 
-/// How far a run has come: a part of what is owed.
+/// The progress of a run, stored in its pending effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Progress {
     pub workflow: String,
-    /// Of the definition that it was begun with.
+    /// The digest of the definition that the run started with.
     pub digest: Digest,
-    /// How many steps that has.
+    /// The number of steps in that definition.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub steps: u32,
-    /// The step that comes next; none when it has ended.
+    /// The next step; `None` when the run has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// The step that has begun, and of whose end nothing is known.
+    /// The step that has started and whose end is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_way: Option<String>,
-    /// In which attempt at the run it has.
+    /// The attempt at the run in which that step started.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
-    /// The events that say what the finished steps came to.
+    /// The events with the results of the finished steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<Seq>,
-    /// Whether the log says that it is completed or has failed.
+    /// Whether the log records the run as completed or failed.
     #[serde(default)]
     pub ended: bool,
-    /// Why it has failed.
+    /// The reason of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
@@ -44,18 +44,18 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Progress {
-    /// How many steps it may still take, if it takes none of them twice.
+    /// Returns the number of steps that remain if none runs twice.
     pub fn ahead(&self) -> u32 {
         self.steps.saturating_sub(u32::try_from(self.done.len()).unwrap_or(u32::MAX))
     }
 
-    /// Whether a step has begun in this attempt at the run, and not ended.
+    /// Returns whether a step has started in this attempt and not ended.
     pub fn is_under_way(&self, attempt: u32) -> bool {
         self.under_way.is_some() && self.attempt == attempt
     }
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StepResult {
@@ -78,7 +78,7 @@ impl StepResult {
         Self { step_id: step.to_owned(), success: false, data: None, error, duration_ms: millis(took) }
     }
 
-    /// What it left all the same.
+    /// Replaces the data. A failed step may have data too.
     #[must_use]
     pub fn with(self, data: Option<Value>) -> Self {
         Self { data, ..self }
@@ -89,19 +89,19 @@ fn millis(took: Duration) -> u64 {
     u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What was done for a step, as far as that is not for the engine to do.
+/// The outcome of a step, as far as the runner produces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Did {
     Ended(StepResult),
-    /// It is done with the step's end, in one commit.
+    /// The engine carries the action out in the commit of the step's end.
     Act(ActionRequest),
     Several(Several),
 }
 
-/// What was done for steps side by side.
+/// The outcome of parallel steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Several {
-    /// In the order of the file. What was left out is not among them.
+    /// In the order of the file, without skipped branches.
     pub branches: Vec<Branch>,
     pub wanted: Wanted,
 }
@@ -112,34 +112,34 @@ pub enum Branch {
     Act { step: String, request: ActionRequest },
 }
 
-/// Which of several steps have to succeed.
+/// The condition under which parallel steps succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     All,
-    /// The first one is enough: what could be done after it is left out.
+    /// The first success is enough, and the remaining branches are skipped.
     One,
-    /// The same, and there are others to turn to: where none of these succeeds, nothing has happened.
+    /// Like `One`, for some of the branches: if none of them succeeds, nothing has happened and the others are tried.
     OneOfMore,
 }
 
-/// The end of a step, and what follows it.
+/// The end of a step, and the steps that can follow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepEnd {
     pub step: String,
     pub did: Did,
     pub took: Duration,
-    /// What it leaves for later steps, by name.
+    /// The values that the step stores for later steps, by name.
     pub stored: Map<String, Value>,
     pub on_success: Option<String>,
     pub on_failure: Option<String>,
 }
 
-/// Names below `context` that are the workflow's own, whatever it is given.
+/// Names below `context` that belong to the workflow, even if the given context has them.
 const OWN: [&str; 3] = ["workflow", "steps", DATA];
-/// What it is given under this name lies below what its steps store.
+/// The given value of this name lies below the values that the steps store.
 const DATA: &str = "data";
 
-/// Refuses what a workflow cannot be given: it would never be found.
+/// Refuses a context entry that no expression could find.
 pub fn check_given(name: &str, value: &Value) -> Result<(), String> {
     match (name, value) {
         (DATA, Value::Object(_) | Value::Null) => Ok(()),
@@ -153,10 +153,10 @@ pub fn check_given(name: &str, value: &Value) -> Result<(), String> {
     }
 }
 
-/// What the expressions of a step know: what a hook would, and what came of the steps before it.
+/// The variables of a step's expressions: those of a hook, and the results of earlier steps.
 ///
-/// `context` has all of it once more. There, what the workflow was given comes before what a hook would know, and what its
-/// steps have stored before both; `context.data` is what was given under that name, and above it what was stored.
+/// `context` holds all of them again. There, the given context replaces the variables of a hook, and stored values replace
+/// both; `context.data` holds the given value of that name, and above it the stored values.
 #[derive(Debug, Clone)]
 pub struct Known(Value);
 
@@ -181,7 +181,7 @@ impl Known {
         Self(Value::Object(all))
     }
 
-    /// What has become known with the end of a step.
+    /// Adds the result and the stored values of a finished step.
     pub fn add(&mut self, result: &StepResult, within: &[StepResult], stored: &Map<String, Value>) {
         for result in within.iter().chain([result]) {
             let told = json!(result);

@@ -1,4 +1,4 @@
-//! Expressions: read once, evaluated as often as needed.
+//! Expressions that are parsed once and evaluated as often as needed.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -20,13 +20,13 @@ use crate::{javascript, metering};
 #[derive(Debug, Clone)]
 pub struct Formula(Arc<Compiled>);
 
-/// An expression of which only the truth counts.
+/// An expression that is evaluated for its truth value.
 pub type Condition = Formula;
 
-/// What evaluations that belong together may spend: no more than one alone.
+/// The shared budget of several evaluations: as much as a single one may use.
 #[derive(Debug)]
 pub struct Allowance {
-    /// Of values that they come to.
+    /// Bytes of resulting values.
     bytes: usize,
     work: u64,
 }
@@ -40,9 +40,9 @@ impl Default for Allowance {
 struct Compiled {
     text: String,
     used: Used,
-    /// What minijinja compiles: the text with marks that count its work.
+    /// The text that minijinja compiles, with metering marks.
     marked: String,
-    /// Compiled when it is first evaluated: most conditions of a configuration are not asked by a command.
+    /// Compiled at the first evaluation: a command evaluates few conditions of a configuration.
     expression: OnceLock<Expression<'static, 'static>>,
 }
 
@@ -51,7 +51,7 @@ impl Formula {
         Self::parse_as(text, text, names)
     }
 
-    /// Reads an expression that is shown as it was written elsewhere.
+    /// Parses an expression whose errors show the text `written`.
     pub(crate) fn parse_as(text: &str, written: &str, names: &Names) -> Result<Self, ExpressionError> {
         if text.trim().is_empty() {
             return Err(ExpressionError::new("an expression must not be empty"));
@@ -66,28 +66,28 @@ impl Formula {
             .map_err(|error| ExpressionError { at: error.at.map(|at| rewritten.source_range(&at)), ..error })
     }
 
-    /// Whether it uses a name.
+    /// Returns whether the expression uses a name.
     pub fn uses(&self, name: &str) -> bool {
         self.0.used.names(name)
     }
 
-    /// Whether it holds. A value that is no truth value counts as in Python: empty and zero do not hold.
+    /// Returns the truth value of the expression. As in Python, empty values and zero are false.
     pub fn holds(&self, context: &Value) -> Result<bool, ExpressionFault> {
         self.0.value(context, &mut { WORK }).map(|value| value.is_true())
     }
 
-    /// What it comes to.
+    /// Evaluates the expression.
     pub fn value(&self, context: &Value) -> Result<Value, ExpressionFault> {
         self.value_within(context, &mut Allowance::default())
     }
 
-    /// The same, where others share what may be spent.
+    /// Evaluates the expression within a shared budget.
     pub fn value_within(&self, context: &Value, left: &mut Allowance) -> Result<Value, ExpressionFault> {
         let value = self.0.value(context, &mut left.work)?;
         context::json(&value, &mut left.bytes).ok_or_else(|| self.too_long())
     }
 
-    /// The same, written into a text. There it may take more room than the value does.
+    /// Evaluates the expression and renders its value. The rendered text may need more of the budget than the value.
     pub(crate) fn written_within(
         &self,
         context: &Value,
@@ -104,17 +104,17 @@ impl Formula {
         ExpressionFault::new(&self.0.text, format!("its value has more than {OUTPUT} bytes"))
     }
 
-    /// The names that it uses below a path: of `steps.a.data` it is `a`, below `steps`.
+    /// Returns the names used directly below a path: for `steps.a.data` the name `a` is below `steps`.
     pub fn below(&self, path: &[&str]) -> Vec<&str> {
         self.0.used.below(path)
     }
 
-    /// The paths of all values that it uses.
+    /// Returns the paths of all values that the expression uses.
     pub(crate) fn paths(&self) -> Vec<Vec<&str>> {
         self.0.used.paths()
     }
 
-    /// As it was written.
+    /// Returns the expression as it was written.
     pub fn text(&self) -> &str {
         &self.0.text
     }

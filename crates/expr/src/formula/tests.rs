@@ -1,4 +1,4 @@
-//! What evaluations may cost: each of these once took seconds, or gigabytes.
+//! Tests of the cost limit. Each of these expressions once took seconds, or gigabytes.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -135,7 +135,7 @@ fn a_text_is_neither_less_nor_more_than_a_number() {
     check_fine("'7' | int > 5 and iteration > 2 and 1 < iteration < 5 and goal < 'n' and goal != 3");
 }
 
-/// No space is needed where a text or a bracket ends.
+/// The grammar needs no space after a text or a bracket.
 #[test]
 fn a_word_may_stand_right_behind_what_is_marked() {
     let text = format!("'{0}'in'{0}'", "x".repeat(100));
@@ -153,7 +153,7 @@ fn value_of(text: &str, context: &Value) -> Result<String, String> {
     })
 }
 
-/// Forms that stand close to each other, without brackets around them.
+/// Operators and operands without brackets or spaces between them.
 fn close() -> impl Strategy<Value = String> {
     let atoms =
         ["1", "-2", "'é'", "goal", "task", "task.labels", "event.data.files", "event.data.no", "tool_input['command']"];

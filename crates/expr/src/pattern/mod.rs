@@ -1,8 +1,8 @@
-//! Values with expressions in them: `{"goal": "Review: ${task.goal}", "labels": ["review", "${task.labels}"]}`.
+//! JSON values that contain expressions: `{"goal": "Review: ${task.goal}", "labels": ["review", "${task.labels}"]}`.
 //!
-//! - A text that is nothing but one expression becomes its value, whatever kind that is.
-//! - A list that comes of an expression in a list is put in piece by piece.
-//! - `{fromContext: "a.b"}` is the value at that path of the context. `$${` is a plain `${`.
+//! - A text that consists of one expression becomes its value, of any type.
+//! - A list that results from an expression in a list is spliced into that list.
+//! - `{fromContext: "a.b"}` is the value at that path of the context. `$${` is a literal `${`.
 
 use std::fmt::Write;
 
@@ -13,33 +13,33 @@ use crate::formula::{Allowance, Formula};
 use crate::javascript::quoted_length;
 use crate::names::Names;
 
-/// A value of which only the form is known.
+/// A parsed value whose expressions have no values yet.
 #[derive(Debug, Clone)]
 pub enum Pattern {
     Plain(Value),
     Whole(Formula),
-    /// Plain texts and expressions, one after another.
+    /// Literal texts and expressions, in order.
     Text(Vec<Pattern>),
     List(Vec<Pattern>),
     Fields(Vec<(String, Pattern)>),
 }
 
-/// A pattern that cannot be used, and the text in which that is.
+/// An error in a pattern, with the text that contains it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 pub struct PatternError {
-    /// The text in which it stands.
+    /// The text that contains the error.
     pub text: String,
     pub error: ExpressionError,
 }
 
 impl Pattern {
-    /// A value of a step.
+    /// Parses a value of a workflow step.
     pub fn parse(value: &Value) -> Result<Self, PatternError> {
         Self::parse_with(value, &Names::workflow())
     }
 
-    /// A value whose expressions know these names.
+    /// Parses a value whose expressions use these names.
     pub fn parse_with(value: &Value, names: &Names) -> Result<Self, PatternError> {
         let parse = |value: &Value| Self::parse_with(value, names);
         Ok(match value {
@@ -74,12 +74,12 @@ impl Pattern {
         })
     }
 
-    /// The value that it is in a context. All of its expressions together may come to no more than one alone.
+    /// Evaluates the pattern in a context. All of its expressions together may use the budget of a single one.
     pub fn fill(&self, context: &Value) -> Result<Value, ExpressionFault> {
         self.fill_within(context, &mut Allowance::default())
     }
 
-    /// The same, of one of several that share what may be spent.
+    /// Evaluates the pattern within a shared budget.
     pub fn fill_within(&self, context: &Value, left: &mut Allowance) -> Result<Value, ExpressionFault> {
         Ok(match self {
             Self::Plain(value) => value.clone(),
@@ -112,7 +112,7 @@ impl Pattern {
         })
     }
 
-    /// Its value, where that does not depend on anything.
+    /// Returns the value of a pattern without expressions.
     pub fn plain(&self) -> Option<&Value> {
         match self {
             Self::Plain(value) => Some(value),
@@ -120,7 +120,7 @@ impl Pattern {
         }
     }
 
-    /// Its text, if all of its expressions come to ids and numbers: a `0` stands for each.
+    /// Returns the text of the pattern, with `0` for each expression, if all expressions are ids and numbers.
     pub fn checked(&self) -> Option<String> {
         match self {
             Self::Plain(Value::String(text)) => Some(text.clone()),
@@ -131,13 +131,13 @@ impl Pattern {
         }
     }
 
-    /// Whether it holds text of which nothing is known: more than ids, numbers and the project's directory.
+    /// Returns whether the pattern holds free text: more than ids, numbers and the project's directory.
     pub fn is_free(&self) -> bool {
         let is_known = |formula: &Formula| formula.paths() == [["project_dir"]] || is_checked(formula);
         self.formulas().into_iter().any(|formula| !is_known(formula))
     }
 
-    /// Whether its text begins with what is known, with an id or with a number.
+    /// Returns whether the text begins with a literal, an id or a number.
     pub fn begins_checked(&self) -> bool {
         match self {
             Self::Text(pieces) => pieces.first().is_none_or(|piece| piece.checked().is_some()),
@@ -145,7 +145,7 @@ impl Pattern {
         }
     }
 
-    /// The text before its first expression.
+    /// Returns the text before the first expression.
     pub fn beginning(&self) -> &str {
         match self {
             Self::Plain(Value::String(text)) => text,
@@ -154,7 +154,7 @@ impl Pattern {
         }
     }
 
-    /// Returns the expressions in it.
+    /// Returns the expressions of the pattern.
     pub fn formulas(&self) -> Vec<&Formula> {
         match self {
             Self::Plain(_) => Vec::new(),
@@ -165,8 +165,8 @@ impl Pattern {
     }
 }
 
-/// Whether an expression uses only ids and numbers that Windlass itself gives. What lies in `context` may have been given
-/// instead, but for `steps` and `workflow`.
+/// Returns whether an expression uses only ids and numbers that Windlass itself sets. Values in `context` may come from the caller,
+/// except `steps` and `workflow`.
 fn is_checked(formula: &Formula) -> bool {
     formula.paths().iter().all(|path| {
         let path = match path.as_slice() {
@@ -183,7 +183,7 @@ fn is_checked(formula: &Formula) -> bool {
     })
 }
 
-/// Reads a predicate: an expression, alone or as `${…}`.
+/// Parses a predicate: an expression, alone or as `${…}`.
 pub fn predicate(text: &str) -> Result<Formula, ExpressionError> {
     match Pattern::text(text, &Names::workflow())? {
         Pattern::Whole(formula) => Ok(formula),
@@ -198,7 +198,7 @@ fn from_context(fields: &Map<String, Value>) -> Option<&Value> {
     matches!(name.as_str(), "fromContext" | "from_context").then_some(path).filter(|path| path.is_string())
 }
 
-/// The value at a path of the context: names with dots between them, each of which may be followed by places in a list.
+/// Parses a path of the context: names with dots between them, each optionally followed by list indexes.
 fn at_path(path: &str, names: &Names) -> Result<Formula, ExpressionError> {
     let mut text = "context".to_owned();
     for part in path.strip_prefix("context.").unwrap_or(path).split('.') {
@@ -211,11 +211,11 @@ fn at_path(path: &str, names: &Names) -> Result<Formula, ExpressionError> {
         }
         let _ = write!(text, "['{name}']{places}");
     }
-    // The places of the error are not those of the path.
+    // The ranges of the error belong to the generated text, not to the path.
     Formula::parse_as(&text, path, names).map_err(|error| ExpressionError { at: None, ..error })
 }
 
-/// The expressions of a text, and what is between them.
+/// Splits a text into its expressions and the literals between them.
 fn pieces(text: &str, names: &Names) -> Result<Vec<Pattern>, ExpressionError> {
     let (mut pieces, mut plain, mut at) = (Vec::new(), String::new(), 0);
     let end_plain = |plain: &mut String, pieces: &mut Vec<Pattern>| {
@@ -251,7 +251,7 @@ fn pieces(text: &str, names: &Names) -> Result<Vec<Pattern>, ExpressionError> {
     Ok(pieces)
 }
 
-/// Finds the brace that closes an expression.
+/// Returns the offset of the brace that closes an expression.
 fn closing_brace(text: &str) -> Option<usize> {
     let (mut at, mut depth) = (0, 0_usize);
     while let Some(letter) = text[at..].chars().next() {
@@ -266,7 +266,7 @@ fn closing_brace(text: &str) -> Option<usize> {
     None
 }
 
-/// A value within a text: as it would be read aloud. Nothing is nothing.
+/// Renders a value inside a text. Null becomes an empty text.
 fn in_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

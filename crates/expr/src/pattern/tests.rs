@@ -1,4 +1,4 @@
-//! Patterns, by example.
+//! Tests of patterns, by example.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ fn many_expressions_come_to_no_more_than_one() {
     let many = |times| Pattern::parse(&json!({"a": ["${task.goal}".repeat(times)]})).expect("a pattern");
     assert!(many(7).fill(&context).is_ok());
     assert!(many(8).fill(&context).expect_err("too much").reason.contains("more than"));
-    // In a text they take the room that they have there.
+    // A value in a text uses the budget by its rendered length.
     let context = json!({"task": {"labels": ["\u{1}".repeat(OUTPUT / 8)]}});
     let in_text = Pattern::parse(&json!("Of ${task.labels}${task.labels}")).expect("a pattern");
     assert!(in_text.fill(&context).expect_err("too much").reason.contains("more than"));

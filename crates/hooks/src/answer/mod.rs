@@ -1,33 +1,33 @@
-//! What the end of a hook means.
+//! Turns the end of a hook into a report.
 //!
 //! | end | at the stop gate | in a pipeline | elsewhere |
 //! | --- | --- | --- | --- |
 //! | exit 0, no JSON object on stdout | success | success | success |
-//! | exit 0, an answer | as `meaning` says | as `meaning` says | as `meaning` says |
-//! | exit 0, a bad answer | failure | failure | failure |
+//! | exit 0, a JSON response | see `verdict` | see `verdict` | see `verdict` |
+//! | exit 0, a bad response | failure | failure | failure |
 //! | exit 2 | block | block | failure |
-//! | exit 126 or 127, or a script that is not there (`shell_command`) | failure | failure | failure |
+//! | exit 126 or 127, or a missing script (`shell_command`) | failure | failure | failure |
 //! | any other exit, a signal, not started, lost | failure | failure | failure |
 //! | out of time | timed out | timed out | timed out |
 //! | cancelled | cancelled | cancelled | cancelled |
 //!
-//! What the agent is told:
+//! The agent gets:
 //!
 //! | outcome | at a gate | elsewhere |
 //! | --- | --- | --- |
 //! | success, skip | its output, if it is always piped | its output, if it is always piped |
-//! | block, by its exit | stderr, a blank line, stdout, or the words of an answer there | |
-//! | block, continue, escalate, by an answer | the reason, a blank line, what it adds for the agent | its output, if it is piped |
+//! | block, by the exit code | stderr, a blank line, stdout, or the texts of a JSON response there | |
+//! | block, continue, escalate, by a response | the reason, a blank line, the additional context | its output, if it is piped |
 //! | failure, timed out | its output | its output, if it is piped |
 //! | cancelled | nothing | nothing |
 //!
-//! Output is stdout (the words of an answer, where there is one), then stderr, then a line that names what went wrong.
+//! Output is stdout (the texts of the JSON response, if there is one), then stderr, then a line that names the failure.
 //!
 //! Invariants:
-//! - What cannot be understood is never a success.
-//! - An exit that says no is stronger than an answer that says yes.
-//! - Actions are taken from an answer with exit 0 only.
-//! - What leaves here is clean and within the engine's bounds.
+//! - A run that cannot be interpreted is never a success.
+//! - A blocking exit code is stronger than a response that allows.
+//! - Actions are taken only from a response with exit 0.
+//! - Every text of a report is clean and within the engine's bounds.
 
 use serde_json::{Value, json};
 use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookPoint, HookReport, Limits, OwnWords, Usage, in_words};
@@ -41,49 +41,50 @@ use crate::telling::one_line;
 use crate::text::{clean, cut, join};
 use crate::{HookRole, RunnableHook};
 
-/// What is said of a program that was done and not alone. Another user's, and one who only holds its output, cannot be ended.
+/// Note about a program that ended and left processes behind. Windlass cannot end processes of another user, nor those that
+/// only hold its output.
 pub const LEFT_BEHIND: &str = "it left processes behind; those that could be were ended";
 
-/// Letters of a line that stand for a whole output.
+/// Length of the line that stands for a whole output, in letters.
 const GIST: usize = 160;
-/// How many unknown fields a note names, and so many bytes of each.
+/// The most unknown fields that a note names, and the bytes that it shows of each name.
 const NAMED: usize = 8;
 const FIELD: usize = 60;
 
-/// What a run left to tell, part by part. Clean, not yet cut.
+/// The texts of a run, part by part. Clean, not yet cut.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OutputParts {
-    /// Why, in the words of an answer.
+    /// The reason, in the words of the response.
     pub reason: String,
-    /// What the answer adds for the agent.
+    /// The additional context of the response.
     pub context: String,
-    /// What is piped of standard output: all of it, or the words of an answer.
+    /// The part of standard output that is piped: all of it, or the texts of the response.
     pub output: String,
     pub stdout: String,
     pub stderr: String,
-    /// How it ended: `exit 2`, `timed out after 30 s`.
+    /// How the run ended: `exit 2`, `timed out after 30 s`.
     pub exit: String,
-    /// What went wrong with the hook itself.
+    /// The failure of the hook itself.
     pub failure: Option<String>,
 }
 
-/// What was understood of a run.
+/// The interpretation of a run.
 struct HookReading {
     outcome: HookOutcome,
     parts: OutputParts,
     said: Option<HookResponse>,
     /// For people, beside the outcome.
     notes: Vec<String>,
-    /// Whether the exit left the word to an answer.
+    /// Whether the response decides the outcome, and not the exit code.
     spoken: bool,
 }
 
-/// Reads the end of a run. `values` are what the hook was run for: its feedback template may name them.
+/// Builds the report of a run. `values` describe what the hook ran for; its feedback template may name them.
 pub fn answer(hook: &RunnableHook, role: HookRole, ran: &Result<Finished, NotStarted>, values: &Value) -> HookReport {
     understand(hook, role, ran, values, None)
 }
 
-/// The same of a shell command, which is broken where its program or script is not there.
+/// Builds the report of a shell command. The command is broken if its program or script is missing.
 pub fn answer_of_command(
     hook: &RunnableHook,
     role: HookRole,
@@ -146,13 +147,13 @@ fn understand(
     }
 }
 
-/// All that a hook has said by itself.
+/// Returns a fingerprint of everything that the hook wrote.
 fn own_words(read: &HookReading) -> OwnWords {
     let OutputParts { reason, context, stdout, stderr, exit, .. } = &read.parts;
     OwnWords::of(&[reason, context, stdout, stderr, exit].map(String::as_str).join("\0"))
 }
 
-/// A hook that has opened a change says where.
+/// Returns the change that the hook opened, if its response names the URL.
 fn opened(said: &HookResponse) -> Option<ChangeFact> {
     let url = ["pr_url", "prUrl"].iter().find_map(|name| said.context.get(*name)?.as_str())?;
     let url = clean(url).trim().to_owned();
@@ -183,14 +184,14 @@ fn read(hook: &RunnableHook, role: HookRole, finished: &Finished, broken: Option
     read
 }
 
-/// Exit 0.
+/// Interprets exit 0.
 fn answered(stdout: &str, role: HookRole) -> HookReading {
     let said = match response::parse(stdout) {
         Err(bad) => return HookReading::failed(bad_answer(&bad)),
         Ok(None) => {
             let missed = response::near_miss(stdout).map(|why| format!("its output looks like JSON but is not: {why}"));
             if let (Some(missed), true) = (&missed, role.is_gate()) {
-                // It may have been a no.
+                // The output may have been meant as a block.
                 return HookReading::failed(missed.clone());
             }
             return HookReading { notes: missed.into_iter().collect(), ..HookReading::of(HookOutcome::Success) };
@@ -209,7 +210,7 @@ fn answered(stdout: &str, role: HookRole) -> HookReading {
     HookReading { outcome, parts, said: Some(said), notes, spoken: true }
 }
 
-/// Exit 2 at a gate.
+/// Interprets exit 2 at a gate.
 fn blocked(stdout: &str) -> HookReading {
     let mut read = HookReading::of(HookOutcome::Block);
     match response::parse(stdout) {
@@ -225,7 +226,7 @@ fn blocked(stdout: &str) -> HookReading {
             read.parts.reason = meaning::reason(&said);
             if let Some(words) = meaning::instead(&said) {
                 read.parts.output = words;
-                // Without its actions: those are for exit 0.
+                // Actions count with exit 0 only.
                 read.said = Some(HookResponse { actions: Vec::new(), ..said });
             }
         }
@@ -233,7 +234,7 @@ fn blocked(stdout: &str) -> HookReading {
     read
 }
 
-/// Every end that nothing was said with.
+/// Interprets every end without a response.
 fn ended(hook: &RunnableHook, exit: Exit) -> HookReading {
     match exit {
         Exit::Cancelled => HookReading::of(HookOutcome::Cancelled),
@@ -268,7 +269,7 @@ fn bad_answer(bad: &HookResponseError) -> String {
     clean(&format!("bad answer: {bad}"))
 }
 
-/// What people are told beside the verdict.
+/// Returns the notes that people get beside the verdict.
 fn asides(said: &HookResponse) -> impl Iterator<Item = String> {
     let system = said.system_message.as_deref().map(meaning::tidy).filter(|text| !text.is_empty());
     let fields = said.unknown_fields();
@@ -279,7 +280,7 @@ fn asides(said: &HookResponse) -> impl Iterator<Item = String> {
     [system, Some(unknown).filter(|_| !named.is_empty())].into_iter().flatten()
 }
 
-/// What people are told.
+/// Builds the message for people.
 fn message(hook: &RunnableHook, read: &HookReading) -> String {
     let mut parts: Vec<&str> = read.parts.failure.iter().map(String::as_str).collect();
     let silent = format!("`{}` asks for a person, and does not say why", hook.name);
@@ -294,7 +295,7 @@ fn message(hook: &RunnableHook, read: &HookReading) -> String {
     parts.join("; ")
 }
 
-/// What the agent is told where nothing else is configured.
+/// Builds the agent's text where no feedback template is configured.
 fn feedback(hook: &RunnableHook, role: HookRole, read: &HookReading, point: Option<&HookPoint>) -> String {
     let (outcome, parts) = (read.outcome, &read.parts);
     let piped = || {
@@ -320,7 +321,7 @@ fn feedback(hook: &RunnableHook, role: HookRole, read: &HookReading, point: Opti
     }
 }
 
-/// What the agent is told by a hook that says no at a point, and nothing else.
+/// Returns the agent's text for a hook that blocks at a point without a reason.
 pub fn silent_no(hook: &str, point: Option<&HookPoint>) -> String {
     match point {
         Some(HookPoint::PreToolUse | HookPoint::PostToolUse | HookPoint::UserPromptSubmit) => {
@@ -330,7 +331,7 @@ pub fn silent_no(hook: &str, point: Option<&HookPoint>) -> String {
     }
 }
 
-/// A report that the engine takes, whatever kind of hook it comes from: clean, not blank, and within bounds.
+/// Makes the report of any kind of hook fit the engine's rules: clean, not blank, and within bounds.
 pub fn fitting(mut report: HookReport, hook: &RunnableHook) -> HookReport {
     let fit = |text: String, most: usize| Some(cut(&clean(&text), most)).filter(|text| !text.trim().is_empty());
     let most = hook.max_output.min(Limits::FEEDBACK);
@@ -341,8 +342,8 @@ pub fn fitting(mut report: HookReport, hook: &RunnableHook) -> HookReport {
     report
 }
 
-/// The line of a run's output that says most about why it ended so, in a few words: the last one that it wrote for people,
-/// unless that is none of those that tell.
+/// Returns the line of a run's output that best explains its end, shortened. The last line that the run wrote for people
+/// wins, unless other lines score higher.
 pub fn gist(ran: &Finished) -> Option<String> {
     let line = |captured: &Captured| one_line(&clean(&captured.text())).map(str::to_owned);
     let spoke = || line(&ran.stdout).filter(|line| ran.exit != Exit::Code(0) && !line.starts_with('{'));
@@ -350,7 +351,7 @@ pub fn gist(ran: &Finished) -> Option<String> {
     Some(line.chars().take(GIST).collect())
 }
 
-/// What the agent is told in the words of the hook's own template, if they can be found.
+/// Renders the agent's text with the hook's own template. Returns `None` if the template fails.
 fn worded(hook: &RunnableHook, template: &Template, values: &Value, read: &mut HookReading) -> Option<String> {
     let OutputParts { reason, output, stdout, stderr, exit, .. } = &read.parts;
     let retries = values["hook_retries"].as_u64().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the ends of hooks mean, as tables.
+//! Tables of runs of hooks and their reports.
 
 use std::time::Duration;
 
@@ -36,12 +36,12 @@ fn ran(exit: Exit, stdout: &str, stderr: &str) -> Result<Finished, NotStarted> {
     Ok(Finished { exit, stdout, stderr, leaky: false, took: Duration::from_millis(7) })
 }
 
-/// What a run means whose hook is run for nothing in particular.
+/// Builds the report of a hook that runs without a subject.
 fn answer(hook: &RunnableHook, role: HookRole, ran: &Result<Finished, NotStarted>) -> HookReport {
     super::answer(hook, role, ran, &windlass_engine::Situation::nothing())
 }
 
-/// An outcome, what people are told, what the agent is told; an empty text is none.
+/// An outcome, the message for people, the feedback for the agent; an empty text is none.
 type Told<'t> = (HookOutcome, &'t str, &'t str);
 
 #[track_caller]
@@ -52,7 +52,7 @@ fn check(role: HookRole, pipes: bool, run: (Exit, &str, &str), expected: Told<'_
     assert_eq!(report.took, Some(Duration::from_millis(7)));
 }
 
-/// With stderr `err`: what a run means at each role, with its output piped and not.
+/// Checks a run with stderr `err` at each role, with its output piped and not.
 #[track_caller]
 fn everywhere(exit: Exit, stdout: &str, quiet: [Told<'_>; 3], piped: [Told<'_>; 3]) {
     for (pipes, expected) in [(false, quiet), (true, piped)] {
@@ -126,7 +126,7 @@ fn an_answer_says_what_the_table_says() {
 
 #[test]
 fn a_no_stops_gates_and_fails_elsewhere() {
-    // The answer; what a gate tells people and the agent; what an observer tells people, and the agent if it is piped.
+    // The response; the message and the feedback at a gate; the message at an observer, and its feedback if output is piped.
     for (stdout, for_people, told, why, piped) in [
         (r#"{"decision": "block", "reason": "red"}"#, "", "red", "red", "red\nerr"),
         (r#"{"decision": "deny", "reason": "red"}"#, "", "red", "red", "red\nerr"),
@@ -338,7 +338,7 @@ fn a_template_words_what_the_agent_is_told() {
     assert_eq!(nothing.feedback, None, "where nothing is told, nothing is worded");
 }
 
-/// However it is worded, and whatever of it is cut out, what is compared is what the hook said.
+/// The fingerprint covers what the hook wrote, before a template words it and before it is cut.
 #[test]
 fn its_own_words_are_those_before_they_are_worded_and_cut() {
     let template = |text: &str| Some(Template::parse(text, &windlass_expr::Names::feedback()).unwrap());

@@ -1,7 +1,7 @@
-//! Where a request goes, and how an address is shown.
+//! The address of a webhook, and how it is shown.
 //!
-//! Invariant: what is shown of an address holds no password, no query, and of its path only the first part: many services
-//! put the secret of a webhook into the address.
+//! Invariant: the shown address holds no password, no query, and of its path only the first part: many services put the
+//! secret of a webhook into the address.
 
 use std::fmt::{self, Display};
 
@@ -47,7 +47,7 @@ impl Address {
         })
     }
 
-    /// The address without its credentials: they travel in a header.
+    /// Returns the address without its credentials: they travel in a header.
     pub(super) fn uri(&self) -> Result<Uri, Unsent> {
         let query = self.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
         let url = format!("{}://{}{}{query}", self.scheme(), self.host_and_port(), self.path);
@@ -58,12 +58,12 @@ impl Address {
         if self.https { "https" } else { "http" }
     }
 
-    /// The host, and the port where it is not the usual one.
+    /// Returns the host, and the port if it is not the default.
     pub(super) fn host_and_port(&self) -> String {
         if self.port == usual_port(self.https) { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
 
-    /// What an `Authorization` header says for the credentials.
+    /// Returns the value of the `Authorization` header for the credentials.
     pub(super) fn authorization(&self) -> Option<String> {
         let credentials = self.credentials.as_ref()?;
         let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
@@ -74,7 +74,7 @@ impl Address {
     }
 }
 
-/// Without what may be secret.
+/// Shows the address without secrets.
 impl Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = match self.credentials.as_deref().map(|credentials| credentials.split_once(':')) {
@@ -85,7 +85,7 @@ impl Display for Address {
         };
         write!(f, "{}://{who}{}", self.scheme(), self.host_and_port())?;
         match self.path[1..].split_once('/') {
-            // A password with a slash in it was taken for the path.
+            // The parser took a password with a slash in it for the path.
             _ if self.path.contains('@') => f.write_str("/…")?,
             Some((first, rest)) if !rest.is_empty() => write!(f, "/{first}/…")?,
             _ => f.write_str(&self.path)?,
@@ -98,7 +98,7 @@ fn usual_port(https: bool) -> u16 {
     if https { 443 } else { 80 }
 }
 
-/// The authority may hold a port that is none, and is not asked for it then.
+/// Returns `None` for a port that is not a number. `Authority::port` would report it as absent.
 fn port(authority: &Authority, https: bool) -> Option<u16> {
     let place = authority.as_str().rsplit('@').next().unwrap_or_default();
     match place.strip_prefix(authority.host())?.strip_prefix(':') {

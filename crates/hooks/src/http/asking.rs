@@ -1,6 +1,6 @@
-//! Asks a server on behalf of a hook, and makes a report of what comes.
+//! Sends a hook's request to a server, and builds a report from the response.
 //!
-//! Invariant: secrets are masked before anything is cut out of an answer: half a secret is one too.
+//! Invariant: secrets are masked before a response is cut: half a secret is one too.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -13,11 +13,11 @@ use windlass_process::Finished;
 use super::{Ended, Request, meaning, send};
 use crate::{HookRole, Mask, RunnableHook, answer};
 
-/// How soon a request is given up once somebody asks for the end.
+/// The delay after which a cancellation ends the wait.
 const NOTICED: Duration = Duration::from_millis(20);
 
-/// Waits for the answer, unless somebody asks for the end meanwhile. The request is then on its own: it ends with its
-/// timeout, or with us.
+/// Sends the request, and waits for its response or for a cancellation. A cancelled request stays on its own thread until
+/// its timeout or until this process ends.
 pub fn ask(request: Request, mask: &Mask, is_cancelled: impl Fn() -> bool) -> Option<Ended> {
     let (tell, told) = channel();
     thread::spawn(move || drop(tell.send(send(&request))));
@@ -30,7 +30,7 @@ pub fn ask(request: Request, mask: &Mask, is_cancelled: impl Fn() -> bool) -> Op
     }
 }
 
-/// What an answer, or the lack of one, comes to.
+/// Builds the report of a webhook from its outcome.
 pub fn report(hook: &RunnableHook, role: HookRole, ended: Ended, took: Duration, values: &Value) -> HookReport {
     let (outcome, why) = match ended {
         Ended::Ok(body) => {

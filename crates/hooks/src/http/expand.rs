@@ -1,7 +1,7 @@
 //! Values from the environment in addresses and headers: `${NAME}` stands for a value, `$$` for a dollar.
 //!
 //! Invariants:
-//! - Text from the environment is put in as it is, and never looked at again for more names.
+//! - Text from the environment is inserted as it is, and is never expanded again.
 //! - An error names the variable, never a value.
 
 use std::ffi::{OsStr, OsString};
@@ -24,7 +24,7 @@ pub enum ExpandError {
     SingleDollar,
 }
 
-/// The text with its values filled in.
+/// Returns the text with its variables expanded.
 pub fn expand(text: &str, environment: &[(OsString, OsString)]) -> Result<String, ExpandError> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
@@ -49,7 +49,7 @@ fn value<'a>(name: &str, environment: &'a [(OsString, OsString)]) -> Result<&'a 
     if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) || !name.chars().all(letter) {
         return Err(ExpandError::BadName(name.to_owned()));
     }
-    // Where a name is given twice, the later one was put on top.
+    // If a name is given twice, the later value overrides the earlier one.
     let (_, value) = environment
         .iter()
         .rfind(|(key, _)| key == OsStr::new(name))

@@ -1,10 +1,10 @@
-//! What an answer, or the lack of one, means for a webhook.
+//! Classifies the response to a webhook, or the lack of one.
 //!
-//! | what came | means |
+//! | response | outcome |
 //! | --- | --- |
-//! | 2xx | it is done |
-//! | 408, 425, 429, 5xx; no answer for a reason that may pass | worth another try |
-//! | anything else, a redirect too; a wrong address or header, no secure connection | not worth one |
+//! | 2xx | delivered |
+//! | 408, 425, 429, 5xx; no response for a transient reason | worth another attempt |
+//! | anything else, redirects too; a wrong address or header, no secure connection | not worth another attempt |
 
 use std::error::Error;
 use std::time::Duration;
@@ -15,20 +15,20 @@ use ureq::http::header::{HeaderMap, RETRY_AFTER};
 use super::{KEPT, Response, Unsent};
 use crate::text::clean;
 
-/// The longest that a server may make us wait.
+/// The longest wait that a server can demand.
 const LONGEST: Duration = Duration::from_secs(5 * 60);
-/// Letters that are quoted from an answer that is none.
+/// The number of letters that a message quotes from a refusal.
 const QUOTED: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// It arrived. The text is the body as it came.
+    /// The server accepted the request. The text is the body as it came.
     Ok(String),
-    /// It may fare better later, but not before `after`.
+    /// Another attempt may succeed, but not before `after`.
     Again { why: String, after: Option<Duration> },
-    /// It took too long; another time it may not.
+    /// The request timed out; another attempt may succeed.
     TimedOut { why: String },
-    /// It will not fare better.
+    /// No attempt can succeed.
     Failed { why: String },
 }
 
@@ -58,7 +58,7 @@ fn text(response: &Response) -> String {
     if response.cut { text.into_owned() + &left_out } else { text.into_owned() }
 }
 
-/// `the server answered 503 Service Unavailable: try later`
+/// Returns a line such as `the server answered 503 Service Unavailable: try later`.
 fn refused(response: &Response) -> String {
     let name = StatusCode::from_u16(response.status).ok().and_then(|status| status.canonical_reason());
     let name = name.map(|name| format!(" {name}")).unwrap_or_default();
@@ -68,7 +68,7 @@ fn refused(response: &Response) -> String {
     format!("the server answered {}{name}{quoted}", response.status)
 }
 
-/// The error, what led to it, and what can be done.
+/// Returns the error, its causes and its hint.
 fn told(unsent: &Unsent) -> String {
     let mut told = unsent.to_string();
     let mut cause = unsent.source();
@@ -79,7 +79,7 @@ fn told(unsent: &Unsent) -> String {
     clean(&format!("{told}; {}", unsent.hint()))
 }
 
-/// How many seconds a server wants to be left alone. A date in their place does not count.
+/// Returns how many seconds the server asks us to wait. A date in that header is ignored.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(LONGEST))

@@ -1,17 +1,19 @@
-//! Webhooks: a request to somebody else's server, once.
+//! Webhooks: one request to an external server.
 //!
 //! ```text
-//! text with ${NAME} ─ expand ─► Request ─ send ─► Response or Unsent ─ meaning ─► Ended ─ report ─► HookReport
+//! text with ${NAME} ─ expand_variables ─► WebhookRequest ─ send_request ─► WebhookResponse or WebhookError
+//!                    ─ classify_response ─► WebhookOutcome ─ build_webhook_report ─► HookReport
 //! ```
 //!
 //! Invariants:
-//! - The same request carries the same key, however often it is sent: a server can tell a second sending from a second event.
-//! - No redirect is followed: headers and addresses hold secrets, and go only where the configuration says.
+//! - A request carries the same idempotency key each time it is sent, so that a server can tell a repeated request from a
+//!   new event.
+//! - The client follows no redirect: headers and addresses hold secrets, and go only where the configuration says.
 //! - No message, and no `Debug` text, shows a value of a header, a password or a query.
-//! - One timeout covers everything: looking up, connecting, sending, and the answer.
-//! - No proxy is used, and of the environment nothing that was not given.
+//! - One timeout covers the whole exchange: looking up, connecting, sending, and the answer.
+//! - The client uses no proxy, and of the environment only the variables that the caller passed in.
 //!
-//! Not here: what a webhook says (its caller makes the body), and waiting between tries (`Retry`).
+//! Not here: the content of a webhook (the caller builds the body), and waiting between attempts (`RetrySchedule`).
 
 mod address;
 mod asking;
@@ -36,9 +38,9 @@ pub use expand::{ExpandError, expand};
 pub use meaning::{Ended, meaning};
 pub use unsent::Unsent;
 
-/// The most that is kept of an answer.
+/// The largest part of a response body that is kept.
 const KEPT: usize = 1024 * 1024;
-/// More than this is no limit, and cannot be added to every clock.
+/// A longer timeout is no limit, and some clocks overflow when it is added.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 const USER_AGENT_NAME: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -47,12 +49,12 @@ const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub struct Request {
     pub url: String,
     pub method: Method,
-    /// They win over ours, but for the key and the length of the body.
+    /// These replace our own headers, except for the key and the length of the body.
     pub headers: BTreeMap<String, String>,
     /// JSON.
     pub body: Vec<u8>,
     pub timeout: Duration,
-    /// The same for every sending of the same request.
+    /// The same for each attempt to send the request.
     pub key: String,
 }
 
@@ -63,12 +65,12 @@ pub enum Method {
     Put,
     Patch,
     Delete,
-    /// Without the body.
+    /// Without a body.
     Get,
 }
 
 impl Method {
-    /// By its name, in capitals or not.
+    /// Returns the method of a name, in upper or lower case.
     pub fn named(name: &str) -> Option<Self> {
         let known = [Self::Post, Self::Put, Self::Patch, Self::Delete, Self::Get];
         known.into_iter().find(|method| method.http().as_str().eq_ignore_ascii_case(name))
@@ -93,13 +95,13 @@ impl Method {
 pub struct Response {
     pub status: u16,
     pub body: Vec<u8>,
-    /// Whether there was more than is kept.
+    /// Whether the body was longer than the part that is kept.
     pub cut: bool,
-    /// How long the server wants to be left alone.
+    /// How long the server asks us to wait.
     pub retry_after: Option<Duration>,
 }
 
-/// Without what may be secret.
+/// Shows the request without secrets.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
@@ -112,7 +114,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// Sends a request, and waits for its answer.
+/// Sends a request, and waits for the response.
 pub fn send(request: &Request) -> Result<Response, Unsent> {
     let address = Address::parse(&request.url)?;
     let mut sent = http::Request::new(());
@@ -127,7 +129,7 @@ pub fn send(request: &Request) -> Result<Response, Unsent> {
     answer.and_then(read).map_err(|error| Unsent::of(error, &address, request.timeout))
 }
 
-/// An agent for one exchange. What it would take from the environment is set here.
+/// Builds an agent for one exchange. It sets every option that ureq would take from the environment.
 fn agent(timeout: Duration) -> Agent {
     Config::builder()
         .proxy(None)

@@ -1,4 +1,4 @@
-//! Why there is no answer, and what can be done about it.
+//! Why a webhook got no response, and what a person can do about it.
 
 use std::io;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::address::Address;
 
-/// A request without an answer. It may have arrived all the same.
+/// A request without a response. It may have arrived nevertheless.
 #[derive(Debug, Error)]
 pub enum Unsent {
     #[error("cannot use the address {url}: {why}")]
@@ -18,7 +18,7 @@ pub enum Unsent {
     TimedOut { url: String, after: Duration },
     #[error("cannot agree with {host} on a secure connection")]
     Tls { host: String, source: Box<dyn std::error::Error + Send + Sync> },
-    /// The host is not known, refuses the connection, or ends it.
+    /// The host is unknown, refuses the connection, or ends it.
     #[error("cannot complete the request to {host}")]
     Broken { host: String, source: io::Error },
     #[error("cannot read the answer of {url}: {why}")]
@@ -26,7 +26,7 @@ pub enum Unsent {
 }
 
 impl Unsent {
-    /// What a person can do.
+    /// Returns what a person can do.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::BadAddress { .. } => "write it as https://host/path, with everything else percent-encoded",
@@ -40,17 +40,17 @@ impl Unsent {
         }
     }
 
-    /// Whether the same request may fare better later.
+    /// Returns whether the same request may succeed later.
     pub(super) fn may_pass(&self) -> bool {
         matches!(self, Self::TimedOut { .. } | Self::Broken { .. } | Self::Malformed { .. })
     }
 
-    /// Returns the client's error as ours. Its own texts may hold addresses, so that only those of other layers are kept.
+    /// Returns the client's error as ours. The client's own texts may hold addresses, so only those of other layers are kept.
     pub(super) fn of(error: ureq::Error, address: &Address, timeout: Duration) -> Self {
         let (url, host) = (address.to_string(), address.host_and_port());
         match error {
             ureq::Error::Timeout(_) => Self::TimedOut { url, after: timeout },
-            // Sockets know no such failure: only what reads the secure connection does.
+            // A socket never reports `InvalidData`: only the TLS reader does.
             ureq::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
                 Self::Tls { host, source: error.into() }
             }

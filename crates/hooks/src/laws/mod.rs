@@ -1,6 +1,7 @@
-//! What holds of everything here that reads what others wrote, whatever it is. For tests and fuzzing alone.
+//! Laws of all code here that reads text from outside, for any input. For tests and fuzzing only.
 //!
-//! Each law takes bytes and panics where it is broken. Where one needs several texts, a byte that is in no text divides them.
+//! Each law takes bytes, and panics if it does not hold. Where a law needs several texts, a byte that occurs in no text
+//! separates them.
 
 mod pieces;
 mod shell;
@@ -20,11 +21,10 @@ use crate::{
 
 pub use shell::shell;
 
-/// Divides the texts of an input.
+/// Separates the texts of an input.
 const BETWEEN: u8 = 0xff;
 
-/// Cleaned text has nothing in it that a terminal obeys, what has none is not changed, and what is cut is no longer than
-/// wanted.
+/// Cleaned text contains nothing that a terminal obeys, clean text does not change, and cut text is never longer than asked for.
 pub fn clean_text(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let cleaned = clean(&text);
@@ -43,8 +43,8 @@ pub fn clean_text(bytes: &[u8]) {
     }
 }
 
-/// Every form of a value is covered and nothing else is changed, however the text is cut into pieces; in what is shown, also
-/// those that only cleaning puts together.
+/// The mask covers every encoding of a value and changes nothing else, however the text is split into chunks. In shown text
+/// it also covers values that appear only after cleaning.
 pub fn mask(bytes: &[u8]) {
     let mut parts = bytes.splitn(3, |byte| *byte == BETWEEN);
     let mut next = || parts.next().unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn mask(bytes: &[u8]) {
         true => assert_eq!(shown_text, text, "nothing to look for"),
         false => values.check(cleaned.as_bytes(), &shown_text),
     }
-    // Bytes are kept, unless they hide a value.
+    // Bytes stay as they are, unless they hide a value.
     let hides = values.0.iter().any(|(_, form)| is_in(form, cleaned.as_bytes()));
     let masked = mask.bytes(text);
     assert_eq!(shown(&masked), shown(if hides { &shown_text } else { &plain }));
@@ -74,7 +74,7 @@ pub fn mask(bytes: &[u8]) {
     gap(&mask, text, &values);
 }
 
-/// What becomes of a text that comes in pieces of a size.
+/// Returns the result for a text that comes in chunks of a size.
 fn in_pieces<S>(
     text: &[u8],
     size: usize,
@@ -85,7 +85,7 @@ fn in_pieces<S>(
     streamed
 }
 
-/// Where output has a gap, no part of a value is left at its edges.
+/// At a gap in the output, no part of a value is left at the edges.
 fn gap(mask: &Mask, text: &[u8], values: &Forms) {
     let (head, tail) = text.split_at(text.len() / 2);
     let total = text.len() as u64 + 1000;
@@ -98,7 +98,7 @@ fn gap(mask: &Mask, text: &[u8], values: &Forms) {
     }
 }
 
-/// All forms of some values, each with the value's name.
+/// All encodings of some values, each with the value's name.
 struct Forms(Vec<(&'static str, Vec<u8>)>);
 
 impl Forms {
@@ -114,7 +114,7 @@ impl Forms {
         all.into_iter().find(|marker| !tells(marker)).unwrap_or_default()
     }
 
-    /// Looks for every form in the simplest way, and whether a marker stands for each that was found.
+    /// Searches for every encoding in the simplest way, and checks that a marker replaces each match.
     fn check(&self, text: &[u8], mut masked: &[u8]) {
         let mut found: Vec<(usize, usize, &str)> = Vec::new();
         for (name, form) in &self.0 {
@@ -126,7 +126,7 @@ impl Forms {
         for (index, (start, end, name)) in found.iter().enumerate() {
             if *start >= at {
                 masked = masked.strip_prefix(&text[at..*start]).expect("what is no value is not changed");
-                // Where two values look the same, either may give its name.
+                // If two values look the same, either may give its name.
                 let same = found[index + 1..].iter().take_while(|other| (other.0, other.1) == (*start, *end));
                 let names = std::iter::once(*name).chain(same.map(|other| other.2));
                 let rest = names.into_iter().find_map(|name| masked.strip_prefix(self.marker(name).as_bytes()));
@@ -150,7 +150,7 @@ fn finished(exit: Exit, stdout: Captured) -> Finished {
     Finished { exit, stdout, stderr: Captured::default(), leaky: false, took: Duration::ZERO }
 }
 
-/// What cannot be understood is never a success, no dialect's no is passed over, and what is told is clean and bounded.
+/// A response that cannot be parsed is never a success, a block in any dialect counts, and all texts are clean and bounded.
 pub fn answer_object(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let parsed = response::parse(&text);
@@ -175,7 +175,7 @@ pub fn answer_object(bytes: &[u8]) {
     }
 }
 
-/// A word of the object that says no, whatever the dialect.
+/// Returns a field of the object that blocks, in any dialect.
 fn no(object: &Value) -> Option<&str> {
     let says = |value: &Value, words: &[&'static str]| words.iter().copied().find(|word| value == *word);
     let specific = ["hookSpecificOutput", "hook_specific_output"].map(|name| &object[name]);
@@ -188,7 +188,7 @@ fn no(object: &Value) -> Option<&str> {
         .or_else(|| (object["continue"] == false).then_some("continue: false"))
 }
 
-/// Every known field of an answer that was taken has a meaning.
+/// Checks that every known field of an accepted response has a meaning.
 fn heeded(object: &Value) {
     let known: [(&str, &[&str]); 3] = [
         ("status", &["success", "failure", "skip"]),
@@ -222,8 +222,8 @@ fn ended(stdout: &str, exit: Exit, role: HookRole) -> HookReport {
     report
 }
 
-/// A script that is taken is filled in the places of its names and nowhere else: a name of free text becomes a reference to
-/// its variable, or the script is refused.
+/// An accepted script is filled at its placeholders and nowhere else: a placeholder of free text becomes a reference to its
+/// variable, or the script is refused.
 pub fn script(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match Script::parse(&text) {
@@ -263,7 +263,7 @@ fn check_filled(mut text: &str, mut filled: &str, carrier: Carrier) {
             named.and_then(|(after, forms)| Some((after, forms.iter().find_map(|form| filled.strip_prefix(form))?)));
         (text, filled) = match becomes {
             Some(both) => both,
-            // What has no name, and a name in a comment, stays as it is.
+            // Text without a placeholder, and a placeholder in a comment, stay as they are.
             None => {
                 let same = filled.strip_prefix(letter);
                 (&text[letter.len_utf8()..], same.expect("everything else arrives byte for byte"))
@@ -273,7 +273,7 @@ fn check_filled(mut text: &str, mut filled: &str, carrier: Carrier) {
     assert_eq!(filled, "", "nothing is added at the end");
 }
 
-/// What follows `{{ name }}`, with any blanks in it.
+/// Returns the text behind `{{ name }}`, with any blanks in it.
 fn after_name<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let blank = [' ', '\t'];
     let inner = text.strip_prefix("{{")?.trim_start_matches(blank);

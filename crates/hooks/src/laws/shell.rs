@@ -1,4 +1,4 @@
-//! Filled commands in real shells: nothing of a free text is ever run.
+//! Filled commands in real shells: no shell runs any free text.
 //!
 //! Each byte of an input chooses a piece of shell text.
 #![allow(clippy::disallowed_methods, reason = "what a shell makes of a text is the question here")]
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::pieces::{COMMANDS, PAYLOADS, PIECES, runs_a_variable};
 use crate::{Carrier, Script, Values};
 
-/// Pieces in one script.
+/// The most pieces in one script.
 const MOST: usize = 40;
 
 static SHELLS: LazyLock<Vec<&str>> = LazyLock::new(|| {
@@ -22,7 +22,7 @@ static SHELLS: LazyLock<Vec<&str>> = LazyLock::new(|| {
 
 static PLACE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a directory"));
 
-/// A script that is taken runs nothing of a free text. The first byte chooses text, shell and carrier.
+/// An accepted script runs nothing of a free text. The first byte chooses the payload, the shell and the channel.
 pub fn shell(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
     let all = PIECES.iter().chain(COMMANDS);
@@ -42,7 +42,7 @@ pub fn shell(bytes: &[u8]) {
     assert!(!left.iter().any(|name| name.starts_with("pwned")), "{shell} has run {payload:?} in {filled:?}");
 }
 
-/// Runs a script, and answers which files it has left.
+/// Runs a script, and returns the names of the files that it left.
 fn run(shell: &str, script: &str, payload: &str) -> Vec<String> {
     let place = PLACE.path();
     let value = place.join(".value");

@@ -1,4 +1,4 @@
-//! Commands without secrets: what people and agents say stands in the log, in prompts and in the environment of hooks.
+//! Commands without secrets: the log, prompts and the environment of hooks hold the texts of people and agents.
 
 use std::borrow::Cow;
 use std::mem;
@@ -8,7 +8,7 @@ use windlass_engine::{Command, Finding, NewTask, OwnerName, TaskPatch};
 use super::Mask;
 
 impl Mask {
-    /// A command, in all of its words.
+    /// Masks every text of a command.
     pub fn command<'c>(&self, command: &'c Command) -> Cow<'c, Command> {
         if self.is_empty() {
             return Cow::Borrowed(command);
@@ -48,7 +48,7 @@ impl Mask {
             | Command::CancelSession { reason: text, .. } => self.hide_all(text),
             Command::StartSession(new) => self.hide_all(&mut new.goal),
             Command::TriggerWorkflow { context, .. } => *context = self.fields(mem::take(context)),
-            // What programs have printed is masked where it is heard, what tools are given where they are called.
+            // Other code masks the output of programs when it arrives, and the input of tools when they are called.
             _ => {}
         }
     }
@@ -67,7 +67,7 @@ impl Mask {
         }
     }
 
-    /// A name has no room for a marker.
+    /// Masks an owner's name, which has no room for a marker.
     fn hide_owner(&self, owner: &mut OwnerName) {
         if let Cow::Owned(_) = self.text(owner.as_str()) {
             *owner = "secret".parse().expect("letters make a name");

@@ -1,15 +1,15 @@
-//! Keeps secrets out of what is shown and kept.
+//! Keeps secrets out of output and out of records.
 //!
-//! Every configured value is looked for as it is, and as it looks in JSON, in a URL and in base64, there also in the
-//! middle of something longer (`user:password` of a header) and in pieces; of a value of several lines also each line.
-//! What is found becomes `[secret NAME]`.
+//! The mask searches for every configured value as it is, and as it looks in JSON, in a URL and in base64. It finds base64
+//! also inside a longer text (`user:password` of a header) and in pieces, and of a multi-line value also each line. The
+//! text `[secret NAME]` replaces each match.
 //!
 //! Invariants:
-//! - Where values overlap, all of them are covered, by one marker.
-//! - It does not matter how a stream is cut into pieces.
-//! - Where control sequences stand within a value, only text is left: whoever shows it would put the value together.
-//! - Where output has a gap, no part of a value is left at its edges.
-//! - No value is in what this module prints about itself.
+//! - Where values overlap, one marker covers all of them.
+//! - The way in which a stream is split into chunks does not matter.
+//! - If control sequences interrupt a value, the result is cleaned text: a terminal would put the value together.
+//! - At a gap in the output, no part of a value is left at the edges.
+//! - The `Debug` output of this module contains no value.
 //!
 //! Not here: which values are secret.
 
@@ -37,16 +37,16 @@ use crate::text::{Cleaner, clean};
 use shown::Search;
 pub use shown::Shown;
 
-/// Shorter values are everywhere: masking them would hide the text, not the secret.
+/// Shorter values occur everywhere: a mask for them would hide the text, not the secret.
 pub const SHORTEST: usize = 4;
-/// What is read of a file at once.
+/// The size of one read from a file.
 const CHUNK: usize = 64 * 1024;
 
 /// The secrets of a project.
 #[derive(Clone, Default)]
 pub struct Mask {
     finder: Option<AhoCorasick>,
-    /// The patterns: all that a value looks like.
+    /// The patterns: all encodings of all values.
     forms: Arc<[Vec<u8>]>,
     /// For each pattern, the index of its marker.
     owners: Vec<usize>,
@@ -55,11 +55,11 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// Values by their names, without blanks around them. Those that are shorter than [`SHORTEST`] are left alone.
+    /// Builds a mask from values by their names, trimmed. It ignores values that are shorter than [`SHORTEST`].
     pub fn new<N: Into<String>, V: AsRef<[u8]>>(values: impl IntoIterator<Item = (N, V)>) -> Self {
         let (mut patterns, mut owners, mut names) = (Vec::<Vec<u8>>::new(), Vec::new(), Vec::<String>::new());
         for (name, value) in values {
-            // A value that was read from a file often ends with a line end, which is not written with it.
+            // A value from a file often ends with a line end that other places do not repeat.
             let value = value.as_ref().trim_ascii();
             if value.len() < SHORTEST {
                 continue;
@@ -70,7 +70,7 @@ impl Mask {
             }
             names.push(name.into());
         }
-        // The automaton that grows with the values only: a long key in a dozen forms is no reason for megabytes.
+        // This automaton grows only with the values: a long key in a dozen encodings must not cost megabytes.
         let build = || AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(&patterns);
         let finder = (!patterns.is_empty()).then(build).map(|built| built.expect("values are far from two gigabytes"));
         let markers = names.iter().map(|name| marker(name, finder.as_ref())).collect();
@@ -78,7 +78,7 @@ impl Mask {
         Self { finder, forms: patterns.into(), owners, markers, longest }
     }
 
-    /// Whether there is nothing to look for.
+    /// Returns whether the mask has no values.
     pub fn is_empty(&self) -> bool {
         self.finder.is_none()
     }
@@ -86,12 +86,12 @@ impl Mask {
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.bytes(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
-            // A value that is no UTF-8 can cut a letter in two.
+            // A value that is not UTF-8 can cut a letter in two.
             Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
         }
     }
 
-    /// What was kept of a long text, with a line where something was left out.
+    /// Masks an excerpt of a long text, which has a line at each gap.
     pub fn kept<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let is_gap = |line: &str| said_missing(line).is_some();
         if self.is_empty() || !text.lines().any(is_gap) {
@@ -103,7 +103,7 @@ impl Mask {
                 piece.push_str(line);
                 continue;
             }
-            // The end of the line before is ours.
+            // The line end before the gap belongs to the mark of the gap.
             let before = piece.strip_suffix('\n').unwrap_or(&piece);
             kept += &self.without_halves(before, is_after, true);
             kept += &piece[before.len()..];
@@ -113,7 +113,8 @@ impl Mask {
         Cow::Owned(kept + &self.without_halves(&piece, is_after, false))
     }
 
-    /// Masks what may have a gap before and after it. People quote such lines: only what could be half of a value is dropped.
+    /// Masks text that may have a gap before and after it. People also quote such lines, so only possible fragments of a
+    /// value are dropped.
     fn without_halves(&self, text: &str, is_after: bool, is_before: bool) -> String {
         let masked = self.text(text);
         let start = if is_after { self.ended(masked.as_bytes()) } else { 0 };
@@ -122,37 +123,37 @@ impl Mask {
         masked.get(start..end).unwrap_or_default().to_owned()
     }
 
-    /// How much of the end of a text could be the beginning of a value.
+    /// Returns how many bytes at the end of a text could begin a value.
     fn begun(&self, text: &[u8]) -> usize {
         self.half(text.len(), |form, many| text.ends_with(&form[..many]))
     }
 
-    /// How much of its start could be the end of one.
+    /// Returns how many bytes at the start of a text could end a value.
     fn ended(&self, text: &[u8]) -> usize {
         self.half(text.len(), |form, many| text.starts_with(&form[form.len() - many..]))
     }
 
-    /// The longest half of any form: of so many bytes at most, because a short text has no longer one.
+    /// Returns the longest partial match of any encoding, up to `most` bytes.
     fn half(&self, most: usize, is_half: impl Fn(&[u8], usize) -> bool) -> usize {
         let longest = |form: &Vec<u8>| (1..form.len().min(most + 1)).rev().find(|many| is_half(form, *many));
         self.forms.iter().filter_map(longest).max().unwrap_or(0)
     }
 
-    /// What was kept of a run.
+    /// Masks the captured output of a run.
     pub fn run(&self, mut run: Finished) -> Finished {
         self.captured(&mut run.stdout);
         self.captured(&mut run.stderr);
         run
     }
 
-    /// What was kept of one of its streams.
+    /// Masks the captured part of one stream.
     pub(crate) fn captured(&self, kept: &mut Captured) {
         if self.is_empty() {
             return;
         }
         let mut missing = kept.left_out();
         if missing == 0 {
-            // A value may begin in the one and end in the other.
+            // A value may begin in the head and end in the tail.
             kept.head.append(&mut kept.tail);
             kept.head = self.bytes(&kept.head).into_owned();
         } else {
@@ -163,7 +164,7 @@ impl Mask {
         kept.total = missing + (kept.head.len() + kept.tail.len()) as u64;
     }
 
-    /// What came from a server.
+    /// Masks the response of a server.
     pub fn response(&self, mut response: Response) -> Response {
         response.body = match response.cut {
             true => self.before_gap(&response.body).0,
@@ -172,8 +173,8 @@ impl Mask {
         response
     }
 
-    /// Masks what something is missing after, and answers how many bytes more are missing now. A value may reach into the
-    /// gap, and its beginning cannot be told from other text: as many bytes are always dropped as one could leave there.
+    /// Masks text before a gap, and returns how many more bytes are missing now. A value may reach into the gap, and its
+    /// beginning looks like any other text: the mask always drops the most bytes that a value could leave there.
     fn before_gap(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
         let cleaned = self.cleaned(bytes);
         let bytes = cleaned.as_ref().map_or(bytes, String::as_bytes);
@@ -183,14 +184,14 @@ impl Mask {
         (masked, (bytes.len() - sure).saturating_sub(covered))
     }
 
-    /// The same for what something is missing before.
+    /// Masks text after a gap in the same way.
     pub(crate) fn after_gap(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
         let cleaned = self.cleaned(bytes);
         let bytes = cleaned.as_ref().map_or(bytes, String::as_bytes);
         let dropped = self.longest.saturating_sub(1).min(bytes.len());
         let (mut masked, mut covered) = (Vec::new(), 0);
         self.cover(bytes, dropped, &mut covered, &mut Vec::new());
-        // The rest of a value that begins in what is dropped goes with it.
+        // The rest of a value that begins in the dropped part is dropped, too.
         let cut = dropped + covered;
         self.cover(&bytes[dropped..], bytes.len() - dropped, &mut covered, &mut masked);
         (masked, cut)
@@ -204,15 +205,15 @@ impl Mask {
         }
     }
 
-    /// The text of bytes that have a value only once they are cleaned.
+    /// Returns the cleaned text of bytes if a value appears only after cleaning.
     fn hidden(&self, masked: &[u8]) -> Option<String> {
         let finder = self.finder.as_ref()?;
         self.cleaned(masked).filter(|cleaned| finder.is_match(cleaned))
     }
 
-    /// Returns the text of bytes in which control characters or broken letters can hide a value.
+    /// Returns the cleaned text of bytes if control characters or invalid UTF-8 can hide a value.
     fn cleaned(&self, bytes: &[u8]) -> Option<String> {
-        // The last one begins control characters beyond ASCII.
+        // 0xC2 begins the UTF-8 encoding of the C1 control characters.
         let hides = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t') || *byte == 0xc2;
         let is_changed = bytes.iter().any(hides) || str::from_utf8(bytes).is_err();
         (self.finder.is_some() && is_changed).then(|| clean(&String::from_utf8_lossy(bytes)))
@@ -227,7 +228,7 @@ impl Mask {
         Cow::Owned(masked)
     }
 
-    /// What a hook has come to, in all of its words. What it asks for is among them.
+    /// Masks every text of a hook's report, including its actions.
     pub fn report(&self, mut report: HookReport) -> HookReport {
         let masked = |text: String| self.text(&text).into_owned();
         report.message = report.message.map(masked);
@@ -258,17 +259,17 @@ impl Mask {
         fields.into_iter().map(|(name, value)| (self.text(&name).into_owned(), self.value(value))).collect()
     }
 
-    /// For output that comes in pieces.
+    /// Opens a stream for output that arrives in chunks.
     pub fn stream(&self) -> Stream<'_> {
         Stream { mask: self, held: Vec::new(), covered: 0 }
     }
 
-    /// For output that comes in pieces and is shown: where there is anything to look for, as text.
+    /// Opens a stream for output that arrives in chunks and is displayed. If the mask has values, the result is text.
     pub fn shown(&self) -> Shown<'_> {
         Shown::new(self)
     }
 
-    /// What is kept of a run in files. One that cannot be rewritten is not kept.
+    /// Masks the spill files of a run, and deletes a file that it cannot rewrite.
     pub fn spilled(&self, ran: &Finished) {
         for spilled in [&ran.stdout.spilled, &ran.stderr.spilled].into_iter().flatten() {
             if self.file(&spilled.path).is_err() {
@@ -277,8 +278,8 @@ impl Mask {
         }
     }
 
-    /// Masks a file. One without a secret is not touched; another is replaced as a whole, or not at all. It keeps its bytes,
-    /// unless control sequences hide a value: then it is text.
+    /// Masks a file. A file without a secret stays untouched; any other is replaced as a whole, or not at all. Bytes stay
+    /// as they are unless control sequences hide a value: then the file becomes text.
     pub fn file(&self, path: &Path) -> io::Result<()> {
         let found = fs::symlink_metadata(path)?;
         if !found.is_file() {
@@ -304,7 +305,7 @@ impl Mask {
         beside.persist(path).map(drop).map_err(|refused| refused.error)
     }
 
-    /// Whether a file has values as they are, and whether it has others once it is cleaned.
+    /// Returns whether a file has plain values, and whether it has others that appear after cleaning.
     fn look(&self, mut input: File) -> io::Result<(bool, bool)> {
         if self.is_empty() {
             return Ok((false, false));
@@ -321,19 +322,19 @@ impl Mask {
         Ok((plain.found, hidden.found))
     }
 
-    /// Writes what is before `sure`, where every value that begins there is seen whole. `covered` is how much of the start
-    /// belongs to a marker that has been written, and then how much of what follows `sure` does.
+    /// Writes the text before `sure`, up to which every value is complete. `covered` is the number of bytes at the start
+    /// that belong to a marker already written; on return, the number after `sure` that do.
     fn cover(&self, bytes: &[u8], sure: usize, covered: &mut usize, masked: &mut Vec<u8>) {
         let mut found: Vec<(usize, usize, usize)> = Vec::new();
         for next in self.finder.iter().flat_map(|finder| finder.find_overlapping_iter(bytes)) {
             let (start, end, pattern) = (next.start(), next.end(), next.pattern().as_usize());
             match found.last_mut() {
-                // Of those that end together, the longest covers the others.
+                // Of matches that end together, the longest covers the others.
                 Some(last) if last.1 == end => *last = if start < last.0 { (start, end, pattern) } else { *last },
                 _ => found.push((start, end, pattern)),
             }
         }
-        // Of those that begin together, the longest gives its name.
+        // Of matches that begin together, the longest gives its name.
         found.sort_by_key(|(start, end, _)| (*start, usize::MAX - end));
         for (start, end, pattern) in found.into_iter().take_while(|(start, ..)| *start < sure) {
             if start >= *covered {
@@ -347,14 +348,14 @@ impl Mask {
     }
 }
 
-/// Names only.
+/// Prints names only.
 impl fmt::Debug for Mask {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Mask").field("markers", &self.markers).finish_non_exhaustive()
     }
 }
 
-/// Masks output as it comes. What could be the beginning of a value is held back: less than the longest form of one.
+/// Masks output as it arrives. The stream holds back a possible beginning of a value: less than its longest encoding.
 pub struct Stream<'m> {
     mask: &'m Mask,
     held: Vec<u8>,
@@ -362,14 +363,14 @@ pub struct Stream<'m> {
 }
 
 impl Stream<'_> {
-    /// Takes more, and gives what is sure.
+    /// Takes a chunk, and returns the text that is complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(bytes);
-        // Whoever watches waits for no more than a value that may have begun.
+        // A viewer waits only for a value that may have begun.
         self.give(self.held.len() - self.mask.begun(&self.held))
     }
 
-    /// Gives what was held back.
+    /// Returns the rest.
     pub fn finish(mut self) -> Vec<u8> {
         self.give(self.held.len())
     }
@@ -391,7 +392,7 @@ impl fmt::Debug for Stream<'_> {
     }
 }
 
-/// Reads to the end, or until nothing more is wanted.
+/// Reads to the end, or until `take` returns false.
 pub(crate) fn pieces(input: &mut impl Read, mut take: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     loop {
@@ -408,7 +409,7 @@ pub(crate) fn pieces(input: &mut impl Read, mut take: impl FnMut(&[u8]) -> io::R
     }
 }
 
-/// What stands for a value: its name, unless that would give a value away.
+/// Returns the marker of a value: its name, unless that would reveal a value.
 fn marker(name: &str, finder: Option<&AhoCorasick>) -> String {
     let named = format!("[secret {name}]");
     let plain = ["[secret]", "[***]", "[...]"].map(str::to_owned);

@@ -1,10 +1,9 @@
-//! Output that comes in pieces, as it is shown: without what only a terminal understands.
+//! Output that arrives in chunks and is displayed, without terminal control sequences.
 
 use super::{Mask, Stream};
 use crate::text::Cleaner;
 
-/// Masks output as it comes and is shown. Values are looked for in its bytes, of which those that are no text are not shown, and
-/// in what is left of it then.
+/// Masks output as it arrives and is displayed. It searches the raw bytes, then the text that cleaning leaves.
 pub struct Shown<'m> {
     plain: Stream<'m>,
     cleaner: Cleaner,
@@ -16,7 +15,7 @@ impl<'m> Shown<'m> {
         Self { plain: mask.stream(), cleaner: Cleaner::default(), cleaned: mask.stream() }
     }
 
-    /// Takes more, and gives what is sure.
+    /// Takes a chunk, and returns the text that is complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         if self.cleaned.mask.is_empty() {
             return bytes.to_vec();
@@ -25,7 +24,7 @@ impl<'m> Shown<'m> {
         self.cleaned.push(self.cleaner.push(&plain).as_bytes())
     }
 
-    /// Gives what was held back.
+    /// Returns the rest.
     pub fn finish(mut self) -> Vec<u8> {
         let mut shown = self.cleaned.push(self.cleaner.push(&self.plain.finish()).as_bytes());
         shown.extend(self.cleaned.push(self.cleaner.finish().as_bytes()));
@@ -34,7 +33,7 @@ impl<'m> Shown<'m> {
     }
 }
 
-/// Looks for values in what comes in pieces.
+/// Searches for values in chunks of text.
 pub(super) struct Search<'m> {
     mask: &'m Mask,
     seen: Vec<u8>,

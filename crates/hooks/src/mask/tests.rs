@@ -116,7 +116,7 @@ fn lines_of_a_value_are_masked_by_themselves() {
         }
         assert_eq!(mask.text(value), "[secret KEY]");
     }
-    // Words and fields may stand anywhere.
+    // Words and fields may occur anywhere.
     let account = "{\n  \"type\": \"service_account\",\n  \"key\": \"hunter2\"\n}";
     let words = Mask::new([("ACCOUNT", account)]);
     assert_eq!(words.text("\"type\": \"service_account\","), "\"type\": \"service_account\",");
@@ -124,7 +124,7 @@ fn lines_of_a_value_are_masked_by_themselves() {
     assert_eq!(Mask::new([("KEY", KEY)]).text(&certificate), certificate);
 }
 
-/// As `base64` of coreutils, `openssl` and mail write it.
+/// Line lengths of coreutils' `base64`, `openssl` and mail.
 #[test]
 fn base64_in_lines_is_masked() {
     let long: String = ('!'..='z').collect();
@@ -170,7 +170,7 @@ fn what_only_a_terminal_understands_hides_no_value() {
             shown.extend(stream.finish());
             assert_eq!(String::from_utf8_lossy(&shown), expected, "{size}");
         }
-        // Where a file is read in two pieces.
+        // The value lies across two reads of the file.
         let filler = "\x1b[1m".repeat(CHUNK / 4 - 2);
         let path = place.path().join("record");
         fs::write(&path, format!("{filler}{text}")).unwrap();
@@ -273,7 +273,7 @@ fn what_people_and_agents_say_by_commands_is_masked() {
 fn bytes_that_are_no_text_are_masked() {
     let mask = Mask::new([("RAW", [0xff, 0xfe, 0x00, 0x80])]);
     assert_eq!(mask.bytes(b"a\xff\xfe\x00\x80b").as_ref(), b"a[secret RAW]b");
-    // What is shown is text: the rest of a value must not be left in it.
+    // The displayed form is text: the rest of a value must not be left in it.
     let half_text = Mask::new([("RAW", b"\xffhunter2")]);
     let mut stream = half_text.shown();
     let shown = [stream.push(b"a\xffhunt"), stream.push(b"er2b"), stream.finish()].concat();
@@ -337,7 +337,7 @@ fn a_file_is_masked_in_its_place() {
     assert_eq!(refused.to_string(), "cannot mask what is not a regular file");
 }
 
-/// Whoever watches sees at once what is no secret.
+/// The stream releases text without secrets at once.
 #[test]
 fn only_the_beginning_of_a_value_is_waited_for() {
     let mask = Mask::new([("TOKEN", "hunter2")]);
@@ -347,7 +347,7 @@ fn only_the_beginning_of_a_value_is_waited_for() {
     assert_eq!(told, ["shout! ", "", "hunt ", "the ", "[secret TOKEN] ", "hunted"]);
 }
 
-/// Head and tail, and how many bytes are missing between them.
+/// Head and tail, and the number of bytes missing between them.
 #[test]
 fn no_half_of_a_value_is_kept_at_a_gap() {
     let mask = Mask::new([("TOKEN", "hunter2")]);
@@ -366,14 +366,14 @@ fn no_half_of_a_value_is_kept_at_a_gap() {
     check("is ", "it", 0, ("is it", ""));
     check(&format!("{pad}is hun"), &format!("ter2.{pad}"), 1, ("xxxxxx", "xxxxx"));
     check("hun", "ter2", 1, ("", ""));
-    // One that is whole once its colours are gone, and one whose colours reach into the gap.
+    // A value that is complete without its colours, and one whose colours reach into the gap.
     let coloured = "hun\x1b[0mter2";
     let (head, tail) = (format!("is {coloured}{pad}"), format!("{pad}{coloured} it"));
     check(&head, &tail, 1, ("is [secret TOKEN]", "[secret TOKEN] it"));
     let colours = |text: &str| text.chars().map(|letter| format!("\x1b[1m{letter}")).collect::<String>();
     let (head, tail) = (format!("{pad}is {}", colours("hun")), format!("{}{pad}", colours("ter2.")));
     check(&head, &tail, 1, ("xxxxxx", "xxxxx"));
-    // One that is whole, but reaches into what is dropped.
+    // A complete value that reaches into the dropped part.
     check(&format!("is hunter2{}", &pad[3..]), &format!("{}hunter2 it", &pad[3..]), 9, ("is [secret TOKEN]", " it"));
 }
 
@@ -393,7 +393,7 @@ fn no_half_of_a_value_is_kept_where_a_text_says_that_it_has_a_gap() {
         assert!(rest.chars().all(|c| " x\n".contains(c)), "{kept}");
     }
     assert_eq!(mask.kept("is hunter2\n[bytes left out]\nhun"), "is [secret TOKEN]\n[bytes left out]\nhun");
-    // One that is quoted takes nothing with it that is no half of a value.
+    // A quoted mark removes nothing but possible fragments of a value.
     let quoted = "it says:\n[9 bytes left out]\nfine\n<promise>COMPLETE</promise>";
     assert_eq!(mask.kept(quoted), quoted);
     assert_eq!(Mask::new([("", "")]).kept("hun\n[9 bytes left out]\nter2"), "hun\n[9 bytes left out]\nter2");
@@ -418,7 +418,7 @@ fn much_text_is_quick() {
 }
 
 proptest! {
-    /// Letters of one small alphabet, so that values overlap and repeat.
+    /// Letters of a small alphabet, so that values overlap and repeat.
     #[test]
     fn no_value_is_left_however_it_comes(
         values in prop::collection::vec("[abc%\"]{4,7}", 0..4),
@@ -467,7 +467,7 @@ proptest! {
     }
 }
 
-/// Who cannot be masked is not kept: here a link that somebody has put in the place of the file.
+/// A file that cannot be masked is deleted: here a link took its place.
 #[test]
 fn a_record_that_cannot_be_masked_is_gone() {
     let place = tempfile::tempdir().unwrap();

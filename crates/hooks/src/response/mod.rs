@@ -1,7 +1,7 @@
-//! The answer object: what a hook says in JSON on its standard output.
+//! The JSON response that a hook writes to its standard output.
 //!
-//! One schema for every dialect. A field of two words is read in camelCase or in snake_case; `null` is as good as absent, and
-//! a field that is there twice is a bad answer.
+//! One schema for every dialect. A field of two words has a camelCase and a snake_case spelling; `null` counts as absent,
+//! and a field that occurs twice makes a bad response.
 //!
 //! | dialect | fields |
 //! | --- | --- |
@@ -11,12 +11,11 @@
 //! | a hook of an event | `actions` |
 //!
 //! Invariants:
-//! - What is no JSON object is text, not a bad answer.
-//! - A known field that says something unknown is never passed over: it could have been a no.
-//! - An answer that says yes and no is a bad answer. `continue: false` is no verdict on the work, so it contradicts
-//!   nothing.
+//! - Output that is no JSON object is text, not a bad response.
+//! - A known field with an unknown value is an error: it could have meant a block.
+//! - A response that allows and blocks at once is bad. `continue: false` is no verdict on the work, so it contradicts nothing.
 //!
-//! Not here: what an answer means at a point (`answer`), whether its actions can be carried out (`engine`).
+//! Not here: the effect of a response at a point (`report`), whether its actions can be carried out (`engine`).
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
@@ -26,12 +25,12 @@ use thiserror::Error;
 use windlass_engine::{ActionRequest, Limits};
 use windlass_expr::{FieldError, find_list, read_json};
 
-/// The most that an answer may ask for.
+/// The most actions of a response.
 pub const ACTIONS: usize = 64;
-/// The longest answer.
+/// The longest response.
 pub const ANSWER: usize = 256 * 1024;
 
-/// An answer.
+/// The response of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HookResponse {
@@ -63,12 +62,12 @@ pub struct HookResponse {
     pub specific: Specific,
     #[serde(deserialize_with = "null_is_absent")]
     pub actions: Vec<ActionRequest>,
-    /// Fields that mean nothing here.
+    /// Fields without a meaning.
     #[serde(flatten)]
     pub unknown: Map<String, Value>,
 }
 
-/// What belongs to one kind of an agent's own hooks.
+/// The fields that belong to one kind of an agent's own hooks.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Specific {
@@ -82,7 +81,7 @@ pub struct Specific {
     pub additional_context: Option<String>,
     #[serde(alias = "updated_input")]
     pub updated_input: Option<Map<String, Value>>,
-    /// Whatever it is.
+    /// Any JSON value.
     #[serde(rename = "updatedToolOutput", alias = "updated_tool_output")]
     pub updated_output: Option<Value>,
     #[serde(flatten)]
@@ -97,7 +96,7 @@ pub enum Status {
     Skip,
 }
 
-/// What is to come after the turn.
+/// The action after the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseAction {
@@ -121,12 +120,12 @@ pub enum Permission {
     Allow,
     Deny,
     Ask,
-    /// Nothing is said: as if the hook were not there.
+    /// No opinion, as if the hook were not there.
     Defer,
 }
 
 impl HookResponse {
-    /// The paths of fields that mean nothing here.
+    /// Returns the paths of fields without a meaning.
     pub fn unknown_fields(&self) -> Vec<String> {
         let inner = self.specific.unknown.keys().map(|field| format!("hookSpecificOutput.{field}"));
         self.unknown.keys().cloned().chain(inner).collect()
@@ -137,7 +136,7 @@ fn null_is_absent<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(from
     Option::deserialize(from).map(Option::unwrap_or_default)
 }
 
-/// Why a JSON object is no answer.
+/// Why a JSON object is not a valid response.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HookResponseError {
     #[error("{0}")]
@@ -154,13 +153,13 @@ pub enum HookResponseError {
     TooDeep { found: usize },
 }
 
-/// Reads standard output. `None` where it is no JSON object.
+/// Parses standard output. Returns `None` if it is no JSON object.
 pub fn parse(stdout: &str) -> Result<Option<HookResponse>, HookResponseError> {
     let text = bare(stdout);
     if !text.starts_with('{') {
         return Ok(None);
     }
-    // Checked without recursion first: what is too deep has to be told from what is no JSON.
+    // `RawValue` checks without recursion, and so tells nested JSON from text that is no JSON.
     if serde_json::from_str::<&RawValue>(text).is_err() {
         return if stdout.len() > ANSWER && is_unfinished(text) { Err(HookResponseError::Cut) } else { Ok(None) };
     }
@@ -173,7 +172,7 @@ pub fn parse(stdout: &str) -> Result<Option<HookResponse>, HookResponseError> {
     }
     let mut from = serde_json::Deserializer::from_str(text);
     let mut said: HookResponse = read_json(&mut from).map_err(|error| {
-        // A value has better words for what does not fit. It does not know what is there twice.
+        // Errors from a `Value` are clearer, but a `Value` cannot report duplicate fields.
         let of_value =
             serde_json::from_str::<Value>(text).ok().and_then(|value| read_json::<HookResponse>(value).err());
         HookResponseError::Unreadable(of_value.unwrap_or(error))
@@ -210,8 +209,8 @@ pub fn parse(stdout: &str) -> Result<Option<HookResponse>, HookResponseError> {
     Ok(Some(said))
 }
 
-/// Why text that begins like a JSON object is no answer, though it may have been meant as one. Objects one after another
-/// that say nothing of an answer are what many programs write.
+/// Returns why text that begins like a JSON object is no response, if it may have been meant as one. Many programs print
+/// objects one after another; those count only if they resemble a response.
 pub fn near_miss(stdout: &str) -> Option<String> {
     let text = bare(stdout);
     let begins = text.strip_prefix('{')?.trim_start().starts_with('"');
@@ -236,20 +235,20 @@ fn may_be_an_answer(value: &Value) -> bool {
         || value["hookSpecificOutput"].is_object()
 }
 
-/// Without blanks, and without the mark that some programs put before UTF-8.
+/// Trims blanks, and the byte order mark that some programs write.
 fn bare(stdout: &str) -> &str {
     stdout.trim().trim_start_matches('\u{feff}').trim_start()
 }
 
-/// Whether a text begins with an object that goes on for longer than whatever keeps output is sure to keep whole. A line
-/// of JSON among many ends before that, and is no answer.
+/// Returns whether a text begins with an object that is longer than captured output. A line of JSON among many ends
+/// earlier, and is no response.
 fn is_unfinished(text: &str) -> bool {
     let begin = &text.as_bytes()[..text.len().min(ANSWER / 4)];
     let first = serde_json::Deserializer::from_slice(begin).into_iter::<IgnoredAny>().next();
     first.is_some_and(|first| first.is_err_and(|error| error.is_eof()))
 }
 
-/// Whether the dialects that were used say the same: all yes, or all no.
+/// Checks that the fields of all dialects agree: all allow, or all block.
 fn agree(said: &HookResponse) -> Result<(), HookResponseError> {
     let (mut yes, mut no) = (None, None);
     let mut hear = |field: &str, word: Option<(&str, bool)>| {
@@ -287,7 +286,7 @@ fn agree(said: &HookResponse) -> Result<(), HookResponseError> {
     }
 }
 
-/// How many lists and objects lie within each other, in what is known to be JSON.
+/// Returns the nesting depth of lists and objects, in valid JSON.
 fn depth(json: &str) -> usize {
     let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
     for byte in json.bytes() {

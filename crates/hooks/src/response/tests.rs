@@ -1,4 +1,4 @@
-//! Answers, good and bad.
+//! Good and bad responses.
 
 use serde_json::json;
 
@@ -23,12 +23,12 @@ fn an_object_that_was_not_kept_whole_is_no_text() {
     assert_eq!(parse(&cut(&format!("  \n{long}\n"))), Err(HookResponseError::Cut));
     let deep = "{\"a\":[".repeat(ANSWER / 4) + &"]}".repeat(ANSWER / 4);
     assert_eq!(parse(&cut(&deep)), Err(HookResponseError::Cut));
-    // Lines of JSON, and text that only looks like it.
+    // Lines of JSON, and text that resembles it.
     assert_eq!(parse(&cut(&"{\"decision\": \"block\"}\n".repeat(ANSWER / 10))), Ok(None));
     assert_eq!(parse(&cut(&"{ make: x }\n".repeat(ANSWER / 10))), Ok(None));
 }
 
-/// Its form is right, and still nobody can say what it says.
+/// The object is valid JSON but too deep to read.
 #[test]
 fn an_object_that_cannot_be_read_is_no_text() {
     for (text, why) in [
@@ -147,7 +147,7 @@ fn bad(stdout: &str, expected: &str) {
     assert_eq!(error.to_string(), expected, "{stdout}");
 }
 
-/// What is wrong is named with its place; the words are those of the JSON library.
+/// Checks that the error names the place; the JSON library words the rest.
 #[track_caller]
 fn bad_at(stdout: &str, place: &str) {
     let error = parse(stdout).expect_err(stdout).to_string();

@@ -1,4 +1,4 @@
-//! A program with its arguments, without a shell before it: where values of a run may stand among them.
+//! A program with its arguments, without a shell: where values of a run may occur among them.
 
 use thiserror::Error;
 use windlass_expr::Pattern;
@@ -12,15 +12,15 @@ use super::word::Word;
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CommandWord {
     Fixed(String),
-    /// One that values of the run are put into, with the text before the first of them.
+    /// A word that values of the run become part of, with the text before the first value.
     Filled(String),
 }
 
-/// A value where a program would take it for more than text.
+/// A value that the program would take for more than text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("cannot put a value {why}")]
 pub struct UnsafeArgument {
-    /// Which of the words it is; the program is number 0.
+    /// The index of the word; the program has index 0.
     pub index: usize,
     pub why: String,
     pub instead: String,
@@ -35,7 +35,7 @@ impl From<&Pattern> for CommandWord {
     }
 }
 
-/// Refuses values where the program evaluates them, by the rule for commands of hooks.
+/// Refuses values that the program evaluates, by the rule for commands of hooks.
 pub fn check_argv(program: &str, arguments: &[Pattern]) -> Result<(), UnsafeArgument> {
     let program = CommandWord::Fixed(program.to_owned());
     check_words(&std::iter::once(program).chain(arguments.iter().map(CommandWord::from)).collect::<Vec<_>>())
@@ -48,11 +48,11 @@ pub struct FilledWord {
     pub origin: WordOrigin,
 }
 
-/// Who has written a word of a command.
+/// The origin of a word of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WordOrigin {
     Author,
-    /// The author, but for values behind its beginning.
+    /// The author, except for values behind the beginning.
     AuthorThenValue,
     Value,
 }
@@ -67,8 +67,7 @@ impl WordOrigin {
     }
 }
 
-/// Refuses values that the program would take for options, or run because of what other values are. A list may have become
-/// several words.
+/// Refuses values that the program would take for options, or run because of other values. A list may have become several words.
 pub fn check_filled(words: &[FilledWord]) -> Result<(), UnsafeArgument> {
     let read: Vec<Word> = words
         .iter()
@@ -89,7 +88,7 @@ pub fn check_filled(words: &[FilledWord]) -> Result<(), UnsafeArgument> {
         .map_err(|stop| refusal(stop, &read))
 }
 
-/// Whether a program may take a value for an option. A number is none: `-1.5`.
+/// Returns whether a program may take a value for an option. A number such as `-1.5` is none.
 fn is_option(value: &str) -> bool {
     let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     value.strip_prefix('-').is_some_and(|rest| !is_number(rest))
@@ -116,7 +115,7 @@ fn refusal(stop: Stop, words: &[Word]) -> UnsafeArgument {
     if let Some(instead) = instead {
         return UnsafeArgument { index, why, instead: instead.replace("VALUE", "${…}") };
     }
-    // Behind the script of a shell it is the script that runs the value.
+    // Behind the script of a shell, the script runs the value.
     let instead = match words[0].program().is_some_and(is_shell) && index < 3 {
         true => "let the shell take it as \"$1\": `args: [-c, 'echo \"$1\"', sh, '${…}']`",
         false => "give it to a script of yours: `command: ./SCRIPT` and `args: ['${…}']`",
@@ -128,7 +127,7 @@ fn refusal(stop: Stop, words: &[Word]) -> UnsafeArgument {
 mod tests {
     use super::*;
 
-    /// The words of a line, in which `§` stands for a value.
+    /// The words of a line, in which `§` marks a value.
     fn check(line: &str) -> Result<(), String> {
         let word = |word: &str| match word.split_once('§') {
             Some((before, _)) => CommandWord::Filled(before.to_owned()),
@@ -179,7 +178,7 @@ mod tests {
         }
     }
 
-    /// The script of a shell is read by a shell, though its words are not.
+    /// A shell reads the script of `sh -c`, though no shell reads the words around it.
     #[test]
     fn built_ins_count_in_the_script_of_a_shell_only() {
         let script = |script: &str| {
@@ -205,7 +204,7 @@ mod tests {
         );
     }
 
-    /// The words of a line, in which `§` stands before a value and `+§` amid a word before one.
+    /// The words of a line, in which `§` precedes a value, and `+§` in the middle of a word precedes one.
     fn check_values(line: &str) -> Result<(), String> {
         let word = |word: &str| {
             let origin = match word.find('§') {

@@ -1,4 +1,4 @@
-//! A simple command: what its first word makes of the others.
+//! A simple command: how its first word treats the others.
 
 use std::ops::Range;
 
@@ -10,20 +10,20 @@ use super::refusal::{Stop, Why};
 use super::scanner;
 use super::word::Word;
 
-/// What splits a command into words and starts it.
+/// The reader that splits a command into words and starts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandReader {
     Shell,
-    /// No shell: names of built-in commands are names of programs like any other.
+    /// No shell: names of built-in commands are names of ordinary programs.
     System,
 }
 
-/// Unary tests that take any text.
+/// Unary tests that accept any text.
 const UNARY: &[&str] = &["-n", "-z", "-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h"];
-/// Binary tests that take any text.
+/// Binary tests that accept any text.
 const BINARY: &[&str] = &["=", "==", "!="];
 
-/// Whether free text may stand where it does in this command; what runs the input of the command, if something does.
+/// Checks that free text may occur where it does in this command. Returns the word that runs the command's input, if there is one.
 pub(super) fn check(words: &[Word]) -> Result<Option<String>, Stop> {
     let rest = assignments(words)?;
     let Some(first) = rest.first() else { return Ok(None) };
@@ -41,7 +41,7 @@ pub(super) fn check(words: &[Word]) -> Result<Option<String>, Stop> {
     reader(rest)
 }
 
-/// What follows the assignments before a command.
+/// Returns the words behind the assignments at the start of a command.
 fn assignments(words: &[Word]) -> Result<&[Word], Stop> {
     let end = words.iter().position(|word| word.assigned().is_none()).unwrap_or(words.len());
     for word in &words[..end] {
@@ -53,12 +53,12 @@ fn assignments(words: &[Word]) -> Result<&[Word], Stop> {
     Ok(&words[end..])
 }
 
-/// The first free text among the arguments.
+/// Returns the first free text among the arguments.
 fn first_mark(words: &[Word]) -> Option<usize> {
     words.iter().skip(1).find_map(|word| word.marks.first().copied())
 }
 
-/// Whether free text may stand among the arguments of a program.
+/// Checks that free text may occur among the arguments of a program.
 pub(super) fn arguments(words: &[Word], reader: CommandReader) -> Result<(), Stop> {
     let Some(index) = first_mark(words) else { return Ok(()) };
     if script_of(words).is_some() {
@@ -83,7 +83,7 @@ pub(super) fn arguments(words: &[Word], reader: CommandReader) -> Result<(), Sto
         "printf" if !is_fixed_format(words) => refused(Why::Format),
         "test" if !is_plain_test(&words[1..]) => refused(Why::Test),
         "[" if !is_plain_test(words[1..].split_last().map_or(&[], |(_, test)| test)) => refused(Why::Test),
-        // A file of code has options of its own.
+        // A script file has options of its own.
         _ if is_interpreter(name) && runs_file(&words[1..]) => Ok(()),
         _ if is_interpreter(name) => refused(Why::Interpreted(name.to_owned())),
         _ => {
@@ -96,7 +96,7 @@ pub(super) fn arguments(words: &[Word], reader: CommandReader) -> Result<(), Sto
     }
 }
 
-/// The script of `sh -c`, if that is known. A shell takes what follows it for "$0", "$1", ….
+/// Returns the script of `sh -c`, if it is known. A shell assigns the words behind it to "$0", "$1", ….
 fn script_of(words: &[Word]) -> Option<&str> {
     let is_c = |option: &str| {
         option.len() > 1 && option.starts_with('-') && option[1..].trim_start_matches(['e', 'u', 'x']) == "c"
@@ -113,7 +113,7 @@ fn script_of(words: &[Word]) -> Option<&str> {
     }
 }
 
-/// No free text among the arguments of a shell that its script takes for more than text.
+/// Refuses free text among a shell's arguments that its script takes for more than text.
 pub(super) fn scripts(words: &[Word]) -> Result<(), Stop> {
     let Some((script, index)) = script_of(words).zip(first_mark(words)) else { return Ok(()) };
     let dashed: Vec<usize> = (3..words.len()).filter(|at| words[*at].dash).collect();
@@ -127,7 +127,7 @@ pub(super) fn scripts(words: &[Word]) -> Result<(), Stop> {
     })
 }
 
-/// No value that begins with a dash where the program takes it for an option.
+/// Refuses a value that begins with a dash where the program takes it for an option.
 pub(super) fn dashes(words: &[Word]) -> Result<(), Stop> {
     let ends_options = |word: &&Word| word.marks.is_empty() && word.literal.as_deref() == Some("--");
     let mut options = words[with_own_options(words)].iter().take_while(|word| !ends_options(word));
@@ -137,7 +137,7 @@ pub(super) fn dashes(words: &[Word]) -> Result<(), Stop> {
     }
 }
 
-/// No free text behind a word that names something which runs text.
+/// Refuses free text behind a word that names an evaluator.
 fn evaluators(words: &[Word]) -> Result<(), Stop> {
     let mut found = None;
     for word in words {
@@ -149,7 +149,7 @@ fn evaluators(words: &[Word]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The words of the program that all others only start, if it is not a script that has options of its own.
+/// Returns the range of the words of the wrapped program, up to a script that has options of its own.
 pub(super) fn with_own_options(words: &[Word]) -> Range<usize> {
     let mut start = 0;
     while let Some(before) = words[start].program().and_then(wrapper) {
@@ -170,7 +170,7 @@ pub(super) fn with_own_options(words: &[Word]) -> Range<usize> {
     start..end.unwrap_or(words.len())
 }
 
-/// No free text in what an option makes the program run.
+/// Refuses free text in the value of an option that the program runs.
 pub(super) fn options(words: &[Word]) -> Result<(), Stop> {
     let program = words[0].literal.as_deref().unwrap_or_default();
     let (mut value_of, mut rest_of) = (None, None);
@@ -196,7 +196,7 @@ pub(super) fn options(words: &[Word]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The command that another one starts. Options before it may hide where it begins.
+/// Checks the command that another one starts. Options before it may hide where it begins.
 fn wrapped(words: &[Word], before: usize, index: usize, reader: CommandReader) -> Result<(), Stop> {
     let name = words[0].program().unwrap_or_default();
     let words = &words[1..];
@@ -215,11 +215,11 @@ fn wrapped(words: &[Word], before: usize, index: usize, reader: CommandReader) -
     }
 }
 
-/// Whether free text in a `find` is the value of a test, or a part of a path.
+/// Returns whether free text in a `find` is the value of a test, or a part of a path.
 fn is_plain_find(words: &[Word]) -> bool {
     let is_plain = |pair: &[Word]| {
         let is_path = pair[1].known.starts_with(|c: char| c.is_ascii_alphanumeric() || "./_".contains(c));
-        // What stands outside double quotes has a refusal of its own.
+        // Text outside double quotes has a refusal of its own.
         let is_one_word = !pair[1].splits || pair[1].unquoted;
         let is_value = pair[0].literal.as_deref().is_some_and(takes_file_pattern) && is_one_word;
         pair[1].marks.is_empty() || is_path || is_value
@@ -227,7 +227,7 @@ fn is_plain_find(words: &[Word]) -> bool {
     words.windows(2).all(is_plain)
 }
 
-/// Whether a `printf` has a format that is known, and that takes arguments for text.
+/// Returns whether a `printf` has a known format whose directives take arguments as text.
 fn is_fixed_format(words: &[Word]) -> bool {
     let mut operands = words[1..].iter().map(|word| word.literal.as_deref());
     let format = match operands.next() {
@@ -241,7 +241,7 @@ fn is_fixed_format(words: &[Word]) -> bool {
 fn takes_text(format: &str) -> bool {
     let mut directives = format.split('%').skip(1).peekable();
     while let Some(directive) = directives.next() {
-        // `%%`
+        // The directive `%%`.
         if directive.is_empty() && directives.peek().is_some() {
             directives.next();
             continue;
@@ -254,7 +254,7 @@ fn takes_text(format: &str) -> bool {
     true
 }
 
-/// Whether a test has one of the forms in which no text can be taken for an operator.
+/// Returns whether a test has one of the forms in which no text can be an operator.
 fn is_plain_test(words: &[Word]) -> bool {
     if words.iter().any(|word| word.splits) {
         return false;
@@ -272,8 +272,8 @@ fn is_plain_test(words: &[Word]) -> bool {
     }
 }
 
-/// Whether the arguments of an interpreter begin with the file that it runs: `FILE.py`, `./FILE`, `run FILE.ts`. A name without
-/// a dot or a slash may be a command of the interpreter.
+/// Returns whether an interpreter's arguments begin with the file that it runs: `FILE.py`, `./FILE`, `run FILE.ts`. A name
+/// without a dot or a slash may be a command of the interpreter.
 fn runs_file(words: &[Word]) -> bool {
     let file = match words {
         [run, rest @ ..] if run.literal.as_deref() == Some("run") => rest.first(),
@@ -286,7 +286,7 @@ fn is_operand(word: &Word) -> bool {
     word.literal.as_ref().is_some_and(|text| !text.starts_with(['-', '+']))
 }
 
-/// The program in a command that runs what it reads.
+/// Returns the program in a command that runs its own input.
 fn reader(words: &[Word]) -> Result<Option<String>, Stop> {
     let Some(name) = words[0].program() else { return Ok(Some("a command that is known only then".to_owned())) };
     let wrapped = wrapper(name);
@@ -305,7 +305,7 @@ fn reader(words: &[Word]) -> Result<Option<String>, Stop> {
     Ok(wrapped.filter(|before| starts_unknown(&words[1..], *before)).map(|_| name.to_owned()))
 }
 
-/// Whether what starts another command may start a shell, or what is not known.
+/// Returns whether a wrapper may start a shell, or an unknown program.
 fn starts_unknown(words: &[Word], before: usize) -> bool {
     let unknown = |word: &Word| match &word.literal {
         Some(option) => starts_shell(option),
@@ -314,7 +314,7 @@ fn starts_unknown(words: &[Word], before: usize) -> bool {
     words.iter().any(unknown) || words.iter().filter(|word| is_operand(word)).count() <= before
 }
 
-/// Whether an interpreter with these arguments takes its input for code.
+/// Returns whether an interpreter with these arguments takes its input for code.
 fn reads_code(words: &[Word]) -> bool {
     let first = words.first().and_then(|word| word.literal.as_deref());
     !first.is_some_and(is_code) && !runs_file(words)

@@ -1,17 +1,17 @@
-//! The command of a hook: shell text in which a few names stand for values of the run.
+//! The command of a hook: shell text in which a few placeholders stand for values of the run.
 //!
 //! ```text
-//! text ─ template ─► Marks ─ scanner ─► a place for each, or UnsafeTemplate ─► Script ─ fill ─► shell text
+//! text ─ template ─► PlaceholderMarks ─ scanner ─► PlaceholderContexts, or UnsafeTemplate ─► HookScript ─ fill_values ─► shell text
 //! ```
 //!
 //! Invariants:
-//! - Only values that can hold no surprise are put into shell text. Free text becomes a reference to its variable, in
-//!   double quotes, and only where the shell does not read what it finds there a second time.
-//! - What cannot be followed is refused if there is free text in it, and only then.
+//! - Only checked values become shell text. Free text becomes a reference to its variable, in double quotes, and only where
+//!   the shell does not evaluate the result a second time.
+//! - The scanner refuses shell text that it cannot follow if that contains free text, and only then.
 //! - Everything else reaches the shell byte for byte.
 //!
-//! Not here: the variables themselves and the files of long values (`call`). Nor what a script does with a variable of
-//! its own: `x={{error}}; eval "$x"` is the author's word.
+//! Not here: the variables themselves and the files of long values (`input`, `input_files`). Nor how a script uses a
+//! variable of its own: the author answers for `x={{error}}; eval "$x"`.
 
 mod argv;
 mod commands;
@@ -37,33 +37,33 @@ pub struct Script {
     slots: Vec<Slot>,
 }
 
-/// What the names of a command stand for.
+/// The values of a command's placeholders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Values<'a> {
     /// Letters, digits, `_` and `-`.
     pub session: &'a str,
     /// Digits.
     pub iteration: &'a str,
-    /// `T12`, or nothing.
+    /// `T12`, or empty.
     pub task_id: &'a str,
     pub task_content: Carrier,
     pub error: Carrier,
 }
 
-/// How free text travels.
+/// The channel of free text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carrier {
     /// In `WINDLASS_TASK_CONTENT` or `WINDLASS_ERROR`.
     Variable,
-    /// In the file that `WINDLASS_TASK_CONTENT_FILE` or `WINDLASS_ERROR_FILE` names. A shell drops the newlines at the
-    /// end of what it reads from there.
+    /// The file that `WINDLASS_TASK_CONTENT_FILE` or `WINDLASS_ERROR_FILE` names. A shell drops the newlines at the end of
+    /// what it reads from there.
     File,
 }
 
-/// Where a name stands.
+/// The context of a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// A checked value is put in wherever it stands.
+    /// A checked value, at any place.
     Anywhere,
     /// Free text as a word, or as a part of one.
     Bare,
@@ -86,14 +86,14 @@ impl Script {
             Some(first) => {
                 let places = scanner::places(text, &marks).map_err(|stop| stop.of(&marks, first))?;
                 let slot = |(Mark { name, at }, place)| Some(Slot { name, at, place: place? });
-                // What has no place is in a comment, and stays as it is.
+                // A mark without a place is in a comment, and stays as it is.
                 marks.into_iter().zip(places).filter_map(slot).collect()
             }
         };
         Ok(Self { text: text.to_owned(), slots })
     }
 
-    /// As it was written.
+    /// Returns the text as it was written.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -1,4 +1,4 @@
-//! Why free text cannot stand where it was put, and what to write instead.
+//! Why free text cannot be at its place, and what to write instead.
 
 use std::ops::Range;
 
@@ -6,24 +6,24 @@ use thiserror::Error;
 
 use super::template::{Mark, Name};
 
-/// Free text where the shell, or what it starts, would read it as more than text.
+/// Free text that the shell, or a program that it starts, would take for more than text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("cannot put `{{{{{name}}}}}` {why}")]
 pub struct UnsafeTemplate {
     /// `error` or `task_content`.
     pub name: &'static str,
-    /// Where it is in the command.
+    /// The position in the command.
     pub at: Range<usize>,
     pub why: String,
     pub instead: String,
 }
 
-/// Why a text is not accepted.
+/// Why the scanner refuses a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// This mark stands where it must not.
+    /// Free text at a forbidden place: the index of its mark, and the reason.
     At(usize, Why),
-    /// The text has this in it, which is not followed.
+    /// Shell syntax that the scanner does not support.
     Lost(&'static str),
 }
 
@@ -51,7 +51,7 @@ pub(super) enum Why {
 }
 
 impl Stop {
-    /// In words. What is lost is said of the first mark with free text.
+    /// Turns the refusal into an error. Unsupported syntax is reported at the first free text.
     pub fn of(self, marks: &[Mark], first: &Mark) -> UnsafeTemplate {
         let (mark, why, instead) = match self {
             Self::At(index, why) => (&marks[index], why.reason(), why.remedy(marks[index].name)),
@@ -96,7 +96,7 @@ impl Why {
         fixed.to_owned()
     }
 
-    /// What to write instead in the script of a shell, or among arguments without one.
+    /// Returns what to write instead in the script of a shell, or among arguments without a shell.
     pub fn remedy_in_argv(&self) -> Option<&'static str> {
         match self {
             Self::Unquoted => Some("write double quotes around it: \"$1\", \"$@\""),

@@ -1,11 +1,11 @@
-//! Plain shell commands: where each begins and ends, and the words that it is made of.
+//! Plain shell commands: where each begins and ends, and its words.
 //!
-//! A small part of the shell's language is followed: commands between `;`, `&`, `|`, newlines and parentheses, the words
-//! around commands in `if`, `while` and `{ … }`, quotes, `$NAME`, `$( … )`, and redirections to files.
+//! The scanner supports a small part of the shell's language: commands between `;`, `&`, `|`, newlines and parentheses, the
+//! words around commands in `if`, `while` and `{ … }`, quotes, `$NAME`, `$( … )`, and redirections to files.
 //!
 //! Invariants:
-//! - A text with anything else in it is refused (`Stop::Lost`).
-//! - dash and bash find the same commands and words in a text that is accepted, if they accept it at all.
+//! - The scanner refuses a text with any other syntax (`ScanRefusal::Unsupported`).
+//! - dash and bash find the same commands and words in an accepted text, if they accept it at all.
 
 use super::Place;
 use super::commands;
@@ -13,23 +13,23 @@ use super::refusal::{Stop, Why};
 use super::template::Mark;
 use super::word::Word;
 
-/// How many `$( … )` may be within each other.
+/// The deepest nesting of `$( … )`.
 const DEPTH: usize = 20;
 
-/// Special parameters that one character names. The first two stand for all arguments.
+/// Special parameters of one character. The first two stand for all arguments.
 const SPECIAL_PARAMETERS: &str = "@*#?$!-";
 
 const UNCLOSED: Stop = Stop::Lost("something that is not closed");
 
-/// For each mark where it stands; none for what is in a comment.
+/// Returns the context of each mark; `None` for marks in comments.
 pub(super) fn places(text: &str, marks: &[Mark]) -> Result<Vec<Option<Place>>, Stop> {
     let mut scanner = CommandScanner::new(text, marks, None);
     scanner.commands()?;
     Ok(scanner.places)
 }
 
-/// Whether the script of a shell takes its arguments, which are free text, for text alone. `dashed` are the numbers of the
-/// arguments that begin with a dash.
+/// Checks that the script of a shell takes its arguments, which are free text, for text alone. `dashed` holds the numbers
+/// of the arguments that begin with a dash.
 pub(super) fn check_script(script: &str, dashed: &[usize]) -> Result<(), Stop> {
     let names_argument = |rest: &str| parameter(rest.strip_prefix('{').unwrap_or(rest)).is_some_and(is_argument);
     match script.split('$').skip(1).any(|rest| names_argument(rest) || rest.starts_with("{!")) {
@@ -38,7 +38,7 @@ pub(super) fn check_script(script: &str, dashed: &[usize]) -> Result<(), Stop> {
     }
 }
 
-/// The name of a parameter at the beginning of a text.
+/// Returns the name of the parameter at the start of a text.
 fn parameter(text: &str) -> Option<&str> {
     let first = text.chars().next()?;
     let is_part =
@@ -50,7 +50,7 @@ fn parameter(text: &str) -> Option<&str> {
     Some(&text[..length]).filter(|name| !name.is_empty())
 }
 
-/// Whether a parameter is an argument of the script, or all of them.
+/// Returns whether a parameter is an argument of the script, or all of them.
 fn is_argument(name: &str) -> bool {
     matches!(name, "@" | "*") || name.starts_with(|c: char| c.is_ascii_digit())
 }
@@ -60,14 +60,14 @@ struct CommandScanner<'a> {
     at: usize,
     marks: &'a [Mark],
     places: Vec<Option<Place>>,
-    /// In the script of a shell, whose arguments are free text: the numbers of those that begin with a dash.
+    /// For the script of a shell, whose arguments are free text: the numbers of those that begin with a dash.
     dashed: Option<&'a [usize]>,
-    /// What closes each construct that is open, the innermost last.
+    /// The closers of all open constructs, the innermost last.
     closers: Vec<&'static str>,
     substitutions: usize,
     /// The first free text in the statement so far.
     free: Option<usize>,
-    /// Free text of the statement that may be piped into the commands that follow.
+    /// Free text of the statement that may be piped into the following commands.
     piped: Option<usize>,
 }
 
@@ -77,7 +77,7 @@ struct Command {
     words: Vec<Word>,
     /// Whether there was a redirection: behind one no word is reserved.
     is_redirected: bool,
-    /// Whether it has not begun yet, behind a `|`.
+    /// Whether the command has no word yet and follows a `|`.
     follows_pipe: bool,
 }
 
@@ -107,7 +107,7 @@ impl<'a> CommandScanner<'a> {
         self.marks.binary_search_by_key(&self.at, |mark| mark.at.start).ok()
     }
 
-    /// Commands, to the end of the text or to the parenthesis that closes a `$( … )`.
+    /// Scans commands, to the end of the text or to the parenthesis that closes a `$( … )`.
     fn commands(&mut self) -> Result<(), Stop> {
         let outer = self.closers.len();
         let mut command = Command::default();
@@ -134,7 +134,7 @@ impl<'a> CommandScanner<'a> {
         if self.closers.is_empty() && self.substitutions == 0 { Ok(()) } else { Err(UNCLOSED) }
     }
 
-    /// Spaces, tabs, and newlines that a backslash takes away.
+    /// Skips spaces, tabs, and newlines behind a backslash.
     fn skip_blanks(&mut self) -> Result<(), Stop> {
         while let Some(' ' | '\t' | '\\') = self.peek() {
             if self.eat("\\\n") {
@@ -152,7 +152,7 @@ impl<'a> CommandScanner<'a> {
     }
 
     fn skip_comment(&mut self) -> Result<(), Stop> {
-        // Old shells look for the end of `$( … )` in comments as well.
+        // Old shells search for the end of `$( … )` in comments as well.
         if self.substitutions > 0 {
             return Err(Stop::Lost("a comment within `$( … )`"));
         }
@@ -217,7 +217,7 @@ impl<'a> CommandScanner<'a> {
         Ok(())
     }
 
-    /// A word of a command, or one that is reserved and stands before a command.
+    /// Scans a word of a command, or a reserved word before a command.
     fn command_word(&mut self, command: &mut Command) -> Result<(), Stop> {
         let word = self.word()?;
         let is_number =
@@ -247,7 +247,7 @@ impl<'a> CommandScanner<'a> {
         }
     }
 
-    /// The command that ends here: free text may stand where it does, and none is piped into what runs it.
+    /// Ends the command: checks its free text, and that none is piped into a command that runs its input.
     fn end_command(&mut self, command: &mut Command) -> Result<(), Stop> {
         let Command { words, .. } = std::mem::take(command);
         match (commands::check(&words)?, self.piped) {
@@ -256,7 +256,7 @@ impl<'a> CommandScanner<'a> {
         }
     }
 
-    /// The word that begins here.
+    /// Scans the word that begins here.
     fn word(&mut self) -> Result<Word, Stop> {
         let start = self.at;
         let mut word = Word::new();
@@ -276,7 +276,7 @@ impl<'a> CommandScanner<'a> {
                 }
                 '$' => self.expansion(&mut word, false)?,
                 '`' => return Err(Stop::Lost("backticks")),
-                // A pattern for names of files, or a list in braces.
+                // A glob pattern, or a list in braces.
                 '*' | '?' | '[' | ']' | '{' | '}' => {
                     self.at += 1;
                     word.literal = None;
@@ -295,7 +295,7 @@ impl<'a> CommandScanner<'a> {
         Ok(word)
     }
 
-    /// A name in braces outside quotes.
+    /// Scans a placeholder outside quotes.
     fn mark(&mut self, index: usize, start: usize, word: &mut Word) -> Result<(), Stop> {
         let Mark { name, at } = &self.marks[index];
         self.at = at.end;
@@ -303,7 +303,7 @@ impl<'a> CommandScanner<'a> {
         if name.is_free() {
             return self.free_text(index, Place::Bare, word);
         }
-        // It may turn out to be nothing, and then its neighbours meet.
+        // The value may be empty, and then its neighbours meet.
         word.splits = true;
         let after = self.peek();
         let is_alone = after.is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | ';' | ')'));
@@ -373,7 +373,7 @@ impl<'a> CommandScanner<'a> {
         Ok(())
     }
 
-    /// The character behind a backslash.
+    /// Scans the character behind a backslash.
     fn escaped(&mut self) -> Result<char, Stop> {
         self.at += 1;
         self.expect_no_mark(Why::AfterBackslash)?;
@@ -382,7 +382,7 @@ impl<'a> CommandScanner<'a> {
         Ok(escaped)
     }
 
-    /// No name in braces follows. A checked value may be empty, and then something else follows.
+    /// Refuses a placeholder here. A checked value may be empty, and then other text follows.
     fn expect_no_mark(&self, why: Why) -> Result<(), Stop> {
         match self.mark_here() {
             Some(index) if self.marks[index].name.is_free() => Err(Stop::At(index, why)),
@@ -391,7 +391,7 @@ impl<'a> CommandScanner<'a> {
         }
     }
 
-    /// `$NAME`, `${NAME}` or `$( … )`.
+    /// Scans `$NAME`, `${NAME}` or `$( … )`.
     fn expansion(&mut self, word: &mut Word, is_quoted: bool) -> Result<(), Stop> {
         self.at += 1;
         word.literal = None;
@@ -413,7 +413,7 @@ impl<'a> CommandScanner<'a> {
                 _ => Ok(()),
             };
         };
-        // Without braces a single digit counts.
+        // Without braces, the name is a single digit.
         let length = if !is_braced && name.starts_with(|c: char| c.is_ascii_digit()) { 1 } else { name.len() };
         let name = &name[..length];
         self.at += length;
@@ -432,7 +432,7 @@ impl<'a> CommandScanner<'a> {
         }
     }
 
-    /// What follows a name within `${ … }`: nothing, or a plain text that takes its place.
+    /// Scans the rest of `${ … }` behind a name: nothing, or a plain default text.
     fn default_value(&mut self) -> Result<(), Stop> {
         let value = self.rest().split('}').next().unwrap_or_default();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || " :-_./,=".contains(c);

@@ -1,4 +1,4 @@
-//! The names that stand for something, and where they are in a text. Other `{{…}}` are nobody's business here.
+//! The placeholders of a command, and their positions in a text. Other `{{…}}` stay as they are.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,7 +12,7 @@ pub(super) enum Name {
     Error,
 }
 
-/// A name in double braces.
+/// A placeholder at its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark {
     pub name: Name,
@@ -42,7 +42,7 @@ impl Name {
         }
     }
 
-    /// Whether it stands for text of which nothing is known.
+    /// Returns whether the value is free text.
     pub fn is_free(self) -> bool {
         matches!(self, Self::TaskContent | Self::Error)
     }
@@ -64,14 +64,14 @@ pub(super) fn marks(text: &str) -> Vec<Mark> {
                 from = start + 2 + length;
                 marks.push(Mark { name, at: start..from });
             }
-            // `{{{error}}` is a brace and a name.
+            // `{{{error}}` is a brace and a placeholder.
             None => from = start + 1,
         }
     }
     marks
 }
 
-/// What follows two braces, if it is a name: which, and how long it is with the braces that close it.
+/// Parses the text behind two braces: returns the placeholder, and its length up to the closing braces.
 fn mark(rest: &str) -> Option<(Name, usize)> {
     let blank = |c: char| c == ' ' || c == '\t';
     let inner = rest.trim_start_matches(blank);

@@ -1,4 +1,4 @@
-//! Which texts are accepted and what becomes of them; which are refused, and why.
+//! Accepted texts with their results, and refused ones with the reasons.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn check(text: &str, expected: &str) {
     assert_eq!(script.fill(&VALUES), expected.replace('§', "${WINDLASS_ERROR}"), "{text}");
 }
 
-/// Refused at its last template, with these words in the reason.
+/// Checks that the last placeholder is refused, with these words in the reason.
 #[track_caller]
 fn check_refused(text: &str, why: &str) {
     let refused = Script::parse(text).expect_err(text);
@@ -452,7 +452,7 @@ fn a_refusal_says_what_to_write_instead() {
 }
 
 proptest! {
-    /// Without free text there is nothing to refuse and, without names, nothing to fill.
+    /// Without free text the scanner refuses nothing and, without placeholders, fills nothing.
     #[test]
     fn nothing_is_refused_without_free_text(text in "([a-z '\"`$(){}<>|&;#\\\\\n]|\\{\\{|\\}\\}|ü){0,40}") {
         let script = Script::parse(&text).expect("no free text");
@@ -460,14 +460,14 @@ proptest! {
         prop_assert_eq!(script.fill(&VALUES), text);
     }
 
-    /// Whatever stands around it, there is an answer, and nothing of the text is lost.
+    /// For any text around the placeholder, the scanner gives a result and loses no text.
     #[test]
     fn any_text_gets_an_answer(before in "\\PC{0,20}", after in "[a-z '\"`$(){}<>|&;#\\\\\n]{0,20}") {
         let text = format!("{before}{{{{error}}}}{after}");
         if let Ok(script) = Script::parse(&text) {
             let filled = script.fill(&VALUES);
             let restored = filled.replace("\"${WINDLASS_ERROR}\"", "{{error}}").replace("${WINDLASS_ERROR}", "{{error}}");
-            // A reference in quotes of the author looks like one in quotes of ours.
+            // A reference inside the author's quotes looks like one inside ours.
             prop_assert_eq!(restored, text.replace("\"{{error}}\"", "{{error}}"));
         }
     }

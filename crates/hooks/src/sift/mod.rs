@@ -1,16 +1,16 @@
-//! Output of which memory has only the start and the end: the lines between that tell what is wrong, from the file that
-//! has them.
+//! An excerpt of output of which memory has only the start and the end: it adds the lines between that explain a failure,
+//! from the spill file.
 //!
 //! ```text
-//! head ─ file ─ tail ─ masked, cleaned ─► text ─ blocks ─ signs ─► lines ─► start │ found: first and last │ recent
+//! head ─ file ─ tail ─ masked, cleaned ─► text ─ blocks ─ line_score ─► lines ─► start │ found: first and last │ recent
 //! ```
 //!
 //! Invariants:
-//! - Memory is bounded, however much there is and however long a line is.
-//! - Everything is masked before anything is cut out of it. No part of a value is left where something is missing.
-//! - A file that is not the one that was written is not read: what memory has must do then.
+//! - Memory is bounded for any amount of output and any length of a line.
+//! - The mask sees everything before anything is cut. No part of a value is left at a gap.
+//! - If the file on disk is not the one that was written, the excerpt uses only what memory has.
 //!
-//! Not here: which lines tell (`signs`), and which of them the agent gets (`telling`).
+//! Not here: which lines explain a failure (`line_score`), and which of them the agent gets (`excerpt`).
 
 use std::collections::{HashSet, VecDeque};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -23,16 +23,16 @@ use crate::signs::{Numbered, Weight, weigh};
 use crate::telling::{PIECE, say_missing, split};
 use crate::text::Cleaner;
 
-/// How much text is looked at at once.
+/// The size of the text that is scanned at once.
 const BLOCK: usize = 64 * 1024;
-/// How many bytes of the lines between are kept of each kind: of the first, and of the last.
+/// The bytes of the first and of the last lines that are kept of each kind.
 const FOUND: usize = 16 * 1024;
-/// What a line costs beside its own bytes: before it may stand how much is missing.
+/// The cost of a line beside its own bytes: a mark of missing bytes may precede it.
 const MARK: usize = 32;
-/// How many lines after one that tells what is wrong say more about it.
+/// The number of lines after an error that explain it further.
 const AFTER: usize = 2;
 
-/// What was kept of a run, masked; with the lines between that tell, where a file has them. It has to be as it was written.
+/// Masks the captured output of a run, and adds relevant lines from its spill file. The run's output must not be changed before.
 pub fn sifted(mut run: Finished, mask: &Mask) -> Finished {
     for kept in [&mut run.stdout, &mut run.stderr] {
         let spilled = kept.spilled.as_ref().filter(|_| kept.left_out() > 0);
@@ -51,7 +51,7 @@ fn sift(kept: &Captured, spilled: &Spilled, mask: &Mask) -> io::Result<String> {
     let between = to.min(spilled.kept).checked_sub(from).ok_or(io::ErrorKind::UnexpectedEof)?;
     let mut file = spilled.open()?;
     file.seek(SeekFrom::Start(from))?;
-    // Never less than memory has: what was too long for an answer stays too long.
+    // Never less than memory has: a response that was too long stays too long.
     let mut sieve = Sieve::new(kept.head.len() + PIECE, kept.tail.len() + PIECE);
     let mut text = Text::new(mask);
     sieve.push(&text.push(&kept.head));
@@ -61,7 +61,7 @@ fn sift(kept: &Captured, spilled: &Spilled, mask: &Mask) -> io::Result<String> {
     })?;
     match to - from - between {
         0 => sieve.push(&text.push(&kept.tail)),
-        // What could be the beginning of a value is dropped with the text before.
+        // The text before the gap and the possible beginning of a value are dropped together.
         missing => {
             let (tail, more) = mask.after_gap(&kept.tail);
             text = Text::new(mask);
@@ -73,7 +73,7 @@ fn sift(kept: &Captured, spilled: &Spilled, mask: &Mask) -> io::Result<String> {
     Ok(sieve.finish())
 }
 
-/// Bytes on their way to clean text without secrets.
+/// Turns bytes into clean text without secrets.
 struct Text<'m> {
     shown: Shown<'m>,
     cleaner: Cleaner,
@@ -95,34 +95,34 @@ impl<'m> Text<'m> {
 
 /// A line, or a piece of a long one.
 struct Line {
-    /// How many bytes are before it.
+    /// The number of bytes before it.
     at: u64,
     text: Box<str>,
     weight: Weight,
 }
 
-/// Takes text as it comes.
+/// Builds the excerpt from text as it arrives.
 struct Sieve {
-    /// What is not yet cut into lines, and where it begins.
+    /// The text that is not yet split into lines, and its position.
     rest: String,
     at: u64,
     /// Whether it begins within a line.
     within: bool,
     start: String,
-    /// How much there may be of it, until it is full.
+    /// The room left for the start, until it is full.
     room: Option<usize>,
     recent: Recent,
     names: Found,
     errors: Found,
-    /// The texts of the first names: runners like to repeat what has failed.
+    /// The first names: test runners often repeat the failed tests.
     seen: HashSet<Box<str>>,
-    /// How many lines have passed since one that tells what is wrong.
+    /// The number of lines since the last error.
     since: usize,
     numbered: Numbered,
 }
 
 impl Sieve {
-    /// Keeps so much of the start and of the end, whatever is there.
+    /// Creates a builder that keeps this many bytes of the start and of the end.
     fn new(start: usize, end: usize) -> Self {
         Self {
             rest: String::new(),
@@ -150,7 +150,7 @@ impl Sieve {
         }
     }
 
-    /// Something is missing here.
+    /// Records that bytes are missing here.
     fn miss(&mut self, bytes: u64) {
         let rest = mem::take(&mut self.rest);
         self.look(&rest);
@@ -174,7 +174,7 @@ impl Sieve {
 
     fn take(&mut self, line: Line) {
         self.room = self.room.and_then(|room| room.checked_sub(line.text.len()));
-        // Something may be missing within the start.
+        // A gap may lie within the start.
         if self.room.is_some() && self.start.len() as u64 == line.at {
             self.start.push_str(&line.text);
             return;
@@ -186,7 +186,7 @@ impl Sieve {
         }
     }
 
-    /// Keeps a line from between if it tells something, or stands beside one that tells what is wrong.
+    /// Keeps a line from between if it has a score, or is next to an error.
     fn judge(&mut self, line: Line) {
         let before = self.recent.lines.front().is_some_and(|next| next.weight == Weight::Error);
         let near = before || self.since < AFTER;
@@ -226,12 +226,12 @@ impl Sieve {
     }
 }
 
-/// The last lines, so many bytes of them.
+/// The last lines, up to a number of bytes.
 struct Recent {
     lines: VecDeque<Line>,
     bytes: usize,
     most: usize,
-    /// What a line counts for beside its own bytes.
+    /// The cost of a line beside its own bytes.
     more: usize,
 }
 
@@ -245,7 +245,7 @@ impl Recent {
         self.lines.push_back(line);
     }
 
-    /// The first of them, if there is no room for it any more.
+    /// Removes the first line if the lines exceed their room.
     fn over(&mut self) -> Option<Line> {
         let line = self.lines.pop_front_if(|_| self.bytes > self.most)?;
         self.bytes -= line.text.len() + self.more;

@@ -1,4 +1,4 @@
-//! What is found in the file of a run.
+//! Excerpts of spill files.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::*;
 use crate::telling::said_missing;
 use crate::{cut, gist};
 
-/// What is kept of a stream that wrote this, with so much of its start, of its end and in a file.
+/// The captured part of a stream that wrote this, with sizes of its start, its end and its file.
 fn captured(written: &[u8], ends: (usize, usize), cap: usize, file: &Path) -> Captured {
     let kept = written.len().min(cap);
     fs::write(file, &written[..kept]).expect("a file");
@@ -22,7 +22,7 @@ fn captured(written: &[u8], ends: (usize, usize), cap: usize, file: &Path) -> Ca
     }
 }
 
-/// A run that wrote so much that memory has 128 KiB of its start and of its end.
+/// A run whose output has 128 KiB of its start and of its end in memory.
 fn ran(written: &[u8], mask: &Mask) -> Finished {
     let place = tempfile::tempdir().expect("a directory");
     let stdout = captured(written, (128 * 1024, 128 * 1024), usize::MAX, &place.path().join("run.stdout"));
@@ -72,7 +72,7 @@ fn a_line_that_tells_has_those_beside_it() {
     assert!(text.contains(&format!("bytes left out]\n{telling}[")), "it is whole");
 }
 
-/// Wherever memory and file meet, a line is a line, and no secret is left.
+/// A line and a secret stay whole at every position where memory and file meet.
 #[test]
 fn a_line_and_a_secret_may_lie_across_every_edge() {
     let place = tempfile::tempdir().expect("a directory");
@@ -101,7 +101,7 @@ fn a_secret_in_disguise_is_one_too() {
     assert!(text.contains("error: denied for [secret TOKEN]\nerror: [secret TOKEN]\n"), "it is masked");
 }
 
-/// What is after the end of the file is counted, and so is everything else that is not there.
+/// The bytes after the end of the file count as missing, and so do all others.
 #[test]
 fn what_the_file_does_not_have_is_missing() {
     let place = tempfile::tempdir().expect("a directory");
@@ -129,8 +129,7 @@ fn a_file_that_is_another_now_is_not_read() {
     }
 }
 
-/// Millions of lines that tell, lines without an end, and bytes that are no text: what is kept is bounded, and the ends are
-/// among it.
+/// Millions of relevant lines, lines without an end, and bytes that are not text: the excerpt is bounded, and contains the ends.
 #[test]
 fn much_of_anything_is_bounded() {
     let size = 1024 * 1024;
@@ -149,14 +148,14 @@ fn much_of_anything_is_bounded() {
     }
 }
 
-/// An answer that is too long must not look like one that is just no JSON.
+/// A response that is too long must not look like one that is not JSON.
 #[test]
 fn there_is_no_less_than_memory_had() {
     let answer = format!("{{\"message\": \"{}\"}}", "x".repeat(300_000));
     assert!(sift_all(answer.as_bytes(), &Mask::default()).len() > 256 * 1024);
 }
 
-/// Names that are repeated leave room for others.
+/// Repeated names leave room for others.
 #[test]
 fn the_same_name_is_kept_once() {
     let written = dull(4000) + &"FAIL pump\n".repeat(9000) + "FAIL valve\n" + &dull(4000) + &dull(4000);
@@ -165,7 +164,7 @@ fn the_same_name_is_kept_once() {
 }
 
 proptest! {
-    /// However it is cut, no line is invented and no byte is lost unsaid.
+    /// For any cut, no line is invented and every missing byte is counted.
     #[test]
     fn every_byte_is_there_or_said_to_be_missing(
         lines in prop::collection::vec(r"(|a|é{3}|error: x|FAIL y|test z \.\.\. FAILED|x{30,90})", 1..200),
@@ -181,7 +180,7 @@ proptest! {
         let kept = captured(written.as_bytes(), (start, end), cap, &place.path().join("run"));
         let ran = sifted(Finished { stdout: kept, ..Finished::said(Vec::new()) }, &Mask::default());
         let text = ran.stdout.text();
-        // A line end is added before a mark in the middle of a line.
+        // The excerpt adds a line end before a mark in the middle of a line.
         let sum: u64 = text.split_inclusive('\n').map(|line| said_missing(line).unwrap_or(line.len() as u64)).sum();
         let marks = text.matches("left out").count() as u64;
         prop_assert!((written.len() as u64..=written.len() as u64 + marks).contains(&sum), "{}", text);

@@ -1,19 +1,19 @@
-//! Long output made short: its first lines, its last lines, and from between them the lines that tell what is wrong.
+//! Excerpts of long output: its first lines, its last lines, and from between them the lines that explain a failure.
 //!
 //! ```text
-//! text ─ split ─► units ─ signs ─► weights ─ Choice ─► kept units ─ print ─► lines, and between them how much is missing
+//! text ─ split_units ─► units ─ line_score ─► scores ─ ExcerptChoice ─► kept units ─ print_units ─► lines, with a mark at each gap
 //! ```
 //!
-//! A unit is a line, or a piece of a line that is too long to be kept or dropped as a whole. Units are taken in the order
-//! of their worth (`choose`) as long as there is room, and printed in their own order.
+//! A unit is a line, or a piece of a line that is too long to be kept or dropped as a whole. `choose_units` takes units in
+//! the order of their scores as long as there is room; the excerpt prints them in their own order.
 //!
 //! Invariants:
-//! - The result is never longer than wanted, and what fits is not touched.
-//! - Every line of it is a line of the text, a piece of a very long one, or says how many bytes are missing.
-//! - The missing bytes are counted once: a line that says so itself counts for what it says.
-//! - Time and memory grow with the text only.
+//! - The result is never longer than the limit, and text that fits stays untouched.
+//! - Every line of it is a line of the text, a piece of a very long one, or a mark with the number of missing bytes.
+//! - The missing bytes are counted once: a mark in the input counts for the bytes that it names.
+//! - Time and memory are linear in the text.
 //!
-//! Not here: which lines tell (`signs`).
+//! Not here: the scores of lines (`line_score`).
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ use crate::signs::{Numbered, Weight, weigh};
 
 /// The longest piece of a line that is kept or dropped as a whole.
 pub(crate) const PIECE: usize = 512;
-/// Lines around one that tells: first the next one, which usually says more.
+/// Lines around an error: first the next one, which usually explains more.
 const AROUND: [isize; 3] = [1, -1, 2];
 
 /// A line with its end, or a piece of one.
@@ -29,14 +29,14 @@ const AROUND: [isize; 3] = [1, -1, 2];
 pub(crate) struct Unit {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// Where the first letter of its line is; nowhere, if the unit is a later piece.
+    /// The position of the first letter of the line; `None` for a later piece.
     pub(crate) anchor: Option<usize>,
     pub(crate) weight: Weight,
-    /// What it says itself that is missing.
+    /// The number of missing bytes, if the unit is a mark.
     missing: Option<u64>,
 }
 
-/// At most so many bytes of a text. Where there is not even room to say how much is missing, as much of the start as fits.
+/// Returns an excerpt of at most `most` bytes. If there is no room for a mark, returns as much of the start as fits.
 pub fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -51,7 +51,7 @@ pub fn cut(text: &str, most: usize) -> String {
     print(text, &units, &choice.kept)
 }
 
-/// The one line that says best what is wrong: the last one, unless it tells nothing and one before it does.
+/// Returns the line that best explains a failure: the last one, unless it has no score and an earlier line is an error.
 pub(crate) fn one_line(text: &str) -> Option<&str> {
     let text = text.trim_end();
     let mut units = split(text, PIECE);
@@ -63,12 +63,12 @@ pub(crate) fn one_line(text: &str) -> Option<&str> {
     Some(if dull { &text[most.start..most.end] } else { last }.trim())
 }
 
-/// Takes what is worth most first.
+/// Takes the units with the highest scores first.
 fn choose(text: &str, choice: &mut Choice<'_>, room: usize) {
     choice.ends(room / 10, room / 5);
     let names = outside_in(&distinct(text, choice.units, Weight::Name));
     let errors = outside_in(&of(choice.units, Weight::Error));
-    // The first error is often the cause of the others, and the last one what it came to.
+    // The first error is often the cause of the others, and the last one the result.
     for unit in errors.iter().take(2).chain(&names).chain(&errors) {
         choice.take(*unit);
     }
@@ -85,18 +85,18 @@ fn choose(text: &str, choice: &mut Choice<'_>, room: usize) {
     choice.ends(room, room);
 }
 
-/// What is kept, and what it costs.
+/// The kept units, and their cost.
 struct Choice<'u> {
     units: &'u [Unit],
     kept: Vec<bool>,
-    /// The bytes of what is kept, and of a mark for every gap.
+    /// The bytes of the kept units, and of a mark for every gap.
     used: usize,
     most: usize,
     mark: usize,
 }
 
 impl Choice<'_> {
-    /// Keeps a unit if there is room for it. What says that something is missing is never kept: it becomes part of a gap.
+    /// Keeps a unit if there is room for it. A mark is never kept: it becomes part of a gap.
     fn take(&mut self, unit: usize) -> bool {
         if unit >= self.units.len() || self.units[unit].missing.is_some() {
             return false;
@@ -119,7 +119,7 @@ impl Choice<'_> {
         true
     }
 
-    /// Keeps the first and the last units, by turns, at most so many bytes of each.
+    /// Keeps the first and the last units, by turns, up to a number of bytes of each.
     fn ends(&mut self, of_start: usize, of_end: usize) {
         let count = self.units.len();
         let (mut left, mut open, mut next) = ([of_end, of_start], [true, true], [0, 0]);
@@ -131,7 +131,7 @@ impl Choice<'_> {
                 }
                 let unit = if side == 0 { count - 1 - next[side] } else { next[side] };
                 next[side] += 1;
-                // An old gap is no end: what lies behind it is as near to the start, or to the end, as there is.
+                // A mark does not end a side: the units behind it are the nearest to the start, or to the end.
                 if self.units[unit].missing.is_none() {
                     let length = self.units[unit].len();
                     open[side] = length <= left[side] && self.take(unit);
@@ -141,7 +141,7 @@ impl Choice<'_> {
         }
     }
 
-    /// Keeps what is shorter than the line that says it is missing.
+    /// Keeps gaps that are shorter than their marks.
     fn close_gaps(&mut self) {
         let mut start = 0;
         while start < self.units.len() {
@@ -162,7 +162,7 @@ impl Unit {
     }
 }
 
-/// Lines, and pieces of those that are longer than that.
+/// Splits text into lines, and lines that are longer than `piece` into pieces.
 pub(crate) fn split(text: &str, piece: usize) -> Vec<Unit> {
     let mut units = Vec::new();
     let mut start = 0;
@@ -180,12 +180,12 @@ pub(crate) fn split(text: &str, piece: usize) -> Vec<Unit> {
     units
 }
 
-/// The units of a weight, in order.
+/// Returns the units of a score, in order.
 fn of(units: &[Unit], weight: Weight) -> Vec<usize> {
     (0..units.len()).filter(|unit| units[*unit].weight == weight).collect()
 }
 
-/// The same, each text once: runners like to repeat at the end what has failed.
+/// Returns the same, each text once: test runners often repeat the failures at the end.
 fn distinct(text: &str, units: &[Unit], weight: Weight) -> Vec<usize> {
     let mut seen = HashSet::new();
     let mut found = of(units, weight);
@@ -193,7 +193,7 @@ fn distinct(text: &str, units: &[Unit], weight: Weight) -> Vec<usize> {
     found
 }
 
-/// First, last, second, last but one, and so on.
+/// Returns first, last, second, last but one, and so on.
 fn outside_in(units: &[usize]) -> Vec<usize> {
     let (first, second) = units.split_at(units.len().div_ceil(2));
     let mut last = second.iter().rev();
@@ -216,18 +216,18 @@ fn print(text: &str, units: &[Unit], kept: &[bool]) -> String {
     printed
 }
 
-/// Adds a line that says how many bytes are missing there.
+/// Adds a mark with the number of missing bytes.
 pub(crate) fn say_missing(printed: &mut String, missing: u64) {
     let between = if printed.is_empty() || printed.ends_with('\n') { "" } else { "\n" };
     printed.push_str(&format!("{between}[{missing} bytes left out]\n"));
 }
 
-/// How many bytes a line stands for that says that some are missing.
+/// Returns the number of missing bytes that a mark names.
 pub fn said_missing(line: &str) -> Option<u64> {
     line.trim_end().strip_prefix('[')?.strip_suffix(" bytes left out]")?.parse().ok()
 }
 
-/// The length of the longest line that can say how much of a text is missing, with the line end that it may need.
+/// Returns the length of the longest possible mark for a text, with the line end that it may need.
 fn longest_mark(text: &str) -> usize {
     let said = text.lines().filter_map(said_missing).fold(text.len() as u64, u64::saturating_add);
     format!("\n[{said} bytes left out]\n").len()

@@ -1,4 +1,4 @@
-//! What is kept of long output.
+//! Excerpts of long output.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ fn one_line_says_what_is_wrong_where_the_last_one_does_not() {
     assert_eq!(one_line("src/pump.rs:3\ngo and look"), Some("go and look"));
 }
 
-/// Output that is longer than wanted keeps these lines.
+/// Checks that an excerpt of long output keeps these lines.
 #[track_caller]
 fn check(output: &str, kept: &[String]) {
     assert!(output.lines().count() >= 300, "{} lines are no long output", output.lines().count());
@@ -51,7 +51,7 @@ fn check(output: &str, kept: &[String]) {
     }
 }
 
-/// Lines that tell nothing, with some that do at these places.
+/// Lines without a score, with relevant ones at these positions.
 fn among(count: usize, dull: impl Fn(usize) -> String, telling: &[(usize, String)]) -> String {
     let line = |number| telling.iter().find(|(place, _)| *place == number).map(|(_, line)| line.clone());
     (0..count).map(|number| line(number).unwrap_or_else(|| dull(number)) + "\n").collect()
@@ -90,7 +90,7 @@ fn nextest_keeps_names_and_summary() {
     let mut output = among(310, |number| format!("        PASS [   0.005s] yard part_{number}::works"), &names);
     output += "--- STDERR: yard pumps::holds_pressure ---\n\
          thread 'pumps::holds_pressure' panicked at src/pumps.rs:17:9:\nassertion failed: pressure > 3\n";
-    output += &"note: a line of a backtrace that nobody needs\n".repeat(40);
+    output += &"note: a line of a backtrace without any use\n".repeat(40);
     output += "------------\n     Summary [   1.204s] 310 tests run: 306 passed, 4 failed, 0 skipped\n";
     output += &names.clone().map(|(_, line)| line + "\n").concat();
     output += "error: test run failed\n";
@@ -231,7 +231,7 @@ fn nought_failures_tell_nothing() {
     assert_eq!(cut(&lines, 400).matches("left out").count(), 1);
 }
 
-/// Generous: a machine may be busy. What is quadratic takes minutes.
+/// The limit is generous, because a machine may be busy. Quadratic code takes minutes.
 #[test]
 fn it_is_quick() {
     let size = 256 * 1024;
@@ -254,10 +254,10 @@ fn it_is_never_longer_than_wanted() {
     }
 }
 
-/// Dull, telling, marked and very long lines.
+/// Lines without a score, errors, marks and very long lines.
 const LINES: &str = r"(|a|é{3}|error: x|FAIL y|test z \.\.\. FAILED|\[7 bytes left out\]|x{30,90})";
 
-/// The bytes that a text has or says are missing.
+/// The bytes that a text has or counts as missing.
 fn total(text: &str) -> u64 {
     text.split_inclusive('\n').map(|line| said_missing(line).unwrap_or(line.len() as u64)).sum()
 }
@@ -277,7 +277,7 @@ proptest! {
         if text.len() <= most {
             prop_assert_eq!(&short, &text);
         } else if most >= longest_mark(&text) {
-            // A line end is added before a mark in the middle of a line.
+            // The excerpt adds a line end before a mark in the middle of a line.
             let (before, after) = (total(&text), total(&short));
             prop_assert!(before <= after && after <= before + short.matches("left out").count() as u64);
             for line in short.lines().filter(|line| said_missing(line).is_none()) {

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use server::{Answer, Server, says};
 use windlass_hooks::http::{Ended, Method, Request, Response, Unsent, expand, meaning, send};
 
-/// Long enough for a machine that is busy; no test waits for it.
+/// Long enough for a busy machine; no test waits for it.
 const PATIENT: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(200);
-/// Where nothing listens: the port is reserved, and no server of a test can be given it.
+/// An address without a listener: the port is reserved, and no test server can get it.
 const NOBODY: &str = "127.0.0.1:1";
 const DONE: &str = "200 OK\r\nContent-Length: 4\r\n\r\ndone";
 
@@ -35,7 +35,7 @@ fn whole(status: u16, body: &str) -> Response {
     Response { status, body: body.into(), cut: false, retry_after: None }
 }
 
-/// The error's kind and texts, with the port that the test was given written as `PORT`.
+/// The error's kind and texts, with the port of the test written as `PORT`.
 #[track_caller]
 fn failure(request: &Request) -> (Unsent, String) {
     let error = send(request).expect_err("there is no answer");
@@ -185,7 +185,7 @@ fn an_endless_timeout_is_one() {
 
 #[test]
 fn a_host_that_cannot_be_reached_is_tried_again() {
-    // A part of a name has at most 63 letters: no name server has to be asked about this one.
+    // A label has at most 63 letters, so no name server is asked about this one.
     let unknown = format!("{}.test", "x".repeat(64));
     for host in [NOBODY, &unknown] {
         let error = send(&request(format!("http://ann:s3cret@{host}/"))).expect_err("no server listens there");

@@ -1,4 +1,4 @@
-//! The body of a request: bounded in size and in the time that it takes.
+//! Body of a request: bounded in size and in time.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use tokio::time::timeout;
 use super::{Answer, refused};
 use crate::message::{self, LONGEST};
 
-/// How long a client may take to send a message.
+/// Maximum time for a client to send a message.
 const TIME: Duration = Duration::from_secs(30);
 
-/// The whole body, or what the client is told in its place.
+/// Reads the whole body. Returns an error answer for the client if that fails.
 pub async fn read(body: Incoming) -> Result<Bytes, Answer> {
-    // Told before a client sends it all.
+    // Refuse the announced size before the client sends the body.
     if body.size_hint().lower() > LONGEST as u64 {
         return Err(too_large());
     }

@@ -1,11 +1,11 @@
-//! Who is listened to: whoever has the token.
+//! Admission of clients: each request needs the token.
 //!
-//! It is sent as `Authorization: Bearer TOKEN`, or as the last part of the path by clients that cannot send headers.
-//! Host and Origin are looked at by rmcp: a page in a browser must not get here by a name of its own. So that rmcp and a client
-//! cannot mean different ones, each is there at most once, and the request names a path alone.
+//! A client sends it as `Authorization: Bearer TOKEN`, or as the last part of the path if it cannot send headers. rmcp checks Host
+//! and Origin, so that a page in a browser cannot get here under another name. Each of these headers occurs at most once, and
+//! the request target is a path alone, so that rmcp and a client cannot read them differently.
 //!
 //! Invariants:
-//! - How much of a token is right cannot be told from the time that a refusal takes.
+//! - The time of a refusal does not depend on how much of a token is right.
 //! - Nothing of a request but its head is read before it is admitted.
 
 use std::fmt;
@@ -16,11 +16,11 @@ use subtle::ConstantTimeEq;
 
 use super::{Answer, PATH, answer};
 
-/// A shorter one could be guessed.
+/// Minimum and maximum length of a token. A shorter one could be guessed.
 const SHORTEST: usize = 16;
 const LONGEST: usize = 256;
 
-/// What a client has to know.
+/// A secret that clients have to send.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -30,7 +30,7 @@ pub struct TokenError;
 
 impl Token {
     pub fn new(text: &str) -> Result<Self, TokenError> {
-        // As they can stand in a path.
+        // Only characters that a path can have.
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         match (SHORTEST..=LONGEST).contains(&text.len()) && text.bytes().all(plain) {
             true => Ok(Self(text.to_owned())),
@@ -43,14 +43,14 @@ impl Token {
     }
 }
 
-/// It is a secret.
+/// Hides the secret.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token")
     }
 }
 
-/// Why a request is not listened to.
+/// Refusal of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refused {
     AmbiguousHost,
@@ -79,7 +79,7 @@ impl Refused {
     }
 }
 
-/// Whether a request comes from somebody who has the token.
+/// Checks that a request has the token.
 pub fn admit<B>(request: &Request<B>, token: &Token) -> Result<(), Refused> {
     let headers = request.headers();
     let is_single = |name| headers.get_all(name).iter().count() <= 1;

@@ -1,12 +1,12 @@
-//! Clients over streamable HTTP, several at a time.
+//! Server for clients over streamable HTTP, several at a time.
 //!
 //! ```text
-//! accept ─► path and token (`guard`) ─► body (`body`) ─► rmcp: Host, Origin, session, revision ─► handler
+//! accept ─► path and token (`admission`) ─► body (`request_body`) ─► rmcp: Host, Origin, session, revision ─► handler
 //! ```
 //!
 //! Invariants:
-//! - Only this machine can connect, and only who has the token is listened to.
-//! - Nobody waits for a client that is slow: each connection is its own task, and none may take its time for ever.
+//! - Only this machine can connect, and only requests with the token are served.
+//! - No client waits for a slow one: each connection is its own task, and each has time limits.
 
 mod body;
 mod guard;
@@ -39,24 +39,24 @@ use crate::handler::Handler;
 use crate::message::{self, Heard, LONGEST};
 use crate::server::{Driven, Server, Stop, ToolRouter, runtime};
 
-/// Where clients find us.
+/// Path of the endpoint.
 pub const PATH: &str = "/mcp";
-/// More connections wait until one of these is closed.
+/// Maximum number of connections. Further ones wait until one of these is closed.
 const CONNECTIONS: usize = 256;
-/// More sessions and requests at a time are refused.
+/// Maximum number of sessions and requests at a time. Further ones are refused.
 const SERVED: usize = 256;
-/// How long a session of a client that Windlass does not drive may be idle. Without an end, clients that leave without a word
-/// would use up [`SERVED`].
+/// Idle timeout of a session whose agent Windlass does not drive. Without it, clients that leave without notice would use up
+/// [`SERVED`].
 const MAX_IDLE: Duration = Duration::from_secs(5 * 60);
-/// How long a client may take for the head of a request, and between requests.
+/// Maximum time for the head of a request, and between requests.
 const HEAD: Duration = Duration::from_secs(30);
-/// How long connections have to end when the server does.
+/// Maximum time for connections to end when the server stops.
 const PARTING: Duration = Duration::from_secs(1);
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 type Service<D> = StreamableHttpService<Handler<D>, LocalSessionManager>;
 
-/// An address that cannot be listened at.
+/// Error of an address to listen at.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
     #[error("`{0}` is no address")]
@@ -71,7 +71,7 @@ pub enum AddressError {
     },
 }
 
-/// An address of this machine that we listen at.
+/// A bound address of this machine.
 #[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
@@ -79,7 +79,7 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Listens at `HOST:PORT`, `:PORT` or `PORT`, where the host is this machine's. Port 0 is any that is free.
+    /// Binds `HOST:PORT`, `:PORT` or `PORT`, with a loopback host. Port 0 is any free port.
     pub fn at(written: &str) -> Result<Self, AddressError> {
         let wanted = address(written)?;
         let taken = |cause| AddressError::Taken { address: wanted, cause };
@@ -89,7 +89,7 @@ impl Listening {
         Ok(Self { listener, address })
     }
 
-    /// Where clients connect to.
+    /// Returns the URL for clients.
     pub fn url(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
@@ -113,7 +113,7 @@ fn address(written: &str) -> Result<SocketAddr, AddressError> {
 }
 
 impl<D: ToolRouter> Server<D> {
-    /// Serves all clients that have the token, until the server is stopped.
+    /// Serves all clients with the token, until the server is stopped.
     pub fn serve_http(self, listening: Listening, token: Token) -> io::Result<()> {
         let runtime = runtime()?;
         let served = runtime.block_on(self.accept(listening.listener, token));
@@ -131,7 +131,7 @@ impl<D: ToolRouter> Server<D> {
             let stream = tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => stream,
-                    // Of one connection, or because there are too many files: both pass.
+                    // An error of one connection, or too many open files: both pass.
                     Err(_) => {
                         tokio::time::sleep(Duration::from_millis(10)).await;
                         continue;
@@ -139,7 +139,7 @@ impl<D: ToolRouter> Server<D> {
                 },
                 () = self.stop.token.cancelled() => break,
             };
-            // Answers are short: waiting for more to send would only delay them.
+            // Answers are short, so a delay for more data would only slow them down.
             let _ = stream.set_nodelay(true);
             let site = site.clone();
             connections.spawn(async move {
@@ -173,8 +173,8 @@ fn service<D: ToolRouter>(server: &Server<D>) -> Service<D> {
     StreamableHttpService::new(make, Arc::new(sessions), config)
 }
 
-/// Returns how long sessions last. An agent that Windlass drives may work for hours without a call, and does not begin another
-/// session when it is told that its own has ended: that one lasts as long as the server, which ends with the agent.
+/// Returns the lifetime of sessions. An agent that Windlass drives may work for hours without a call, and does not begin another
+/// session after its own has expired. So its session lasts as long as the server, which ends with the agent.
 fn session_config(driven: Driven) -> SessionConfig {
     let mut config = SessionConfig::default();
     config.keep_alive = match driven {
@@ -184,7 +184,7 @@ fn session_config(driven: Driven) -> SessionConfig {
     config
 }
 
-/// What every connection needs.
+/// State that all connections share.
 struct Site<D> {
     service: Service<D>,
     token: Token,
@@ -198,7 +198,7 @@ impl<D: ToolRouter> Site<D> {
         let mut connection = std::pin::pin!(
             http1::Builder::new().timer(TokioTimer::new()).header_read_timeout(HEAD).serve_connection(stream, answer)
         );
-        // How a connection broke is its client's matter.
+        // An error of the connection concerns only its client.
         tokio::select! {
             _ = connection.as_mut() => {}
             () = self.stop.token.cancelled() => {
@@ -216,7 +216,7 @@ impl<D: ToolRouter> Site<D> {
         if head.method != Method::POST {
             let ends_session = head.method == Method::DELETE;
             let mut answer = self.service.handle(Request::from_parts(head, body)).await;
-            // The official SDKs take 200 and 204 for an ended session, and warn about 202.
+            // The official SDKs expect 200 or 204 for an ended session, and warn about 202.
             if ends_session && answer.status() == StatusCode::ACCEPTED {
                 *answer.status_mut() = StatusCode::NO_CONTENT;
             }
@@ -236,7 +236,7 @@ impl<D: ToolRouter> Site<D> {
     }
 }
 
-/// An error of the protocol.
+/// Returns an answer with a protocol error.
 fn refused(status: StatusCode, error: &ServerJsonRpcMessage) -> Answer {
     let mut answer = answer(status, serde_json::to_vec(error).expect("a message has string keys"));
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

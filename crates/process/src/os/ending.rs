@@ -1,15 +1,15 @@
-//! Ending a tree of processes that may grow while we look at it.
+//! Ends a tree of processes that may grow meanwhile.
 //!
 //! ```text
-//!   in order: ask all to end (TERM) ─► wait, 1 s at most ─► and then, as without it:
-//!   look ─► take hold of the new ones ─► stop them ─┐   until a look finds no new one, not even one that is gone
-//!     ▲─────────────────────────────────────────────┘   before it is held: nobody is left who could fork
-//!   kill all ─► wait until they are dead ─► reap ours ─► look again
+//!   gracefully: ask all to end (TERM) ─► wait, 1 s at most ─► and then, as without it:
+//!   scan ─► hold the new ones ─► stop them ─┐   until a scan finds no new one, not even one that ends
+//!     ▲─────────────────────────────────────┘   before it is held: then no process can fork
+//!   kill all ─► wait until they are dead ─► reap ours ─► scan again
 //! ```
 //!
 //! Invariants:
-//! - A process is signalled through a descriptor that was checked after it was opened: never a stranger that was given a
-//!   number that has become free.
+//! - A process is signalled through a descriptor that was checked after it was opened: never an unrelated process that got a
+//!   reused number.
 //! - Bounded in time: a process that cannot die, because the kernel holds it, does not hold us.
 
 use std::collections::HashSet;
@@ -24,16 +24,16 @@ use super::{Ended, Status};
 
 const PATIENCE: Duration = Duration::from_secs(3);
 const GRACE: Duration = Duration::from_secs(1);
-/// How long to rest where nobody could be held who was seen.
+/// Pause after a scan whose processes could not be held.
 const REST: Duration = Duration::from_micros(100);
 
-/// Which processes are meant: those that a look at all others than the known ones picks, what is below these included.
+/// Selects processes: scans all but the known ones, and returns the matching processes with their descendants.
 pub(super) type Choice<'a> = &'a dyn Fn(&Known) -> Vec<Process>;
 
-/// The numbers of processes that need not be looked at again.
+/// The numbers of processes that need no further scan.
 pub(super) type Known = HashSet<i32>;
 
-/// A process that we hold on to.
+/// A process with an open descriptor.
 pub(super) struct Held {
     process: Process,
     descriptor: OwnedFd,
@@ -47,7 +47,7 @@ impl Held {
     }
 
     pub fn signal(&self, signal: Signal) {
-        // One that is gone, or belongs to somebody else by now, needs no signal.
+        // A process that is gone, or a number that was reused, needs no signal.
         let _ = pidfd_send_signal(&self.descriptor, signal);
     }
 
@@ -56,7 +56,7 @@ impl Held {
     }
 }
 
-/// The status of a child that has ended. Nobody else's is touched.
+/// Reaps a child that has ended. Takes no status of another parent's child.
 pub(super) fn reap(descriptor: &OwnedFd) -> Option<Status> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
     let status = waitid(WaitId::PidFd(descriptor.as_fd()), options).ok()??;
@@ -67,7 +67,7 @@ pub(super) fn reap(descriptor: &OwnedFd) -> Option<Status> {
     })
 }
 
-/// Stops all that are chosen, until there is no new one.
+/// Stops all selected processes, until there is no new one.
 pub(super) fn stop(choice: Choice<'_>) -> Vec<Held> {
     let give_up = Instant::now() + PATIENCE;
     let (mut held, mut known) = (Vec::new(), Known::new());
@@ -89,7 +89,7 @@ pub(super) fn stop(choice: Choice<'_>) -> Vec<Held> {
     held
 }
 
-/// Waits until all that were stopped are at rest: a signal reaches one that runs on another processor a moment later.
+/// Waits until all stopped processes are at rest: a signal reaches a process on another processor a moment later.
 pub(super) fn await_rest(stopped: &[Held]) {
     let give_up = Instant::now() + GRACE;
     let runs = |Held { process, .. }: &Held| {
@@ -102,7 +102,7 @@ pub(super) fn await_rest(stopped: &[Held]) {
     }
 }
 
-/// Asks all that are chosen to end, stopped or not.
+/// Asks all selected processes to end, stopped or not.
 pub(super) fn terminate(choice: Choice<'_>) -> Vec<Held> {
     let held: Vec<Held> = choice(&Known::new()).into_iter().filter_map(Held::take).collect();
     for process in &held {
@@ -112,13 +112,13 @@ pub(super) fn terminate(choice: Choice<'_>) -> Vec<Held> {
     held
 }
 
-/// Ends all that are chosen, and gives them time to put away what is theirs: a git that is killed leaves its locks.
+/// Ends all selected processes, with time to clean up: a git that is killed leaves its locks.
 pub(super) fn end_in_order(choice: Choice<'_>) -> Ended {
     wait(&terminate(choice), Instant::now() + GRACE);
     end(choice)
 }
 
-/// Ends all that are chosen, until there are none.
+/// Ends all selected processes, until there are none.
 pub(super) fn end(choice: Choice<'_>) -> Ended {
     let give_up = Instant::now() + PATIENCE;
     let mut ended = Ended::default();
@@ -134,7 +134,7 @@ pub(super) fn end(choice: Choice<'_>) -> Ended {
         for process in &held {
             let status = process.reap();
             ended.statuses.extend(status.map(|status| (process.process.pid, status)));
-            // One that ended by itself in the meantime says so. The dead who are not our children were not chosen.
+            // The status shows whether a process ended by itself in the meantime. Zombies of other parents were not selected.
             let by_us = status.is_none_or(|status| status == Status::Signal(Signal::KILL.as_raw()));
             ended.killed += usize::from(by_us);
         }
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// Between a look and a signal a process may end, and its number be given to another one.
+    /// Between a scan and a signal a process may end, and its number be reused.
     #[test]
     fn a_process_that_has_the_number_of_another_one_is_not_held() {
         let me = proc::look(getpid()).expect("we are there");

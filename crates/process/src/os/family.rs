@@ -1,15 +1,15 @@
-//! Whose a process is: a child that we mean to have, an orphan that a run left to us, or somebody else's.
+//! Ownership of processes: children that this process started, orphans that a run left to it, and unrelated processes.
 //!
-//! This process is a subreaper, so whatever a run leaves behind becomes a child of ours, wherever it tried to hide. An
-//! orphan is of a run if it is in the leader's session or carries the run's tag. One with neither (`env -i`) is of
-//! nobody we know: it is ended when the last run is over.
+//! This process is a subreaper, so it adopts every orphan of a run, wherever it tried to hide. An orphan belongs to a run if it is
+//! in the leader's session or carries the run's tag. An orphan with neither (`env -i`) belongs to no known run: it is ended when the
+//! last run is over.
 //!
 //! Invariants:
-//! - A child of ours in our own session was not left by a run, since those have others: it is never touched.
-//! - While orphans are told from children no child is born that is not known yet.
+//! - A child in our own session was not left by a run, since runs have other sessions: it is never touched.
+//! - While orphans are told from children, no new child exists that is not registered yet.
 //!
-//! Orphans that end while their run goes on are reaped when it is over. What starts many of them runs under a supervisor,
-//! which takes their statuses as they come.
+//! Orphans that end during their run are reaped when it is over. A program that starts many of them runs under a supervisor,
+//! which reaps them as they end.
 
 use std::collections::HashSet;
 use std::io;
@@ -24,16 +24,16 @@ use super::proc::{self, Process};
 use crate::program::Program;
 use crate::spawn::spawn;
 
-/// Held for reading while a child is born, until it is known; for writing while orphans are told from children.
+/// Locked for reading while a child is spawned and registered; for writing while orphans are told from children.
 static BIRTH: RwLock<()> = RwLock::new(());
 static FAMILY: Mutex<Family> = Mutex::new(Family { children: Vec::new(), tags: Vec::new(), unclaimed: false });
 
-/// The children that this process means to have.
+/// The children that this process has started.
 struct Family {
     children: Vec<Pid>,
-    /// The tags of runs that are under way.
+    /// The tags of runs in progress.
     tags: Vec<String>,
-    /// There may be orphans of which nobody knows whose they are.
+    /// There may be orphans that belong to no known run.
     unclaimed: bool,
 }
 
@@ -41,7 +41,7 @@ fn family() -> MutexGuard<'static, Family> {
     FAMILY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives birth to a child that is known from its first moment.
+/// Spawns a child and registers it before any scan can see it.
 pub(super) fn give_birth(program: &Program, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<(Pid, OwnedFd)> {
     super::prepare();
     let _birth = BIRTH.read().unwrap_or_else(PoisonError::into_inner);
@@ -58,47 +58,47 @@ pub(super) fn give_birth(program: &Program, descriptors: [BorrowedFd<'_>; 3]) ->
     }
 }
 
-/// To be called when a child was reaped.
+/// Removes a child from the registry after it was reaped.
 pub(super) fn forget(pid: Pid) {
     family().children.retain(|child| *child != pid);
 }
 
-/// From now on orphans with this tag belong to a run that is under way.
+/// Registers a run: from now on orphans with this tag belong to it.
 pub(super) fn open_run(tag: &str) {
     family().tags.push(tag.to_owned());
 }
 
-/// The run is over. Says whether it was the last, and there are orphans left that nobody claimed.
+/// Unregisters a run. Returns whether it was the last, and unclaimed orphans are left.
 pub(super) fn close_run(tag: &str) -> bool {
     let mut family = family();
     family.tags.retain(|found| found != tag);
     family.tags.is_empty() && std::mem::take(&mut family.unclaimed)
 }
 
-/// Whether this process has a child left, in whatever state.
+/// Returns whether this process has no child left, in whatever state.
 pub(super) fn is_childless() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     matches!(waitid(WaitId::All, options), Err(rustix::io::Errno::CHILD))
 }
 
-/// A run of this process, for finding what belongs to it.
+/// A run of this process, with all that identifies its processes.
 pub(super) struct Scope<'a> {
     pub tag: &'a str,
-    /// The number of the leader's session, if it got that far. No other has it as long as anybody is in it.
+    /// The number of the leader's session, if it was started. No other session gets it while any process is in it.
     pub session: Option<Pid>,
-    /// The leader, unless it was reaped and its number may be somebody else's.
+    /// The leader, unless it was reaped and its number may be another process's.
     pub leader: Option<Pid>,
     /// A process that is older than all others of the run.
     pub since: Option<Pid>,
 }
 
 impl Scope<'_> {
-    /// The leader, orphans of the run, and all below them.
+    /// Returns the leader, the orphans of the run, and all their descendants.
     pub fn processes(&self, known: &Known) -> Vec<Process> {
         let _no_birth = BIRTH.write().unwrap_or_else(PoisonError::into_inner);
         let mut family = family();
         let me = raw(getpid());
-        // Asked here and not of the kernel directly, which says 0 for a session outside of our container.
+        // Read from `/proc`: the kernel itself returns 0 for a session outside of our container.
         let Some(session) = proc::look(getpid()).map(|process| process.session) else { return Vec::new() };
         let mut unclaimed = false;
         let chosen = with_descendants(proc::processes(self.since, known), known, |process| {
@@ -116,7 +116,7 @@ impl Scope<'_> {
         chosen
     }
 
-    /// Whether an orphan is of this run. `None` if it may as well be of another.
+    /// Returns whether an orphan belongs to this run. `None` if it may belong to another one.
     fn claim(&self, orphan: &Process, family: &Family) -> Option<bool> {
         if self.session.is_some_and(|session| orphan.session == raw(session)) {
             return Some(true);
@@ -130,13 +130,13 @@ impl Scope<'_> {
     }
 }
 
-/// Everything below this process.
+/// Returns all descendants of this process.
 pub(super) fn descendants(since: Option<Pid>, known: &Known) -> Vec<Process> {
     let me = raw(getpid());
     with_descendants(proc::processes(since, known), known, |process| process.parent == me)
 }
 
-/// The children of a process, all that carry a tag, whoever's children they are, and all below them.
+/// Returns the children of a process, all processes that carry a tag, and all their descendants.
 pub(super) fn below_or_tagged(parent: Pid, tag: &str, known: &Known) -> Vec<Process> {
     let is_meant = |process: &Process| {
         process.parent == raw(parent)
@@ -145,9 +145,10 @@ pub(super) fn below_or_tagged(parent: Pid, tag: &str, known: &Known) -> Vec<Proc
     with_descendants(proc::processes(None, known), known, is_meant)
 }
 
-/// What a dead owner has left: what carries a tag of its, the sessions of its leaders, and all below these.
+/// Returns the processes that a dead owner left: those with a tag of its own, the sessions of its leaders, and all their
+/// descendants.
 pub(super) fn left_by(legacy: &Legacy, known: &Known) -> Vec<Process> {
-    // Who is known may lead a session or be above others, so all are looked at.
+    // A known process may lead a session or be an ancestor of others, so the scan includes all.
     let processes = proc::processes(None, &Known::new());
     let spared = ourselves(&processes);
     let is_leader = |process: &&Process| {
@@ -164,13 +165,13 @@ pub(super) fn left_by(legacy: &Legacy, known: &Known) -> Vec<Process> {
     chosen
 }
 
-/// Whether a tag is one of this owner's: its name, a full stop, a number.
+/// Returns whether a tag belongs to this owner: its name, a full stop, a number.
 fn is_of(tag: &str, owner: &str) -> bool {
     let number = tag.strip_prefix(owner).and_then(|rest| rest.strip_prefix('.'));
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// This process, its ancestors, and its descendants.
+/// Returns this process, its ancestors, and its descendants.
 fn ourselves(processes: &[Process]) -> HashSet<i32> {
     let me = getpid();
     let below = with_descendants(processes.to_vec(), &Known::new(), |process| process.pid == me);
@@ -183,7 +184,7 @@ fn ourselves(processes: &[Process]) -> HashSet<i32> {
     spared
 }
 
-/// Those that are roots, and all below them, but for the dead whose statuses others have to take.
+/// Returns the root processes and all their descendants, without zombies of other parents.
 fn with_descendants(
     mut processes: Vec<Process>,
     known: &Known,

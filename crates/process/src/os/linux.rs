@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - The leader's number is not free before its group was killed: it is reaped after that.
-//! - Nothing is looked for that cannot be there: if the leader was the youngest process of the system, or we have no
-//!   child left, one call says so.
+//! - No scan looks for processes that cannot exist: if the leader was the youngest process of the system, or this process has no
+//!   child left, one call shows it.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -29,28 +29,28 @@ use crate::program::Program;
 use crate::spawn::{is_ignored, seal_descriptors};
 use crate::watch::Tree;
 
-/// Nobody has more processes above: where they change while they are looked at, they might never end.
+/// Limit for the number of ancestors: a chain that changes during the scan might never end.
 const DEEP: usize = 1024;
 
-/// No system gives birth to processes faster than one in this time, whoever tries to use up the numbers.
+/// Lower bound for the time between two forks of a system, even if a program tries to use up the numbers.
 const BIRTH: Duration = Duration::from_micros(5);
 
-/// How often it is looked for what a dead owner has left, where others are born meanwhile.
+/// Limit for repeated scans while other processes start or end.
 const LAST_LOOKS: u32 = 10;
 
-/// How long a supervisor that was killed may take to be dead.
+/// How long a killed supervisor may take to die.
 const DEATH: Duration = Duration::from_secs(3);
 
 const KILLED: Status = Status::Signal(Signal::KILL.as_raw());
 
-/// Makes this process fit to start others.
+/// Prepares this process for starting others.
 pub(crate) fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // A kernel without it leaves orphans to init: then only the group is ended.
         let _ = set_child_subreaper(Some(getpid()));
         seal_descriptors();
-        // Where it is ignored, the kernel throws statuses away.
+        // With an ignored SIGCHLD the kernel discards exit statuses.
         if is_ignored(SIGCHLD) {
             let _ = signal_hook::flag::register(SIGCHLD, Arc::default());
         }
@@ -58,7 +58,7 @@ pub(crate) fn prepare() {
 }
 
 pub(crate) fn own_program() -> io::Result<PathBuf> {
-    // Right even if the file was replaced since we started.
+    // Correct even if the file was replaced since the start.
     Ok(PathBuf::from("/proc/self/exe"))
 }
 
@@ -68,29 +68,29 @@ pub(crate) fn boot_id() -> Option<String> {
     Some(text.trim().to_owned()).filter(|boot| !boot.is_empty())
 }
 
-/// When a process that is alive was started, in clock ticks since the system started.
+/// Returns when a living process was started, in clock ticks since the system started.
 pub(crate) fn start_time(pid: Pid) -> Option<u64> {
     proc::look_among_ours(pid).filter(|process| !process.dead).map(|process| process.start)
 }
 
-/// Sends SIGUSR1 to a process that was started then. It is looked at after it was taken hold of, so that its number
-/// cannot have become another's.
+/// Sends SIGUSR1 to the process with this number and start time. The start time is checked after the pidfd is open, so that the
+/// number cannot be another process's.
 pub(crate) fn nudge(pid: Pid, start: u64) -> bool {
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
     start_time(pid) == Some(start) && pidfd_send_signal(&process, Signal::USR1).is_ok()
 }
 
-/// Whether this process descends from one that was started then.
+/// Returns whether this process descends from the one with this number and start time.
 pub(crate) fn is_below(pid: Pid, start: u64) -> bool {
     ancestors().any(|process| process.pid == pid && process.start == start)
 }
 
-/// How many of the processes above this one were started with these words.
+/// Returns how many ancestors were started with these arguments.
 pub(crate) fn above_with(words: &[&[u8]]) -> usize {
     ancestors().filter(|process| proc::words(process.pid).is_some_and(|found| found == words)).count()
 }
 
-/// Whether one of them was started by a process that works within a directory.
+/// Returns whether one of those ancestors has a parent that works within a directory.
 pub(crate) fn is_below_program(words: &[&[u8]], directory: &Path) -> bool {
     let is_within =
         |pid: i32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(directory));
@@ -98,53 +98,53 @@ pub(crate) fn is_below_program(words: &[&[u8]], directory: &Path) -> bool {
     ancestors().any(|process| is_one(&process) && is_within(process.parent))
 }
 
-/// Whether `/proc` shows the processes above this one: all of them, or all up to one of another user, whom it may hide.
+/// Returns whether `/proc` shows all ancestors of this process, or all up to one of another user, which it may hide.
 pub fn can_see_ancestors() -> bool {
     let is_first = |process: Process| Pid::from_raw(process.parent).is_none_or(proc::is_of_others);
-    // One that ends while it is looked at leaves its children to another.
+    // An ancestor that ends during the scan leaves its children to another process.
     (0..LAST_LOOKS).any(|_| lineage().last().is_some_and(is_first))
 }
 
-/// Whether this process, or one above it that is not there to adopt others, is older than one that was started then. The
-/// leader of its session counts too: nothing joins a session that is older, and what an owner starts has sessions of its own.
+/// Returns whether this process, or an ancestor that is no adopter of orphans, is older than the process with this number and start
+/// time. The leader of its session counts too: no process joins an older session, and the children of an owner have their own.
 pub(crate) fn has_elder(pid: Pid, start: u64) -> bool {
-    // Of two that were started within one tick the younger has the higher number.
+    // Of two processes of the same tick, the younger has the higher number.
     let is_older = |process: &Process| (process.start, process.pid.as_raw_nonzero()) < (start, pid.as_raw_nonzero());
     let leader = lineage().next().and_then(|own| Pid::from_raw(own.session)).and_then(proc::look_among_ours);
     leader.is_some_and(|leader| is_older(&leader))
         || lineage().any(|process| is_older(&process) && !proc::adopts(process.pid))
 }
 
-/// The processes above this one, its parent first.
+/// Returns the ancestors of this process, its parent first.
 fn ancestors() -> impl Iterator<Item = Process> {
     lineage().skip(1)
 }
 
-/// This process and those above it.
+/// Returns this process and its ancestors.
 fn lineage() -> impl Iterator<Item = Process> {
     let above = |process: &Process| Pid::from_raw(process.parent).and_then(proc::look_among_ours);
     std::iter::successors(proc::look_among_ours(getpid()), above).take(DEEP)
 }
 
-/// The time now, as the start times of processes are told: in clock ticks since the system started.
+/// Returns the time now on the scale of start times: in clock ticks since the system started.
 pub(crate) fn ticks() -> u64 {
     let (now, per_second) = (uptime(), rustix::param::clock_ticks_per_second());
     now.as_secs() * per_second + u64::from(now.subsec_nanos()) * per_second / 1_000_000_000
 }
 
-/// How long ago the system started, the time in which it slept included.
+/// Returns how long ago the system started, including the time in which it slept.
 pub fn uptime() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     Duration::try_from(now).unwrap_or_default()
 }
 
-/// Makes room in a pipe.
+/// Enlarges a pipe.
 pub(crate) fn grow(pipe: &OwnedFd, size: usize) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, size);
 }
 
-/// Ends a supervisor that is good for nothing any more, and what it has left of a run. What is below it or carries the tag
-/// goes first: whoever traces it keeps it from being dead. Its orphans are ours then.
+/// Ends an unusable supervisor, and the rest of its run. Its descendants and the carriers of the tag are ended first: a process that
+/// traces the supervisor would keep it from dying. This process adopts its orphans then.
 pub(crate) fn end_lost(tag: &str, leader: Option<Pid>, supervisor: &Helper) -> usize {
     supervisor.signal(Signal::KILL);
     let first = ending::end(&|known| family::below_or_tagged(supervisor.pid, tag, known)).killed;
@@ -153,7 +153,7 @@ pub(crate) fn end_lost(tag: &str, leader: Option<Pid>, supervisor: &Helper) -> u
     first + ending::end(&|known| scope.processes(known)).killed
 }
 
-/// Ends what a dead owner has left. The numbers of what was ended.
+/// Ends the processes that a dead owner left. Returns their numbers.
 pub(crate) fn end_orphaned(legacy: &Legacy) -> Vec<i32> {
     let seen = RefCell::new(BTreeSet::new());
     let left = |known: &Known| {
@@ -162,7 +162,7 @@ pub(crate) fn end_orphaned(legacy: &Legacy) -> Vec<i32> {
         left
     };
     ending::end_in_order(&left);
-    // One that is born and has left another before it is looked at is seen by nobody, but numbers are given out.
+    // A scan misses a process that forks and exits before it, but the last assigned number shows that it existed.
     for _ in 0..LAST_LOOKS {
         let youngest = proc::last_pid();
         ending::end(&left);
@@ -173,7 +173,7 @@ pub(crate) fn end_orphaned(legacy: &Legacy) -> Vec<i32> {
     seen.into_inner().into_iter().collect()
 }
 
-/// The last run to end ends what no run could claim. How many processes that were.
+/// Ends the unclaimed orphans after the last run. Returns how many there were.
 fn close_run(tag: &str, session: Option<Pid>) -> usize {
     if !family::close_run(tag) {
         return 0;
@@ -182,20 +182,20 @@ fn close_run(tag: &str, session: Option<Pid>) -> usize {
     ending::end(&|known| rest.processes(known)).killed
 }
 
-/// A leader whose descendants have greater numbers than its own: numbers begin anew, but not so soon.
+/// Returns the leader if all its descendants have higher numbers: numbers wrap around, but not so soon.
 fn in_order_since(leader: Pid, born: Instant) -> Option<Pid> {
     let soonest = BIRTH.saturating_mul(proc::most_pids()).min(Duration::from_secs(2));
     (born.elapsed() < soonest).then_some(leader)
 }
 
-/// A program that runs as a child of ours, with all that it starts.
+/// A program that runs as a child of this process, with all its descendants.
 pub(crate) struct Leader {
     pid: Pid,
     descriptor: OwnedFd,
     born: Instant,
     tag: String,
     stopped: Vec<Held>,
-    /// How it ended, and how many others were killed, once all is over.
+    /// How the leader ended, and how many others were killed, once all is over.
     ended: Option<(Status, usize)>,
 }
 
@@ -213,7 +213,7 @@ impl Leader {
         self.pid
     }
 
-    /// The leader has ended: what it left in its group, and what it left to us.
+    /// Ends what an exited leader left: its group, and its orphans.
     fn end_orphans(&self) -> (Status, usize) {
         let _ = kill_process_group(self.pid, Signal::KILL);
         let status = ending::reap(&self.descriptor).unwrap_or(Status::Lost);
@@ -253,7 +253,7 @@ impl Tree for Leader {
             ending::terminate(&|known| self.processes(known));
         } else {
             let _ = kill_process_group(self.pid, Signal::TERM);
-            // Who is stopped does not hear it.
+            // A stopped process receives the signal only after it continues.
             let _ = kill_process_group(self.pid, Signal::CONT);
         }
     }
@@ -285,7 +285,7 @@ impl Drop for Leader {
     }
 }
 
-/// Everything below this process, when it does nothing but look after one run: the supervisor's view.
+/// All descendants of a supervisor, which has one run at a time.
 pub(crate) struct Brood {
     leader: Pid,
     born: Instant,
@@ -307,7 +307,7 @@ impl Brood {
         Self { leader, born: Instant::now() }
     }
 
-    /// SIGTERM to all of it.
+    /// Sends SIGTERM to all of them.
     pub fn terminate(&self) {
         ending::terminate(&|known| self.processes(known));
     }
@@ -322,7 +322,7 @@ impl Brood {
         ending::end(&|known| self.processes(known))
     }
 
-    /// The same, after it was asked to end and had a moment for that.
+    /// Asks them to end, gives them a moment for that, and ends them.
     pub fn end_in_order(&self) {
         ending::end_in_order(&|known| self.processes(known));
     }
@@ -332,7 +332,7 @@ impl Brood {
     }
 }
 
-/// A process of our own that helps us: the supervisor.
+/// The supervisor, as a child of this process.
 pub(crate) struct Helper {
     pid: Pid,
     descriptor: OwnedFd,
@@ -352,7 +352,7 @@ impl Helper {
         let _ = pidfd_send_signal(&self.descriptor, signal);
     }
 
-    /// Has it go on if somebody stopped it.
+    /// Continues it if another process stopped it.
     pub fn wake(&self) {
         self.signal(Signal::CONT);
     }
@@ -362,14 +362,14 @@ impl Helper {
         waitid(WaitId::PidFd(self.descriptor.as_fd()), options).is_ok_and(|status| status.is_some())
     }
 
-    /// Kills it, and returns when it is dead, or does not die. It is still to be dismissed.
+    /// Kills it, and returns when it is dead, or does not die. `wait_or_kill` still has to reap it.
     pub fn kill(&self) {
         self.signal(Signal::KILL);
         self.has_ended(DEATH);
     }
 
-    /// Waits until it has ended, and kills it if it does not. The status of one that somebody traces is theirs as long as
-    /// they are there: it is not waited for without end.
+    /// Waits until it has ended, kills it if it does not, and reaps it. While another process traces it, only the tracer gets its
+    /// status, so the wait is bounded.
     pub fn dismiss(&mut self, patience: Duration) {
         if !self.has_ended(patience) {
             self.kill();
@@ -385,7 +385,7 @@ impl Helper {
         family::forget(self.pid);
     }
 
-    /// Whether it is dead, or dies within that time. Its status may still have to be taken.
+    /// Returns whether it is dead, or dies within that time. It may still have to be reaped.
     fn has_ended(&self, patience: Duration) -> bool {
         let mut descriptors = [PollFd::new(&self.descriptor, PollFlags::IN)];
         let give_up = Instant::now() + patience;
@@ -399,10 +399,10 @@ impl Helper {
     }
 }
 
-/// A socket and a process that somebody else has to take the status of, waited for together.
+/// Waits for a socket and the end of another parent's child at once.
 pub(crate) struct News {
     both: OwnedFd,
-    /// It is waited for as long as it is open.
+    /// Polled as long as it is open.
     _process: OwnedFd,
 }
 
@@ -423,7 +423,7 @@ impl AsFd for News {
     }
 }
 
-/// Readable when the parent of this process has ended.
+/// Returns a descriptor that is readable when the parent of this process has ended.
 pub(crate) fn end_of_parent() -> Option<OwnedFd> {
     pidfd_open(getppid()?, PidfdFlags::empty()).ok()
 }
@@ -442,7 +442,7 @@ impl Waker {
     }
 
     pub fn wake(&self) {
-        // It can only fail when it is full of wake-ups.
+        // It fails only when the counter is full, and then the loop wakes up anyway.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 

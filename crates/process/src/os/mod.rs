@@ -1,7 +1,7 @@
-//! What differs between systems: learning of a process's end, finding a process's descendants, and ending them.
+//! Platform-specific parts: learning of a process's end, finding its descendants, and ending them.
 //!
-//! Both variants offer the same names. On Linux (`linux`) nothing that a run started can get away. Elsewhere (`other`)
-//! only the process group is known, so what leaves the group survives, and nothing is swept after a crash.
+//! Both variants offer the same names. On Linux (`linux`) no process of a run can escape. Elsewhere (`other`) only the process
+//! group is known, so a process that leaves the group survives, and nothing is swept after a crash.
 
 #[cfg(target_os = "linux")]
 mod ending;
@@ -32,7 +32,7 @@ use std::time::Duration;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, WaitStatus};
 
-/// For how long a process has been there, if that can be known.
+/// Returns how long a process has existed, if that is known.
 pub fn age(pid: u32) -> Option<Duration> {
     let started = start_time(Pid::from_raw(pid.try_into().ok()?)?)?;
     Some(Duration::from_millis(ticks().saturating_sub(started) * 1000 / clock_ticks_per_second()))
@@ -43,7 +43,7 @@ pub fn age(pid: u32) -> Option<Duration> {
 pub(crate) enum Status {
     Code(i32),
     Signal(i32),
-    /// Nobody knows.
+    /// The status is unknown.
     Lost,
 }
 
@@ -57,10 +57,10 @@ impl From<WaitStatus> for Status {
     }
 }
 
-/// What was found when a tree was ended.
+/// The result of ending a tree.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
-    /// How many processes were alive until we killed them.
+    /// Number of processes that were alive until we killed them.
     pub killed: usize,
     /// How our own children among them ended.
     pub statuses: Vec<(Pid, Status)>,
@@ -72,7 +72,7 @@ impl Ended {
     }
 }
 
-/// The processes that an owner who is dead may have left.
+/// The processes that a dead owner may have left.
 #[derive(Debug)]
 pub(crate) struct Legacy {
     pub name: String,

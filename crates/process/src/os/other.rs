@@ -1,10 +1,10 @@
-//! Other Unixes: what they all offer.
+//! Other Unixes: features that all of them offer.
 //!
 //! Weaker than Linux:
 //! - A thread waits for each child, instead of a descriptor.
-//! - Only the process group is ended: what leaves it with `setsid` survives.
+//! - Only the process group is ended: a process that leaves it with `setsid` survives.
 //! - A supervisor ends the group of its leader when its socket closes, not more.
-//! - Nothing is swept after a crash: a process's environment and start time cannot be seen.
+//! - Nothing is swept after a crash: a process's environment and start time are unknown.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -35,7 +35,7 @@ pub(crate) fn ticks() -> u64 {
     0
 }
 
-/// How long ago the system started.
+/// Returns how long ago the system started.
 pub fn uptime() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Duration::try_from(now).unwrap_or_default()
@@ -46,7 +46,7 @@ pub(crate) fn start_time(_: Pid) -> Option<u64> {
 }
 
 pub(crate) fn nudge(_: Pid, _: u64) -> bool {
-    // Nothing tells whether the number still belongs to the process that is meant.
+    // The number may belong to another process by now.
     false
 }
 
@@ -79,12 +79,12 @@ pub(crate) fn end_lost(_: &str, leader: Option<Pid>, supervisor: &Helper) -> usi
 }
 
 pub(crate) fn end_orphaned(legacy: &Legacy) -> Vec<i32> {
-    // Nothing tells whether these numbers still belong to the processes that are meant.
+    // These numbers may belong to other processes by now.
     let _ = &legacy.leaders;
     Vec::new()
 }
 
-/// A program that runs as a child of ours, with its group.
+/// A program that runs as a child of this process, with its group.
 pub(crate) struct Leader {
     pid: Pid,
     /// Readable when the leader has ended.
@@ -97,7 +97,7 @@ impl Leader {
         let (ended, signal) = io::pipe()?;
         let pid = spawn(program, descriptors)?;
         thread::spawn(move || {
-            // It stays to be reaped, so that its number is not free.
+            // The leader stays to be reaped, so that its number is not free.
             let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
             drop(signal);
         });
@@ -122,7 +122,7 @@ impl Tree for Leader {
 
     fn terminate(&mut self) {
         self.signal_group(Signal::TERM);
-        // Who is stopped does not hear it.
+        // A stopped process receives the signal only after it continues.
         self.signal_group(Signal::CONT);
     }
 
@@ -193,7 +193,7 @@ impl Brood {
     }
 }
 
-/// A process of our own that helps us: the supervisor.
+/// The supervisor, as a child of this process.
 pub(crate) struct Helper(Pid);
 
 impl Helper {
@@ -210,7 +210,7 @@ impl Helper {
     }
 
     pub fn is_stopped(&self) -> bool {
-        // It cannot be asked for without taking the answer away; one that is kept stopped takes too long.
+        // A query would take the status away; a supervisor that stays stopped runs into the timeout.
         false
     }
 
@@ -232,7 +232,7 @@ impl Helper {
     }
 }
 
-/// A process that is no child of ours cannot be waited for here.
+/// Unavailable here: no descriptor waits for another parent's child.
 pub(crate) struct News(OwnedFd);
 
 impl News {

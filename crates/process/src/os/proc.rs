@@ -1,10 +1,9 @@
 //! Processes as `/proc` shows them.
 //!
 //! Invariants:
-//! - A look is a moment: what it shows may be gone. Only a process that was looked at before and after it was taken hold
-//!   of is the one that was meant.
-//! - A process that cannot be looked at is not there, for us.
-//! - What is mounted over the files of a process is not believed: they are of the kernel, and name the process themselves.
+//! - A snapshot may be outdated. A process is the same one only if it was read before and after its pidfd was opened.
+//! - A process that cannot be read does not exist, for us.
+//! - A mount over the files of a process is not trusted: the files must be the kernel's, and name the process themselves.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -19,18 +18,18 @@ use rustix::process::{Pid, getpid, test_kill_process};
 use crate::file::read_kernel_file;
 use crate::program::TAG;
 
-/// Beyond so many numbers, listing `/proc` is quicker than trying them one by one.
+/// Limit for probing numbers one by one. For more, listing `/proc` is quicker.
 const FEW: i32 = 512;
 
-/// A process at the moment of looking.
+/// A process at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Process {
     pub pid: Pid,
     pub parent: i32,
     pub session: i32,
-    /// In clock ticks since the system started: with the number it names a process for good.
+    /// In clock ticks since the system started. Together with the number it identifies a process.
     pub start: u64,
-    /// Only its status is left, for its parent to take.
+    /// Only its status is left, for its parent to reap.
     pub dead: bool,
     /// It is stopped, dead, or held by the kernel: it runs no code of its own.
     pub is_at_rest: bool,
@@ -48,7 +47,7 @@ pub(super) fn look(pid: Pid) -> Option<Process> {
     Some(Process { pid, parent, session, start, dead, is_at_rest })
 }
 
-/// The name of a process, and the fields that follow it.
+/// Returns the name of a process, and the fields that follow it.
 fn read_stat(pid: Pid, buffer: &mut [u8]) -> Option<(&[u8], &[u8])> {
     let file = open(&format!("/proc/{}/stat", pid.as_raw_nonzero()))?;
     if rustix::fs::fstatfs(&file).ok()?.f_type != rustix::fs::PROC_SUPER_MAGIC {
@@ -56,17 +55,17 @@ fn read_stat(pid: Pid, buffer: &mut [u8]) -> Option<(&[u8], &[u8])> {
     }
     let length = rustix::io::read(&file, &mut *buffer).ok()?;
     let named = buffer[..length].strip_prefix(format!("{} (", pid.as_raw_nonzero()).as_bytes())?;
-    // The name may hold anything; what follows the last parenthesis does not.
+    // The name may hold anything; the text after the last parenthesis does not.
     let end = named.iter().rposition(|byte| *byte == b')')?;
     Some((&named[..end], &named[end + 1..]))
 }
 
-/// Whether a process is there that `/proc` does not show because it is another user's.
+/// Returns whether a process exists that `/proc` hides because it is another user's.
 pub(super) fn is_of_others(pid: Pid) -> bool {
     test_kill_process(pid) == Err(Errno::PERM)
 }
 
-/// Whether `/proc` tells of the processes that we know by the same numbers: in a container it may be another's.
+/// Returns whether `/proc` uses the same process numbers as we do: in a container it may be another namespace's.
 fn is_ours() -> bool {
     static OURS: OnceLock<bool> = OnceLock::new();
     *OURS.get_or_init(|| {
@@ -76,12 +75,12 @@ fn is_ours() -> bool {
     })
 }
 
-/// A process that we know by this number.
+/// Reads a process that has this number for us.
 pub(super) fn look_among_ours(pid: Pid) -> Option<Process> {
     if is_ours() { look(pid) } else { None }
 }
 
-/// All processes but the known ones, or those of them that may have been born since another one was.
+/// Returns all processes but the known ones, or those of them that may have started after another one.
 pub(super) fn processes(since: Option<Pid>, known: &HashSet<i32>) -> Vec<Process> {
     if !is_ours() {
         return Vec::new();
@@ -89,7 +88,7 @@ pub(super) fn processes(since: Option<Pid>, known: &HashSet<i32>) -> Vec<Process
     let is_new = |pid: &Pid| !known.contains(&pid.as_raw_nonzero().get());
     match since.and_then(born_since) {
         Some(numbers) => {
-            // To ask for a process is a hundred times cheaper than to open a file that is not there.
+            // A probe is a hundred times cheaper than opening a missing file.
             let exists = |pid: &Pid| test_kill_process(*pid) != Err(Errno::SRCH);
             numbers.filter_map(Pid::from_raw).filter(is_new).filter(exists).filter_map(look).collect()
         }
@@ -97,18 +96,18 @@ pub(super) fn processes(since: Option<Pid>, known: &HashSet<i32>) -> Vec<Process
     }
 }
 
-/// Whether no process at all was born since this one.
+/// Returns whether no process at all was started after this one.
 pub(super) fn is_youngest(pid: Pid) -> bool {
     last_pid() == Some(pid.as_raw_nonzero().get())
 }
 
-/// The numbers from a process to the youngest, if they are few and have not begun anew in between.
+/// Returns the numbers from a process to the youngest, if they are few and have not wrapped around in between.
 fn born_since(pid: Pid) -> Option<RangeInclusive<i32>> {
     let (first, last) = (pid.as_raw_nonzero().get(), last_pid()?);
     (first..=first.saturating_add(FEW)).contains(&last).then_some(first..=last)
 }
 
-/// How many numbers there are, at least.
+/// Returns a lower bound for the number of process numbers.
 pub(super) fn most_pids() -> u32 {
     static MOST: OnceLock<u32> = OnceLock::new();
     let read = || {
@@ -118,7 +117,7 @@ pub(super) fn most_pids() -> u32 {
     *MOST.get_or_init(|| read().unwrap_or(0))
 }
 
-/// The number that the kernel gave last.
+/// Returns the number that the kernel assigned last.
 pub(super) fn last_pid() -> Option<i32> {
     static LOADAVG: OnceLock<Option<OwnedFd>> = OnceLock::new();
     let file = LOADAVG.get_or_init(|| open("/proc/loadavg")).as_ref()?;
@@ -132,7 +131,7 @@ fn every_pid() -> impl Iterator<Item = Pid> {
     entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
 }
 
-/// The tag that a process was started with.
+/// Returns the tag that a process was started with.
 pub(super) fn tag(pid: Pid) -> Option<String> {
     let environment = read_kernel_file(Path::new(&format!("/proc/{}/environ", pid.as_raw_nonzero()))).ok()?;
     let value = environment
@@ -141,14 +140,14 @@ pub(super) fn tag(pid: Pid) -> Option<String> {
     String::from_utf8(value.to_vec()).ok()
 }
 
-/// The words that a process was started with.
+/// Returns the arguments that a process was started with.
 pub(super) fn words(pid: Pid) -> Option<Vec<Vec<u8>>> {
     let text = read_kernel_file(Path::new(&format!("/proc/{}/cmdline", pid.as_raw_nonzero()))).ok()?;
     let words = text.strip_suffix(b"\0")?.split(|byte| *byte == 0);
     Some(words.map(<[u8]>::to_vec).collect())
 }
 
-/// Whether a process is the parent of those that have lost theirs: the first one, or systemd for a person's programs.
+/// Returns whether a process adopts orphans: init, or systemd for the programs of a user.
 pub(super) fn adopts(pid: Pid) -> bool {
     let mut buffer = [0; 1024];
     pid == Pid::INIT || read_stat(pid, &mut buffer).is_some_and(|(name, _)| name == b"systemd")

@@ -1,4 +1,4 @@
-//! A temporary place with a roster, both ways to run, and ways to wait for things without sleeping for luck.
+//! A temporary directory with an owner, both ways to run, and waits that do not sleep by guess.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ impl Scene {
         self.observe_with(spec, &self.control, observe)
     }
 
-    /// The same, under another control.
+    /// Does the same under another control.
     pub fn observe_with(
         &self,
         spec: &Spec,
@@ -72,7 +72,7 @@ impl Scene {
         }
     }
 
-    /// A file that a script wrote, once it is whole.
+    /// Waits until a script has written a number to a file, and returns it.
     pub fn number_in(&self, name: &str) -> i32 {
         let mut found = None;
         until(&format!("{name} is written"), || {
@@ -84,7 +84,7 @@ impl Scene {
     }
 }
 
-/// The same for both ways.
+/// Runs a test with and without a supervisor.
 pub fn check(test: impl Fn(&Scene)) {
     for way in WAYS {
         test(&Scene::new(way));
@@ -113,7 +113,7 @@ pub fn supervisor() -> Supervisor {
     Supervisor::start(&launcher).expect("a supervisor")
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let give_up = Instant::now() + Duration::from_secs(10);
     while !holds() {
@@ -122,34 +122,34 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The letter for the state of a process. `None` if there is none of that number.
+/// Returns the state letter of a process. `None` if no process has that number.
 pub fn state(pid: i32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit(')').next()?.trim_start().chars().next()
 }
 
-/// When a process was started, in the system's clock ticks.
+/// Returns when a process was started, in the system's clock ticks.
 pub fn start_time(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
     stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19)?.parse().ok()).expect("a start time")
 }
 
-/// Whether a process is stopped, or waits for a child that was stopped before it became another program.
+/// Returns whether a process is stopped, or waits in `vfork` for a child that was stopped before its `exec`.
 pub fn stands_still(pid: i32) -> bool {
     matches!(state(pid), Some('T' | 'D'))
 }
 
-/// Whether nothing is left of a process, not even a status that nobody took.
+/// Returns whether nothing is left of a process, not even a zombie.
 pub fn is_gone(pid: i32) -> bool {
     state(pid).is_none()
 }
 
-/// Whether it runs no more. Whoever its parent is may still have to reap it.
+/// Returns whether it has ended. Its parent may still have to reap it.
 pub fn is_dead(pid: i32) -> bool {
     state(pid).is_none_or(|state| state == 'Z' || state == 'X')
 }
 
-/// The processes that carry a tag of this owner.
+/// Returns the processes that carry a tag of this owner.
 pub fn tagged(owner: &str) -> Vec<i32> {
     let wanted = format!("WINDLASS_TAG={owner}.").into_bytes();
     let entries = std::fs::read_dir("/proc").expect("proc").flatten();

@@ -1,11 +1,10 @@
-//! The agent's context: what commands, requests, rules and registered stop hooks at a gate are asked with. It is built here
-//! and nowhere else.
+//! The agent's context: input of commands, requests, rules and registered stop hooks at a gate. Only this module builds it.
 //!
 //! | name | from |
 //! | --- | --- |
 //! | `agentOutput`, `completionPromises` | the last turn of the session |
 //! | `filesModified` | git, asked once for all hooks of an event |
-//! | `validationResults` | what the rules came to that were looked at for the last turn, from the log |
+//! | `validationResults` | the results of the rules for the last turn, from the log |
 //! | `executionPhase` | the last checkpoint of the task |
 
 use serde_json::Value;
@@ -19,11 +18,11 @@ use super::{HookRun, HookSubject};
 use crate::effect_runner::ChangedFiles;
 use crate::{EffectRunner, RunError};
 
-/// How many hooks are looked through for the results of rules: more than an event ever owes.
+/// Maximum number of hooks that are searched for rule results: more than an event ever causes.
 const MOST_HOOKS: usize = 4096;
 
 impl EffectRunner<'_> {
-    /// Returns what a command or a request is told at a gate. Files that cannot be known are `null`.
+    /// Returns the context for a command or a request at a gate. Unknown files are `null`.
     pub(super) fn told_at_gate(&mut self, run: &HookRun<'_>) -> Result<Value, RunError> {
         let (files, unknown) = match self.changed_files(run.subject)? {
             Ok(files) => (files, false),
@@ -36,13 +35,13 @@ impl EffectRunner<'_> {
         Ok(context)
     }
 
-    /// Returns what rules are asked with, or why the files that they want to know of cannot be known.
+    /// Returns the context for rules, or why the files that a rule needs cannot be known.
     pub(super) fn told_to_rules(
         &mut self,
         run: &HookRun<'_>,
         rules: &[Rule],
     ) -> Result<Result<Value, String>, RunError> {
-        // Git takes longer than everything else here, so it is asked only where a rule wants to know.
+        // Git takes longer than everything else here, so it is asked only if a rule needs the files.
         let files = match rules.iter().any(|rule| rule.uses("filesModified")) {
             true => self.changed_files(run.subject)?,
             false => Ok(Vec::new()),
@@ -53,7 +52,7 @@ impl EffectRunner<'_> {
         })
     }
 
-    /// Builds the context. The results of rules are those of the last turn, if any were looked at.
+    /// Builds the context. The rule results are those of the last turn, if there are any.
     pub(super) fn context_of(
         &self,
         subject: &HookSubject,
@@ -91,7 +90,7 @@ impl EffectRunner<'_> {
         Ok(files)
     }
 
-    /// Returns what validation rules came to when they last judged the work: after the last turn, or when it is submitted.
+    /// Returns the results of the last validation of the work: after the last turn, or at submission.
     fn results_of_turn(&self, session: &Session) -> Result<Vec<RuleResult>, RunError> {
         let Some(turn) = session.rejudged_at().or(session.last_turn) else { return Ok(Vec::new()) };
         let filter = Filter { types: vec![EventType::HookFinished], ..Filter::default() };

@@ -1,6 +1,6 @@
-//! A notice on the desktop, where there is one; else to whoever watches the terminal.
+//! Notices on the desktop, or in the terminal if there is no desktop.
 //!
-//! Invariant: it fails nobody. A machine without a desktop is no mistake.
+//! Invariant: a notice never fails. A machine without a desktop is no error.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use windlass_process::{Capture, Exit, Invocation, Spec};
 use super::HookRun;
 use crate::{EffectRunner, RunError, RunnerEvent};
 
-/// A service that is there answers sooner.
+/// Timeout of the notification service, which usually answers sooner.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 impl EffectRunner<'_> {
@@ -38,14 +38,14 @@ impl EffectRunner<'_> {
     }
 }
 
-/// The words are arguments, never a script, and never an option.
+/// Returns the command line. The texts are arguments, never a script, and never an option.
 fn program(title: &str, words: &str) -> Vec<OsString> {
     if cfg!(target_os = "macos") {
         let script = ["on run argv", "display notification (item 2 of argv) with title (item 1 of argv)", "end run"];
         let script = script.iter().flat_map(|line| ["-e", line]);
         return ["osascript"].into_iter().chain(script).chain([title, words]).map(Into::into).collect();
     }
-    // What is said may be taken for markup.
+    // The service may read the text as markup.
     let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     ["notify-send", "--app-name=windlass", "--", title, &words].map(Into::into).into()
 }

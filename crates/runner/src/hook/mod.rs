@@ -1,4 +1,4 @@
-//! Running one hook that is owed, whatever kind of thing it is.
+//! Run of one pending hook of any kind.
 
 mod context;
 mod desktop;
@@ -30,27 +30,27 @@ use windlass_store::Filter;
 use crate::gate_checkout::commit_under_way;
 use crate::{EffectRunner, RunError};
 
-/// No attempt is given less time.
+/// Minimum timeout of an attempt.
 const LEAST: Duration = Duration::from_millis(100);
 
-/// The place of a hook among those of its event when a person has it run outside the log: none is owed there.
+/// Index of a hook that a person runs outside the log. No pending effect has it.
 const TRIAL_INDEX: u32 = u32::MAX;
 
-/// The event that a hook is run for, with the rows around it.
+/// Event that a hook runs for, with the rows around it.
 struct HookSubject {
     event: Record,
     session: Option<Session>,
     task: Option<Task>,
     output: Option<String>,
     promise: Option<Promise>,
-    /// What an agent's own hook system says.
+    /// Request of an agent's own hook system.
     call: Option<Arc<AgentHookRequest>>,
-    /// The conversation in which it says so.
+    /// Conversation of that request.
     conversation: Option<Conversation>,
 }
 
 impl HookSubject {
-    /// The event as hooks get it: what it made owed is nobody's concern but ours.
+    /// Returns the event as hooks get it, without the list of its effects.
     fn told(&self) -> Value {
         let mut event = json!(self.event);
         event["data"] = hook_data(&self.event.envelope.event);
@@ -80,12 +80,12 @@ impl HookSubject {
     }
 }
 
-/// The end of one attempt to run a hook.
+/// Result of one attempt to run a hook.
 pub(crate) struct HookAttempt {
     pub report: HookReport,
-    /// The least time to wait before another attempt, where one could end otherwise.
+    /// Minimum wait before another attempt, if another one could succeed.
     retry_after: Option<Duration>,
-    /// The hook's answer, where an agent's hook system waits for it.
+    /// Response of the hook, if an agent's hook system waits for it.
     pub response: Option<Box<HookResponse>>,
 }
 
@@ -96,16 +96,16 @@ impl From<HookReport> for HookAttempt {
     }
 }
 
-/// One run of a hook that is being carried out.
+/// A run of a hook, in progress.
 struct HookRun<'a> {
     effect: EffectId,
     owed: &'a HookEffect,
     hook: &'a RunnableHook,
     subject: &'a HookSubject,
-    /// The scene in words.
+    /// Values for conditions and templates.
     values: Value,
     event: Value,
-    /// Where it runs.
+    /// Working directory.
     directory: PathBuf,
     began: Instant,
 }
@@ -115,18 +115,18 @@ impl HookRun<'_> {
         self.owed.point == HookPoint::Notify
     }
 
-    /// What counts of what it wrote. Whoever is told has nothing to decide.
+    /// Returns the output that counts. A notice decides nothing, so its standard output does not count.
     fn heard(&self, ran: Finished) -> Finished {
         if self.is_notice() { Finished { stdout: Captured::default(), ..ran } } else { ran }
     }
 
-    /// How long this attempt may take. All attempts of a notice share its time.
+    /// Returns the timeout of this attempt. All attempts of a notice share its time.
     fn timeout(&self) -> Duration {
         let spent = if self.is_notice() { self.began.elapsed() } else { Duration::ZERO };
         self.hook.timeout.saturating_sub(spent).max(LEAST)
     }
 
-    /// Whether it judges work that the agent calls done. Before a tool is used there is none, and git would cost time.
+    /// Returns whether the hook judges work that the agent calls done. Before a tool call there is none, and git would cost time.
     fn judges_work(&self) -> bool {
         self.role().is_gate() && (self.owed.class != HookClass::Bridge || self.owed.point.is_stop())
     }
@@ -141,7 +141,7 @@ impl HookRun<'_> {
     }
 }
 
-/// What people are told of a run, with a word of why where a hook says no or fails.
+/// Summarizes a run for people, with the reason if a hook says no or fails.
 fn summary_line(report: &HookReport, ran: &Result<Finished, NotStarted>) -> Option<String> {
     let no = matches!(report.outcome, HookOutcome::Block | HookOutcome::Failure | HookOutcome::TimedOut);
     let Some(gist) = ran.as_ref().ok().filter(|_| no).and_then(gist) else { return report.message.clone() };
@@ -152,11 +152,11 @@ fn summary_line(report: &HookReport, ran: &Result<Finished, NotStarted>) -> Opti
     })
 }
 
-/// What an agent has to know that tries the same in its worktree.
+/// Hint for an agent that tries the same in its worktree.
 const IN_CHECKOUT: &str = "\n\n(This was run in a fresh checkout of your commit, without files that git ignores, except those that `caches` names and your \
      worktree has.)";
 
-/// What a prompt for the agent comes to. It judges nothing.
+/// Renders a prompt for the agent. It judges nothing.
 fn prompt(template: &Template, values: &Value) -> HookReport {
     match template.render(values) {
         Ok(text) => HookReport { feedback: Some(text), ..HookOutcome::Success.into() },
@@ -165,7 +165,7 @@ fn prompt(template: &Template, values: &Value) -> HookReport {
 }
 
 impl EffectRunner<'_> {
-    /// Runs a hook that has begun. One that fails is tried again as often as it says. Returns the last attempt.
+    /// Runs a hook that has begun, and retries it as often as it is configured. Returns the last attempt.
     pub(crate) fn run_hook(&mut self, effect: &PendingEffect) -> Result<HookAttempt, RunError> {
         let EffectKind::Hook(owed) = &effect.kind else { return Err(RunError::NoHook(effect.id)) };
         let subject = self.subject(effect)?;
@@ -195,7 +195,7 @@ impl EffectRunner<'_> {
         if is_told && run.judges_work() {
             run.values = self.told_at_gate(&run)?;
         }
-        // What was tried before a crash was tried.
+        // Attempts before a crash count.
         let mut failures = effect.attempts.saturating_sub(1);
         loop {
             let checkout = match self.place_to_judge(owed, &subject, hook.kind.runs_programs()) {
@@ -229,8 +229,8 @@ impl EffectRunner<'_> {
         }
     }
 
-    /// Returns where a hook of a gate judges the commit that is on its way, or why nothing can be judged there. A hook that runs no
-    /// program needs no directory.
+    /// Returns where a hook of a gate judges the commit in delivery, or why nothing can be judged there. A hook without a program
+    /// needs no directory.
     fn place_to_judge(
         &mut self,
         owed: &HookEffect,
@@ -245,14 +245,14 @@ impl EffectRunner<'_> {
                 Ok(None) => Ok(None),
                 Err(error) => Err(error),
             },
-            // What a person merges is judged without a session.
+            // A merge by a person is judged without a session.
             None if subject.session.is_none() && needs_directory => self.restore_gate(),
             None => Ok(None),
         };
         place.map_err(|error| Box::new(self.troubled(&error)))
     }
 
-    /// How long to wait before the next attempt, if there is to be one. At the stop gate a retry is another turn.
+    /// Returns the wait before the next attempt, if there is one. At the stop gate a retry is another turn.
     fn wait_before(
         &self,
         run: &HookRun<'_>,
@@ -286,7 +286,7 @@ impl EffectRunner<'_> {
         let papers = Papers::at(&place, &input);
         let spec = input.spec(script, run.timeout(), &papers);
         if let Err(error) = papers.write(&spec.stdin) {
-            // A full disk, or a hook that took our directory away: no reason to leave the other hooks undone.
+            // A full disk, or a hook that removed our directory, is no reason to skip the other hooks.
             let message = format!("cannot write its payload beside {}: {error}", place.display());
             return Ok(HookReport { message: Some(message), ..HookOutcome::Failure.into() }.into());
         }
@@ -297,7 +297,7 @@ impl EffectRunner<'_> {
         let report = answer_of_command(run.hook, run.role(), &ran, &run.values, command);
         let waits = run.subject.call.is_some();
         let response = ran.as_ref().ok().filter(|ran| waits && ran.exit == Exit::Code(0)).and_then(|ran| {
-            // One that is no answer was taken for a failure.
+            // An invalid response has already counted as a failure.
             response::parse(&ran.stdout.text()).ok().flatten().map(Box::new)
         });
         let report = HookReport { record, message: summary_line(&report, &ran), ..report };
@@ -317,7 +317,7 @@ impl EffectRunner<'_> {
     }
 
     fn subject(&self, effect: &PendingEffect) -> Result<HookSubject, RunError> {
-        // All of it at one moment: that is cheaper than one moment for each piece.
+        // One snapshot for all rows is cheaper than one for each.
         let snapshot = self.store.snapshot()?;
         let event = self.event(effect.id.seq)?;
         let session = effect.session.as_ref().map(|name| snapshot.session(name)).transpose()?.flatten();
@@ -342,7 +342,7 @@ impl EffectRunner<'_> {
         Ok(HookSubject { event, session, task, output, promise, call, conversation })
     }
 
-    /// Returns the session of the last finished turn on a task, and what the agent said at its end.
+    /// Returns the session of the last finished turn on a task, and the agent's output at its end.
     fn last_turn_on(&self, task: &Task) -> Result<Option<(Option<SessionName>, String)>, RunError> {
         let types = vec![EventType::TurnFinished, EventType::DeliveryFinished];
         let filter = Filter { types, task: Some(task.id), ..Filter::default() };
@@ -354,7 +354,7 @@ impl EffectRunner<'_> {
         }))
     }
 
-    /// What the agent said at the end of its last finished turn.
+    /// Returns the agent's output at the end of its last finished turn.
     pub(crate) fn last_output(&self, session: &Session) -> Result<Option<String>, RunError> {
         let Some(at) = session.last_turn else { return Ok(None) };
         match self.event(at)?.envelope.event {

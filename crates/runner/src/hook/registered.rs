@@ -1,12 +1,12 @@
-//! What judges a turn before the configured hooks do: the validation rules of the configuration and of the task's series, then
-//! the stop hooks that are registered for the task. What the rules came to is in the log, where the configured hooks find it.
+//! Judges that run before the configured hooks of a turn: the validation rules of the configuration and of the task's series,
+//! then the stop hooks that are registered for the task. The log keeps the results of the rules for the configured hooks.
 //!
-//! | they say | at the gate |
+//! | answer | at the gate |
 //! | --- | --- |
-//! | complete, and every rule passes | they let the work pass |
-//! | complete, but a rule fails; or continue | another iteration, with what is to be done |
-//! | escalate, or one of them fails | a person is asked |
-//! | anything, but the program of a rule is missing | a person is asked |
+//! | complete, and every rule passes | the work passes |
+//! | complete, but a rule fails; or continue | another iteration, with what is left to do |
+//! | escalate, or a judge fails | a person is asked |
+//! | any, but the program of a rule is missing | a person is asked |
 
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ use crate::wording;
 use crate::{EffectRunner, RunError};
 
 impl EffectRunner<'_> {
-    /// Asks them all. They are asked about the work, so a file that may not have changed keeps them from it.
+    /// Runs all judges. They judge the work, so a change of a protected file stops them.
     pub(super) fn ask_registered(&mut self, owed: &HookEffect, subject: &HookSubject) -> Result<HookReport, RunError> {
         if let Some(report) = self.tampered(subject.session.as_ref())? {
             return Ok(report);
@@ -53,7 +53,7 @@ impl EffectRunner<'_> {
         let mut context = self.context_of(subject, files)?;
         let notes: Vec<String> = notes.into_iter().map(|note| note.text).collect();
         let control = self.control.clone();
-        // A rule or a hook is no turn: what it does through `windlass` is not what the agent claims.
+        // A rule or a hook is no turn: its calls of `windlass` are no claims of the agent.
         let environment = overlay(&self.settings.environment, vec![("WINDLASS_RUN", "".into())]);
         let workshop = Workshop {
             directory,
@@ -91,7 +91,7 @@ impl EffectRunner<'_> {
     }
 }
 
-/// Returns what the log keeps of it. A COMPLETE counts for a series that was started with it.
+/// Builds the record of an evaluation. A COMPLETE counts only for a series that accepts it.
 fn judging(task: &Task, said: &Evaluated, hooks: &[Registered], context: &AgentContext) -> Judging {
     let series = task.drive.series.as_ref();
     let counts = |promise: &Promise| {
@@ -110,8 +110,8 @@ fn judging(task: &Task, said: &Evaluated, hooks: &[Registered], context: &AgentC
     }
 }
 
-/// Asks those of others, and then those that the agent itself has registered, each in their order. The stricter word
-/// counts: an agent adds to what holds for it, and never takes anything away.
+/// Runs the hooks of others first, and then those that the agent has registered. The stricter ruling counts: an agent can add
+/// to its checks, but not remove one.
 fn ask_both(
     rules: &RuleSet<'_>,
     hooks: &[Registered],
@@ -124,15 +124,15 @@ fn ask_both(
     if own.is_empty() || first.ruling.action == RuleAction::Escalate {
         return Ok(first);
     }
-    // What the rules have found is known by now.
+    // The results of the rules are in the context by now.
     let second = ask_hooks(&own, context, means)?;
     let continues = |said: &Evaluated| said.hook.is_some() && said.ruling.action == RuleAction::Continue;
     let first_counts = second.hook.is_none() || (continues(&first) && second.ruling.action != RuleAction::Escalate);
     Ok(if first_counts { first } else { second })
 }
 
-/// Reports rules whose program is missing, if there are any: they have judged nothing, and the agent cannot answer for them. A
-/// rule of the configuration holds for other tasks too, so the gate itself is broken with it.
+/// Reports rules whose program is missing, if there are any: they have judged nothing, and the agent cannot repair them. A rule
+/// of the configuration holds for other tasks, too, so with it the gate itself is broken.
 fn broken_rules(context: &AgentContext, configured: usize) -> Option<HookReport> {
     let results = &context.validation_results;
     let broken: Vec<_> = results.iter().filter(|result| result.broken).collect();
@@ -142,7 +142,7 @@ fn broken_rules(context: &AgentContext, configured: usize) -> Option<HookReport>
     (!broken.is_empty()).then(report)
 }
 
-/// What they say together, as the gate takes it.
+/// Combines the rulings into one report for the gate.
 fn report(said: &Evaluated, hooks: &[Registered], context: &AgentContext) -> HookReport {
     let who = said.hook.and_then(|id| hooks.iter().find(|hook| hook.id == id));
     let failed = context.validation_results.iter().filter(|result| !result.passed);
@@ -161,7 +161,7 @@ fn report(said: &Evaluated, hooks: &[Registered], context: &AgentContext) -> Hoo
         let said = || std::iter::once(&reason).chain(&failed).cloned().collect::<Vec<_>>().join("\n");
         Some(ruling.next_prompt.clone().unwrap_or_else(said))
     };
-    // What the agent promises is no check of its work.
+    // A promise of the agent is no check of its work.
     let is_word = |hook: &Registered| matches!(hook.hook, StopHook::Promise | StopHook::Default);
     let is_checked = !context.validation_results.is_empty() || who.is_some_and(|hook| !is_word(hook));
     let (outcome, feedback) = match (who.map(|_| ruling.action), failed.is_empty()) {

@@ -1,6 +1,6 @@
-//! Rules: conditions over what the agent did, looked at here because some of it is only known outside the log.
+//! Rules: conditions over the agent's work, evaluated here because some of their values are not in the log.
 //!
-//! Invariant: a rule is never judged by a list of files that may be wrong. The repository is the agent's to damage.
+//! Invariant: a rule is never judged by a wrong list of files. The agent may have damaged the repository.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use crate::effect_runner::ChangedFiles;
 use crate::stacked_branches::own_base;
 use crate::{EffectRunner, RunError};
 
-/// The most bytes of names of files that are looked at.
+/// Maximum total size of the file names.
 const MAX_NAMES: usize = 256 * 1024;
-/// How long git may take to list them.
+/// Timeout of git for the list.
 const MAX_LOOK: Duration = Duration::from_secs(10);
 
 impl EffectRunner<'_> {
@@ -28,11 +28,11 @@ impl EffectRunner<'_> {
         })
     }
 
-    /// What git sees as changed, or why that cannot be known; nothing where there is no repository. In a worktree of a task
-    /// what its commits change is among it: between done and accepted there is nothing else.
+    /// Returns the changed files, or why they cannot be known. Returns nothing without a repository. In a worktree of a task the
+    /// files of its commits count: between done and accepted there are no others.
     pub(super) fn modified_files(&self, subject: &HookSubject) -> Result<ChangedFiles, RunError> {
         let session = subject.session.as_ref();
-        // A merge by hand belongs to no session.
+        // A merge by hand has no session.
         let workspace = match session {
             Some(session) => session.workspace.as_ref(),
             None => subject.task.as_ref().and_then(|task| task.workspace.as_ref()),
@@ -49,7 +49,7 @@ impl EffectRunner<'_> {
         }))
     }
 
-    /// The files that the commits of a task's own work change.
+    /// Returns the files that the commits of a task's own work change.
     fn committed_files(&self, workspace: &Workspace) -> Result<ChangedFiles, RunError> {
         let below = self.below(workspace)?;
         let work = self.with_git(|git| {
@@ -60,14 +60,14 @@ impl EffectRunner<'_> {
         Ok(work.map(|work| work.files.iter().map(name).collect()).map_err(|error: git::Error| error.to_string()))
     }
 
-    /// Returns the files of a repository that are not committed, new ones too.
+    /// Returns the uncommitted files of a repository, new ones included.
     fn uncommitted_files(&self, directory: &Path) -> Result<Vec<String>, String> {
         let Some(root) = directory.ancestors().find(|above| has_git(above)) else { return Ok(Vec::new()) };
         let listed = || {
-            // One that is damaged is not the same as none.
+            // A damaged repository is not the same as none.
             let missing = || git::Error::NotARepository { path: root.to_owned() };
             let repository = Repository::find(root)?.ok_or_else(missing)?;
-            // Before anything is cut out of what it complains of: half a secret is one too.
+            // Mask before the output is cut: half a secret is a secret, too.
             let mask = |ran: Finished| Finished { stderr: self.settings.mask.run(ran.clone()).stderr, ..ran };
             let run = |spec: &Spec| self.look_with(&Spec { timeout: Some(MAX_LOOK), ..spec.clone() }).map(mask);
             Git::new(repository, &run, &self.settings.environment).list_uncommitted(root)

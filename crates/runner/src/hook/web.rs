@@ -20,7 +20,7 @@ impl EffectRunner<'_> {
             return Ok(HookReport::from(HookOutcome::Cancelled).into());
         };
         let ended = match ended {
-            // Whoever is told has nothing to decide.
+            // A notice decides nothing, so its answer does not count.
             Ended::Ok(_) if run.is_notice() => Ended::Ok(String::new()),
             ended => ended,
         };
@@ -35,13 +35,13 @@ impl EffectRunner<'_> {
     }
 }
 
-/// The same for every attempt, and for no other event of any project.
+/// Returns an idempotency key: the same for every attempt, and different for every event of every project.
 fn key(run: &HookRun<'_>) -> String {
     let event = Digest::of(&encode(&run.subject.event.envelope)).to_string();
     format!("{}-{}", &event[..32], run.effect)
 }
 
-/// What cannot be sent now cannot be sent later either.
+/// Reports a request that no retry can send.
 fn never(why: String) -> HookAttempt {
     let report = HookReport { message: Some(why), ..HookOutcome::Failure.into() };
     HookAttempt { report, retry_after: None, response: None }

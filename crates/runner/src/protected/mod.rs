@@ -1,15 +1,15 @@
 //! Files that may not change under a session: a gate's script, a test suite.
 //!
-//! When a session starts, what they hold is recorded. Before a gate runs it is looked at again: a gate whose script or
-//! tests have changed says nothing about the work. In a worktree this is for what git does not keep (`protected_check`).
+//! The start of a session records their content, and each gate compares it again: a gate whose script or tests have changed
+//! says nothing about the work. In a worktree this is for files that git does not keep (`protected_check`).
 //!
 //! Invariants:
-//! - Whatever cannot be read has changed if it could be read before, and the other way round.
-//! - A look is whole or an error: half of one would hide what it has not seen.
-//! - A link stands for where it leads, and what it leads to is protected with it. No link out of the project is followed.
-//! - Attributes of git in a directory on the way to protected files are protected with them: a checkout changes bytes by them.
-//! - A link to a directory that protected files may lie behind stands for where it leads, if it was there before.
-//! - No secret is in a name: looks are recorded, and names are told.
+//! - A file that cannot be read has changed if it could be read before, and the other way round.
+//! - A snapshot is complete or an error: a partial one would hide changes.
+//! - A link stands for its target, and the target is protected with it. No link out of the project is followed.
+//! - Attributes of git in a directory above protected files are protected with them: a checkout changes bytes by them.
+//! - A link to a directory that protected files may lie behind stands for its target, if it was there before.
+//! - No secret is in a name: snapshots are recorded, and names are shown.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,18 +23,18 @@ use windlass_engine::Digest;
 use windlass_hooks::Mask;
 use windlass_process::file::{self, UnreadableFile};
 
-/// The most files and directories that are looked at.
+/// Maximum number of files and directories in a search.
 const ENTRIES: usize = 100_000;
-/// The most bytes that one protected file may have, and all of them together.
+/// Maximum size of one protected file, and of all of them together.
 const MAX_FILE_SIZE: u64 = 256 * 1024 * 1024;
 const MAX_TOTAL_SIZE: u64 = 4 * 1024 * 1024 * 1024;
-/// What follows the digest of a file that can be executed.
+/// Suffix of the digest of an executable file.
 const EXECUTABLE: &str = "+x";
-/// What follows the digest of a link that is itself not meant, above what the patterns may match.
+/// Suffix of the digest of a link that is not protected itself, above files that the patterns may match.
 const WAY: &str = "+way";
-/// How many changed files are named.
+/// Maximum number of changed files in a message.
 const NAMED: usize = 5;
-/// What git and Windlass keep for themselves: it changes all the time, and judges nothing.
+/// Files that git and Windlass change all the time, and that judge nothing.
 const KEPT: [&str; 7] = [
     ".git",
     ".windlass/owners",
@@ -44,12 +44,12 @@ const KEPT: [&str; 7] = [
     ".windlass/windlass.db*",
     ".windlass/*.lock",
 ];
-/// A file by which git changes the bytes of the files beside and below it when it checks them out.
+/// File by which git changes the bytes of the files beside and below it in a checkout.
 const ATTRIBUTES: &str = ".gitattributes";
-/// What lets a part of a pattern match more than one part of a path, or makes it hard to tell where the part ends.
+/// Signs with which a part of a pattern can match several parts of a path, or has no clear end.
 const BRANCHING: [&str; 4] = ["**", "{", "[", "\\"];
 
-/// Why protected files cannot be watched.
+/// Reason why protected files cannot be watched.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ProtectedError {
     #[error("there are more than {0} files and directories where protected files may be")]
@@ -61,7 +61,7 @@ pub enum ProtectedError {
 }
 
 impl ProtectedError {
-    /// Returns what to write under `protected` instead, if that is what is wrong.
+    /// Returns a hint for `protected` in the configuration, if the patterns are the cause.
     pub fn hint(&self) -> Option<&'static str> {
         let is_too_much = !matches!(self, Self::Unreadable { .. });
         is_too_much.then_some(
@@ -74,18 +74,18 @@ impl ProtectedError {
 #[derive(Debug, Clone, Default)]
 pub struct Protected {
     patterns: GlobSet,
-    /// The directories above whatever the patterns may match.
+    /// Directories above possible matches of the patterns.
     ways: GlobSet,
-    /// Those of them that are so many levels down, and no further.
+    /// The directories above that are at a known depth.
     short_ways: GlobSet,
-    /// What is left out, whatever the patterns say.
+    /// Files that are left out of all patterns.
     kept: GlobSet,
     mask: Mask,
 }
 
 impl Protected {
-    /// A pattern names files and directories; what is in such a directory is meant too. One without a slash before its
-    /// end is meant wherever it stands.
+    /// Builds the set. A pattern names files and directories; a directory includes its content. A pattern without an inner slash
+    /// matches at any depth.
     pub fn new(patterns: &[String]) -> Result<Self, globset::Error> {
         let (mut set, mut kept) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         let (mut ways, mut short_ways) = (GlobSetBuilder::new(), GlobSetBuilder::new());
@@ -111,7 +111,7 @@ impl Protected {
         Ok(Self { patterns: set.build()?, ways, short_ways, kept: kept.build()?, mask: Mask::default() })
     }
 
-    /// The same, with what nobody may see.
+    /// Returns the set with a mask for secrets in names.
     pub fn hiding(self, mask: Mask) -> Self {
         Self { mask, ..self }
     }
@@ -124,24 +124,24 @@ impl Protected {
         self.patterns.is_match(path) || self.governs_checkout(path)
     }
 
-    /// Returns whether git checks out files by this one that the patterns may match.
+    /// Returns whether git reads attributes from this file when it checks out files that the patterns may match.
     fn governs_checkout(&self, path: &Path) -> bool {
         let is_above = |directory: &Path| directory == Path::new("") || self.ways.is_match(directory);
         !self.is_empty() && is_attributes(path) && path.parent().is_some_and(is_above)
     }
 
-    /// How a file is called in what is recorded and told.
+    /// Returns the masked name of a file for records and messages.
     pub(crate) fn name(&self, path: &Path) -> String {
         self.mask.text(&path.to_string_lossy()).into_owned()
     }
 
-    /// What the files hold now, one line each.
+    /// Returns a snapshot of the protected files, one line for each.
     pub fn look(&self, root: &Path) -> Result<String, ProtectedError> {
         let found = self.find(root)?;
         Ok(self.look_at(root, &found.files)? + &self.look_at_ways(root, &found.ways))
     }
 
-    /// Finds the files below a directory.
+    /// Finds the protected files below a directory.
     pub(crate) fn find(&self, root: &Path) -> Result<FoundFiles, ProtectedError> {
         self.find_at_most(ENTRIES, root)
     }
@@ -153,7 +153,7 @@ impl Protected {
         Ok(search.found)
     }
 
-    /// What some files hold now.
+    /// Returns a snapshot of some files.
     pub(crate) fn look_at(&self, root: &Path, files: &BTreeSet<PathBuf>) -> Result<String, ProtectedError> {
         let (mut look, mut left) = (String::new(), MAX_TOTAL_SIZE);
         for path in files {
@@ -166,7 +166,7 @@ impl Protected {
         Ok(look)
     }
 
-    /// Where some links above protected files lead now.
+    /// Returns a snapshot of some links above protected files.
     pub(crate) fn look_at_ways(&self, root: &Path, links: &BTreeSet<PathBuf>) -> String {
         let line = |link: &PathBuf| {
             let target = fs::read_link(root.join(link)).ok()?;
@@ -182,14 +182,14 @@ pub(crate) struct FoundFiles {
     pub files: BTreeSet<PathBuf>,
     /// Files and directories that protected links lead to.
     pub targets: BTreeSet<PathBuf>,
-    /// Links that are themselves not meant, to directories that protected files may lie behind.
+    /// Unprotected links to directories that protected files may lie behind.
     pub ways: BTreeSet<PathBuf>,
 }
 
 /// A search for protected files.
 struct FileSearch<'a> {
     protected: &'a Protected,
-    /// Without links.
+    /// Root of the search, without links.
     root: &'a Path,
     most: usize,
     left: usize,
@@ -197,7 +197,7 @@ struct FileSearch<'a> {
 }
 
 impl FileSearch<'_> {
-    /// Takes what is meant below a directory, or all of it.
+    /// Collects the protected files below a directory, or all files.
     fn walk(&mut self, within: &Path, all: bool) -> Result<(), ProtectedError> {
         let Ok(entries) = fs::read_dir(self.root.join(within)) else { return Ok(()) };
         for entry in entries.flatten() {
@@ -230,7 +230,7 @@ impl FileSearch<'_> {
         Ok(())
     }
 
-    /// Takes a link that is meant and what it leads to, or what is meant behind it.
+    /// Collects a protected link and its target, or the protected files behind another link.
     fn follow(&mut self, link: PathBuf, is_meant: bool) -> Result<(), ProtectedError> {
         let resolved = file::resolve_within(self.root, &self.root.join(&link));
         if let Some(reason) = resolved.as_ref().err().and_then(UnreadableFile::of).filter(|_| is_meant) {
@@ -266,7 +266,7 @@ pub(crate) fn is_attributes(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == ATTRIBUTES)
 }
 
-/// Patterns of the directories that lie above what a pattern matches.
+/// Returns patterns of the directories above the matches of a pattern.
 fn ways_to(pattern: &str) -> Vec<String> {
     let parts: Vec<&str> = pattern.split('/').collect();
     let branches = parts.iter().position(|part| BRANCHING.iter().any(|sign| part.contains(sign)));
@@ -282,7 +282,7 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(pattern).literal_separator(true).build()
 }
 
-/// What a file holds and whether it can be executed, in one word, and how many bytes it has. A link stands for where it leads.
+/// Returns the digest of a file with its executable bit, and its size. A link stands for its target path.
 pub(crate) fn held(path: &Path) -> Result<(String, u64), UnreadableFile> {
     let read = || -> io::Result<(String, u64)> {
         let found = fs::symlink_metadata(path)?;
@@ -304,17 +304,17 @@ fn digest_of_target(target: &Path) -> Digest {
     Digest::of(target.as_os_str().as_encoded_bytes())
 }
 
-/// Which files differ between two looks, in words; nothing where none does.
+/// Returns the names of the files that differ between two snapshots, as text. Returns nothing if there are none.
 pub fn difference(before: &str, now: &str) -> Option<String> {
     differing(before, now).map(|changed| named(&changed))
 }
 
-/// Which files differ between two looks; nothing where none does.
+/// Returns the names of the files that differ between two snapshots. Returns nothing if there are none.
 pub(crate) fn differing(before: &str, now: &str) -> Option<BTreeSet<String>> {
     if before == now {
         return None;
     }
-    // Tools make such links and remove them. Where one came or went, so did each protected file that a gate found behind it.
+    // Tools make such links and remove them. With the link, all protected files that a gate found behind it come or go.
     let ways = |look| str::lines(look).filter_map(way_in).collect::<BTreeSet<&str>>();
     let in_both: BTreeSet<&str> = ways(before).intersection(&ways(now)).copied().collect();
     let counts = |line: &&str| way_in(line).is_none_or(|link| in_both.contains(link));
@@ -322,18 +322,18 @@ pub(crate) fn differing(before: &str, now: &str) -> Option<BTreeSet<String>> {
     if before.clone().eq(now.clone()) {
         return None;
     }
-    // By lines, not by names: a name with a line break in it could speak for another file.
+    // Compare lines, not names: a name with a line break could stand for another file.
     let (before, now): (BTreeSet<&str>, BTreeSet<&str>) = (before.collect(), now.collect());
     let name = |line: &&'_ str| line.split_once(' ').map_or(*line, |(_, path)| path).to_owned();
     Some(before.symmetric_difference(&now).map(name).collect())
 }
 
-/// Returns the name of the link above protected files that a line of a look is about.
+/// Returns the name of the link if a line of a snapshot is for a link above protected files.
 pub(crate) fn way_in(line: &str) -> Option<&str> {
     line.split_once(' ').filter(|(word, _)| word.ends_with(WAY)).map(|(_, name)| name)
 }
 
-/// Changed files in words.
+/// Lists changed files in a sentence.
 pub(crate) fn named(changed: &BTreeSet<String>) -> String {
     let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
     let more = changed.len().saturating_sub(NAMED);

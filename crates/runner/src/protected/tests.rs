@@ -1,4 +1,4 @@
-//! Which files are protected, and what counts as a change of one.
+//! Tests of protected files: which files match, and what counts as a change.
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn what_windlass_keeps_for_itself_is_left_out() {
     assert_eq!(found("check.sh"), [".windlass/workflows/check.sh"]);
 }
 
-/// Whether a look at a project with nine files in `target/out` is whole after eight entries.
+/// Checks whether a search in a project with nine files in `target/out` ends within eight entries.
 #[track_caller]
 fn check_whole(pattern: &str, whole: bool) {
     let directory = tempfile::tempdir().unwrap();
@@ -89,12 +89,12 @@ fn what_changed_came_or_went_is_named() {
     assert_eq!(difference("1 a\n2 b\n", "3 a\n4 c c\n").as_deref(), Some("a, b, c c"));
     let many: String = (0..9).map(|n| format!("{n} f{n}\n")).collect();
     assert_eq!(difference("", &many).as_deref(), Some("f0, f1, f2, f3, f4 and 4 more"));
-    // A file `a` with a line break in its name, and a line like that of `b` after it.
+    // A file `a` with a line break in its name, and a second line like that of `b`.
     assert_eq!(difference("1 a\n2 b\n", "1 a\n1 a\n2 b\n3 b\n").as_deref(), Some("b"));
     assert_eq!(difference("1 a\n", "1 a\n1 a\n").as_deref(), Some("files whose names are alike"));
 }
 
-/// A link that leads elsewhere is a change, also where the same is written there.
+/// Another target is a change even with the same content.
 #[test]
 fn a_link_is_where_it_leads() {
     let place = tempfile::tempdir().unwrap();
@@ -111,7 +111,7 @@ fn a_link_is_where_it_leads() {
     assert_eq!(difference(&looks[0], &looks[1]).as_deref(), Some("check.sh, one, two"));
 }
 
-/// A project with protected links, and what is told of it after each change.
+/// A project with protected links, and the reported changes after each edit.
 #[test]
 fn links_protect_what_they_lead_to_inside_of_the_project() {
     let place = tempfile::tempdir().unwrap();
@@ -178,7 +178,7 @@ fn link_out_of_the_project_is_refused() {
     assert_eq!(protected.look(&root.join("project")).unwrap_err().to_string(), expected);
 }
 
-/// A project with a file `g1/a.sh` and the link `gates` to its directory.
+/// Creates a project with a file `g1/a.sh` and the link `gates` to its directory.
 fn project_with_link() -> (tempfile::TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let root = place.path().canonicalize().unwrap().join("project");
@@ -217,7 +217,7 @@ fn link_that_comes_or_goes_is_no_change_by_itself() {
     assert_eq!(difference(&before, &protected.look(&root).unwrap()).as_deref(), Some("gates/a.sh"));
 }
 
-/// A build tool's link to its cache, say.
+/// For example the link of a build tool to its cache.
 #[test]
 fn link_out_of_the_project_beside_protected_files_is_no_reason_to_refuse() {
     let (_place, root) = project_with_link();
@@ -254,7 +254,7 @@ fn files_that_never_end_are_named() {
     assert_eq!(said(), "`x` is larger than 256 MiB: make it smaller, or move it away");
 }
 
-/// Two files are told apart by what they hold, also where their names look alike.
+/// The content tells two files apart whose masked names are the same.
 #[test]
 fn no_secret_is_in_a_name() {
     let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Copies of a store, made while others go on writing.
+//! Copies of a store, made while other processes write.
 //!
 //! A copy gets its name only when it is whole and on the disk.
 
@@ -15,7 +15,7 @@ use super::Sqlite;
 use crate::{StoreError, failpoint};
 
 impl Sqlite {
-    /// Copies the store as it is at this moment, while others go on writing.
+    /// Copies the store as it is at this moment, while other processes write.
     pub fn backup(&self, to: &Path) -> Result<(), StoreError> {
         if to.symlink_metadata().is_ok() {
             return Err(StoreError::Exists(to.to_owned()));
@@ -26,13 +26,12 @@ impl Sqlite {
         })
     }
 
-    /// Copies the store over a copy that was made before. Only one process may do so at a time: what another one that was
-    /// killed has left of a copy is written over.
+    /// Copies the store over an earlier copy. Only one process may do so at a time: it overwrites the partial copy of a killed process.
     pub(super) fn replace(&self, to: &Path) -> Result<(), StoreError> {
         self.copy(to, PART, |part| std::fs::rename(part, to).map_err(|error| StoreError::io(to, error)))
     }
 
-    /// Makes a whole and durable copy beside a path, and leaves it to the caller to give it its name.
+    /// Makes a whole and durable copy beside a path. The caller gives it its name.
     fn copy(
         &self,
         to: &Path,
@@ -58,16 +57,16 @@ impl Sqlite {
     }
 }
 
-/// How the name of a file ends that is not finished yet.
+/// Suffix of an unfinished copy.
 const PART: &str = ".part";
 
-/// Such an end, unlike any other.
+/// Returns such a suffix that no other copy uses.
 fn own_part() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!(".{}-{}{PART}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The name of a file that is not finished yet.
+/// Returns the path of an unfinished copy.
 fn part_of(to: &Path, suffix: &str) -> Result<PathBuf, StoreError> {
     let Some(name) = to.file_name() else {
         return Err(StoreError::io(to, io::Error::new(io::ErrorKind::InvalidInput, "names no file")));
@@ -77,7 +76,7 @@ fn part_of(to: &Path, suffix: &str) -> Result<PathBuf, StoreError> {
     Ok(to.with_file_name(part))
 }
 
-/// Removes what there is of a copy, with what SQLite keeps beside it.
+/// Removes a partial copy, with the files that SQLite keeps beside it.
 fn remove(part: &Path) {
     for beside in ["", "-journal", "-wal", "-shm"] {
         let mut name = part.as_os_str().to_owned();
@@ -90,20 +89,20 @@ fn directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Copies page by page, which does not depend on what the pages say or on how the path is written.
+/// Copies page by page, independent of the content of the pages and the form of the path.
 fn copy_pages(from: &Connection, to: &Path) -> rusqlite::Result<()> {
     let mut copy = Connection::open(to)?;
     Backup::new(from, &mut copy)?.run_to_completion(i32::MAX, Duration::from_millis(1), None)?;
     copy.pragma_update(None, "journal_mode", "wal")
 }
 
-/// Renames a file, unless there is one of the new name.
+/// Renames a file, unless the new name is taken.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     use rustix::io::Errno;
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Not every file system can promise that.
+        // Not every file system supports the flag.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => std::fs::rename(from, to),
         renamed => Ok(renamed?),
     }

@@ -1,4 +1,4 @@
-//! How a file becomes a connection, and what is refused before SQLite touches it.
+//! Opens connections, and refuses files that SQLite must not touch.
 
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
@@ -14,15 +14,15 @@ use super::wal;
 use crate::StoreError;
 use crate::error::PATIENCE_SECONDS;
 
-/// Prepared statements that are kept: more than there are different ones, so that none is prepared twice.
+/// Capacity of the statement cache: more than there are different statements, so that none is prepared twice.
 const STATEMENTS: usize = 64;
 
-/// How long the file is, if it is one that could be a store.
+/// Returns the length of a file that could be a store.
 pub(super) fn file_length(path: &Path) -> Result<u64, StoreError> {
     match path.symlink_metadata() {
-        // SQLite would look for the log beside the file that it leads to.
+        // SQLite would look for the log beside the target of the link.
         Ok(found) if found.is_symlink() => Err(StoreError::Linked(path.to_owned())),
-        // SQLite would take what is shorter than any database for an empty one.
+        // SQLite would take a file that is shorter than any database for an empty one.
         Ok(found) if found.is_file() && !(1..512).contains(&found.len()) => Ok(found.len()),
         Ok(_) => Err(StoreError::NotAStore(path.to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StoreError::Missing(path.to_owned())),
@@ -30,8 +30,8 @@ pub(super) fn file_length(path: &Path) -> Result<u64, StoreError> {
     }
 }
 
-/// Refuses what SQLite would follow, or wait for without end, where it looks for a file of its own; and every rollback journal.
-/// A store has none at any time, and SQLite would write the pages of one into the store, and remove a file that it names.
+/// Refuses links and irregular files in the place of SQLite's own files, which it would follow or wait for without end, and every
+/// rollback journal. A store never has one, and SQLite would write its pages into the store, and remove a file that it names.
 fn check_beside(path: &Path) -> Result<(), StoreError> {
     for end in [wal::LOG, wal::INDEX, wal::JOURNAL] {
         let beside = wal::beside(path, end);
@@ -55,7 +55,7 @@ pub(super) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Store
     connection.and_then(set_up).map_err(|source| StoreError::sqlite(path, source))
 }
 
-/// Opens a file that nobody can be writing to, without locks and without the files beside it.
+/// Opens a file that no process can be writing to, without locks and without the files beside it.
 pub(super) fn connect_unchanging(path: &Path) -> Result<Connection, StoreError> {
     let absolute = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
     let mut name = "file://".to_owned();
@@ -72,7 +72,7 @@ pub(super) fn connect_unchanging(path: &Path) -> Result<Connection, StoreError> 
 }
 
 fn set_up(mut connection: Connection) -> rusqlite::Result<Connection> {
-    // A store may come from elsewhere: nothing that its schema says is run, and no statement reaches SQLite's own tables.
+    // A store may come from elsewhere: nothing in its schema runs, and no statement reaches SQLite's own tables.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -81,11 +81,11 @@ fn set_up(mut connection: Connection) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Waits for the writer's turn. Short waits of random length are fair: whoever waits longest has had the most chances,
-/// while waits that grow with every try would favour newcomers.
+/// Returns a busy handler that waits for the write lock. Short waits of random length are fair: the longest waiter has had the most
+/// chances, while waits that grow with every try would favour newcomers.
 pub(super) fn turns(patience: Duration) -> impl FnMut(i32) -> bool + Send {
     let mut began = Instant::now();
-    // Every connection its own: those that drew the same lengths would meet again and again.
+    // One seed per connection: two with the same sequence would collide again and again.
     let mut random = RandomState::new().hash_one(()) | 1;
     move |tries| {
         if tries == 0 {

@@ -1,7 +1,7 @@
-//! Waiting for other processes without asking again and again.
+//! Waits for commits of other processes without polling the log.
 //!
-//! Whoever commits touches the time stamp of the store's file, and the kernel tells everybody who watches it. A process
-//! that dies between its commit and the touch leaves the others to their slow second look.
+//! A writer touches the time stamp of the store's file after its commit, and the kernel notifies every process that watches the
+//! file. A process that dies between its commit and the touch leaves the others to their slow second poll.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,24 +11,24 @@ use windlass_engine::Seq;
 use super::{Sqlite, queries};
 use crate::StoreError;
 
-/// How long a waiter trusts that it would have been told.
+/// Poll interval of a waiter with a watch.
 #[cfg(target_os = "linux")]
 const SECOND_LOOK: Duration = Duration::from_secs(1);
 
-/// Where nobody tells us: look often enough to seem immediate to a person.
+/// Poll interval without a watch: short enough to seem immediate to a user.
 const UNTOLD: Duration = Duration::from_millis(100);
 
-/// Tells everybody who waits that there is something new.
+/// Notifies all waiters of a commit.
 pub(super) fn wake(path: &Path) {
     use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-    // Those who are not told look again soon.
+    // A waiter without a notification polls soon.
     let _ = utimensat(CWD, path, &Timestamps { last_access: now, last_modification: now }, AtFlags::empty());
 }
 
 pub(super) fn wait(store: &Sqlite, after: Seq, patience: Duration) -> Result<(), StoreError> {
     let began = Instant::now();
-    // Hung up once and kept: taking one down costs more than most waits.
+    // Kept after the first wait: removing a watch costs more than most waits.
     let bell = store.bell.get_or_init(|| Bell::at(store.path()));
     while queries::head(store)? <= after {
         let Some(left) = patience.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) else { break };
@@ -37,7 +37,7 @@ pub(super) fn wait(store: &Sqlite, after: Seq, patience: Duration) -> Result<(),
     Ok(())
 }
 
-/// Rings when somebody has committed. A bell that could not be hung up, because the system has none left, is slow.
+/// A watch for commits. It polls slowly if the system has no watch left.
 pub(super) struct Bell {
     #[cfg(target_os = "linux")]
     watch: Option<rustix::fd::OwnedFd>,
@@ -45,20 +45,20 @@ pub(super) struct Bell {
 
 #[cfg(target_os = "linux")]
 impl Bell {
-    /// Starts to watch, so that nothing is missed between a look and a wait.
+    /// Starts to watch, so that nothing is missed between a read and a wait.
     fn at(path: &Path) -> Self {
         use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
         let watch = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
         Self { watch: watch.and_then(|watch| add_watch(&watch, path, WatchFlags::ATTRIB).map(|_| watch)).ok() }
     }
 
-    /// Returns when it rings, or when it is time to look again.
+    /// Returns on a notification, or when it is time to poll.
     fn listen(&self, patience: Duration) {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let Some(watch) = &self.watch else { return std::thread::sleep(patience.min(UNTOLD)) };
         let patience = patience.min(SECOND_LOOK);
         let patience = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
-        // What exactly happened does not matter: the log is looked at next.
+        // The kind of change does not matter: the caller reads the log next.
         if poll(&mut [PollFd::new(watch, PollFlags::IN)], Some(&patience)).is_ok() {
             let mut buffer = [0_u8; 1024];
             while matches!(rustix::io::read(watch, &mut buffer), Ok(1..)) {}
@@ -81,7 +81,7 @@ impl Bell {
 mod tests {
     use super::*;
 
-    /// The system gives out a limited number of watches, and somebody else may have them all.
+    /// The system has a limited number of watches, and other programs may use them all.
     #[test]
     fn without_a_bell_somebody_looks_now_and_then() {
         assert!(Bell::at(Path::new("/no/such/file")).watch.is_none());

@@ -1,4 +1,4 @@
-//! Looking a store over: what is sound and what is not.
+//! Verification of a whole store.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,26 +12,26 @@ use super::rows::{self, Reading};
 use super::schema::PROJECTED;
 use crate::StoreError;
 
-/// What is wrong with one event.
+/// A problem with one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub seq: Seq,
     pub problem: String,
 }
 
-/// A row that is not what the log says.
+/// A row that differs from the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Which row, such as `tasks 12`.
+    /// The table and key, such as `tasks 12`.
     pub row: String,
     pub problem: &'static str,
 }
 
-/// What a look over the whole store found.
+/// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     pub events: u64,
-    /// What SQLite says about its own pages.
+    /// SQLite's own messages about the pages.
     pub pages: Vec<String>,
     pub log: Vec<Found>,
     pub rows: Vec<Mismatch>,
@@ -43,13 +43,13 @@ impl Report {
     }
 }
 
-/// At most so many findings of a kind are listed; the first ones tell.
+/// Limit for the listed problems of a kind. The first ones show the cause.
 const LISTED: usize = 20;
 
 impl Sqlite {
-    /// Verifies every page, every event, the chain, and every row against what the log says.
+    /// Verifies every page, every event, the chain, and every row against the log.
     pub fn inspect(&self) -> Result<Report, StoreError> {
-        // All of it at one moment: others go on writing.
+        // All reads see one moment, while other processes write.
         let _moment = Reading::begin(self)?;
         let mut report = Report { pages: self.check_pages()?, ..Report::default() };
         let mut memory = Memory::default();
@@ -83,8 +83,8 @@ impl Sqlite {
         }
     }
 
-    /// Verifies every event and folds it. What is wrong with one is handed over, and may end it. After the first such
-    /// event the others are still verified, but not folded: they would only seem to contradict each other.
+    /// Verifies every event and folds it. Calls `wrong` with each problem, which may end it. After the first such event the others
+    /// are still verified, but not folded: they would only seem to contradict each other.
     pub(super) fn fold(
         &self,
         memory: &mut Memory,
@@ -99,7 +99,7 @@ impl Sqlite {
             let event = match rows.next().and_then(|row| row.map(stored).transpose()).map_err(fail) {
                 Ok(Some(event)) => event,
                 Ok(None) => return Ok(count),
-                // Nobody can say what comes after it.
+                // The events after it cannot be found.
                 Err(error @ StoreError::Corrupt { .. }) => return wrong(last.next(), error).map(|()| count),
                 Err(error) => return Err(error),
             };
@@ -107,7 +107,7 @@ impl Sqlite {
             let follows = event.seq == last.next();
             if !follows {
                 whole = false;
-                // A torn page may hold many entries that are no events: it is told once.
+                // A torn page may hold many entries that are no events: it is reported once.
                 if !astray {
                     wrong(last.next(), StoreError::io(&self.path, io::Error::other("is missing")))?;
                 }
@@ -127,7 +127,7 @@ impl Sqlite {
         }
     }
 
-    /// Checks where an event stands, and folds it unless there is no `memory` to fold it into.
+    /// Checks the place of an event in the log, and folds it into `memory`, if there is one.
     fn fold_one(
         &self,
         event: &Stored,
@@ -183,7 +183,7 @@ impl Sqlite {
             let mut query = connection.prepare(&format!("SELECT {columns} FROM {table}"))?;
             let mut rows = query.query([])?;
             while let Some(row) = rows.next()? {
-                // Damage can make anything of a column: what is no text differs from any.
+                // Damage can change the type of a column: any other type differs from every text.
                 let text = |column| {
                     Ok::<_, rusqlite::Error>(match row.get_ref(column)? {
                         ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -197,7 +197,7 @@ impl Sqlite {
     }
 }
 
-/// What is wrong with an event, without repeating where.
+/// Describes the problem of an event, without its position.
 fn problem(error: &StoreError) -> String {
     match error {
         StoreError::Damaged { .. } => "does not match its digest".to_owned(),
@@ -210,7 +210,7 @@ fn problem(error: &StoreError) -> String {
     }
 }
 
-/// A row as [`Sqlite::each_row`] hands it over.
+/// Returns a row in the form in which [`Sqlite::each_row`] passes it.
 fn line(change: Change) -> (String, String) {
     match change {
         Change::PutTask(task) => {

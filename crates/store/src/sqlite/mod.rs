@@ -1,11 +1,11 @@
-//! The store that everybody has: one SQLite file.
+//! The default store: one SQLite file.
 //!
 //! Invariants:
 //! - WAL with `synchronous=FULL`: a commit is on the disk before it is acknowledged.
 //! - Events and the rows folded from them are written in one transaction.
 //! - A transaction is short: nothing outside the rules runs while it is open.
 //!
-//! The write-ahead log is kept between commands instead of being folded back at every close, and it is grown once when
+//! The write-ahead log is kept between commands instead of being checkpointed at every close, and it is grown once when
 //! the store is made: syncing a file that does not grow costs half.
 
 mod backup;
@@ -43,37 +43,37 @@ pub use survey::StoreSurvey;
 pub use transaction::Transaction;
 pub use wal::path_of as log_path;
 
-/// How long the process means to use the store: it says how often the write-ahead log is folded back.
+/// How long the process will use the store, which determines how often it checkpoints the write-ahead log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
-    /// One command. The next one has to read what is left of the write-ahead log, so that stays short.
+    /// One command. The next one has to read the rest of the write-ahead log, so that stays short.
     Command,
-    /// A runner or a server. Folding back rarely makes commits cheaper.
+    /// A runner or a server. Rare checkpoints make commits cheaper.
     Service,
 }
 
-/// Pages in the write-ahead log at which a command folds it back before it writes.
+/// Pages in the write-ahead log at which a command checkpoints it before it writes.
 const LONG_FOR_A_COMMAND: u64 = 64;
-/// Pages at which a service folds it back after it wrote.
+/// Pages at which a service checkpoints it after it wrote.
 const LONG_FOR_A_SERVICE: u32 = 250;
 
-/// What to do about a file that is no store yet.
+/// The policy for a file that is no store yet.
 enum IfMissing<'a> {
-    /// Makes one, and calls this once its files are there and before anything is written that counts.
+    /// Makes one, and calls this once its files exist and before the tables are written.
     Make(&'a mut dyn FnMut() -> io::Result<()>),
     Refuse,
 }
 
-/// What may be done with an open store.
+/// The permitted access to an open store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StoreAccess {
     Write,
     Read,
-    /// Only reading, because this machine did not make it.
+    /// Read-only, because this machine did not make the store.
     Foreign,
 }
 
-/// Whether a store of this identity is known; one without events has none.
+/// Returns whether a store of this identity is known; a store without events has none.
 type Knows<'a> = &'a dyn Fn(Option<&str>) -> bool;
 
 /// An open store.
@@ -81,22 +81,22 @@ pub struct Sqlite {
     connection: Connection,
     path: PathBuf,
     access: StoreAccess,
-    /// Whether the write-ahead log is to be folded back before the next commit.
+    /// Whether the next commit checkpoints the write-ahead log first.
     long_log: Cell<bool>,
-    /// Tells of commits, once somebody has waited for one.
+    /// Watches for commits, from the first wait on.
     bell: OnceCell<follow::Bell>,
-    /// How many hold the present moment still. They share it: a connection can be at one moment only.
+    /// Number of open read transactions. They share one moment: a connection can be at one moment only.
     readers: Cell<u32>,
-    /// The files as they were last seen, whatever becomes of their names.
+    /// The files as they were last seen, whatever their names are now.
     files: Cell<Files>,
 }
 
-/// What a store consists of, as far as it is there.
+/// The files of a store, as far as they exist.
 #[derive(Clone, Copy, Default)]
 struct Files {
     store: Option<Identity>,
     log: Option<Identity>,
-    /// What the processes share that have it open: their locks, and how far the log goes.
+    /// The shared index: the locks of the processes that have the store open, and the end of the log.
     index: Option<Identity>,
 }
 
@@ -106,7 +106,7 @@ impl Files {
         Self { store: Identity::of(path), log: beside(wal::LOG), index: beside(wal::INDEX) }
     }
 
-    /// Whether these are those files still, and nothing was cut from the first.
+    /// Returns whether these are the same files as `now`, and the store file was not cut.
     fn are_still(&self, now: &Self) -> bool {
         let same = |known: Option<Identity>, now| known.is_none_or(|known| known.is_still(now));
         same(self.store, now.store)
@@ -116,12 +116,12 @@ impl Files {
     }
 }
 
-/// Whether a file is shorter than before.
+/// Returns whether a file is shorter than before.
 fn is_shorter(now: Option<Identity>, before: Option<Identity>) -> bool {
     before.zip(now).is_some_and(|(before, now)| now.length < before.length)
 }
 
-/// What a file is, apart from its name.
+/// The identity of a file, apart from its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -130,44 +130,45 @@ struct Identity {
 }
 
 impl Identity {
-    /// A link is no file.
+    /// Reads the identity of a file. A link has none.
     fn of(path: &Path) -> Option<Self> {
         let found = path.symlink_metadata().ok()?;
         Some(Self { device: found.dev(), inode: found.ino(), length: found.len() })
     }
 
-    /// Whether it is this file still.
+    /// Returns whether `now` is the same file.
     fn is_still(self, now: Option<Self>) -> bool {
         now.is_some_and(|now| (now.device, now.inode) == (self.device, self.inode))
     }
 }
 
-/// SQLite sees to it that a store's name outlasts the power, but not to the name of the directory, which may be as new.
+/// Syncs the parent of the store's directory. SQLite makes the name of the store durable, but not the name of its directory, which
+/// may be as new.
 fn keep_directory(path: &Path) {
     let above = path.canonicalize().ok().and_then(|path| Some(path.parent()?.parent()?.to_owned()));
-    // Best effort: whoever may not look at that directory has not made this one.
+    // Best effort: a process that may not read that directory has not made this one.
     #[expect(clippy::disallowed_methods, reason = "a directory is opened, to be synced")]
     let _ = above.and_then(|above| std::fs::File::open(above).ok()).map(|above| above.sync_all());
 }
 
-/// How often a commit is tried whose outcome the disk does not tell.
+/// Limit for attempts at a commit whose outcome the disk does not report.
 const ATTEMPTS: u32 = 3;
 
 impl Sqlite {
-    /// Makes a store where there is none, or opens the one that is there.
+    /// Makes a store if there is none, or opens the existing one.
     pub fn create(path: &Path, lifetime: Lifetime) -> Result<Self, StoreError> {
         Self::create_recorded(path, lifetime, || Ok(()))
     }
 
-    /// The same, for a caller that records which files it makes: `record` is called when they are there, and before anything
-    /// is written to them that counts.
+    /// Does the same for a caller that records the files that it makes: `record` is called when they exist, and before the tables are
+    /// written.
     pub fn create_recorded(
         path: &Path,
         lifetime: Lifetime,
         mut record: impl FnMut() -> io::Result<()>,
     ) -> Result<Self, StoreError> {
         match file_length(path) {
-            // SQLite would throw the write-ahead log away, and that may be all that is left of somebody's work.
+            // SQLite would discard the write-ahead log, which may hold the only copy of commits.
             Ok(0) if wal_length(path) > 0 => Err(StoreError::NotAStore(path.to_owned())),
             Ok(_) | Err(StoreError::Missing(_)) => {
                 let store = Self::open_if(path, lifetime, IfMissing::Make(&mut record), None)?;
@@ -178,14 +179,14 @@ impl Sqlite {
         }
     }
 
-    /// Whether there is none, or no more of one than somebody has left who was killed while making it.
+    /// Returns whether there is no store, or only the start of one whose maker was killed.
     pub fn is_unmade(path: &Path) -> bool {
         match file_length(path) {
             Err(StoreError::Missing(_)) => true,
             Ok(0) => wal_length(path) == 0,
             Ok(_) => connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).is_ok_and(|connection| {
                 let store = Self::new(connection, path, StoreAccess::Read);
-                // Commits in the log are somebody's work.
+                // Commits in the log must be kept.
                 schema::is_blank(&store).unwrap_or(false) && matches!(store.log_frames(), Ok(0))
             }),
             Err(_) => false,
@@ -197,7 +198,7 @@ impl Sqlite {
         Self::open_existing(path, lifetime, None)
     }
 
-    /// The same, if `knows` says so of its identity. A store that it does not know is [`StoreError::Foreign`].
+    /// Does the same, if `knows` accepts its identity. Any other store is [`StoreError::Foreign`].
     pub fn open_known(
         path: &Path,
         lifetime: Lifetime,
@@ -208,19 +209,19 @@ impl Sqlite {
 
     fn open_existing(path: &Path, lifetime: Lifetime, knows: Option<Knows<'_>>) -> Result<Self, StoreError> {
         if file_length(path)? == 0 {
-            // Not even SQLite may touch it: a write-ahead log beside an empty file would be thrown away.
+            // Not even SQLite may touch it: it would discard a write-ahead log beside an empty file.
             return Err(StoreError::NotAStore(path.to_owned()));
         }
         Self::open_if(path, lifetime, IfMissing::Refuse, knows)
     }
 
-    /// Opens a store that this machine did not make: it can be read, and everything else is [`StoreError::Foreign`].
+    /// Opens a store that this machine did not make. It can be read; every write fails with [`StoreError::Foreign`].
     pub fn open_foreign(path: &Path) -> Result<Self, StoreError> {
         if file_length(path)? == 0 {
             return Err(StoreError::NotAStore(path.to_owned()));
         }
         match Self::read_only(path, StoreAccess::Foreign, |store| schema::check(store, &schema::PRESENT)) {
-            // One of an older schema would have to be brought forward.
+            // A store of an older schema would need a migration.
             Err(StoreError::ReadOnly(path)) => Err(StoreError::Foreign(path)),
             opened => opened,
         }
@@ -252,7 +253,7 @@ impl Sqlite {
             IfMissing::Refuse => OpenFlags::empty(),
         };
         let mut store = Self::new(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | create)?, path, StoreAccess::Write);
-        // SQLite does not wait for its turn where it turns the write-ahead log on.
+        // SQLite calls no busy handler when it turns the write-ahead log on.
         let mut may_wait = turns(Duration::from_secs(PATIENCE_SECONDS));
         loop {
             let known = store.check_identity(knows);
@@ -262,7 +263,7 @@ impl Sqlite {
             }
         }
         store.sql(|connection| {
-            // Said rather than hoped: a library that is linked in may have been built with weaker defaults.
+            // Set explicitly: a linked library may have been built with weaker defaults.
             let synchronous = if failpoint::pass("store.full").is_ok() { "full" } else { "normal" };
             connection.pragma_update(None, "synchronous", synchronous)?;
             if cfg!(target_os = "macos") {
@@ -277,12 +278,12 @@ impl Sqlite {
         Ok(store)
     }
 
-    /// A store on a disk that cannot be written to can still be read.
+    /// Opens a store on a disk that cannot be written to.
     fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         Self::read_only(path, StoreAccess::Read, |store| schema::check(store, &schema::PRESENT))
     }
 
-    /// A file that is only looked at, if it is what `check` says it is.
+    /// Opens a file read-only, if it passes `check`.
     fn read_only(
         path: &Path,
         access: StoreAccess,
@@ -293,7 +294,7 @@ impl Sqlite {
             check(&store).map(|()| store)
         };
         match connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(checked) {
-            // Without a write-ahead log everything is in the file, and nobody is changing it.
+            // Without a write-ahead log all data is in the file, and no process is changing it.
             Err(StoreError::Open { .. } | StoreError::ReadOnly(_)) if wal_length(path) == 0 => {
                 connect_unchanging(path).and_then(checked)
             }
@@ -312,22 +313,22 @@ impl Sqlite {
         &self.path
     }
 
-    /// The position of the last event.
+    /// Returns the position of the last event.
     pub fn head(&self) -> Result<Seq, StoreError> {
         queries::head(self)
     }
 
-    /// The events before a position, or the last ones, that the filter wants: newest first, at most so many.
+    /// Reads the events before a position, or the last ones, that match the filter: newest first, at most `most`.
     pub fn read_back(&self, filter: &Filter, before: Option<Seq>, most: usize) -> Result<Vec<Record>, StoreError> {
         queries::events_back(self, filter, before, most)
     }
 
-    /// The event at a position, if there is one.
+    /// Returns the event at a position, if there is one.
     pub fn event(&self, at: Seq) -> Result<Option<Record>, StoreError> {
         queries::event(self, at)
     }
 
-    /// The present state, with the questions that only people ask.
+    /// Returns the present state, with further queries for users.
     pub fn snapshot(&self) -> Result<Snapshot<'_>, StoreError> {
         Snapshot::begin(self)
     }
@@ -341,7 +342,7 @@ impl Sqlite {
         self.check_files()?;
         self.fold_back_if_long()?;
         let mut transaction = Transaction::begin(self)?;
-        // Its turn may have been long in coming.
+        // The files may have changed during the wait for the write lock.
         if self.own_files().is_none() {
             drop(transaction);
             return Err(self.replaced());
@@ -356,7 +357,7 @@ impl Sqlite {
         Ok(result)
     }
 
-    /// Refuses to write to a store that is only read.
+    /// Refuses writes to a read-only store.
     fn check_access(&self) -> Result<(), StoreError> {
         match self.access {
             StoreAccess::Write => Ok(()),
@@ -365,10 +366,10 @@ impl Sqlite {
         }
     }
 
-    /// Refuses to write where nobody would find it: the files are not those that were opened any more, or one was cut.
+    /// Refuses writes that would be lost: the files are no longer those that were opened, or one was cut.
     fn check_files(&self) -> Result<(), StoreError> {
         let now = self.own_files().ok_or_else(|| self.replaced())?;
-        // Whoever has folded all of the log back may empty it: then nothing of it is taken.
+        // A process that has checkpointed all of the log may empty it: then SQLite takes no frame of it.
         if is_shorter(now.log, self.files.get().log) && self.log_frames()? > 0 {
             return Err(self.replaced());
         }
@@ -376,13 +377,13 @@ impl Sqlite {
         Ok(())
     }
 
-    /// The files as they are now, if they are those that were opened.
+    /// Returns the present files, if they are those that were opened.
     fn own_files(&self) -> Option<Files> {
         let now = Files::of(&self.path);
         self.files.get().are_still(&now).then_some(now)
     }
 
-    /// The files are others. A log that was only removed is open here still: what it has would be gone with it.
+    /// Returns the error for changed files. A log that was only removed is still open here: a checkpoint saves its commits.
     fn replaced(&self) -> StoreError {
         let (store, now) = (self.files.get().store, Files::of(&self.path));
         if now.log.is_none() && (Files { store, ..Files::default() }).are_still(&now) {
@@ -391,8 +392,8 @@ impl Sqlite {
         StoreError::Replaced(self.path.clone())
     }
 
-    /// Folds the write-ahead log back. Only a commit that follows in the same process begins it anew at its start: what
-    /// has been folded back is forgotten with the last process that had the store open.
+    /// Checkpoints the write-ahead log. Only a later commit of the same process starts it anew: the progress of the checkpoint is
+    /// forgotten with the last process that had the store open.
     fn fold_back_if_long(&self) -> Result<(), StoreError> {
         if self.long_log.take() { self.fold_back() } else { Ok(()) }
     }
@@ -401,7 +402,7 @@ impl Sqlite {
         self.sql(|connection| connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())))
     }
 
-    /// How many frames of the write-ahead log SQLite takes.
+    /// Returns how many frames of the write-ahead log SQLite takes.
     fn log_frames(&self) -> Result<u64, StoreError> {
         let frames = |connection: &Connection| {
             connection.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?.query_row([], |row| row.get::<_, i64>(1))
@@ -409,7 +410,7 @@ impl Sqlite {
         Ok(u64::try_from(self.sql(frames)?).unwrap_or(0))
     }
 
-    /// Refuses a store whose write-ahead log has lost what was acknowledged, before anything overwrites the evidence.
+    /// Refuses a store whose write-ahead log has lost acknowledged commits, before a write destroys the evidence.
     fn look_for_lost_commits(&self) -> Result<(), StoreError> {
         let suspicious = |store: &Self| {
             let frames = store.log_frames()?;
@@ -418,8 +419,8 @@ impl Sqlite {
         if !suspicious(self)? {
             return Ok(());
         }
-        // Others may have been writing between the two looks. While this one may write, they cannot; and while it may
-        // write, SQLite answers only another connection how long the log is.
+        // Other processes may have written between the two checks. While this transaction is open, they cannot; and meanwhile SQLite
+        // returns the length of the log only to another connection.
         let other = Self::new(connect(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, &self.path, StoreAccess::Write);
         schema::within(self, |_| match suspicious(&other)? {
             true => Err(StoreError::LostCommits { path: self.path.clone(), last: queries::head(self)? }),
@@ -427,8 +428,8 @@ impl Sqlite {
         })
     }
 
-    /// As [`Self::transact`], but looks again if the disk does not say whether the commit is durable. Commands that have
-    /// become durable in an attempt before count as they are.
+    /// Does the same as [`Self::transact`], and checks again if the disk does not report the outcome. Commands that became durable in an
+    /// earlier attempt count as they are.
     pub(crate) fn transact_until_known<T>(
         &mut self,
         mut work: impl FnMut(&mut Transaction<'_>) -> Result<T, StoreError>,
@@ -448,7 +449,7 @@ impl Sqlite {
         outcome
     }
 
-    /// Runs a statement, and names what goes wrong with it.
+    /// Runs a statement, and maps its error.
     fn sql<T>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         run(&self.connection).map_err(|error| StoreError::sqlite(&self.path, error))
     }
@@ -474,7 +475,7 @@ impl Store for Sqlite {
         Ok(Box::new(self.snapshot()?))
     }
 
-    /// Decides inside the write transaction: nobody can come in between, so nothing has to be checked or repeated.
+    /// Decides inside the write transaction: no other commit can come in between, so nothing has to be checked or repeated.
     fn execute(
         &mut self,
         rules: &Rules,
@@ -559,7 +560,7 @@ mod tests {
         assert_eq!(queries::head(&store).unwrap(), Seq::START, "nothing was written");
     }
 
-    /// A caller who shrugs at a failed write must not make half of it durable.
+    /// A caller that ignores a failed write must not make half of it durable.
     #[test]
     fn a_torn_transaction_is_not_committed() {
         let (_directory, mut store) = store();

@@ -1,4 +1,4 @@
-//! Questions to the log and to the rows.
+//! Queries to the log and to the rows.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::Sqlite;
 use super::rows::{Snapshot, edge, parsed, seq, signed};
 use crate::{Filter, StoreError};
 
-/// An event as it lies on the disk.
+/// An event as the table holds it.
 pub(super) struct Stored {
     pub seq: Seq,
     kind: String,
@@ -25,7 +25,7 @@ pub(super) struct Stored {
 
 pub(super) const STORED: &str = "seq, type, previous, body, digest, chain";
 
-/// Reads an event. A column that damage has made something else reads as nothing, which no digest matches.
+/// Reads an event. A column of another type, which is damage, reads as empty, and no digest matches that.
 pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
     let digest = |column| Digest(row.get(column).unwrap_or_default());
     Ok(Stored {
@@ -39,7 +39,7 @@ pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
 }
 
 impl Stored {
-    /// The event, if it is what was written and is filed as what it is.
+    /// Returns the event if it matches its digest and its type column.
     pub fn verify(&self, store: &Sqlite) -> Result<Record, StoreError> {
         let record = self.record(store)?;
         if record.kind().name() != self.kind {
@@ -48,7 +48,7 @@ impl Stored {
         Ok(record)
     }
 
-    /// The event, if it is what was written.
+    /// Returns the event if it matches its digest.
     pub fn record(&self, store: &Sqlite) -> Result<Record, StoreError> {
         let path = || store.path().to_owned();
         if Digest::of(&self.body) != self.digest {
@@ -67,13 +67,13 @@ impl Stored {
     }
 }
 
-/// An event that is sound in itself, with something wrong beside it.
+/// Returns the error for a sound event with a wrong column beside it.
 pub(super) fn misfiled(store: &Sqlite, record: &Record, why: String) -> StoreError {
     let source = ApplyError::Unfit { seq: record.seq, event: record.kind(), why };
     StoreError::Unfit { path: store.path().to_owned(), source }
 }
 
-/// The last position and its link of the chain.
+/// Returns the last position and its link of the chain.
 pub(super) fn last(store: &Sqlite) -> Result<Option<(Seq, Digest)>, StoreError> {
     store.sql(|connection| {
         let mut query = connection.prepare_cached("SELECT seq, chain FROM events ORDER BY seq DESC LIMIT 1")?;
@@ -88,7 +88,7 @@ pub(super) fn head(store: &Sqlite) -> Result<Seq, StoreError> {
     })
 }
 
-/// Where a commit lies, if it was appended before. It can only be after the position that it names itself.
+/// Returns the positions of a commit, if it was appended before. They can only follow the position in its own id.
 pub(super) fn positions_of(store: &Sqlite, id: CommitId) -> Result<Vec<Seq>, StoreError> {
     store.sql(|connection| {
         let mut query = connection.prepare_cached("SELECT seq FROM events WHERE seq > ? AND nonce = ? ORDER BY seq")?;
@@ -110,10 +110,10 @@ pub(super) fn events(store: &Sqlite, filter: &Filter, after: Seq, most: usize) -
     }
 }
 
-/// After every event that there can be.
+/// A position after every possible event.
 const NEWEST: Seq = Seq(i64::MAX.unsigned_abs());
 
-/// The events before a position that the filter wants, newest first.
+/// Reads the events before a position that match the filter, newest first.
 pub(super) fn events_back(
     store: &Sqlite,
     filter: &Filter,
@@ -129,8 +129,8 @@ pub(super) fn events_back(
     Ok(found)
 }
 
-/// Walks the log back between two positions. Nothing of a session is older than its start, and no other event is opened
-/// in search of one: what does not even hold its name is passed over.
+/// Scans the log back between two positions. No event of a session is older than its start. A search for a session decodes no event
+/// whose body lacks its name.
 fn back(store: &Sqlite, filter: &Filter, after: Seq, before: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
     const START: &str = EventType::SessionStarted.name();
     let mut names: Vec<&str> = filter.types.iter().map(|kind| kind.name()).collect();
@@ -168,7 +168,7 @@ fn back(store: &Sqlite, filter: &Filter, after: Seq, before: Seq, most: usize) -
     failed.map_or(Ok(found), Err)
 }
 
-/// A stretch of the log, verified link by link.
+/// Reads a range of the log, and verifies it link by link.
 fn everything(store: &Sqlite, after: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
     let chain = |connection: &rusqlite::Connection| {
         let mut query =
@@ -176,7 +176,7 @@ fn everything(store: &Sqlite, after: Seq, most: usize) -> Result<Vec<Record>, St
         query.query_row([signed(after.0)], |row| row.get(0)).optional()
     };
     let mut before = store.sql(chain)?.map_or(Digest::ZERO, Digest);
-    // Counted here: SQLite plans a query anew for every value of a limit.
+    // Limited here: SQLite plans a query anew for every value of a limit.
     let sql = format!("SELECT {STORED} FROM events WHERE seq > ? ORDER BY seq");
     let found: Vec<Stored> = store.sql(|connection| {
         let mut query = connection.prepare_cached(&sql)?;
@@ -207,7 +207,7 @@ fn of_types(store: &Sqlite, filter: &Filter, after: Seq, most: usize) -> Result<
     found.iter().map(|event| event.verify(store)).collect()
 }
 
-/// The event at a position.
+/// Returns the event at a position.
 pub(super) fn event(store: &Sqlite, at: Seq) -> Result<Option<Record>, StoreError> {
     let sql = format!("SELECT {STORED} FROM events WHERE seq = ?");
     let found: Option<Stored> =
@@ -215,7 +215,7 @@ pub(super) fn event(store: &Sqlite, at: Seq) -> Result<Option<Record>, StoreErro
     found.map(|event| event.verify(store)).transpose()
 }
 
-/// One task's events, walked from the youngest back.
+/// Reads the events of one task, from the youngest back.
 fn history(store: &Sqlite, filter: &Filter, task: TaskId, after: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
     let snapshot = store.snapshot()?;
     let row = snapshot.task(task).map_err(|error| StoreError::view(store.path(), error))?;
@@ -240,7 +240,7 @@ fn history(store: &Sqlite, filter: &Filter, task: TaskId, after: Seq, most: usiz
     Ok(found)
 }
 
-/// Which tasks a person wants to see.
+/// Selects tasks for a user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskFilter {
     /// Any of these states; all if empty.
@@ -248,7 +248,7 @@ pub struct TaskFilter {
     /// All of these labels.
     pub labels: Vec<String>,
     pub kind: Option<String>,
-    /// Only those that are younger than this one.
+    /// Only tasks that are younger than this one.
     pub after: Option<TaskId>,
 }
 
@@ -260,7 +260,7 @@ impl TaskFilter {
 }
 
 impl Snapshot<'_> {
-    /// The tasks that a filter wants, oldest first, handed over one by one until the receiver has enough.
+    /// Passes the tasks that match a filter to `take`, oldest first, until it returns `false`.
     pub fn tasks(&self, filter: &TaskFilter, mut take: impl FnMut(Task) -> bool) -> Result<(), StoreError> {
         let marks = vec!["?"; filter.states.len()].join(", ");
         let mut wanted = if filter.states.is_empty() { String::new() } else { format!("WHERE state IN ({marks})") };
@@ -282,12 +282,12 @@ impl Snapshot<'_> {
         })
     }
 
-    /// The tasks that may be claimed, in the order in which claims would take them.
+    /// Returns the tasks that may be claimed, in the order of claims.
     pub fn ready(&self, most: usize) -> Result<Vec<Task>, StoreError> {
         self.ready_except(&BTreeSet::new(), most)
     }
 
-    /// The tasks that may be claimed and are of none of these types, in the order in which claims would take them.
+    /// Returns the tasks that may be claimed and have none of these types, in the order of claims.
     pub fn ready_except(&self, closed: &BTreeSet<TypeName>, most: usize) -> Result<Vec<Task>, StoreError> {
         let fail = |error| StoreError::view(self.store.path(), error);
         let mut found = Vec::new();
@@ -300,7 +300,7 @@ impl Snapshot<'_> {
         Ok(found)
     }
 
-    /// How many tasks are in each state that has any.
+    /// Returns the number of tasks in each state that has any.
     pub fn counts(&self) -> Result<Vec<(State, u64)>, StoreError> {
         let counts: Vec<(String, i64)> = self.store.sql(|connection| {
             let mut query = connection.prepare("SELECT state, count(*) FROM tasks GROUP BY state")?;

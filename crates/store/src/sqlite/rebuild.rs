@@ -1,7 +1,7 @@
-//! Folding the rows anew from the log.
+//! Folds the rows anew from the log.
 //!
-//! Most rows are tasks, and most of those are right even where something is wrong. So they are compared first and only
-//! the others are written, unless their table itself is damaged or is another schema's: then it is made anew as well.
+//! Most rows are tasks, and most of those are right even in a damaged store. So they are compared first and only the others are
+//! written, unless their table itself is damaged or of another schema: then it is made anew as well.
 
 use std::iter::Peekable;
 
@@ -45,7 +45,7 @@ const DROP_TASK_INDEXES: &str = "
     DROP INDEX IF EXISTS tasks_leased;
 ";
 
-/// Whether the table of tasks is the one of this schema, and can be trusted to hold what it is asked to hold.
+/// Returns whether the table of tasks is the one of this schema, and undamaged.
 fn tasks_are_sound(connection: &Connection) -> rusqlite::Result<bool> {
     let made = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'tasks'";
     let made: Option<String> = connection.query_row(made, [], |row| row.get(0)).optional()?;
@@ -87,7 +87,7 @@ fn task(change: &Change) -> Option<&Task> {
     }
 }
 
-/// Whether a task's row is what it should be.
+/// Returns whether a row holds exactly this task.
 fn is_row(row: &Row<'_>, task: &Task) -> bool {
     let text = |column, wanted: &str| row.get_ref(column).is_ok_and(|cell| cell.as_bytes() == Ok(wanted.as_bytes()));
     let lease_until = task.lease.as_ref().and_then(|lease| lease.until).map(|until| until.millis());

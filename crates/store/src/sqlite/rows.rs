@@ -1,4 +1,4 @@
-//! The projections as a view, and the changes that are made to them.
+//! The projections as a view, and changes to them.
 
 use std::collections::BTreeSet;
 
@@ -21,11 +21,11 @@ pub struct Snapshot<'s> {
     _reading: Option<Reading<'s>>,
 }
 
-/// A read transaction. It holds the moment still until it is dropped.
+/// A read transaction. It sees one moment until it is dropped.
 pub(super) struct Reading<'s>(&'s Sqlite);
 
 impl<'s> Reading<'s> {
-    /// Begins at the present moment, or joins those who hold one still already.
+    /// Begins at the present moment, or joins an open read transaction.
     pub fn begin(store: &'s Sqlite) -> Result<Self, StoreError> {
         if store.readers.get() == 0 {
             store.sql(|connection| connection.prepare_cached("BEGIN")?.execute([]))?;
@@ -51,13 +51,13 @@ impl<'s> Snapshot<'s> {
         Ok(Self { store, head: queries::head(store)?, _reading: Some(reading) })
     }
 
-    /// The rows within a transaction that has come as far as `head`.
+    /// Returns the rows within a write transaction whose last event is `head`.
     pub(super) fn within(store: &'s Sqlite, head: Seq) -> Self {
         Self { store, head, _reading: None }
     }
 }
 
-/// Reads a row that is kept as text.
+/// Parses a row that is stored as text.
 fn parse<T: DeserializeOwned>(text: &str) -> rusqlite::Result<T> {
     serde_json::from_str(text)
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error)))
@@ -73,7 +73,7 @@ pub(super) fn parsed<T: DeserializeOwned>(row: &Row<'_>) -> rusqlite::Result<T> 
     parse(row.get_ref(0)?.as_str()?)
 }
 
-/// SQLite's integers are signed; every number here was made small enough.
+/// Converts a number for SQLite, whose integers are signed. Every number here is small enough.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -127,7 +127,7 @@ impl View for Snapshot<'_> {
     }
 
     fn edges(&self, id: TaskId, direction: Direction) -> Looked<Vec<Edge>> {
-        // Sorted here: asked to order by the id, SQLite plans the query anew for every task.
+        // Sorted here: with an `ORDER BY` on the id, SQLite plans the query anew for every task.
         let sql = match direction {
             Direction::From => "SELECT id, from_id, to_id, kind FROM edges WHERE from_id = ?",
             Direction::To => "SELECT id, from_id, to_id, kind FROM edges WHERE to_id = ?",
@@ -155,7 +155,7 @@ impl View for Snapshot<'_> {
                        AND (priority, id) > (?, ?) ORDER BY priority, id LIMIT 1";
             return self.one(sql, params![priority, id], priority_and_task);
         }
-        // From type to type: there are few, and any number of tasks may be of one that is closed.
+        // One query per type: there are few types, and any number of tasks may have a closed one.
         let sql = "SELECT priority, id FROM tasks INDEXED BY tasks_claimable_of_kind
                    WHERE state IN ('ready', 'needs_continuation') AND kind = ?
                    AND (priority, id) > (?, ?) ORDER BY priority, id LIMIT 1";
@@ -211,12 +211,12 @@ impl View for Snapshot<'_> {
     }
 }
 
-/// A task's type, as its column has it.
+/// Returns a task's type as its column holds it.
 pub(super) fn kind(task: &Task) -> &str {
     task.kind.as_ref().map_or("", TypeName::as_str)
 }
 
-/// Carries out one change.
+/// Applies one change.
 pub(super) fn execute(connection: &Connection, change: &Change) -> rusqlite::Result<()> {
     let run = |sql: &str, parameters: &[&dyn rusqlite::ToSql]| -> rusqlite::Result<()> {
         let mut statement: CachedStatement<'_> = connection.prepare_cached(sql)?;

@@ -1,4 +1,4 @@
-//! Saving what is sound from a store that may be damaged anywhere.
+//! Saves the sound events of a store that may be damaged anywhere.
 
 use std::path::Path;
 
@@ -11,34 +11,34 @@ use super::rows::signed;
 use super::{Sqlite, StoreAccess, file_length, wal_length};
 use crate::StoreError;
 
-/// What was saved from a damaged store.
+/// The result of saving events from a damaged store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Salvage {
     pub saved: u64,
-    /// The first and the last event of each stretch that could not be saved.
+    /// The first and the last event of each range that could not be saved.
     pub lost: Vec<(Seq, Seq)>,
-    /// The end of the log cannot be found: nobody can say how much came after what is named here.
+    /// The end of the log cannot be found: more events than are named here may be lost.
     pub open_end: bool,
 }
 
-/// No event takes fewer bytes of the file than this: its two digests and its nonce are longer.
+/// Lower bound for the bytes of an event in the file: its two digests and its nonce are longer.
 const SMALLEST_EVENT: u64 = 80;
 
 impl Sqlite {
-    /// Hands over every event that is sound, from a store that may be damaged anywhere.
+    /// Passes every sound event to `save`, from a store that may be damaged anywhere.
     pub fn salvage(path: &Path, mut save: impl FnMut(Record) -> Result<(), StoreError>) -> Result<Salvage, StoreError> {
         let bytes = file_length(path)? + wal_length(path);
         let store = Self::read_only(path, StoreAccess::Read, |store| {
             let is_log = "SELECT 1 FROM sqlite_schema WHERE name = 'events' AND type = 'table'";
             let found = store.sql(|connection| {
-                // SQLite would not look into a file that is shorter than it says. Nothing is written.
+                // Otherwise SQLite refuses a file that is shorter than its header says. Nothing is written.
                 connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)?;
                 connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
                 connection.query_row(is_log, [], |_| Ok(())).optional()
             })?;
             found.ok_or_else(|| StoreError::NotAStore(path.to_owned()))
         })?;
-        // Positions are dense, so the file's size says how far they can go, whatever is written in it.
+        // Positions are dense, so the file's size limits them, whatever the file says.
         let furthest = bytes / SMALLEST_EVENT;
         let (known, open_end) = store.end_of_log(furthest);
         let mut salvage = Salvage { open_end, ..Salvage::default() };
@@ -54,7 +54,7 @@ impl Sqlite {
                 _ => salvage.lose(Seq(next)),
             }
         }
-        // What was looked for in vain beyond everything that is known was perhaps never there.
+        // Missing events beyond all known ones perhaps never existed.
         if let Some((first, last)) = salvage.lost.pop() {
             let last = if last.0 == furthest && open_end { last.min(Seq(known)) } else { last };
             salvage.lost.extend((first <= last).then_some((first, last)));
@@ -62,7 +62,7 @@ impl Sqlite {
         Ok(salvage)
     }
 
-    /// How far the log goes, as far as anything in the file still says so, and whether it may have gone further.
+    /// Returns the last position that anything in the file still mentions, and whether the log may have gone further.
     fn end_of_log(&self, furthest: u64) -> (u64, bool) {
         let ask = |sql| {
             let found = self.sql(|connection| connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0)));

@@ -1,7 +1,7 @@
-//! The tables, and how an older file becomes a present one.
+//! The tables, and the migration of an older file.
 //!
-//! The log is what people own; the rest is folded from it. So a change of schema copies the file aside, changes the
-//! log's table if it has to, throws the projections away and folds them anew, all in one transaction.
+//! The log holds the user's data; the rest is folded from it. So a migration copies the file aside, changes the log's table if
+//! necessary, drops the projections and folds them anew, all in one transaction.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,28 +12,28 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use super::{IfMissing, Sqlite, StoreAccess, connect, rebuild};
 use crate::{StoreError, failpoint};
 
-/// "Wndl": so that a file can be told from any other SQLite database.
+/// "Wndl", which distinguishes the file from any other SQLite database.
 const APPLICATION: u32 = 0x576e_646c;
 
-/// A schema, and the way to it from those before.
+/// A schema, and the changes that lead to it from earlier ones.
 pub(super) struct Schema {
     /// Counted from 1.
     pub number: u32,
-    /// How the log's table is brought from each schema to the next. Most changes are to the projections alone and leave
-    /// it as it is: then the step is empty.
+    /// The changes to the log's table from each schema to the next. Most migrations change only the projections: then the step is
+    /// empty.
     pub log_changes: &'static [&'static str],
     /// The log's table.
     pub log: &'static str,
 }
 
-/// The schema that this version writes. The second has other rows of sessions and tasks: they hold what turns have used.
+/// The schema that this version writes. The second has other rows of sessions and tasks: they hold the usage of turns.
 /// The third has rows of conversations. The fourth finds claimable tasks by their type. The fifth has other rows of tasks: they
-/// tell whose work lies in place. The sixth has other rows of sessions and tasks: they tell whether anything checked the work,
+/// hold whose work lies in place. The sixth has other rows of sessions and tasks: they hold whether anything checked the work,
 /// why and until when an agent is left alone after a failure, and the last conversation about a task.
 pub(super) const PRESENT: Schema = Schema { number: 6, log_changes: &["", "", "", "", ""], log: LOG };
 
 /// The log. `previous` is the event before this one in the history of the same task, so that a history is read without
-/// an index; `nonce` tells commits apart.
+/// an index; `nonce` distinguishes commits.
 const LOG: &str = "
     CREATE TABLE events (
         seq INTEGER PRIMARY KEY,
@@ -46,8 +46,8 @@ const LOG: &str = "
     ) STRICT;
 ";
 
-/// What is folded from the log. `row` is the whole row; the columns beside it are there to be searched. A task
-/// without a type has an empty `kind`.
+/// The projections. `row` is the whole row; the columns beside it are there for searches. A task without a type has an empty
+/// `kind`.
 pub(super) const PROJECTIONS: &str = "
     CREATE TABLE tasks (
         id INTEGER PRIMARY KEY,
@@ -74,7 +74,7 @@ pub(super) const PROJECTIONS: &str = "
     CREATE TABLE configs (digest TEXT PRIMARY KEY, content TEXT NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
-/// How the rows are searched. Making these last is quicker where there are rows already.
+/// Indexes of the projections. Creating them last is quicker when there are rows already.
 pub(super) const INDEXES: &str = "
     CREATE INDEX tasks_claimable ON tasks (priority, id) WHERE state IN ('ready', 'needs_continuation');
     CREATE INDEX tasks_claimable_of_kind ON tasks (kind, priority, id) WHERE state IN ('ready', 'needs_continuation');
@@ -86,16 +86,16 @@ pub(super) const INDEXES: &str = "
 /// The tables of [`PROJECTIONS`].
 pub(super) const PROJECTED: [&str; 6] = ["tasks", "edges", "sessions", "debts", "conversations", "configs"];
 
-/// How far the write-ahead log is grown when a store is made: beyond what it holds when it is folded back.
+/// Initial length of the write-ahead log: more than it holds when it is checkpointed.
 const GROWN_BYTES: u32 = 1200 * 1024;
 
-/// What the file says about itself.
+/// Returns the application id and the schema number in the file.
 fn version(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
     Ok((number("application_id")?, number("user_version")?))
 }
 
-/// Refuses what is neither a store of this schema nor one that can be brought forward to it. Answers whether it is the former.
+/// Refuses a file that is neither a store of this schema nor one that can be migrated to it. Returns whether it is the former.
 pub(super) fn check_readable(store: &Sqlite, schema: &Schema) -> Result<bool, StoreError> {
     match store.sql(version)? {
         (APPLICATION, older) if (1..schema.number).contains(&older) => check_older(store).map(|()| false),
@@ -109,27 +109,27 @@ pub(super) fn prepare(store: &mut Sqlite, schema: &Schema, absent: &mut IfMissin
         (APPLICATION, older) if (1..schema.number).contains(&older) => migrate(store, schema),
         (0, 0) if is_blank(store)? => match absent {
             IfMissing::Make(record) => create(store, record),
-            // Somebody ran out of space while making it.
+            // The process that made it ran out of space.
             IfMissing::Refuse => Err(StoreError::Missing(store.path.clone())),
         },
         _ => check(store, schema),
     }
 }
 
-/// Refuses what is not a store of this schema.
+/// Refuses a file that is not a store of this schema.
 pub(super) fn check(store: &Sqlite, schema: &Schema) -> Result<(), StoreError> {
     match store.sql(version)? {
         (APPLICATION, found) if found == schema.number => check_shape(store, schema),
         (APPLICATION, found) if found > schema.number => {
             Err(StoreError::Newer { path: store.path.clone(), found, known: schema.number })
         }
-        // It would have to be brought forward first.
+        // It would need a migration first.
         (APPLICATION, 1..) => Err(StoreError::ReadOnly(store.path.clone())),
         _ => Err(StoreError::NotAStore(store.path.clone())),
     }
 }
 
-/// Refuses whatever is not exactly as this schema makes it: what is there beside our tables may run when they are used.
+/// Refuses every object that this schema does not create exactly so: an object beside our tables may run when they are used.
 fn check_shape(store: &Sqlite, schema: &Schema) -> Result<(), StoreError> {
     let mut expected: BTreeMap<String, String> =
         [schema.log, PROJECTIONS, INDEXES].into_iter().flat_map(statements).collect();
@@ -145,7 +145,7 @@ fn check_shape(store: &Sqlite, schema: &Schema) -> Result<(), StoreError> {
     }
 }
 
-/// The same for an older schema, which is brought forward: its log is as it always was, and the rest is made anew.
+/// Does the same for an older schema: its log must be as it always was, and the migration makes the rest anew.
 fn check_older(store: &Sqlite) -> Result<(), StoreError> {
     let (_, log) = statements(LOG).next().expect("it is one statement");
     for (name, kind, made) in found(store)? {
@@ -160,14 +160,14 @@ fn other(store: &Sqlite, what: String) -> StoreError {
     StoreError::OtherSchema { path: store.path.clone(), what }
 }
 
-/// What a text of SQL makes: each name with its statement.
+/// Returns the objects that a text of SQL creates: each name with its statement.
 fn statements(text: &str) -> impl Iterator<Item = (String, String)> {
     let name = |statement: &str| statement.split_whitespace().nth(2).unwrap_or_default().to_owned();
     let all = text.split(';').filter(|statement| !statement.trim().is_empty());
     all.map(move |statement| (name(statement), plain(statement)))
 }
 
-/// The name, the kind and the statement of everything that the file holds.
+/// Returns the name, the kind and the statement of every object in the file.
 fn found(store: &Sqlite) -> Result<Vec<(String, String, String)>, StoreError> {
     store.sql(|connection| {
         let mut query = connection.prepare("SELECT name, type, ifnull(sql, '') FROM sqlite_schema")?;
@@ -176,7 +176,7 @@ fn found(store: &Sqlite) -> Result<Vec<(String, String, String)>, StoreError> {
     })
 }
 
-/// A statement without the blanks that mean nothing.
+/// Returns a statement without insignificant blanks.
 fn plain(statement: &str) -> String {
     let words: Vec<&str> = statement.split_whitespace().collect();
     let signs = ["(", ")", ","];
@@ -185,7 +185,7 @@ fn plain(statement: &str) -> String {
         .fold(words.join(" "), |text, sign| text.replace(&format!(" {sign}"), sign).replace(&format!("{sign} "), sign))
 }
 
-/// Refuses a file that a newer program has brought forward since it was opened.
+/// Refuses a file that a newer program has migrated since it was opened.
 pub(super) fn check_still(store: &Sqlite, schema: &Schema) -> Result<(), StoreError> {
     let found: u32 =
         store.sql(|connection| connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0)))?;
@@ -195,24 +195,24 @@ pub(super) fn check_still(store: &Sqlite, schema: &Schema) -> Result<(), StoreEr
     Err(StoreError::Newer { path: store.path.clone(), found, known: schema.number })
 }
 
-/// Whether nobody has written anything to it.
+/// Returns whether the file has no tables and no version yet.
 pub(super) fn is_blank(store: &Sqlite) -> Result<bool, StoreError> {
     let tables = "SELECT 1 FROM sqlite_schema LIMIT 1";
     let has_tables = store.sql(|connection| connection.query_row(tables, [], |_| Ok(())).optional())?.is_some();
     Ok(!has_tables && store.sql(version)? == (0, 0))
 }
 
-/// Makes the tables.
+/// Creates the tables.
 fn create(store: &mut Sqlite, record: &mut dyn FnMut() -> io::Result<()>) -> Result<(), StoreError> {
     store.sql(|connection| {
         let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         // Another process may have been quicker.
         if mode != "wal" {
-            // Without a file for it: there is nothing to go back to, and no journal is ever found beside a store.
+            // Without a journal file: there is nothing to roll back to, and a journal beside a store is always refused.
             connection.pragma_update(None, "journal_mode", "memory")?;
         }
         connection.pragma_update(None, "journal_mode", "wal")?;
-        // The next look makes the log's file.
+        // This read creates the log's file.
         version(connection)
     })?;
     record().map_err(|error| StoreError::Record { path: store.path.clone(), source: error })?;
@@ -229,7 +229,7 @@ fn create(store: &mut Sqlite, record: &mut dyn FnMut() -> io::Result<()>) -> Res
             stamp(connection, &PRESENT)
         })
     })?;
-    // Folding it back leaves the write-ahead log empty at its full length. Nobody who reads is waited for.
+    // The checkpoint leaves the write-ahead log empty at its full length. It waits for no reader.
     store.sql(|connection| connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())))
 }
 
@@ -253,7 +253,7 @@ fn migrate(store: &mut Sqlite, schema: &Schema) -> Result<(), StoreError> {
             return check(store, schema);
         }
         check_older(store)?;
-        // Through a connection of its own, while this one keeps all writers away: the copy is what is changed next.
+        // Through a connection of its own, while this one keeps all writers away: the copy holds exactly the data that is migrated next.
         let copy = backup_path(store, from);
         let before =
             Sqlite::new(connect(&store.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, &store.path, StoreAccess::Read);
@@ -268,19 +268,19 @@ fn migrate(store: &mut Sqlite, schema: &Schema) -> Result<(), StoreError> {
     })
 }
 
-/// Where the file is saved before its schema is changed.
+/// Returns the path of the copy before a migration.
 fn backup_path(store: &Sqlite, schema: u32) -> PathBuf {
     let mut name = store.path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".schema-{schema}.bak"));
     store.path.with_file_name(name)
 }
 
-/// Does something in one transaction: all of it, or none.
+/// Runs `work` in one transaction: all of it takes effect, or nothing.
 pub(super) fn within<T>(store: &Sqlite, work: impl FnOnce(&Sqlite) -> Result<T, StoreError>) -> Result<T, StoreError> {
     store.sql(|connection| connection.execute_batch("BEGIN IMMEDIATE"))?;
     let result = work(store).and_then(|done| store.sql(|connection| connection.execute_batch("COMMIT")).map(|()| done));
     if result.is_err() {
-        // SQLite may have rolled back by itself already; the first error is the one that tells.
+        // SQLite may have rolled back by itself already; the first error shows the cause.
         let _ = store.connection.execute_batch("ROLLBACK");
     }
     result
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
     use crate::{Lifetime, Store};
 
-    /// Suppose there were one schema more, which notes something beside every event.
+    /// A hypothetical next schema, with one more column in the log.
     const NEXT: Schema = Schema {
         number: 7,
         log_changes: &["", "", "", "", "", "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"],
@@ -307,7 +307,7 @@ mod tests {
             noted TEXT NOT NULL DEFAULT 'nothing') STRICT;",
     };
 
-    /// And another one, whose way does not work.
+    /// A hypothetical schema after that, whose migration fails.
     const BROKEN: Schema = Schema {
         number: 8,
         log_changes: &[
@@ -322,7 +322,7 @@ mod tests {
         log: NEXT.log,
     };
 
-    /// A store of schema 1 with a few tasks. Its projections are from another time.
+    /// Makes a store of schema 1 with a few tasks and outdated projections.
     fn older(directory: &Path) -> PathBuf {
         let path = directory.join("windlass.db");
         let mut store = Sqlite::create(&path, Lifetime::Command).unwrap();
@@ -347,7 +347,7 @@ mod tests {
         prepare(&mut store, schema, &mut IfMissing::Refuse).map(|()| store)
     }
 
-    /// Everything that the log holds, byte for byte.
+    /// Returns all data of the log, byte for byte.
     fn log(path: &Path) -> Vec<Vec<Value>> {
         let connection = Connection::open(path).unwrap();
         let columns = "seq, type, previous, nonce, body, digest, chain";
@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(store.connection.query_row(noted, [], |row| row.get(0)), Ok(before.len() as i64));
         assert_eq!(numbers(&copy_of(&path)), (APPLICATION, 1));
         assert_eq!(log(&copy_of(&path)), before);
-        // Once is enough, and the older program is kept out.
+        // A second migration is not needed, and the older program is kept out.
         drop(opened(&path, &NEXT).unwrap());
         let refused = Sqlite::open(&path, Lifetime::Command).err().unwrap();
         assert!(matches!(refused, StoreError::Newer { found: 7, known: 6, .. }), "{refused}");
@@ -415,7 +415,7 @@ mod tests {
         let before = log(&path);
         opened(&path, &BROKEN).err().unwrap();
         assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 1), before.clone()));
-        // What came since is in the copy that the next attempt makes.
+        // The copy of the next attempt includes later events.
         Connection::open(&path)
             .unwrap()
             .execute("INSERT INTO events SELECT seq + 100, type, previous, nonce, body, digest, chain FROM events", [])
@@ -438,18 +438,18 @@ mod tests {
     fn without_a_copy_nothing_is_changed() {
         let directory = tempfile::tempdir().unwrap();
         let path = older(directory.path());
-        // Something is in the way of the copy.
+        // A directory takes the name of the copy.
         std::fs::create_dir_all(copy_of(&path).join("occupied")).unwrap();
         let refused = opened(&path, &NEXT).err().unwrap();
         assert!(matches!(refused, StoreError::Backup { .. }), "{refused}");
         assert_eq!(numbers(&path), (APPLICATION, 1));
     }
 
-    /// Says to a child which store to bring forward, and where to die.
+    /// Tells a child which store to migrate, and where to die.
     const STORE: &str = "WINDLASS_TEST_MIGRATE";
     const MOMENT: &str = "WINDLASS_TEST_MOMENT";
 
-    /// Run in a child, which dies on the way.
+    /// Run in a child, which dies during the migration.
     #[test]
     fn child_dies_on_the_way() {
         let Some(path) = std::env::var_os(STORE) else { return };

@@ -1,4 +1,4 @@
-//! Looking at a store that this machine did not make, so that a person can decide about it.
+//! Shows a store that this machine did not make, so that a user can decide about it.
 
 use std::path::Path;
 
@@ -10,19 +10,19 @@ use super::schema::{self, PRESENT};
 use super::{Knows, Sqlite, StoreAccess, file_length};
 use crate::StoreError;
 
-/// Everything that a store says.
+/// The whole content of a store.
 pub struct StoreSurvey {
     /// Every row that its log folds to.
     pub rows: Vec<Change>,
-    /// The log itself can be read by it.
+    /// Gives access to the log itself.
     pub store: Sqlite,
 }
 
 impl Sqlite {
-    /// Returns what tells this store from every other one: it comes from the random number of its first commit, so a store
-    /// without events has none.
+    /// Returns the unique identity of this store. It comes from the random number of its first commit, so a store without events has
+    /// none.
     pub fn identity(&self) -> Result<Option<String>, StoreError> {
-        // A store that was replaced may have something else in the place of the log.
+        // A replaced store may have another object in the place of the log.
         let log = "SELECT 1 FROM sqlite_schema WHERE name = 'events' AND type = 'table'";
         let first = "SELECT nonce FROM events ORDER BY seq LIMIT 1";
         let nonce: Option<Vec<u8>> = self.sql(|connection| {
@@ -42,8 +42,8 @@ impl Sqlite {
         }
     }
 
-    /// Reads all of a foreign store, of this schema or an older one. Its rows have to be those of its log:
-    /// then what is shown of the one is what the other does.
+    /// Reads all of a foreign store, of this schema or an older one. Its rows must be those of its log: then the rows that a user sees
+    /// are those that the log leads to.
     pub fn survey(path: &Path) -> Result<StoreSurvey, StoreError> {
         if file_length(path)? == 0 {
             return Err(StoreError::NotAStore(path.to_owned()));

@@ -12,21 +12,21 @@ use super::{Sqlite, queries, schema};
 use crate::memory::moved;
 use crate::{Appended, Commit, ExecuteError, Filter, StoreError, failpoint};
 
-/// Rolled back when dropped, unless it was committed.
+/// A write transaction. Rolled back when dropped, unless it was committed.
 pub struct Transaction<'s> {
     store: &'s Sqlite,
     head: Seq,
     chain: Digest,
     began_at: Seq,
     state: State,
-    /// Where the log ended before an attempt to do the same whose outcome is unknown.
+    /// The end of the log before an earlier attempt at the same commands, whose outcome is unknown.
     tried_after: Option<Seq>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    /// Something was written in part: whatever the caller makes of that, it may not become durable.
+    /// A write failed halfway: it must not become durable, even if the caller ignores the error.
     Torn,
     Over,
 }
@@ -49,12 +49,12 @@ impl<'s> Transaction<'s> {
         Ok(transaction)
     }
 
-    /// The position of the last event so far.
+    /// Returns the position of the last event so far.
     pub fn head(&self) -> Seq {
         self.head
     }
 
-    /// Says that everything here may have become durable before, at a place after this one.
+    /// Makes commands check first whether an earlier attempt made them durable after this position.
     pub(super) fn look_first_after(&mut self, tried_after: Option<Seq>) {
         self.tried_after = tried_after;
     }
@@ -79,7 +79,7 @@ impl<'s> Transaction<'s> {
         Ok(entries.into_iter().map(|entry| entry.record).collect())
     }
 
-    /// Writes a commit that was decided elsewhere, unless it is here already or what it saw has moved.
+    /// Writes a commit that was decided elsewhere, unless it is already in the log or a scope that it read has changed.
     pub fn append(&mut self, commit: &Commit) -> Result<Appended, StoreError> {
         if commit.id.after < self.head {
             let seen = queries::positions_of(self.store, commit.id)?;
@@ -98,14 +98,14 @@ impl<'s> Transaction<'s> {
         Ok(Appended::At((first..=self.head.0).map(Seq).collect()))
     }
 
-    /// The events of a commit, if it was appended before.
+    /// Returns the events of a commit, if it was appended before.
     fn find(&self, id: CommitId) -> Result<Vec<Record>, StoreError> {
         let positions = queries::positions_of(self.store, id)?;
         let Some(first) = positions.first() else { return Ok(Vec::new()) };
         queries::events(self.store, &Filter::default(), Seq(first.0 - 1), positions.len())
     }
 
-    /// What events do to the rows, from here on; and for each event, the one before it in its task's history.
+    /// Returns the changes of events to the rows; and for each event, the one before it in its task's history.
     fn fold(&self, rows: &Snapshot<'_>, events: &[Envelope]) -> Result<(Vec<Seq>, Vec<Change>), StoreError> {
         let path = self.store.path();
         let mut draft = Draft::new(rows).map_err(|error| StoreError::view(path, error))?;
@@ -114,7 +114,7 @@ impl<'s> Transaction<'s> {
         Ok((previous, draft.into_changes()))
     }
 
-    /// Writes events, each with the one before it in its task's history, and what they do to the rows.
+    /// Writes events, each with the one before it in its task's history, and the changes to the rows.
     fn write<'e>(
         &mut self,
         events: impl Iterator<Item = (Seq, &'e Envelope)>,
@@ -123,7 +123,7 @@ impl<'s> Transaction<'s> {
     ) -> Result<(), StoreError> {
         let (mut head, mut chain) = (self.head, self.chain);
         let written = self.store.sql(|connection| {
-            // The position is SQLite's to give, as the next one: so it need not look whether it is taken.
+            // SQLite assigns the next position itself: so it need not check whether it is taken.
             let mut insert = connection.prepare_cached(
                 "INSERT INTO events (type, previous, nonce, body, digest, chain) VALUES (?, ?, ?, ?, ?, ?)",
             )?;
@@ -163,11 +163,11 @@ impl<'s> Transaction<'s> {
         if wrote {
             failpoint::pass("store.before_commit").map_err(|error| StoreError::io(path, error))?;
         }
-        // A test can have a commit lost in silence, to see that its checks notice.
+        // A test can lose a commit silently, to see that its checks notice.
         let end = if wrote && failpoint::pass("store.commit").is_err() { "ROLLBACK" } else { "COMMIT" };
         let committed = self.store.connection.prepare_cached(end).and_then(|mut end| end.execute([]));
         committed.map_err(|error| match error.sqlite_error_code() {
-            // It was the sync that failed: what is on the disk is known only after looking again.
+            // The sync failed: only another read shows what is on the disk.
             Some(ErrorCode::SystemIoFailure) if wrote => StoreError::OutcomeUnknown { source: Some(Box::new(error)) },
             _ => StoreError::sqlite(path, error),
         })?;

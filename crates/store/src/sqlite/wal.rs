@@ -1,8 +1,8 @@
-//! The write-ahead log, as far as SQLite does not tell about it.
+//! Checks of the write-ahead log that SQLite does not make.
 //!
-//! SQLite takes the log up to the first frame that does not match its checksum, for there a crash may have torn it. But
-//! a crash tears one commit at most, and nobody was told that it is durable. More than one commit beyond that frame means
-//! that acknowledged ones are damaged, and would be overwritten by the next that is written.
+//! SQLite takes the log up to the first frame that does not match its checksum, since a crash may have torn it there. But a crash
+//! tears one commit at most, which was not acknowledged. More than one commit beyond that frame means that acknowledged commits are
+//! damaged, and the next write would overwrite them.
 
 use std::fs::File;
 use std::io;
@@ -12,31 +12,31 @@ use std::path::{Path, PathBuf};
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// How a log begins, by the way in which the words of its checksums are read.
+/// First word of a log. It determines the byte order of its checksums.
 const LITTLE_ENDIAN: u32 = 0x377f_0682;
 const BIG_ENDIAN: u32 = 0x377f_0683;
 
-/// Frames without the mark of the present log after which nothing more of it is expected: damage may have hit a mark.
+/// After so many frames without the salt of the present log, no more of its frames follow: damage may have hit one salt.
 const UNMARKED: u32 = 2;
 
-/// What the names of the files beside a store end with: the log, its index, and what SQLite looks for in its place.
+/// Suffixes of the files beside a store: the log, its index, and the rollback journal.
 pub(super) const LOG: &str = "-wal";
 pub(super) const INDEX: &str = "-shm";
 pub(super) const JOURNAL: &str = "-journal";
 
-/// Returns where the write-ahead log of a store is.
+/// Returns the path of a store's write-ahead log.
 pub fn path_of(store: &Path) -> PathBuf {
     beside(store, LOG)
 }
 
-/// A file beside a store.
+/// Returns the path of a file beside a store.
 pub(super) fn beside(store: &Path, end: &str) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)
 }
 
-/// Whether the log holds more than one commit beyond the frames that SQLite takes or would take.
+/// Returns whether the log holds more than one commit beyond the frames that SQLite takes or would take.
 pub(super) fn has_lost_commits(store: &Path, taken_frames: u64) -> io::Result<bool> {
     #[expect(clippy::disallowed_methods, reason = "it was seen to be a regular file before SQLite opened it")]
     let log = match File::open(path_of(store)) {
@@ -52,8 +52,8 @@ pub(super) fn has_lost_commits(store: &Path, taken_frames: u64) -> io::Result<bo
     if !is_sound(&header) {
         return Ok(true);
     }
-    // Whoever is killed between writing a commit and telling the others leaves whole frames that SQLite does not take
-    // before the log is opened anew. They are not damaged.
+    // A process that is killed between its last frame and the update of the index leaves whole frames that SQLite takes only after
+    // the log is opened anew. They are not damaged.
     Ok(commits_beyond(&log, &header, taken_frames) > 1
         && commits_beyond(&log, &header, whole_frames(&log, &header)) > 1)
 }
@@ -62,7 +62,7 @@ fn frame_length(header: &[u8; HEADER]) -> usize {
     FRAME_HEADER + number(&header[8..12]) as usize
 }
 
-/// How many commits of the present log begin beyond so many frames; two are many.
+/// Counts the commits of the present log beyond so many frames, up to two.
 fn commits_beyond(log: &File, header: &[u8; HEADER], frames: u64) -> u32 {
     let frame_length = frame_length(header) as u64;
     let (mut commits, mut unmarked) = (0, 0);
@@ -73,7 +73,7 @@ fn commits_beyond(log: &File, header: &[u8; HEADER], frames: u64) -> u32 {
             break;
         }
         if frame[8..16] == header[16..24] {
-            // The last frame of a commit names the length of the file.
+            // The last frame of a commit holds the length of the file.
             commits += u32::from(number(&frame[4..8]) != 0);
         } else {
             unmarked += 1;
@@ -83,7 +83,7 @@ fn commits_beyond(log: &File, header: &[u8; HEADER], frames: u64) -> u32 {
     commits
 }
 
-/// How many frames from the first on match their checksums.
+/// Counts the frames from the first on that match their checksums.
 fn whole_frames(log: &File, header: &[u8; HEADER]) -> u64 {
     let mut frame = vec![0; frame_length(header)];
     let mut sum = (number(&header[24..28]), number(&header[28..32]));
@@ -105,13 +105,13 @@ fn number(bytes: &[u8]) -> u32 {
     u32::from_be_bytes(bytes.try_into().expect("four bytes"))
 }
 
-/// Whether the header matches its own checksum. It is shorter than any sector, so a crash cannot tear it.
+/// Returns whether the header matches its own checksum. It is shorter than any sector, so a crash cannot tear it.
 fn is_sound(header: &[u8; HEADER]) -> bool {
     matches!(number(&header[0..4]), BIG_ENDIAN | LITTLE_ENDIAN)
         && summed(header, (0, 0), &header[..24]) == (number(&header[24..28]), number(&header[28..32]))
 }
 
-/// SQLite's checksum, continued. The log's header says how its words are read.
+/// Continues SQLite's checksum. The log's header determines the byte order.
 fn summed(header: &[u8; HEADER], (mut one, mut two): (u32, u32), bytes: &[u8]) -> (u32, u32) {
     let word = if number(&header[0..4]) == BIG_ENDIAN { u32::from_be_bytes } else { u32::from_le_bytes };
     for pair in bytes.chunks_exact(8) {
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::{Lifetime, Sqlite, Store};
 
-    /// As after a writer was killed between its last frame and telling the others about it.
+    /// Imitates a writer that was killed between its last frame and the update of the index.
     #[test]
     fn whole_frames_that_nobody_was_told_of_are_not_lost() {
         let directory = tempfile::tempdir().unwrap();

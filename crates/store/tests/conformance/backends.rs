@@ -1,4 +1,4 @@
-//! The backends that are held to the contract.
+//! The backends that must keep the contract.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use windlass_store::{Appended, Commit, Filter, MemoryStore, Sqlite, Store, Store
 
 use crate::scene::Place;
 
-/// A log that several handles can be opened to, each as another process would.
+/// A log with several handles, each as in another process.
 pub trait Backend: Sync {
     type Handle: Store + Send;
 
-    /// A new, empty log.
+    /// Makes a new, empty log.
     fn new() -> Self;
 
     fn open(&self) -> Self::Handle;
@@ -40,7 +40,7 @@ impl Backend for OnDisk {
     }
 }
 
-/// The log in memory; it lives as long as this does.
+/// The log in memory; it lives as long as this value.
 pub struct InMemory(MemoryStore);
 
 impl Backend for InMemory {

@@ -1,4 +1,4 @@
-//! Appending: whole, once, and only onto what was seen.
+//! Appending: whole, once, and only if the read scopes are unchanged.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::scene::{
     start, start_session,
 };
 
-/// The commit that a command leads to, decided but not appended.
+/// Returns the commit of a command, decided but not appended.
 fn decided(store: &impl Store, command: &Command) -> Commit {
     let view = store.view().unwrap();
     let decided = windlass_engine::decide(&*view, &rules(), &origin(), command).unwrap();
@@ -37,7 +37,7 @@ pub fn a_commit_is_all_or_nothing<B: Backend>() {
     give(&mut store, &create("first"));
     let before = everything(&store);
     let mut commit = decided(&store, &create("second"));
-    // Its last event cannot have happened.
+    // An impossible last event.
     let impossible = Event::TaskCompleted(payload::TaskCompleted { result: None, artifacts: vec![] });
     let last = commit.events.last().unwrap().clone();
     commit.events.push(Envelope { node: Node::Task(TaskId(9)), event: impossible, ..last });
@@ -47,7 +47,7 @@ pub fn a_commit_is_all_or_nothing<B: Backend>() {
         assert_eq!(everything(&store), before);
         assert_eq!(store.view().unwrap().last_task().unwrap(), Some(TaskId(1)));
     }
-    // The log goes on where it was.
+    // The log continues at the same position.
     let mut store = backend.open();
     commit.events.pop();
     appended(store.append(&commit).unwrap());
@@ -76,7 +76,7 @@ pub fn the_same_commit_never_counts_twice<B: Backend>() {
     let positions = appended(store.append(&commit).unwrap());
     assert_eq!(store.append(&commit).unwrap(), Appended::AlreadyApplied(positions.clone()));
 
-    // Others come in between, and what it read has moved since.
+    // Other commits follow, and its read scopes have changed since.
     let mut other = backend.open();
     give(&mut other, &rename(2, "renamed"));
     fill(&mut other, 3);
@@ -144,7 +144,7 @@ pub fn a_refused_command_writes_nothing<B: Backend>() {
     let refused = store.execute(&rules(), &origin(), &complete(77), nonce());
     assert!(matches!(refused, Err(ExecuteError::Refused(Refusal::UnknownTask(TaskId(77))))), "{refused:?}");
     assert_eq!(everything(&store), log);
-    // A commit of nothing is none.
+    // An empty commit appends nothing.
     let nothing = Commit {
         id: CommitId { after: log.last().unwrap().seq, nonce: nonce() },
         reads: BTreeMap::new(),
@@ -154,7 +154,7 @@ pub fn a_refused_command_writes_nothing<B: Backend>() {
     assert_eq!(everything(&store), log);
 }
 
-/// However a backend executes commands, it comes to what the contract alone would come to.
+/// Every backend executes commands with the same result as the contract alone.
 pub fn execute_is_decide_and_append<B: Backend>() {
     let (one, two) = (B::new(), B::new());
     let (mut own, mut plain) = (one.open(), Contract(two.open()));

@@ -1,8 +1,8 @@
-//! What every backend promises, as tests.
+//! The contract of every backend, as tests.
 //!
 //! A backend takes part by an implementation of [`Backend`] and a module with [`conformance!`]; the tests themselves do not
-//! know which one they run against. `decided_outside` is SQLite without its own `execute`, so that both ways of
-//! executing a command are held to the same.
+//! know which one they run against. `decided_outside` is SQLite without its own `execute_command`, so that the tests cover both
+//! ways of executing a command.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 

@@ -37,7 +37,7 @@ pub fn many_writers_lose_and_double_nothing<B: Backend>() {
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
     });
 
-    // What was acknowledged is the log: nothing lost, nothing doubled.
+    // The log holds exactly the acknowledged events: nothing lost, nothing doubled.
     acknowledged.sort_by_key(|record| record.seq);
     let store = backend.reopen(backend.open());
     let log = everything(&store);
@@ -51,7 +51,7 @@ pub fn many_writers_lose_and_double_nothing<B: Backend>() {
     assert_eq!(claimed.len(), picked(&log, |event| matches!(event, Event::TaskCompleted(_))).len());
     assert_eq!(claimed.len(), created.len());
 
-    // And the state is what the log says.
+    // The state is the one that the log folds to.
     let mut memory = Memory::default();
     log.iter().for_each(|record| memory.apply(record).unwrap());
     let view = store.view().unwrap();
@@ -60,7 +60,7 @@ pub fn many_writers_lose_and_double_nothing<B: Backend>() {
     }
 }
 
-/// The tasks of some events, in the order of the log.
+/// Returns the tasks of the matching events, in the order of the log.
 fn picked(log: &[windlass_engine::Record], wanted: fn(&Event) -> bool) -> Vec<TaskId> {
     let wanted = log.iter().filter(|record| wanted(&record.envelope.event));
     wanted.filter_map(|record| record.envelope.node.task()).collect()

@@ -1,4 +1,4 @@
-//! Reading the log and looking at the state.
+//! Reading the log and the state.
 
 use serde_json::json;
 use windlass_engine::{Command, EventType, NewSession, Record, Seq, SessionName, TaskId};
@@ -50,7 +50,7 @@ pub fn pages_add_up_to_the_whole<B: Backend>() {
     assert_eq!(store.read(&Filter::default(), Seq::START, 0).unwrap(), []);
 }
 
-/// A log with two sessions, and an event that only mentions one.
+/// Makes a log with two sessions, and an event that only mentions one.
 fn two_sessions(store: &mut impl Store) -> [Option<SessionName>; 4] {
     fill(store, 6);
     give(store, &create("names a session"));
@@ -85,7 +85,7 @@ pub fn filters_pick_by_type_task_and_session<B: Backend>() {
     assert_eq!(of(&sessions[3]), []);
 }
 
-/// The newest first, page by page, whatever is looked for.
+/// Newest first, page by page, for every filter.
 pub fn back_is_forth_reversed() {
     let backend = OnDisk::new();
     let mut store = backend.open();
@@ -116,7 +116,7 @@ pub fn causes_are_positions_in_the_log<B: Backend>() {
     give(&mut store, &create("first"));
     give(&mut store, &create_after("second", &[1]));
     give(&mut store, &create("third"));
-    // It is decided at one place of the log and appended at another.
+    // Decided at one position of the log and appended at another.
     let commit = {
         let view = store.view().unwrap();
         let decided = windlass_engine::decide(&*view, &rules(), &origin(), &complete(1)).unwrap();
@@ -144,7 +144,7 @@ pub fn a_view_stays_as_it_is<B: Backend>() {
     {
         let view = store.view().unwrap();
         let before = (view.head().unwrap(), view.task(TaskId(1)).unwrap());
-        // Enough that a log which is folded back now and then is folded back.
+        // Enough commits for a checkpoint of the log.
         for round in 0..300 {
             give(&mut other, &rename(1, &format!("round {round}")));
         }
@@ -176,7 +176,7 @@ pub fn one_handle_may_look_twice_at_once<B: Backend>() {
     give(&mut store, &create("and it can still write"));
 }
 
-/// Whatever names a task is in its history: what its sessions did, and which hooks ran for it.
+/// The history of a task has the events of its sessions and of its hooks.
 pub fn sessions_and_hooks_are_in_the_history_of_their_task<B: Backend>() {
     let backend = B::new();
     let mut store = backend.open();

@@ -1,4 +1,4 @@
-//! Waiting for others.
+//! Waiting for commits of other handles.
 
 use std::sync::mpsc::channel;
 use std::thread;
@@ -52,7 +52,7 @@ pub fn a_waiter_is_woken_by_an_append_and_by_nothing_else<B: Backend>() {
         for _ in 0..ROUNDS {
             next.send(head).unwrap();
             is_ready.recv().unwrap();
-            // None of this is news.
+            // None of this adds an event.
             backend.open().view().unwrap().head().unwrap();
             store.execute(&rules(), &origin(), &complete(99), nonce()).unwrap_err();
             head = give(&mut store, &create("news")).last().unwrap().seq;
@@ -60,6 +60,6 @@ pub fn a_waiter_is_woken_by_an_append_and_by_nothing_else<B: Backend>() {
         }
         drop(next);
     });
-    // Whoever only looks again every second would take many times as long.
+    // A waiter that polls only every second would take many times as long.
     assert!(began.elapsed() < Duration::from_millis(500) * ROUNDS);
 }

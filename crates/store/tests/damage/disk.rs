@@ -14,10 +14,10 @@ use windlass_store::{ExecuteError, Lifetime, Sqlite, Store, StoreError};
 use crate::scene::{Place, create, everything, fill, give, nonce, origin, rules};
 use crate::{filled, fold_back, inspect};
 
-/// Says to a child where its store is.
+/// Tells a child where its store is.
 const STORE: &str = "WINDLASS_TEST_STORE";
 
-/// The store that this process was started for, if it was started by one of these tests.
+/// Returns the store that this process was started for, if one of these tests started it.
 fn given_store() -> Option<PathBuf> {
     std::env::var_os(STORE).map(PathBuf::from)
 }
@@ -26,7 +26,7 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// Runs one of the tests below in a child that no superuser's rights help.
+/// Runs one of the tests below in a child without superuser rights.
 fn as_nobody(test: &str, store: &Path) {
     let program = store.with_file_name("program");
     if !program.exists() {
@@ -46,7 +46,7 @@ fn as_nobody(test: &str, store: &Path) {
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
 
-/// What anybody may do with a store that cannot be written to. Run in a child.
+/// Run in a child: the operations that a read-only store permits and refuses.
 #[test]
 fn child_reads_and_cannot_write() {
     let Some(path) = given_store() else { return };
@@ -61,7 +61,7 @@ fn child_reads_and_cannot_write() {
     assert_eq!(Sqlite::salvage(&path, |_| Ok(())).unwrap().lost, []);
 }
 
-/// What nobody may do with a store that may not even be read. Run in a child.
+/// Run in a child: a store that may not even be read.
 #[test]
 fn child_may_not_even_read() {
     let Some(path) = given_store() else { return };
@@ -90,7 +90,7 @@ fn a_store_that_cannot_be_written_to_can_be_read() {
     assert_eq!(everything(&place.open()), log);
 }
 
-/// As a backup lies somewhere: alone, and fit for nothing but being read.
+/// Like a backup: a single file on a read-only medium.
 #[test]
 fn a_store_without_anything_beside_it_can_be_read_where_nothing_can_be_made() {
     let (place, _) = filled(6);
@@ -103,7 +103,7 @@ fn a_store_without_anything_beside_it_can_be_read_where_nothing_can_be_made() {
     mode(place.directory.path(), 0o755);
 }
 
-/// A file system of a few hundred kilobytes, if this machine lets us have one.
+/// A file system of a few hundred kilobytes, if this machine permits the mount.
 struct SmallDisk(Place);
 
 impl SmallDisk {
@@ -141,7 +141,7 @@ fn a_full_disk_is_named_and_loses_nothing() {
         }
     };
     assert!(matches!(refused, ExecuteError::Store(StoreError::Full { .. })), "{refused:?}");
-    // Reading works, here and for those who come now, and a copy fails as clearly.
+    // Reads work, with this handle and with new ones, and a copy fails with the same error.
     assert_eq!(everything(&store), acknowledged);
     assert_eq!(everything(&place.open()), acknowledged);
     assert!(inspect(&place.path).unwrap().is_sound());
@@ -150,7 +150,7 @@ fn a_full_disk_is_named_and_loses_nothing() {
     assert!(matches!(refused, StoreError::Full { .. }), "{refused:?}");
     let left: Vec<_> = fs::read_dir(place.directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().contains("copy")), "{left:?}");
-    // With room again, it goes on.
+    // With room again, commits succeed.
     fs::remove_file(place.directory.path().join("ballast")).unwrap();
     acknowledged.extend(give(&mut store, &create("room again")));
     assert_eq!(everything(&store), acknowledged);

@@ -9,7 +9,7 @@ use crate::{filled, inspect, salvage};
 
 const VICTIM: i64 = 5;
 
-/// Turns over one bit in the middle of a column of an event.
+/// Flips one bit in the middle of a column of an event.
 fn flip(connection: &Connection, column: &str) {
     let ask = format!("SELECT {column} FROM events WHERE seq = ?");
     let mut bytes: Vec<u8> = connection.query_row(&ask, [VICTIM], |row| row.get(0)).unwrap();
@@ -58,7 +58,7 @@ fn a_flipped_chain_is_named_and_nothing_is_lost() {
 fn a_column_of_another_kind_is_damage_too() {
     let (place, _) = filled(8);
     let connection = place.raw();
-    // Tables are strict about what comes in, not about what lies on the disk.
+    // Strict tables check inserted values, not the data on the disk.
     let rewrite = |connection: &Connection, from: &str, to: &str| {
         let rewrite = format!("UPDATE sqlite_schema SET sql = replace(sql, '{from}', '{to}') WHERE name = 'events'");
         connection.execute_batch(&format!("PRAGMA writable_schema = on; {rewrite}")).unwrap();
@@ -128,7 +128,7 @@ fn a_history_that_leads_astray_is_found() {
     }
 }
 
-/// One that goes back as it should, and still ends in another task.
+/// The history goes back as it should, and still ends in another task.
 #[test]
 fn a_history_that_leads_to_another_task_is_found() {
     let (place, log) = filled(8);
@@ -206,7 +206,7 @@ fn a_row_that_cannot_be_read_stops_the_command_that_needs_it() {
     let error = store.execute(&rules(), &origin(), &crate::scene::start(3), nonce()).unwrap_err();
     assert!(matches!(error, windlass_store::ExecuteError::Store(StoreError::BadRow { .. })), "{error:?}");
     assert_eq!(everything(&store), log);
-    // Who does not need it is not disturbed.
+    // A command that does not need the row succeeds.
     give(&mut store, &create("another"));
 }
 

@@ -1,4 +1,4 @@
-//! Files that are cut, overwritten, or something else altogether.
+//! Files that are cut, overwritten, or of another kind.
 
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -19,7 +19,7 @@ fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
     file.write_all(bytes).unwrap();
 }
 
-/// The pages that hold anything.
+/// Returns the pages that hold anything.
 fn used_pages(path: &Path) -> Vec<u64> {
     let bytes = fs::read(path).unwrap();
     let pages = (0..).zip(bytes.chunks(PAGE as usize));
@@ -40,7 +40,7 @@ fn a_zeroed_page_costs_what_was_on_it() {
         let copy = copy_of(&place);
         overwrite(&copy.path, page * PAGE, &[0; PAGE as usize]);
         let saved = check_damage(&copy.path, &log, &format!("page {page}"));
-        // The root of the log leads to all of it.
+        // Page 1 is the root of the log, and leads to all of it.
         if page > 1 {
             assert!(saved + 30 > log.len(), "page {page}: only {saved} of {} events were saved", log.len());
         }
@@ -54,7 +54,7 @@ fn a_lost_page_of_events_is_named_by_its_first_event() {
     let (place, log) = filled(40);
     let sql = "SELECT pageno FROM dbstat WHERE name = 'events' AND pagetype = 'leaf' ORDER BY path LIMIT 1 OFFSET 2";
     let leaf = place.raw().query_row(sql, [], |row| row.get::<_, u32>(0)).ok();
-    // Not every build of SQLite can say where its pages are: then look for the page that holds the twentieth event.
+    // Not every build of SQLite has `dbstat`: then search for the page that holds a known event.
     let leaf = leaf.map_or_else(|| page_with(&place.path, b"5: mend what is broken"), |page| u64::from(page) - 1);
     overwrite(&place.path, leaf * PAGE, &[0; PAGE as usize]);
     let report = inspect(&place.path).unwrap();
@@ -94,7 +94,7 @@ fn single_flipped_bits_are_noticed_or_harmless() {
     let (place, log) = filled(12);
     let original = fs::read(&place.path).unwrap();
     let used = used_pages(&place.path);
-    // Any sequence will do, as long as it is the same every time.
+    // Any sequence works, as long as it is the same every time.
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     for _ in 0..120 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -181,7 +181,7 @@ fn a_newer_schema_is_refused_by_number_and_left_alone() {
         let error = opened.err().unwrap();
         assert!(matches!(error, StoreError::Newer { found: 99, known: 6, .. }), "{error}");
     }
-    // A program that had it open when that happened writes nothing into it any more.
+    // A program that had it open before writes nothing into it any more.
     let refused = before.transact(|_| Ok(()));
     assert!(matches!(refused, Err(StoreError::Newer { found: 99, .. })), "{refused:?}");
     assert_eq!(salvage(&place.path).unwrap().0, log);
@@ -198,7 +198,7 @@ fn a_link_that_leads_nowhere_is_not_followed() {
     assert!(!target.exists());
 }
 
-/// The write-ahead log would be looked for beside the file that it leads to.
+/// SQLite would look for the write-ahead log beside the target of the link.
 #[test]
 fn a_link_in_the_place_of_a_store_is_not_followed() {
     let (place, _) = filled(3);
@@ -211,7 +211,7 @@ fn a_link_in_the_place_of_a_store_is_not_followed() {
     assert!(matches!(refused, Err(StoreError::Linked(_))), "{refused:?}");
 }
 
-/// SQLite would follow one, and wait for ever at another.
+/// SQLite would follow a link, and wait for ever at a fifo.
 #[test]
 fn what_is_no_file_beside_a_store_is_refused() {
     let (place, log) = filled(3);
@@ -237,7 +237,7 @@ fn what_is_no_file_beside_a_store_is_refused() {
     assert_eq!(everything(&place.open()), log);
 }
 
-/// Who folds everything back may empty the log.
+/// A checkpoint of the whole log may empty it.
 #[test]
 fn a_log_that_was_emptied_is_still_the_log() {
     let (place, _) = filled(3);
@@ -249,7 +249,7 @@ fn a_log_that_was_emptied_is_still_the_log() {
     assert_eq!(everything(&place.open()), everything(&store));
 }
 
-/// Where the log goes away while somebody waits for his turn, or at the commit itself.
+/// The log is removed before a commit, or during one.
 #[test]
 fn what_was_written_beside_a_store_is_not_acknowledged() {
     let (place, _) = filled(3);
@@ -272,7 +272,7 @@ fn what_was_written_beside_a_store_is_not_acknowledged() {
     assert!(everything(&place.open()).len() > 3, "what was acknowledged was folded back");
 }
 
-/// Nor is what is written into a log that nobody finds any more. What was acknowledged before is folded back, if it can be.
+/// A commit into an unlinked log would be lost. Earlier commits are checkpointed, if possible.
 #[test]
 fn a_store_whose_log_was_removed_or_replaced_takes_no_more() {
     let tampering: [fn(&Path); 4] = [
@@ -302,7 +302,7 @@ fn a_store_whose_log_was_removed_or_replaced_takes_no_more() {
     }
 }
 
-/// Whoever opens it then shares no locks with those that have it open, and the next commit of these would go over theirs.
+/// A process that opens it then shares no locks with earlier ones, whose next commit would overwrite its own.
 #[test]
 fn a_store_whose_index_was_removed_takes_no_more() {
     let (place, _) = filled(3);
@@ -329,7 +329,7 @@ fn a_store_that_was_cut_takes_no_more() {
     assert!(matches!(refused, Err(ExecuteError::Store(StoreError::Replaced(_)))), "{refused:?}");
 }
 
-/// What is written into a file without a name is acknowledged and gone.
+/// A commit into an unlinked file would be acknowledged and lost.
 #[test]
 fn a_store_that_was_removed_takes_no_more() {
     let (place, _) = filled(3);
@@ -345,7 +345,7 @@ fn a_store_that_was_removed_takes_no_more() {
     write(&mut store).unwrap();
 }
 
-/// As a disk that was full leaves it while a store is being made.
+/// A full disk leaves this state while a store is being made.
 #[test]
 fn a_database_without_anything_in_it_is_no_store_yet() {
     let place = Place::new();

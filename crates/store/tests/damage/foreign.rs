@@ -1,4 +1,4 @@
-//! Stores that were made elsewhere, to do harm: what they hold beside our tables is refused, and nothing of it runs.
+//! Stores that were made elsewhere, to do harm: extra objects beside our tables are refused, and none of them runs.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use windlass_store::{ExecuteError, Lifetime, Sqlite, Store, StoreError};
 use crate::filled;
 use crate::scene::{Place, create, nonce, origin, rules};
 
-/// Each is what a store of another's making may hold, with the part that is named.
+/// Statements that change a store in a harmful way, each with the part that the error names.
 const HARMFUL: &[(&str, &str)] = &[
     ("CREATE VIEW harm AS SELECT 1", "the view `harm`"),
     ("CREATE TRIGGER harm AFTER INSERT ON events BEGIN DELETE FROM tasks; END", "the trigger `harm`"),
@@ -45,7 +45,7 @@ fn older_store_with_a_trigger_or_another_log_is_not_brought_forward() {
     }
 }
 
-/// SQLite takes a journal beside a database for what a crash has left, and writes its pages back.
+/// SQLite takes a journal beside a database for the remains of a crash, and writes its pages back.
 #[test]
 fn rollback_journal_beside_a_store_is_refused_and_not_applied() {
     let (place, log) = filled(2);

@@ -1,4 +1,4 @@
-//! Damage of every kind: it is named, nothing panics or hangs, and what is sound can be saved.
+//! Damage of every kind: an error names it, nothing panics or hangs, and sound events can be saved.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 #![expect(clippy::disallowed_methods, reason = "some damage needs a child process, and the child has to be told")]
@@ -20,7 +20,7 @@ use windlass_store::{Lifetime, Report, Salvage, Sqlite, StoreError};
 
 use scene::{Place, everything, fill};
 
-/// A store with a history, all of it in the file itself, and that history.
+/// Makes a store with a history, all of it in the file itself, and returns that history too.
 fn filled(tasks: u64) -> (Place, Vec<Record>) {
     let place = Place::new();
     let mut store = place.create();
@@ -31,12 +31,12 @@ fn filled(tasks: u64) -> (Place, Vec<Record>) {
     (place, log)
 }
 
-/// Brings everything from the write-ahead log into the file, and leaves no such log.
+/// Moves everything from the write-ahead log into the file, and truncates the log.
 fn fold_back(connection: &Connection) {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
 }
 
-/// What a look over the store says, if it can be opened.
+/// Verifies a store, if it can be opened.
 fn inspect(path: &Path) -> Result<Report, StoreError> {
     Sqlite::open(path, Lifetime::Command)?.inspect()
 }
@@ -51,13 +51,13 @@ fn salvage(path: &Path) -> Result<(Vec<Record>, Salvage), StoreError> {
     Ok((saved, salvage))
 }
 
-/// Whether an error says what is wrong, rather than only that something is.
+/// Returns whether an error names a specific cause.
 fn is_named(error: &StoreError) -> bool {
     !matches!(error, StoreError::Sqlite { .. } | StoreError::Io { .. } | StoreError::OutcomeUnknown { .. })
 }
 
-/// Holds whatever was done to a store: it is noticed or harmless, and everything sound is saved or named as lost.
-/// Answers how many events were saved.
+/// Checks a damaged store: the damage is noticed or harmless, and every sound event is saved or named as lost. Returns how many
+/// events were saved.
 fn check_damage(path: &Path, log: &[Record], what: &str) -> usize {
     match Sqlite::open(path, Lifetime::Command).and_then(|store| Ok((store.inspect()?, store))) {
         Ok((report, store)) if report.is_sound() => assert_eq!(everything(&store), log, "{what}: not noticed"),

@@ -1,4 +1,4 @@
-//! Write-ahead logs that are cut or changed: what a crash of the whole machine can leave behind.
+//! Write-ahead logs that are cut or changed, as a crash of the whole machine can leave them.
 
 use std::fs;
 
@@ -11,13 +11,13 @@ use crate::scene::{Place, everything, fill};
 const HEADER: usize = 32;
 const FRAME: usize = 24 + 4096;
 
-/// A store whose last commits are in its write-ahead log only, with that log and the commits.
+/// Makes a store whose last commits are in its write-ahead log only, with that log and the commits.
 fn unfolded() -> (Place, Vec<u8>, Vec<Vec<Record>>) {
     let place = Place::new();
     let mut store = place.create();
     let commits = fill(&mut store, 6);
     let wal = fs::read(place.wal()).unwrap();
-    // As the machine would leave it: nobody closed anything.
+    // As after a crash of the machine: no handle was closed.
     let copy = Place::new();
     fs::copy(&place.path, &copy.path).unwrap();
     drop(store);
@@ -33,7 +33,7 @@ fn open_with(place: &Place, wal: &[u8]) -> (Place, Result<Sqlite, StoreError>) {
     (copy, opened)
 }
 
-/// The store with this write-ahead log holds a prefix of the commits, and is sound. Answers how many.
+/// Checks that the store with this write-ahead log holds a prefix of the commits, and is sound. Returns how many.
 fn check(place: &Place, wal: &[u8], commits: &[Vec<Record>], what: &str) -> usize {
     let (_copy, opened) = open_with(place, wal);
     let store = opened.unwrap();
@@ -64,13 +64,13 @@ fn a_cut_log_holds_a_prefix_of_the_commits() {
     assert_eq!(kept, commits.len(), "what was acknowledged is in the whole log");
 }
 
-/// The commit that each frame belongs to, counted from 0.
+/// Returns the commit that a frame belongs to, counted from 0.
 fn commit_of(wal: &[u8], frame: usize) -> usize {
     let ends_commit = |frame: &&[u8]| frame[4..8] != [0; 4];
     wal[HEADER..].chunks(FRAME).take(frame).filter(ends_commit).count()
 }
 
-/// What was acknowledged is not forgotten without a word, and not overwritten.
+/// Acknowledged commits are neither lost silently nor overwritten.
 #[test]
 fn a_changed_log_that_loses_commits_is_refused_and_what_comes_before_is_saved() {
     let (place, wal, commits) = unfolded();
@@ -84,7 +84,7 @@ fn a_changed_log_that_loses_commits_is_refused_and_what_comes_before_is_saved() 
             let before = commits[..hit].concat();
             match opened {
                 Err(StoreError::LostCommits { last, .. }) => assert_eq!(last.0, before.len() as u64, "{what}"),
-                // The last commit cannot be told from one that a crash tore before it was acknowledged.
+                // A damaged last commit looks like one that a crash tore before it was acknowledged.
                 Ok(store) if hit + 1 == commits.len() => assert_eq!(everything(&store), before, "{what}"),
                 other => panic!("{what}: {:?}", other.map(drop)),
             }

@@ -1,4 +1,4 @@
-//! What the tests of the store share: who asks, what they ask, and where the store lies.
+//! Shared parts of the store tests: origins, commands, and temporary stores.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -29,7 +29,7 @@ pub fn rules() -> Rules {
     Rules { registry: Registry::with_builtins(), ..Rules::default() }
 }
 
-/// A number that no other commit of this process has.
+/// Returns a number that no other commit of this process has.
 pub fn nonce() -> u128 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     (u128::from(std::process::id()) << 64) | u128::from(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -78,7 +78,7 @@ pub fn start_session(task: Option<u64>) -> Command {
     })
 }
 
-/// A turn of the session `main`.
+/// Returns the run of a turn of the session `main`.
 pub fn run(iteration: u32) -> RunId {
     RunId { session: "main".parse().expect("a session name"), iteration, nonce: 7 }
 }
@@ -91,7 +91,7 @@ pub fn owner_name(name: &str) -> OwnerName {
     name.parse().expect("an owner's name")
 }
 
-/// Gives a command that has to succeed.
+/// Executes a command that has to succeed.
 pub fn give(store: &mut impl Store, command: &Command) -> Vec<Record> {
     store.execute(&rules(), &origin(), command, nonce()).expect("the command is legal")
 }
@@ -100,7 +100,7 @@ pub fn everything(store: &impl Store) -> Vec<Record> {
     store.read(&Filter::default(), Seq::START, usize::MAX).expect("the log can be read")
 }
 
-/// A directory with a store in it.
+/// A temporary directory for a store.
 pub struct Place {
     pub directory: TempDir,
     pub path: PathBuf,
@@ -125,20 +125,20 @@ impl Place {
         beside(&self.path, "-wal")
     }
 
-    /// A connection that knows nothing of Windlass.
+    /// Opens a plain SQLite connection to the file.
     pub fn raw(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(&self.path).expect("the file can be opened")
     }
 }
 
-/// A file whose name begins as another one's.
+/// Returns a path with a suffix after its name.
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// A small graph with something of everything in it, a commit at a time. Answers the commits.
+/// Makes a small graph with tasks, edges and a session, a commit at a time. Returns the commits.
 pub fn fill(store: &mut impl Store, tasks: u64) -> Vec<Vec<Record>> {
     let mut commits = Vec::new();
     for id in 1..=tasks {

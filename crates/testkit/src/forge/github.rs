@@ -1,4 +1,4 @@
-//! Pull requests as GitHub's REST API (2022-11-28) shows them.
+//! Pull requests in the form of GitHub's REST API (2022-11-28).
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Pull, PullStage, Query, Request, Room, says};
 use crate::provider::http::Response;
 
 pub(super) const ROOT: &str = "/api/v3";
-/// Of the repository, and of a fork of it.
+/// The ids of the repository and of a fork.
 const IDS: (u64, u64) = (7, 8);
 const LONGEST: (usize, usize) = (256, 65_536);
 
@@ -135,7 +135,7 @@ fn shape(room: &Room, pull: &Pull) -> Value {
         "body": pull.body,
         "draft": pull.draft,
         "merged_at": commit.map(|_| "2026-01-17T10:00:00Z"),
-        // An open one shows a commit here too: that of the last test merge.
+        // GitHub also shows a commit for an open pull request: that of the last test merge.
         "merge_commit_sha": commit.map_or_else(|| super::commit("test merge"), Clone::clone),
         "head": {"ref": pull.branch, "sha": pull.head, "label": format!("{owner}:{}", pull.branch), "repo": repository(head)},
         "base": {"ref": pull.base, "sha": super::commit(&pull.base), "label": format!("{owner}:{}", pull.base), "repo": repository(IDS.0)},

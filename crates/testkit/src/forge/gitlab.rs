@@ -1,4 +1,4 @@
-//! Merge requests as GitLab's REST API (v4) shows them.
+//! Merge requests in the form of GitLab's REST API (v4).
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Pull, PullStage, Query, Request, Room, says};
 use crate::provider::http::Response;
 
 pub(super) const ROOT: &str = "/api/v4";
-/// Of the project, and of a fork of it.
+/// The ids of the project and of a fork.
 const IDS: (u64, u64) = (7, 8);
 const LONGEST: usize = 255;
 

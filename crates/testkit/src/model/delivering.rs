@@ -1,4 +1,4 @@
-//! Worktrees, gates and changes: who may say what about them.
+//! The authority for commands about worktrees, gates and changes.
 
 use windlass_engine::{Command, Work};
 
@@ -15,7 +15,7 @@ impl Attempt<'_> {
             }
             C::LeaveToPerson { name, .. } => {
                 let session = self.session(name)?;
-                // One that was given its task ends with it.
+                // A session with a given task ends together with the task.
                 let ends = session.work == Work::Given && session.stopping.is_some();
                 (session.holds() && !ends).then_some(())
             }

@@ -1,4 +1,4 @@
-//! What should come of an agent that drives itself.
+//! The expected outcome of commands of self-driving agents.
 
 use windlass_engine::{Asked, Authority, Command, Judging, NewSeries, Promise, RuleAction, TaskId};
 
@@ -7,13 +7,13 @@ use windlass_engine::State::{
     Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted,
 };
 
-/// What is known of a task's hooks, series and checkpoints.
+/// The hooks, the series and the checkpoints of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Driven {
-    /// Whether each was registered from inside a session.
+    /// Whether each hook was registered from inside a session.
     pub hooks: Vec<bool>,
     pub series: Option<Turns>,
-    /// How many there have been.
+    /// The number of checkpoints so far.
     pub checkpoints: u32,
 }
 
@@ -23,16 +23,16 @@ pub struct Turns {
     pub most: u32,
     pub promises: Vec<Promise>,
     pub strict: bool,
-    /// Whether it was started from inside a session.
+    /// Whether the series was started from inside a session.
     pub inside: bool,
-    /// Whether this iteration was last judged to be complete.
+    /// Whether the last evaluation judged this iteration complete.
     pub complete: bool,
     /// Whether the loop of a session has judged this iteration.
     pub judged: bool,
 }
 
 impl Model {
-    /// What has ended is driven no more.
+    /// Ends the series of tasks that have ended.
     pub(super) fn stop_driving(&mut self) {
         for node in self.tasks.values_mut() {
             if matches!(node.phase, Phase::Completed | Phase::Failed | Phase::Deleted) {
@@ -103,12 +103,12 @@ impl Attempt<'_> {
         Some(())
     }
 
-    /// Whether the command comes from inside a session's turn.
+    /// Returns whether the command comes from inside a session's turn.
     pub(super) fn is_agent(&self) -> bool {
         self.origin.run.as_ref().is_some_and(|run| self.session(&run.session).is_some())
     }
 
-    /// Whether the command comes from inside a turn of the session that holds the task.
+    /// Returns whether the command comes from inside a turn of the session that holds the task.
     fn is_inside(&self, task: TaskId) -> bool {
         let session = self.origin.run.as_ref().and_then(|run| self.session(&run.session));
         session.is_some_and(|session| session.task == Some(task) && session.holds())
@@ -137,7 +137,7 @@ impl Attempt<'_> {
         let is_agent = self.is_agent();
         let driven = self.unended(task)?;
         let turns = driven.series.clone()?;
-        // What others have started an agent does not end.
+        // An agent cannot end a series that was started outside of sessions.
         driven.series.take_if(|turns| !is_agent || turns.inside);
         let believed = !turns.strict || turns.complete || promise != Promise::Complete;
         (turns.promises.contains(&promise) && believed).then_some(())?;

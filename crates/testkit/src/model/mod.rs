@@ -1,12 +1,12 @@
-//! What should come of a history, said a second time and differently.
+//! A model of the engine: the expected outcome of a history, computed in another way.
 //!
-//! The engine keeps counts and indexes and moves one row at a time. The model keeps the least that has to be known,
-//! and works everything else out from scratch whenever it is asked. It is slow and plain, and shares no rule with the
-//! engine: where the two disagree, one of them is wrong.
+//! The engine keeps counts and indexes and moves one row at a time. The model keeps as little as possible and recomputes
+//! everything else on each query. It is slow and plain, and shares no rule with the engine: if the two disagree, one of them
+//! is wrong.
 //!
-//! Which tasks sessions take and leave follows from what they decide: `work.rs`.
+//! The tasks that sessions claim and leave follow from the sessions' decisions: `session_tasks`.
 //!
-//! Not here: the built-in bounds, which small histories hardly ever reach. Whoever compares stops there.
+//! Not here: the built-in limits, which small histories hardly ever reach. A comparison ends there.
 
 mod agents;
 mod delivering;
@@ -28,14 +28,14 @@ use crate::wishes::asked;
 use driving::Driven;
 use waiting::wait;
 
-/// Where a task was put; whether one that waits is ready follows from the others.
+/// The phase of a task. Whether a waiting task is ready follows from the other tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Waiting,
     Active,
     Submitted,
     Completed,
-    /// By a person, or by what became of a dependency.
+    /// Blocked by a person, or by the failure of a dependency.
     Blocked(Option<TaskId>),
     NeedsContinuation,
     Failed,
@@ -49,19 +49,19 @@ struct Node {
     labels: BTreeSet<String>,
     lease: Option<Lease>,
     epoch: u64,
-    /// The session that had it last worked in the project's own directory.
+    /// Whether the last session with the task worked in the project's own directory.
     in_place: bool,
     driven: Driven,
 }
 
-/// Everything that is known.
+/// The whole state of the model.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     tasks: BTreeMap<TaskId, Node>,
     edges: BTreeSet<(TaskId, EdgeKind, TaskId)>,
 }
 
-/// A task as far as the model knows it.
+/// A task as the model knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub state: State,
@@ -69,11 +69,11 @@ pub struct Row {
     pub open: usize,
     pub priority: Priority,
     pub lease: Option<Lease>,
-    /// Stop hooks, the iteration of the series, and how many checkpoints there have been.
+    /// The number of stop hooks, the iteration of the series, and the number of checkpoints.
     pub driven: (usize, Option<u32>, u32),
 }
 
-/// The epoch, and until when; a session's has no end.
+/// The epoch and the end of a lease. The lease of a session has no end.
 pub type Lease = (Epoch, Option<Timestamp>);
 
 const ALIVE: [State; 8] = [Created, Ready, Active, Submitted, Completed, Blocked, NeedsContinuation, Failed];
@@ -81,7 +81,7 @@ const ALIVE: [State; 8] = [Created, Ready, Active, Submitted, Completed, Blocked
 use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
 
 impl Model {
-    /// Takes a command, and answers whether it is accepted. A refused one changes nothing.
+    /// Applies a command and returns whether the model accepts it. A refused command changes nothing.
     pub fn give(&mut self, origin: &Origin, command: &Command, log: &[Record]) -> bool {
         let mut after = self.clone();
         let mut attempt = Attempt { model: &mut after, origin, log, hook: false, completed: Vec::new() };
@@ -98,8 +98,8 @@ impl Model {
         accepted
     }
 
-    /// Carries out what hooks have asked for that ended last of their event, since the log was so long. Which hooks end
-    /// with a command is for sessions to say; what comes of their actions is said here.
+    /// Applies the actions of hooks that ended after position `from`, each with the last hook of its event. The session oracle
+    /// determines which hooks end with a command; the model determines the outcome of their actions.
     pub fn hear(&mut self, origin: &Origin, command: &Command, log: &[Record], from: usize) {
         let mut completed = Vec::new();
         for place in from..log.len() {
@@ -176,14 +176,14 @@ impl Model {
     }
 }
 
-/// A command under way. `None` means that it is refused.
+/// A command in progress. `None` as a result means that it is refused.
 struct Attempt<'a> {
     model: &'a mut Model,
     origin: &'a Origin,
     log: &'a [Record],
-    /// Whether it is what a hook asks for: whoever holds a task keeps it from moving that, and nothing forces it.
+    /// Whether a hook requested the action. A holder of the task prevents it, and it has no force.
     hook: bool,
-    /// What was completed. Reviews of it come after all else.
+    /// The completed tasks. Their reviews are created at the end.
     completed: Vec<TaskId>,
 }
 
@@ -253,7 +253,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// An answer is one of the other moves, at a person's word.
+    /// Applies an answer, which is another transition on behalf of a person.
     fn answer(&mut self, id: TaskId, answer: Resolution) -> Option<()> {
         (self.origin.run.is_none() && self.origin.via.is_none()).then_some(())?;
         let why = String::new;
@@ -303,7 +303,7 @@ impl Attempt<'_> {
             && let Some(session) = self.session(&run.session)
         {
             (session.turn.as_ref() == Some(run) && from.contains(&self.state(id)?)).then_some(())?;
-            // Of a task that its own session holds it is a claim, and changes no state. A session's lease has no end.
+            // For a task that the own session holds, the command is a claim and changes no state. A session's lease has no end.
             let authority = self.origin.authority;
             if let Some((epoch, until)) = self.node(id)?.lease
                 && (until.is_none() || authority != Authority::Holder(epoch))
@@ -318,7 +318,7 @@ impl Attempt<'_> {
         Some(())
     }
 
-    /// What agents have completed is to be reviewed.
+    /// Creates the reviews of tasks that agents have completed.
     fn review(&mut self) {
         for id in std::mem::take(&mut self.completed) {
             let Node { priority, mut labels, .. } = self.model.tasks[&id].clone();
@@ -329,19 +329,19 @@ impl Attempt<'_> {
         }
     }
 
-    /// Whoever runs what is owed may do so from anywhere; all else may be tried from inside a hook only while that runs.
+    /// Returns whether the command's hook still runs, if there is one. Commands that are not about tasks need no running hook.
     fn is_from_a_running_hook(&self, command: &Command) -> bool {
         let runs = |via| self.due(via).is_some_and(|due| due.begun > 0 && due.turn.is_none());
         !is_about_tasks(command) || self.origin.via.is_none_or(runs)
     }
 
-    /// Only a person overrides the rules, or a hook of theirs outside every session.
+    /// Returns whether an agent tries to override the rules, which only a person may do, or a person's hook outside of sessions.
     fn is_an_agents_override(&self, command: &Command) -> bool {
         let own_word = matches!(command, Command::CompleteTask { .. }) && self.origin.via.is_none();
         self.session_around().is_some() && self.forced() && is_about_tasks(command) && !own_word
     }
 
-    /// One of the actions that histories have.
+    /// Applies one of the actions that histories contain.
     fn action(&mut self, action: &ActionRequest) -> Option<()> {
         let said = &action.payload;
         let task = |name: &str| said[name].as_str().map(|id| id.parse().expect("histories name tasks"));
@@ -368,7 +368,7 @@ impl Attempt<'_> {
                     "complete" => Command::CompleteTask { id, result: None, artifacts: vec![] },
                     "block" => Command::BlockTask { id, reason: why(), required_knowledge: vec![] },
                     "unblock" => Command::UnblockTask { id },
-                    // Whether a task is ready follows from the others.
+                    // The graph decides whether a task is ready.
                     _ => return None,
                 };
                 self.command(&command)
@@ -384,7 +384,7 @@ impl Attempt<'_> {
             Deletion::Alone | Deletion::BlockDependents => BTreeSet::from([id]),
         };
         let mut waiting = self.model.waiters(id);
-        // Nobody waits for what is completed.
+        // A completed task has no waiters.
         waiting.retain(|waiter| state != Completed && self.model.state(*waiter) != Completed);
         (deletion != Deletion::Alone || waiting.is_empty()).then_some(())?;
         for doomed in &doomed {
@@ -422,7 +422,7 @@ impl Attempt<'_> {
         Some(())
     }
 
-    /// What sessions and effects are at the moment is what the log says: only who may do what is said here.
+    /// Checks the authority for a command about a session or an effect. Their state comes from the log.
     fn session_or_effect(&mut self, command: &Command) -> Option<()> {
         use Command as C;
         match command {
@@ -490,7 +490,7 @@ impl Attempt<'_> {
             }
             C::RecoverEffect { effect, dead, owner } => {
                 let due = self.due(*effect)?;
-                // A turn is taken over with its session.
+                // A turn is recovered together with its session.
                 let resumed =
                     due.turn.is_none_or(|run| self.session(&run.session).is_some_and(|it| it.owner == *owner));
                 (due.owner == *dead && resumed).then_some(())
@@ -499,7 +499,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// The session from inside which a command comes: that of its hook, else that of its turn.
+    /// Returns the session inside which the command was given: that of its hook, else that of its turn.
     fn session_around(&self) -> Option<Told> {
         let of_hook = |via| self.due(via).and_then(|due| due.session);
         let named = match self.origin.via {
@@ -529,7 +529,7 @@ impl Attempt<'_> {
         self.model.tasks.get_mut(&id)
     }
 
-    /// The task, if it may leave its state this way at the word of whoever asks.
+    /// Returns the task if the origin of the command may move it out of its state.
     fn leave(&mut self, id: TaskId, from: &[State], forced_from: &[State]) -> Option<&mut Node> {
         let state = self.state(id)?;
         let forced = self.forced();
@@ -539,13 +539,13 @@ impl Attempt<'_> {
             _ if hook => node.lease.is_none(),
             Authority::Forced => true,
             Authority::Person => node.lease.is_none(),
-            // A session's has no end, and is nobody else's.
+            // A session's lease has no end, and no other holder has it.
             Authority::Holder(epoch) => node.lease.is_some_and(|(held, until)| held == epoch && until.is_some()),
         };
         (may && (from.contains(&state) || forced && forced_from.contains(&state))).then_some(node)
     }
 
-    /// Leaves a state for one in which nobody holds the task.
+    /// Moves a task to a phase without a holder.
     fn put_down(&mut self, id: TaskId, from: &[State], forced_from: &[State], phase: Phase) -> Option<()> {
         let node = self.leave(id, from, forced_from)?;
         (node.phase, node.lease) = (phase, None);
@@ -553,7 +553,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Whether a command is no part of what a session's runner does.
+/// Returns whether a command is about tasks, and not about the work of a session's runner.
 fn is_about_tasks(command: &Command) -> bool {
     use Command as C;
     !matches!(

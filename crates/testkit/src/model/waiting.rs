@@ -1,4 +1,4 @@
-//! Who waits for whom, worked out from the edges whenever it is asked.
+//! The waiting relation, computed from the edges for each query.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use windlass_engine::{EdgeKind, TaskId};
 use super::{Model, Phase};
 
 impl Model {
-    /// `(who, for whom)`.
+    /// Returns the pairs of a waiting and an awaited task.
     pub(super) fn waits(&self) -> BTreeSet<(TaskId, TaskId)> {
         self.edges.iter().filter_map(|(from, kind, to)| wait(*from, *kind, *to)).collect()
     }
@@ -24,7 +24,7 @@ impl Model {
         self.awaited(id).into_iter().filter(|other| self.tasks[other].phase != Phase::Completed).collect()
     }
 
-    /// Everybody who waits for a task, directly or not, the task itself included.
+    /// Returns the task and all tasks that wait for it, directly or not.
     pub(super) fn above(&self, id: TaskId) -> BTreeSet<TaskId> {
         let mut found = BTreeSet::from([id]);
         loop {
@@ -36,7 +36,7 @@ impl Model {
         }
     }
 
-    /// The task, and everybody who still waits for it, directly or through others who wait.
+    /// Returns the task and all tasks that still wait for it, directly or through other waiting tasks.
     pub(super) fn open_above(&self, id: TaskId) -> BTreeSet<TaskId> {
         let open = |id: &TaskId| self.tasks[id].phase != Phase::Completed;
         let mut found = BTreeSet::from([id]);
@@ -50,7 +50,7 @@ impl Model {
         }
     }
 
-    /// What needs another attempt waits like everything else while something is in its way.
+    /// Makes tasks that need another attempt wait while a dependency is open.
     pub(super) fn let_wait(&mut self) {
         for id in self.tasks.keys().copied().collect::<Vec<_>>() {
             if self.tasks[&id].phase == Phase::NeedsContinuation && !self.open(id).is_empty() {
@@ -70,7 +70,7 @@ impl Model {
         }
     }
 
-    /// The tasks that a task's end had blocked wait again.
+    /// Lets the tasks wait again that the end of a task had blocked.
     pub(super) fn free_waiters(&mut self, id: TaskId) {
         for waiter in self.waiters(id) {
             self.free(waiter, id);
@@ -85,7 +85,7 @@ impl Model {
     }
 }
 
-/// Who waits for whom along an edge.
+/// Returns the waiting and the awaited task of an edge.
 pub(super) fn wait(from: TaskId, kind: EdgeKind, to: TaskId) -> Option<(TaskId, TaskId)> {
     match kind {
         EdgeKind::DependsOn => Some((from, to)),

@@ -1,7 +1,7 @@
-//! What sessions do to tasks: which one they take, and what becomes of it.
+//! The effects of sessions on tasks: the next task, and its outcome.
 //!
-//! That a session takes or leaves a task is read from the log; whether it may is for `sessions.rs` to say. What comes of it
-//! for the graph, and which task is the next one, is worked out here.
+//! The log says that a session claims or leaves a task, and the session oracle checks whether it may. This module computes
+//! the outcome for the graph, and which task is the next one.
 
 use windlass_engine::{Command, Epoch, Event, Grounds, Origin, Record, SessionName, TaskId, Timestamp, Work};
 
@@ -9,8 +9,8 @@ use super::{Attempt, Model, Phase};
 use crate::sessions::{Told, told};
 use windlass_engine::State::{NeedsContinuation, Ready};
 
-/// Whether the last event of a command is what a session does by itself, and not what a hook has led to. A session that a
-/// hook has started lies as deep as that at its beginning.
+/// Returns whether the session itself emitted the last event of a command, and not a hook. A session that a hook has started
+/// begins at the depth of that hook.
 pub fn is_of_a_session(command: &Command, entries: &[Record]) -> bool {
     let depth = |record: &Record| record.envelope.metadata.depth;
     let started = entries.iter().find(|record| matches!(record.envelope.event, Event::SessionStarted(_)));
@@ -18,7 +18,7 @@ pub fn is_of_a_session(command: &Command, entries: &[Record]) -> bool {
     may_go_on(command) && (last == 0 || started.is_some_and(|started| depth(started) == last))
 }
 
-/// Whether sessions may go on with a command.
+/// Returns whether a session can continue with a command.
 fn may_go_on(command: &Command) -> bool {
     use Command as C;
     matches!(
@@ -40,7 +40,7 @@ fn may_go_on(command: &Command) -> bool {
 }
 
 impl Model {
-    /// Whether a session may be started with a task.
+    /// Returns whether a session may start with a task.
     pub(super) fn may_be_taken(mut self, id: TaskId, now: Timestamp) -> bool {
         let Some(node) = self.tasks.get_mut(&id) else { return false };
         if node.lease.is_some_and(|(_, until)| until.is_some_and(|until| until < now)) {
@@ -50,7 +50,7 @@ impl Model {
         matches!(self.state(id), Ready | NeedsContinuation)
     }
 
-    /// Follows what a session has done to a task with the last event of a log.
+    /// Applies the last event of a log to the task of its session.
     pub(super) fn follow(&mut self, origin: &Origin, log: &[Record], completed: &mut Vec<TaskId>) {
         let Some(last) = log.last() else { return };
         let (Some(id), Some(name)) = (last.envelope.node.task(), &last.envelope.session) else { return };
@@ -71,7 +71,7 @@ impl Model {
                 node.in_place = in_place;
                 (node.phase, node.lease) = (Phase::Active, Some((Epoch(node.epoch), None)));
             }
-            // A series goes on with the loop.
+            // The loop advances a series.
             Event::GateDecided(_) => {
                 let holds = told(log).get(name).is_some_and(|session| session.holds());
                 let series = self.tasks.get_mut(&id).and_then(|node| node.driven.series.as_mut());
@@ -96,7 +96,7 @@ impl Model {
         self.let_wait();
     }
 
-    /// Another state of a task that stays with its session.
+    /// Changes the phase of a task that its session keeps.
     fn move_on(&mut self, id: TaskId, phase: Phase) {
         self.tasks.get_mut(&id).expect("sessions work on tasks").phase = phase;
     }
@@ -106,7 +106,7 @@ impl Model {
         (node.phase, node.lease) = (phase, None);
     }
 
-    /// The most urgent task that can be claimed, for a session that takes what there is.
+    /// Returns the most urgent claimable task, for a session that works on the whole graph.
     fn next_for(&self, log: &[Record], name: &SessionName, claimed: TaskId) -> TaskId {
         let session = told(log).remove(name).expect("it has started");
         let claimable = self

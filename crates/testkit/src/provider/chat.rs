@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, which most others understand too.
+//! OpenAI's chat completions, which most other providers support too.
 
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ impl Dialect for Chat {
     }
 }
 
-/// OpenAI words its errors alike in both of its APIs.
+/// Returns an error, which has the same form in both of OpenAI's APIs.
 pub fn failed(failure: &Trouble) -> Value {
     let (kind, code) = match failure.status {
         401 => ("invalid_request_error", "invalid_api_key"),

@@ -21,7 +21,7 @@ impl Dialect for Gemini {
         let asked = |name: &str| body["generationConfig"].get(name).cloned();
         let declared = |tool: &Value| list(&tool["functionDeclarations"]).to_vec();
         Question {
-            // It stands in the address only.
+            // Only the address names the model.
             model: String::new(),
             tools: list(&body["tools"]).iter().flat_map(declared).filter_map(|declared| tool(&declared)).collect(),
             answers: list(&body["contents"]).iter().filter(is_answer).count(),

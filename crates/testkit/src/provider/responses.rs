@@ -8,7 +8,7 @@ use super::http::Event;
 
 pub struct Responses;
 
-/// Between the name of a namespace and that of a tool in it. No name has it.
+/// The separator between a namespace and a tool name. No name contains it.
 const SPACE: char = '.';
 
 fn function(tool: &Value, space: &str) -> Option<Tool> {
@@ -124,7 +124,7 @@ fn item(reply: &Reply) -> Option<Value> {
     })
 }
 
-/// The last event, and the status in it.
+/// Returns the name of the last event, and the status in it.
 fn end(reply: &Reply) -> (&'static str, &'static str) {
     match reply.end {
         End::Done => ("response.completed", "completed"),

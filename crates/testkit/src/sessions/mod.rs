@@ -1,7 +1,7 @@
-//! Sessions, worked out from the log alone, and what may never be wrong with them.
+//! Sessions, from the log alone, with their rules.
 //!
-//! The engine moves a session from phase to phase and keeps two lists of feedback. Here nothing is kept that can be
-//! worked out: what is pending is whatever was queued and is neither delivered nor in the turn that runs.
+//! The engine moves a session from phase to phase and keeps two lists of feedback. This module keeps nothing that it can
+//! compute: feedback is pending if it was queued and is neither delivered nor in the current turn.
 
 mod rows;
 mod send_backs;
@@ -25,54 +25,54 @@ use unheard::Unheard;
 
 pub use rows::broken;
 
-/// A session as the log tells it.
+/// A session, according to the log.
 #[derive(Debug, Clone)]
 pub struct Told {
     pub owner: OwnerName,
     pub terms: Terms,
     pub work: Work,
-    /// What it works on, or did last, and whether it still has it.
+    /// The current or the last task of the session.
     pub task: Option<TaskId>,
     hold: Hold,
     escalated: Vec<TaskId>,
-    /// What it has left for a later run.
+    /// Tasks that the session left for a later run.
     pub left: Vec<TaskId>,
-    /// What was taken from it, for others to work on.
+    /// Tasks that the session lost, and that others can claim.
     lost: Vec<TaskId>,
     pub grounds: Grounds,
     passage: Passage,
-    /// Whether it completed the task that it left, and whether that is completed, whoever did it.
+    /// Whether the session completed its last task, and whether that task is completed at all.
     finished: bool,
     completed: bool,
     pub turn: Option<RunId>,
     pub iteration: u32,
     pub stopping: Option<Closing>,
     pub ended: Option<Ending>,
-    /// The hooks that its loop waits for.
+    /// The hooks that the loop waits for.
     pub waits_for: Vec<EffectId>,
     started: Timestamp,
     interrupted: u32,
-    /// When its iterations failed, in a row.
+    /// The times of consecutive failed iterations.
     failures: Vec<Option<Timestamp>>,
     recovery: Recovery,
-    /// A person is asked, and has perhaps answered.
+    /// The question to a person, and the answer if there is one.
     asking: Option<Option<GateAnswer>>,
     answered: Option<GateAnswer>,
-    /// The agent is left alone until then.
+    /// The end of a rate limit.
     postponed: Option<Timestamp>,
     postponements: u32,
     used: Usage,
-    /// What is about the iteration that it was queued in.
+    /// Feedback about only the iteration in which it was queued.
     passing: BTreeSet<Seq>,
     queued: BTreeSet<Seq>,
-    /// What people have said of it.
+    /// Feedback of persons.
     said: BTreeSet<Seq>,
     delivered: BTreeSet<Seq>,
-    /// What the turn that runs carries.
+    /// Feedback in the current turn.
     bound: BTreeSet<Seq>,
-    /// What was in a turn that did not finish.
+    /// Feedback in turns that did not finish.
     seen: BTreeSet<Seq>,
-    /// The last conversation that was opened, or that of the session before.
+    /// The last conversation of the session, or of the previous session of its task.
     conversation: Option<String>,
     agent: String,
     fresh: bool,
@@ -82,16 +82,16 @@ pub struct Told {
     gate: Option<(Verdict, Decision)>,
     /// Whether the iteration has had its delivery turn.
     has_delivered: bool,
-    /// Whether the next iteration takes up an interrupted one.
+    /// Whether the next iteration continues an interrupted one.
     takes_up: bool,
     send_backs: SendBacks,
-    /// Whether a turn about its present task has finished.
+    /// Whether a turn about the current task has finished.
     has_worked: bool,
-    /// What cannot have happened.
+    /// Violations so far.
     wrong: Vec<String>,
 }
 
-/// Whether an iteration has failed, and hooks have had something to say about it since.
+/// The state after a failed iteration: whether hooks have sent feedback since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Recovery {
     None,
@@ -99,12 +99,12 @@ enum Recovery {
     Due,
 }
 
-/// Every session that a log tells of.
+/// Returns every session of a log.
 pub fn told(log: &[Record]) -> BTreeMap<SessionName, Told> {
     told_with_tasks(log).0
 }
 
-/// The same, the work that goes on at a gate, and the feedback that waits with tasks.
+/// Returns the sessions, the stalled work, and the feedback that waits with tasks.
 fn told_with_tasks(log: &[Record]) -> (BTreeMap<SessionName, Told>, Stalls, Unheard) {
     let (mut sessions, mut stalls, mut unheard): (BTreeMap<SessionName, Told>, _, _) =
         (BTreeMap::new(), Stalls::default(), Unheard::default());
@@ -127,7 +127,7 @@ fn told_with_tasks(log: &[Record]) -> (BTreeMap<SessionName, Told>, Stalls, Unhe
         if let Some((name, told)) = named.and_then(|name| Some((name, sessions.get_mut(name)?))) {
             told.hear(record, name, &stalls);
         }
-        // Whoever takes a task away from a session need not name it.
+        // An event that takes a task away from a session need not name the session.
         for (name, told) in &mut sessions {
             let held = matches!(told.hold, Hold::Held(_));
             let left = told.lose(name, record);
@@ -193,18 +193,18 @@ impl Told {
         self.ended.is_some() && self.waits_for.is_empty()
     }
 
-    /// The hook that nobody waits for any more, because the end was asked for.
+    /// Returns the hook that the session no longer waits for, because its end was requested.
     pub fn skips(&self) -> Option<EffectId> {
         let stops = self.stopping.is_some() && self.ended.is_none();
         self.waits_for.first().copied().filter(|effect| stops || self.needs_no(*effect))
     }
 
-    /// Whether a hook that has not begun may not begin any more.
+    /// Returns whether a hook that has not begun must not begin any more.
     pub fn needs_no(&self, effect: EffectId) -> bool {
         self.passage.is_in_vain(effect, self.hold != Hold::Left, self.is_held_back())
     }
 
-    /// Whether it works on a task, or did and has not completed it.
+    /// Returns whether the session works on a task, or did without completing it.
     pub fn has_taken_up(&self, id: TaskId) -> bool {
         [&self.left, &self.escalated, &self.lost].iter().any(|list| list.contains(&id)) || self.task == Some(id)
     }
@@ -217,14 +217,14 @@ impl Told {
         self.grounds == Grounds::Worktrees
     }
 
-    /// Whether it has to be told what there is to be submitted.
+    /// Returns whether the session waits for its work to be collected.
     pub fn wants_work(&self) -> bool {
         let done = self.passage.done || self.resumes();
         let is_readied = self.is_in_worktrees() || self.passage.report;
         self.holds() && is_readied && self.is_idle() && self.stopping.is_none() && done
     }
 
-    /// Whether its work goes on at a gate, as far as nobody says more.
+    /// Returns whether the work resumes at a gate, unless a person sends feedback.
     fn resumes(&self) -> bool {
         self.passage.resumes && self.passage.workspace.is_some()
     }
@@ -233,28 +233,28 @@ impl Told {
         &self.passage
     }
 
-    /// Whether it neither works nor waits for somebody.
+    /// Returns whether the session neither works nor waits.
     fn is_idle(&self) -> bool {
         let waits = self.asking.is_some() || self.postponed.is_some() || !self.waits_for.is_empty();
         self.turn.is_none() && self.ended.is_none() && !waits
     }
 
-    /// Whether a person's answer would be heard.
+    /// Returns whether the session accepts the answer of a person.
     pub fn asks(&self) -> bool {
         self.asking == Some(None) && !self.waits_in_vain() && self.stopping.is_none() && self.ended.is_none()
     }
 
-    /// Whether it asks or waits about a task that it has no more.
+    /// Returns whether the session asks or waits about a task that it has lost.
     fn waits_in_vain(&self) -> bool {
         self.hold == Hold::Left && (self.asking.is_some() || self.postponed.is_some())
     }
 
-    /// Whether there is something to decide that nobody has decided yet.
+    /// Returns whether a decision is due.
     pub fn may_advance(&self, now: Timestamp) -> bool {
         let answered = matches!(self.asking, Some(Some(_)));
         let due = self.postponed.is_some_and(|until| now >= until);
         let stopped = self.stopping.is_some() && (self.asking.is_some() || self.postponed.is_some());
-        // What there is to do for a session that has its task is not asked of one that is to end, or has none.
+        // A session that is to end, or has no task, has no work to decide about.
         let in_vain = self.is_idle() && (self.stopping.is_some() || self.hold == Hold::Left);
         let on_its_way = self.resumes() || self.passage.done || self.passage.is_under_way();
         let said = self.is_idle() && self.is_held_back() && on_its_way && !self.passage.is_merged();
@@ -296,7 +296,7 @@ impl Told {
             Event::TurnStarted(started) => {
                 (self.turn, self.bound) = (Some(started.run.clone()), self.undelivered().collect());
                 self.has_delivered |= started.purpose == Purpose::Delivery;
-                // What was judged before says nothing about what this turn does.
+                // An earlier verdict says nothing about this turn.
                 (self.gate, self.passage.done) = (None, false);
             }
             Event::FeedbackQueued(queued) => {
@@ -346,7 +346,7 @@ impl Told {
         }
     }
 
-    /// Takes a task up. What was counted and said about the one before is forgotten.
+    /// Claims a task, and drops the state about the previous one.
     fn take(&mut self, task: TaskId, epoch: Epoch) {
         if self.task != Some(task) {
             self.conversation = None;
@@ -359,12 +359,12 @@ impl Told {
         self.lost.retain(|other| *other != task);
     }
 
-    /// What the next session of its task may go on with.
+    /// Returns the agent and the conversation that the next session of the task can continue.
     fn last_conversation(&self) -> (String, Option<String>) {
         (self.agent.clone(), self.conversation.clone().filter(|_| !self.is_broken()))
     }
 
-    /// What takes a lease away leaves the session without its task. Returns the feedback that stays with the task.
+    /// Observes the loss of the lease, which leaves the session without its task. Returns the feedback that stays with the task.
     fn lose(&mut self, name: &SessionName, record: &Record) -> Vec<Piece> {
         if record.kind() == EventType::ChangeMerged && record.envelope.node.task() == self.task && self.holds() {
             self.passage.merge();
@@ -387,7 +387,7 @@ impl Told {
         Vec::new()
     }
 
-    /// What is asked, waited for and used up.
+    /// Observes questions, waits and usage.
     fn hear_of_guards(&mut self, record: &Record) {
         self.used = self.used.plus(record.envelope.event.usage());
         match &record.envelope.event {
@@ -416,20 +416,20 @@ impl Told {
         }
     }
 
-    /// Whether a budget may be used up. Time that nobody ran it for does not count, so this says at most.
+    /// Returns whether a budget may be spent. Time without an owner does not count, so this is an upper bound.
     fn may_be_used_up(&self, now: Timestamp) -> bool {
         let long = |moment: Timestamp| Duration::from_millis((moment.millis() - self.started.millis()).unsigned_abs());
         let late = |most: Duration| long(now) >= most || self.postponed.is_some_and(|until| long(until) >= most);
         self.terms.wall_time.is_some_and(late) || self.is_spent()
     }
 
-    /// Whether tokens or money are used up.
+    /// Returns whether the token or cost budget is spent.
     fn is_spent(&self) -> bool {
         self.terms.cost.is_some_and(|most| self.used.cost.unwrap_or_default() >= most)
             || self.terms.tokens.is_some_and(|most| self.used.input + self.used.output >= most)
     }
 
-    /// Whether what is told now could have come after what was told before.
+    /// Checks whether the event may follow the events so far.
     fn judge(&mut self, record: &Record, name: &SessionName, stalls: &Stalls) {
         let counted = self.iteration - self.interrupted;
         let fits = match &record.envelope.event {
@@ -441,7 +441,7 @@ impl Told {
                     Hold::Never => self.work == Work::Given,
                     Hold::Left => false,
                 };
-                // One more for whoever says something in the last one.
+                // Feedback of a person in the last iteration allows one more.
                 let left = self.iteration == 0 || counted < self.terms.max_iterations || self.is_unheard();
                 next && awake && at_work && self.turn.is_none() && left
             }
@@ -491,7 +491,7 @@ impl Told {
         }
     }
 
-    /// Whether a gate may have decided so.
+    /// Returns whether a gate may decide like this.
     fn may_decide(&self, decided: &payload::GateDecided) -> bool {
         let blocked = decided.verdict == Verdict::Block;
         let told_to = self.asking == Some(Some(GateAnswer::Continue));
@@ -503,7 +503,7 @@ impl Told {
             },
             _ => false,
         };
-        // What an agent claims that has not heard a person yet ends nothing.
+        // The claim of an agent ends nothing while feedback of a person is pending.
         let heard = !closes || !self.is_unheard() || self.asking.is_some();
         let asks = self.terms.on_retry_limit == OnRetryLimit::Ask && self.work == Work::Given;
         heard
@@ -532,14 +532,14 @@ impl Told {
         self.bound.is_subset(&self.delivered)
     }
 
-    /// Whether the session itself says that its task is done, and nobody over its head.
+    /// Returns whether the session itself reports its task done, without a forced command.
     fn completes(&self, record: &Record) -> bool {
         let metadata = &record.envelope.metadata;
         let own = record.envelope.session.is_some() && metadata.depth == 0 && !metadata.forced;
         own && matches!(self.hold, Hold::Held(_)) && record.envelope.node.task() == self.task
     }
 
-    /// What the gate found when it decided that the work ends so.
+    /// Returns the verdict of the gate that closed the work with this ending.
     fn closed(&self, ending: Ending) -> Option<Verdict> {
         match &self.gate {
             Some((verdict, Decision::Next(Next::Close(closing)))) if closing.ending == ending => Some(*verdict),
@@ -547,7 +547,7 @@ impl Told {
         }
     }
 
-    /// Nothing but the gates makes the work complete.
+    /// Returns whether the gates have declared the work complete.
     fn has_passed(&self) -> bool {
         if self.passage.resumed {
             return true;
@@ -562,8 +562,8 @@ impl Told {
         }
     }
 
-    /// Whether it may be said to have ended so. One that takes what there is ends when nothing is left, and well if no task
-    /// was left to a person.
+    /// Returns whether the session may end like this. A session on the whole graph ends when no task is left, and successfully if
+    /// none was left to a person.
     fn may_end(&self, ending: Ending, now: Timestamp) -> bool {
         let (graph, left) = (self.work == Work::Graph, self.hold == Hold::Left);
         match ending {
@@ -575,7 +575,7 @@ impl Told {
                 let failed_so = self.passage.remedy == Some(Remedy::Escalate);
                 let decided =
                     if graph { !self.escalated.is_empty() } else { self.closed(ending).is_some() || failed_so };
-                // An agent that cannot work is nothing to go on with, whether or not its task is still there.
+                // A session cannot continue with a broken agent, whether or not its task still exists.
                 decided || self.is_broken() || self.postponements >= Limits::POSTPONEMENTS
             }
             Ending::Limit => {
@@ -590,7 +590,7 @@ impl Told {
     }
 }
 
-/// Whether an event is what a session does by itself, and not somebody's command or what a hook has led to.
+/// Returns whether the session itself emitted an event, and neither another command nor a hook did.
 fn is_own(record: &Record) -> bool {
     record.cause().is_some() && record.envelope.metadata.depth == 0
 }

@@ -1,4 +1,4 @@
-//! Whether the rows of sessions are what the log tells of them.
+//! Comparison of the session rows with the log.
 
 use windlass_engine::{
     EffectId, EffectKind, Ending, Epoch, Hold, Next, OwnerName, Phase, Purpose, Record, Session, Stalled, Step, Task,
@@ -8,11 +8,11 @@ use windlass_engine::{
 use super::{Told, told_with_tasks};
 use crate::invariants::Rows;
 
-/// Everything that is wrong with the sessions of a state that a log led to.
+/// Returns all violations in the sessions of a state that a log led to.
 pub fn broken(rows: &Rows, log: &[Record]) -> Vec<String> {
     let (told, stalls, unheard) = told_with_tasks(log);
     let mut wrong = Vec::new();
-    // What of it is checked, and where, is not worked out from the log here.
+    // The oracle does not compute these two flags from the log.
     let known =
         |task: &Task| task.stalled.clone().map(|stalled| Stalled { checked: false, rejudged: false, ..stalled });
     let stalled = rows.tasks.iter().filter(|task| known(task).as_ref() != stalls.of(task.id));
@@ -43,7 +43,7 @@ pub fn broken(rows: &Rows, log: &[Record]) -> Vec<String> {
     wrong
 }
 
-/// The row and the log say the same.
+/// Compares a row with the session of the log.
 fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
     let lost: Vec<_> = session.lost.iter().map(|lost| lost.task).collect();
     let kept = (
@@ -79,7 +79,7 @@ fn is_cancelled(session: &Session) -> bool {
     session.stopping.as_ref().is_some_and(|closing| closing.ending == Ending::Cancelled)
 }
 
-/// A session has a task exactly where the task says so, and none when it has ended.
+/// Checks that a session and its task agree about the lease, and that an ended session has none.
 fn holds(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
     let held: Vec<(TaskId, Epoch, &OwnerName)> = rows
         .tasks
@@ -95,7 +95,7 @@ fn holds(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
     }
 }
 
-/// Whether a person has said something about work that is on its way.
+/// Returns whether a person has sent feedback about work on its way.
 fn is_held_back(session: &Session) -> bool {
     let on_its_way = matches!(session.phase, Phase::Pipeline(_) | Phase::Settled(Next::Close(_)));
     let said = session.pending.iter().any(|piece| piece.person && Some(piece.at) > session.done_at);
@@ -106,31 +106,31 @@ fn is_out_of_time(session: &Session) -> bool {
     session.terms.wall_time.is_some_and(|most| session.watch.lasted >= most)
 }
 
-/// Nothing that can be decided is left undecided: it waits for the outside, or for a hook that has begun.
+/// Checks that no decision is left open: the session waits for the outside, or for a hook that has begun.
 fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
     let begun = |id: EffectId| rows.effects.iter().any(|effect| effect.id == id && effect.attempts > 0);
     let rests = match session.step() {
         Step::Wait(_) => true,
-        // What a person says falls to whoever runs the session.
+        // Feedback of a person is for the runner to act on.
         _ if is_held_back(session) => true,
-        // The runner delivers what others say while the session waits for its work to be gathered.
+        // The runner delivers feedback while the session waits for its work to be collected.
         Step::StartTurn(_, Purpose::Delivery) => !session.grounds.is_in_place() || session.report,
-        // Whoever runs it has yet to decide what follows from what others asked for.
+        // The runner still has to decide about requests of others.
         Step::SkipHook(effect) => begun(effect) || is_cancelled(session) || session.hold == Hold::Left,
-        // What a person says falls to whoever runs the session.
+        // The answer of a person is for the runner to act on.
         Step::DecideGate(..) => matches!(session.phase, Phase::Asking(_, _, Some(_))),
-        // So does what follows where others have taken its task away.
+        // The loss of the task is for the runner to act on.
         _ if is_cancelled(session) || session.hold == Hold::Left => {
             let waits = !session.grounds.is_in_place() && matches!(session.phase, Phase::Started | Phase::Settled(_));
             waits || session.waits_until().is_some() || matches!(session.phase, Phase::Asking(..))
         }
-        // And so does its time, where it passes with what hooks of others do.
+        // The time limit is for the runner to act on, if it passes during hooks of others.
         _ => session.waits_until().is_some() && is_out_of_time(session),
     };
     if !rests {
         wrong.push(format!("{} does not rest: {:?} in {session:?}", session.name, session.step()));
     }
     if let Some(lost) = session.owed.iter().find(|id| !rows.effects.iter().any(|effect| effect.id == **id)) {
-        wrong.push(format!("{} waits for {lost}, which nobody owes", session.name));
+        wrong.push(format!("{} waits for {lost}, which is no effect", session.name));
     }
 }

@@ -1,4 +1,4 @@
-//! How often each stop hook has sent the agent back, worked out from the log alone.
+//! How often each stop hook has sent the agent back, from the log alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use windlass_engine::{Decision, Event, GateAnswer, HookOutcome, Record, Seq, Voi
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct SendBacks {
-    /// The end of the last turn, and what its hooks may do instead of what the session says.
+    /// The end of the last turn, and the limits of its hooks that override the session's.
     turn: Option<Seq>,
     limits: BTreeMap<String, u32>,
     blockers: BTreeSet<String>,
@@ -14,7 +14,7 @@ pub(super) struct SendBacks {
 }
 
 impl SendBacks {
-    /// Whether a hook that blocks has not sent the agent back as often as it may.
+    /// Returns whether a blocking hook may still send the agent back.
     pub fn has_left(&self, usual: u32) -> bool {
         let limit = |hook: &String| self.limits.get(hook).copied().unwrap_or(usual);
         self.blockers.iter().any(|hook| self.counts.get(hook).copied().unwrap_or(0) < limit(hook))

@@ -1,4 +1,4 @@
-//! Work that was judged done while a gate could not be asked about it, worked out from the log alone.
+//! Stalled work, from the log alone: work that was judged done while a gate could not run.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use windlass_engine::{
 
 use super::Told;
 
-/// The tasks whose work goes on at a gate.
+/// The tasks whose work resumes at a gate.
 #[derive(Default)]
 pub struct Stalls {
     tasks: BTreeMap<TaskId, Stalled>,
-    /// What sessions were started with: their configuration, and their agent.
+    /// The configuration and the agent of each session.
     started: BTreeMap<SessionName, (ConfigDigest, String)>,
     claims: BTreeMap<TaskId, Claim>,
-    /// The agent of the session that has last left a task, and its conversation, if that is gone on with.
+    /// The agent of the last session that left a task, and its conversation if it can be continued.
     pub conversations: BTreeMap<TaskId, (String, Option<String>)>,
 }
 
@@ -25,14 +25,14 @@ impl Stalls {
         self.tasks.get(&task)
     }
 
-    /// Whether whoever takes up the task of a session has all the hooks before its gate behind them.
+    /// Returns whether the work of a task has passed all hooks before its gate, for this session.
     pub fn is_submitted(&self, task: TaskId, session: &SessionName) -> bool {
         let (config, agent) = &self.started[session];
         let same = |it: &&Stalled| it.gate == Gate::BeforeMerge && it.config == *config && it.agent == *agent;
         self.tasks.get(&task).filter(same).is_some()
     }
 
-    /// Hears an event before its session does.
+    /// Observes an event before its session does.
     pub fn hear(&mut self, record: &Record, told: Option<&Told>) {
         if let (Event::SessionStarted(started), Some(name)) = (&record.envelope.event, &record.envelope.session) {
             self.started.insert(name.clone(), (started.config, started.agent.clone()));
@@ -81,7 +81,7 @@ impl Stalls {
         }
     }
 
-    /// A session leaves its task while the work is on its way.
+    /// Observes a session that leaves its task while the work is on its way.
     fn leave(&mut self, record: &Record, task: TaskId, told: &Told) {
         let metadata = &record.envelope.metadata;
         let itself = metadata.depth == 0 && !metadata.forced && told.holds() && told.task == Some(task);

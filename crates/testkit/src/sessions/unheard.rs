@@ -1,4 +1,4 @@
-//! Feedback that no finished turn has heard: it stays with its task and opens the task's next session.
+//! Feedback that no finished turn has delivered: it stays with its task and opens the task's next session.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub(super) struct Unheard {
 }
 
 impl Unheard {
-    /// What waits with a task, in the order in which it was queued.
+    /// Returns the feedback that waits with a task, in the order in which it was queued.
     pub fn of(&self, task: TaskId) -> &[Piece] {
         self.by_task.get(&task).map_or(&[], Vec::as_slice)
     }
@@ -25,7 +25,7 @@ impl Unheard {
         kept.sort_by_key(|piece| piece.at);
     }
 
-    /// Before the session of an event hears of it itself.
+    /// Observes an event before its session does.
     pub fn hear(&mut self, record: &Record, told: Option<&mut Told>) {
         let node = record.envelope.node.task();
         match (&record.envelope.event, told) {
@@ -48,7 +48,7 @@ impl Unheard {
 }
 
 impl Told {
-    /// Feedback that no finished turn has heard, which is no longer the session's.
+    /// Takes the undelivered feedback from the session.
     pub(super) fn leave_feedback(&mut self) -> Vec<Piece> {
         self.seen.extend(&self.bound);
         self.bound.clear();
@@ -57,29 +57,29 @@ impl Told {
         left.into_iter().filter(|piece| !piece.passing).collect()
     }
 
-    /// Whether a person has said something that no turn has carried yet.
+    /// Returns whether a person has sent feedback that no turn has carried yet.
     pub(super) fn is_unheard(&self) -> bool {
         self.pending().iter().any(|piece| piece.person)
     }
 
-    /// Whether a person has said something since the stop gate let the work pass.
+    /// Returns whether a person has sent feedback since the stop gate let the work pass.
     pub(super) fn is_held_back(&self) -> bool {
         let since = |piece: &Piece| piece.person && Some(piece.at) > self.done_at;
         self.holds() && self.pending().iter().any(since)
     }
 
-    /// Whether its next iteration takes up one that was interrupted or rate limited.
+    /// Returns whether the next iteration continues an interrupted or rate limited one.
     pub fn takes_up(&self) -> bool {
         self.takes_up
     }
 
-    /// Whether another iteration may follow.
+    /// Returns whether another iteration may follow.
     pub(super) fn may_go_on(&self) -> bool {
         let left = self.iteration - self.interrupted < self.terms.max_iterations || self.is_unheard();
         left && !self.is_broken() && !self.is_spent()
     }
 
-    /// Whether the agent has failed too often over too long a time.
+    /// Returns whether the agent has failed too often over too long a time.
     pub(super) fn is_broken(&self) -> bool {
         let mut since = self.failures.iter().flatten();
         let first = since.next();
@@ -88,7 +88,7 @@ impl Told {
         self.failures.len() >= most && (most == 1 || span >= self.terms.failure_span)
     }
 
-    /// Whether pending feedback may get a turn of its own: work has passed, or no iteration is left.
+    /// Returns whether pending feedback may get a turn of its own: the work has passed, or no iteration is left.
     pub(super) fn may_deliver(&self) -> bool {
         let counted = self.iteration - self.interrupted;
         let at_limit = counted >= self.terms.max_iterations && !self.is_unheard();
@@ -103,7 +103,7 @@ impl Told {
         self.queued.difference(&self.delivered).copied()
     }
 
-    /// What no turn carries, in the order in which it was queued.
+    /// Returns the feedback that no turn carries, in the order in which it was queued.
     pub(super) fn pending(&self) -> Vec<Piece> {
         self.undelivered().filter(|at| !self.bound.contains(at)).map(|at| self.piece(at)).collect()
     }
@@ -117,7 +117,7 @@ impl Told {
         Piece { at, possibly_seen, passing, person: self.said.contains(&at) }
     }
 
-    /// What was said to others is pending here.
+    /// Adds the feedback of earlier sessions.
     fn take_over(&mut self, pieces: &[Piece]) {
         for piece in pieces {
             let sets = [

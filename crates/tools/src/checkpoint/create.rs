@@ -13,7 +13,7 @@ use crate::shape::{Field, Kind};
 use crate::task::TASK;
 use crate::tool::{Effect, Tool};
 
-/// A year.
+/// Longest lifetime of a checkpoint in minutes: a year.
 const LONGEST: u64 = Limits::CHECKPOINT_LIFE.as_secs() / 60;
 
 pub(crate) const CREATE: Tool = Tool {

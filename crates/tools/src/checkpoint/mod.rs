@@ -14,19 +14,19 @@ pub(crate) use create::{CREATE, create};
 pub(crate) use list::{LIST, list};
 pub(crate) use resume::{RESUME, resume};
 
-/// A checkpoint at a glance.
+/// Summary of a checkpoint.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Glance {
     id: CheckpointId,
-    /// Which one of the task it is, from 1.
+    /// Number of the checkpoint among those of its task, from 1.
     sequence: u32,
     trigger: Trigger,
     execution_phase: Option<String>,
     execution_step: Option<u64>,
     has_draft: bool,
     draft_type: Option<String>,
-    /// How long the draft was, where it was cut.
+    /// Size of the draft before it was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     draft_cut_from: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ impl Glance {
     }
 }
 
-/// What a checkpoint holds, and when it was made.
+/// Returns the content of a checkpoint, and its time.
 fn held(store: &Sqlite, kept: &CheckpointRef) -> Result<Option<(Timestamp, payload::CheckpointCreated)>, ToolError> {
     Ok(store.event(Seq(kept.id.0))?.and_then(|record| match record.envelope.event {
         Event::CheckpointCreated(made) => Some((record.envelope.timestamp, made)),

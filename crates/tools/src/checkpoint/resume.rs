@@ -1,4 +1,4 @@
-//! `checkpoint_resume`: what was saved, and how to go on from there.
+//! `checkpoint_resume`: the saved content, and how to go on from there.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,10 +39,10 @@ pub(crate) struct Answer {
     agent_context: Value,
     draft_content: Option<String>,
     draft_type: Option<String>,
-    /// How long the draft was, where it was cut.
+    /// Size of the draft before it was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     draft_cut_from: Option<u64>,
-    /// The series that is under way.
+    /// The open series.
     iteration: Option<State>,
     hook_count: usize,
     instructions: String,
@@ -101,7 +101,7 @@ pub(crate) fn resume<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Resume) -> 
     })
 }
 
-/// There is nothing to resume from.
+/// Reports that there is no checkpoint to resume from.
 fn missing(task: &Task, id: Option<CheckpointId>) -> ToolError {
     let (message, hints) = match id {
         Some(id) => (
@@ -119,7 +119,7 @@ fn missing(task: &Task, id: Option<CheckpointId>) -> ToolError {
     ToolError { hints, ..ToolError::new(Code::NotFound, message) }
 }
 
-/// How to go on, in words.
+/// Returns instructions for the agent.
 fn instructions(task: &Task, made: &windlass_engine::payload::CheckpointCreated, stuck: &str) -> String {
     let head = match task.state {
         state if is_over(state) => "It is over with",
@@ -141,7 +141,7 @@ fn instructions(task: &Task, made: &windlass_engine::payload::CheckpointCreated,
     lines.join("\n")
 }
 
-/// What to do now: as the task stands, then as the series was judged.
+/// Returns the next step: first by the state of the task, then by the signal of its series.
 fn next(task: &Task, stuck: &str) -> String {
     match (task.state, &task.drive.series) {
         (state, _) if is_over(state) => "There is nothing left to do.".to_owned(),
@@ -163,7 +163,7 @@ fn judged(series: &Series, stuck: &str) -> String {
     match series.judged.map(|judged| judged.signal) {
         None => format!("{at}: do its work, then call iteration_validate."),
         Some(Signal::Complete) => format!("{at}, judged COMPLETE: call iteration_complete."),
-        // Of the last one nothing goes on.
+        // No iteration follows the last one.
         Some(Signal::Continue) if series.remaining() == 0 => format!("{at}, its last: {stuck}."),
         Some(Signal::Continue) => format!("{at}, judged CONTINUE: call iteration_next."),
         Some(Signal::Blocked) => format!("{at}, judged BLOCKED: {stuck}."),

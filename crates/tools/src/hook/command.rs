@@ -1,12 +1,12 @@
-//! A stop hook that is a command: what it is given, and what its end means.
+//! Stop hooks that are commands: their input, and the meaning of their exit.
 //!
-//! | end | decision |
+//! | exit | decision |
 //! | --- | --- |
-//! | exit 0, an answer with `action` | as it says |
-//! | exit 0, another answer, or none | complete, if it does not say no |
-//! | exit 2, or an answer that says no | continue, with what it wrote |
-//! | the program or script that it names does not exist | it has failed, which asks for a person |
-//! | anything else | it has failed, which asks for a person |
+//! | exit 0, a response with `action` | that action |
+//! | exit 0, another response, or none | complete, unless it blocks |
+//! | exit 2, or a response that blocks | continue, with its output |
+//! | the program or script does not exist | failure, which asks for a person |
+//! | anything else | failure, which asks for a person |
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use super::register::supplied;
 use crate::task;
 use crate::validation::{NotRun, Order, Workshop};
 
-/// What the agent is told of it.
+/// Maximum size of its output in a prompt.
 const TOLD: usize = 16 * 1024;
 
-/// Asks a command.
+/// Runs a command, and returns its ruling.
 pub(crate) fn ask(
     command: &str,
     context: &AgentContext,
@@ -45,7 +45,7 @@ pub(crate) fn ask(
     meaning(rule.timeout(), &ran).map_err(|error| format!("{error}{last}"))
 }
 
-/// What its end means.
+/// Interprets the exit of a command.
 fn meaning(timeout: Duration, ran: &Result<Finished, NotStarted>) -> Result<StopRuling, String> {
     let said = match ran {
         Ok(ran) if ran.exit == Exit::Code(0) => response::parse(&ran.stdout.text()).ok().flatten(),

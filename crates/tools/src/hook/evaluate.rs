@@ -1,4 +1,4 @@
-//! `hook_evaluate`: what the hooks of a task say about its present iteration.
+//! `hook_evaluate`: runs the hooks of a task for its present iteration.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -39,7 +39,7 @@ pub(crate) struct Evaluate {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Answer {
-    /// `default` where none is registered.
+    /// `default` if no hook is registered.
     hook_id: String,
     task_id: TaskId,
     iteration: u32,

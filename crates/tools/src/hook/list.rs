@@ -24,7 +24,7 @@ pub(crate) struct List {
     task_id: TaskId,
 }
 
-/// The stop hooks of a task, as a program reads them.
+/// The stop hooks of a task, for programs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StopHookList {
@@ -40,12 +40,12 @@ struct Listed {
     metadata: Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
-    /// As they were registered.
+    /// Rules as they were registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     rules: Option<Value>,
 }
 
-/// So many bytes of rules are shown; of longer ones, how long they are.
+/// Maximum size of the rules in a list. Of longer ones, it has only the size.
 const SHOWN: usize = 4 * 1024;
 
 impl From<Registered> for Listed {

@@ -1,4 +1,4 @@
-//! The tools for stop hooks: what decides when the work on a task may stop.
+//! Tools for stop hooks, which decide when the work on a task may stop.
 
 pub(crate) mod clear;
 mod command;
@@ -19,7 +19,7 @@ pub use list::StopHookList;
 pub(crate) use list::{LIST, list};
 pub(crate) use register::{REGISTER, register};
 
-/// The hooks of a task, in the order of registration, with all that was said about them.
+/// Returns the hooks of a task with their content, in the order of registration.
 pub fn registered(store: &Sqlite, task: &Task) -> Result<Vec<Registered>, ToolError> {
     let mut hooks = Vec::with_capacity(task.drive.hooks.len());
     for known in &task.drive.hooks {
@@ -33,7 +33,7 @@ pub fn registered(store: &Sqlite, task: &Task) -> Result<Vec<Registered>, ToolEr
     Ok(hooks)
 }
 
-/// What is known of a hook, its type among it.
+/// Returns the metadata of a hook, with its type.
 fn metadata(hook: &Registered) -> Map<String, Value> {
     let mut metadata = hook.metadata.clone();
     metadata.insert("type".to_owned(), Value::from(hook.hook.name()));

@@ -39,7 +39,7 @@ pub(crate) const REGISTER: Tool = Tool {
     ],
 };
 
-/// A hook runs whole test suites; a rule has a timeout of its own where it needs one.
+/// Timeout of a command: hooks may run whole test suites. A rule can set its own.
 const TIMEOUT: Duration = Duration::from_mins(10);
 
 const TYPES: &[&str] = &["default", "validation", "promise", "command", "rules"];
@@ -89,7 +89,7 @@ pub(crate) fn register<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Register)
         })?;
     }
     let task = call.task(given.task_id)?;
-    // One that is blocked is worked on again.
+    // A blocked task may be worked on again.
     if let Some(hint) = way_out(&task).filter(|_| task.state != State::Blocked) {
         let message = format!("no hook can be registered for {}: it is {}", task.id, task.state);
         return Err(ToolError::new(Code::Refused, message).hint(hint));
@@ -107,7 +107,7 @@ pub(crate) fn register<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Register)
     })
 }
 
-/// A command that an agent supplies, as permission for it is asked.
+/// Wraps an agent's command into a rule, for which permission is asked.
 pub(super) fn supplied(command: &str) -> CommandRule {
     CommandRule {
         command: command.to_owned(),

@@ -32,12 +32,12 @@ pub(crate) struct Answer {
     completed_at: Timestamp,
     total_iterations: u32,
     completion_promise: Promise,
-    /// Inside a turn nothing is completed before the gates have judged.
+    /// Hint for a call inside a turn: the gates have to judge the work first.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<&'static str>,
 }
 
-/// A promise, as a word or as a tag.
+/// Parses a promise, as a word or as a tag.
 pub(crate) fn promise(text: &str) -> Result<Promise, ToolError> {
     text.parse().map_err(|error: String| ToolError::new(Code::Invalid, error))
 }
@@ -64,7 +64,7 @@ pub(crate) fn complete<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Complete)
     })
 }
 
-/// What to do instead of ending a series with a promise that it does not take.
+/// Returns an error with a hint for a promise that the series does not accept.
 fn unlisted<G: ToolHost>(call: &ToolCall<'_, G>, live: &Live, promise: Promise) -> Result<ToolError, ToolError> {
     let listed: Vec<&str> = live.series.completion_promises.iter().map(|promise| promise.name()).collect();
     let listed = listed.join(", ");

@@ -1,4 +1,4 @@
-//! The tools for a series of iterations that an agent runs by itself.
+//! Tools for a series of iterations that an agent runs by itself.
 
 pub(crate) mod complete;
 pub(crate) mod next;
@@ -18,17 +18,17 @@ pub(crate) use next::{NEXT, next};
 pub(crate) use start::{START, start};
 pub(crate) use validate::{VALIDATE, validate};
 
-/// The series that is meant.
+/// ID of a series.
 pub(crate) const SERIES: Field = Field::required("iterationId", "", Kind::Id(Id::Series));
 
-/// A series that is under way.
+/// An open series.
 pub(crate) struct Live {
     pub task: Task,
     pub series: Series,
     pub started: payload::SeriesStarted,
 }
 
-/// The series of that id, which has to be under way.
+/// Returns the open series of an ID.
 pub(crate) fn find(store: &Sqlite, id: SeriesId) -> Result<Live, ToolError> {
     let unknown = || {
         ToolError::new(Code::NotFound, format!("there is no series of iterations {id}"))
@@ -47,7 +47,7 @@ pub(crate) fn find(store: &Sqlite, id: SeriesId) -> Result<Live, ToolError> {
     }
 }
 
-/// Why a series is not under way, and what to do instead.
+/// Explains why a series is not open, with a hint.
 fn over(id: SeriesId, task: &Task) -> ToolError {
     let is_over = |why: String| ToolError::new(Code::Refused, format!("{id} is over; {why}"));
     if let Some(other) = &task.drive.series {
@@ -60,7 +60,7 @@ fn over(id: SeriesId, task: &Task) -> ToolError {
     }
 }
 
-/// What to do about a task that nobody can work on now.
+/// Returns a hint for a task that is not open for work.
 pub(crate) fn way_out(task: &Task) -> Option<CallerHint> {
     Some(match task.state {
         State::Completed => {
@@ -73,7 +73,7 @@ pub(crate) fn way_out(task: &Task) -> Option<CallerHint> {
     })
 }
 
-/// What a series was started with.
+/// Settings of a series.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Config {

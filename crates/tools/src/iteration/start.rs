@@ -12,7 +12,7 @@ use crate::shape::{Field, Kind};
 use crate::task::TASK;
 use crate::tool::{Effect, Tool};
 
-/// Failed iterations in a row after which a person is asked, unless somebody says otherwise.
+/// Default number of failed iterations in a row before a person is asked.
 const BREAKER: u32 = 3;
 
 pub(crate) const START: Tool = Tool {
@@ -108,7 +108,7 @@ pub(crate) fn start<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Start) -> Re
     })
 }
 
-/// The rules, if they can be read, and if those that run something may.
+/// Parses the rules, and checks the permission of those that run programs.
 fn rules<G: ToolHost>(call: &mut ToolCall<'_, G>, given: &Value) -> Result<Vec<ValidationRule>, ToolError> {
     let rules = ValidationRule::read_all("validationRules", given, call.ground.directory())
         .map_err(|wrong| ToolError::new(Code::Invalid, format!("{}: {}; {}", wrong.path, wrong.cause, wrong.remedy)))?;

@@ -1,4 +1,4 @@
-//! `iteration_validate`: how the present iteration stands, and what to do now.
+//! `iteration_validate`: the state of the present iteration, and the next step.
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::validation::RuleResult;

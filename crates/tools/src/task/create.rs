@@ -74,7 +74,7 @@ pub(crate) fn create<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Create) -> 
     call.task(id.expect("the first event of a new task is its own"))
 }
 
-/// One of two names for the same.
+/// Returns the value of two fields with the same meaning.
 fn only(one: (&str, Option<String>), other: (&str, Option<String>)) -> Result<Option<String>, ToolError> {
     match (one.1, other.1) {
         (Some(_), Some(_)) => {

@@ -30,7 +30,7 @@ pub struct TaskDetails {
     #[serde(flatten)]
     task: Task,
     edges: Vec<Edge>,
-    /// The newest ones, oldest first.
+    /// Newest notes, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<Note>,
 }
@@ -54,7 +54,7 @@ impl TaskDetails {
     }
 }
 
-/// The newest notes of a task, oldest first.
+/// Returns the newest notes of a task, oldest first.
 pub fn notes(store: &Sqlite, task: &Task) -> Result<Vec<Note>, ToolError> {
     let mut notes = Vec::with_capacity(task.memo.notes.len());
     for at in &task.memo.notes {

@@ -10,7 +10,7 @@ use crate::host::{ToolCall, ToolHost};
 use crate::shape::{Field, Id, Kind};
 use crate::tool::{Effect, Tool};
 
-/// So many tasks are listed unless somebody says otherwise.
+/// Default number of tasks in a list.
 const USUAL: usize = 50;
 
 pub(crate) const LIST: Tool = Tool {
@@ -65,7 +65,7 @@ enum Wanted {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Listed {
     tasks: Vec<Glance>,
-    /// Where to go on, if there are more.
+    /// ID to continue after, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<TaskId>,
 }

@@ -1,4 +1,4 @@
-//! The tools for tasks.
+//! Tools for tasks.
 
 pub(crate) mod create;
 pub(crate) mod get;
@@ -18,19 +18,19 @@ pub(crate) use list::{LIST, list};
 pub(crate) use next::{NEXT, next};
 pub(crate) use update::{UPDATE, update};
 
-/// The task that is meant.
+/// ID of a task.
 pub(crate) const TASK: Field = Field::required("taskId", "", Kind::Id(Id::Task));
 
 const LABELS: Kind = Kind::List(&Kind::Words(Limits::LABEL), 0, Limits::LABELS);
 const DELIVERABLES: Kind = Kind::List(&Kind::Words(Limits::DELIVERABLE), 0, Limits::DELIVERABLES);
 const PRIORITY: Field = Field::optional("priority", "0 is most urgent; default 2", Kind::Whole(0, 4));
 
-/// What there is to know of a task at a glance.
+/// Summary of a task.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Glance {
     id: TaskId,
-    /// The first line of it, as far as it is short.
+    /// First line of the goal, cut to a short text.
     goal: String,
     state: State,
     priority: Priority,
@@ -40,7 +40,7 @@ pub(crate) struct Glance {
     labels: Vec<String>,
     #[serde(skip_serializing_if = "is_zero")]
     open_dependencies: u32,
-    /// Why it does not go on.
+    /// Reason why the task does not go on.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,7 @@ impl From<Task> for Glance {
     }
 }
 
-/// A list is no place for a page of text.
+/// Maximum size of a line in a list.
 const SHORT: usize = 200;
 
 pub(crate) fn first_line(text: &str) -> String {

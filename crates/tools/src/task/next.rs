@@ -1,4 +1,4 @@
-//! `task_next`: what can be worked on now.
+//! `task_next`: returns the next ready task.
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::{Grounds, Refusal, Task, View};
@@ -19,7 +19,7 @@ pub(crate) const NEXT: Tool = Tool {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Next {}
 
-/// That nothing is ready is an answer like any other: an agent that works through tasks gets it in the end.
+/// The answer that nothing is ready is no error: an agent that works through all tasks gets it in the end.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Found {
@@ -31,7 +31,7 @@ pub(crate) fn next<G: ToolHost>(call: &mut ToolCall<'_, G>, _: Next) -> Result<F
     let types = call.ground.types()?;
     let run = call.ground.run()?;
     let snapshot = call.ground.store().snapshot()?;
-    // Whoever is not in a session is offered what is open to all.
+    // A caller without a session gets a task that is open to all.
     let session = run.map(|run| snapshot.session(&run.session)).transpose()?.flatten();
     let nothing = |hint: String| Ok(Found::Nothing { id: (), hint });
     match types.next_for(&snapshot, session.as_ref().map(|session| session.agent.as_str()), &[], Grounds::InPlace) {

@@ -1,6 +1,6 @@
-//! `task_update`: what a task says, or where it stands.
+//! `task_update`: changes a task's text or its state.
 //!
-//! Invariant: one call is one command, so that nothing is ever half done.
+//! Invariant: one call is one command, so no update is ever half done.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -50,7 +50,7 @@ pub(crate) struct Update {
     reason: Option<String>,
 }
 
-/// Where a task can be moved.
+/// Target state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Aim {

@@ -1,4 +1,4 @@
-//! A tool's fields and the type that they are read into say the same.
+//! Test that a tool's fields and its input type agree.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::shape::{Field, Id, Kind, Need, read};
 use crate::tool::Tool;
 use crate::{checkpoint, hook, iteration, note, session, task};
 
-/// What all tools together may cost whoever lists them.
+/// Maximum size of the list of all tools.
 const LISTED: usize = 9_000;
 
-/// A value of that kind.
+/// Returns a value of a kind.
 fn example(kind: &Kind) -> Value {
     match kind {
         Kind::Text(_) | Kind::Words(_) => json!("words"),
@@ -37,7 +37,7 @@ fn all(fields: &[Field]) -> Map<String, Value> {
     fields.iter().map(|field| (field.name.to_owned(), example(&field.kind))).collect()
 }
 
-/// The fields that a type knows, as it tells somebody who gives another one.
+/// Returns the fields of a type, read from its error for an unknown field.
 fn known<T: DeserializeOwned>() -> BTreeSet<String> {
     let Err(error) = T::deserialize(json!({"no such field": 1})) else { panic!("an unknown field is taken") };
     let error = error.to_string();
@@ -104,7 +104,7 @@ fn a_list_of_all_tools_is_short() {
     assert!(listed.len() <= LISTED, "{} bytes", listed.len());
 }
 
-/// An agent that does not know a field by its name finds it in the description of another.
+/// Models know these schema keywords.
 #[test]
 fn schemas_are_what_models_are_used_to() {
     let schema = task::CREATE.schema();

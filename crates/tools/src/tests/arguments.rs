@@ -1,4 +1,4 @@
-//! Every way to call a tool wrongly is told, with what to give instead.
+//! Tests of wrong arguments: each error has its remedy.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn numbers_are_whole_and_within_bounds() {
     [invalid] limit: 1e+300 is out of bounds; give a whole number from 1 to 500
     [invalid] limit: true is no whole number; give a whole number from 1 to 500
     ");
-    // JSON knows only numbers: 3.0 is 3, and null is nothing.
+    // JSON has only one type of number: 3.0 is 3. Null counts as missing.
     let mut desk = desk();
     desk.ok("task_list", json!({"limit": 3.0, "label": null}));
 }
@@ -133,7 +133,7 @@ mod any {
         })
     }
 
-    /// Whatever is given, something is answered, and what cannot be read is told by its field.
+    /// Every call gets an answer, and an argument that cannot be read is reported by its field.
     #[test]
     fn no_arguments_bring_a_tool_down() {
         let tools = prop::sample::select(catalogue().iter().map(|tool| tool.name).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Checkpoints: saved, listed, resumed from.
+//! Tests of checkpoints: save, list, resume.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ fn what_was_saved_is_found_again_with_how_to_go_on() {
     ");
 }
 
-/// What somebody who comes back is told to do now.
+/// Returns the instructions after a resume.
 fn told(desk: &mut ToolRouter<Shop>) -> String {
     let resumed = desk.ok("checkpoint_resume", json!({"taskId": "T1"}));
     let told = resumed["instructions"].as_str().unwrap().to_owned();

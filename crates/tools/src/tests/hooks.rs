@@ -1,4 +1,4 @@
-//! Stop hooks: how they are registered, asked, listed and cleared.
+//! Tests of stop hooks: register, evaluate, list, clear.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Shop, desk};
 use crate::router::ToolRouter;
 use crate::validation::{AgentCommands, Standing};
 
-/// A desk with a task, these hooks, and a series with these rules.
+/// Returns a router with a task, these hooks, and a series with these rules.
 fn with(hooks: &[Value], rules: Value) -> (ToolRouter<Shop>, String) {
     let mut desk = desk();
     desk.ok("task_create", json!({"goal": "Fix the login"}));
@@ -164,7 +164,7 @@ fn a_checkpoint_of_a_hook_has_the_draft_that_it_was_shown() {
     check(json!({"draftContent": "own"}), "own", Value::Null, Value::Null);
 }
 
-/// Judging by what an earlier call found would let work pass that is broken by now.
+/// Results of an earlier call would let work pass that is broken by now.
 #[test]
 fn hooks_see_fresh_results() {
     let (mut desk, id) = with(&[json!({"hookType": "validation"})], found("all green"));

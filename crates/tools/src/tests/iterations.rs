@@ -1,4 +1,4 @@
-//! A series of iterations, as an agent runs it by itself.
+//! Tests of a series of iterations that an agent runs by itself.
 
 use serde_json::{Value, json};
 use windlass_engine::{Event, EventType, Seq, explain_uncounted};
@@ -8,7 +8,7 @@ use windlass_store::{Filter, Store};
 use super::{Shop, desk};
 use crate::router::ToolRouter;
 
-/// A desk with a task and a series on it.
+/// Returns a router with a task and a series on it.
 fn started(more: Value) -> (ToolRouter<Shop>, String) {
     let mut desk = desk();
     desk.ok("task_create", json!({"goal": "Fix the login"}));
@@ -118,7 +118,7 @@ fn a_strict_series_is_complete_when_its_rules_pass() {
     desk.ok("iteration_complete", complete);
 }
 
-/// Without hooks the tags decide, whatever the rules say; that the agent is stuck always counts.
+/// Without hooks the tags decide, independent of the rules. A tag that reports a stuck agent always counts.
 #[test]
 fn without_hooks_the_promises_decide() {
     let (mut desk, id) = started(json!({"validationRules": [rule("tests", "false")]}));
@@ -219,7 +219,7 @@ fn ids_that_name_no_series_are_told_apart() {
     for given in ["IT-../1", "T1", "IT-0", "IT-99999999999999999999", ""] {
         assert!(desk.fails("iteration_next", json!({"iterationId": given})).starts_with("[invalid] iterationId: "));
     }
-    // Another series takes its place.
+    // Another series replaces it.
     desk.ok("iteration_start", json!({"taskId": "T1", "maxIterations": 1, "completionPromises": ["COMPLETE"]}));
     let told = desk.fails("iteration_validate", json!({"iterationId": id}));
     assert_eq!(told, "[refused] IT-4 is over; T1 goes on in IT-5\nhint: go on with IT-5");

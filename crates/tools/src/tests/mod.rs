@@ -1,4 +1,4 @@
-//! Tests of the tools through the desk, on a store of their own.
+//! Tests of the tools through the router, on a store of their own.
 
 mod agreement;
 mod arguments;
@@ -24,7 +24,7 @@ use crate::host::ToolHost;
 use crate::router::ToolRouter;
 use crate::validation::{AgentCommands, Permission, Standing, Workshop};
 
-/// A project in which everything may be run.
+/// A project that permits every program.
 pub(crate) struct Shop {
     directory: TempDir,
     store: Sqlite,
@@ -115,7 +115,7 @@ impl ToolRouter<Shop> {
         self.call(tool, arguments, &Control::new()).unwrap_or_else(|error| panic!("{tool}: {error}"))
     }
 
-    /// What a caller reads of the failure.
+    /// Returns the error as a caller reads it.
     pub(crate) fn fails(&mut self, tool: &str, arguments: Value) -> String {
         let before = self.ground.store.head().unwrap();
         let error = self.call(tool, arguments, &Control::new()).expect_err("it has to fail");
@@ -125,7 +125,7 @@ impl ToolRouter<Shop> {
         format!("[{}] {error}{causes}{hint}", error.code.name())
     }
 
-    /// From now on everything is called from inside a turn of a session with this goal.
+    /// Starts a session with a goal. All later calls come from inside its turn.
     pub(crate) fn enter(&mut self, goal: &str) -> Session {
         let name = "main".parse().unwrap();
         let start = Command::StartSession(NewSession {

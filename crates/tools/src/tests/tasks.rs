@@ -1,4 +1,4 @@
-//! The tools for tasks do what the commands do.
+//! Tests that the tools for tasks match the commands.
 
 use serde_json::{Value, json};
 use windlass_engine::Types;
@@ -94,7 +94,7 @@ fn types_are_obeyed_here_too() {
     desk.ok("task_create", json!({"goal": "b", "type": "product", "priority": 1}));
     let refused = desk.fails("task_update", json!({"taskId": "T1", "type": "legal"}));
     assert_eq!(refused, "[invalid] there is no type `legal`; there are infra, open and product");
-    // Outside a session nobody knows who asks.
+    // Outside a session the caller is unknown.
     let nothing = "nothing is ready that is open to all; T1 is of the type `infra`, and only `ann` may";
     assert_eq!(desk.ok("task_next", json!({})), json!({"id": null, "hint": nothing}));
     desk.enter("Fix the login");

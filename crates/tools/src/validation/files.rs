@@ -1,4 +1,4 @@
-//! Files and directories that have to be there.
+//! Rules about files and directories that have to exist.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,7 +8,7 @@ use windlass_engine::validation::FilesRule;
 
 use super::{Finding, quoted};
 
-/// How many names a message has.
+/// Maximum number of names in a message.
 const NAMED: usize = 10;
 
 pub fn look(rule: &FilesRule, directory: &Path) -> Finding {
@@ -32,7 +32,7 @@ pub fn look(rule: &FilesRule, directory: &Path) -> Finding {
     ))
 }
 
-/// The path and, unless it is simply not there, why it does not count.
+/// Returns the path if it is missing, with the reason unless it simply does not exist.
 fn why_missing(file: &Path, path: &str) -> Option<String> {
     let error = fs::metadata(file).err()?;
     let is_link = fs::symlink_metadata(file).is_ok();

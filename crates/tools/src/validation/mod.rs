@@ -1,16 +1,16 @@
-//! Looks whether an agent's work keeps to the rules that were given for it.
+//! Checks of an agent's work against validation rules.
 //!
 //! ```text
-//! rules ─► five at a time ─► permission: may it be run? ─► program, pattern, coverage, files ─► results, in the rules' order
+//! rules ─► five at a time ─► permission to run ─► program, pattern, coverage, files ─► results, in the rules' order
 //! ```
 //!
 //! Invariants:
-//! - What cannot be looked at has not passed.
-//! - Every result says what is wrong and what to do about it, in words that fit into a prompt; no secret is in them.
-//! - A program is ended at its timeout with all that it has started, and when the call is called off.
-//! - Nothing here takes longer than its timeout, or than a few seconds: patterns, reports and texts are bounded.
+//! - A rule that cannot be checked has not passed.
+//! - Every result has a cause and a remedy, in a text that fits into a prompt and has no secret.
+//! - A program and all of its children are ended at its timeout, and at a cancellation of the call.
+//! - No rule takes longer than its timeout, or than a few seconds: patterns, reports and texts are bounded.
 //!
-//! Not here: what a rule may say (`engine`), what its result leads to.
+//! Not here: the syntax of rules (`engine`), the consequences of a result.
 
 mod coverage;
 mod files;
@@ -33,25 +33,25 @@ use windlass_process::{Control, Environment, Launcher, Roster};
 pub use permission::{AgentCommands, NotAllowed, Permission, Standing};
 pub use program::{NotRun, Order};
 
-/// How many rules are looked at side by side.
+/// Maximum number of rules that are checked at the same time.
 pub const AT_A_TIME: usize = 5;
 
-/// What programs for rules and for hooks of agents are run with, and which may be.
+/// Environment and permission for programs of rules and of agents' hooks.
 pub struct Workshop<'a> {
-    /// The project's, below which every path of a rule lies.
+    /// Directory of the project, which has every path of a rule.
     pub directory: PathBuf,
-    /// What programs find in their environment; what is ours is added. The run that this is part of is still named there.
+    /// Environment of programs, before Windlass adds its variables. It still names the run that this is part of.
     pub environment: Environment,
     pub mask: Mask,
     pub permission: Permission,
-    /// How supervisors are started, where nothing may outlive whoever runs this.
+    /// Launcher of supervisors, if no program may outlive this process.
     pub launcher: Option<Launcher>,
-    /// Whoever starts programs.
+    /// This process, as the owner of the programs.
     pub roster: &'a Roster,
 }
 
 impl Workshop<'_> {
-    /// Returns the same for rules of the configuration, which are no agent's.
+    /// Returns the environment for rules of the configuration, which do not come from an agent.
     pub fn of_configuration(&self) -> Self {
         Self {
             directory: self.directory.clone(),
@@ -64,27 +64,27 @@ impl Workshop<'_> {
     }
 }
 
-/// What is judged.
+/// Input of a validation.
 #[derive(Clone, Copy)]
 pub struct Matter<'a> {
-    /// What the agent has said, if it was given.
+    /// Final message of the agent, if it was given.
     pub agent_output: Option<&'a str>,
-    /// What was left with the task, the oldest first.
+    /// Notes of the task, oldest first.
     pub task_notes: &'a [String],
-    /// All that is known, as a validator of the configuration reads it on its standard input.
+    /// All known values, as a validator of the configuration reads them on its standard input.
     pub context: &'a Value,
 }
 
-/// Somebody asked for the end before all rules were looked at.
+/// A cancellation before all rules were checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("validation was cancelled")]
 pub struct Cancelled;
 
-/// Whether a rule is kept, and why.
+/// Result of a check.
 struct Finding {
     passed: bool,
     message: String,
-    /// The rule could not be looked at because its program is missing or could not be started.
+    /// Whether the check failed because its program is missing or could not start.
     broken: bool,
 }
 
@@ -102,7 +102,7 @@ impl Finding {
     }
 }
 
-/// Looks at every rule. The results stand in the order of the rules.
+/// Checks every rule. The results are in the order of the rules.
 pub fn validate(
     rules: &[ValidationRule],
     matter: Matter<'_>,
@@ -122,7 +122,7 @@ pub fn validate(
     };
     thread::scope(|scope| {
         for number in 1..rules.len().min(AT_A_TIME) {
-            // Where there can be no further thread, this one does the work alone.
+            // Without a further thread, this one does the work alone.
             let _ = thread::Builder::new().name(format!("rule-{number}")).spawn_scoped(scope, work);
         }
         work();
@@ -143,7 +143,7 @@ fn look(rule: &ValidationRule, matter: Matter<'_>, workshop: &Workshop<'_>, cont
     RuleResult { rule_name: rule.name.clone(), passed: finding.passed, message, broken: finding.broken }
 }
 
-/// A text of a rule as a message shows it: one line, short.
+/// Quotes a text of a rule for a message: one short line.
 fn quoted(text: &str) -> String {
     const MOST: usize = 200;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

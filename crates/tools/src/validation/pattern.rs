@@ -1,7 +1,7 @@
-//! Texts in which something has to be found, or must not be.
+//! Rules about texts that have to match a pattern, or must not.
 //!
-//! A pattern takes a time that grows with its size times the text's, so both are bounded. What is not looked at for that
-//! reason has not passed.
+//! The time of a match grows with the size of the pattern times the size of the text, so both are bounded. A text beyond the bound
+//! has not passed.
 
 use regex_lite::Regex;
 use windlass_engine::validation::{PatternRule, Target};
@@ -9,7 +9,7 @@ use windlass_hooks::Mask;
 
 use super::{Finding, Matter, quoted};
 
-/// Bytes of text that are looked at.
+/// Maximum size of the text.
 const MOST: usize = 128 * 1024;
 
 pub fn look(rule: &PatternRule, matter: Matter<'_>, mask: &Mask) -> Finding {
@@ -55,7 +55,7 @@ fn in_output(rule: &PatternRule, finder: &Finder<'_>, output: Option<&str>) -> F
 fn in_notes(rule: &PatternRule, finder: &Finder<'_>, notes: &[String]) -> Finding {
     let pattern = quoted(&rule.pattern);
     let mut room = MOST;
-    // The newest ones count most.
+    // The newest notes count most.
     let looked: Vec<&String> = notes
         .iter()
         .rev()
@@ -93,7 +93,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// The line where something is found first. It is masked before it is cut: half a secret is one too.
+    /// Returns the line of the first match. It is masked before it is cut: half a secret is a secret, too.
     fn found(&self, text: &str) -> Option<String> {
         let at = self.regex.find(text)?.start();
         let before = &text[..at];

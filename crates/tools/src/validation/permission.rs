@@ -1,8 +1,8 @@
-//! Which programs may be run for rules, and for hooks that an agent registers.
+//! Permission for programs of rules, and of hooks that an agent registers.
 //!
-//! An agent may have fewer rights than whoever started this process: a sandbox, questions before each command. A command
-//! that it could supply would take it around them. So where a person has written commands down it may only name those, unless
-//! the person says otherwise.
+//! An agent may have fewer rights than the process that serves it: a sandbox, or questions before each command. A command of its
+//! own would bypass these. So if a person has configured commands, the agent may only name those, unless the person decides
+//! otherwise.
 
 use std::collections::BTreeMap;
 
@@ -12,42 +12,42 @@ use windlass_expr::nearest;
 use super::quoted;
 use crate::error::{CallerHint, Code};
 
-/// Whether an agent may supply commands.
+/// Policy for commands from an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentCommands {
     /// Any command.
     Allow,
-    /// Only what the configuration names.
+    /// Only commands that the configuration names.
     Named,
-    /// None, not even by name.
+    /// No command, not even by name.
     Deny,
 }
 
-/// Whether anything may be run at all.
+/// Whether programs may run at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// A person has trusted the configuration.
     Trusted,
-    /// Nobody has.
+    /// No person has trusted the configuration.
     Untrusted,
-    /// This is already inside a program that was started to judge work: it would go on without an end.
+    /// This process runs inside a program that judges work: another one would recurse without end.
     Nested,
 }
 
-/// What the configuration lets an agent run.
+/// Programs that the configuration lets an agent run.
 #[derive(Debug, Clone)]
 pub struct Permission {
     pub standing: Standing,
     pub agent_commands: AgentCommands,
-    /// The commands that have a name.
+    /// Named commands of the configuration.
     pub validators: BTreeMap<String, CommandRule>,
 }
 
-/// Why a program is not run, and what to do about it.
+/// Refusal to run a program, with a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{cause}")]
 pub struct NotAllowed {
-    /// That nobody trusts the project, or that it does not want this.
+    /// Kind of the refusal: the project is not trusted, or its configuration forbids it.
     pub code: Code,
     pub cause: String,
     pub remedy: CallerHint,
@@ -60,12 +60,12 @@ impl NotAllowed {
 }
 
 impl Permission {
-    /// Returns what rules of the configuration may run: a person has written and trusted them, so all of them.
+    /// Returns the permission for rules of the configuration: all of them, since a person has written and trusted them.
     pub fn of_configuration(&self) -> Self {
         Self { agent_commands: AgentCommands::Allow, ..self.clone() }
     }
 
-    /// The program that a rule runs; `None` for a rule that runs none.
+    /// Returns the program of a rule, or `None` for a rule without one.
     pub fn program<'a>(&'a self, rule: &'a ValidationRule) -> Result<Option<&'a CommandRule>, NotAllowed> {
         match &rule.kind {
             RuleKind::Command(command) => self.supplied(command).map(Some),
@@ -74,7 +74,7 @@ impl Permission {
         }
     }
 
-    /// A command that the agent supplies. One that a person has written down word for word is that person's.
+    /// Permits a command of the agent. A command that equals a configured one counts as the person's.
     pub fn supplied<'a>(&'a self, command: &'a CommandRule) -> Result<&'a CommandRule, NotAllowed> {
         self.stands()?;
         let same = |known: &&CommandRule| {
@@ -102,7 +102,7 @@ impl Permission {
         }
     }
 
-    /// A command of the configuration.
+    /// Permits a command of the configuration.
     pub fn named(&self, name: &str) -> Result<&CommandRule, NotAllowed> {
         self.stands()?;
         if self.agent_commands == AgentCommands::Deny {

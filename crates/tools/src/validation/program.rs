@@ -1,4 +1,4 @@
-//! Programs that have to end well: commands of a rule, and validators of the configuration.
+//! Rules with programs that have to succeed: commands, and validators of the configuration.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -14,24 +14,24 @@ use windlass_process::{Capture, Control, Exit, Finished, Invocation, NotStarted,
 
 use super::{Finding, Matter, Workshop, quoted};
 
-/// What says that a program was started from here.
+/// Variable that marks programs which judge work.
 const JUDGING: &str = "WINDLASS_JUDGING";
-/// How long a program may take to end once it is asked to.
+/// Time between the request to end and the kill.
 const GRACE: Duration = Duration::from_secs(2);
-/// What is kept in memory of each stream.
+/// Maximum size of each output stream in memory.
 const KEPT: usize = 256 * 1024;
-/// What a result tells of it.
+/// Maximum size of the output in a result.
 const TOLD: usize = 4 * 1024;
 
-/// What is run, and what for.
+/// A program to run, with its input.
 pub struct Order<'a> {
     pub command: &'a CommandRule,
-    /// What it finds in its environment, beside what all programs find there.
+    /// Variables beside those of all programs.
     pub told: Vec<(&'static str, OsString)>,
     pub input: Vec<u8>,
 }
 
-/// Why a program was not run.
+/// Reason why a program did not run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRun {
     #[error("there is no directory {} in the project; make it, or correct `workingDirectory`", quoted(.0))]
@@ -40,19 +40,19 @@ pub enum NotRun {
     Outside(String),
     #[error(transparent)]
     NotStarted(#[from] NotStarted),
-    /// It ran, and the program or script that it names is not there.
+    /// The program ran, but the program or script that it names does not exist.
     #[error("{0}")]
     Broken(String),
 }
 
 impl Workshop<'_> {
-    /// Whether a directory lies in the project, wherever links lead.
+    /// Returns whether a directory is inside the project after all links are followed.
     fn holds(&self, directory: &Path) -> bool {
         let real = |path: &Path| fs::canonicalize(path).ok();
         real(directory).zip(real(&self.directory)).is_some_and(|(inner, outer)| inner.starts_with(outer))
     }
 
-    /// Runs a command that may be run to its end, or to that of its time. What it wrote holds no secret any more.
+    /// Runs a permitted command to its end or its timeout. The returned output is masked.
     pub fn run(&self, order: Order<'_>, control: &Control) -> Result<Finished, NotRun> {
         let below = order.command.working_directory.as_deref().unwrap_or(".");
         let directory = if below == "." { self.directory.clone() } else { self.directory.join(below) };
@@ -80,7 +80,7 @@ impl Workshop<'_> {
         if let Some(cause) = broken.filter(|_| !passes(order.command, ran.exit)) {
             return Err(NotRun::Broken(cause));
         }
-        // Before anything is cut out of it: half a secret is one too.
+        // Mask before the output is cut: half a secret is a secret, too.
         Ok(self.mask.run(ran))
     }
 }
@@ -109,8 +109,8 @@ pub fn look(rule: &ValidationRule, matter: Matter<'_>, workshop: &Workshop<'_>, 
     }
 }
 
-/// What a program finds in its environment. A validator is no turn: what it does through `windlass` is not what the agent
-/// claims. What the agent itself has run, is.
+/// Returns the variables of a program. A validator is no turn: its calls of `windlass` are no claims of the agent. Those of the
+/// agent's own commands are.
 fn told(rule: &ValidationRule, matter: Matter<'_>) -> Vec<(&'static str, OsString)> {
     let text = |name: &str| match &matter.context[name] {
         Value::String(text) if !text.contains('\0') => text.into(),
@@ -128,7 +128,7 @@ fn told(rule: &ValidationRule, matter: Matter<'_>) -> Vec<(&'static str, OsStrin
     told
 }
 
-/// A validator is told what is judged. A command is run as it would be in a shell, without anything to read.
+/// Returns the standard input. A validator gets the context; a command gets nothing.
 fn input(rule: &ValidationRule, matter: Matter<'_>) -> Vec<u8> {
     match rule.kind {
         RuleKind::Custom(_) => matter.context.to_string().into_bytes(),
@@ -136,12 +136,12 @@ fn input(rule: &ValidationRule, matter: Matter<'_>) -> Vec<u8> {
     }
 }
 
-/// Whether a command that ends so has succeeded.
+/// Returns whether an exit counts as success for a command.
 fn passes(command: &CommandRule, exit: Exit) -> bool {
     matches!(exit, Exit::Code(code) if u8::try_from(code).is_ok_and(|code| command.successes().contains(&code)))
 }
 
-/// What its end means. Nothing that was measured is told: the same failure is to be known as the same.
+/// Converts the exit into a result. The message has no measured values, so that the same failure has the same text.
 fn finding(name: &str, command: &CommandRule, ran: &Finished) -> Finding {
     let limit = in_words(command.timeout());
     let end = match ran.exit {
@@ -156,7 +156,7 @@ fn finding(name: &str, command: &CommandRule, ran: &Finished) -> Finding {
             )
         }
         Exit::Cancelled => format!("{name} was cancelled"),
-        Exit::Lost => format!("nobody knows how {name} ended: validate again"),
+        Exit::Lost => format!("the end of {name} is unknown: validate again"),
     };
     Finding::failed(match output(ran) {
         said if said.is_empty() => format!("{end}. It wrote nothing"),
@@ -169,7 +169,7 @@ fn expected(successes: &[u8]) -> String {
     format!("exit {}", codes.join(" or "))
 }
 
-/// What it wrote, as far as it tells what is wrong.
+/// Returns the most telling part of the output.
 fn output(ran: &Finished) -> String {
     let texts = [&ran.stdout, &ran.stderr].map(|stream| clean(&stream.text()).trim().to_owned());
     let all = texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");

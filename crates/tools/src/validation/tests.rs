@@ -1,4 +1,4 @@
-//! Rules looked at with real programs, real files and real texts.
+//! Tests of rules with real programs, files and texts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use windlass_process::overlay;
 
 use super::*;
 
-/// A project in which rules are looked at.
+/// A project with rules to check.
 struct Scene {
     place: TempDir,
     environment: Environment,
@@ -218,7 +218,7 @@ fn five_are_looked_at_at_a_time_and_the_results_are_in_order() {
     for (number, result) in results.iter().enumerate() {
         assert!(result.message.contains(&format!("ended with exit {number}")), "{result:?}");
     }
-    // And never more than five.
+    // Never more than five at once.
     fs::create_dir(scene.project().join("marks")).unwrap();
     let counts = "mkdir marks/$$; set -- marks/*; rmdir marks/$$; [ $# -le 5 ]".to_owned();
     let results = scene.validate(&commands(vec![counts; ValidationRule::MOST])).unwrap();
@@ -233,7 +233,7 @@ fn whoever_calls_it_off_gets_no_results() {
         let control = &scene.control;
         let pipe = scene.project().join("begun");
         scope.spawn(move || {
-            // The program has begun once this can be opened.
+            // The pipe opens only once the program has begun.
             fs::read_to_string(pipe).unwrap();
             control.cancel();
         });
@@ -325,7 +325,7 @@ fn patterns_are_looked_for_in_the_output() {
     let pattern = |pattern: &str, must: bool| json!({"pattern": pattern, "target": "agent_output", "mustMatch": must});
     let none = "there is no agent output to look at: give it as `agentOutput`";
     assert_eq!(scene.one("content_pattern", pattern("a", true)), told(false, none));
-    assert_eq!(scene.one("content_pattern", pattern("a", false)), told(false, none), "nobody has looked");
+    assert_eq!(scene.one("content_pattern", pattern("a", false)), told(false, none), "nothing was checked");
     scene.agent_output = Some("one\n  12   tests passed\nthree".to_owned());
     let check = |given: Value, passed: bool, message: &str| {
         assert_eq!(scene.one("content_pattern", given), told(passed, message));
@@ -374,7 +374,7 @@ fn patterns_are_looked_for_in_the_notes() {
     assert!(!passed && message.contains("not in the newest 2 notes, and the 1 older ones are too long"), "{message}");
 }
 
-/// About the worst that a pattern can do within its bounds: every state is alive at every letter.
+/// About the worst case of a pattern within its bounds: every state is alive at every letter.
 #[test]
 fn no_pattern_takes_long() {
     let mut scene = Scene::new();

@@ -1,6 +1,6 @@
-//! The address of an API: where a token may go.
+//! The address of an API: the only place where a token may go.
 //!
-//! Invariant: it is `https`, or it does not leave this machine.
+//! Invariant: the address is `https`, or it does not leave this machine.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -19,7 +19,7 @@ pub(super) struct Address {
     pub(super) path: String,
 }
 
-/// It has no credentials that could be shown.
+/// An address has no credentials that could be shown.
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.origin(), self.path)
@@ -27,7 +27,7 @@ impl fmt::Debug for Address {
 }
 
 impl Address {
-    /// As somebody has configured it.
+    /// Parses an address from the configuration.
     pub(super) fn parse(url: &str) -> Result<Self, ForgeError> {
         let address = Self::read(url).map_err(|why| ForgeError::BadApi { why })?;
         if !address.https && !address.is_loopback() {
@@ -38,7 +38,7 @@ impl Address {
         Ok(address)
     }
 
-    /// Of a host that `remote` has found to be one.
+    /// Returns the address of a host that the module `remote` has checked.
     pub(super) fn of(host: &str, port: Option<u16>, path: &str) -> Self {
         Self { https: true, host: host.to_owned(), port: port.unwrap_or(443), path: path.to_owned() }
     }
@@ -68,7 +68,7 @@ impl Address {
         Ok(Self { https, host, port, path: uri.path().trim_end_matches('/').to_owned() })
     }
 
-    /// The host, and the port where it is not the usual one.
+    /// Returns the host, and the port if it is not the default.
     pub(super) fn host_and_port(&self) -> String {
         if self.port == usual_port(self.https) { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
@@ -88,7 +88,7 @@ fn usual_port(https: bool) -> u16 {
     if https { 443 } else { 80 }
 }
 
-/// A name or a number. What looks like an option is none.
+/// Returns whether a text is a host name or an IP address. A text that resembles an option is not.
 pub(super) fn is_host(text: &str) -> bool {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     match bare {

@@ -1,9 +1,9 @@
-//! Asks a forge's API, and bounds and checks what comes.
+//! Requests to a forge's API, with limits and checks on the responses.
 //!
 //! Invariants:
 //! - Every request goes to the API's own origin, through a proxy or not, and carries the token; a redirect is an error.
 //! - One timeout covers a request: looking up, connecting, and the answer.
-//! - What the forge says is quoted without the token, short, and without controls.
+//! - Error messages quote the forge without the token, shortened, and without control characters.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use ureq::{Agent, Body, Proxy, ProxyProtocol};
 use super::address::Address;
 use super::{ForgeError, Site, Token, limit, text};
 
-/// The longest answer that is read.
+/// The longest response that is read.
 const MOST: usize = 1024 * 1024;
 
 pub(super) struct Api {
@@ -26,13 +26,13 @@ pub(super) struct Api {
     token: Token,
     proxy: Option<String>,
     timeout: Duration,
-    /// Headers that the forge wants with every request.
+    /// Headers that the forge requires in every request.
     wishes: Wishes,
     /// For messages.
     project: String,
 }
 
-/// What the API said, whatever its status.
+/// The response of the API, with any status.
 pub(super) struct Answer {
     pub(super) status: u16,
     headers: HeaderMap,
@@ -50,14 +50,14 @@ impl Api {
         self.address.host_and_port()
     }
 
-    /// What is at a path, which begins with a slash and may have a query.
+    /// Fetches a path, which begins with a slash and may have a query.
     pub(super) fn fetch<T: DeserializeOwned>(&self, path: &str) -> Result<T, ForgeError> {
         let answer = self.ask(&Method::GET, path, None)?;
         if answer.status == 200 { self.read(&answer) } else { Err(self.refusal(&answer)) }
     }
 
-    /// Answers that mean the same everywhere are errors here already: too much was asked, the forge itself failed, the token
-    /// is not accepted.
+    /// Sends a request. Responses with the same meaning everywhere become errors: a rate limit, a failure of the forge, a
+    /// rejected token.
     pub(super) fn ask(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Answer, ForgeError> {
         let answer = self.exchange(method, path, body)?;
         let message = self.message(&answer);
@@ -74,7 +74,7 @@ impl Api {
         }
     }
 
-    /// An answer that nobody expected, as an error.
+    /// Turns an unexpected response into an error.
     pub(super) fn refusal(&self, answer: &Answer) -> ForgeError {
         let (host, why) = (self.host(), self.message(answer));
         match answer.status {
@@ -85,7 +85,7 @@ impl Api {
     }
 
     pub(super) fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, ForgeError> {
-        // The error's own text may hold parts of the answer.
+        // The error's own text may contain parts of the response.
         serde_json::from_slice(&answer.body)
             .map_err(|error| self.malformed(&format!("it is not what was expected at line {}", error.line())))
     }
@@ -94,7 +94,7 @@ impl Api {
         ForgeError::Malformed { host: self.host(), why: why.to_owned() }
     }
 
-    /// Why a forge did not do what it was asked, in its words.
+    /// Returns the forge's own reason for an error.
     pub(super) fn message(&self, answer: &Answer) -> String {
         let said = serde_json::from_slice(&answer.body).map(|value: Value| words(&value)).unwrap_or_default();
         let said = text::quoted(&self.token.masked(&said.join("; ")));
@@ -139,7 +139,7 @@ impl Api {
         Ok(Answer { status: head.status.as_u16(), headers: head.headers, body: kept })
     }
 
-    /// The client's error as ours. Its own texts may hold addresses, so that only those of other layers are kept.
+    /// Returns the client's error as ours. The client's own texts may hold addresses, so only those of other layers are kept.
     fn failed(&self, error: ureq::Error) -> ForgeError {
         let host = self.host();
         match error {
@@ -147,7 +147,7 @@ impl Api {
             ureq::Error::Io(source) if source.kind() == io::ErrorKind::TimedOut => {
                 ForgeError::TimedOut { host, after: self.timeout }
             }
-            // Sockets know no such failure: only what reads the secure connection does.
+            // A socket never reports `InvalidData`: only the TLS reader does.
             ureq::Error::Io(source) if source.kind() == io::ErrorKind::InvalidData => {
                 ForgeError::Tls { host, source: source.into() }
             }
@@ -168,7 +168,7 @@ impl Api {
     }
 }
 
-/// An agent for one exchange. What it would take from the environment is set here.
+/// Builds an agent for one exchange. It sets every option that ureq would take from the environment.
 fn agent(timeout: Duration, proxy: Option<Proxy>) -> Agent {
     let config = Config::builder()
         .proxy(proxy)
@@ -180,7 +180,7 @@ fn agent(timeout: Duration, proxy: Option<Proxy>) -> Agent {
     config.new_agent()
 }
 
-/// The texts of an error. GitHub has a message and errors with messages, GitLab a text, a list, or lists by field.
+/// Collects the texts of an error. GitHub sends a message and errors with messages; GitLab a text, a list, or lists by field.
 fn words(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],

@@ -1,46 +1,46 @@
-//! What differs between forges: paths, shapes and words. Everything else is in `Forge` and `Api`.
+//! The differences between forges: paths, JSON and words. `ForgeClient` and `ForgeApi` hold the rest.
 
 use super::api::Api;
 use super::{Change, ForgeError, MergeObstacle, Method, NewChange, State, text};
 
-/// How many changes of a branch are looked at: none is newer than the open one, unless that was opened again. A change may carry a
-/// long text, and no answer may be longer than 1 MiB.
+/// The number of changes of a branch that are read. The open change is the newest one, unless it was reopened. A change may
+/// have a long text, and no response may be longer than 1 MiB.
 pub(super) const NEWEST: usize = 10;
 
 pub(super) trait Dialect: Send + Sync {
-    /// Returns the newest changes of a branch of this repository, in whatever state.
+    /// Returns the newest changes of a branch of this repository, in any state.
     fn newest_changes(&self, branch: &str, base: &str) -> Result<Vec<Change>, ForgeError>;
 
     fn look(&self, number: u64) -> Result<Looked, ForgeError>;
 
-    /// None: the forge says that there is one already.
+    /// Creates a change. Returns `None` if the forge answers that there is one already.
     fn create(&self, new: &NewChange) -> Result<Option<Change>, ForgeError>;
 
     /// Merges a change.
     fn accept(&self, number: u64, head: &str, method: Method) -> Result<MergeAnswer, ForgeError>;
 
-    /// What is in the way, by what is seen of a change and by the words with which its merge was refused.
+    /// Returns the obstacle to a merge, by the view of the change and the text of the refusal.
     fn obstacle(&self, looked: &Looked, refusal: &str) -> (MergeObstacle, String);
 }
 
-/// What a forge says when it is to merge a change.
+/// The response of a forge to a merge request.
 pub(super) enum MergeAnswer {
     Merged {
         /// The commit that the base got.
         commit: String,
     },
-    /// Why it does not, in its words: then the change has to be looked at again.
+    /// The forge's reason for the refusal: the caller has to view the change again.
     Refused(String),
 }
 
-/// A change, and in the forge's own word whether it can be merged.
+/// A change, and the forge's own word for whether it can be merged.
 pub(super) struct Looked {
     pub(super) change: Change,
     pub(super) mergeable: String,
 }
 
 impl Change {
-    /// As a forge has said it, if it can be believed: parts of it become arguments of git, and are shown.
+    /// Validates a change from a forge: its parts become arguments of git, and are shown.
     pub(super) fn checked(self, api: &Api) -> Result<Self, ForgeError> {
         let commits = [Some(&self.head), if let State::Merged { commit } = &self.state { Some(commit) } else { None }];
         if !commits.into_iter().flatten().all(|commit| text::check_commit(commit).is_ok()) {

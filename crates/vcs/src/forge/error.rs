@@ -1,4 +1,4 @@
-//! What can go wrong with a forge, what a person can do about it, and whether another try helps.
+//! Errors of forges: what a person can do, and whether another attempt helps.
 //!
 //! Invariant: no message holds a token, or the credentials of an address.
 
@@ -59,13 +59,13 @@ pub enum ForgeError {
     Hidden { host: String, branch: String },
 }
 
-/// Whether the same request may fare better later.
+/// Whether the same request may succeed later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
-    /// Not before somebody has done something about it.
+    /// Not before a person acts.
     Never,
-    /// Not before this time has passed, where the forge has told one. It may have been done all the same: the next try looks
-    /// first.
+    /// Not before this time, if the forge gave one. The request may have succeeded all the same: the next attempt checks
+    /// that first.
     After(Option<Duration>),
 }
 
@@ -80,7 +80,7 @@ impl ForgeError {
         }
     }
 
-    /// What a person can do.
+    /// Returns what a person can do.
     pub fn hint(&self) -> String {
         let hint = match self {
             Self::NoToken { remedy, .. } => return remedy.clone(),
@@ -117,7 +117,7 @@ impl ForgeError {
     }
 }
 
-/// How a person gets a token to us.
+/// Returns how a person can provide a token.
 pub(super) fn remedy(kind: Kind, host: &str, variables: &[&str], is_named: bool) -> String {
     let (program, name) = match kind {
         Kind::GitHub => ("gh", "GH_HOST"),

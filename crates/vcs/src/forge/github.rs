@@ -14,7 +14,7 @@ const TITLE: usize = 256;
 
 pub(super) struct GitHub {
     pub(super) api: Api,
-    /// `owner/name`
+    /// `owner/name`.
     pub(super) project: String,
 }
 
@@ -35,7 +35,7 @@ struct End {
     #[serde(rename = "ref")]
     branch: String,
     sha: String,
-    /// None: a fork that was deleted.
+    /// `None`: a deleted fork.
     repo: Option<Repository>,
 }
 
@@ -50,7 +50,7 @@ struct Merge {
 }
 
 impl Pull {
-    /// Whether its branch is one of this repository, and not of a fork. Ids stay when a repository is renamed.
+    /// Returns whether the branch belongs to this repository, and not to a fork. Ids survive the renaming of a repository.
     fn is_ours(&self) -> bool {
         let id = |end: &End| end.repo.as_ref().map(|repo| repo.id);
         id(&self.head).is_some() && id(&self.head) == id(&self.base)
@@ -121,13 +121,13 @@ impl Dialect for GitHub {
                 text::check_commit(&sha).map_err(|_| self.api.malformed("a commit in it is none"))?;
                 Ok(MergeAnswer::Merged { commit: sha })
             }
-            // 405: not now or not so. 409: the branch moved, or the base did.
+            // 405: cannot merge now or by this method. 409: the branch or the base moved.
             405 | 409 => Ok(MergeAnswer::Refused(self.api.message(&answer))),
             _ => Err(self.api.refusal(&answer)),
         }
     }
 
-    /// By its words where they are known, else by the state that GitHub has worked out.
+    /// Uses known texts of the refusal, or else the state that GitHub computed.
     fn obstacle(&self, looked: &Looked, refusal: &str) -> (MergeObstacle, String) {
         let words = refusal.to_ascii_lowercase();
         let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));

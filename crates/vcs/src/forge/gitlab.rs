@@ -11,7 +11,7 @@ use super::{Change, ForgeError, MergeObstacle, Method, NewChange, State, text};
 pub(super) const WISHES: Wishes = &[("accept", "application/json")];
 /// The longest title, in letters.
 const TITLE: usize = 255;
-/// How many pages of requests are read, in search of those of the project itself.
+/// The number of pages that are searched for requests of the project itself.
 const MAX_PAGES: usize = 30;
 
 pub(super) struct GitLab {
@@ -27,10 +27,10 @@ struct MergeRequest {
     state: String,
     source_branch: String,
     target_branch: String,
-    /// None: a fork that was deleted.
+    /// `None`: a deleted fork.
     source_project_id: Option<u64>,
     target_project_id: u64,
-    /// The newest commit of the branch; none while GitLab has not seen to it.
+    /// The newest commit of the branch; `None` until GitLab has processed it.
     sha: Option<String>,
     merge_commit_sha: Option<String>,
     squash_commit_sha: Option<String>,
@@ -38,8 +38,8 @@ struct MergeRequest {
 }
 
 impl MergeRequest {
-    /// Whether its branch is one of this project, and not of a fork. An old one may have lost its commit: nobody can say any
-    /// more what it was about.
+    /// Returns whether the branch belongs to this project, and not to a fork. An old request may have lost its commit, and
+    /// its subject is unknown then.
     fn is_ours(&self) -> bool {
         let is_known = self.sha.is_some() || self.state == "opened";
         is_known && self.source_project_id == Some(self.target_project_id)
@@ -54,12 +54,12 @@ impl GitLab {
     fn change(&self, request: MergeRequest) -> Result<Change, ForgeError> {
         let Some(head) = request.sha else { return Err(self.api.malformed("a change has no commit yet")) };
         let state = match request.state.as_str() {
-            // A base that was only moved forward has no commit of its own.
+            // A fast-forward merge has no commit of its own.
             "merged" => State::Merged {
                 commit: request.merge_commit_sha.or(request.squash_commit_sha).unwrap_or_else(|| head.clone()),
             },
             "closed" => State::Closed,
-            // Locked is one that is being merged right now.
+            // A locked request is being merged right now.
             "opened" | "locked" => State::Open,
             _ => return Err(self.api.malformed("a change has an unknown state")),
         };
@@ -80,7 +80,7 @@ impl Dialect for GitLab {
         let (branch, base) = (text::encoded(branch), text::encoded(base));
         let which = format!("source_branch={branch}&target_branch={base}&state=all&scope=all");
         let mut found = Vec::new();
-        // Forks may have branches of the same name: their requests count for nothing, and hide none of ours.
+        // Requests from forks with branches of the same name do not count, and must not hide ours.
         for page in 1..=MAX_PAGES {
             let query = format!("?{which}&order_by=created_at&sort=desc&per_page={NEWEST}&page={page}");
             let requests: Vec<MergeRequest> = self.api.fetch(&self.path(&query))?;
@@ -123,7 +123,7 @@ impl Dialect for GitLab {
     fn accept(&self, number: u64, head: &str, method: Method) -> Result<MergeAnswer, ForgeError> {
         let body = json!({"sha": head, "squash": method == Method::Squash, "should_remove_source_branch": false});
         let answer = self.api.ask(&Verb::PUT, &self.path(&format!("/{number}/merge")), Some(&body));
-        // The token was good enough for looking: it is only not allowed to merge.
+        // The token sufficed for viewing: it only lacks the right to merge.
         let answer = answer.map_err(|error| match error {
             ForgeError::Unauthorized { host, why } => {
                 ForgeError::Forbidden { host, project: self.project.clone(), why }
@@ -135,13 +135,13 @@ impl Dialect for GitLab {
                 State::Merged { commit } => Ok(MergeAnswer::Merged { commit }),
                 _ => Ok(MergeAnswer::Refused("it has begun to merge".to_owned())),
             },
-            // 405: not now or not so. 406 and 422: conflicts. 409: the branch moved.
+            // 405: cannot merge now or by this method. 406 and 422: conflicts. 409: the branch moved.
             405 | 406 | 409 | 422 => Ok(MergeAnswer::Refused(self.api.message(&answer))),
             _ => Err(self.api.refusal(&answer)),
         }
     }
 
-    /// By the status that GitLab has worked out: its words are the same for nearly everything.
+    /// Uses the status that GitLab computed: its texts are the same for nearly every reason.
     fn obstacle(&self, looked: &Looked, refusal: &str) -> (MergeObstacle, String) {
         let status = text::quoted(&looked.mergeable);
         let obstacle = match status.as_str() {

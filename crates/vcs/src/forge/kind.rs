@@ -19,7 +19,7 @@ impl Kind {
         }
     }
 
-    /// By a host's name, where it says so.
+    /// Returns the kind that a host's name shows.
     pub(super) fn of(host: &str) -> Option<Self> {
         match host.split_once('.') {
             Some(("github", _)) => Some(Self::GitHub),

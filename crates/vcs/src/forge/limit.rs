@@ -1,24 +1,24 @@
-//! When a forge wants to be left alone, and for how long.
+//! Rate limits of forges, and how long to wait.
 
 use std::time::Duration;
 
 use jiff::fmt::rfc2822;
 use ureq::http::HeaderMap;
 
-/// The longest that a forge may make us wait. Their windows are hours at most.
+/// The longest wait that a forge can demand. The windows of forges are hours at most.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
-/// What GitHub asks for where it says no time.
+/// The wait that GitHub asks for if it gives no time.
 const UNSAID: Duration = Duration::from_secs(60);
 
-/// Whether an answer means that too much was asked: 429, or GitHub's 403 that says so in a header or in words.
+/// Returns whether a response reports a rate limit: 429, or GitHub's 403 with a header or a text that says so.
 pub(super) fn is_limit(status: u16, headers: &HeaderMap, message: &str) -> bool {
     let is_spent = header(headers, "x-ratelimit-remaining") == Some("0");
     let is_said = message.to_ascii_lowercase().contains("rate limit");
     status == 429 || status == 403 && (is_spent || is_said || header(headers, "retry-after").is_some())
 }
 
-/// How long to wait, by the seconds of `Retry-After`, else by GitHub's time of the reset. That is measured from the answer's own
-/// date, so that no two clocks have to agree.
+/// Returns the wait: the seconds of `Retry-After`, or else the time until GitHub's reset. The response's own date is the
+/// start, so that clocks need not agree.
 pub(super) fn wait(headers: &HeaderMap) -> Option<Duration> {
     let seconds = |name| header(headers, name)?.parse::<u64>().ok();
     let reset = || {

@@ -1,4 +1,4 @@
-//! The proxy that an environment names for a host, as curl reads it.
+//! The proxy that an environment names for a host, read as curl does.
 
 use windlass_process::Environment;
 
@@ -7,7 +7,7 @@ use super::address::Address;
 const PROXIES: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
 const EXCEPTIONS: [&str; 2] = ["no_proxy", "NO_PROXY"];
 
-/// None for this machine: what is sent there is not encrypted.
+/// Returns the proxy, but none for this machine, because that traffic is not encrypted.
 pub(super) fn of(environment: &Environment, api: &Address) -> Option<String> {
     let value = |names: &[&str]| {
         let set = |name: &&str| environment.iter().rfind(|(found, _)| found == name)?.1.to_str();
@@ -18,7 +18,7 @@ pub(super) fn of(environment: &Environment, api: &Address) -> Option<String> {
     (!api.is_loopback() && !is_excepted).then(|| proxy.to_owned())
 }
 
-/// `*`, a host with all below it, or one with a port.
+/// A rule is `*`, a host with its subdomains, or a host with a port.
 fn covers(rule: &str, api: &Address) -> bool {
     if rule == "*" {
         return true;

@@ -1,7 +1,7 @@
-//! What the address of a remote says: which host, and which project on it.
+//! The host and the project that the address of a remote names.
 //!
-//! Addresses come with a repository, and may hold anything. Credentials in them are dropped here, and what cannot be read is
-//! never shown.
+//! Addresses come with a repository, and may hold any text. The parser drops credentials, and no message shows an address
+//! that it cannot parse.
 
 use super::ForgeError;
 use super::address::is_host;
@@ -12,13 +12,13 @@ const LONGEST: usize = 2048;
 pub(super) struct Remote {
     /// In lower case.
     pub(super) host: String,
-    /// Where the host serves pages, if the address says so and it is not the usual one.
+    /// The port of the host's pages, if the address names one that is not the default.
     pub(super) port: Option<u16>,
     /// Without slashes around it, and without `.git`.
     pub(super) path: String,
 }
 
-/// None for what is on this machine, or speaks no protocol that a forge does.
+/// Returns `None` for a path on this machine, or a protocol that no forge supports.
 pub(super) fn read(url: &str) -> Result<Option<Remote>, ForgeError> {
     let bad = |why| Err(ForgeError::BadRemote { why });
     if url.contains(char::is_control) {
@@ -47,12 +47,12 @@ pub(super) fn read(url: &str) -> Result<Option<Remote>, ForgeError> {
         Err(_) if port.is_empty() => None,
         Err(_) => return bad("its port is not a number up to 65535"),
     };
-    // A port of ssh says nothing about pages, and one of `http` nothing about `https`.
+    // The port of ssh does not apply to pages, and that of `http` not to `https`.
     let is_secure = is_web && scheme.eq_ignore_ascii_case("https");
     remote(host, port.filter(|port| is_secure && *port != 443), path).map(Some)
 }
 
-/// `git@host:owner/project.git`, or a path.
+/// Parses `git@host:owner/project.git`, or a path.
 fn read_short(url: &str) -> Result<Option<Remote>, ForgeError> {
     let end = url.find('/').unwrap_or(url.len());
     let after_brackets = url.find(']').filter(|_| url.contains('[')).unwrap_or(0);
@@ -60,7 +60,7 @@ fn read_short(url: &str) -> Result<Option<Remote>, ForgeError> {
         return Ok(None);
     };
     let (place, path) = (&url[..colon], &url[colon + 1..]);
-    // `ext::sh -c …` and the like: helpers of git.
+    // Remote helpers of git, such as `ext::sh -c …`.
     if path.starts_with(':') {
         return Ok(None);
     }

@@ -1,24 +1,24 @@
-//! Which project of which forge a remote belongs to.
+//! The project and the forge that a remote belongs to.
 //!
-//! A host is known by its name (`github.*`, `gitlab.*`, `*.ghe.com`) or by configuration. All others are none.
+//! The host's name (`github.*`, `gitlab.*`, `*.ghe.com`) or the configuration tells the forge. Any other host is no forge.
 
 use super::ForgeError;
 use super::address::Address;
 use super::kind::Kind;
 use super::remote::{self, Remote};
 
-/// What a person has configured. Nothing of it is needed where the remote says enough.
+/// The settings of a person. None is necessary if the remote says enough.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     pub kind: Option<Kind>,
     /// The address of the API, such as `https://ghe.example.com/api/v3` or `https://git.example.com/api/v4`.
     pub api: Option<String>,
-    /// `owner/project`, where the remote's address does not say it. With an `api` the remote is not looked at then.
+    /// `owner/project`, if the remote's address does not contain it. Together with an `api` the remote is ignored.
     pub project: Option<String>,
 }
 
 impl Settings {
-    /// Why what a person has configured comes to nothing with a remote, if it does.
+    /// Returns why the settings have no effect with a remote, if that is so.
     pub fn unmet(&self, remote: Option<&str>) -> Option<String> {
         if self.kind.is_none() && self.api.is_none() {
             return None;
@@ -44,7 +44,7 @@ impl Settings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
     pub kind: Kind,
-    /// By which `gh` and `glab` know it.
+    /// The host as `gh` and `glab` know it.
     pub host: String,
     pub(super) api: Address,
     /// `owner/project`, on GitLab with all its groups.
@@ -54,7 +54,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// None: the remote is on no forge, so that its changes are in our log only.
+    /// Returns `None` if the remote is on no forge: then only our log has its changes.
     pub fn of(remote: &str, settings: &Settings) -> Result<Option<Self>, ForgeError> {
         let named = settings.api.as_deref().map(Address::parse).transpose()?;
         let remote = match (&named, &settings.project) {
@@ -80,7 +80,7 @@ impl Site {
         Ok(Some(Self { kind, host, api, project, is_named }))
     }
 
-    /// Whether it is run by those who make the forge.
+    /// Returns whether the forge's vendor runs the host.
     pub(super) fn is_public(&self) -> bool {
         match self.kind {
             Kind::GitHub => self.host == "github.com" || self.host.ends_with(".ghe.com"),
@@ -89,7 +89,7 @@ impl Site {
     }
 }
 
-/// Hosts that are only other doors.
+/// Maps alternative hosts to their main host.
 fn canonical(remote: Remote) -> Remote {
     let host = match remote.host.as_str() {
         "ssh.github.com" | "www.github.com" => "github.com",
@@ -99,7 +99,7 @@ fn canonical(remote: Remote) -> Remote {
     Remote { host: host.to_owned(), ..remote }
 }
 
-/// The host of a forge's pages, by that of its API.
+/// Returns the host of a forge's pages, by that of its API.
 fn pages(host: &str) -> String {
     let is_cloud = host == "api.github.com" || host.ends_with(".ghe.com");
     host.strip_prefix("api.").filter(|_| is_cloud).unwrap_or(host).to_owned()
@@ -117,7 +117,7 @@ fn api(kind: Kind, host: &str, port: Option<u16>) -> Address {
 
 fn project(kind: Kind, host: &str, path: &str, api: Option<&Address>) -> Result<String, ForgeError> {
     let bad = |why| ForgeError::BadProject { host: host.to_owned(), project: shown(path), why };
-    // A GitLab below a path has it before every project, but not for ssh.
+    // A GitLab below a path has the path before every project, but not for ssh.
     let below = api.and_then(|api| api.path.strip_suffix("/api/v4")).unwrap_or_default().trim_matches('/');
     let path =
         path.strip_prefix(below).and_then(|rest| rest.strip_prefix('/')).filter(|_| !below.is_empty()).unwrap_or(path);
@@ -139,7 +139,7 @@ fn project(kind: Kind, host: &str, path: &str, api: Option<&Address>) -> Result<
     }
 }
 
-/// What a password with a slash in it leaves of an address may hold the rest of it.
+/// Hides a path with `@`: a password with a slash leaves a part of itself in the path.
 fn shown(path: &str) -> String {
     let plain = path.chars().filter(|letter| !letter.is_control()).take(200);
     if path.contains('@') { "…".to_owned() } else { plain.collect() }
@@ -186,7 +186,7 @@ mod tests {
             "/srv/r.git",
             "file:///srv/r.git",
             "git@host:o/r",
-            // A name of the user's own for a host, as ssh knows them.
+            // A host alias of the user's ssh configuration.
             "git@github:o/r",
             "https://mygithub.com/o/r",
             "https://eve.test/github.com/o/r",

@@ -1,6 +1,6 @@
-//! Text for a forge and from one: made to fit, or refused.
+//! Text for a forge and from one: shortened, or refused.
 //!
-//! Titles and bodies come from agents and tasks, and may hold anything.
+//! Titles and bodies come from agents and tasks, and may hold any text.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -9,15 +9,15 @@ use crate::git::{Branch, Commit};
 
 /// The longest body that GitHub takes, in letters. GitLab takes more.
 const BODY: usize = 65_536;
-/// What stands where a body was cut.
+/// The end of a body that was cut.
 const CUT: &str = "\n\n[the rest is left out: it is too long]";
-/// Letters that are quoted from an answer.
+/// The letters that are quoted from a response.
 const QUOTED: usize = 300;
 const UNTITLED: &str = "Untitled change";
-/// What need not be encoded in a query, or in a part of a path.
+/// The letters that must be encoded in a query, or in a part of a path.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// One line of at most so many letters.
+/// Returns one line of at most `most` letters.
 pub(super) fn title(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().filter(|letter| is_plain(*letter)).collect();
@@ -29,15 +29,15 @@ pub(super) fn title(text: &str, most: usize) -> String {
     }
 }
 
-/// Lines, at most as long as every forge takes them.
+/// Returns lines that are short enough for every forge.
 pub(super) fn body(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let kept: String = text.chars().filter(|letter| matches!(letter, '\n' | '\t') || is_plain(*letter)).collect();
     bounded(kept)
 }
 
-/// The same without what GitLab would do as soon as it reads it: a line of a description that begins with a slash is a
-/// command, such as `/merge`.
+/// Returns the same without GitLab's quick actions: a line of a description that begins with a slash is a command, such as
+/// `/merge`.
 pub(super) fn inert_body(text: &str) -> String {
     let escaped = body(text).split('\n').map(inert).collect::<Vec<_>>().join("\n");
     bounded(escaped)
@@ -55,18 +55,18 @@ fn bounded(text: String) -> String {
     text.chars().take(BODY - CUT.chars().count()).chain(CUT.chars()).collect()
 }
 
-/// No control character, and none that turns the order of others around.
+/// Returns whether a letter is neither a control character nor changes the text direction.
 fn is_plain(letter: char) -> bool {
     !letter.is_control()
         && !matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// As a value of a query, or as one part of a path.
+/// Encodes a value of a query, or one part of a path.
 pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
-/// Words of a forge, as one short line.
+/// Returns a forge's text as one short line.
 pub(super) fn quoted(text: &str) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().filter(|letter| is_plain(*letter)).take(QUOTED).collect()

@@ -1,11 +1,10 @@
-//! The right to work with a forge.
+//! The token for a forge.
 //!
 //! Invariants:
 //! - A token of the environment is only for a host that a person has named: the forge's own, the one of `GH_HOST` or
-//!   `GITLAB_HOST`, or that of a configured API. A remote can be changed by whoever works in the repository.
-//! - `gh` and `glab` are asked for the token of one host, and are not given those of the environment: they would hand them
-//!   out for any host.
-//! - It is never shown.
+//!   `GITLAB_HOST`, or that of a configured API. Everyone who works in the repository can change a remote.
+//! - `gh` and `glab` get no tokens of the environment, because they would return those for any host.
+//! - No output ever shows the token.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -19,7 +18,7 @@ use super::{ForgeError, Kind, Site};
 const LONGEST: usize = 4096;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Variables by which the two programs would answer for any host.
+/// Variables that the two programs would return for any host.
 const TOKENS: [&str; 8] = [
     "GH_TOKEN",
     "GITHUB_TOKEN",
@@ -41,7 +40,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// From the environment, else from `gh` or `glab`, which `run` starts.
+    /// Finds the token in the environment, or else asks `gh` or `glab`, which `run` starts.
     pub fn find(
         site: &Site,
         environment: &Environment,
@@ -73,18 +72,18 @@ impl Token {
         Ok(Self(text.to_owned()))
     }
 
-    /// What an `Authorization` header says. Both forges take every kind of their tokens so.
+    /// Returns the value of an `Authorization` header. Both forges accept it for every kind of token.
     pub(super) fn header(&self) -> String {
         format!("Bearer {}", self.0)
     }
 
-    /// A text of somebody else without the token, should it be in there.
+    /// Masks the token in a text from outside.
     pub(super) fn masked(&self, text: &str) -> String {
         text.replace(&self.0, "***")
     }
 }
 
-/// Where a token for this site may be, the best first.
+/// Returns the variables that may hold a token for this project, the best first.
 fn variables(site: &Site) -> &'static [&'static str] {
     match site.kind {
         Kind::GitHub if site.is_public() => &["GH_TOKEN", "GITHUB_TOKEN"],
@@ -93,7 +92,7 @@ fn variables(site: &Site) -> &'static [&'static str] {
     }
 }
 
-/// Whether the tokens of the environment are for this site.
+/// Returns whether the tokens of the environment are for this project.
 fn is_meant(site: &Site, environment: &Environment) -> bool {
     let hosts: &[&str] = match site.kind {
         Kind::GitHub => &["GH_HOST"],
@@ -104,12 +103,12 @@ fn is_meant(site: &Site, environment: &Environment) -> bool {
     match site.kind {
         _ if site.is_named => true,
         Kind::GitHub => site.is_public() || is_named == Some(true),
-        // There is one variable for all hosts: it is for the one that is named, if any is.
+        // GitLab has one variable for all hosts: it belongs to the named host, if there is one.
         Kind::GitLab => is_named.unwrap_or(site.is_public()),
     }
 }
 
-/// `glab` takes a host, with or without a scheme and a port.
+/// Returns the host of a setting. `glab` accepts one with or without a scheme and a port.
 fn host_of(text: &str) -> &str {
     let text = text.trim();
     let text = text.split_once("://").map_or(text, |(_, rest)| rest);
@@ -128,7 +127,7 @@ fn program(kind: Kind) -> &'static str {
     }
 }
 
-/// Asks for the token that somebody has logged in with. From the root: no settings of a repository are to be found there.
+/// Builds the command that prints the logged-in token. It runs in `/`, where no repository's settings apply.
 fn question(site: &Site, environment: &Environment) -> Spec {
     let host = &site.host;
     let arguments: &[&str] = match site.kind {

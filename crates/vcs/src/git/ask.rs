@@ -1,15 +1,15 @@
-//! How git is asked: the one place where it is started.
+//! Runs git: the one place that starts it.
 //!
 //! Invariants:
-//! - Nothing of the caller's `GIT_*` gets in, and nothing is asked of a person.
-//! - The user's configuration cannot change what our calls mean, and runs no hooks. Where it says how things are reached or
-//!   stored (addresses, credentials, filters, line ends) it counts.
-//! - Commits are what they are: nobody can put others in their place by refs or grafts.
-//! - Git looks for its repository in the directory that it is given and nowhere above.
-//! - Every call is bounded in time and in output. What somebody else holds for a moment is tried again, for a bounded time.
-//! - No call begins that would wait for a file (`obstacle`).
+//! - Git gets no `GIT_*` variable of the caller, and asks a person nothing.
+//! - The user's configuration cannot change the meaning of our calls, and runs no hooks. Its settings for access and
+//!   storage (addresses, credentials, filters, line ends) apply.
+//! - Replace refs and grafts have no effect: commits are what they are.
+//! - Git searches for its repository only in the directory that it gets, not above.
+//! - Every call is bounded in time and in output. While another process holds a lock, the call is repeated for a bounded time.
+//! - No call starts that would block on a special file (`obstacle`).
 //!
-//! Not here: what its complaints mean (`trouble`).
+//! Not here: the meaning of git's messages (`stderr`).
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -25,17 +25,17 @@ use super::refs::Place;
 use super::trouble::{clean, explain, is_passing};
 use super::{Error, Repository, obstacle};
 
-/// How long a call may take, without and with a network in it.
+/// The timeout of a call, without and with network access.
 const LOCAL: Duration = Duration::from_secs(120);
 const NETWORK: Duration = Duration::from_secs(300);
 const GRACE: Duration = Duration::from_secs(5);
-/// The longest answer, unless told otherwise, and what is kept of complaints.
+/// The longest output by default, and the smallest capture, which has to hold git's messages.
 const ANSWER: usize = 64 * 1024 * 1024;
 const COMPLAINT: usize = 16 * 1024;
-/// The pauses between tries, while somebody else holds what we need: five seconds in all.
+/// The pauses between attempts while another process holds a lock: five seconds in all.
 const PAUSES: [u64; 10] = [5, 15, 40, 100, 240, 400, 700, 1000, 1200, 1300];
 
-/// What our calls mean, whatever the user's configuration says.
+/// Settings of our calls that override the user's configuration.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -58,7 +58,7 @@ const SETTINGS: &[&str] = &[
     "advice.detachedHead=false",
 ];
 
-/// What changes no repository, no worktree and no remote.
+/// Commands that change no repository, no worktree and no remote.
 const LOOKING: [&str; 15] = [
     "cat-file",
     "config",
@@ -77,7 +77,7 @@ const LOOKING: [&str; 15] = [
     "status",
 ];
 
-/// Whether a call of git puts work away, as `add`, `commit` and `push` do, and does not only look.
+/// Returns whether a call of git changes something, as `add`, `commit` and `push` do, or only reads.
 pub fn puts_work_away(spec: &Spec) -> bool {
     let Invocation::Argv(words) = &spec.invocation else { return true };
     let mut words = words.iter().skip(1).skip_while(|word| *word == "--no-pager");
@@ -88,22 +88,22 @@ pub fn puts_work_away(spec: &Spec) -> bool {
     !command.is_some_and(|word| LOOKING.iter().any(|name| word == name))
 }
 
-/// Runs a program. What it is run under (an owner, a supervisor, a control) is the caller's.
+/// Runs a program. The caller decides under which owner, supervisor and control.
 pub type Run<'a> = &'a dyn Fn(&Spec) -> Result<Finished, NotStarted>;
 
-/// Git in one repository.
+/// A client for git in one repository.
 pub struct Git<'a> {
     pub(super) repository: Repository,
     run: Run<'a>,
     environment: Environment,
-    /// The remote that counts, if a person has named one.
+    /// The remote that a person has named, if any.
     pub(super) remote: Option<RemoteName>,
-    /// What git has said before.
+    /// Facts that earlier calls found.
     pub(super) known: KnownFacts,
 }
 
 impl<'a> Git<'a> {
-    /// `environment` is what programs of the user get; its `GIT_*` is taken out.
+    /// Creates a client. `environment` is that of the user's programs; its `GIT_*` variables are removed.
     pub fn new(repository: Repository, run: Run<'a>, environment: &Environment) -> Self {
         let is_kept = |name: &OsStr| {
             let name = name.as_encoded_bytes();
@@ -128,12 +128,12 @@ impl<'a> Git<'a> {
         Self { repository, run, environment, remote: None, known: KnownFacts::default() }
     }
 
-    /// The same with a remote that a person has named.
+    /// Sets the remote that a person has named.
     pub fn through(self, remote: Option<RemoteName>) -> Self {
         Self { remote, ..self }
     }
 
-    /// The same with what git has said before about this repository.
+    /// Shares the facts that earlier calls found about this repository.
     pub fn with_known(self, known: &KnownFacts) -> Self {
         Self { known: known.clone(), ..self }
     }
@@ -142,7 +142,7 @@ impl<'a> Git<'a> {
         &self.repository
     }
 
-    /// A call, to be made in the main worktree unless told otherwise.
+    /// Builds a call, by default in the main worktree.
     pub(super) fn call(&self, words: &[&str]) -> Call<'_, 'a> {
         Call {
             git: self,
@@ -156,7 +156,7 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// The commit that a whole ref leads to.
+    /// Returns the commit that a full ref leads to.
     pub(super) fn resolve(&self, full: &str) -> Result<Option<Commit>, Error> {
         match self.repository.place_of_ref(full) {
             Place::At(commit) => return Ok(Some(commit)),
@@ -167,14 +167,14 @@ impl<'a> Git<'a> {
         if answer.code == 0 { Commit::new(&answer.line()).map(Some) } else { Ok(None) }
     }
 
-    /// What the configuration says of a key, whose first and last part are in lower case.
+    /// Returns the configured value of a key, whose first and last part are in lower case.
     pub(super) fn setting(&self, key: &str) -> Result<Option<String>, Error> {
         let settings = self.settings()?;
         let found = settings.iter().rev().find(|(name, _)| name == key);
         Ok(found.map(|(_, value)| value.clone()).filter(|value| !value.is_empty()))
     }
 
-    /// All that the configuration says. What is said last counts.
+    /// Returns all configured values. The last one of a key counts.
     pub(super) fn settings(&self) -> Result<ConfigEntries, Error> {
         if let Some(known) = &*self.known.0.settings.borrow() {
             return Ok(known.clone());
@@ -187,14 +187,15 @@ impl<'a> Git<'a> {
         };
         let known: ConfigEntries = answer.entries().into_iter().map(pair).collect();
         if !known.iter().any(|(key, _)| key == "core.repositoryformatversion") {
-            // Where git does not trust a repository it is silent about its configuration, and only of that.
+            // In a repository that git does not trust, `config` silently omits the repository's settings. `rev-parse`
+            // reports the error.
             self.call(&["rev-parse", "--git-dir"]).done()?;
         }
         self.known.0.settings.replace(Some(known.clone()));
         Ok(known)
     }
 
-    /// Whether the configuration says who commits.
+    /// Returns whether the configuration names a committer.
     fn has_identity(&self) -> Result<bool, Error> {
         let is_said =
             |key| Ok::<_, Error>(self.setting(key)?.is_some_and(|value| value.contains(char::is_alphanumeric)));
@@ -202,7 +203,7 @@ impl<'a> Git<'a> {
     }
 }
 
-/// A call of git that is being put together.
+/// A call of git under construction.
 #[must_use]
 pub(super) struct Call<'g, 'a> {
     git: &'g Git<'a>,
@@ -212,16 +213,16 @@ pub(super) struct Call<'g, 'a> {
     environment: Vec<(&'static str, OsString)>,
     stdin: Vec<u8>,
     timeout: Duration,
-    /// How much of the answer is enough. Otherwise half an answer is none.
+    /// The number of output bytes that suffice. Without it, incomplete output is an error.
     bound: Option<usize>,
 }
 
-/// What git said. A code that is not zero may be an answer too.
+/// The output of git. An exit code other than zero may be an answer, too.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub code: i32,
     pub bytes: Vec<u8>,
-    /// There was more.
+    /// Whether there was more output.
     pub cut: bool,
     /// Cleaned.
     pub said: String,
@@ -232,7 +233,7 @@ impl Answer {
         String::from_utf8_lossy(&self.bytes).trim_end_matches('\n').to_owned()
     }
 
-    /// Entries that end with a zero byte. Half an entry at the end is none.
+    /// Returns the entries that end with a zero byte, without an incomplete one at the end.
     pub fn entries(&self) -> Vec<&[u8]> {
         let mut entries: Vec<_> = self.bytes.split(|byte| *byte == 0).collect();
         entries.pop();
@@ -271,7 +272,7 @@ impl Call<'_, '_> {
         self
     }
 
-    /// Over a network, perhaps: without questions, unless the user has said how ssh is called.
+    /// Prepares a call that may use the network: without questions, unless the user configured the ssh command.
     pub fn over_network(mut self) -> Result<Self, Error> {
         self.timeout = NETWORK;
         if self.git.setting("core.sshcommand")?.is_none() {
@@ -280,7 +281,7 @@ impl Call<'_, '_> {
         Ok(self)
     }
 
-    /// Something that makes commits: by the user's name, or by ours where there is none.
+    /// Prepares a call that makes commits: with the user's name, or with ours if there is none.
     pub fn signed(self) -> Result<Self, Error> {
         if self.git.has_identity()? {
             return Ok(self);
@@ -288,17 +289,17 @@ impl Call<'_, '_> {
         Ok(self.set("user.name=Windlass").set("user.email=windlass@localhost"))
     }
 
-    /// What git says, whatever its code.
+    /// Runs the call, and returns its output for any exit code.
     pub fn answer(self) -> Result<Answer, Error> {
         self.ask(false)
     }
 
-    /// What git says, or why it did not do it.
+    /// Runs the call, and turns an exit code other than zero into an error.
     pub fn done(self) -> Result<Answer, Error> {
         self.ask(true)
     }
 
-    /// One whole id.
+    /// Runs the call, and returns its output as one full commit id.
     pub fn commit(self) -> Result<Commit, Error> {
         Commit::new(&self.done()?.line())
     }
@@ -348,7 +349,7 @@ impl Call<'_, '_> {
         Error::Ended { command: self.command(), how: how.to_owned() }
     }
 
-    /// What is told of a call: its first word.
+    /// Returns the name of the call for messages: its first word.
     fn command(&self) -> String {
         self.words.iter().take(1).map(|word| word.to_string_lossy().into_owned()).collect()
     }

@@ -1,14 +1,14 @@
-//! Where work starts from, and where it is merged to.
+//! The base branch: the start of work, and the target of merges.
 //!
-//! The branch is the one that is configured; else what the remote calls its own (`origin/HEAD`); else `main`, `master` or
-//! `trunk`; else `init.defaultBranch`; else what is checked out. What is checked out comes last, so that the base does not
-//! change whenever a person looks at another branch; and a detached HEAD is no trouble.
+//! The base is the configured branch; or else the remote's default branch (`origin/HEAD`); or else `main`, `master` or
+//! `trunk`; or else `init.defaultBranch`; or else the checked-out branch. That comes last, so that the base does not change
+//! when a person checks out another branch; and a detached HEAD does no harm.
 
 use super::ask::Answer;
 use super::trouble::without_credentials;
 use super::{Branch, Commit, Error, Git, RemoteName};
 
-/// How often a fetch is tried again that met another one.
+/// The number of further attempts for a fetch that collides with another one.
 const TRIES: usize = 5;
 const USUAL: [&str; 3] = ["main", "master", "trunk"];
 
@@ -17,22 +17,22 @@ const USUAL: [&str; 3] = ["main", "master", "trunk"];
 pub struct Base {
     /// Its name on the remote, if there is one.
     pub branch: Branch,
-    /// Where the branch that counts is; without one it is the local branch.
+    /// The remote of the branch; `None` for a local branch.
     pub remote: Option<RemoteName>,
     pub commit: Commit,
-    /// Why the remote could not be reached, where it could not: the commit is where the branch was last seen.
+    /// The reason why the remote was unreachable: then the commit is the last known tip.
     pub stale: Option<String>,
 }
 
 impl Base {
-    /// As people write it: `origin/main`, or `main`.
+    /// Returns the name for people: `origin/main`, or `main`.
     pub fn shown(&self) -> String {
         self.remote.as_ref().map_or_else(|| self.branch.to_string(), |remote| format!("{remote}/{}", self.branch))
     }
 }
 
 impl Git<'_> {
-    /// The base and its tip, fetched where there is a remote.
+    /// Returns the base and its tip, and fetches it if there is a remote.
     pub fn base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
         let (branch, on_remote) = self.aim(configured)?;
         let fetched = on_remote.map(|(remote, branch)| self.fetched(remote, branch)).transpose()?.flatten();
@@ -41,13 +41,13 @@ impl Git<'_> {
         Ok(base)
     }
 
-    /// The same as it was when it was last asked for, if no program has run since.
+    /// Returns the same as the last call if no program has run since.
     pub fn recent_base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
         let known = self.known.0.base.borrow().clone();
         known.map_or_else(|| self.base(configured), Ok)
     }
 
-    /// The base and its tip, as far as they are known here. Only one that is not known here is fetched.
+    /// Returns the base and its tip from local refs. Fetches only a base that has none.
     pub fn known_base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
         let (branch, on_remote) = self.aim(configured)?;
         let is_on_remote = on_remote.is_some();
@@ -57,13 +57,13 @@ impl Git<'_> {
             return Ok(Base { branch, remote: Some(remote), commit, stale: None });
         }
         match self.local(branch) {
-            // It may be there, and never have been fetched.
+            // The remote may have the branch, although it was never fetched.
             Err(Error::UnknownBase { .. }) if is_on_remote => self.base(configured),
             found => found,
         }
     }
 
-    /// Returns the local branch that work is merged into, by names alone; none where the branch of a remote counts.
+    /// Returns the local branch that work is merged into, by names alone; `None` if the branch of a remote counts.
     pub fn local_base(&self, configured: Option<&Branch>) -> Result<Option<Branch>, Error> {
         let (branch, on_remote) = self.aim(configured)?;
         Ok(on_remote.is_none().then_some(branch))
@@ -77,7 +77,7 @@ impl Git<'_> {
         }
     }
 
-    /// Where work is meant to go, by names alone: a branch here, and the one that counts instead where there is a remote.
+    /// Returns the target of work, by names alone: a local branch, and the branch of a remote that replaces it, if there is one.
     fn aim(&self, configured: Option<&Branch>) -> Result<(Branch, Option<(RemoteName, Branch)>), Error> {
         self.repository.refuse_reftable()?;
         let remotes = self.remotes()?;
@@ -96,7 +96,7 @@ impl Git<'_> {
         Ok((branch, on_remote))
     }
 
-    /// The address of a remote, without credentials: what a forge is found by.
+    /// Returns the address of a remote, without credentials, for locating its forge.
     pub fn address(&self, remote: &RemoteName) -> Result<String, Error> {
         let settings = self.settings()?;
         let key = format!("remote.{remote}.url");
@@ -109,7 +109,7 @@ impl Git<'_> {
         Ok(without_credentials(&url))
     }
 
-    /// The address of the remote that counts where nothing is said of a branch, if there is one.
+    /// Returns the address of the default remote, if there is one.
     pub fn usual_address(&self) -> Result<Option<String>, Error> {
         let remotes = self.remotes()?;
         let remote = match &self.remote {
@@ -119,12 +119,12 @@ impl Git<'_> {
         remote.map(|remote| self.address(&remote)).transpose()
     }
 
-    /// The tip of a branch of a remote. Nothing where the remote has never had such a branch.
+    /// Fetches a branch of a remote, and returns its tip. Returns `None` if the remote never had such a branch.
     fn fetched(&self, remote: RemoteName, branch: Branch) -> Result<Option<Base>, Error> {
         let tracking = remote.tracking(&branch);
         let refspec = format!("+{}:{tracking}", branch.full());
         let mut answer = self.fetch(&remote, &refspec);
-        // Somebody else fetched the same at the same moment.
+        // Another process fetched the same ref at the same moment.
         for _ in 0..TRIES {
             match &answer {
                 Ok(found) if found.said.contains("cannot lock ref") => answer = self.fetch(&remote, &refspec),
@@ -138,12 +138,12 @@ impl Git<'_> {
                 return Ok(commit.map(|commit| Base { branch, remote: Some(remote), commit, stale: None }));
             }
             Ok(answer) if answer.said.contains("couldn't find remote ref") => {
-                // One that was there must not silently become the user's own.
+                // A branch that the remote had must not silently become the user's own.
                 return if self.resolve(&tracking)?.is_some() { Err(Error::UnknownBase { branch }) } else { Ok(None) };
             }
             Ok(answer) => answer.said,
             Err(error @ Error::TimedOut { .. }) => error.to_string(),
-            // Git says so of a remote that is a path, too.
+            // Git reports this for a remote that is a path, too.
             Err(Error::NotARepository { .. }) => "there is no repository".to_owned(),
             Err(error) => return Err(error),
         };
@@ -185,7 +185,7 @@ impl Git<'_> {
         }
     }
 
-    /// Every remote that the configuration tells the address of. Other settings are for one that may come to be.
+    /// Returns every remote with a configured address. Other remotes exist by name only.
     fn remotes(&self) -> Result<Vec<RemoteName>, Error> {
         let settings = self.settings()?;
         let names = settings.iter().filter_map(|(key, _)| key.strip_prefix("remote.")?.strip_suffix(".url"));
@@ -195,7 +195,7 @@ impl Git<'_> {
         Ok(names.into_iter().filter_map(|name| RemoteName::new(name).ok()).collect())
     }
 
-    /// What a local branch is said to follow.
+    /// Returns the configured upstream of a local branch.
     fn upstream(&self, branch: &Branch, remotes: &[RemoteName]) -> Result<Option<(RemoteName, Branch)>, Error> {
         let remote = self.setting(&format!("branch.{branch}.remote"))?;
         let Some(remote) = remotes.iter().find(|known| Some(known.as_str()) == remote.as_deref()) else {
@@ -210,12 +210,12 @@ impl Git<'_> {
         Ok(self.call(&["rev-list", "--all", "--max-count=1"]).done()?.bytes.is_empty())
     }
 
-    /// The tip of a local branch.
+    /// Returns the tip of a local branch.
     pub fn tip(&self, branch: &Branch) -> Result<Option<Commit>, Error> {
         self.resolve(&branch.full())
     }
 
-    /// Whether files of the repository are left out of the user's tree.
+    /// Refuses a sparse checkout of the user's tree.
     pub(super) fn refuse_sparse(&self) -> Result<(), Error> {
         let is_said = self.settings()?.iter().any(|(key, _)| key == "core.sparsecheckout");
         let is_meant = || self.call(&["config", "--type=bool", "--get", "core.sparseCheckout"]).answer();
@@ -227,7 +227,7 @@ impl Git<'_> {
     }
 }
 
-/// The remote that counts where nothing else is said: `origin`, or the only one.
+/// Returns the default remote: `origin`, or the only one.
 fn usual_remote(remotes: &[RemoteName]) -> Option<RemoteName> {
     let origin = remotes.iter().find(|remote| remote.as_str() == "origin");
     origin.or(remotes.first().filter(|_| remotes.len() == 1)).cloned()

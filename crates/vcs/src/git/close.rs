@@ -1,4 +1,4 @@
-//! Putting worktrees and branches of ours away, when told to.
+//! Removes worktrees and branches of ours on request.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,28 +9,28 @@ use super::repository::{Entry, Head};
 use super::unfinished::refuse_under_way;
 use super::{Branch, Commit, Error, Git, Worktree, canonical};
 
-/// What becomes of the branch, once the directory has gone.
+/// The treatment of the branch after the directory is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BranchAfter {
     Kept,
-    /// It goes if this commit contains it.
+    /// Deletes the branch if this commit contains it.
     GoneIfIn(Commit),
     Gone,
 }
 
-/// What came of it.
+/// The outcome of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Closed {
-    /// The directory has gone, and the branch if it should.
+    /// The directory is removed, and the branch as requested.
     Gone,
-    /// Nothing has gone: there is uncommitted work.
+    /// Nothing is removed: there is uncommitted work.
     Dirty { files: Vec<PathBuf> },
-    /// The directory has gone. The branch has not: it has work that is nowhere else.
+    /// The directory is removed, but not the branch: it has commits that are nowhere else.
     BranchKept,
 }
 
 impl Git<'_> {
-    /// Removes a worktree of ours, unless there is uncommitted work in it. One that has gone already is no trouble, and its branch is seen to all the same.
+    /// Removes a worktree of ours, unless it has uncommitted work. If the worktree is already gone, only its branch is handled.
     pub fn close(&self, worktree: &Worktree, branch: &BranchAfter) -> Result<Closed, Error> {
         let path = canonical(&worktree.path);
         let _held = self.repository.hold(&path)?;
@@ -57,7 +57,7 @@ impl Git<'_> {
         self.put_away(&worktree.branch, branch)
     }
 
-    /// Refuses to remove commits that no branch has, and work that is under way.
+    /// Refuses to remove commits that no branch has, and unfinished operations.
     fn refuse_lost(&self, entry: &Entry, branch: &Branch) -> Result<(), Error> {
         refuse_under_way(entry)?;
         let (Head::Detached(head), Some(tip)) = (entry.head()?, self.resolve(&branch.full())?) else { return Ok(()) };
@@ -67,7 +67,7 @@ impl Git<'_> {
         Err(Error::Strayed { at: head.short().to_owned(), branch: branch.clone() })
     }
 
-    /// Every branch of ours, and what it started from.
+    /// Returns every branch of ours with its start.
     pub fn branches(&self) -> Result<Vec<(Branch, Commit)>, Error> {
         let call = self.call(&["for-each-ref", "--format=%(objectname) %(refname)", "refs/windlass/start/"]);
         let listed = call.done()?.line();
@@ -79,14 +79,14 @@ impl Git<'_> {
         Ok(listed.lines().filter_map(branch).collect())
     }
 
-    /// Refuses to give up a branch whose tip is neither in the commit that merged it, nor what was pushed to be merged, nor on
-    /// another branch. `remote_name` is what remotes call the branch.
+    /// Refuses to delete a branch whose tip is not in the merged commit, was not pushed to be merged, and is on no other
+    /// branch. `remote_name` is the branch's name on remotes.
     pub fn refuse_unmerged_branch(&self, branch: &Branch, remote_name: &Branch, merged: &Commit) -> Result<(), Error> {
         let Some(tip) = self.resolve(&branch.full())? else { return Ok(()) };
         if self.resolve(&remote_name.pushed())?.as_ref() == Some(&tip) {
             return Ok(());
         }
-        // A forge may have merged it in a commit that is not fetched yet.
+        // The forge's merge commit may not be fetched yet.
         if self.is_known(merged)? && self.has_all(merged, &tip)? {
             return Ok(());
         }
@@ -100,8 +100,8 @@ impl Git<'_> {
         }
     }
 
-    /// Whether what a forge has merged is all of a branch: it has merged the tip, or something on top of it, or the base has all
-    /// of it by now.
+    /// Returns whether a forge has merged all of a branch: the tip, or a commit on top of it; or the base contains all of
+    /// it by now.
     pub fn is_merged_whole(&self, branch: &Branch, merged_head: &Commit, base: &Commit) -> Result<bool, Error> {
         let Some(tip) = self.resolve(&branch.full())? else { return Ok(true) };
         Ok(tip == *merged_head
@@ -109,8 +109,8 @@ impl Git<'_> {
             || self.has_all(base, &tip)?)
     }
 
-    /// Whether a branch other than these two, here or at a remote, has a commit. What is only on the remote's side of a branch of
-    /// ours goes with it.
+    /// Returns whether a branch other than these two, local or remote, contains a commit. The remote side of a branch of
+    /// ours does not count.
     fn is_on_other_branch(&self, own: [&Branch; 2], commit: &Commit) -> Result<bool, Error> {
         let call = self.call(&["for-each-ref", "--format=%(refname)"]).word(format!("--contains={commit}"));
         let names = call.word("refs/heads/").word("refs/remotes/").done()?.line();
@@ -139,7 +139,7 @@ impl Git<'_> {
                 return Ok(Closed::BranchKept);
             }
         }
-        // One after the other, in one call: our mark goes last.
+        // One transaction each, in one call: our mark goes last.
         let refs = [(branch.full(), tip), (branch.pushed(), pushed), (branch.mark(), mark)];
         let steps: String = refs
             .into_iter()

@@ -1,9 +1,9 @@
-//! Committing what an agent has left in its worktree.
+//! Commits the work that an agent left in its worktree.
 //!
-//! Our branch is what counts. Work that was done beside it, on a detached HEAD or another branch, is taken onto our branch where
-//! it goes on from there; otherwise all of it stays as it is, and the agent is told.
+//! Only our branch counts. Work on a detached HEAD or another branch is taken onto our branch if it continues there;
+//! otherwise all of it stays as it is, and the agent gets an error.
 //!
-//! Invariant: no other branch is moved, whatever is checked out.
+//! Invariant: no other branch moves, whatever is checked out.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,31 +17,31 @@ use super::trouble::is_outside;
 use super::unfinished::{refuse_unmerged, under_way};
 use super::{Branch, Commit, Error, Git, Operation, Worktree, paths};
 
-/// Files that are longer are not looked through for conflict markers.
+/// Larger files are not searched for conflict markers.
 const LONG: u64 = 8 * 1024 * 1024;
 
-/// A file that is not as it was committed.
+/// A file that differs from its commit.
 struct ChangedFile {
-    /// How it stands in the index and in the tree, as git's short format says it.
+    /// The state in the index and in the tree, as in git's short format.
     state: [u8; 2],
     path: PathBuf,
 }
 
 impl ChangedFile {
-    /// `XY PATH`.
+    /// Parses `XY PATH`.
     fn read(entry: &[u8]) -> Option<Self> {
         let (state, path) = (entry.first_chunk::<2>()?, entry.get(3..)?);
         Some(Self { state: *state, path: PathBuf::from(OsStr::from_bytes(path)) })
     }
 
-    /// Whether the index has several versions of it.
+    /// Returns whether the index has several versions of the file.
     fn is_unmerged(&self) -> bool {
         matches!(&self.state, b"DD" | b"AA") || self.state.contains(&b'U')
     }
 }
 
 impl Git<'_> {
-    /// Commits everything that is not committed, new files too, but not what is ignored. Nothing if there is nothing.
+    /// Commits everything that is uncommitted, with new files but without ignored ones. Returns `None` if there is nothing.
     pub fn commit_all(&self, worktree: &Worktree, message: &str) -> Result<Option<Commit>, Error> {
         let (_held, entry) = self.enter(worktree)?;
         let has_changes = self.stage_all(worktree, &entry).map_err(|error| of_the_tree(error, &entry.path))?;
@@ -49,13 +49,12 @@ impl Git<'_> {
             return Ok(None);
         }
         let call = self.call(&["commit", "--quiet", "--no-verify", "--allow-empty-message", "--cleanup=verbatim"]);
-        // Git takes no zero byte, and a message may come from anywhere.
+        // Git accepts no zero byte, and a message may come from any source.
         call.word("--file=-").stdin(message.replace('\0', "")).within(&entry.path).signed()?.done()?;
         self.head(&entry).map(Some)
     }
 
-    /// Stages everything that is not committed, with the worktree on our branch. Returns whether the index differs from the
-    /// commit that it is at.
+    /// Stages everything that is uncommitted, with the worktree on our branch. Returns whether the index differs from the commit.
     fn stage_all(&self, worktree: &Worktree, entry: &Entry) -> Result<bool, Error> {
         let changed = self.status(&entry.path, "all")?;
         refuse_unmerged(
@@ -81,8 +80,8 @@ impl Git<'_> {
         Ok(has_changes)
     }
 
-    /// Checks our branch out again. Work that was done beside it is taken onto it, where it goes on from there; tree and index
-    /// stay as they are. After a look at an older commit the tree is that of the branch again.
+    /// Checks our branch out again. Work beside it is taken onto it if it continues there; tree and index stay as they are.
+    /// If an older commit was checked out, the tree becomes that of the branch again.
     fn come_back(&self, worktree: &Worktree, entry: &Entry, head: &Commit) -> Result<(), Error> {
         let branch = &worktree.branch;
         let at = match entry.head()? {
@@ -103,18 +102,18 @@ impl Git<'_> {
         call.word("--").within(&entry.path).done().map(drop)
     }
 
-    /// Returns where a branch is. One that was renamed or removed is made again where it started.
+    /// Returns the tip of a branch. A branch that was renamed or deleted is restored at its start.
     fn find_tip_again(&self, branch: &Branch) -> Result<Option<Commit>, Error> {
         if let Some(tip) = self.resolve(&branch.full())? {
             return Ok(Some(tip));
         }
         let Some(start) = self.resolve(&branch.mark())? else { return Ok(None) };
-        // The empty word has git refuse where there is such a branch after all.
+        // The empty argument makes git refuse if the branch exists after all.
         self.call(&["update-ref"]).word(branch.full()).word(&start).word("").done()?;
         Ok(Some(start))
     }
 
-    /// The commit that a worktree is at.
+    /// Returns the commit of a worktree.
     fn head(&self, entry: &Entry) -> Result<Commit, Error> {
         if let Head::Branch(branch) = entry.head()?
             && let Some(tip) = self.resolve(&branch.full())?
@@ -125,39 +124,39 @@ impl Git<'_> {
         Commit::new(&answer.line()).map_err(|_| Error::UnknownCommit { commit: "HEAD".to_owned() })
     }
 
-    /// Returns the files of a worktree that are not committed, new ones too.
+    /// Returns the uncommitted files of a worktree, with new ones.
     pub fn uncommitted_files(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, Error> {
         let (_held, entry) = self.enter(worktree)?;
         self.uncommitted(&entry.path, "all")
     }
 
-    /// Returns the same of a tree that may not be ours.
+    /// Returns the same for a tree that may not be ours.
     pub fn list_uncommitted(&self, tree: &Path) -> Result<Vec<PathBuf>, Error> {
         self.uncommitted(tree, "all")
     }
 
-    /// Returns the commit that a tree is at, and each file that differs from it, new ones too, as `--porcelain=v2` says it. The
-    /// tree may not be ours.
+    /// Returns the commit of a tree, and each file that differs from it, with new ones, in the format of `--porcelain=v2`.
+    /// The tree may not be ours.
     pub fn list_state(&self, tree: &Path) -> Result<Vec<Vec<u8>>, Error> {
         let call = self.call(&["status", "--porcelain=v2", "--branch", "--no-renames", "-z", "--untracked-files=all"]);
         let answer = call.within(tree).done()?;
         Ok(answer.entries().into_iter().map(<[u8]>::to_vec).collect())
     }
 
-    /// Files that are not as they were committed. New ones count by `untracked`: `all`, or `no`.
+    /// Returns files that differ from their commit. `untracked` decides about new ones: `all`, or `no`.
     pub(super) fn uncommitted(&self, worktree: &Path, untracked: &str) -> Result<Vec<PathBuf>, Error> {
         Ok(self.status(worktree, untracked)?.into_iter().map(|file| file.path).collect())
     }
 
-    /// The same with how each file stands.
+    /// Returns the same with the state of each file.
     fn status(&self, worktree: &Path, untracked: &str) -> Result<Vec<ChangedFile>, Error> {
         let call = self.call(&["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=none"]);
         let answer = call.word(format!("--untracked-files={untracked}")).within(worktree).done()?;
         Ok(answer.entries().into_iter().filter_map(ChangedFile::read).collect())
     }
 
-    /// Returns whether anything is staged. Refuses a repository inside of the tree: it would be committed as nothing but the id
-    /// of its commit.
+    /// Returns whether anything is staged. Refuses a repository inside of the tree: the commit would hold nothing but its
+    /// commit id.
     fn check_staged(&self, worktree: &Path) -> Result<bool, Error> {
         let call =
             self.call(&["diff-index", "--cached", "-z", "--no-renames", "--ignore-submodules=none", "HEAD", "--"]);
@@ -175,7 +174,7 @@ impl Git<'_> {
         Err(Error::Embedded { files })
     }
 
-    /// Refuses conflict markers in what is not committed, unless as many were there before.
+    /// Refuses new conflict markers in uncommitted files.
     fn refuse_markers(&self, worktree: &Path, files: &[PathBuf]) -> Result<(), Error> {
         let mut marked = Vec::new();
         for file in files.iter().filter(|file| read(&worktree.join(file)).is_some_and(|text| markers(&text) > 0)) {
@@ -191,13 +190,13 @@ impl Git<'_> {
     }
 }
 
-/// What a plain file holds, if it is not long.
+/// Returns the content of a plain file of limited size.
 fn read(path: &Path) -> Option<Vec<u8>> {
     fs::symlink_metadata(path).ok().filter(|found| found.is_file())?;
     file::read(path, LONG).ok()
 }
 
-/// How many conflicts are marked as git marks them: all three lines, in their order.
+/// Counts the conflicts that git marked: all three lines, in their order.
 fn markers(content: &[u8]) -> usize {
     let (mut found, mut next) = (0, 0);
     for line in content.split(|byte| *byte == b'\n') {
@@ -212,7 +211,7 @@ fn markers(content: &[u8]) -> usize {
     found
 }
 
-/// What git cannot do with a tree and its index is the fault of whoever worked there.
+/// Turns an error of git about a tree and its index into one that blames the work in the tree.
 fn of_the_tree(error: Error, path: &Path) -> Error {
     let said = match error {
         Error::Failed { command, said } if !is_outside(&said) => format!("`git {command}` says {said}"),

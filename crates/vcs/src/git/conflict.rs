@@ -1,4 +1,4 @@
-//! A conflict as the agent that resolves it needs to see it: what git says about it, and both sides of the places.
+//! The text of a conflict for the agent that resolves it: git's messages, and both sides of each place.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use super::error::listed;
 use super::{Commit, Error, Git};
 
-/// Lines of a file that are shown before and after a place where the sides differ.
+/// Lines of a file before and after a place where the sides differ.
 const CONTEXT_LINES: usize = 3;
-/// A longer file is not shown.
+/// Larger files are not shown.
 const MAX_FILE: usize = 1024 * 1024;
 
 impl Git<'_> {
-    /// Returns what a merge of a branch and a base of that name stumbles over: the messages of git, then the places of each file
-    /// between conflict markers. A file whose places do not fit into `most` bytes is named alone. The text is hostile, and empty where the
-    /// merge has no conflict.
+    /// Returns the conflicts of a merge of a branch with a base of that name: the messages of git, then the places of each
+    /// file between conflict markers. A file whose places do not fit into `most` bytes is only named. The text is hostile,
+    /// and empty if the merge has no conflict.
     pub fn conflict_text(
         &self,
         (ours, theirs): (&Commit, &Commit),
@@ -55,8 +55,8 @@ impl Git<'_> {
         Ok(text)
     }
 
-    /// Returns the places of a file in a merged tree where its sides differ, with the lines around them, or nothing if the
-    /// file is too long. A file that is no text has no places.
+    /// Returns the places of a file in a merged tree where its sides differ, with the lines around them, or `None` if the
+    /// file is too long. A file that is not text has no places.
     fn conflict_places(&self, tree: &Commit, file: &Path) -> Result<Option<String>, Error> {
         let object = [tree.as_str().as_bytes(), b":", file.as_os_str().as_bytes()].concat();
         let call = self.call(&["cat-file", "blob"]).word(OsStr::from_bytes(&object)).bound(MAX_FILE);

@@ -1,10 +1,10 @@
-//! A fresh checkout of one commit, on no branch: for an agent that only reads, and for hooks that judge exactly this commit.
+//! A fresh checkout of one commit, on no branch: for an agent that only reads, and for hooks that judge this commit.
 //!
 //! Invariants:
-//! - A repository of ours writes the files (`plain`), so that they are those of the commit. The checkout is a worktree of the
-//!   person's repository only for the programs that run in it.
-//! - No branch moves, whatever code that ran in the checkout has left there.
-//! - A checkout that is used is removed by nothing but its user.
+//! - A repository of ours writes the files (`plain_repository`), so that they are those of the commit. The checkout is a
+//!   worktree of the person's repository only for the programs that run in it.
+//! - No branch moves, whatever code in the checkout has changed there.
+//! - Only its user removes a checkout that is in use.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -19,20 +19,20 @@ use super::plain::SavedIndex;
 use super::repository::{Entry, Head, SMALL};
 use super::{Commit, Error, Git};
 
-/// How the directories of such checkouts are called, and those of tasks are not.
+/// Name prefixes of the directories of detached checkouts. Directories of tasks have other names.
 const NAMES: [&str; 2] = ["review-", "gate-"];
 
-/// The files by which the repository and a worktree know each other.
+/// The files that link the repository and a worktree.
 const ADMIN_FILES: [&str; 3] = ["HEAD", "commondir", "gitdir"];
 
-/// What may be done in a checkout.
+/// The access that a checkout allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckoutAccess {
     Read,
     Write,
 }
 
-/// A checkout of a commit. As long as this value lives, no other process removes it.
+/// A checkout of a commit. While this value lives, no other process removes it.
 #[derive(Debug)]
 pub struct DetachedCheckout {
     pub path: PathBuf,
@@ -41,14 +41,14 @@ pub struct DetachedCheckout {
     _used: Held,
 }
 
-/// What a checkout was when its files were fresh, besides these.
+/// The state of a checkout when its files were fresh, besides these.
 #[derive(Debug)]
 struct FreshState {
     index: SavedIndex,
-    /// What the repository keeps about the checkout, by the names of the files.
+    /// The repository's files about the checkout, by name.
     admin: PathBuf,
     admin_files: Vec<(&'static str, Vec<u8>)>,
-    /// The file that leads to it.
+    /// The file that points to the repository.
     pointer: Vec<u8>,
     has_submodules: bool,
 }
@@ -62,7 +62,7 @@ impl FreshState {
         Ok(Self { index, admin: entry.admin, admin_files, pointer, has_submodules })
     }
 
-    /// Has the repository and a checkout know each other again, with this index.
+    /// Links the repository and a checkout again, with this index.
     fn write(&self, checkout: &Path) -> Result<(), Error> {
         let pointer = checkout.join(".git");
         remove_any(&pointer)?;
@@ -77,7 +77,7 @@ impl FreshState {
 }
 
 impl Git<'_> {
-    /// Checks a commit out at a path. What an earlier checkout has left there is removed first.
+    /// Checks a commit out at a path, and removes an earlier checkout there first.
     pub fn check_out(&self, path: &Path, commit: &Commit, access: CheckoutAccess) -> Result<DetachedCheckout, Error> {
         let path = settled(path)?;
         let used = self.repository.hold_use(&path)?;
@@ -117,12 +117,12 @@ impl Git<'_> {
         Ok(fresh)
     }
 
-    /// Puts the files of a checkout that may be written to back to what they are in its commit, and removes everything else
-    /// besides what patterns name, as git reads them in an ignore file. One with submodules is made anew.
+    /// Restores the files of a writable checkout to those of its commit, and removes all others, except those that match
+    /// the patterns, which have the format of an ignore file. A checkout with submodules is made anew.
     pub fn restore_checkout(&self, checkout: &mut DetachedCheckout, kept: &[String]) -> Result<(), Error> {
         let DetachedCheckout { path, commit, fresh, .. } = checkout;
         let is_simple = !fresh.has_submodules && fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
-        // What cannot be put back, such as a directory that may not be written to, is made anew.
+        // A checkout that cannot be restored, for example because of a read-only directory, is made anew.
         if !is_simple || self.put_back(path, commit, fresh, kept).is_err() {
             *fresh = self.make_checkout(path, commit, CheckoutAccess::Write)?;
         }
@@ -143,7 +143,7 @@ impl Git<'_> {
         self.remove_checkout(&checkout.path)
     }
 
-    /// Removes a checkout that a crash has left. One that is used stays, and one that is not there is no trouble.
+    /// Removes a checkout that a crash left. A checkout in use stays, and a missing one is not an error.
     pub fn sweep_detached(&self, path: &Path) -> Result<(), Error> {
         let path = settled(path)?;
         let Some(_used) = self.repository.try_hold_use(&path)? else { return Ok(()) };
@@ -154,10 +154,10 @@ impl Git<'_> {
     fn remove_checkout(&self, path: &Path) -> Result<(), Error> {
         let is_named = path.file_name().and_then(|name| name.to_str()).is_some_and(is_detached_name);
         let Some(entry) = self.repository.entry(path) else {
-            // A kill on the way, or another clone of the project before this one, leaves what the repository does not know.
+            // The repository does not know a checkout after a kill, or one of an earlier clone of the project.
             return if is_named { remove_all(path) } else { Ok(()) };
         };
-        // Code that ran in it may have made a branch there; any other worktree with a branch is a task's work.
+        // Code in the checkout may have made a branch; any other worktree with a branch is a task's work.
         if let Head::Branch(_) = entry.head()?
             && !is_named
         {
@@ -172,12 +172,12 @@ impl Git<'_> {
     }
 }
 
-/// Whether a directory is such a checkout, by its name.
+/// Returns whether a directory has the name of a detached checkout.
 fn is_detached_name(name: &str) -> bool {
     NAMES.iter().any(|start| name.starts_with(start))
 }
 
-/// Takes the right to write from everyone. Links are left alone: what they lead to is not ours.
+/// Removes all write permissions. Links are skipped: their targets are not ours.
 fn make_readable(path: &Path) -> Result<(), Error> {
     let found = fs::symlink_metadata(path).map_err(Error::io("look at", path))?;
     if found.is_symlink() {

@@ -1,4 +1,4 @@
-//! What has been done between two commits: for reviewers, for people, and as a digest.
+//! The differences between two commits: for reviewers, for people, and as a digest.
 
 use std::path::PathBuf;
 
@@ -6,9 +6,9 @@ use windlass_engine::Digest;
 
 use super::{Branch, Commit, Error, Git, paths};
 
-/// The most of a diff that a digest is made of.
+/// The largest diff that a digest covers.
 const DIGESTED: usize = 64 * 1024 * 1024;
-/// What decides how a diff looks, apart from how much is around a change.
+/// The format of a diff, except for the number of lines around a change.
 const LOOK: [&str; 9] = [
     "diff-tree",
     "-r",
@@ -21,43 +21,43 @@ const LOOK: [&str; 9] = [
     "--diff-algorithm=histogram",
 ];
 
-/// A diff as text. What is not UTF-8 is replaced.
+/// A diff as text. Invalid UTF-8 is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diff {
     pub text: String,
-    /// There is more than was asked for.
+    /// Whether there is more than the caller asked for.
     pub cut: bool,
 }
 
-/// What a branch adds to its base.
+/// The commits and files that a branch adds to its base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
     pub head: Commit,
-    /// Where the branch left the base.
+    /// The commit where the branch left the base.
     pub merge_base: Commit,
     /// Commits that the base does not have.
     pub commits: u32,
     pub files: Vec<FileChange>,
 }
 
-/// A file that was changed, by its name as git has it. Names are hostile.
+/// A changed file, with its name as git has it. Names are hostile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     pub path: PathBuf,
-    /// Lines; none of a file that has no lines.
+    /// Added lines; zero for a binary file.
     pub added: u64,
     pub removed: u64,
 }
 
 impl Work {
-    /// How many commits there are, if they come to anything: those that leave every file as it was are no work.
+    /// Returns the number of commits, or zero if they change no file.
     pub fn done(&self) -> u32 {
         if self.files.is_empty() { 0 } else { self.commits }
     }
 }
 
 impl Git<'_> {
-    /// What a branch adds to its base.
+    /// Returns what a branch adds to its base.
     pub fn work(&self, branch: &Branch, base: &Commit) -> Result<Work, Error> {
         let unknown = || Error::UnknownCommit { commit: branch.to_string() };
         let head = self.resolve(&branch.full())?.ok_or_else(unknown)?;
@@ -68,21 +68,21 @@ impl Git<'_> {
         Ok(Work { head, merge_base, commits, files })
     }
 
-    /// The files that differ between two commits.
+    /// Returns the files that differ between two commits.
     pub fn files(&self, from: &Commit, to: &Commit) -> Result<Vec<FileChange>, Error> {
         let call = self.call(&["diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"]);
         let answer = call.word(from).word(to).word("--").done()?;
         Ok(answer.entries().into_iter().filter_map(FileChange::read).collect())
     }
 
-    /// The first lines of what the commits between two say, oldest first, and no more than so many of the newest.
+    /// Returns the subjects of the commits between two, oldest first, up to `most` of the newest.
     pub fn subjects(&self, from: &Commit, to: &Commit, most: usize) -> Result<Vec<String>, Error> {
         let call = self.call(&["log", "-z", "--reverse", "--format=%s", "--no-show-signature", "--no-color"]);
         let answer = call.word(format!("--max-count={most}")).word(to).word(format!("^{from}")).word("--").done()?;
         Ok(answer.entries().into_iter().map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
     }
 
-    /// What differs between two commits, at most so many bytes of it.
+    /// Returns the diff between two commits, up to `most` bytes.
     pub fn diff(&self, from: &Commit, to: &Commit, most: usize) -> Result<Diff, Error> {
         let answer = self.call(&LOOK).word("--unified=3").word(from).word(to).word("--").bound(most).done()?;
         let cut = answer.cut || answer.bytes.len() > most;
@@ -90,8 +90,8 @@ impl Git<'_> {
         Ok(Diff { text, cut })
     }
 
-    /// A digest of what is changed between two commits: the lines, wherever in their files they are. A rebase without conflicts
-    /// does not change it. Of a diff that is too long it is a digest of the files instead, which a rebase may change.
+    /// Returns a digest of the changes between two commits: of the lines, at any position in their files. A rebase without
+    /// conflicts keeps it. For a diff that is too long it is a digest of the files instead, which a rebase may change.
     pub fn patch_id(&self, from: &Commit, to: &Commit) -> Result<Digest, Error> {
         let call = self.call(&LOOK).word("--unified=0").word("--binary").word("--full-index");
         let answer = call.word(from).word(to).word("--").bound(DIGESTED).done()?;
@@ -104,7 +104,7 @@ impl Git<'_> {
 }
 
 impl FileChange {
-    /// Lines that were added, lines that were removed, the name.
+    /// Parses the number of added lines, of removed lines, and the name.
     pub(super) fn read(entry: &[u8]) -> Option<Self> {
         let mut parts = entry.splitn(3, |byte| *byte == b'\t');
         let mut number = || Some(String::from_utf8_lossy(parts.next()?).parse().unwrap_or(0));
@@ -114,7 +114,7 @@ impl FileChange {
     }
 }
 
-/// A diff without what a rebase changes: ids of files, and where in them the lines are.
+/// Removes from a diff what a rebase changes: ids of files, and positions of lines.
 pub(super) fn essence(diff: &[u8]) -> Vec<u8> {
     let mut essence = Vec::with_capacity(diff.len());
     for line in diff.split_inclusive(|byte| *byte == b'\n') {

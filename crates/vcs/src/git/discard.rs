@@ -1,10 +1,10 @@
-//! Removing a worktree. Whoever is killed in the middle leaves nothing that looks like somebody's work.
+//! Removes a worktree. A kill in the middle leaves nothing that looks like a person's work.
 //!
 //! ```text
-//! t7-fix ─ renamed ─► .going-t7-fix ─► what the repository keeps about it goes ─► .going-t7-fix goes
+//! t7-fix ─ renamed ─► .going-t7-fix ─► its admin files are removed ─► .going-t7-fix is removed
 //! ```
 //!
-//! Invariant: at its place a worktree is whole, or it is not there. What has the other name goes with whoever finds it.
+//! Invariant: under its own name a worktree is complete or absent. Every process that finds the other name removes it.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ use super::{Error, Git, canonical};
 
 const GOING: &str = ".going-";
 
-/// Removes a worktree, with what the repository keeps about it.
+/// Removes a worktree with its admin files.
 pub(super) fn discard(entry: &Entry) -> Result<(), Error> {
     let Some(going) = going(&entry.path) else { return Err(Error::Occupied { path: entry.path.clone() }) };
     remove_all(&going)?;
@@ -28,29 +28,29 @@ pub(super) fn discard(entry: &Entry) -> Result<(), Error> {
     remove_all(&going)
 }
 
-/// The name that a worktree has while it is removed.
+/// Returns the name of a worktree during its removal.
 fn going(path: &Path) -> Option<PathBuf> {
     let mut name = OsString::from(GOING);
     name.push(path.file_name()?);
     Some(path.with_file_name(name))
 }
 
-/// Whether somebody was killed while removing it.
+/// Returns whether a killed process left the removal unfinished.
 pub(super) fn is_going(path: &Path) -> bool {
     going(path).is_some_and(|going| fs::symlink_metadata(going).is_ok())
 }
 
-/// The worktree that this was, if somebody was killed while removing it.
+/// Returns the name of the worktree whose removal a killed process left.
 pub fn half_removed(name: &str) -> Option<&str> {
     name.strip_prefix(GOING)
 }
 
 impl Git<'_> {
-    /// Goes on with the removal of a worktree, where somebody was killed in it.
+    /// Finishes the removal of a worktree after a kill.
     pub fn finish_removal(&self, path: &Path) -> Result<(), Error> {
         let path = &canonical(path);
         let _held = self.repository.hold(path)?;
-        // Another one may have been made there since.
+        // Another worktree may exist there by now.
         let is_gone = fs::symlink_metadata(path).is_err();
         if let Some(entry) = self.repository.entry(path).filter(|entry| is_gone && entry.locked.is_none()) {
             return discard(&entry);
@@ -59,7 +59,7 @@ impl Git<'_> {
     }
 }
 
-/// Removes whatever is at a path. What is not there is no trouble.
+/// Removes a file or a directory. A missing one is not an error.
 pub(super) fn remove_any(path: &Path) -> Result<(), Error> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.is_dir() => super::remove(path),
@@ -75,7 +75,7 @@ pub(super) fn remove_all(directory: &Path) -> Result<(), Error> {
     }
 }
 
-/// Gives back the right to remove what is in read-only directories. Links are not followed.
+/// Makes read-only directories writable, so that they can be removed. Does not follow links.
 fn make_writable(path: &Path) -> Result<(), Error> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,6 +1,6 @@
-//! What can go wrong with git, by name, and what to do about it.
+//! Errors of git, by name, with hints.
 //!
-//! Not here: how it is told from what git says (`trouble`).
+//! Not here: recognising them in the messages of git (`stderr`).
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
@@ -13,7 +13,7 @@ use windlass_process::file::UnreadableFile;
 
 use super::names::{Branch, Commit, RemoteName};
 
-/// Why something of git was not done. Texts of git in it have no credentials and no control characters.
+/// Why an action of git failed. Texts of git in it have no credentials and no control characters.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -96,7 +96,7 @@ pub enum Error {
     #[error("cannot remove the branch {branch}: it has commits that are not merged")]
     Unmerged {
         branch: Branch,
-        /// The worktree that has it checked out. While it has, git refuses to remove the branch.
+        /// The worktree that has the branch checked out: git refuses to delete the branch meanwhile.
         worktree: Option<PathBuf>,
     },
     #[error("cannot tell what was committed in {}: {why}", path.display())]
@@ -125,13 +125,13 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Somebody, where nobody can say who is there.
+    /// Returns a placeholder for systems that cannot list processes.
     pub(super) fn unknown() -> Self {
         Self { pid: 0, command: "a process".to_owned() }
     }
 }
 
-/// What somebody has begun in a worktree.
+/// An unfinished operation in a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     Merge,
@@ -166,7 +166,7 @@ impl Error {
         }
     }
 
-    /// What can be done about it, by whoever reads it: where there is a command, with the names that it needs.
+    /// Returns what the reader can do: a command with the necessary names if there is one.
     pub fn hint(&self) -> Option<Cow<'static, str>> {
         self.hint_by_name().map(Cow::Owned).or_else(|| self.usual_hint().map(Cow::Borrowed))
     }
@@ -249,14 +249,14 @@ fn held(holder: Option<&Holder>) -> String {
     holder.map(|holder| format!(", which {} (process {}) may hold", holder.command, holder.pid)).unwrap_or_default()
 }
 
-/// A path as it is typed to a shell.
+/// Returns a path quoted for a shell.
 pub fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+:@".contains(letter);
     if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
-/// Git need not be told why.
+/// Git allows a lock without a reason.
 fn because(reason: &str) -> String {
     if reason.trim().is_empty() { String::new() } else { format!(" ({})", reason.trim()) }
 }
@@ -265,7 +265,7 @@ fn in_files(files: &[PathBuf]) -> String {
     if files.is_empty() { String::new() } else { format!(" (conflicts in {})", listed(files)) }
 }
 
-/// The first few files, by names that nothing on a terminal obeys.
+/// Returns the first few files, with escaped names.
 pub(super) fn listed(files: &[PathBuf]) -> String {
     const SHOWN: usize = 10;
     let mut names: Vec<_> =

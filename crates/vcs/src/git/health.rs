@@ -1,4 +1,4 @@
-//! How a repository stands, for somebody who looks for trouble. Nothing of it is changed.
+//! The state of a repository, for diagnosis. Nothing here changes it.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::{Branch, Error, Git, discard};
 #[derive(Debug)]
 pub struct Linked {
     pub path: PathBuf,
-    /// What keeps it from being worked in.
+    /// The reason why no work is possible in it.
     pub trouble: Option<Error>,
 }
 
@@ -21,7 +21,7 @@ impl Git<'_> {
         Ok(listed.entries().into_iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect())
     }
 
-    /// The linked worktrees, by the repository's files alone.
+    /// Returns the linked worktrees, from the repository's files alone.
     pub fn linked(&self) -> Vec<Linked> {
         let entries = self.repository.entries().into_iter();
         let linked = entries.map(|entry| {
@@ -39,7 +39,7 @@ impl Git<'_> {
         linked.collect()
     }
 
-    /// The local branches whose names begin so.
+    /// Returns the local branches with this prefix.
     pub fn branches_under(&self, prefix: &str) -> Result<Vec<Branch>, Error> {
         let call = self.call(&["for-each-ref", "--format=%(refname)"]).word(format!("refs/heads/{prefix}"));
         Ok(call.done()?.line().lines().filter_map(Branch::from_full).collect())

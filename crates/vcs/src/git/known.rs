@@ -1,10 +1,10 @@
-//! What git has said and need not be asked again.
+//! Facts that git has reported and that need no second call.
 //!
 //! Invariants:
-//! - What is kept about commits holds for as long as the process runs: an id stands for the content and the history of its commit.
-//! - What is kept about the configuration and the base holds until a program runs that could change it (`forget_changeable`).
+//! - Facts about commits hold as long as the process runs: an id stands for the content and the history of its commit.
+//! - Facts about the configuration and the base hold until a program runs that could change them (`forget_changeable_facts`).
 //!
-//! A shallow clone that is deepened while a run works on it is the exception: the run may go on with the history that it saw first.
+//! A shallow clone that is deepened during a run is the exception: the run may continue with the history that it saw first.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -15,7 +15,7 @@ use super::{Base, Commit, Error, Git};
 /// Keys of git's configuration with their values, in the order in which git reads them.
 pub(super) type ConfigEntries = Rc<[(String, String)]>;
 
-/// What git has said about a repository. Clones share it.
+/// Facts that git has reported about a repository. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct KnownFacts(pub(super) Rc<RepositoryFacts>);
 
@@ -30,7 +30,7 @@ pub(super) struct RepositoryFacts {
 }
 
 impl KnownFacts {
-    /// Forgets the configuration and the base: a program has run that may have changed them.
+    /// Forgets the configuration and the base after a program that may have changed them.
     pub fn forget_changeable(&self) {
         self.0.settings.take();
         self.0.base.take();
@@ -46,7 +46,7 @@ impl KnownFacts {
 }
 
 impl Git<'_> {
-    /// Whether the repository has a commit.
+    /// Returns whether the repository has a commit.
     pub(super) fn is_known(&self, commit: &Commit) -> Result<bool, Error> {
         let facts = &self.known.0;
         if facts.commits.borrow().contains(commit) {
@@ -70,12 +70,12 @@ impl Git<'_> {
         Ok(tree)
     }
 
-    /// Whether one commit is the other, or comes before it.
+    /// Returns whether one commit is the other, or its descendant.
     pub(super) fn contains(&self, commit: &Commit, earlier: &Commit) -> Result<bool, Error> {
         Ok(commit == earlier || self.find_merge_base(commit, earlier)?.as_ref() == Some(earlier))
     }
 
-    /// Returns the commit at which two histories parted.
+    /// Returns the commit where two histories parted.
     pub fn merge_base(&self, one: &Commit, other: &Commit) -> Result<Commit, Error> {
         self.find_merge_base(one, other)?.ok_or_else(|| {
             let said = format!("{} and {} have nothing in common", one.short(), other.short());
@@ -83,7 +83,7 @@ impl Git<'_> {
         })
     }
 
-    /// The same; none where two histories have nothing in common. If one commit comes before the other, it is that one.
+    /// Returns the same, or `None` for unrelated histories. If one commit is an ancestor of the other, it is the merge base.
     fn find_merge_base(&self, one: &Commit, other: &Commit) -> Result<Option<Commit>, Error> {
         let pair = if one <= other { (one.clone(), other.clone()) } else { (other.clone(), one.clone()) };
         if let Some(base) = self.known.0.merge_bases.borrow().get(&pair) {

@@ -1,6 +1,6 @@
-//! What holds of everything that git and repositories say, whatever it is. For tests and fuzzing alone.
+//! Laws of all code here that reads the output of git and the files of repositories, for any input. For tests and fuzzing only.
 //!
-//! Each law takes bytes and panics where it is broken.
+//! Each law takes bytes, and panics if it does not hold.
 
 use std::path::{Component, Path};
 
@@ -11,10 +11,10 @@ use super::submodules::Submodule;
 use super::trouble::{clean, explain, is_passing, without_credentials};
 use super::{Logged, quoted, reflog, standing};
 
-/// The most of git's own words that is passed on, with the mark that there is more.
+/// The longest message of git that is passed on, with the mark of a cut.
 const SAID: usize = 2000 + '…'.len_utf8();
 
-/// What git says is read byte by byte, and its words leave without credentials and without what a terminal obeys.
+/// Git's output is parsed byte by byte, and its messages leave without credentials and terminal control characters.
 pub fn git(bytes: &[u8]) {
     let said = clean(bytes);
     assert!(!said.is_empty() && said.len() <= SAID, "{} bytes", said.len());
@@ -35,7 +35,7 @@ pub fn git(bytes: &[u8]) {
     lines(&text);
 }
 
-/// The user in an address, if there is one left.
+/// Returns the user of an address, if one is left.
 fn user_of_address(said: &str) -> Option<&str> {
     said.match_indices("://").find_map(|(at, sign)| {
         let rest = &said[at + sign.len()..];
@@ -44,7 +44,7 @@ fn user_of_address(said: &str) -> Option<&str> {
     })
 }
 
-/// A name that is taken is one word to git, and no option.
+/// An accepted name is one word to git, and no option.
 fn names(text: &str) {
     let sound =
         |name: &str| !name.starts_with('-') && !name.contains(|letter: char| letter.is_control() || letter == ' ');
@@ -63,7 +63,7 @@ fn names(text: &str) {
     assert!(shown == text || shown.starts_with('\''), "{shown}");
 }
 
-/// What git lists, between zero bytes.
+/// The entries of git's lists, which zero bytes separate.
 fn entries(bytes: &[u8]) {
     let answer = Answer { code: 0, bytes: bytes.to_vec(), cut: false, said: String::new() };
     let listed = answer.entries();

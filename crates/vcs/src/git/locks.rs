@@ -1,10 +1,9 @@
-//! Locks: git's own, which a crash leaves behind, and ours, which it cannot.
+//! Locks: git's own, which a crash leaves behind, and ours, which it does not.
 //!
-//! Invariants: a lock of git's is removed only if no process that is there could hold it, while we hold a lock of our own;
-//! and only
-//! - in what the repository keeps about a worktree of ours, or
-//! - where it is about refs or settings, which all worktrees share, after a while: somebody whom we cannot see, in another
-//!   container, is done with these by then. The index of a worktree that is not ours is left alone.
+//! Invariants: while holding a lock of our own, Windlass removes a lock of git only if no present process could hold it; and only
+//! - among the admin files of a worktree of ours, or
+//! - on refs or settings, which all worktrees share, after a minimum age: an invisible process, for example in another
+//!   container, is done by then. The index of any other worktree is left alone.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -18,25 +17,25 @@ use windlass_process::file;
 use super::error::Holder;
 use super::{Error, Repository};
 
-/// How long another process of ours may be at work in the same worktree, in steps.
+/// The interval and the number of attempts to lock a worktree that another process of ours uses.
 const STEP: Duration = Duration::from_millis(20);
 const STEPS: u32 = 500;
-/// How long somebody who may hold a lock of git's is waited for, in milliseconds.
+/// The pauses while a process may hold a lock of git, in milliseconds.
 const PAUSES: [u64; 7] = [5, 20, 50, 100, 200, 400, 800];
-/// How long a lock is there at least, of what all worktrees share, before it counts as left.
+/// The minimum age of a shared lock before it counts as left behind.
 const LEFT: Duration = Duration::from_secs(5);
-/// What times of files and of processes may differ by.
+/// The tolerance between the times of files and of processes.
 #[cfg(target_os = "linux")]
 const SLACK: Duration = Duration::from_secs(2);
 
-/// Held while something is done to a worktree. A crash lets go of it.
+/// A lock on a worktree, a checkout or the creation of worktrees. A crash releases it.
 #[derive(Debug)]
 pub(super) struct Held {
     file: File,
 }
 
 impl Held {
-    /// How long ago a file was made, by the clock of the disk that both are on.
+    /// Returns the time since a file was made, by the clock of the disk that holds both.
     fn age(&self, made: SystemTime) -> Option<Duration> {
         (&self.file).write_all(b".").ok()?;
         self.file.metadata().ok()?.modified().ok()?.duration_since(made).ok()
@@ -44,28 +43,28 @@ impl Held {
 }
 
 impl Repository {
-    /// A file of ours about a worktree.
+    /// Returns the path of a file of ours about a worktree.
     pub(super) fn beside(&self, worktree: &Path, kind: &str) -> PathBuf {
         let name = worktree.file_name().unwrap_or_default().to_string_lossy();
         self.common.join("windlass").join(format!("{name}.{kind}"))
     }
 
-    /// Keeps others of ours out of a worktree.
+    /// Locks a worktree against other processes of ours.
     pub(super) fn hold(&self, worktree: &Path) -> Result<Held, Error> {
         self.hold_file(&self.beside(worktree, "held"), worktree)
     }
 
-    /// Keeps others of ours from making worktrees: git cannot read those of others that are half made.
+    /// Locks the creation of worktrees against other processes of ours: git cannot read half-made worktrees of others.
     pub(super) fn hold_making(&self) -> Result<Held, Error> {
         self.hold_file(&self.common.join("windlass/making"), &self.root)
     }
 
-    /// Keeps others of ours from removing a checkout that is used.
+    /// Locks a used checkout against its removal by other processes of ours.
     pub(super) fn hold_use(&self, checkout: &Path) -> Result<Held, Error> {
         self.hold_file(&self.beside(checkout, "used"), checkout)
     }
 
-    /// The same, unless it is used.
+    /// Does the same, or returns `None` if the checkout is used.
     pub(super) fn try_hold_use(&self, checkout: &Path) -> Result<Option<Held>, Error> {
         let path = self.beside(checkout, "used");
         let file = open_lock(&path, &self.common)?;
@@ -95,36 +94,36 @@ fn open_lock(path: &Path, common: &Path) -> Result<File, Error> {
     file::open_lock(path).map_err(Error::io("open", path))
 }
 
-/// Says of a lock which process may hold it.
+/// Adds to a lock error the process that may hold the lock.
 pub(super) fn who(error: Error, repository: &Repository) -> Error {
     let Error::Locked { path, .. } = error else { return error };
     let holder = holder(&path, &places(&path, repository), Duration::ZERO);
     Error::Locked { path, holder }
 }
 
-/// Everywhere that a git of this repository may be at work, in whosever worktree.
+/// Returns every directory in which a git of this repository may run, in any worktree.
 fn places(lock: &Path, repository: &Repository) -> Vec<PathBuf> {
     let own = [&repository.common, &repository.root].into_iter().cloned().chain(lock.parent().map(Path::to_owned));
     own.chain(repository.entries().into_iter().flat_map(|entry| [entry.path, entry.admin])).collect()
 }
 
-/// Removes a lock on what all worktrees share, if a git that is gone has left it.
+/// Removes a shared lock that a dead git left.
 pub(super) fn clear_shared(lock: &Path, repository: &Repository) -> bool {
     let shared = ["packed-refs.lock", "config.lock"].iter().any(|name| lock == repository.common.join(name));
     if !(shared || lock.starts_with(repository.common.join("refs"))) {
         return false;
     }
-    // Whoever has waited for us finds a lock that is gone, or another one that is new.
+    // While we waited, the lock may have disappeared, or a new one taken its place.
     let Ok(held) = repository.hold_file(&repository.common.join("windlass/clearing"), &repository.root) else {
         return false;
     };
     let Some(found) = Found::look(lock) else { return false };
     let Some(age) = held.age(found.made).filter(|age| *age >= LEFT) else { return false };
-    // Gits of ours that wait for it have begun after it was made.
+    // Git processes of ours that wait for the lock started after it was made.
     holder(lock, &places(lock, repository), age).is_none() && found.remove(lock).is_ok_and(|removed| removed)
 }
 
-/// A lock that was looked at: it, and no other one that somebody has made since.
+/// The identity of a lock file, which tells it from a later one at the same path.
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
     file: (u64, u64),
@@ -137,7 +136,7 @@ impl Found {
         Some(Self { file: (found.dev(), found.ino()), made: found.modified().ok()? })
     }
 
-    /// Removes it. Says whether it was still the same.
+    /// Removes the lock. Returns whether it was still the same.
     fn remove(&self, lock: &Path) -> io::Result<bool> {
         if Self::look(lock).as_ref() != Some(self) {
             return Ok(false);
@@ -149,8 +148,8 @@ impl Found {
     }
 }
 
-/// Removes what a git that is gone has left in what is kept about a worktree of ours. `_held` is the proof that it is ours
-/// alone.
+/// Removes locks that a dead git left among the admin files of a worktree of ours. `_held` proves that no other process of
+/// ours uses it.
 pub(super) fn clear(admin: &Path, worktree: &Path, _held: &Held) -> Result<(), Error> {
     let places = [admin.to_owned(), worktree.to_owned()];
     for name in ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"] {
@@ -167,9 +166,9 @@ pub(super) fn clear(admin: &Path, worktree: &Path, _held: &Held) -> Result<(), E
     Ok(())
 }
 
-/// A process that could be at work in one of these directories: a git whose directory is in one of them, whose words or
-/// environment name one of them, or of which that cannot be known; or anybody who has the lock open. One that has begun
-/// after a lock that is so old was made does not hold it.
+/// Returns a process that could hold a lock: a git whose working directory, arguments or environment name one of these
+/// directories, or cannot be read; or any process with the lock file open. A process that started after the lock was made
+/// does not hold it.
 #[cfg(target_os = "linux")]
 fn holder(lock: &Path, directories: &[PathBuf], made: Duration) -> Option<Holder> {
     let lock = fs::canonicalize(lock).unwrap_or_else(|_| lock.to_owned());
@@ -186,7 +185,7 @@ fn holder(lock: &Path, directories: &[PathBuf], made: Duration) -> Option<Holder
             directories.iter().any(|directory| text.contains(&*directory.to_string_lossy()))
         };
         let is_at_work = || {
-            // One that is ending is nowhere any more; one that may not be looked at might be anywhere.
+            // An ending process has no working directory; one without permission to look might be anywhere.
             let place = fs::read_link(process.join("cwd"));
             place.map_or_else(|error| error.kind() == io::ErrorKind::PermissionDenied, |place| is_in(&place))
                 || names(&read("cmdline"))
@@ -201,7 +200,7 @@ fn holder(lock: &Path, directories: &[PathBuf], made: Duration) -> Option<Holder
     })
 }
 
-/// Where nobody can say who is there, everybody could be.
+/// Without `/proc`, any process could hold the lock.
 #[cfg(not(target_os = "linux"))]
 fn holder(_: &Path, _: &[PathBuf], _: Duration) -> Option<Holder> {
     Some(Holder::unknown())

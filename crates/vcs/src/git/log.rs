@@ -1,9 +1,9 @@
-//! What was committed, for people, as far as it is known here: nothing is fetched.
+//! The log for people, from local commits: nothing is fetched.
 
 use super::ask::Call;
 use super::{Branch, Commit, Error, Git};
 
-/// A commit as it is listed. Names and subjects are hostile.
+/// A listed commit. Names and subjects are hostile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logged {
     pub commit: Commit,
@@ -14,20 +14,20 @@ pub struct Logged {
 }
 
 impl Git<'_> {
-    /// The commits of one that another does not have, newest first.
+    /// Returns the commits of `to` that `from` does not have, newest first.
     pub fn log(&self, from: &Commit, to: &Commit, most: usize) -> Result<Vec<Logged>, Error> {
         let call = self.log_call().word(format!("--max-count={most}"));
         let answer = call.word(to).word(format!("^{from}")).word("--").done()?;
         Ok(answer.entries().into_iter().filter_map(Logged::read).collect())
     }
 
-    /// What is answered is for [`Logged::read`].
+    /// Builds a call whose output [`Logged::read`] parses.
     pub(super) fn log_call(&self) -> Call<'_, '_> {
         let call = self.call(&["log", "-z", "--no-decorate", "--no-notes", "--no-mailmap", "--no-show-signature"]);
         call.word("--format=tformat:%H%n%an%n%at%n%s")
     }
 
-    /// Where a base was last seen: on the remote that counts, else here.
+    /// Returns the last known commit of a base: on the default remote, or else the local one.
     pub fn last_seen(&self, branch: &Branch) -> Result<Option<Commit>, Error> {
         match self.known_base(Some(branch)) {
             Ok(base) => Ok(Some(base.commit)),
@@ -36,12 +36,12 @@ impl Git<'_> {
         }
     }
 
-    /// The commit that lies so many before another, not counting what was merged. Nothing if there are not as many.
+    /// Returns the n-th ancestor of a commit along first parents, or `None` if there are fewer.
     pub fn before(&self, commit: &Commit, many: u32) -> Result<Option<Commit>, Error> {
         self.resolve(&format!("{commit}~{many}"))
     }
 
-    /// The commit that another goes on from: of a merge, what it was merged into. Nothing if it is not known here.
+    /// Returns the first parent of a commit, or `None` if it is not available locally.
     pub fn parent(&self, commit: &Commit) -> Result<Option<Commit>, Error> {
         self.resolve(&format!("{commit}^1"))
     }

@@ -1,8 +1,8 @@
-//! Merging a branch into its base: a commit, made without a tree, and the base moved to it.
+//! Merges a branch into its base: builds a commit without a tree, and moves the base to it.
 //!
 //! Invariants:
-//! - The base moves only from where it was seen. With a remote that is the remote's branch, and no local one moves.
-//! - What is merged is exactly what was looked at: the branch has to contain the base's tip.
+//! - The base moves only from its expected commit. With a remote that is the remote's branch, and no local one moves.
+//! - The merge has exactly the checked content: the branch must contain the base's tip.
 
 use std::path::PathBuf;
 
@@ -11,15 +11,15 @@ use super::unfinished::under_way;
 use super::{Base, Branch, Commit, Error, Git};
 use crate::forge::Method;
 
-/// How the base gets the commits, and what a commit that has to be made for it says.
+/// The method of a merge, and the message of its commit.
 #[derive(Debug, Clone, Copy)]
 pub struct Way<'w> {
-    /// By a merge of both, by one commit on top of the base that has all of it, or by moving the base forward to the branch.
+    /// A merge commit, one squashed commit on top of the base, or a fast-forward of the base to the branch.
     pub method: Method,
     pub message: &'w str,
 }
 
-/// What came of it.
+/// The outcome of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Merged {
     Now {
@@ -31,24 +31,24 @@ pub enum Merged {
     },
 }
 
-/// What is done about a local base that is checked out.
+/// The treatment of a local base that is checked out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfCheckedOut {
     Refuse,
-    /// A person has asked for it: the tree goes along, if it is clean.
+    /// A person has asked for this: the tree is updated, if it is clean.
     FastForward,
 }
 
-/// A tree that cannot go along with a merge into the branch that it has checked out.
+/// A tree that a merge into its checked-out branch cannot update.
 #[derive(Debug)]
 pub struct UncleanTree {
     pub path: PathBuf,
-    /// What a person does there first.
+    /// The remedy for a person.
     pub remedy: String,
 }
 
 impl Git<'_> {
-    /// Merges a commit into a base that was just looked at.
+    /// Merges a commit into a base whose tip was just read.
     pub fn merge(
         &self,
         base: &Base,
@@ -85,7 +85,7 @@ impl Git<'_> {
         Ok(Merged::Now { commit })
     }
 
-    /// The commit that has a branch in a base already.
+    /// Returns the commit that brought a branch into a base.
     pub fn merged_as(&self, base: &Base, head: &Commit, method: Method) -> Result<Option<Commit>, Error> {
         if self.contains(&base.commit, head)? {
             return self.brought_by(&base.commit, head).map(Some);
@@ -93,7 +93,7 @@ impl Git<'_> {
         if method == Method::Squash { self.squashed_as(&base.commit, head) } else { Ok(None) }
     }
 
-    /// The commit that has all of a branch in one: right on top of where the branch stands, with the same files.
+    /// Returns the squashed commit of a branch: the first one on top of the fork point, with the same files.
     fn squashed_as(&self, base: &Commit, head: &Commit) -> Result<Option<Commit>, Error> {
         let below = self.merge_base(base, head)?;
         if below == *base {
@@ -125,13 +125,13 @@ impl Git<'_> {
         }
     }
 
-    /// The clean tree that has to go along, if the branch is checked out.
+    /// Returns the clean tree that has to be updated, if the branch is checked out.
     fn place_of(&self, branch: &Branch, if_checked_out: IfCheckedOut) -> Result<Option<PathBuf>, Error> {
         let Some(path) = self.repository.checked_out(branch) else { return Ok(None) };
         if if_checked_out == IfCheckedOut::Refuse {
             return Err(Error::CheckedOut { branch: branch.clone(), path });
         }
-        // What belongs to one worktree alone; of the main one it is with what all share.
+        // Admin files of the main worktree are in the common directory.
         let admin = self.repository.entry(&path).map_or_else(|| self.repository.common.clone(), |entry| entry.admin);
         if let Some(operation) = under_way(&admin) {
             return Err(Error::Unfinished { operation, files: Vec::new() });
@@ -140,7 +140,7 @@ impl Git<'_> {
         if files.is_empty() { Ok(Some(path)) } else { Err(Error::Dirty { path, files }) }
     }
 
-    /// Returns the tree that a branch is checked out in, if it could not go along with a merge now.
+    /// Returns the tree that has a branch checked out, if a merge could not update it now.
     pub fn find_unclean_tree(&self, branch: &Branch) -> Result<Option<UncleanTree>, Error> {
         let Some(path) = self.repository.checked_out(branch) else { return Ok(None) };
         let remedy = match self.place_of(branch, IfCheckedOut::FastForward) {
@@ -154,7 +154,7 @@ impl Git<'_> {
         Ok(Some(UncleanTree { path, remedy }))
     }
 
-    /// The merge that brought a commit into a base.
+    /// Returns the merge that brought a commit into a base.
     fn brought_by(&self, base: &Commit, head: &Commit) -> Result<Commit, Error> {
         let call = self.call(&["rev-list", "--first-parent", "--ancestry-path", "--merges", "--parents", "--reverse"]);
         let listed = call.word(base).word(format!("^{head}")).done()?.line();

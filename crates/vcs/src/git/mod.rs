@@ -1,18 +1,19 @@
 //! Git, by its own command line: a worktree for each task, commits, rebasing, pushing, merging.
 //!
 //! ```text
-//! Repository::find ─► Git::new ─► base ─► open ─► (an agent works) ─► commit_all ─► rebase ─► push ─► merge ─► close
-//!   by files alone      runs git through whoever asks (`Run`)
+//! GitRepository::discover ─► GitClient::new ─► fetch_base ─► open_worktree ─► (an agent works) ─► commit_all ─► rebase_worktree
+//!   by files alone               runs git through its caller (`RunProgram`)      ─► push_branch ─► merge_into_base ─► close_worktree
 //! ```
 //!
 //! Invariants:
-//! - The user's tree, index, HEAD, stash, configuration and branches are never touched. A base branch moves only in `merge`.
-//! - Rebasing and merging are worked out without any tree (`git merge-tree`). So a conflict leaves nothing behind, and neither
-//!   does a crash; what then changes a worktree is one step, noted before it is made and finished by whoever comes next.
-//! - A branch is ours if `refs/windlass/start/BRANCH` is there, which is made before it and removed after it.
-//! - Whatever is done in a worktree is done under a lock that no crash leaves behind, after a look whether it still is ours.
+//! - Windlass never touches the user's tree, index, HEAD, stash, configuration and branches. A base branch moves only in `merge`.
+//! - Rebases and merges are computed without a tree (`git merge-tree`). So neither a conflict nor a crash leaves anything
+//!   behind; the change of a worktree is then one step, which is noted before it starts and finished by the next process
+//!   after a crash.
+//! - A branch is ours if `refs/windlass/start/BRANCH` exists, which is created before it and deleted after it.
+//! - Every action in a worktree happens under a lock that no crash leaves behind, after a check that the worktree is still ours.
 //!
-//! Not here: when any of it is done, and what branches and paths are called.
+//! Not here: when any of it happens, and the names of branches and paths.
 
 mod ask;
 mod base;
@@ -76,15 +77,15 @@ use repository::{Entry, Head};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
     pub path: PathBuf,
-    /// What is done in it belongs here.
+    /// The branch of the work in it.
     pub branch: Branch,
 }
 
-/// In what the repository keeps about a worktree: the commits that its tree and branch are being moved from and to.
+/// A file among the worktree's admin files: the commits that its tree and branch are moving from and to.
 const MOVING: &str = "windlass-moving";
 
 impl Git<'_> {
-    /// Goes into a worktree of ours: nobody else of us is in it, it is whole, and what a crash left is put right.
+    /// Enters a worktree of ours: locks it, checks that it is intact, and repairs what a crash left.
     fn enter(&self, worktree: &Worktree) -> Result<(Held, Entry), Error> {
         let path = canonical(&worktree.path);
         let held = self.repository.hold(&path)?;
@@ -102,12 +103,12 @@ impl Git<'_> {
         Ok((held, entry))
     }
 
-    /// Clears away what a crash has left of git's locks, and finishes what it interrupted.
+    /// Removes locks that a crash of git left, and finishes an interrupted move.
     fn put_right(&self, entry: &Entry, branch: &Branch, held: &Held) -> Result<(), Error> {
         locks::clear(&entry.admin, &entry.path, held)?;
         let note = entry.admin.join(MOVING);
         let Some(text) = repository::text(&note) else { return Ok(()) };
-        // One that is not whole was being written: nothing had been moved yet.
+        // An incomplete note means that nothing had moved yet.
         let moving = text.strip_suffix('\n').and_then(|line| line.split_once(' '));
         let moving = moving.and_then(|(from, to)| Commit::new(from).ok().zip(Commit::new(to).ok()));
         let is_at_our_branch = entry.head()? == Head::Branch(branch.clone());
@@ -115,7 +116,7 @@ impl Git<'_> {
             (Some((from, to)), Some(tip)) if is_at_our_branch && (tip == from || tip == to) => {
                 self.finish_move(entry, &to)
             }
-            // Somebody has gone on from there.
+            // The branch has changed since: the note is obsolete.
             _ => remove(&note),
         }
     }
@@ -134,7 +135,7 @@ impl Git<'_> {
     }
 }
 
-/// A path as git writes it down, as far as what is above it is there.
+/// Returns a path as git writes it, as far as its parent exists.
 fn canonical(path: &Path) -> PathBuf {
     let above = path.parent().and_then(|above| fs::canonicalize(above).ok());
     above.zip(path.file_name()).map_or_else(|| path.to_owned(), |(above, name)| above.join(name))
@@ -144,7 +145,7 @@ fn remove(path: &Path) -> Result<(), Error> {
     fs::remove_file(path).map_err(Error::io("remove", path))
 }
 
-/// Paths as git names them, between zero bytes.
+/// Returns the paths of git's output that zero bytes separate.
 fn paths<'b>(entries: impl IntoIterator<Item = &'b [u8]>) -> Vec<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
     let mut paths: Vec<_> =

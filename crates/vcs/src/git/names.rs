@@ -1,25 +1,25 @@
-//! Names that come from outside, looked over before git sees them.
+//! Names from outside, which are checked before git sees them.
 //!
 //! Invariants:
-//! - A name that looks like an option is never one of these, nor one that git would not take (`git check-ref-format`).
-//! - Git is told whole names (`refs/heads/…`), so that no tag or other ref is taken for a branch.
+//! - No such name resembles an option, and git accepts each one (`git check-ref-format`).
+//! - Git gets full names (`refs/heads/…`), so that it takes no tag or other ref for a branch.
 
 use std::fmt::{self, Display};
 
 use super::Error;
 
-/// The most bytes of a name: what a file system takes, less `.lock`.
+/// The longest name: the limit of file systems, less `.lock`.
 const LONGEST: usize = 240;
 
-/// A branch by its short name: `main`, `windlass/t7-fix-the-login`.
+/// The short name of a branch: `main`, `windlass/t7-fix-the-login`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Branch(String);
 
-/// A remote by its name: `origin`.
+/// The name of a remote: `origin`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RemoteName(String);
 
-/// A commit by its whole id.
+/// The full id of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Commit(String);
 
@@ -35,22 +35,22 @@ impl Branch {
         &self.0
     }
 
-    /// Where the branch lies: `refs/heads/main`.
+    /// Returns the ref of the branch: `refs/heads/main`.
     pub fn full(&self) -> String {
         format!("refs/heads/{}", self.0)
     }
 
-    /// The branch that a whole name stands for.
+    /// Returns the branch of a full ref.
     pub(super) fn from_full(full: &str) -> Option<Self> {
         Self::new(full.strip_prefix("refs/heads/")?).ok()
     }
 
-    /// Where we keep in mind that the branch is ours, and what it started from.
+    /// Returns the ref that marks the branch as ours, and holds its start.
     pub(super) fn mark(&self) -> String {
         format!("refs/windlass/start/{}", self.0)
     }
 
-    /// Where we keep in mind what we pushed last to a remote's branch of this name.
+    /// Returns the ref that holds our last push to a remote's branch of this name.
     pub(super) fn pushed(&self) -> String {
         format!("refs/windlass/pushed/{}", self.0)
     }
@@ -68,7 +68,7 @@ impl RemoteName {
         &self.0
     }
 
-    /// Where the last known place of a branch of this remote is kept.
+    /// Returns the ref that holds the last known tip of a branch of this remote.
     pub fn tracking(&self, branch: &Branch) -> String {
         format!("refs/remotes/{}/{}", self.0, branch.0)
     }
@@ -88,13 +88,13 @@ impl Commit {
         &self.0
     }
 
-    /// The first letters, for people.
+    /// Returns the first letters, for people.
     pub fn short(&self) -> &str {
         &self.0[..10]
     }
 }
 
-/// What keeps a name from being one that git takes, and that means only one thing.
+/// Returns why git would not accept a name, or would find it ambiguous.
 fn wrong(name: &str) -> Option<&'static str> {
     let parts = || name.split('/');
     let is_odd = |letter: char| letter.is_control() || " ~^:?*[\\".contains(letter);

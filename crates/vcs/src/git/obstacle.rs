@@ -1,7 +1,7 @@
-//! Files that keep git waiting without end.
+//! Files that block git without end.
 //!
-//! Git opens some files of a tree, and its own files, by itself. A fifo in the place of one is waited for until another program
-//! writes to it.
+//! Git opens some files of a tree, and its own files, on its own initiative. A fifo in the place of one blocks it until
+//! another program writes to the fifo.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,9 +12,9 @@ use windlass_process::file::{self, UnreadableFile};
 use super::Error;
 use super::repository::{self, Head};
 
-/// What git opens in any directory of a tree, unless it is a link.
+/// The files that git opens in any directory of a tree, unless they are links.
 const READ_BY_GIT: [&str; 3] = [".gitattributes", ".gitignore", ".gitmodules"];
-/// What git opens in its own directory, also by links.
+/// The files that git opens in its own directory, also through links.
 const READ_IN_COMMON: [&str; 11] = [
     "HEAD",
     "commondir",
@@ -28,18 +28,18 @@ const READ_IN_COMMON: [&str; 11] = [
     "objects/info/commit-graph",
     "objects/info/commit-graphs/commit-graph-chain",
 ];
-/// The most files and directories that are looked at when git took too long.
+/// The most files and directories that are examined after a timeout.
 const ENTRIES: usize = 100_000;
 
-/// Finds what git would wait for in a directory.
+/// Finds the files of a directory that would block git.
 pub fn obstacles_in(directory: &Path) -> impl Iterator<Item = (PathBuf, UnreadableFile)> {
     let found = READ_BY_GIT.iter().map(|name| directory.join(name));
     let found = found.filter_map(|path| file::obstacle_besides_links(&path).map(|reason| (path, reason)));
-    // Git passes over directories.
+    // Git skips directories.
     found.filter(|(_, reason)| *reason != UnreadableFile::NotRegular("a directory"))
 }
 
-/// Finds what git would wait for in what all worktrees share: its own files, and the branch that is checked out.
+/// Finds the files of the common directory that would block git: its own files, and the ref of the checked-out branch.
 pub fn obstacles_in_common(common: &Path) -> impl Iterator<Item = (PathBuf, UnreadableFile)> {
     let branch = repository::head(common).ok().and_then(|head| match head {
         Head::Branch(branch) => Some(common.join(branch.full())),
@@ -50,12 +50,12 @@ pub fn obstacles_in_common(common: &Path) -> impl Iterator<Item = (PathBuf, Unre
     found.filter(|(_, reason)| *reason != UnreadableFile::NotRegular("a directory"))
 }
 
-/// Refuses a repository with a file that git would wait for.
+/// Refuses a repository with a file that would block git.
 pub(super) fn check_common(common: &Path) -> Result<(), Error> {
     refuse(obstacles_in_common(common).next())
 }
 
-/// Refuses a directory with a file that git would wait for.
+/// Refuses a directory with a file that would block git.
 pub(super) fn check(directory: &Path) -> Result<(), Error> {
     refuse(obstacles_in(directory).next())
 }
@@ -64,7 +64,7 @@ fn refuse(obstacle: Option<(PathBuf, UnreadableFile)>) -> Result<(), Error> {
     obstacle.map_or(Ok(()), |(path, reason)| Err(Error::Obstacle { path, reason }))
 }
 
-/// Refuses a tree with such a file in any of its directories, as far as they are looked at.
+/// Refuses a tree with such a file in any of its directories, up to the limit.
 pub(super) fn find(root: &Path) -> Result<(), Error> {
     check(root)?;
     walk(root, |path, is_directory| match is_directory && path.file_name() != Some(OsStr::new(".git")) {
@@ -73,7 +73,7 @@ pub(super) fn find(root: &Path) -> Result<(), Error> {
     })
 }
 
-/// Shows every entry below a directory, as far as they are looked at. The answer is whether the walk goes on into it.
+/// Visits every entry below a directory, up to the limit. `enters` returns whether the walk enters the entry.
 fn walk(root: &Path, mut enters: impl FnMut(&Path, bool) -> Result<bool, Error>) -> Result<(), Error> {
     let (mut left, mut directories) = (ENTRIES, vec![root.to_owned()]);
     while let Some(directory) = directories.pop() {
@@ -88,23 +88,23 @@ fn walk(root: &Path, mut enters: impl FnMut(&Path, bool) -> Result<bool, Error>)
     Ok(())
 }
 
-/// Refuses a repository with a fifo or a device anywhere in its own directory, as far as it is looked at. Git opens more of its
-/// files than can be named before: every ref, and what its configuration includes.
+/// Refuses a repository with a fifo or a device anywhere in its own directory, up to the limit. Git opens more of its files
+/// than any list can name: every ref, and all files that its configuration includes.
 pub(super) fn find_in_common(common: &Path) -> Result<(), Error> {
     check_common(common)?;
     walk(common, |path, is_directory| {
-        // A socket keeps git waiting no more than a missing file does, and `/dev/null` ends at once.
+        // A socket fails at once, like a missing file, and `/dev/null` ends at once.
         if let Some(reason @ UnreadableFile::NotRegular("a fifo" | "a device")) = file::obstacle(path)
             && fs::canonicalize(path).is_ok_and(|target| target != Path::new("/dev/null"))
         {
             return Err(Error::Obstacle { path: path.to_owned(), reason });
         }
-        // Git opens no loose object before it is asked for it.
+        // Git opens a loose object only when a command needs it.
         Ok(is_directory && !is_of_objects(path))
     })
 }
 
-/// Whether loose objects lie in a directory: `objects/3f`.
+/// Returns whether a directory holds loose objects: `objects/3f`.
 fn is_of_objects(directory: &Path) -> bool {
     let name = |path: &Path| path.file_name().map(OsStr::to_os_string);
     let is_of_objects = directory.parent().and_then(name).is_some_and(|above| above == "objects");

@@ -1,13 +1,12 @@
-//! A worktree for a task: made, found again, or made whole after a crash.
+//! Creates a worktree for a task, finds it again, or repairs it after a crash.
 //!
 //! ```text
-//! our mark ─► branch ─► (git worktree add ─► submodules)     a crash between any two: the next one goes on from there
+//! our mark ─► branch ─► (git worktree add ─► submodules)     after a crash between any two, the next call continues there
 //! ```
 //!
 //! Invariants:
-//! - What the repository keeps about a worktree is removed after its directory (`discard`), so nothing of ours is at its place
-//!   that it does not know of.
-//! - A worktree that was not made to its end is made again: nobody has worked in it. Any other is kept as it is.
+//! - The admin files of a worktree are removed after its directory (`removal`), so the repository knows every directory of ours.
+//! - A worktree whose creation did not finish is made again: no work happened in it. Any other is kept as it is.
 
 use std::fs;
 use std::io;
@@ -20,41 +19,41 @@ use super::discard::{discard, remove_all};
 use super::repository::{Entry, SMALL, named};
 use super::{Branch, Commit, Error, Git, Worktree};
 
-/// The reason that git itself gives while it makes a worktree.
+/// The lock reason that git itself sets while it creates a worktree.
 pub(super) const INITIALIZING: &str = "initializing";
 
-/// A worktree that is wanted.
+/// A request for a worktree.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'w> {
     pub branch: &'w Branch,
     pub path: &'w Path,
-    /// What it starts from: the base, or the tips of branches that it is stacked on, which are merged. Of no importance for a
-    /// branch that is there.
+    /// The start of the branch: the base, or the tips of the branches that it is stacked on, which are merged. Ignored for
+    /// an existing branch.
     pub start: &'w [Commit],
     pub existing: Existing,
 }
 
-/// What is done with a branch that is there already.
+/// The treatment of a branch that exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// It is taken if it bears our mark.
+    /// The branch is used if it has our mark.
     IfOurs,
-    /// It is taken: somebody knows that it is ours.
+    /// The branch is used: the caller knows that it is ours.
     Take,
 }
 
-/// A worktree that is there.
+/// A worktree that is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
     pub worktree: Worktree,
-    /// What the branch started from, as far as that is known.
+    /// The start of the branch, as far as it is known.
     pub start: Commit,
-    /// It was there, with whatever was done in it.
+    /// Whether the worktree existed before, with all work in it.
     pub reused: bool,
 }
 
 impl Git<'_> {
-    /// Makes a worktree, or finds it again.
+    /// Creates a worktree, or finds it again.
     pub fn open(&self, wanted: Wanted<'_>) -> Result<Opened, Error> {
         let Wanted { branch, .. } = wanted;
         self.repository.refuse_reftable()?;
@@ -91,7 +90,7 @@ impl Git<'_> {
         made.map(|()| Opened { worktree, start, reused: false })
     }
 
-    /// The worktree at a path, if it can be used as it is. What vanished or was half made is cleared away.
+    /// Returns the worktree at a path, if it is usable as it is. Removes the traces of a vanished or half-made one.
     fn find_again(&self, branch: &Branch, path: &Path, making: &Making) -> Result<Option<Entry>, Error> {
         while let Some(entry) = self.repository.entry(path) {
             if let Some(entry) = make_whole(entry, making)? {
@@ -120,7 +119,7 @@ impl Git<'_> {
         if is_free(path)? { Ok(None) } else { Err(Error::Occupied { path: path.to_owned() }) }
     }
 
-    /// Our mark first, then the branch: two transactions in one call.
+    /// Creates our mark first, then the branch: two transactions in one call.
     fn make_branch(&self, branch: &Branch, start: &Commit) -> Result<(), Error> {
         let steps = format!(
             "start\nupdate {} {start}\ncommit\nstart\ncreate {} {start}\ncommit\n",
@@ -138,7 +137,7 @@ impl Git<'_> {
         }
     }
 
-    /// Has git make a worktree with everything in it.
+    /// Creates a worktree with all its files.
     fn add(&self, path: &Path, branch: &Branch) -> Result<(), Error> {
         let making = Making::of(self, path);
         making.begin()?;
@@ -148,14 +147,14 @@ impl Git<'_> {
         making.end()
     }
 
-    /// Has git make a worktree without files. Only one is made at a time; filling it takes longer.
+    /// Creates a worktree without files. Only one process does this at a time; adding the files takes longer.
     pub(super) fn add_empty(&self, path: &Path, options: &[&str], what: &str) -> Result<(), Error> {
         let _held = self.repository.hold_making()?;
         let call = self.call(&["worktree", "add", "--quiet", "--no-checkout"]);
         options.iter().fold(call, |call, option| call.word(option)).word(path).word(what).done().map(drop)
     }
 
-    /// Takes back what was made in vain, as far as that goes: an error is already on its way.
+    /// Undoes a failed creation as far as possible. Ignores errors, because the first one is returned.
     fn unmake(&self, worktree: &Worktree, branch_at: Option<&Commit>) {
         self.take_back(&worktree.path);
         if let Some(start) = branch_at {
@@ -165,7 +164,7 @@ impl Git<'_> {
         }
     }
 
-    /// Removes a worktree that could not be made, and the note of it. If that fails, the note stays for whoever comes next.
+    /// Removes a worktree that could not be created, and its note. If that fails, the note stays for the next process.
     pub(super) fn take_back(&self, path: &Path) {
         let making = Making::of(self, path);
         let known = self.repository.entry(path).filter(|_| making.is_under_way());
@@ -174,7 +173,7 @@ impl Git<'_> {
         }
     }
 
-    /// What several commits are together.
+    /// Merges several start commits into one.
     pub(super) fn stacked(&self, starts: &[Commit]) -> Result<Commit, Error> {
         let Some((first, others)) = starts.split_first() else {
             return Err(Error::UnknownCommit { commit: "to start from".to_owned() });
@@ -200,7 +199,7 @@ impl Git<'_> {
     }
 }
 
-/// A note that a worktree is being made. Where it is found nobody has worked yet.
+/// A note that a worktree is being created. While it exists, no work has happened in the worktree.
 pub(super) struct Making {
     note: PathBuf,
     path: PathBuf,
@@ -219,8 +218,8 @@ impl Making {
         super::remove(&self.note)
     }
 
-    /// Removes what was half made, where the repository does not know of it: a git that is told to end takes back what it has
-    /// made, and may be killed on the way.
+    /// Removes a half-made worktree that the repository does not know: a git that is asked to end undoes its creation, and
+    /// may be killed meanwhile.
     pub fn clear(&self) -> Result<(), Error> {
         if self.is_under_way() { remove_all(&self.path) } else { Ok(()) }
     }
@@ -230,7 +229,7 @@ impl Making {
     }
 }
 
-/// A worktree that the repository knows, if it can be used. What vanished or was half made is cleared away.
+/// Returns a known worktree, if it is usable. Removes the traces of a vanished or half-made one.
 fn make_whole(mut entry: Entry, making: &Making) -> Result<Option<Entry>, Error> {
     let is_whole = entry.is_whole();
     let is_half_made = match entry.locked.take() {
@@ -255,7 +254,7 @@ fn make_whole(mut entry: Entry, making: &Making) -> Result<Option<Entry>, Error>
     Ok(Some(entry))
 }
 
-/// Has a directory and what is kept about it name each other again.
+/// Links a directory and its admin files again.
 fn connect(admin: &Path, path: &Path) -> Result<(), Error> {
     let write = |place: PathBuf, before: &[u8], named: &Path| {
         let text = [before, named.as_os_str().as_bytes(), b"\n"].concat();
@@ -265,7 +264,7 @@ fn connect(admin: &Path, path: &Path) -> Result<(), Error> {
     write(path.join(".git"), b"gitdir: ", admin)
 }
 
-/// Whether nothing is at a path, or an empty directory.
+/// Returns whether a path is missing, or an empty directory.
 pub(super) fn is_free(path: &Path) -> Result<bool, Error> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
@@ -275,7 +274,7 @@ pub(super) fn is_free(path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// A path as git writes it down: what is above is made, and links in it are followed.
+/// Returns a path as git writes it: creates its parent, and resolves links in it.
 pub(super) fn settled(path: &Path) -> Result<PathBuf, Error> {
     let bad = || Error::Occupied { path: path.to_owned() };
     let (above, name) = path.parent().zip(path.file_name()).ok_or_else(bad)?;

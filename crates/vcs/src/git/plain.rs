@@ -1,7 +1,8 @@
-//! A repository of ours for one look at files: it has the objects of the person's repository, and nothing else of it.
+//! A temporary repository of ours for one operation on files: it has the objects of the person's repository, and nothing
+//! else of it.
 //!
-//! Code that runs in a worktree can write the configuration, the attributes, the exclusions and the index of the repository. Where
-//! files are written or listed for a judgement none of that counts. The person's own configuration does.
+//! Code in a worktree can write the configuration, the attributes, the exclusions and the index of the repository. Where a
+//! verdict depends on the files, none of these apply. The person's own configuration does.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -21,7 +22,7 @@ use super::{Commit, Error, Git, canonical, paths};
 /// The largest index: some millions of files.
 const MAX_INDEX_BYTES: u64 = 1 << 30;
 
-/// What the person may have set for repositories that last.
+/// Settings that override those of the person, which suit permanent repositories.
 const SETTINGS: [&str; 6] = [
     "core.splitIndex=false",
     "core.untrackedCache=false",
@@ -31,7 +32,7 @@ const SETTINGS: [&str; 6] = [
     "core.fileMode=true",
 ];
 
-/// An index as git wrote it. The time tells git which files may have changed since within one tick of the clock.
+/// An index as git wrote it. Its time tells git which files may have changed within the same tick of the clock.
 #[derive(Debug)]
 pub(super) struct SavedIndex {
     bytes: Vec<u8>,
@@ -55,7 +56,7 @@ impl SavedIndex {
     }
 }
 
-/// Goes when it is dropped.
+/// A temporary repository, deleted on drop.
 pub(super) struct PlainRepository<'g, 'a> {
     git: &'g Git<'a>,
     directory: TempDir,
@@ -63,7 +64,7 @@ pub(super) struct PlainRepository<'g, 'a> {
 }
 
 impl<'a> Git<'a> {
-    /// Makes a repository that writes and lists the files of a worktree.
+    /// Creates a repository that writes and lists the files of a worktree.
     pub(super) fn plain<'g>(&'g self, worktree: &Path, commit: &Commit) -> Result<PlainRepository<'g, 'a>, Error> {
         let directory = tempfile::Builder::new().prefix("windlass-").tempdir();
         let directory = directory.map_err(Error::io("make", std::env::temp_dir()))?;
@@ -85,7 +86,7 @@ impl<'a> Git<'a> {
         Ok(PlainRepository { git: self, directory, worktree: canonical(worktree) })
     }
 
-    /// Returns what a worktree has besides the files of a commit. A directory without a file of the commit is one entry.
+    /// Returns the entries of a worktree besides the files of a commit. A directory without a file of the commit is one entry.
     pub fn files_beside(&self, worktree: &Path, commit: &Commit) -> Result<Vec<PathBuf>, Error> {
         let plain = self.plain(worktree, commit)?;
         plain.call(&["read-tree"]).word(commit).done()?;
@@ -105,16 +106,16 @@ impl<'a> Git<'a> {
     }
 }
 
-/// What an index lists, besides files.
+/// The contents of an index besides plain files.
 pub(super) struct IndexListing {
-    /// Where commits of other repositories stand.
+    /// The paths of commits of other repositories.
     pub gitlinks: Vec<PathBuf>,
-    /// The directories of files, the root aside.
+    /// The directories of files, except the root.
     directories: BTreeSet<PathBuf>,
 }
 
 impl IndexListing {
-    /// Returns what is called `.git` in the directories of files. Git passes it over wherever it stands.
+    /// Returns every `.git` in the directories of files. Git skips entries of this name.
     fn hidden_in(&self, worktree: &Path) -> Vec<PathBuf> {
         let paths = self.directories.iter().map(|directory| directory.join(".git"));
         paths.filter(|path| fs::symlink_metadata(worktree.join(path)).is_ok()).collect()
@@ -128,12 +129,12 @@ impl<'a> PlainRepository<'_, 'a> {
         call.within(&self.worktree)
     }
 
-    /// Writes the files of a commit, and returns the index. Those stay untouched that an index from before says are unchanged.
+    /// Writes the files of a commit, and returns the index. Files that an earlier index reports as unchanged stay untouched.
     pub fn write_files(&self, commit: &Commit, before: Option<&SavedIndex>) -> Result<SavedIndex, Error> {
         let index = self.directory.path().join("index");
         before.map_or(Ok(()), |before| before.write(&index))?;
         let mut call = self.call(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).word(commit);
-        // Large files that git keeps elsewhere (LFS) are with the person's repository, unless the person says where.
+        // Large files that git stores elsewhere (LFS) are in the person's repository, unless the person set another place.
         let large = self.git.repository.common.join("lfs");
         if large.is_dir() && self.call(&["config", "--get", "lfs.storage"]).answer()?.code != 0 {
             let setting = [b"lfs.storage=", large.as_os_str().as_bytes()].concat();
@@ -143,7 +144,7 @@ impl<'a> PlainRepository<'_, 'a> {
         SavedIndex::read(&index)
     }
 
-    /// Returns what the index of this repository lists, once files were written or read into it.
+    /// Returns the contents of this repository's index, after files were written or read into it.
     pub fn list_index(&self) -> Result<IndexListing, Error> {
         let answer = self.call(&["ls-files", "--stage", "-z"]).done()?;
         let mut listing = IndexListing { gitlinks: Vec::new(), directories: BTreeSet::new() };
@@ -163,7 +164,7 @@ impl<'a> PlainRepository<'_, 'a> {
         Ok(listing)
     }
 
-    /// Removes everything else from the worktree, besides what patterns name.
+    /// Removes everything else from the worktree, except files that match the patterns.
     pub fn remove_others(&self, kept: &[String]) -> Result<(), Error> {
         let call = self.call(&["clean", "-ffdxq"]);
         let options = kept.iter().map(|pattern| format!("--exclude={pattern}"));

@@ -1,18 +1,18 @@
-//! Pushing a branch to exactly where it is expected to be.
+//! Pushes a branch if the remote's branch is at the expected commit.
 
 use super::trouble::clean;
 use super::{Branch, Commit, Error, Git, RemoteName};
 
-/// What came of it.
+/// The outcome of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pushed {
     Now,
-    /// The remote had it already, and nothing was sent.
+    /// The remote had the commit already, and nothing was sent.
     Already,
 }
 
 impl Git<'_> {
-    /// Has a branch of a remote be this commit, if it is where it was expected to be (`None`: not there).
+    /// Sets a remote's branch to a commit, if it is at the expected one (`None`: absent).
     pub fn push(
         &self,
         remote: &RemoteName,
@@ -21,22 +21,22 @@ impl Git<'_> {
         expected: Option<&Commit>,
     ) -> Result<Pushed, Error> {
         match self.send(remote, branch, commit, expected) {
-            // Another of us was faster.
+            // Another process of ours was faster.
             Err(Error::Moved { .. }) if self.on_remote(remote, branch)?.as_ref() == Some(commit) => Ok(Pushed::Already),
             sent => sent,
         }
     }
 
-    /// Takes a branch away from a remote, if it is where it was expected to be. One that is not there is no trouble.
+    /// Deletes a remote's branch, if it is at the expected commit. A missing branch is not an error.
     pub fn push_away(&self, remote: &RemoteName, branch: &Branch, expected: &Commit) -> Result<Pushed, Error> {
         match self.send_refspec(remote, branch, &format!(":{}", branch.full()), Some(expected)) {
-            // Another of us was faster.
+            // Another process of ours was faster.
             Err(Error::Moved { .. }) if self.on_remote(remote, branch)?.is_none() => Ok(Pushed::Already),
             sent => sent,
         }
     }
 
-    /// Where a branch of a remote is now.
+    /// Returns the current tip of a remote's branch.
     pub fn on_remote(&self, remote: &RemoteName, branch: &Branch) -> Result<Option<Commit>, Error> {
         let full = branch.full();
         let call = self.call(&["ls-remote", "--quiet", "--refs", "--"]).word(remote).word(&full);
@@ -48,7 +48,7 @@ impl Git<'_> {
         if answer.code != 0 {
             return Err(unreachable(answer.said));
         }
-        // Other refs may end with the same words.
+        // Other refs may end with the same text.
         let text = answer.line();
         let mut found = text.lines().filter_map(|line| line.split_once('\t'));
         found.find(|(_, name)| *name == full).map(|(id, _)| Commit::new(id)).transpose()
@@ -98,24 +98,24 @@ impl Git<'_> {
     }
 }
 
-/// Whether a ref is listed with this flag.
+/// Returns whether a ref is listed with this flag.
 fn has_line(porcelain: &[u8], flag: &[u8]) -> bool {
     porcelain.split(|byte| *byte == b'\n').any(|line| line.starts_with(flag))
 }
 
-/// Why a ref was not taken: `!`, from and to, `[rejected] (stale info)`.
+/// Returns the reason of a rejected ref, such as `[rejected] (stale info)`, from the line that begins with `!`.
 fn refusal(porcelain: &[u8]) -> Option<String> {
     let line = porcelain.split(|byte| *byte == b'\n').find(|line| line.starts_with(b"!\t"))?;
     line.splitn(3, |byte| *byte == b'\t').nth(2).map(clean)
 }
 
-/// Whether somebody else was there first.
+/// Returns whether another push came first.
 fn is_behind(why: &str) -> bool {
     why.starts_with("[rejected]")
         || ["cannot lock ref", "failed to update ref", "incorrect old value"].iter().any(|words| why.contains(words))
 }
 
-/// What the other side says of itself.
+/// Returns the messages of the remote.
 fn told_by_remote(said: &str) -> String {
     let lines = said.split("; ").filter_map(|line| line.strip_prefix("remote: ")).map(str::trim);
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")

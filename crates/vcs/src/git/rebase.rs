@@ -1,7 +1,7 @@
-//! Bringing a branch onto a newer base.
+//! Rebases a branch onto a newer base.
 //!
-//! A branch with merges in it is not made flat: the base is merged into it, so that whatever was resolved stays so.
-//! What the base has already, in whatever commits, is no conflict with it.
+//! A branch with merges is not flattened: the base is merged into it, so that resolved conflicts stay resolved. Changes
+//! that the base already has, in any commits, do not conflict with it.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,7 +12,7 @@ use super::repository::{Entry, Head};
 use super::unfinished::refuse_under_way;
 use super::{Commit, Error, Git, Held, Worktree, canonical, paths};
 
-/// What came of it.
+/// The outcome of a rebase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rebased {
     /// The branch contains the base already.
@@ -36,13 +36,13 @@ struct MovableWorktree {
 }
 
 impl Git<'_> {
-    /// Brings a worktree's branch onto a commit. There must be nothing uncommitted in it; files that git does not know stay.
+    /// Rebases a worktree's branch onto a commit. The worktree must have no uncommitted work; untracked files stay.
     pub fn rebase(&self, worktree: &Worktree, onto: &Commit) -> Result<Rebased, Error> {
         self.rebase_after(worktree, None, onto)
     }
 
-    /// The same with nothing but what was done after a commit, as far as the branch goes on from that: what is before is
-    /// somebody else's work, and in the base in its own way.
+    /// Rebases only the commits after `start`, if the branch descends from it: earlier commits are other work, which the
+    /// base has in its own form.
     pub fn rebase_after(&self, worktree: &Worktree, start: Option<&Commit>, onto: &Commit) -> Result<Rebased, Error> {
         let MovableWorktree { entry, head, _held } = self.enter_to_move(worktree)?;
         if self.contains(&head, &self.known_commit(onto)?)? {
@@ -57,8 +57,8 @@ impl Git<'_> {
         Ok(rebased)
     }
 
-    /// Tries what `rebase_after` would come to, and changes nothing. Only what is committed counts, and files that git does not
-    /// know and that are in the way.
+    /// Computes the result of `rebase_after`, and changes nothing. Considers only committed work, and untracked files that
+    /// block the result.
     pub fn try_rebase_after(
         &self,
         worktree: &Worktree,
@@ -91,8 +91,8 @@ impl Git<'_> {
         Ok(Rebased::Conflict { files, why })
     }
 
-    /// Puts a worktree and its branch, which has no work of its own, on what several commits are together, and remembers
-    /// that as its start. Returns that start, or nothing where files that git does not know are in the way.
+    /// Moves a worktree and its branch, which has no work of its own, to the merge of several commits, and records that as
+    /// its start. Returns the start, or `None` if untracked files block it.
     pub fn restart(&self, worktree: &Worktree, starts: &[Commit]) -> Result<Option<Commit>, Error> {
         let MovableWorktree { entry, head, _held } = self.enter_to_move(worktree)?;
         self.refuse_unfinished(&entry)?;
@@ -108,8 +108,8 @@ impl Git<'_> {
         Ok(Some(start))
     }
 
-    /// Goes into a worktree whose branch may be moved: nothing is under way in it, and the branch is checked out. Files that have
-    /// to be resolved are for the caller to look for.
+    /// Enters a worktree whose branch may move: no operation is in progress, and the branch is checked out. The caller
+    /// checks for unresolved files.
     fn enter_to_move(&self, worktree: &Worktree) -> Result<MovableWorktree, Error> {
         let (held, entry) = self.enter(worktree)?;
         refuse_under_way(&entry)?;
@@ -134,17 +134,17 @@ impl Git<'_> {
         if files.is_empty() { Ok(()) } else { Err(Error::Dirty { path: entry.path.clone(), files }) }
     }
 
-    /// Whether a commit goes on from another that is not in a base.
+    /// Returns whether a commit descends from another that is not in a base.
     pub fn goes_on_from(&self, head: &Commit, start: &Commit, base: &Commit) -> Result<bool, Error> {
         Ok(self.is_known(start)? && self.contains(head, start)? && !self.contains(base, start)?)
     }
 
-    /// Whether a base has everything of a commit, be it in other commits.
+    /// Returns whether a base has all changes of a commit, even in other commits.
     pub fn has_all(&self, base: &Commit, head: &Commit) -> Result<bool, Error> {
         if self.contains(base, head)? {
             return Ok(true);
         }
-        // A branch that is on top of the base has the files that a merge of both has.
+        // A branch on top of the base has the same files as a merge of both.
         let together = match self.contains(head, base)? {
             true => Some(self.tree(head)?),
             false => self.merged_tree(&self.repository.root, base, head)?.ok(),
@@ -152,7 +152,7 @@ impl Git<'_> {
         Ok(together == Some(self.tree(base)?))
     }
 
-    /// The branch on top of a commit, made without touching the tree.
+    /// Builds the branch on top of a commit without touching the tree.
     fn on_top(
         &self,
         worktree: &Worktree,
@@ -182,7 +182,7 @@ impl Git<'_> {
             Err(clash) => {
                 let mut why = format!("the commit {} and {onto_short} change the same lines", clash.commit.short());
                 let mut files = clash.files;
-                // Later commits may conflict too. A merge shows all that is in the end.
+                // Later commits may conflict, too. A merge shows all conflicts of the result.
                 match self.merged_tree(&worktree.path, head, onto)? {
                     Ok(_) => why.push_str("; a merge of the whole branch has no conflict"),
                     Err(merged) => files.extend(merged),
@@ -194,7 +194,7 @@ impl Git<'_> {
         }
     }
 
-    /// Files that git does not know, and would overwrite on the way from one commit to another.
+    /// Returns the untracked files that a move from one commit to another would overwrite.
     fn in_the_way(&self, entry: &Entry, from: &Commit, to: &Commit) -> Result<Vec<PathBuf>, Error> {
         let named = |filter: &str| {
             let call = self.call(&["diff-tree", "-r", "-z", "--name-only", "--no-renames", filter]);
@@ -207,7 +207,7 @@ impl Git<'_> {
     }
 }
 
-/// Whether something else than what is leaving is at a path, or where a directory above it has to be.
+/// Returns whether a path, or the place of a directory above it, holds something that does not leave with the move.
 fn is_taken(root: &Path, path: &Path, leaving: &HashSet<PathBuf>) -> bool {
     let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
     for above in above {
@@ -223,7 +223,7 @@ fn is_taken(root: &Path, path: &Path, leaving: &HashSet<PathBuf>) -> bool {
     }
 }
 
-/// Whether all that is in a directory is leaving.
+/// Returns whether everything in a directory leaves with the move.
 fn is_leaving(root: &Path, directory: &Path, leaving: &HashSet<PathBuf>) -> bool {
     let Ok(found) = fs::read_dir(root.join(directory)) else { return false };
     found.flatten().all(|entry| {

@@ -1,11 +1,11 @@
-//! What was committed in a worktree, by what git has noted of the places where it was.
+//! The commits that were made in a worktree, according to git's reflogs.
 //!
 //! Invariants:
-//! - Notes that are not there, have holes, or begin after the work are no answer: then nobody can tell.
-//! - What was only gone to was not made there, however it was gone to.
-//! - Commits are left by switching away from them. What was replaced or dropped (amend, reset, rebase) was not left.
+//! - A reflog that is missing, has gaps, or begins after the work gives no answer.
+//! - A commit that was only checked out was not made there, by any command.
+//! - A checkout leaves commits behind. Commits that were replaced or dropped (amend, reset, rebase) were not left.
 //!
-//! Not here: commits that were made elsewhere and pushed from there. Whoever rewrites the notes without a hole is not seen.
+//! Not here: commits that were made elsewhere and pushed from there. A rewrite of the reflog without a gap goes unnoticed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -15,20 +15,20 @@ use windlass_process::file;
 use super::repository::Head;
 use super::{Branch, Commit, Error, Git, Logged, Worktree, canonical};
 
-/// The longest notes that are read.
+/// The longest reflog that is read.
 const LONGEST: u64 = 64 * 1024 * 1024;
 
 /// A line of a reflog.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Noted {
-    /// Nothing where the notes begin.
+    /// `None` where the reflog begins.
     from: Option<Commit>,
     to: Commit,
     how: String,
 }
 
 impl Git<'_> {
-    /// The commits that were made in a worktree, and that a commit has and another has not, newest first.
+    /// Returns the commits that were made in a worktree, and that `within` has and `since` has not, newest first.
     pub fn made_in(&self, worktree: &Worktree, since: &Commit, within: &Commit) -> Result<Vec<Logged>, Error> {
         if since == within {
             return Ok(Vec::new());
@@ -41,8 +41,8 @@ impl Git<'_> {
         self.made_among(&noted, &arrived)
     }
 
-    /// Returns the commits that were made in a worktree, left by switching to something else, and that a commit has not, nor
-    /// what they change: newest first, by the branch that has them, `HEAD` where the worktree is at them, or `no branch`.
+    /// Returns the commits that were made in a worktree and left by a checkout, and whose changes `within` does not have:
+    /// newest first, by the branch that has them, `HEAD` if the worktree is at them, or `no branch`.
     pub fn made_beside(
         &self,
         worktree: &Worktree,
@@ -83,7 +83,7 @@ impl Git<'_> {
         Ok(beside)
     }
 
-    /// Returns those of the listed commits that were made by what is noted of them.
+    /// Returns the listed commits that the reflog shows as made here.
     fn made_among(&self, noted: &[Noted], listed: &str) -> Result<Vec<Logged>, Error> {
         let mut ways: HashMap<&str, Vec<&str>> = HashMap::new();
         noted.iter().for_each(|noted| ways.entry(noted.to.as_str()).or_default().push(&noted.how));
@@ -94,7 +94,7 @@ impl Git<'_> {
         Ok(made)
     }
 
-    /// Returns what has a commit that was made beside the branch of a worktree.
+    /// Returns the branch or place that has a commit made beside the branch of a worktree.
     fn find_place_beside(&self, worktree: &Worktree, commit: &Commit) -> Result<String, Error> {
         let call =
             self.call(&["for-each-ref", "--format=%(refname)", "--count=1"]).word(format!("--contains={commit}"));
@@ -110,7 +110,7 @@ impl Git<'_> {
         Ok(place.to_owned())
     }
 
-    /// Everything that is noted of a worktree and of its branch since the work began, or why that is not all.
+    /// Returns all reflog entries of a worktree and of its branch since the work began, or an error if some are missing.
     fn noted_in(&self, worktree: &Worktree, since: &Commit) -> Result<Vec<Noted>, Error> {
         let path = canonical(&worktree.path);
         let unclear = |why| Error::Unnoted { path: path.clone(), why };
@@ -133,7 +133,7 @@ impl Git<'_> {
         if began(&first.to) {
             return Ok(here);
         }
-        // The worktree was made again: the branch knows what was before.
+        // The worktree was recreated: the reflog of the branch has the time before.
         let earlier = read(&self.repository.common.join("logs").join(branch.full())).unwrap_or_default();
         let is_first = first.from.as_ref().is_none_or(|from| *from == first.to);
         let reaches_back = is_first && earlier.iter().any(|noted| began(&noted.to));
@@ -144,7 +144,7 @@ impl Git<'_> {
         Ok(here)
     }
 
-    /// Commits as they are listed, in this order.
+    /// Returns the log entries of commits, in this order.
     fn log_of(&self, commits: &[&str]) -> Result<Vec<Logged>, Error> {
         if commits.is_empty() {
             return Ok(Vec::new());
@@ -155,15 +155,15 @@ impl Git<'_> {
     }
 }
 
-/// Nothing where it cannot be read whole.
+/// Returns `None` if the reflog cannot be read completely.
 fn read(path: &Path) -> Option<Vec<Noted>> {
     let bytes = file::read(path, LONGEST).ok()?;
-    // A rename of what is checked out is noted as its end and a new beginning at the same commit.
+    // Git logs the renaming of the checked-out branch as an end and a new beginning at the same commit.
     let is_rename = |line: &&str| line.split_once('\t').is_some_and(|(_, how)| how.starts_with("Branch: renamed "));
     String::from_utf8_lossy(&bytes).lines().filter(|line| !is_rename(line)).map(noted).collect()
 }
 
-/// Returns where each place other than a branch was when it was last left by switching to something else.
+/// Returns the last tip of each place other than the branch that a checkout left.
 fn ends_left(noted: &[Noted], branch: &Branch) -> Vec<Commit> {
     let mut ends: BTreeMap<&str, &Commit> = BTreeMap::new();
     for Noted { from, how, .. } in noted {
@@ -177,7 +177,7 @@ fn ends_left(noted: &[Noted], branch: &Branch) -> Vec<Commit> {
     ends.into_values().cloned().collect()
 }
 
-/// `FROM TO NAME <ADDRESS> SECONDS ZONE<tab>HOW`.
+/// Parses `FROM TO NAME <ADDRESS> SECONDS ZONE<tab>HOW`.
 pub(super) fn noted(line: &str) -> Option<Noted> {
     let (about, how) = line.split_once('\t').unwrap_or((line, ""));
     let mut words = about.split(' ');
@@ -187,13 +187,13 @@ pub(super) fn noted(line: &str) -> Option<Noted> {
     Some(Noted { from, to: Commit::new(to).ok()?, how: how.to_owned() })
 }
 
-/// Whether each entry goes on from the one before.
+/// Returns whether each entry continues the one before.
 fn is_whole(noted: &[Noted]) -> bool {
     noted.windows(2).all(|two| two[1].from.as_ref() == Some(&two[0].to))
 }
 
-/// Whether a commit was made by what is noted of it, in place of only having been gone to. Git notes `ACTION: SUBJECT` of
-/// what it makes, and everybody can choose the action (`GIT_REFLOG_ACTION`).
+/// Returns whether the reflog message shows that a commit was made, and not only checked out. Git logs `ACTION: SUBJECT`
+/// for commits that it makes, and `GIT_REFLOG_ACTION` can set the action.
 pub(super) fn is_made(how: &str, subject: &str) -> bool {
     let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (how, subject) = (plain(how), plain(subject));

@@ -1,6 +1,6 @@
-//! Where refs are, by the repository's files: most questions need no program.
+//! The targets of refs, from the repository's files: most questions need no program.
 //!
-//! Not here: repositories whose refs are no files (`Repository::refuse_reftable`).
+//! Not here: repositories whose refs are no files (`GitRepository::refuse_reftable`).
 
 use std::fs;
 use std::path::Path;
@@ -10,25 +10,25 @@ use windlass_process::file;
 use super::repository::{Head, head, text};
 use super::{Commit, Repository};
 
-/// A longer list is looked through faster by git, which need not read all of it.
+/// Git searches a longer list faster, because it need not read all of it.
 const LIST: u64 = 1024 * 1024;
 
-/// Where a ref is.
+/// The target of a ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
     At(Commit),
     Nowhere,
-    /// Git has to say.
+    /// Only git can tell.
     Unclear,
 }
 
 impl Repository {
-    /// Where a whole ref is that all worktrees share.
+    /// Returns the target of a full ref that all worktrees share.
     pub(super) fn place_of_ref(&self, full: &str) -> Place {
         if !full.starts_with("refs/") || full.contains("..") || self.common.join("reftable").exists() {
             return Place::Unclear;
         }
-        // One that is being packed is in the list before its own file goes.
+        // While git packs a ref, the packed list has it before its own file disappears.
         let own = self.common.join(full);
         match fs::symlink_metadata(&own) {
             Ok(found) if !found.is_dir() => text(&own).map_or(Place::Unclear, |text| at(&text)),
@@ -36,7 +36,7 @@ impl Repository {
         }
     }
 
-    /// Returns the commit that the main worktree is at, where the files tell it.
+    /// Returns the commit of the main worktree, if the files show it.
     pub fn head_commit(&self) -> Option<Commit> {
         match head(&self.common).ok()? {
             Head::Branch(branch) => match self.place_of_ref(&branch.full()) {
@@ -48,7 +48,7 @@ impl Repository {
         }
     }
 
-    /// The branch that a remote calls its own, as it was last seen: `refs/remotes/origin/main`.
+    /// Returns the last known default branch of a remote: `refs/remotes/origin/main`.
     pub(super) fn head_of_remote(&self, remote: &str) -> Option<String> {
         let text = text(&self.common.join("refs/remotes").join(remote).join("HEAD"))?;
         text.trim_end().strip_prefix("ref: ").map(|full| full.trim().to_owned())

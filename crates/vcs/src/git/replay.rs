@@ -1,4 +1,4 @@
-//! Commits made without a tree on the disk: what two commits are together, and commits done again on top of another.
+//! Commits made without a tree on the disk: merges of two commits, and commits replayed on top of another.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use super::{Commit, Error, Git, paths};
 
-/// Commits that could not be done again.
+/// A commit that could not be replayed.
 pub(super) struct Clash {
     pub commit: Commit,
     pub files: Vec<PathBuf>,
 }
 
 impl Git<'_> {
-    /// The tree of two commits together, or the files that both change.
+    /// Returns the merged tree of two commits, or the files that both change.
     pub(super) fn merged_tree(
         &self,
         within: &Path,
@@ -32,7 +32,7 @@ impl Git<'_> {
         }
     }
 
-    /// A commit of a tree. The message is not looked at.
+    /// Makes a commit of a tree. Does not check the message.
     pub(super) fn commit_tree(
         &self,
         tree: &str,
@@ -46,8 +46,8 @@ impl Git<'_> {
         Ok(commit)
     }
 
-    /// Does the commits that are in `head` and not in `onto` again, on top of `onto`, and of them those after `start`. Those
-    /// that change nothing there are left out, and those whose changes `onto` has in other commits.
+    /// Replays the commits of `head` that `onto` does not have, and of these only the ones after `start`, on top of `onto`.
+    /// Skips commits that change nothing there, and those whose changes `onto` has in other commits.
     pub(super) fn replay(
         &self,
         within: &Path,
@@ -62,7 +62,8 @@ impl Git<'_> {
         for line in list.lines() {
             let mut ids = line.split(' ').map(Commit::new);
             let (Some(commit), parent) = (ids.next().transpose()?, ids.next().transpose()?) else { continue };
-            // Git looks for where two commits parted by itself. This one has the tip's tree, and parted at the parent.
+            // Git computes the merge base by itself. This stand-in has the tip's tree, and its merge base with the commit
+            // is the commit's parent.
             let parents: Vec<_> = parent.iter().collect();
             let stand_in = self.commit_tree(&tree, &parents, "stand-in\n")?;
             let merged = match self.merged_tree(within, &stand_in, &commit)? {
@@ -86,13 +87,13 @@ impl Git<'_> {
         let (name, email, date, message) = (next(), next(), next(), next());
         let call = self.call(&["commit-tree", tree, "-p"]).set("i18n.commitEncoding=UTF-8");
         let mut call = call.word(parent).signed()?;
-        // Git takes no author without a name.
+        // Git accepts no author without a name.
         if !name.trim_ascii().is_empty() {
             let author =
                 [("GIT_AUTHOR_NAME", name), ("GIT_AUTHOR_EMAIL", email), ("GIT_AUTHOR_DATE", date)].into_iter();
             call = author.fold(call, |call, (key, value)| call.variable(key, OsStr::from_bytes(value)));
         }
-        // Behind the message stands the end of the line of the list.
+        // The log adds a line end behind the message.
         call.word("-F").word("-").stdin(message.strip_suffix(b"\n").unwrap_or(message)).commit()
     }
 }

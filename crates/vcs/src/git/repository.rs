@@ -1,4 +1,4 @@
-//! Finding a repository and its linked worktrees, by its files alone: no program is started.
+//! Finds a repository and its linked worktrees, from files alone: no program is started.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -10,40 +10,40 @@ use windlass_process::file;
 
 use super::{Branch, Commit, Error};
 
-/// The most that is read of git's own small files.
+/// The largest small file of git's that is read.
 pub(super) const SMALL: u64 = 64 * 1024;
 
-/// Where a repository is.
+/// The location of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// The main worktree; of a bare repository the linked one that it was found from.
+    /// The main worktree; of a bare repository the linked one in which it was found.
     pub root: PathBuf,
-    /// What all worktrees share.
+    /// The directory that all worktrees share.
     pub common: PathBuf,
 }
 
 /// A linked worktree, as the repository knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// What the repository keeps about it: `.git/worktrees/NAME`.
+    /// Its admin directory: `.git/worktrees/NAME`.
     pub admin: PathBuf,
-    /// Where it is, or was.
+    /// Its present or last location.
     pub path: PathBuf,
-    /// Why it is locked.
+    /// The reason of its lock.
     pub locked: Option<String>,
 }
 
-/// What a worktree has checked out.
+/// The checked-out branch or commit of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Head {
     Branch(Branch),
     Detached(Commit),
-    /// What is written there is neither.
+    /// The file holds neither.
     Unknown,
 }
 
 impl Repository {
-    /// The repository that a directory is in.
+    /// Finds the repository that contains a directory.
     pub fn find(directory: &Path) -> Result<Option<Self>, Error> {
         let directory = fs::canonicalize(directory).map_err(Error::io("look into", directory))?;
         for above in directory.ancestors() {
@@ -67,10 +67,10 @@ impl Repository {
         Ok(None)
     }
 
-    /// The repository of a worktree whose `.git` is a file.
+    /// Returns the repository of a worktree whose `.git` is a file.
     fn of_admin(worktree: &Path, admin: &Path) -> Option<Self> {
         let Some(common) = line(&admin.join("commondir")) else {
-            // A submodule, or a repository that is kept elsewhere.
+            // A submodule, or a repository with a separate git directory.
             return is_git_dir(admin).then(|| Self { root: worktree.to_owned(), common: admin.to_owned() });
         };
         let common = fs::canonicalize(admin.join(common)).ok()?;
@@ -78,7 +78,7 @@ impl Repository {
         Some(Self { root: main.unwrap_or(worktree).to_owned(), common })
     }
 
-    /// What is checked out where is read from files, which such a repository does not have.
+    /// Refuses a reftable repository: it has no files that show what is checked out.
     pub(super) fn refuse_reftable(&self) -> Result<(), Error> {
         let is_one = self.common.join("reftable").exists();
         if is_one { Err(Error::Reftable { path: self.root.clone() }) } else { Ok(()) }
@@ -89,7 +89,7 @@ impl Repository {
         config.lines().any(|line| line.split_whitespace().eq(["bare", "=", "true"]))
     }
 
-    /// All linked worktrees, those that have vanished too.
+    /// Returns all linked worktrees, including vanished ones.
     pub(super) fn entries(&self) -> Vec<Entry> {
         let Ok(found) = fs::read_dir(self.common.join("worktrees")) else { return Vec::new() };
         let mut entries: Vec<_> = found.flatten().filter_map(|entry| Entry::read(entry.path())).collect();
@@ -97,14 +97,14 @@ impl Repository {
         entries
     }
 
-    /// The linked worktree at a path.
+    /// Returns the linked worktree at a path.
     pub(super) fn entry(&self, path: &Path) -> Option<Entry> {
         self.entries().into_iter().find(|entry| entry.path == path)
     }
 
-    /// Where a branch is checked out, or is being rebased.
+    /// Returns the worktree that has a branch checked out, or is rebasing it.
     pub(super) fn checked_out(&self, branch: &Branch) -> Option<PathBuf> {
-        // The HEAD of a bare repository is checked out nowhere.
+        // No tree has the HEAD of a bare repository checked out.
         let main = (!self.is_bare()).then(|| (self.root.clone(), self.common.clone()));
         let linked = self.entries().into_iter().map(|entry| (entry.path, entry.admin));
         let mut all = main.into_iter().chain(linked);
@@ -120,7 +120,7 @@ impl Entry {
         Some(Self { locked: locked.then(reason), path: git.parent()?.to_owned(), admin })
     }
 
-    /// Whether the directory still says that it is this one.
+    /// Returns whether the directory still points back to this entry.
     pub fn is_whole(&self) -> bool {
         let back = named(&self.path.join(".git")).and_then(|back| fs::canonicalize(back).ok());
         back.is_some() && back == fs::canonicalize(&self.admin).ok()
@@ -130,13 +130,13 @@ impl Entry {
         holds(&self.admin, branch)
     }
 
-    /// Returns what is checked out. A file that cannot be read is an error: it says nothing about the work.
+    /// Returns what is checked out. An unreadable file is an error, because it tells nothing about the work.
     pub fn head(&self) -> Result<Head, Error> {
         head(&self.admin)
     }
 }
 
-/// Whether a directory holds a `.git` that is more than an empty directory, which git passes over.
+/// Returns whether a directory holds a `.git` other than an empty directory, which git skips.
 pub fn has_git(directory: &Path) -> bool {
     let git = directory.join(".git");
     match fs::symlink_metadata(&git) {
@@ -146,7 +146,7 @@ pub fn has_git(directory: &Path) -> bool {
     }
 }
 
-/// What is checked out where this is kept.
+/// Returns what is checked out, from a worktree's admin directory.
 pub(super) fn head(admin: &Path) -> Result<Head, Error> {
     let file = admin.join("HEAD");
     let bytes = file::read(&file, SMALL).map_err(Error::io("read", &file))?;
@@ -167,7 +167,7 @@ fn is_git_dir(path: &Path) -> bool {
     path.join("objects").is_dir() && path.join("refs").is_dir() && fs::symlink_metadata(path.join("HEAD")).is_ok()
 }
 
-/// What a `.git` that is a file leads to.
+/// Returns the target of a `.git` file.
 pub(super) fn named(git: &Path) -> Option<PathBuf> {
     fs::symlink_metadata(git).ok().filter(|found| found.is_file())?;
     let bytes = file::read(git, SMALL).ok()?;
@@ -175,14 +175,14 @@ pub(super) fn named(git: &Path) -> Option<PathBuf> {
     Some(git.parent()?.join(OsStr::from_bytes(path.trim_ascii_end())))
 }
 
-/// The path in a small file of git's.
+/// Returns the path in a small file of git's.
 fn line(path: &Path) -> Option<PathBuf> {
     let mut bytes = small(path)?;
     bytes.truncate(bytes.trim_ascii_end().len());
     (!bytes.is_empty()).then(|| PathBuf::from(OsString::from_vec(bytes)))
 }
 
-/// A small file of git's, as text.
+/// Returns a small file of git's as text.
 pub(super) fn text(path: &Path) -> Option<String> {
     small(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -195,7 +195,7 @@ fn small(path: &Path) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// A disk that fails says nothing about where an agent has gone.
+    /// A failing disk tells nothing about the agent's branch.
     #[test]
     fn a_head_that_cannot_be_read_is_an_error() {
         let admin = tempfile::tempdir().unwrap();

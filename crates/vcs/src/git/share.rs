@@ -1,27 +1,27 @@
-//! Our branches on a remote, where others may go on with them.
+//! Our branches on a remote, where others may continue them.
 //!
-//! Invariant: nothing is pushed over, or taken away, that did not come from here. What we pushed last is kept in mind, and so is
-//! by git all that a branch of ours has been at; that a commit is known here says nothing, for anybody may have fetched it.
+//! Invariant: Windlass overwrites or deletes nothing that did not come from here. A ref holds our last push, and the reflog
+//! every tip of a branch of ours. That a commit is known locally proves nothing, because any fetch may have brought it.
 
 use super::{Branch, Commit, Error, Git, Pushed, RemoteName};
 
-/// How far back it is looked where a branch has been.
+/// The number of reflog entries that are searched for earlier tips.
 const PLACES: usize = 200;
 
-/// A branch of ours, and what it is called on a remote.
+/// A branch of ours, with its name on a remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shared {
     pub remote: RemoteName,
     pub branch: Branch,
-    /// What has the work here.
+    /// The local branch with the work.
     pub local: Branch,
 }
 
 impl Git<'_> {
-    /// Has the remote's branch be this commit, unless it has what did not come from here.
+    /// Sets the remote's branch to a commit, unless it has foreign commits.
     pub fn share(&self, shared: &Shared, commit: &Commit) -> Result<Pushed, Error> {
         let before = self.resolve(&shared.branch.pushed())?;
-        // The remote's branch is nearly always where we left it, and only looked at where it is not.
+        // The remote's branch is nearly always at our last push, so it is read only after a failure.
         let pushed = match self.send(&shared.remote, &shared.branch, commit, before.as_ref()) {
             Err(Error::Moved { .. }) => self.share_moved(shared, commit)?,
             sent => sent?,
@@ -32,7 +32,7 @@ impl Git<'_> {
         Ok(pushed)
     }
 
-    /// The same where the remote's branch is not where we left it.
+    /// Does the same for a remote's branch that has moved.
     fn share_moved(&self, shared: &Shared, commit: &Commit) -> Result<Pushed, Error> {
         let there = self.on_remote(&shared.remote, &shared.branch)?;
         if there.as_ref() == Some(commit) {
@@ -42,8 +42,8 @@ impl Git<'_> {
         self.push(&shared.remote, &shared.branch, commit, there.as_ref())
     }
 
-    /// Takes the branch away from the remote, unless it has what did not come from here, or what the branch here has no more.
-    /// One that is not there is no trouble.
+    /// Deletes the remote's branch, unless it has foreign commits, or commits that the local branch no longer has. A
+    /// missing branch is not an error.
     pub fn unshare(&self, shared: &Shared) -> Result<Pushed, Error> {
         let before = self.resolve(&shared.branch.pushed())?;
         let away = before.map(|before| self.push_away(&shared.remote, &shared.branch, &before));
@@ -55,7 +55,7 @@ impl Git<'_> {
         Ok(away)
     }
 
-    /// The same where the remote's branch is not where we left it.
+    /// Does the same for a remote's branch that has moved.
     fn unshare_moved(&self, shared: &Shared) -> Result<Pushed, Error> {
         let Some(there) = self.on_remote(&shared.remote, &shared.branch)? else { return Ok(Pushed::Already) };
         self.refuse_foreign(shared, &there)?;
@@ -63,8 +63,8 @@ impl Git<'_> {
         self.push_away(&shared.remote, &shared.branch, &there)
     }
 
-    /// Refuses a commit of the remote's branch that is neither what we pushed last nor in the branch here: only what is in the
-    /// branch here is known to be merged.
+    /// Refuses a commit of the remote's branch that is neither our last push nor in the local branch: only the commits of
+    /// the local branch are known to be merged.
     fn refuse_left_behind(&self, shared: &Shared, there: &Commit) -> Result<(), Error> {
         let is_pushed = self.resolve(&shared.branch.pushed())?.as_ref() == Some(there);
         let tip = self.resolve(&shared.local.full())?;
@@ -91,7 +91,7 @@ impl Git<'_> {
         Err(Error::Foreign { remote: shared.remote.clone(), branch: shared.branch.clone(), at: there.clone() })
     }
 
-    /// Whether a branch here has this commit, or had it.
+    /// Returns whether a local branch has this commit, or had it.
     fn has_been_in(&self, branch: &Branch, commit: &Commit) -> Result<bool, Error> {
         let Some(tip) = self.resolve(&branch.full())? else { return Ok(false) };
         if !self.is_known(commit)? {

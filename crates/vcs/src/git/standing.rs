@@ -1,11 +1,11 @@
-//! What a worktree stands on, and what of it is not as it was there.
+//! The baseline of a worktree: the files of its commit, and those that differ in the worktree.
 //!
 //! Invariants:
-//! - Files are compared with what git keeps of a commit, byte for byte. The worktree's index has no say in it, and neither
-//!   have attributes and filters: whoever works in the worktree can write those.
-//! - What is inside of a submodule that is checked out counts as the commit has it.
+//! - Files are compared byte for byte with git's objects of a commit. The worktree's index, attributes and filters do not
+//!   count, because code in the worktree can write them.
+//! - Inside of a checked-out submodule, the commit that the superproject names counts.
 //!
-//! Not here: whose doing a difference is.
+//! Not here: which process made a difference.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -18,33 +18,33 @@ use windlass_process::file;
 use super::repository::{Head, text};
 use super::{Commit, Error, Git, Worktree, canonical, paths};
 
-/// So many directories deep submodules are followed.
+/// The deepest directory in which submodules are followed.
 const DEPTH: usize = 32;
 
-/// How many links are read with one call.
+/// The number of links that one call reads.
 const LINKS_AT_ONCE: usize = 1_000;
 
 /// A file of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// In the worktree.
+    /// Relative to the worktree.
     pub path: PathBuf,
     is_link: bool,
     is_executable: bool,
     id: String,
-    /// The directory of the repository that keeps it.
+    /// The directory of the repository that stores it.
     place: PathBuf,
 }
 
 impl Kept {
-    /// Whether a plain file can be executed, or not, as the commit says.
+    /// Returns whether a plain file has the executable bit of the commit.
     fn has_mode_of(&self, found: &fs::Metadata) -> bool {
         self.is_executable == (found.permissions().mode() & 0o100 != 0)
     }
 }
 
 impl Git<'_> {
-    /// The commit that a worktree is at; while a merge is under way, the one that is taken in.
+    /// Returns the commit of a worktree; during a merge, the one that is merged in.
     pub fn at(&self, worktree: &Worktree) -> Result<Commit, Error> {
         let path = canonical(&worktree.path);
         let entry = self.repository.entry(&path).ok_or_else(|| Error::Vanished { path: path.clone() })?;
@@ -64,10 +64,10 @@ impl Git<'_> {
         }
     }
 
-    /// The files of a commit that somebody wants, and of its submodules as far as these are checked out in a worktree.
+    /// Returns the wanted files of a commit, and of its submodules that are checked out in a worktree.
     pub fn kept(&self, worktree: &Path, commit: &Commit, wanted: &dyn Fn(&Path) -> bool) -> Result<Vec<Kept>, Error> {
         let (worktree, mut kept) = (canonical(worktree), Vec::new());
-        // Where a repository is in the worktree, where git is asked about it, and its commit.
+        // The path of a repository in the worktree, the directory in which git reads it, and its commit.
         let mut places = vec![(PathBuf::new(), self.repository.root.clone(), commit.clone())];
         while let Some((below, asked, commit)) = places.pop() {
             let listed = self.call(&["ls-tree", "-r", "-z", "--full-tree"]).word(&commit).within(&asked).done()?;
@@ -85,7 +85,7 @@ impl Git<'_> {
         Ok(kept)
     }
 
-    /// Returns those of them that a worktree does not have as they are kept, byte for byte and with the same mode.
+    /// Returns the files that differ in a worktree, by content or by mode.
     pub fn changed(&self, worktree: &Path, kept: &[Kept]) -> Result<Vec<PathBuf>, Error> {
         let root = canonical(worktree);
         let (mut changed, mut links) = (Vec::new(), Vec::new());
@@ -116,7 +116,7 @@ impl Git<'_> {
         Ok(changed)
     }
 
-    /// Returns the targets of links, as they are kept.
+    /// Returns the targets of links in the commit.
     fn link_targets(&self, links: &[&Kept]) -> Result<Vec<Vec<u8>>, Error> {
         let mut targets = Vec::with_capacity(links.len());
         for run in links.chunk_by(|one, other| one.place == other.place).flat_map(|run| run.chunks(LINKS_AT_ONCE)) {
@@ -133,9 +133,9 @@ impl Git<'_> {
         Ok(targets)
     }
 
-    /// What git would keep files of a worktree as, without any filter.
+    /// Returns the object ids of files in a worktree, without any filter.
     fn hashed(&self, place: &Path, root: &Path, files: &[&Kept]) -> Result<Vec<String>, Error> {
-        // Between quotation marks a name may hold anything.
+        // A quoted name may hold any byte.
         let line = |file: &&Kept| {
             let name = root.join(&file.path).strip_prefix(place).map(Path::to_owned).unwrap_or_default();
             let letters = name.as_os_str().as_bytes().iter().flat_map(|byte| match byte {
@@ -151,7 +151,7 @@ impl Git<'_> {
         Ok(call.stdin(names).done()?.line().lines().map(str::to_owned).collect())
     }
 
-    /// The files that commits change; of a merge, those that are as none of its parents has them.
+    /// Returns the files that commits change; for a merge, those that differ from all parents.
     pub fn touched(&self, commits: &[Commit]) -> Result<BTreeSet<PathBuf>, Error> {
         let call = self.call(&["diff-tree", "--stdin", "-r", "-c", "-z", "--name-only", "--no-renames", "--root"]);
         let listed: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
@@ -160,7 +160,7 @@ impl Git<'_> {
     }
 }
 
-/// Reads `ID blob SIZE<newline>CONTENT<newline>`. Returns the content and the rest.
+/// Parses `ID blob SIZE<newline>CONTENT<newline>`. Returns the content and the rest.
 pub(super) fn blob<'b>(answer: &'b [u8], id: &str) -> Option<(&'b [u8], &'b [u8])> {
     let end = answer.iter().position(|byte| *byte == b'\n')?;
     let about = String::from_utf8_lossy(&answer[..end]).into_owned();
@@ -169,7 +169,7 @@ pub(super) fn blob<'b>(answer: &'b [u8], id: &str) -> Option<(&'b [u8], &'b [u8]
     Some((content, after.strip_prefix(b"\n")?))
 }
 
-/// `100644 blob ID<tab>PATH`.
+/// Parses `100644 blob ID<tab>PATH`.
 pub(super) fn read(entry: &[u8]) -> Option<(String, String, PathBuf)> {
     let tab = entry.iter().position(|byte| *byte == b'\t')?;
     let about = String::from_utf8_lossy(&entry[..tab]).into_owned();

@@ -1,10 +1,10 @@
-//! Submodules of a worktree: those that the main worktree has, taken from there.
+//! Submodules of a worktree, copied from those of the main worktree.
 //!
 //! Invariants:
-//! - Nothing is fetched over a network, and nothing is written into the user's configuration.
-//! - Git reads from a path only inside of what the main repository itself keeps about its submodules, or of a worktree of ours.
-//! - What was committed in a submodule is kept by the main repository before anything points to it: the worktree's own copy
-//!   goes with the worktree.
+//! - Nothing uses a network, and nothing is written into the user's configuration.
+//! - Git reads from a path only inside of the main repository's own submodule directories, or of a worktree of ours.
+//! - The main repository gets every commit of a submodule before anything points to it: the worktree's own copy is deleted
+//!   with the worktree.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{Commit, Error, Git};
 
-/// How deep submodules may have submodules.
+/// The deepest nesting of submodules.
 const DEPTH: usize = 4;
 
 pub(super) struct Submodule {
@@ -21,7 +21,7 @@ pub(super) struct Submodule {
 }
 
 impl Git<'_> {
-    /// Checks out what the worktree's commit says of its submodules, as far as the main worktree has them.
+    /// Checks out the submodules of the worktree's commit that the main worktree has.
     pub(super) fn submodules(&self, worktree: &Path) -> Result<(), Error> {
         let modules = self.repository.common.join("modules");
         if modules.is_dir() { self.submodules_of(worktree, &modules, DEPTH) } else { Ok(()) }
@@ -43,7 +43,7 @@ impl Git<'_> {
             if place.join(".git").exists() {
                 self.bring(&place, &kept, &commit).and_then(|()| update()).map_err(failed)?;
             } else if let Err(error) = update() {
-                // What no branch has is not in a copy: it has to be asked for.
+                // A copy lacks commits that no branch has: they need a fetch by id.
                 if !place.join(".git").exists() {
                     return Err(failed(error));
                 }
@@ -55,7 +55,7 @@ impl Git<'_> {
         Ok(())
     }
 
-    /// Copies the submodule from what is kept, if it is not there, and checks it out.
+    /// Copies the submodule from the main repository, if it is not there, and checks it out.
     fn update(&self, worktree: &Path, path: &Path, name: &OsStr, kept: &Path) -> Result<(), Error> {
         let key = |field: &str| [b"submodule.", name.as_bytes(), field.as_bytes()].concat();
         let address = [&key(".url="), kept.as_os_str().as_bytes()].concat();
@@ -65,7 +65,7 @@ impl Git<'_> {
         call.within(worktree).done().map(|_| ())
     }
 
-    /// Fetches a commit from what is kept, if it is not there.
+    /// Fetches a commit from the main repository's copy, if it is not there.
     fn bring(&self, place: &Path, kept: &Path, commit: &Commit) -> Result<(), Error> {
         if self.call(&["cat-file", "-e"]).word(commit).within(place).answer()?.code == 0 {
             return Ok(());
@@ -76,7 +76,7 @@ impl Git<'_> {
         call.within(place).done().map(|_| ())
     }
 
-    /// Has the main repository keep what was committed in the submodules of a worktree.
+    /// Stores the commits of a worktree's submodules in the main repository.
     pub(super) fn keep_submodules(&self, worktree: &Path) -> Result<(), Error> {
         self.keep_submodules_of(worktree, &self.repository.common.join("modules"), DEPTH)
     }
@@ -96,8 +96,8 @@ impl Git<'_> {
         Ok(())
     }
 
-    /// Has what is kept of a submodule have a commit of a copy, by a ref of ours. Where nothing is kept, the submodule's own
-    /// remote has to have it. Answers whether anybody has.
+    /// Stores a commit of a copy in the main repository's submodule, under a ref of ours. If there is none, the submodule's
+    /// own remote must have the commit. Returns whether the commit is safe.
     fn keep(&self, place: &Path, kept: &Path, commit: &Commit) -> Result<bool, Error> {
         if !kept.join("HEAD").is_file() {
             let own = self.call(&["rev-list", "--max-count=1"]).word(commit).word("--not").word("--remotes");
@@ -114,7 +114,7 @@ impl Git<'_> {
         call.set("protocol.file.allow=always").done().map(|_| true)
     }
 
-    /// Returns where a worktree has submodules that the main worktree has too.
+    /// Returns the paths of submodules that the main worktree has, too.
     pub(super) fn known_submodules(&self, worktree: &Path) -> Result<Vec<PathBuf>, Error> {
         let modules = self.repository.common.join("modules");
         let listed = self.listed(worktree)?.into_iter();
@@ -127,7 +127,7 @@ impl Git<'_> {
         Ok(answer.entries().into_iter().filter_map(Submodule::read).collect())
     }
 
-    /// The commit of a submodule that the index has at a path.
+    /// Returns the commit of a submodule in the index.
     fn link(&self, worktree: &Path, path: &Path) -> Result<Option<Commit>, Error> {
         let listed = self.call(&["ls-files", "-z", "--stage", "--"]).word(path).within(worktree).done()?;
         let text = String::from_utf8_lossy(&listed.bytes);
@@ -135,7 +135,7 @@ impl Git<'_> {
         id.map(Commit::new).transpose()
     }
 
-    /// Has the submodule know where it comes from, and not only our copy.
+    /// Sets the address of the submodule's real remote, which would otherwise be our copy.
     fn tell_address(&self, place: &Path, kept: &Path) -> Result<(), Error> {
         let address =
             self.call(&["config", "--file"]).word(kept.join("config")).word("--get").word("remote.origin.url");
@@ -148,7 +148,7 @@ impl Git<'_> {
 }
 
 impl Submodule {
-    /// `submodule.NAME.path`, a line end, the path. Names and paths that lead elsewhere are none.
+    /// Parses `submodule.NAME.path`, a line end, the path. Refuses names and paths that lead elsewhere.
     pub(super) fn read(entry: &[u8]) -> Option<Self> {
         let end = entry.iter().position(|byte| *byte == b'\n')?;
         let name = entry[..end].strip_prefix(b"submodule.")?.strip_suffix(b".path")?;

@@ -1,17 +1,17 @@
-//! What git's complaints mean.
+//! Classifies the error messages of git.
 //!
-//! Git says it in words, which `LC_ALL=C` keeps the same. What is not known here stays git's own text.
+//! `LC_ALL=C` keeps git's wording stable. An unknown message stays git's own text.
 //!
-//! Invariant: no text of git leaves this room with credentials or control characters in it.
+//! Invariant: no text of git leaves this module with credentials or control characters.
 
 use std::path::{Path, PathBuf};
 
 use super::Error;
 
-/// The most of git's own words that is passed on.
+/// The longest message of git that is passed on.
 const SAID: usize = 2000;
 
-/// The error that a failed call stands for.
+/// Returns the error of a failed call.
 pub(super) fn explain(command: String, directory: &Path, stderr: &[u8]) -> Error {
     let said = clean(stderr);
     let has = |words: &[&str]| words.iter().any(|words| said.contains(words));
@@ -33,7 +33,7 @@ pub(super) fn explain(command: String, directory: &Path, stderr: &[u8]) -> Error
     }
 }
 
-/// Whether git complains of the machine or of the repository as a whole, and not of what lies in a tree.
+/// Returns whether git reports a failure of the machine or of the repository as a whole, and not of files in a tree.
 pub(super) fn is_outside(said: &str) -> bool {
     let words = [
         "Read-only file system",
@@ -47,14 +47,14 @@ pub(super) fn is_outside(said: &str) -> bool {
     words.iter().any(|words| said.contains(words))
 }
 
-/// The file that was in the way: `Unable to create '/x/index.lock': File exists.`
+/// Returns the lock file of the message `Unable to create '/x/index.lock': File exists.`
 fn lock(said: &str) -> Option<PathBuf> {
     let (before, _) = said.split_once("': File exists")?;
     let (_, path) = before.rsplit_once("Unable to create '")?;
     path.ends_with(".lock").then(|| PathBuf::from(path))
 }
 
-/// Whether it is gone when tried again: somebody was doing the same beside us.
+/// Returns whether another attempt can succeed, because a concurrent process caused the failure.
 pub(super) fn is_passing(error: &Error) -> bool {
     match error {
         Error::Locked { .. } => true,
@@ -67,12 +67,12 @@ pub(super) fn is_passing(error: &Error) -> bool {
     }
 }
 
-/// Git's words, bounded, without what belongs to nobody else.
+/// Returns git's messages, bounded, without credentials and hints.
 pub(super) fn clean(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with("hint:"));
     let joined = lines.collect::<Vec<_>>().join("; ");
-    // First: an address is to be known as one by whoever reads the result.
+    // Control characters go first, so that the next step recognises every address.
     let joined: String = joined.chars().filter(|letter| !letter.is_control()).collect();
     let mut said = without_credentials(&joined);
     if said.len() > SAID {
@@ -82,14 +82,14 @@ pub(super) fn clean(stderr: &[u8]) -> String {
     if said.is_empty() { "it gives no reason".to_owned() } else { said }
 }
 
-/// Addresses without the user, the password and the query in them. An address may hold another one in its path.
+/// Removes the user, the password and the query from addresses. An address may hold another one in its path.
 pub(super) fn without_credentials(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
         clean.push_str(before);
-        // A password may hold quotes and other signs, so they do not end it.
+        // A password may hold quotes and other signs, so these do not end it.
         let authority = after.find(|letter: char| letter.is_whitespace() || letter == '/');
         let from = after[..authority.unwrap_or(after.len())].rfind('@').map_or(0, |at| at + 1);
         let address = &after[from..];
@@ -99,7 +99,7 @@ pub(super) fn without_credentials(text: &str) -> String {
         clean.push_str(&address[..to]);
         rest = &address[to..];
         if rest.starts_with(['?', '#']) {
-            // What follows must not be taken for a part of the host.
+            // Text behind the query must not become a part of the host.
             clean.push_str(if address[..to].contains('/') { "" } else { "/" });
             rest = &rest[rest.find(ends).unwrap_or(rest.len())..];
         }

@@ -1,6 +1,6 @@
-//! What an agent has begun in its worktree and not ended: a merge, a rebase, and the like.
+//! Unfinished operations of an agent in its worktree: a merge, a rebase, and the like.
 //!
-//! A merge that is resolved is finished by the commit that follows. Everything else stays as it is, for the agent to finish.
+//! The next commit finishes a resolved merge. Everything else stays as it is, for the agent to finish.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::repository::{Entry, text};
 use super::{Error, Git, Operation, obstacle, paths};
 
-/// What is under way where this is kept.
+/// Returns the operation in progress, from a worktree's admin directory.
 pub(super) fn under_way(admin: &Path) -> Option<Operation> {
     let has = |name: &str| fs::symlink_metadata(admin.join(name)).is_ok();
     let sequence = || text(&admin.join("sequencer/todo")).unwrap_or_default();
@@ -30,28 +30,28 @@ pub(super) fn under_way(admin: &Path) -> Option<Operation> {
 }
 
 impl Git<'_> {
-    /// Refuses a worktree in which something is under way, or has to be resolved.
+    /// Refuses a worktree with an operation in progress, or with unresolved files.
     pub(super) fn refuse_unfinished(&self, entry: &Entry) -> Result<(), Error> {
         refuse_unmerged(entry, self.unmerged(&entry.path)?)?;
         refuse_under_way(entry)
     }
 
-    /// Everything that is there and not ignored, into the index.
+    /// Stages everything that is not ignored.
     pub(super) fn stage(&self, worktree: &Path) -> Result<(), Error> {
-        // Git gets some time for this, however little the session has left.
+        // Git gets a minimum of time for this, even if the session has little left.
         obstacle::find(worktree)?;
         self.call(&["add", "--all"]).set("advice.addEmbeddedRepo=false").within(worktree).done()?;
         Ok(())
     }
 
-    /// Files that the index has in several versions.
+    /// Returns the files that the index has in several versions.
     fn unmerged(&self, worktree: &Path) -> Result<Vec<PathBuf>, Error> {
         let listed = self.call(&["diff-files", "-z", "--name-only", "--diff-filter=U"]).within(worktree).done()?;
         Ok(paths(listed.entries()))
     }
 }
 
-/// Refuses a worktree in which something is under way.
+/// Refuses a worktree with an operation in progress.
 pub(super) fn refuse_under_way(entry: &Entry) -> Result<(), Error> {
     match under_way(&entry.admin) {
         Some(operation) => Err(Error::Unfinished { operation, files: Vec::new() }),
@@ -59,7 +59,7 @@ pub(super) fn refuse_under_way(entry: &Entry) -> Result<(), Error> {
     }
 }
 
-/// Refuses a worktree with files that have to be resolved first.
+/// Refuses a worktree with unresolved files.
 pub(super) fn refuse_unmerged(entry: &Entry, files: Vec<PathBuf>) -> Result<(), Error> {
     if files.is_empty() {
         return Ok(());

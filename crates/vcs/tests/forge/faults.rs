@@ -1,4 +1,4 @@
-//! Forges that fail: nothing is done twice, and every error says whether another try helps.
+//! Failing forges: no action happens twice, and every error tells whether another attempt helps.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -188,7 +188,7 @@ fn a_proxy_sees_a_host_and_no_token() {
             stream.read_exact(&mut byte).expect("a request");
             head.extend(byte);
         }
-        stream.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n").expect("somebody listens");
+        stream.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n").expect("a client listens");
         String::from_utf8(head).expect("a head is text")
     });
     let settings = Settings { api: Some("https://gitlab.acme.test/api/v4".to_owned()), ..Settings::default() };

@@ -1,4 +1,4 @@
-//! Changes on a forge that is on this machine, and speaks as GitHub and GitLab do.
+//! Changes on a local test forge that behaves like GitHub and GitLab.
 
 mod faults;
 mod merging;
@@ -13,7 +13,7 @@ use windlass_vcs::forge::{Change, Forge, ForgeError, Kind, NewChange, Settings, 
 const BOTH: [Flavour; 2] = [Flavour::GitHub, Flavour::GitLab];
 const BRANCH: &str = "windlass/t7-fix";
 
-/// A forge and somebody who may work with it.
+/// A forge with a client for it.
 struct Scene {
     server: testkit::Forge,
     forge: Forge,
@@ -35,7 +35,7 @@ impl Scene {
         Self { server, forge }
     }
 
-    /// How often something was asked with this method.
+    /// Returns the number of requests with this method.
     fn count(&self, method: &str) -> usize {
         self.server.requests().iter().filter(|request| request.method == method).count()
     }

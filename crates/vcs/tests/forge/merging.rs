@@ -1,4 +1,4 @@
-//! Merging: the commit that was looked at, or nothing.
+//! Merging: the commit that the caller names, or nothing.
 
 use windlass_testkit::forge::{Fault, Flavour, PullStage, Refusal, commit};
 use windlass_vcs::forge::{Forge, ForgeError, MergeObstacle, Merging, Method, Retry, State};
@@ -32,7 +32,7 @@ fn a_branch_that_moved_is_not_merged() {
         let stale = Merging::Stale { head: commit("pushed since") };
         assert_eq!(merge(&scene.forge).unwrap(), stale);
         assert_eq!(scene.count("PUT"), 0);
-        // Between the look and the merge.
+        // A push arrives between the check and the merge.
         scene.server.edit(1, |pull| pull.head = commit(BRANCH));
         scene.server.fault("GET", Fault::Push { number: 1, head: commit("pushed since") });
         assert_eq!(merge(&scene.forge).unwrap(), stale);
@@ -57,7 +57,7 @@ fn a_change_that_somebody_merges_meanwhile_is_merged() {
     for flavour in BOTH {
         let scene = Scene::new(flavour);
         scene.forge.open(&new()).unwrap();
-        // Our own merge is done twice: the answer that we get is that of the second.
+        // The server merges our own request first: we get the answer to the second one.
         scene.server.fault("PUT", Fault::Race);
         let got = commit(&format!("merge {}", commit(BRANCH)));
         assert_eq!(merge(&scene.forge).unwrap(), Merging::AlreadyMerged { commit: got, head: commit(BRANCH) });

@@ -1,4 +1,4 @@
-//! Where tokens come from, and for whom they are.
+//! The sources of tokens, and the hosts that they are for.
 
 use std::cell::RefCell;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! Where work starts from.
+//! The base branch.
 
 use std::fs;
 
@@ -30,7 +30,7 @@ fn without_a_remote_it_is_the_local_branch() {
     let base = scene.base();
     assert_eq!((base.branch.as_str(), base.remote, base.stale), ("main", None, None));
     assert_eq!(base.commit, scene.head(&scene.root));
-    // What a person looks at does not matter, and neither does a detached HEAD.
+    // Neither the checked-out branch nor a detached HEAD matters.
     scene.git(&scene.root, &["checkout", "--quiet", "-b", "feature"]);
     scene.commit(&scene.root, "feature");
     assert_eq!(scene.base().commit, base.commit);
@@ -61,7 +61,7 @@ fn with_a_remote_it_is_fetched() {
     let scene = Scene::with_remote();
     let other = scene.path("other");
     scene.git(&scene.root, &["clone", "--quiet", scene.path("remote.git").to_str().unwrap(), other.to_str().unwrap()]);
-    let newer = scene.commit(&other, "by somebody else");
+    let newer = scene.commit(&other, "by another user");
     scene.git(&other, &["tag", "v1"]);
     scene.git(&other, &["push", "--quiet", "--tags", "origin", "main"]);
     let base = scene.base();
@@ -116,7 +116,7 @@ fn a_remote_that_cannot_be_reached_leaves_what_was_last_known() {
 fn credentials_in_addresses_are_never_told() {
     let scene = Scene::new();
     scene.git(&scene.root, &["remote", "add", "origin", "http://me:secret@127.0.0.1:1/x.git"]);
-    let error = scene.with(|git| git.base(None)).expect_err("nobody is there");
+    let error = scene.with(|git| git.base(None)).expect_err("no remote is there");
     assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
     let address = scene.with(|git| git.address(&RemoteName::new("origin").unwrap())).unwrap();
     assert_eq!(address, "http://127.0.0.1:1/x.git");

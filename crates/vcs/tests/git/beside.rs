@@ -55,7 +55,7 @@ fn commits_that_were_replaced_dropped_or_taken_over_are_not_left() {
     scene.git(at, &["reset", "--quiet", "--hard", "HEAD~1"]);
     add_file(&scene, at, "first");
     scene.git(at, &["commit", "--quiet", "--amend", "-m", "better"]);
-    // A look at the base, and back.
+    // A checkout of the base, and back.
     scene.git(at, &["checkout", "--quiet", "--detach", "HEAD~1"]);
     scene.git(at, &["checkout", "--quiet", "windlass/t1"]);
     scene.git(at, &["commit", "--quiet", "--amend", "-m", "best"]);

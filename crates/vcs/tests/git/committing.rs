@@ -1,4 +1,4 @@
-//! What an agent leaves in its worktree, committed or refused by name.
+//! Commits of an agent's work, or refusals with the reason.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -177,7 +177,7 @@ fn work_that_does_not_go_on_from_the_branch_is_refused_and_kept() {
     let scene = Scene::new();
     let (worktree, tip) = scene.work("t1", "b", "1");
     scene.git(&worktree.path, &["checkout", "--quiet", "--detach", "HEAD~1"]);
-    // Only a look at an older commit.
+    // Only a checkout of an older commit.
     assert_eq!(commit(&scene, &worktree).unwrap(), None);
     assert_eq!(scene.head(&worktree.path), tip);
     assert_eq!(scene.git(&worktree.path, &["branch", "--show-current"]), "windlass/t1");
@@ -206,7 +206,7 @@ fn a_repository_inside_is_named() {
     }
 }
 
-/// Whoever worked there has to mend it.
+/// The agent that worked there has to repair the tree.
 #[test]
 fn a_tree_that_git_cannot_read_is_named() {
     let scene = Scene::new();

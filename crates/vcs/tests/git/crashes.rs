@@ -1,4 +1,4 @@
-//! Killed at any point, and opened again.
+//! Kills at any point, and recovery.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,7 +11,7 @@ use windlass_vcs::git::{BranchAfter, Closed, Error, Existing, Git, Rebased, Repo
 
 use crate::scene::{Scene, branch, read, write};
 
-/// Git that is no more after so many calls: every later one is cancelled.
+/// Runs with a git that fails after a number of calls: every later one is cancelled.
 fn until<T>(scene: &Scene, calls: usize, act: impl FnOnce(&Git<'_>) -> T) -> T {
     let left = std::cell::Cell::new(calls);
     let run = |spec: &Spec| {
@@ -76,7 +76,7 @@ fn a_half_made_worktree_is_made_again() {
     }
 }
 
-/// Killed for real, at whatever it is doing after so many milliseconds.
+/// A real kill, at any action after a number of milliseconds.
 #[test]
 fn git_may_be_killed_while_it_makes_a_worktree() {
     let scene = Scene::new();
@@ -98,7 +98,7 @@ fn git_may_be_killed_while_it_makes_a_worktree() {
         let wanted = Wanted { branch: &branch, path: &path, start: &start, existing: Existing::IfOurs };
         let making = scene.root.join(format!(".git/windlass/{name}.making"));
         let repository = || Repository::find(&scene.root).unwrap().unwrap();
-        // What follows an error is what a crash would have kept from happening.
+        // The panic stands for the crash: code that handles the error must not run.
         let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let run = |spec: &Spec| {
                 let ran = run(spec);
@@ -115,7 +115,7 @@ fn git_may_be_killed_while_it_makes_a_worktree() {
     }
 }
 
-/// Made whole but for git's last word.
+/// The worktree lacks only the last step of git.
 #[test]
 fn a_worktree_that_only_lacks_the_last_step_is_kept() {
     let scene = Scene::new();
@@ -144,7 +144,7 @@ fn rebasing_goes_on_wherever_it_ended() {
     }
 }
 
-/// Git was killed while it moved the tree: some files are new, and its lock is there.
+/// A kill of git while it moves the tree: some files are new, and its lock remains.
 #[test]
 fn a_tree_that_was_moved_by_half_is_moved_whole() {
     let scene = Scene::new();
@@ -152,7 +152,7 @@ fn a_tree_that_was_moved_by_half_is_moved_whole() {
     scene.write("c", "base");
     scene.write("a", "base");
     let base = scene.commit(&scene.root, "the base moves");
-    // Killed before the step is made; then half of it is done by hand.
+    // The kill precedes the step; the test then does half of the step by hand.
     let mut calls = 0;
     let moving = scene.root.join(".git/worktrees/t1/windlass-moving");
     while !moving.exists() {
@@ -168,7 +168,7 @@ fn a_tree_that_was_moved_by_half_is_moved_whole() {
     assert!(!moving.exists());
 }
 
-/// Killed for real while it moves the tree onto another base.
+/// A real kill while git moves the tree onto another base.
 #[test]
 fn git_may_be_killed_while_it_moves_a_tree() {
     let scene = Scene::new();
@@ -189,7 +189,7 @@ fn git_may_be_killed_while_it_moves_a_tree() {
         let repository = Repository::find(&scene.root).unwrap().unwrap();
         let _ = Git::new(repository, &run, &scene.environment()).rebase(&worktree, &base);
         assert_eq!(scene.with(|git| git.commit_all(&worktree, "no")).map_err(|error| error.to_string()), {
-            // What git does not know is committed once, and nothing else.
+            // Untracked work is committed once, and nothing else.
             let tip = scene.commit_at(&scene.root, "windlass/t1");
             Ok((round == 0).then_some(tip))
         });
@@ -211,7 +211,7 @@ fn a_lock_of_git_is_removed_only_in_what_is_ours() {
     fs::write(&left, "").unwrap();
     assert!(scene.with(|git| git.commit_all(&worktree, "work")).unwrap().is_some());
     assert!(scene.root.join(".git/index.lock").exists());
-    // Somebody has it open.
+    // Another process has the lock open.
     let lock = fs::File::create(scene.root.join(".git/refs/heads/windlass/t1.lock")).unwrap();
     write(&worktree.path, "new", "more");
     let error = scene.with(|git| git.commit_all(&worktree, "work")).expect_err("the branch is locked");
@@ -220,7 +220,7 @@ fn a_lock_of_git_is_removed_only_in_what_is_ours() {
     drop(lock);
 }
 
-/// While a git is at work in a directory.
+/// Runs `act` while a git works in a directory.
 fn while_busy<T>(scene: &Scene, directory: &Path, act: impl FnOnce() -> T) -> T {
     let (started, go) = (directory.join("started"), directory.join("go"));
     let alias = "alias.busy=!touch started; while [ ! -e go ]; do sleep 0.01; done; rm started go";
@@ -236,7 +236,7 @@ fn while_busy<T>(scene: &Scene, directory: &Path, act: impl FnOnce() -> T) -> T 
     })
 }
 
-/// A lock that was made so long ago.
+/// Creates a lock of this age.
 fn lock(scene: &Scene, name: &str, ago: Duration) -> PathBuf {
     let lock = scene.root.join(".git").join(name);
     let file = fs::File::create(&lock).unwrap();
@@ -245,14 +245,14 @@ fn lock(scene: &Scene, name: &str, ago: Duration) -> PathBuf {
     lock
 }
 
-/// A worktree of somebody else's.
+/// A worktree that is not ours.
 fn elsewhere(scene: &Scene) -> PathBuf {
     let path = scene.place("elsewhere");
     scene.git(&scene.root, &["worktree", "add", "-q", "--detach", path.to_str().unwrap()]);
     path
 }
 
-/// What all worktrees share is locked by whoever changes it, and that is over in moments. Who has begun later is not meant.
+/// Changes lock shared files only for moments. A process that started after the lock does not hold it.
 #[test]
 fn a_lock_on_refs_that_a_crash_has_left_is_removed() {
     let scene = Scene::new();
@@ -267,7 +267,7 @@ fn a_lock_on_refs_that_a_crash_has_left_is_removed() {
     assert!(!left.exists());
 }
 
-/// A new one may be somebody's whom we cannot see; an old one may be somebody's who is in a worktree of their own.
+/// An invisible process may hold a new lock; a process in another worktree may hold an old one.
 #[test]
 fn a_lock_on_refs_that_somebody_may_hold_stays() {
     let scene = Scene::new();
@@ -275,14 +275,14 @@ fn a_lock_on_refs_that_somebody_may_hold_stays() {
     write(&worktree.path, "new", "work");
     let commit = || scene.with(|git| git.commit_all(&worktree, "work"));
     let name = "refs/heads/windlass/t1.lock";
-    // It gets old while we wait.
+    // The lock ages during the wait.
     let (committed, held) = while_busy(&scene, &other, || {
         let held = lock(&scene, name, Duration::ZERO);
         (commit(), held)
     });
     assert!(matches!(&committed, Err(Error::Locked { path, holder: Some(_), .. }) if *path == held), "{committed:?}");
     assert!(held.exists());
-    // By a disk whose clock is ahead of ours it never does.
+    // The lock never ages on a disk whose clock is ahead of ours.
     let file = fs::File::open(&held).unwrap();
     let made = file.metadata().unwrap().modified().unwrap();
     file.set_modified(made + Duration::from_secs(600)).unwrap();
@@ -290,7 +290,7 @@ fn a_lock_on_refs_that_somebody_may_hold_stays() {
     assert!(matches!(&committed, Err(Error::Locked { path, .. }) if *path == held), "{committed:?}");
 }
 
-/// A git that is alive, in the worktree, may hold the lock: it stays, and is told of.
+/// A live git in the worktree may hold the lock: the lock stays, and the error names the process.
 #[test]
 fn a_lock_that_somebody_may_hold_stays() {
     let scene = Scene::new();
@@ -330,13 +330,13 @@ fn a_removal_is_gone_on_with() {
     }
 }
 
-/// Nobody has to have been killed: a directory that cannot be removed is as good.
+/// A directory that cannot be removed has the same effect as a kill.
 #[test]
 fn what_is_left_of_a_removal_is_no_worktree() {
     let scene = Scene::new();
     let worktree = scene.open("t1");
     let going = worktree.path.with_file_name(".going-t1");
-    // A file cannot be removed as a directory is.
+    // A file cannot be removed as a directory.
     fs::write(&going, "in the way").unwrap();
     assert!(scene.with(|git| git.close(&worktree, &BranchAfter::Kept)).is_err());
     assert_eq!(scene.git(&worktree.path, &["status", "--porcelain"]), "", "it is whole");

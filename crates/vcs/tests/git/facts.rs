@@ -1,4 +1,4 @@
-//! What git is asked once.
+//! Facts that git is asked for once.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use windlass_vcs::git::{Git, KnownFacts, RemoteName, Repository};
 
 use crate::scene::Scene;
 
-/// Returns how often git was started.
+/// Returns the number of git calls.
 fn count_calls(scene: &Scene, known: &KnownFacts, act: impl FnOnce(&Git<'_>)) -> usize {
     let calls = Cell::new(0);
     let run = |spec: &Spec| {

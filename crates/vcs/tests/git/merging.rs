@@ -1,4 +1,4 @@
-//! Into the base.
+//! Merges into the base.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn with_a_remote_it_is_pushed_and_nothing_local_moves() {
         format!("{before} {head} Merge it")
     );
     assert_eq!(scene.head(&scene.root), before);
-    // A crash lost the word of it: the next one finds it.
+    // After a crash that lost the outcome, the next call finds the merge.
     assert_eq!(merge(&scene, &head, IfCheckedOut::Refuse).unwrap(), Merged::Already { commit });
     assert!(!scene.was_hooked());
 }
@@ -64,7 +64,7 @@ fn whoever_comes_second_is_told() {
     assert!(matches!(stale, Err(Error::Stale { .. })), "{stale:?}");
 }
 
-/// Commits are what they are, whatever somebody has put in their place.
+/// Replace refs cannot change the history of commits.
 #[test]
 fn what_is_stale_stays_so_with_another_history() {
     let scene = Scene::new();
@@ -123,7 +123,7 @@ fn a_person_may_have_a_clean_tree_go_along() {
     assert_eq!(scene.git(&scene.root, &["status", "--porcelain"]), "?? c");
 }
 
-/// A clean tree is not always one that nobody needs as it is.
+/// A clean tree may still be needed as it is.
 #[test]
 fn a_tree_in_the_middle_of_a_bisect_does_not_go_along() {
     let scene = Scene::new();
@@ -160,9 +160,9 @@ fn only_what_is_ours_and_clean_is_put_away() {
     assert_eq!(close(&BranchAfter::Gone).unwrap(), Closed::Gone, "twice is no trouble");
     scene.git(&scene.root, &["branch", "windlass/t1"]);
     assert!(matches!(close(&BranchAfter::Gone), Err(Error::BranchTaken { .. })));
-    write(&worktree.path, "new", "somebody's");
+    write(&worktree.path, "new", "foreign");
     assert!(matches!(close(&BranchAfter::Kept), Err(Error::Occupied { .. })));
-    assert_eq!(read(&worktree.path, "new"), "somebody's");
+    assert_eq!(read(&worktree.path, "new"), "foreign");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn commits_that_no_branch_has_are_not_put_away() {
     assert_eq!(close().unwrap(), Closed::Gone);
 }
 
-/// Some work only in worktrees of a bare repository.
+/// Some people work only in worktrees of a bare repository.
 #[test]
 fn a_bare_repository_has_nothing_checked_out() {
     let mut scene = Scene::new();
@@ -226,7 +226,7 @@ fn a_squash_is_one_commit_on_top_and_a_rebase_none() {
             _ => assert_eq!(commit, head),
         }
         assert_eq!(scene.git(&scene.root, &["diff", "--stat", commit.as_str(), head.as_str()]), "");
-        // A crash lost the word of it, and others have gone on.
+        // After a crash that lost the outcome, and later merges of others.
         assert_eq!(merge(&scene.base()), Merged::Already { commit: commit.clone() });
         let (_, next) = scene.work("t2", "c", "1");
         scene.with(|git| git.merge(&scene.base(), &next, way, IfCheckedOut::Refuse)).unwrap();
@@ -234,7 +234,7 @@ fn a_squash_is_one_commit_on_top_and_a_rebase_none() {
     }
 }
 
-/// Whatever is said to be merged: a commit that came after the merge is nowhere else.
+/// A commit after the merge is nowhere else, whatever is reported as merged.
 #[test]
 fn branch_with_commit_after_its_merge_is_refused() {
     let scene = Scene::with_remote();

@@ -1,11 +1,11 @@
-//! Names of branches: none that git would not take, and none that means something else.
+//! Names of branches: each one is accepted by git, and unambiguous.
 
 use windlass_process::Exit;
 use windlass_vcs::git::{Branch, Existing, Wanted};
 
 use crate::scene::{Scene, branch, write};
 
-/// What we take, git takes: every pair of odd pieces, in every place of a name.
+/// Git accepts every name that we accept: every pair of odd pieces, at every position.
 #[test]
 fn what_we_take_git_takes() {
     let scene = Scene::empty();
@@ -41,7 +41,7 @@ fn odd_names_are_names_and_nothing_else() {
     assert!(!scene.root.join("x").exists());
 }
 
-/// A tag or a file of the same name is not taken for the branch.
+/// Git does not take a tag or a file of the same name for the branch.
 #[test]
 fn the_branch_is_what_is_meant() {
     let scene = Scene::new();

@@ -1,4 +1,4 @@
-//! Worktrees: made, found again, refused by name.
+//! Worktrees: created, found again, or refused with the reason.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,7 +37,7 @@ fn branches_that_are_not_ours_are_refused_by_name() {
     // The same branch in two places.
     let error = scene.with(|git| git.open(wanted(&second))).expect_err("it is checked out");
     assert!(matches!(&error, Error::CheckedOut { path, .. } if *path == scene.place("t1")), "{error}");
-    // A branch where a directory of branches has to be.
+    // A branch in the place of a directory of branches.
     scene.git(&scene.root, &["branch", "deep"]);
     let below = branch("deep/er");
     let (path, existing) = (scene.place("t3"), Existing::IfOurs);
@@ -165,7 +165,7 @@ fn a_filter_that_is_missing_and_a_sparse_checkout_are_named() {
     let error = scene.try_open("t1", &start).expect_err("no filter");
     assert!(matches!(error, Error::Filter { .. }), "{error}");
     assert!(!scene.place("t1").exists());
-    // Nothing says any more that what is there is ours.
+    // No trace shows any more that the directory is ours.
     write(&scene.place("t1"), "precious", "mine");
     assert!(matches!(scene.try_open("t1", &start), Err(Error::Occupied { .. })));
     assert_eq!(read(&scene.place("t1"), "precious"), "mine");
@@ -218,7 +218,7 @@ fn a_repository_of_somebody_else_is_refused_by_name() {
     let scene = Scene::new();
     let run = |spec: &Spec| {
         let mut spec = spec.clone();
-        // Git's own way to test it.
+        // Git's own switch for tests.
         spec.environment.push(("GIT_TEST_ASSUME_DIFFERENT_OWNER".into(), "1".into()));
         scene.run(&spec)
     };
@@ -227,7 +227,7 @@ fn a_repository_of_somebody_else_is_refused_by_name() {
     assert!(matches!(git.base(None), Err(Error::ForeignOwner { .. })));
 }
 
-/// Eight at once, each with a control and a roster of its own, as processes have.
+/// Eight at once, each with its own control and owner, like separate processes.
 #[test]
 fn many_open_at_once() {
     let scene = Scene::new();
@@ -259,7 +259,7 @@ fn many_open_at_once() {
     }
 }
 
-/// The same one, by several: one makes it, the others find it.
+/// Several processes open the same worktree: one creates it, the others find it.
 #[test]
 fn the_same_worktree_is_made_once() {
     let scene = Scene::new();

@@ -1,4 +1,4 @@
-//! To a remote, and to exactly what was expected there.
+//! Pushes to a remote, onto exactly the expected commit.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ fn a_branch_is_pushed_once_and_only_onto_what_was_expected() {
     assert_eq!(push(&first, None).unwrap(), Pushed::Now);
     assert_eq!(scene.git(&scene.path("remote.git"), &["tag"]), "");
     assert_eq!(push(&first, None).unwrap(), Pushed::Already, "after a crash");
-    // Said differently: no descendant of the first one.
+    // An amended commit: no descendant of the first one.
     scene.git(&worktree.path, &["commit", "--quiet", "--amend", "-m", "again"]);
     let second = scene.head(&worktree.path);
     assert!(matches!(push(&second, None), Err(Error::Moved { .. })));
@@ -64,7 +64,7 @@ fn what_somebody_else_has_pushed_is_neither_pushed_over_nor_taken_away() {
     let share = |commit| scene.with(|git| git.share(&shared, commit));
     assert_eq!(share(&first).unwrap(), Pushed::Now);
     let full = shared.branch.full();
-    // A colleague goes on with it, and everybody has heard of that.
+    // A colleague continues the branch, and every clone has fetched that.
     scene.git(&scene.root, &["checkout", "--quiet", "--detach", first.as_str()]);
     scene.write("theirs", "1");
     let theirs = scene.commit(&scene.root, "theirs");
@@ -76,7 +76,7 @@ fn what_somebody_else_has_pushed_is_neither_pushed_over_nor_taken_away() {
     assert!(matches!(error, Error::Foreign { .. }), "{error:?}");
     assert!(matches!(scene.with(|git| git.unshare(&shared)), Err(Error::Foreign { .. })));
     assert_eq!(scene.with(|git| git.on_remote(&origin, &shared.branch)).unwrap(), Some(theirs.clone()));
-    // Once it is in the work it may be rewritten with it.
+    // A commit that is in our work may be rewritten with it.
     scene.git(&worktree.path, &["merge", "--quiet", "--no-verify", "--no-ff", "-m", "both", theirs.as_str()]);
     scene.git(&worktree.path, &["reset", "--quiet", "--hard", second.as_str()]);
     assert_eq!(share(&second).unwrap(), Pushed::Now);
@@ -84,7 +84,7 @@ fn what_somebody_else_has_pushed_is_neither_pushed_over_nor_taken_away() {
     assert_eq!(scene.git(&scene.root, &["for-each-ref", "refs/windlass/pushed/"]), "");
 }
 
-/// What is only on the remote's side of a branch goes with that side.
+/// Commits that only the remote's side of a branch has are lost with that side.
 #[test]
 fn remote_branch_with_a_commit_that_is_not_merged_is_kept() {
     let scene = Scene::with_remote();
@@ -92,7 +92,7 @@ fn remote_branch_with_a_commit_that_is_not_merged_is_kept() {
     let origin = RemoteName::new("origin").unwrap();
     let shared = Shared { remote: origin.clone(), branch: worktree.branch.clone(), local: worktree.branch.clone() };
     scene.with(|git| git.share(&shared, &first)).unwrap();
-    // The agent pushes another commit by itself, and takes it out of its branch.
+    // The agent pushes another commit by itself, and removes it from its branch.
     write(&worktree.path, "b", "2");
     let later = scene.commit(&worktree.path, "later");
     scene.git(&worktree.path, &["push", "--quiet", "--no-verify", "origin", &format!("HEAD:{}", shared.branch.full())]);

@@ -1,4 +1,4 @@
-//! Onto a newer base.
+//! Rebases onto a newer base.
 
 use std::fs;
 use std::path::PathBuf;
@@ -133,7 +133,7 @@ fn uncommitted_work_is_refused() {
     assert!(matches!(scene.with(|git| git.rebase(&worktree, &base)), Err(Error::Strayed { .. })));
 }
 
-/// Two commits of `t1`, the second in the way of the first, and a task on top of them.
+/// Two commits of `t1`, the second in conflict with the first, and a task on top of them.
 fn stacked(scene: &Scene) -> (Worktree, Worktree, Commit) {
     let (below, _) = scene.work("t1", "b", "1");
     write(&below.path, "b", "2");
@@ -227,7 +227,7 @@ fn conflict_text_leaves_out_long_files_by_name_and_shows_the_others() {
     assert!(text.ends_with("\nToo long to be shown here: a.lock\n") && text.len() < 4096, "{text}");
 }
 
-/// A rebase stops at the first commit that conflicts; the others conflict no less.
+/// A rebase stops at the first commit that conflicts, although others may conflict, too.
 #[test]
 fn conflict_names_the_files_of_every_commit() {
     let scene = Scene::new();

@@ -1,4 +1,4 @@
-//! A user with a repository, a remote, and a configuration that would change what everything means.
+//! A user with a repository, a remote, and a configuration that tries to change the meaning of every call.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,7 +12,7 @@ use windlass_process::{
 };
 use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, Opened, RemoteName, Repository, Wanted, Worktree};
 
-/// What a user may have set, and none of our calls may notice.
+/// User settings that none of our calls may notice.
 const HOSTILE: &str = r#"
 [user]
     name = A User
@@ -74,7 +74,7 @@ const HOSTILE: &str = r#"
     auto = 1
 "#;
 
-/// Each leaves a mark and fails. What watches the files is none to git, and a program of the user's all the same.
+/// Hooks that each leave a mark and fail. The file monitor is a setting, not a hook, but also a program of the user.
 const HOOKS: [&str; 7] =
     ["pre-commit", "post-checkout", "pre-push", "commit-msg", "reference-transaction", "post-commit", "monitor"];
 
@@ -133,7 +133,7 @@ impl Scene {
         self.directory.path().join(name)
     }
 
-    /// What the user's programs get. The `GIT_*` in it must not get through.
+    /// The environment of the user's programs. Its `GIT_*` must not reach git.
     pub fn environment(&self) -> Environment {
         let told = [
             ("PATH", Path::new("/usr/local/bin:/usr/bin:/bin").to_owned()),
@@ -142,19 +142,19 @@ impl Scene {
             ("GIT_DIR", "/nowhere".into()),
             ("GIT_WORK_TREE", "/nowhere".into()),
             ("GIT_INDEX_FILE", "/nowhere/index".into()),
-            ("GIT_AUTHOR_NAME", "Somebody Else".into()),
+            ("GIT_AUTHOR_NAME", "Another Author".into()),
             ("GIT_CONFIG_COUNT", "x".into()),
             ("SSH_ASKPASS", "/nowhere/askpass".into()),
         ];
         told.into_iter().map(|(name, value)| (name.into(), value.into_os_string())).collect()
     }
 
-    /// Runs a program for the one that is tested.
+    /// Runs a program as the code under test does.
     pub fn run(&self, spec: &Spec) -> Result<Finished, NotStarted> {
         run(spec, &self.roster, &self.control, &mut |_, _| {})
     }
 
-    /// Git for the one that is tested.
+    /// Calls `act` with a client as the code under test has it.
     pub fn with<T>(&self, act: impl FnOnce(&Git<'_>) -> T) -> T {
         self.with_remote_named(None, act)
     }
@@ -166,7 +166,7 @@ impl Scene {
         act(&Git::new(repository, &run, &self.environment()).through(remote))
     }
 
-    /// Git as a person or an agent uses it, without the user's configuration in the way. It must succeed.
+    /// Runs git as a person or an agent does, without the hostile configuration. It must succeed.
     pub fn git(&self, directory: &Path, words: &[&str]) -> String {
         let (code, out, err) = self.try_git(directory, words);
         assert_eq!(code, Exit::Code(0), "git {words:?} in {}: {err}", directory.display());
@@ -176,7 +176,7 @@ impl Scene {
     pub fn try_git(&self, directory: &Path, words: &[&str]) -> (Exit, String, String) {
         let clean = vec![
             ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
-            ("HOME".into(), self.path("nobody").into_os_string()),
+            ("HOME".into(), self.path("no-home").into_os_string()),
         ];
         let told = [
             ("GIT_CONFIG_NOSYSTEM", "1"),
@@ -232,7 +232,7 @@ impl Scene {
         self.with(|git| git.open(Wanted { branch: &branch, path: &path, start, existing: Existing::IfOurs }))
     }
 
-    /// A worktree of the base.
+    /// Opens a worktree of the base.
     pub fn open(&self, name: &str) -> Worktree {
         let base = self.base();
         self.try_open(name, &[base.commit]).expect("a worktree").worktree
@@ -246,7 +246,7 @@ impl Scene {
         (worktree, commit)
     }
 
-    /// Whether a hook of the user's was run.
+    /// Returns whether a hook of the user ran.
     pub fn was_hooked(&self) -> bool {
         self.path("hooked").exists()
     }

@@ -36,7 +36,7 @@ fn add(scene: &Scene, place: &std::path::Path, name: &str) {
 fn they_are_taken_from_the_main_worktree() {
     let scene = scene();
     let config = fs::read(scene.root.join(".git/config")).unwrap();
-    // Nobody is asked but the main worktree.
+    // Only the main worktree is read.
     for name in ["lib", "deep"] {
         fs::rename(scene.path(name), scene.path(&format!("{name}-away"))).unwrap();
     }
@@ -67,8 +67,8 @@ fn they_go_along_with_a_rebase() {
 fn one_that_cannot_be_checked_out_is_named_and_leaves_nothing() {
     let scene = scene();
     scene.git(&scene.root, &["update-index", "--cacheinfo", &format!("160000,{},lib", "1".repeat(40))]);
-    scene.git(&scene.root, &["commit", "--quiet", "-m", "a commit that nobody has"]);
-    let error = scene.try_open("t1", &[scene.base().commit]).expect_err("nobody has it");
+    scene.git(&scene.root, &["commit", "--quiet", "-m", "a commit that no remote has"]);
+    let error = scene.try_open("t1", &[scene.base().commit]).expect_err("no remote has it");
     assert!(matches!(error, Error::Submodule { .. }), "{error}");
     assert!(!scene.place("t1").exists());
     assert_eq!(scene.git(&scene.root, &["for-each-ref", "--format=%(refname)"]), "refs/heads/main");
@@ -107,6 +107,6 @@ fn one_that_nobody_else_has_is_refused() {
     scene.with(|git| git.commit_all(&worktree, "a new submodule")).unwrap().expect("its remote has it");
     write(&worktree.path.join("new"), "x", "own");
     scene.commit(&worktree.path.join("new"), "own");
-    let refused = scene.with(|git| git.commit_all(&worktree, "own")).expect_err("nobody has it");
+    let refused = scene.with(|git| git.commit_all(&worktree, "own")).expect_err("no remote has it");
     assert!(matches!(&refused, Error::Unkept { path } if path == std::path::Path::new("new")), "{refused:?}");
 }

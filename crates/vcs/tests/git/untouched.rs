@@ -1,4 +1,4 @@
-//! Whatever state the user's own tree is in, nothing of it changes.
+//! Windlass changes nothing of the user's own tree, in any state of it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use windlass_vcs::git::{BranchAfter, CheckoutAccess, IfCheckedOut, RemoteName, W
 
 use crate::scene::{Scene, write};
 
-/// All that is the user's: files, index, HEAD, stash, configuration, branches, and what is under way.
+/// Everything of the user's: files, index, HEAD, stash, configuration, branches, and unfinished operations.
 fn snapshot(scene: &Scene) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     gather(&scene.root, &scene.root, &mut found);
@@ -22,7 +22,7 @@ fn snapshot(scene: &Scene) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// What git makes and unmakes for every worktree is left out, and so is what is ours.
+/// Skips the files that git changes for every worktree, and ours.
 fn gather(root: &Path, directory: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
     const SHARED: [&str; 7] = [
         ".windlass",

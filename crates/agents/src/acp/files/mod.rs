@@ -1,11 +1,11 @@
-//! Files that are read and written in an agent's name.
+//! Files that Windlass reads and writes on behalf of an agent.
 //!
 //! Invariants:
-//! - Nothing outside of the directory of the work is touched, wherever links lead, and nothing that is no plain file.
-//! - What is ours and git's own (`.windlass`, `.git`) is not written: an agent whose own hands are tied must not reach
-//!   there by ours.
-//! - A file is written whole or not at all, and keeps its mode.
-//! - Memory and time are bounded, whatever lies there.
+//! - Only plain files inside the workspace are read or written, also through symbolic links.
+//! - `.windlass` and `.git` are never written: an agent that is denied these directories must not reach them through
+//!   Windlass.
+//! - A file is replaced whole or not at all, and keeps its mode.
+//! - Memory and time are bounded for every file.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,14 +15,14 @@ use std::path::{Component, Path, PathBuf};
 use super::wire::{INVALID, NOT_FOUND, REFUSED, Refused};
 use super::wish::{ReadFile, WriteFile};
 
-/// The most that is read in one answer.
+/// The most bytes in one answer.
 const CONTENT: u64 = 8 * 1024 * 1024;
-/// How far into a file somebody may look.
+/// The last byte of a file that can be read.
 const REACH: u64 = 256 * 1024 * 1024;
-/// What is not written to.
+/// Directories that are never written.
 const KEPT: [&str; 2] = [".windlass", ".git"];
 
-/// The directory of the work.
+/// The files of one workspace.
 #[derive(Debug)]
 pub struct Files {
     directory: PathBuf,
@@ -33,12 +33,12 @@ impl Files {
         Self { directory: directory.canonicalize().unwrap_or_else(|_| directory.to_owned()) }
     }
 
-    /// The lines that are wanted.
+    /// Reads the requested lines.
     pub fn read(&self, wanted: &ReadFile) -> Result<String, Refused> {
         let fail = |error: io::Error| failed("read", &wanted.path, &error);
         let path = self.directory.join(&wanted.path).canonicalize().map_err(fail)?;
         self.check_within("read", &wanted.path, &path)?;
-        // A pipe, or whatever is put there meanwhile, must not keep us waiting.
+        // Opening must not block if the file is a pipe, or becomes one after the check above.
         let mut options = File::options();
         let file = options.read(true).custom_flags(NONBLOCK | NOFOLLOW).open(&path).map_err(fail)?;
         if !file.metadata().map_err(fail)?.is_file() {
@@ -59,7 +59,7 @@ impl Files {
         String::from_utf8(bytes).map_err(|_| refused("read", &wanted.path, "it is no text"))
     }
 
-    /// Puts a file in the place of whatever file is there.
+    /// Writes a file, and replaces the one that is there.
     pub fn write(&self, wanted: &WriteFile) -> Result<(), Refused> {
         let fail = |error: io::Error| failed("write", &wanted.path, &error);
         let path = self.place(&wanted.path)?;
@@ -74,19 +74,19 @@ impl Files {
         let mut new = tempfile::Builder::new().permissions(mode.clone()).tempfile_in(directory).map_err(fail)?;
         new.write_all(wanted.content.as_bytes()).map_err(fail)?;
         if path.exists() {
-            // The mode that it is made with is cut by the mask of the process.
+            // The umask may have removed bits from the mode of the new file.
             new.as_file().set_permissions(mode).map_err(fail)?;
         }
         new.persist(&path).map(drop).map_err(|error| fail(error.error))
     }
 
-    /// Where a file that is to be written is, or will be.
+    /// Returns the resolved path of a file that is to be written. The file need not exist yet.
     fn place(&self, wanted: &Path) -> Result<PathBuf, Refused> {
         let whole = self.directory.join(wanted);
         if whole.components().any(|part| part == Component::ParentDir) || whole.file_name().is_none() {
             return Err(refused("write", wanted, "that is no place for a file"));
         }
-        // What is there decides, however far it goes.
+        // Only the existing part of the path can contain links, so that part is resolved.
         let there = whole.ancestors().find(|path| fs::symlink_metadata(path).is_ok()).unwrap_or(&self.directory);
         let rest = whole.strip_prefix(there).unwrap_or(&whole);
         let there = there.canonicalize().map_err(|error| failed("write", wanted, &error))?;
@@ -114,7 +114,7 @@ impl Files {
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
 
-/// So many lines, or all. Nothing if that is too much.
+/// Reads as many lines as requested, or all. Returns `None` if they exceed `MAX_READ_BYTES`.
 fn some_lines(lines: &mut impl BufRead, limit: Option<u64>) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     let mut bounded = lines.take(CONTENT + 1);

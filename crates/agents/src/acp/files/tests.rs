@@ -1,4 +1,4 @@
-//! Files in an agent's name.
+//! Reading and writing files on behalf of an agent.
 
 use std::os::unix::fs::symlink;
 
@@ -10,7 +10,7 @@ struct Place {
 }
 
 impl Place {
-    /// A directory of work, with a neighbour.
+    /// Creates a workspace with a file beside it.
     fn new() -> Self {
         let whole = tempfile::tempdir().expect("a directory");
         fs::create_dir(whole.path().join("shop")).expect("a directory");
@@ -126,7 +126,7 @@ fn what_may_not_be_written_is_said() {
     assert_eq!(fs::read_dir(place.whole.path()).expect("a directory").count(), 2);
 }
 
-/// What is too long is not read to its end to be refused.
+/// An overlong file is refused without reading it to its end.
 #[test]
 fn no_more_is_read_than_could_be_given() {
     let mut lines = BufReader::new(io::repeat(b'x').take(3 * CONTENT));

@@ -1,7 +1,7 @@
-//! A client of the servers of tools that the agent was handed: as little of the Model Context Protocol as a call takes.
+//! A client of the scripted agent's MCP servers. It implements only what a tool call needs.
 //!
 //! ```text
-//!   handed ─► started at the first call ─► initialize ─► tools/call … tools/call ─► ended with the agent
+//!   set_servers ─► started at the first call ─► initialize ─► tools/call … tools/call ─► ended with the agent
 //! ```
 
 use std::collections::BTreeMap;
@@ -15,16 +15,16 @@ use super::player::ScriptSetting;
 use crate::acp::servers::McpServer;
 use crate::acp::wire::{Lines, Message, NO_SUCH_METHOD, Refused};
 
-/// The revision of the protocol that is spoken here.
+/// The protocol revision of this client.
 const REVISION: &str = "2025-11-25";
-/// How long a server may take over an answer.
+/// The longest time that a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What is kept of what it complains about.
+/// The most standard error that is kept of a server.
 const COMPLAINTS: usize = 4 * 1024;
-/// What agents pass on to servers of tools. All else they have to be told.
+/// Variables that a server inherits. Like other agents, the scripted agent passes on nothing else.
 const PASSED_ON: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 
-/// The servers that the agent was handed, and those that are under way.
+/// The configured servers and the started ones.
 #[derive(Default)]
 pub struct Servers {
     handed: Vec<McpServer>,
@@ -32,14 +32,14 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// The ones that came with a conversation.
+    /// Replaces the servers with those of a new conversation.
     pub fn handed(&mut self, params: &Value) {
         let servers = params["mcpServers"].as_array().map(Vec::as_slice).unwrap_or_default();
         self.handed = servers.iter().filter_map(McpServer::parse).collect();
         self.started.clear();
     }
 
-    /// Calls a tool. Returns whether it went well, and its answer as text. The error says why there is none.
+    /// Calls a tool. Returns whether it succeeded, and its answer as text. The error says why there is no answer.
     pub fn call(
         &mut self,
         server: &str,
@@ -55,7 +55,7 @@ impl Servers {
             }
         };
         let answer = client.ask("tools/call", json!({"name": tool, "arguments": arguments}), control)?;
-        // One that has failed to answer is not asked again.
+        // A server that failed to answer above is dropped and not asked again.
         self.started.insert(server.to_owned(), client);
         let answer = answer.map_err(|refused| format!("{} ({})", refused.message, refused.code))?;
         let parts = answer["content"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -64,7 +64,7 @@ impl Servers {
     }
 }
 
-/// A server that was started.
+/// A started server.
 struct Client {
     live: Live,
     lines: Lines,
@@ -103,7 +103,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Asks, and waits for the answer. What the server asks meanwhile is not served.
+    /// Sends a request and waits for the answer. Requests of the server are refused meanwhile.
     fn ask(&mut self, method: &str, params: Value, control: &Control) -> Result<Result<Value, Refused>, String> {
         self.asked += 1;
         let id = json!(self.asked);

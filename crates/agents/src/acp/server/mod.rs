@@ -1,12 +1,12 @@
-//! The agent's side of the protocol: the scripted agent, which is played from a file.
+//! The agent's side of the protocol: the scripted agent, which plays a file.
 //!
 //! ```text
 //!   standard input ──► a thread ──► messages ──► initialize, session/new, session/load, session/prompt ──► player
-//!                         └─ session/cancel, the end ──► the turn that is played
+//!                         └─ session/cancel, end of input ──► the running turn
 //! ```
 //!
-//! It is what the demo, the tests and the measurements talk to: a real process that speaks the real protocol, and does on
-//! purpose what other agents do by mistake.
+//! The demo, the tests and the benchmarks run this agent: a real process that speaks the real protocol, and makes the
+//! mistakes of other agents on purpose.
 
 mod mcp_client;
 mod player;
@@ -29,18 +29,18 @@ use super::methods::{CANCEL, INITIALIZE, LOAD_SESSION, NEW_SESSION, PROMPT, RESU
 use super::wire::{Lines, Message, NO_SUCH_METHOD, REFUSED, Refused};
 use crate::scripted::Script;
 
-/// Whoever asks waits for the answer, so there are never many.
+/// The client waits for each answer, so only few messages are queued.
 const MESSAGES: usize = 16;
-/// The most bytes that outlive the process.
+/// The largest memory file that is read.
 const MEMORY: u64 = 64 * 1024 * 1024;
 
-/// What outlives the process.
+/// The state that outlives the process.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct ScriptMemory {
     conversation: String,
-    /// How often each turn was played.
+    /// How often each turn of the script was played.
     played: Vec<u32>,
-    /// What was said in each.
+    /// The text of each played turn.
     said: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ pub fn serve(
     ScriptServer { script, setting, memory, directory, messages, turn, tools: 0, servers }.serve(out)
 }
 
-/// Passes messages on, until there are no more. A cancel reaches the turn that is played at once.
+/// Forwards messages until the input ends. A cancellation reaches the running turn at once.
 fn listen(mut input: impl Read, messages: &SyncSender<Message>, turn: &Mutex<Control>) {
     let turn = || turn.lock().expect("nothing panics while it holds the turn");
     let (mut lines, mut buffer) = (Lines::default(), vec![0; 64 * 1024]);
@@ -71,7 +71,7 @@ fn listen(mut input: impl Read, messages: &SyncSender<Message>, turn: &Mutex<Con
             match Message::parse(&line) {
                 Ok(Message::Notice { method, .. }) if method == CANCEL => turn().cancel(),
                 Ok(message) => {
-                    // Here, so that a cancel that follows at once cannot miss it.
+                    // The control is replaced before the prompt is forwarded, so that a cancellation right after it is not lost.
                     if matches!(&message, Message::Request { method, .. } if method == PROMPT) {
                         *turn() = Control::new();
                     }
@@ -92,7 +92,7 @@ struct ScriptServer<'a> {
     memory: ScriptMemory,
     directory: PathBuf,
     messages: Receiver<Message>,
-    /// What ends the turn that is played.
+    /// Cancels the running turn.
     turn: Arc<Mutex<Control>>,
     tools: u32,
     servers: Servers,
@@ -132,7 +132,7 @@ impl ScriptServer<'_> {
         }
     }
 
-    /// Where it works, and with whose tools.
+    /// Sets the working directory and the MCP servers of the session.
     fn open(&mut self, params: &Value) {
         self.directory = PathBuf::from(params["cwd"].as_str().unwrap_or("."));
         self.servers.handed(params);
@@ -144,7 +144,7 @@ impl ScriptServer<'_> {
         Ok(json!({"sessionId": self.memory.conversation}))
     }
 
-    /// Takes up a conversation of an earlier process, and tells it again where the protocol wants it.
+    /// Loads a conversation of an earlier process, and replays it if the method asks for that.
     fn load(&mut self, params: &Value, tells: bool, out: &mut dyn Write) -> io::Result<Result<Value, Refused>> {
         self.open(params);
         let name = params["sessionId"].as_str().unwrap_or_default();
@@ -170,7 +170,7 @@ impl ScriptServer<'_> {
         self.memory.played.resize(self.script.turns.len(), 0);
         self.memory.played[index] += 1;
         self.memory.said.push(String::new());
-        // Before it is played: if it is killed in the middle, it is over all the same.
+        // The turn counts as played from now on, even if the process is killed while it runs.
         self.keep()?;
         let control = self.turn.lock().expect("nothing panics while it holds the turn").clone();
         let messages = &self.messages;
@@ -208,7 +208,7 @@ impl ScriptServer<'_> {
     }
 }
 
-/// Asks whoever listens, and waits for the answer.
+/// Sends a request to the client and waits for the answer.
 fn ask(
     messages: &Receiver<Message>,
     out: &mut dyn Write,
@@ -227,7 +227,7 @@ fn ask(
     }
 }
 
-/// All of it or nothing, whenever we are killed.
+/// Writes a file completely or not at all, even if the process is killed.
 fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut new = file.to_owned().into_os_string();
     new.push(".new");

@@ -1,4 +1,4 @@
-//! Plays one turn of a script: what it does to files, what it runs, what it says.
+//! Plays one turn of a script: file changes, commands, messages.
 //!
 //! Not here: the protocol around a turn (`mod`).
 
@@ -15,34 +15,34 @@ use crate::acp::methods::{REQUEST_PERMISSION, UPDATE};
 use crate::acp::wire::{Message, Refused};
 use crate::scripted::{Call, Change, Question, Step};
 
-/// What a command may print before it is cut.
+/// The most output of a command that is kept.
 const OUTPUT: usize = 16 * 1024;
-/// The longest file in which text is replaced.
+/// The largest file in which text is replaced.
 const CONTENT: u64 = 64 * 1024 * 1024;
-/// One piece of a flood.
+/// The size of one message of a flood.
 const PIECE: usize = 8 * 1024;
 
-/// Where and as whom commands are run.
+/// The environment in which the script's commands run.
 pub struct ScriptSetting<'a> {
     pub roster: &'a Roster,
     pub environment: Environment,
-    /// What programs that stay are started with.
+    /// Starts the programs that stay, such as MCP servers.
     pub launcher: &'a Launcher,
 }
 
-/// How a turn ended.
+/// The end of a played turn.
 pub enum Ended {
-    /// With this stop reason.
+    /// The turn ends with this stop reason.
     Stopped(String),
-    /// With this answer.
+    /// The turn ends with this answer.
     Answered(Value),
-    /// With an error.
+    /// The turn ends with an error.
     Failed(String),
-    /// The process is to end at once.
+    /// The process exits at once with this code.
     Crashed(u8),
 }
 
-/// Asks a question of this method, and waits for the answer.
+/// Sends a request with this method and these parameters, and waits for the answer.
 pub type Ask<'a> = &'a mut dyn FnMut(&mut dyn Write, &str, Value) -> io::Result<Result<Value, Refused>>;
 
 /// A turn that is being played.
@@ -52,15 +52,15 @@ pub struct Player<'a> {
     pub conversation: &'a str,
     pub directory: &'a Path,
     pub control: &'a Control,
-    /// Asks whoever listens a question, and waits for the answer.
+    /// Sends requests to the client.
     pub ask: Ask<'a>,
-    /// What was said, for a memory.
+    /// The text so far, for the memory file.
     pub said: String,
-    /// How many tools were used.
+    /// How many tools the agent has used.
     pub tools: u32,
-    /// Whose tools can be called.
+    /// The MCP servers of the session.
     pub servers: &'a mut Servers,
-    /// The terminal that was made last.
+    /// The terminal that was created last.
     pub terminal: Value,
 }
 

@@ -1,12 +1,12 @@
-//! Our side of the protocol, without pipes: bytes come in, and what they mean comes out, with what has to be said back.
+//! The client's side of the protocol, without pipes: takes bytes, returns events and the bytes to send.
 //!
 //! Invariants:
-//! - At most one question of ours is open, and only its answer is taken.
-//! - Every question of the agent is answered: permission by policy at once, what is to be done by whoever does it, and
+//! - At most one request of ours is open, and only its answer is accepted.
+//! - Every request of the agent is answered: permission requests by policy at once, client requests by the caller, and
 //!   anything else with "no such method".
-//! - What the agent says outside of a turn, as when it tells an old conversation again, belongs to no turn. A turn is over
-//!   when what was said in it is taken: what an agent says right behind its answer is still said in it.
-//! - What is not known here, as a new kind of update, is passed over.
+//! - Output outside of a turn, such as a replayed conversation, belongs to no turn. A turn lasts until its final message is
+//!   taken, so output right after the answer still belongs to it.
+//! - Unknown messages, such as a new kind of update, are ignored.
 
 use serde_json::{Value, json};
 
@@ -20,30 +20,30 @@ use super::wire::{Lines, Message, NO_SUCH_METHOD, Refused};
 use super::wish::Wish;
 use crate::headless::bare;
 
-/// What an agent may send between our question and its answer.
+/// The most bytes that an agent may send between our request and its answer.
 const BYTES: u64 = 256 * 1024 * 1024;
-/// Lines on standard output that are no messages, as some programs print when they start.
+/// The most lines on standard output that are no messages. Some programs print a few when they start.
 const NOISE: u32 = 64;
-/// How many steps of a plan are told, and how much of each.
+/// How many steps of a plan are kept, and how much of each.
 const STEPS: usize = 50;
 const STEP: usize = 200;
 
-/// What the agent did.
+/// Something that the agent said or did.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
-    /// It answered the open question.
+    /// The answer to the open request.
     Answer(Result<Value, Refused>),
-    /// It said something to the person.
+    /// Text for the user.
     Text(String),
-    /// It uses a tool, or has used it.
+    /// A tool use began or ended.
     Tool(Change),
-    /// It asked whether it may use a tool, and got this answer: the kind of the option, if one was chosen.
+    /// A permission request and our answer: the kind of the chosen option, if there was one.
     Asked { tool: Tool, permission: Permission, answer: Option<String> },
-    /// It told its plan: each step, and how far it is.
+    /// The agent's plan: each step and its status.
     Plan(Vec<(String, String)>),
-    /// It has something to say beside its work.
+    /// A notice beside the work.
     Notice(String),
-    /// It wants something done. Whoever does it answers this question.
+    /// A request for a client service. The caller answers it.
     Wish { id: Value, wish: Wish },
 }
 
@@ -53,21 +53,21 @@ pub struct Talk {
     permissions: Permissions,
     asked: u64,
     open: Option<u64>,
-    /// A turn goes on, until its speech is taken: some agents answer before they have said everything.
+    /// Whether output belongs to the turn: until its final message is taken, because some agents answer before their last output.
     listens: bool,
     /// The conversation whose messages count.
     conversation: Option<String>,
     cancelling: bool,
     speech: Speech,
     aside: Aside,
-    /// The tools that it uses in this turn, and what it has used of the model.
+    /// The tool uses of this turn, and the usage of the model.
     pub tools: Tools,
     pub meter: Meter,
     bytes: u64,
     noise: u32,
     /// The first line that was no message.
     first_noise: Option<String>,
-    /// What is to be said back.
+    /// Bytes to send.
     out: Vec<u8>,
 }
 
@@ -76,7 +76,7 @@ impl Talk {
         Self { permissions, ..Self::default() }
     }
 
-    /// Asks the agent something. What it has said so far belongs to what was before.
+    /// Sends a request. Output so far belongs to the previous one.
     pub fn ask(&mut self, method: &str, params: Value) {
         self.asked += 1;
         (self.open, self.cancelling, self.bytes) = (Some(self.asked), false, 0);
@@ -90,17 +90,17 @@ impl Talk {
         self.out.extend(request.line());
     }
 
-    /// Answers a question of the agent.
+    /// Answers a request of the agent.
     pub fn answer(&mut self, id: Value, outcome: Result<Value, Refused>) {
         self.out.extend(Message::Answer { id, outcome }.line());
     }
 
-    /// Messages of this conversation count from now on.
+    /// Sets the conversation whose messages count from now on.
     pub fn listen_to(&mut self, conversation: &str) {
         self.conversation = Some(conversation.to_owned());
     }
 
-    /// Asks the agent to give its turn up. It still answers.
+    /// Asks the agent to cancel its turn. The agent still answers the prompt.
     pub fn cancel(&mut self) {
         let Some(conversation) = &self.conversation else { return };
         self.cancelling = true;
@@ -108,33 +108,33 @@ impl Talk {
         self.out.extend(Message::Notice { method: CANCEL.to_owned(), params }.line());
     }
 
-    /// How much has to be said to the agent now.
+    /// Returns how many bytes are waiting to be sent.
     pub fn unsaid(&self) -> usize {
         self.out.len()
     }
 
-    /// What has to be said to the agent now.
+    /// Takes the bytes to send.
     pub fn take_out(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
 
-    /// The final message of the turn.
+    /// Takes the final message of the turn, and ends the turn.
     pub fn take_speech(&mut self) -> String {
         self.listens = false;
         std::mem::take(&mut self.speech).finish()
     }
 
-    /// The last message, where the agent has told it apart from the one before it, and it is short.
+    /// Takes the last message, if the agent sent it as a separate message and it is short.
     pub fn take_aside(&mut self) -> Option<String> {
         std::mem::take(&mut self.aside).finish()
     }
 
-    /// Nothing was said in the turn, and no tool was used.
+    /// Returns whether the turn has neither text nor tool uses.
     pub fn is_wordless(&self) -> bool {
         self.speech.is_blank() && self.tools.used() == 0
     }
 
-    /// What the agent wrote that was no message, for whoever wonders why it does not answer.
+    /// Returns the first line that was no message. It may explain a missing answer.
     pub fn first_noise(&self) -> Option<&str> {
         self.first_noise.as_deref()
     }
@@ -147,7 +147,7 @@ impl Talk {
         self.lines.push(bytes);
         let mut said = Vec::new();
         match self.read(&mut said) {
-            // What was answered before it stands.
+            // An answer that came before the error counts.
             Err(breach) if !said.iter().any(|said| matches!(said, Said::Answer(_))) => Err(breach),
             _ => Ok(said),
         }
@@ -165,7 +165,7 @@ impl Talk {
         Ok(())
     }
 
-    /// Some programs greet on standard output. One that only does that is no agent.
+    /// Records a line that is no message. Some programs print a greeting; one that prints only such lines is no agent.
     fn noise(&mut self, line: &[u8]) -> Result<(), Breach> {
         self.noise += 1;
         let first = self.first_noise.get_or_insert_with(|| beginning(line));
@@ -178,7 +178,7 @@ impl Talk {
                 self.open = None;
                 Ok(Some(Said::Answer(outcome)))
             }
-            // It could not read what we said.
+            // The agent could not parse our request.
             Message::Answer { id: Value::Null, outcome: Err(refused) } if self.open.is_some() => {
                 self.open = None;
                 Ok(Some(Said::Answer(Err(refused))))
@@ -205,7 +205,7 @@ impl Talk {
         None
     }
 
-    /// Chosen by what an option is, not by where it stands.
+    /// Answers a permission request. An option is chosen by its kind, not by its position.
     fn permit(&self, params: &Value) -> (Value, Said) {
         let tool = self.tools.asked(&params["toolCall"]);
         let permission = self.permissions.of(tool.kind);
@@ -225,7 +225,7 @@ impl Talk {
         let kind = update["sessionUpdate"].as_str()?;
         let ours = self.conversation.as_deref().map(|ours| params["sessionId"] == *ours);
         if kind == "usage_update" {
-            // Before the first turn too: it says where the count begins.
+            // Usage counts before the first turn too: it sets the start of the count.
             if ours != Some(false) {
                 self.meter.heed(update);
             }

@@ -1,4 +1,4 @@
-//! The protocol in memory.
+//! The protocol client, in memory.
 
 use super::super::permissions::ToolKind;
 use super::super::tools::Status;
@@ -20,7 +20,7 @@ fn tool(title: &str) -> Vec<u8> {
     update("s", &json!({"sessionUpdate": "tool_call", "toolCallId": "1", "title": title}))
 }
 
-/// A conversation in which a prompt was just sent, as question 1.
+/// Returns a client that has just sent a prompt as request 1.
 fn prompted(permission: Permission) -> Talk {
     prompted_with(Permissions::all(permission))
 }
@@ -55,7 +55,7 @@ fn a_turn_is_its_chunks_and_an_answer() {
         chunk("s", "."),
         line(&json!({"jsonrpc": "2.0", "id": 1, "result": {"stopReason": "end_turn"}})),
     ];
-    // However it is cut.
+    // The result must not depend on how the bytes are cut.
     let said: Vec<Said> = script.concat().chunks(7).flat_map(|piece| talk.hear(piece).expect("no breach")).collect();
     let text = |text: &str| Said::Text(text.to_owned());
     let end = Said::Answer(Ok(json!({"stopReason": "end_turn"})));
@@ -84,7 +84,7 @@ fn what_comes_behind_an_answer_is_heard_until_the_speech_is_taken() {
     let mut talk = prompted(Permission::Allow);
     let said = talk.hear(&[chunk("s", "Done."), answer(), answer(), b"{oops\n".to_vec()].concat());
     assert_eq!(said.map(|said| said.len()), Ok(2), "the answer stands, whatever is behind it");
-    talk.hear(&answer()).expect_err("nobody has asked");
+    talk.hear(&answer()).expect_err("no request is open");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Streams of the known agents: recorded ones, and hostile ones.
+//! Streams of the known agents: recorded and hostile ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ mod words;
 
 const ALL: [Dialect; 5] = [Dialect::Claude, Dialect::Codex, Dialect::Opencode, Dialect::Gemini, Dialect::Goose];
 
-/// What `recordings/index.yaml` says of a recording, as far as it is used here.
+/// An entry of `recordings/index.yaml`, with the fields that the tests use.
 #[derive(Deserialize)]
 struct Recorded {
     argv: Vec<String>,
@@ -50,7 +50,7 @@ fn exit(code: i32) -> Exit {
     if code < 0 { Exit::Signal(-code) } else { Exit::Code(code) }
 }
 
-/// A stream as it is heard in pieces, and whether a conversation is gone on with.
+/// Reads a stream in pieces. `resumes` says whether a conversation is resumed.
 fn heard(dialect: Dialect, resumes: bool, stdout: &[u8], stderr: &[u8], exit: Exit) -> (Heard, Vec<Said>) {
     let mut hearing = Hearing::new(dialect, resumes);
     let mut said: Vec<Said> = hearing.hear(Stream::Stderr, stderr);
@@ -86,8 +86,8 @@ fn shown(ended: &Ended) -> String {
     }
 }
 
-/// Every recording: what it used (input, of it cached, output, money), whether that is of the whole conversation, whether
-/// a conversation was named, and how it ended.
+/// Returns a line for every recording: usage (input, of it cached, output, cost), whether it is that of the whole
+/// conversation, whether the conversation was named, and how the turn ended.
 fn table() -> String {
     let mut table = String::new();
     for (agent, all) in index().agents {
@@ -187,7 +187,7 @@ fn recorded_streams_are_understood() {
     "#);
 }
 
-/// Versions that do not say what came since the last result, with the tokens of the turn or without, and with several results.
+/// Versions without the usage since the last result: with or without the tokens of the turn, and with several results.
 #[test]
 fn what_older_versions_tell_is_counted_from_where_it_was() {
     let result = |main: &str, more: &str| {
@@ -226,7 +226,7 @@ fn what_came_since_the_last_result_is_added_to_it() {
     assert_eq!(heard.usage.input, 50);
 }
 
-/// What we say on the command line is what was seen to work, in whatever order.
+/// The options are those of the recorded commands, in any order.
 #[test]
 fn command_lines_are_those_that_were_recorded() {
     let sorted = |mut words: Vec<String>| {
@@ -265,7 +265,7 @@ fn names_are_ours_where_agents_let_us_and_harmless_where_they_are_theirs() {
     assert_eq!(conversation(&said), None);
 }
 
-/// Each name goes into the log, so a stream that goes on giving others must not fill it.
+/// Each name goes into the log, so a stream with many names must not fill it.
 #[test]
 fn a_turn_is_in_one_conversation() {
     let started = |number: u32| format!("{{\"type\":\"thread.started\",\"thread_id\":\"t{number}\"}}\n");
@@ -274,7 +274,7 @@ fn a_turn_is_in_one_conversation() {
     assert_eq!(said, [Said::Conversation("t0".to_owned())]);
 }
 
-/// Words that only look like it, after work was done, do not make a turn be done again.
+/// After some work, a message that looks like a lost conversation must not repeat the turn.
 #[test]
 fn a_conversation_in_which_something_was_done_is_not_gone() {
     let began =
@@ -285,7 +285,7 @@ fn a_conversation_in_which_something_was_done_is_not_gone() {
     assert!(matches!(ended(&format!("{began}{failed}")), Ended::Turn(TurnEnd::Failed { .. })));
 }
 
-/// What whoever watches sees is what the agent says and does, line by line.
+/// Observers see the agent's text and actions, line by line.
 #[test]
 fn a_turn_is_shown_as_lines() {
     for dialect in ALL {
@@ -297,7 +297,7 @@ fn a_turn_is_shown_as_lines() {
     }
 }
 
-/// Wherever a stream breaks off, its turn has not ended well, and what was said before is not its last word.
+/// A stream that is cut anywhere is no success, and the text before the cut is no answer.
 #[test]
 fn a_stream_that_breaks_off_is_no_end() {
     for dialect in ALL {
@@ -363,7 +363,7 @@ fn of_complaints_the_last_are_kept() {
     assert_eq!(shown(&heard.ended), "Failed: exit 1: more");
 }
 
-/// Every value of every event replaced by one of another type: nothing panics, and nothing is believed that is not said.
+/// Replaces every value of every event by one of another type: the reader neither panics nor invents an answer.
 #[test]
 fn wrong_types_are_no_harm() {
     fn twisted(value: &serde_json::Value, with: &serde_json::Value, left: &mut i32) -> serde_json::Value {
@@ -404,7 +404,7 @@ fn wrong_types_are_no_harm() {
     }
 }
 
-/// What a tool prints, what the prompt holds, and what a helper of the agent says are not the agent's words.
+/// Output of tools, the prompt and text of subagents are not the agent's answer.
 #[test]
 fn only_the_agents_own_last_words_count() {
     let claim = "<promise>COMPLETE</promise>";
@@ -461,7 +461,7 @@ fn only_the_agents_own_last_words_count() {
     );
 }
 
-/// Commands that outlast the answer, results without words, ends by another name, other ends of lines.
+/// Commands that outlast the answer, results without text, unusual finish reasons, other line ends.
 #[test]
 fn no_answer_is_lost() {
     let check = |dialect, text: &str, named: bool| {
@@ -491,7 +491,7 @@ fn no_answer_is_lost() {
     check(Dialect::Opencode, opencode, false);
 }
 
-/// Whatever an exit code or a field says about success.
+/// Neither an exit code nor a success field suffices.
 #[test]
 fn success_is_not_believed() {
     let result =

@@ -1,4 +1,4 @@
-//! How the known agents are started: to work, and to look.
+//! The command lines and environments of the known agents, with full and read-only access.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ fn whoever_only_looks_is_told_so() {
     check("gemini", &[], "gemini --skip-trust -o stream-json --approval-mode default");
     check("opencode", &[], "opencode run --format json --agent plan");
     check("goose", &[], "goose run -q --with-builtin developer --output-format stream-json --no-profile -i -");
-    // What a person says holds here too.
+    // User arguments apply with read-only access as well.
     check("opencode", &["--agent", "mine"], "opencode run --format json --agent mine");
     check(
         "codex",
@@ -41,7 +41,7 @@ fn whoever_only_looks_is_told_so() {
     );
 }
 
-/// The quotes are the shell's, and then TOML's.
+/// The name is quoted for TOML, and then for the shell.
 #[test]
 fn codex_does_not_trust_what_it_judges() {
     let mut agent: Agent = "codex".parse().expect("a known one");
@@ -51,7 +51,7 @@ fn codex_does_not_trust_what_it_judges() {
     assert!(script.ends_with(words), "{script}");
 }
 
-/// What is around was said for all that an agent does; what is said of this one stands.
+/// Inherited variables are meant for any use of the agent. The settings of this agent take precedence.
 #[test]
 fn whoever_only_looks_is_not_let_off_by_what_is_around() {
     let around = vec![("GOOSE_MODE".into(), "auto".into()), ("OPENCODE_PERMISSION".into(), "{}".into())];

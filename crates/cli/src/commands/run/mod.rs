@@ -8,6 +8,7 @@ mod gate_question;
 mod live;
 mod notices;
 mod progress;
+mod session_summary;
 mod signals;
 mod sink;
 mod summary;

@@ -1,7 +1,5 @@
 //! What a person sees while the loop turns, or a program with `--json`: every event, one object a line.
 
-use std::time::Instant;
-
 use windlass_app::run::SessionObserver;
 use windlass_engine::{
     Ending, Event, HookOutcome, HookPoint, OnRetryLimit, Promise, Purpose, Record, Work, last_line, payload,
@@ -10,7 +8,7 @@ use windlass_hooks::LEFT_BEHIND;
 use windlass_runner::RunnerEvent;
 use windlass_text as text;
 
-use super::live::{Area, View};
+use super::live::{View, update_view};
 use super::notices;
 use super::sink::ProgressSink;
 use crate::output::{Done, Stop, Tone};
@@ -39,7 +37,7 @@ pub struct Progress<'o> {
 impl SessionObserver for Progress<'_> {
     fn observe(&mut self, told: RunnerEvent<'_>) {
         if let Some(view) = &self.view {
-            watched(view, told);
+            update_view(view, told);
         }
         if self.closed {
             return;
@@ -83,7 +81,7 @@ impl<'o> Progress<'o> {
             Event::SessionStarted(started) => self.started(record, started),
             Event::SessionResumed(resumed) => {
                 self.at_limit = resumed.terms.on_retry_limit;
-                self.heading("session", &format!("{}, taken up again", name(record)))?;
+                self.heading("session", &format!("{}, taken up again", session_name(record)))?;
                 self.place()
             }
             Event::IterationStarted(started) => self.heading("iteration", &started.run.iteration.to_string()),
@@ -172,7 +170,7 @@ impl<'o> Progress<'o> {
             1 => "one iteration".to_owned(),
             most => format!("{most} iterations"),
         };
-        self.heading("session", &name(record))?;
+        self.heading("session", &session_name(record))?;
         self.detail(Tone::Faint, &format!("{agent}, at most {most}"))?;
         self.place()
     }
@@ -293,75 +291,11 @@ impl<'o> Progress<'o> {
     }
 }
 
-/// The session's.
-fn name(record: &Record) -> String {
+/// Returns the name of an event's session.
+pub fn session_name(record: &Record) -> String {
     record.envelope.session.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
 fn is_idle_notice(finished: &payload::HookFinished) -> bool {
     finished.outcome == HookOutcome::Skip && finished.hook.starts_with(&format!("{}[", HookPoint::Notify))
-}
-
-/// What a person sees who watches, beside the lines that stay.
-fn watched(view: &View, told: RunnerEvent<'_>) {
-    let at = Instant::now();
-    match told {
-        RunnerEvent::Output(stream, bytes) => view.change(|area| area.hear(stream, bytes)),
-        RunnerEvent::Waiting(time) => view.change(|area| area.begin_waiting(at, time)),
-        RunnerEvent::Notice(words) => view.notify(words),
-        // Only one is merged at a time.
-        RunnerEvent::Queueing => view.change(|area| area.begin(at, "merge", show::pipeline::QUEUEING)),
-        RunnerEvent::Note(_) => {}
-        RunnerEvent::Asking => view.change(|area| area.begin(at, AGENT, "works")),
-        RunnerEvent::TakesUp(task) => view.change(|area| area.take_up(task)),
-        RunnerEvent::Event(record) => view.change(|area| follow(area, at, record)),
-    }
-}
-
-const AGENT: &str = "the agent";
-
-fn follow(area: &mut Area, at: Instant, record: &Record) {
-    area.used = area.used.plus(record.envelope.event.usage());
-    match &record.envelope.event {
-        Event::SessionStarted(payload::SessionStarted { terms, .. })
-        | Event::SessionResumed(payload::SessionResumed { terms, .. }) => {
-            area.session = name(record);
-            area.most = terms.max_iterations;
-            area.sent_back.1 = terms.max_hook_retries;
-        }
-        Event::IterationStarted(started) => {
-            area.iteration = started.run.iteration;
-            area.task = record.envelope.node.task().map(|task| task.to_string());
-            area.sent_back.0 = 0;
-        }
-        Event::TurnStarted(started) => area.begin(at, AGENT, &turn(started)),
-        Event::GateDecided(decided) => {
-            area.sent_back = (decided.retries, decided.max_retries.unwrap_or(area.sent_back.1));
-        }
-        Event::HookStarted(started) => {
-            let again = if started.attempt > 1 { format!(", attempt {}", started.attempt) } else { String::new() };
-            area.begin(at, &started.hook, &format!("runs{again}"));
-        }
-        Event::TurnFinished(_)
-        | Event::HookFinished(_)
-        | Event::DeliveryFinished(_)
-        | Event::IterationFailed(_)
-        | Event::DeliveryFailed(_)
-        | Event::IterationInterrupted(_)
-        | Event::DeliveryInterrupted(_) => area.rest(),
-        _ => {}
-    }
-}
-
-/// What the agent is doing, in words.
-fn turn(started: &payload::TurnStarted) -> String {
-    let what = match started.purpose {
-        Purpose::Work | Purpose::SendBack => "works",
-        Purpose::Recovery => "recovers",
-        Purpose::Delivery | Purpose::UnjudgedDelivery(_) => "listens",
-    };
-    match started.feedback {
-        0 => what.to_owned(),
-        pieces => format!("{what}, with {}", show::pieces(pieces)),
-    }
 }

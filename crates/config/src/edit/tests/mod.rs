@@ -1,4 +1,4 @@
-//! Fields of hooks that are set in texts as people write them, and texts that are left alone.
+//! Tests of fields that are set in hand-written texts, and of texts that cannot be edited.
 
 mod properties;
 
@@ -11,7 +11,7 @@ fn config(text: &str) -> Config {
     Config::of(Path::new("config.yaml"), text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Switches the hook of that name.
+/// Toggles the hook of that name.
 fn switch(text: &str, name: &str) -> Result<String, EditObstacle> {
     let config = config(text);
     let index = config.hooks.iter().position(|hook| hook.name == name);
@@ -20,7 +20,7 @@ fn switch(text: &str, name: &str) -> Result<String, EditObstacle> {
     set_hook_field(&config, index, field).map(|edited| edited.text().to_string())
 }
 
-/// Checks that switching a hook replaces `old` by `new` in the text, and that only the value changes from then on.
+/// Checks that toggling a hook replaces `old` by `new` in the text, and that later toggles change only the value.
 #[track_caller]
 fn check(text: &str, name: &str, old: &str, new: &str) {
     let edited = switch(text, name).unwrap_or_else(|obstacle| panic!("{obstacle}\n{text}"));
@@ -46,7 +46,7 @@ fn block_entry_gets_field_below_its_first_line() {
     check(text, "a", "# first", &format!("# first{new}"));
     let text = "hooks:\n  stop:\n  - command: x\n  - command: y\n\n  # next\n  on_error:\n  - command: z\n";
     check(text, "stop[1]", "y", "y\n    enabled: false");
-    // Not indented as usual, and no end of the last line.
+    // Unusual indentation, and no newline at the end.
     check("hooks:\n stop:\n -   command: x", "stop[0]", "x", "x\n     enabled: false");
     let text = "hooks:\n  stop:\n    -\n      command: x\n      timeout: 3\n";
     check(text, "stop[0]", "x", &format!("x{new}"));

@@ -1,4 +1,4 @@
-//! Whatever a configuration looks like, what is read afterwards is what was read before, with the intended change.
+//! Property tests: in every layout, an edit makes exactly the intended change.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use crate::edit::{HookField, append_fragment, set_hook_field};
 use crate::{Config, ConfigNode, NodeValue};
 
-/// A field of a hook: its name, how it is written below others, and how in braces.
+/// A field of a hook: its name, its value in block style, and its value in flow style.
 type Field = (&'static str, &'static str, &'static str);
 
 const COMMANDS: &[Field] = &[
@@ -43,18 +43,18 @@ const NOISE: &[&str] = &["", "# a comment", "#\tenabled: true", "        # far a
 
 #[derive(Debug, Clone)]
 struct Hook {
-    /// A built-in's name alone.
+    /// Whether the hook is only the name of a built-in.
     is_word: bool,
     in_braces: bool,
     fields: Vec<Field>,
-    /// What stands between the lines.
+    /// Lines between the fields.
     noise: Vec<&'static str>,
 }
 
 #[derive(Debug, Clone)]
 struct Layout {
     points: Vec<(&'static str, bool, Vec<Hook>)>,
-    /// How far lists are indented, and what stands behind their dashes.
+    /// The indentation of lists, and the blanks after their dashes.
     indent: usize,
     gap: usize,
     newline: &'static str,
@@ -96,7 +96,7 @@ impl Hook {
         format!("{{{}}}", fields.join(", "))
     }
 
-    /// Lines of an entry behind its dash.
+    /// Returns the lines of an entry after its dash.
     fn lines(&self) -> Vec<String> {
         if self.is_word || self.in_braces {
             return vec![self.braces()];
@@ -104,7 +104,7 @@ impl Hook {
         let mut noise = self.noise.iter().cycle();
         let mut lines = Vec::new();
         for (index, (name, value, _)) in self.fields.iter().enumerate() {
-            // Comments inside of a text would be text.
+            // Inside a block scalar, a comment would be text.
             if index > 0 && !self.noise.is_empty() {
                 lines.extend(noise.next().map(|line| (*line).to_owned()));
             }
@@ -196,7 +196,7 @@ proptest! {
             entry["enabled"] = json!(on);
             prop_assert_eq!(read(edited), expected, "{}\n{}", text, edited);
 
-            // Every line is there as it was, but for the one that the hook stands on.
+            // Every line is unchanged except that of the hook.
             let gone = text.lines().filter(|line| !edited.lines().any(|other| other == *line)).count();
             prop_assert!(gone <= 1, "{}\n{}", text, edited);
             let old = text.matches('#').count();
@@ -213,7 +213,7 @@ proptest! {
         let fragment = "hooks:\n  session_end:\n    - command: |\n        a\n\n          b\n  stop:\n    - name: new\n      command: x\nstrict: false\n";
         let edited = append_fragment(&config(&text), fragment);
         let (_, is_flow_list, _) = layout.points[0];
-        // A list on one line, and blank lines at the end of an entry that belong to its text.
+        // The edit may fail for a list on one line, and for blank lines at the end of an entry that belong to its text.
         prop_assert!(edited.is_ok() || is_flow_list || text.contains("|+"), "{}", text);
         let Ok(edited) = edited else { return Ok(()) };
         let edited: &str = edited.text();

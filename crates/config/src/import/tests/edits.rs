@@ -1,4 +1,4 @@
-//! What is added to texts as people write them, and texts to which nothing can be added.
+//! Tests of imports into hand-written texts, and of texts that cannot be edited.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn config(text: &str) -> Config {
     Config::of(Path::new("config.yaml"), text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// The text with both hooks, to which nothing more is added by a second time.
+/// Returns the text with both hooks. A second import adds nothing.
 #[track_caller]
 fn added(text: &str) -> String {
     let import = translate(Path::new(".claude/settings.json"), TWO, None).unwrap();
@@ -35,7 +35,7 @@ fn check(text: &str, expected: &str) {
 const STOP: &str = "- name: claude-a\n  command: ./a.sh\n";
 const NOTIFICATION: &str = "- name: claude-b\n  command: ./b.sh\n  timeout: 5s\n";
 
-/// Lines, each so far to the right.
+/// Indents lines.
 fn by(indent: usize, lines: &str) -> String {
     lines.lines().map(|line| format!("{:indent$}{line}\n", "")).collect()
 }
@@ -61,26 +61,26 @@ fn points_that_are_there_and_points_that_are_not() {
         "hooks:\n  stop:\n    - command: ./own.sh # mine\n\n# next\nagent: claude\n",
         &format!("hooks:\n  stop:\n    - command: ./own.sh # mine\n{}{new}\n# next\nagent: claude\n", by(4, STOP)),
     );
-    // Another spelling, and dashes that are not indented.
+    // Another spelling of the point, and dashes without indentation.
     check(
         "hooks:\n  Stop:\n  - command: ./own.sh\n    timeout: 3\n",
         &format!("hooks:\n  Stop:\n  - command: ./own.sh\n    timeout: 3\n{}{new}", by(2, STOP)),
     );
-    // The last point is another one, with several lines of text that look like something else.
+    // The last point is another one, with a block scalar whose lines look like YAML.
     let text = "hooks:\n    on_error:\n        - command: |\n            a\n            # b\n          timeout: 3\n        # the end\n";
     check(text, &format!("{text}    stop:\n{}    notification:\n{}", by(6, STOP), by(6, NOTIFICATION)));
     check(
         "hooks:\n  #stop:\n  #  - command: x\n\nagent: claude\n",
         &format!("hooks:\n  stop:\n{}{new}  #stop:\n  #  - command: x\n\nagent: claude\n", by(4, STOP)),
     );
-    // A file whose last line has no end.
+    // No newline at the end of the file.
     check(
         "hooks:\n  stop:\n    - command: ./own.sh",
         format!("hooks:\n  stop:\n    - command: ./own.sh\n{}{new}", by(4, STOP)).trim_end(),
     );
 }
 
-/// A new point, and more for the one that was the last.
+/// A new point, and another hook for the last point.
 #[test]
 fn what_belongs_to_the_last_point_stays_with_it() {
     let text = "hooks:\n  notification:\n    - command: ./own.sh\n";
@@ -147,7 +147,7 @@ fn limits_and_settings() {
     check("limits:\n", "limits:\n  max_hook_retries: 7\n");
     check("limits:\n   max_iterations: 3 # x\n\nagent: claude\n", "3 # x\n   max_hook_retries: 7\n\nagent");
 
-    // What the configuration says itself stays, and a gate that is there is not loosened.
+    // Existing settings stay, and the import does not loosen an existing gate.
     let before = config("limits: {maxHookRetries: 2}\nhooks:\n  stop:\n    - command: ./own.sh\n");
     let additions = Additions::of(&import, &before);
     assert!(additions.settings.is_empty());

@@ -1,4 +1,4 @@
-//! What files of each system come to.
+//! Tests of the imports of each system.
 
 mod edits;
 
@@ -7,12 +7,12 @@ use std::path::Path;
 use super::{Additions, Dialect, HookImport, fragment, translate};
 use crate::Config;
 
-/// As the file of this system in a project without a configuration.
+/// Imports the file of a system.
 fn import(from: Dialect, text: &str) -> HookImport {
     translate(Path::new("file.json"), text, Some(from)).unwrap_or_else(|problem| panic!("{problem}\n{text}"))
 }
 
-/// The YAML, then what is left out, then the notes.
+/// Renders the YAML fragment, then left-out parts, then notes, for a project without a configuration.
 fn shown(from: Dialect, text: &str) -> String {
     let import = import(from, text);
     let config = Config::of(Path::new("config.yaml"), "").map_err(|_| ()).unwrap();
@@ -28,7 +28,7 @@ fn shown(from: Dialect, text: &str) -> String {
     fragment(&additions) + &left_out.chain(notes).collect::<String>()
 }
 
-/// A hook of one kind at an event.
+/// Returns a file with one hook at an event.
 fn one(event: &str, hook: &str) -> String {
     format!(r#"{{"hooks": {{"{event}": [{{"hooks": [{hook}]}}]}}}}"#)
 }

@@ -1,4 +1,4 @@
-//! What keeps finished work from being accepted, and what is told about work that is accepted.
+//! Conditions that keep finished work from being accepted, and reports about work that is accepted.
 
 use super::pipeline::{BEGUN, hooks};
 use super::script::Script;
@@ -10,7 +10,8 @@ use crate::log::id::TaskId;
 use crate::session::Ending;
 use crate::task::State;
 
-/// Whether it works in the user's tree or in a worktree, on a goal, a task or the graph: there it ends with tasks left.
+/// The session may work in the user's tree or in a worktree, on a goal, a task or the graph. On the graph it ends with
+/// tasks left.
 #[test]
 fn hook_that_escalates_after_the_gate_leaves_the_task_to_a_person() {
     let mut rules = hooks(&["pr"]);
@@ -47,7 +48,7 @@ fn session_on_graph_goes_on_where_gate_escalates() {
     }
 }
 
-/// A step of git checks nothing, nor does a hook that was skipped.
+/// Neither a step of git nor a skipped hook is a check.
 #[test]
 fn task_completed_without_a_check_is_counted() {
     let unchecked = |hooks_there: &[&str], script: &str| {
@@ -117,7 +118,7 @@ fn end_of_a_session_names_a_bounded_number_of_waivers() {
     );
 }
 
-/// What a hook had printed until then says nothing about the work.
+/// The output of a hook before its timeout is no judgement of the work.
 #[test]
 fn hook_that_times_out_before_a_merge_rejects_nothing() {
     let ended = |hook: &str, end: &str| {

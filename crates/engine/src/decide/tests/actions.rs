@@ -1,6 +1,6 @@
-//! What effectful hooks ask for: carried out after the last hook of their event, each on its own, and never twice.
+//! Actions of effectful hooks: performed after the last hook of their event, each on its own, and never twice.
 //!
-//! Starting a task makes hooks owed by `w1`: `one`, `two`, `three`, as many as a test wants.
+//! Starting a task enqueues as many of the hooks `one`, `two`, `three` of `w1` as a test needs.
 
 use serde_json::{Value, json};
 
@@ -25,12 +25,12 @@ fn rules(hooks: &[&str]) -> Rules {
     Rules { effects: Some(effects), ..default_rules() }
 }
 
-/// T1 has begun, T2 is ready, T3 waits for T1, T4 is blocked; `one` is owed because of T1.
+/// Returns a project in which T1 has begun, T2 is ready, T3 waits for T1 and T4 is blocked; `one` is pending because of T1.
 fn scene() -> Script {
     Script::after(rules(&["one"]), "add one\nadd two labels=a,b\nadd three after=T1\nadd four\nblock T4\nstart T1")
 }
 
-/// What comes of the one hook's actions, after its own end.
+/// Checks the events of a single hook's actions, after the hook's own end.
 #[track_caller]
 fn check(asks: &str, expected: &[&str]) -> Script {
     let mut project = scene();
@@ -71,7 +71,7 @@ fn every_change_of_a_task() {
     assert_eq!((task.result.as_deref(), &task.artifacts[..]), (Some("done"), &["x".to_owned()][..]));
 }
 
-/// The built-in that makes dependents ready is switched off: a hook may do it instead.
+/// The built-in hook that makes dependents ready is disabled: another hook may do it instead.
 #[test]
 fn ready_under_either_name() {
     for name in ["ready", "transition_to_ready", "transitionToReady", "transition-to-ready"] {
@@ -122,7 +122,7 @@ fn a_task_is_created_with_everything_that_was_said() {
     assert_eq!(project.task("T5").report.and_then(|report| report.reviews), Some(TaskId(1)));
 }
 
-/// One error for each, with the type, the error and the payload as they were said; the one after it is carried out.
+/// One error for each, with the type, the error and the payload of the request; the next action is performed.
 #[test]
 fn what_fails_leaves_one_error_and_the_next_is_carried_out() {
     let table = [
@@ -235,7 +235,7 @@ fn configured_validation_is_owed_before_hooks_of_stop() {
     }
 }
 
-/// While somebody holds a task, neither another person nor a hook moves it; labels are anybody's.
+/// While a task is held, neither another person nor a hook moves it. Any caller may change its labels.
 #[test]
 fn a_hook_does_not_move_what_is_held() {
     let mut project = Script::after(rules(&["one"]), "add one\nclaim T1 by=w9 for=60s\nbegin one");
@@ -254,12 +254,12 @@ fn adds(goal: &str) -> String {
     format!(r#"create_task:{{"goal":"{goal}"}}"#)
 }
 
-/// The goals of the tasks that hooks have made, in order.
+/// Returns the goals of the tasks that hooks have created, in order.
 fn made(project: &Script) -> Vec<String> {
     project.memory.tasks().skip(1).map(|task| task.goal.clone()).collect()
 }
 
-/// Carries out the lines with a crash before each, and answers what was made after each of them.
+/// Runs the lines with a crash before each, and returns the created tasks after each line.
 fn made_by(class: HookClass, script: &[String]) -> Vec<Vec<String>> {
     let mut rules = rules(&[]);
     let hooks = ["one", "two", "three"].map(|hook| owed(hook, class).into());
@@ -308,7 +308,7 @@ fn they_are_carried_out_after_the_last_hook_in_the_order_in_which_they_were_aske
 
 #[test]
 fn they_outlive_whoever_ran_the_hooks() {
-    // Never begun: run by somebody else.
+    // Never begun: another owner runs it.
     check_made(
         HookClass::Other,
         &["hook one asks=a", "hook two", "recover three by=w2", "finish three by=w2 asks=c"],
@@ -332,7 +332,7 @@ fn they_outlive_whoever_ran_the_hooks() {
     );
 }
 
-/// A hook that fails may ask all the same: what it asks for is what its answer says.
+/// A failing hook may ask for actions too: only its answer counts.
 #[test]
 fn whatever_came_of_a_hook_its_actions_count() {
     for outcome in ["failure", "block", "escalate", "continue", "skip", "timed_out"] {
@@ -342,7 +342,7 @@ fn whatever_came_of_a_hook_its_actions_count() {
     }
 }
 
-/// The end of a session skips what has not begun; what was asked for before is carried out with it.
+/// The end of a session skips hooks that have not begun, and performs the actions that were asked for before.
 #[test]
 fn they_outlive_the_end_of_a_session() {
     let mut rules = super::looping::hooks(&["check", "lint", "bye"]);
@@ -364,7 +364,7 @@ fn they_outlive_the_end_of_a_session() {
     project.crash();
     assert_eq!(project.run("hook bye asks=create_task:{\"goal\":\"b\"}")[2..], ["T2 task_created", "T2 task_ready"]);
     assert_eq!(project.effects(), []);
-    // Begun: whoever runs it has the last word.
+    // Begun: the session waits for its owner.
     rules.effects.as_mut().unwrap().hooks.remove(&EventType::SessionEnded);
     let mut project = Script::after(
         rules,
@@ -375,7 +375,7 @@ fn they_outlive_the_end_of_a_session() {
     assert_eq!(project.memory.tasks().map(|task| task.goal.as_str()).collect::<Vec<_>>(), ["a", "b"]);
 }
 
-/// Hooks of a turn's beginning stand beside the turn itself, which asks for nothing.
+/// Hooks at the start of a turn are pending beside the turn itself, which asks for no actions.
 #[test]
 fn a_turn_is_no_hook_to_wait_for() {
     let hooks = ["one", "two"].map(|hook| owed(hook, HookClass::Other)).to_vec();

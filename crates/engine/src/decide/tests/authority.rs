@@ -1,4 +1,4 @@
-//! Who may do what to a task: persons, holders of a lease, agents inside a turn, and overrides.
+//! Rights to change a task: of persons, lease holders, agents inside a turn, and overrides.
 
 use super::looping::hooks;
 use super::script::{Script, check, default_rules};
@@ -27,7 +27,7 @@ fn an_agent_inside_its_turn_only_claims_to_be_done() {
     assert_eq!(claimed.envelope.iteration, Some(1));
 }
 
-/// Its epoch is in the log for everybody to read, its agent included, which may seem to be anybody.
+/// Every reader of the log knows the session's epoch, its agent included, and may pretend to be its holder.
 #[test]
 fn no_epoch_moves_what_a_session_holds() {
     check(
@@ -97,7 +97,7 @@ fn an_agent_overrides_nothing() {
     );
 }
 
-/// Type and labels choose the gates, and what a task says is what its work is judged by.
+/// Type and labels choose the gates, and the task's text is the basis of the evaluation.
 #[test]
 fn an_agent_does_not_change_what_it_is_held_to() {
     check(
@@ -129,7 +129,7 @@ fn an_agent_does_not_change_what_it_is_held_to() {
     );
 }
 
-/// While the session holds it the agent only claims, and in no later turn may it do what the gate has not.
+/// While the session holds the task, its agent only claims completion. In later turns it may not do what the gate refused.
 #[test]
 fn an_agent_does_not_move_what_its_session_has_left() {
     check(
@@ -156,7 +156,7 @@ fn an_agent_does_not_move_what_its_session_has_left() {
     );
 }
 
-/// A hook is no agent, whoever works meanwhile.
+/// A hook is no agent, whichever session works meanwhile.
 #[test]
 fn a_hook_labels_what_a_session_works_on() {
     let script = "add one\nsession a task=T1\nturn-done a.1 says=complete\nbegin check";
@@ -393,7 +393,7 @@ fn a_lease_that_runs_out_on_a_blocked_graph_blocks_again() {
     );
 }
 
-/// Whoever saw somebody fall silent may be late: the task may be with somebody else by then.
+/// The observer of a silent owner may be late: another owner may have the task by then.
 #[test]
 fn only_the_lease_that_was_seen_is_taken_away() {
     check(

@@ -1,4 +1,4 @@
-//! However hooks lead to hooks, it comes to an end, and says where.
+//! Every cascade of hooks terminates, and the log says where.
 
 use super::script::{Script, default_rules};
 use crate::command::limits::Limits;
@@ -16,7 +16,7 @@ fn owed(hook: &str, class: HookClass) -> HookEffect {
     HookEffect { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None }
 }
 
-/// Hooks of these events, each with a name of its own.
+/// Returns rules with hooks at these events, each with a unique name.
 fn rules(events: &[(EventType, usize)]) -> Rules {
     let hooks = events.iter().map(|(event, count)| {
         let class = if *event == EventType::TurnFinished { HookClass::Gate } else { HookClass::Other };
@@ -30,7 +30,7 @@ fn hooks(project: &Script) -> Vec<PendingEffect> {
     project.effects().into_iter().filter(|effect| matches!(effect.kind, EffectKind::Hook(_))).collect()
 }
 
-/// Runs every hook until none is owed: first what it does while it runs, then what it asks for at its end.
+/// Runs all pending hooks: first the commands from inside each hook, then the actions at its end.
 fn run_all(project: &mut Script, inside: &str, asks: &str) {
     while let Some(effect) = hooks(project).first() {
         let id = effect.id;
@@ -50,7 +50,7 @@ fn is_bookkeeping(record: &Record) -> bool {
     matches!(record.kind(), E::HookStarted | E::HookFinished | E::HookError | E::ActionError | E::ConfigRecorded)
 }
 
-/// Events that hooks have led to, with the hook runs that those led to.
+/// Returns how many events hooks have led to, together with the hook runs that those led to.
 fn descended(project: &Script) -> usize {
     let deep = project.log.iter().filter(|record| record.envelope.metadata.depth > 0);
     let events = deep.clone().filter(|record| !is_bookkeeping(record)).count();
@@ -155,19 +155,19 @@ fn a_command_from_inside_a_hook_names_it_and_is_taken_from_its_share() {
         (Some("4.0".parse().unwrap()), 1, Some(4))
     );
     assert_eq!(hooks(&project)[0].share, Limits::EVENTS - 2);
-    // A start makes another hook owed, which is given half of what is left.
+    // A start enqueues another hook, which gets half of the rest.
     project.run("via=4.0 start T2");
     let [outer, inner] = &hooks(&project)[..] else { panic!("{:?}", hooks(&project)) };
     assert_eq!(inner.share, (Limits::EVENTS - 2 - 2) / 2);
     assert_eq!(outer.share, Limits::EVENTS - 2 - 2 - inner.share);
     project.crash();
-    // Where nothing happens nothing is taken, and what is refused is not recorded.
+    // A command without events costs nothing, and a refused command is not recorded.
     let before = project.log.len();
     assert_eq!(project.run("via=4.0 relabel T2 labels=x\nvia=4.0 start T2").len(), 1);
     assert_eq!(project.log.len(), before);
 }
 
-/// Of what the command's own events have left, and not of what there was before them.
+/// Half of what the command's own events leave, not of the share before them.
 #[test]
 fn what_a_command_makes_owed_gets_half_of_what_the_command_has_left() {
     let mut project =
@@ -206,7 +206,7 @@ fn only_a_hook_that_runs_can_give_commands() {
     assert_eq!(project.run("hook 4.0\nvia=4.0 add more")[2..], ["! nothing is owed under 4.0"]);
 }
 
-/// By what right a command is given does not change because a hook gives it.
+/// The authority of a command stays the same when a hook gives it.
 #[test]
 fn a_command_from_inside_a_hook_has_the_rights_of_a_person() {
     let mut project = Script::after(rules(&[(EventType::TaskStarted, 1)]), "add one\nclaim T1 by=w9 for=60s");
@@ -218,7 +218,7 @@ fn a_command_from_inside_a_hook_has_the_rights_of_a_person() {
 
 // Sessions.
 
-/// Every iteration its hooks ask for far more than they may; each gate runs nevertheless.
+/// In every iteration the hooks ask for far more than their limit, and each gate still runs.
 #[test]
 fn a_loop_is_not_starved_by_what_its_hooks_breed() {
     let loud = [(EventType::IterationStarted, 1), (EventType::TurnFinished, 2), (EventType::TaskCreated, 1)];
@@ -235,7 +235,7 @@ fn a_loop_is_not_starved_by_what_its_hooks_breed() {
     assert!(project.session("a").ended().is_some());
 }
 
-/// A hook may start a session, whose hooks may start another, but not without end.
+/// A hook may start a session whose hooks start another, but not without end.
 #[test]
 fn sessions_lie_three_within_each_other_at_most() {
     for event in [EventType::SessionStarted, EventType::IterationStarted, EventType::TurnFinished] {
@@ -255,7 +255,7 @@ fn sessions_lie_three_within_each_other_at_most() {
     }
 }
 
-/// What a session does is not paid for by the hook inside which it runs, and can go on when that has nothing left.
+/// A session does not use the share of the hook that it runs inside, and continues when that share is used up.
 #[test]
 fn a_session_inside_a_hook_goes_on_whatever_is_left_to_the_hook() {
     let hooks_of = [(EventType::TaskStarted, 100), (EventType::TurnFinished, 1)];

@@ -1,4 +1,4 @@
-//! Agents' own hook systems call: which hooks are owed, how often an agent is sent back, and what a crash leaves.
+//! Calls of agents' own hook systems: the hooks that they enqueue, the limit of send-backs, and recovery after a crash.
 
 use serde_json::json;
 use windlass_expr::{Condition, Matcher, Names};
@@ -78,7 +78,7 @@ fn give(project: &mut Script, command: &Command) -> Result<Vec<Event>, Refusal> 
     Ok(records.into_iter().map(|record| record.envelope.event).collect())
 }
 
-/// The hooks that a call makes owed.
+/// Returns the hooks that a call enqueues.
 fn owed(call: BridgeCall) -> Vec<String> {
     let mut project = Script::new(rules(Trusted::Yes));
     give(&mut project, &Command::Call(Box::new(call))).unwrap();
@@ -93,7 +93,7 @@ fn the_hooks_of_its_point_and_tool_are_owed() {
     assert_eq!(owed(call("pre_tool_use", &["Bash", "run_shell_command"], "rm x", true)), ["guard", "careful"]);
     assert_eq!(owed(call("pre_tool_use", &["replace", "Edit"], "ls", true)), ["edits"]);
     assert_eq!(owed(call("post_tool_use", &["Bash"], "ls", true)), [""; 0]);
-    // It is called with something else, so nobody means it who asks for a command.
+    // This tool has another input, so a condition on `command` is not for it.
     let read = BridgeCall { tool_input: json!({"file_path": "rm "}), ..call("pre_tool_use", &["Read"], "", true) };
     assert_eq!(owed(read), [""; 0]);
 }
@@ -106,7 +106,7 @@ fn a_matcher_looks_at_why_an_agent_calls() {
     };
     assert_eq!(begun(&["clear"]), ["greeting"]);
     assert_eq!(begun(&["resume"]), [""; 0]);
-    // Whoever does not say why is not turned away.
+    // A call without a reason matches every hook.
     assert_eq!(begun(&[]), ["greeting"]);
 }
 
@@ -119,7 +119,7 @@ fn nobody_trusts_it_so_nothing_is_owed() {
     assert_eq!(quiet.unwrap().len(), 1);
 }
 
-/// What a stop comes to that one hook blocks.
+/// Returns the answer to a stop that one hook blocks.
 fn block(project: &mut Script, conversation: &str, reason: &str, most: Option<u32>) -> payload::BridgeAnswered {
     let verdict = CallVerdict {
         ruling: CallRuling::Block,
@@ -160,7 +160,7 @@ fn an_agent_is_sent_back_so_often_and_then_let_go() {
     let end = block(&mut project, "one", "4 tests fail", None);
     let why = "`tests` has sent the agent back 3 times (`max_hook_retries`)";
     assert_eq!((end.ruling, end.retries, end.let_go.as_deref()), (CallRuling::Pass, 3, Some(why)));
-    // Whoever calls twice is let go twice; a person begins anew.
+    // The agent may call twice and is let go twice; a prompt of a person starts anew.
     assert_eq!(block(&mut project, "one", "5 tests fail", None).ruling, CallRuling::Pass);
     give(&mut project, &Command::Call(Box::new(call("user_prompt_submit", &[], "", true)))).unwrap();
     assert_eq!(block(&mut project, "one", "6 tests fail", None).retries, 1);
@@ -184,7 +184,7 @@ fn a_person_who_speaks_begins_anew() {
     assert_eq!(block(&mut project, "one", "c", None).retries, 1);
 }
 
-/// Gemini CLI calls that a prompt, as if a person had said it.
+/// Gemini CLI reports a block reason as a prompt of a person.
 #[test]
 fn what_it_was_sent_back_with_is_no_new_beginning() {
     let mut project = project();
@@ -298,7 +298,7 @@ fn a_call_without_a_conversation_is_refused() {
     assert_eq!(refused.to_string(), "the conversation is empty");
 }
 
-/// Only where an agent goes on that is told no could it be told so for ever.
+/// Only an agent that continues after a refusal could be refused for ever.
 #[test]
 fn a_tool_is_forbidden_as_often_as_it_is_asked_for() {
     let mut project = project();
@@ -311,7 +311,7 @@ fn a_tool_is_forbidden_as_often_as_it_is_asked_for() {
     }
 }
 
-/// For otherwise the gate would stand open.
+/// Otherwise the gate would stand open.
 #[test]
 fn a_stop_hook_whose_condition_cannot_be_answered_runs() {
     let mut rules = rules(Trusted::Yes);
@@ -345,7 +345,7 @@ fn hook_whose_condition_cannot_be_answered_stays_beside_one_that_runs() {
     assert_eq!(hooks(&["iteration > '0'"]), 0, "alone it has no call recorded");
 }
 
-/// As conditions see it.
+/// The values that conditions see.
 #[test]
 fn whoever_begins_anew_was_never_sent_back() {
     let mut project = project();

@@ -1,4 +1,4 @@
-//! The built-ins, with the examples that their specification prints.
+//! The built-in hooks, with the examples of their specification.
 
 use serde_json::json;
 
@@ -48,7 +48,7 @@ fn a_completed_agent_task_gets_a_review() {
     let edges = project.memory.edges("T2".parse().unwrap(), Direction::From).unwrap();
     let edges: Vec<_> = edges.iter().map(|edge| (edge.kind, edge.to_id.to_string())).collect();
     assert_eq!(edges, [(EdgeKind::SpawnedBy, "T1".to_owned())]);
-    assert_eq!(waiters(&project.memory, "T1".parse().unwrap()).unwrap(), [], "a review waits for nobody");
+    assert_eq!(waiters(&project.memory, "T1".parse().unwrap()).unwrap(), [], "a review waits for no task");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn where_nothing_makes_tasks_ready_taking_them_up_does() {
     );
 }
 
-/// Completing a task with these labels leaves these events behind the completion.
+/// Checks the events after the completion of a task with these labels.
 #[test]
 fn labels_of_reviews_and_metrics_match_as_whole_words() {
     let review = "T2 task_created\nT2 dependency_added spawned_by T1\nT2 task_ready\nT1 agent_metrics";
@@ -260,7 +260,7 @@ fn a_review_inherits_every_priority() {
     assert_eq!(u8::from(project.task("T2").priority), 2);
 }
 
-/// What the goal says, and which labels that suggests.
+/// Checks the labels that a goal suggests.
 #[test]
 fn words_of_the_goal_and_labels() {
     for (goal, expected) in [
@@ -293,7 +293,7 @@ fn words_of_the_goal_and_labels() {
     }
 }
 
-/// Who becomes ready when T1 is completed.
+/// Checks which tasks become ready when T1 is completed.
 #[test]
 fn dependents_become_ready_once_and_in_order() {
     let satisfied = |ids: &[&str]| {
@@ -320,7 +320,7 @@ fn dependents_become_ready_once_and_in_order() {
     }
 }
 
-/// How long an agent's task took, by what happened to it before it was completed.
+/// Checks the duration of an agent's task, by its history before the completion.
 #[test]
 fn durations() {
     for (script, millis) in [

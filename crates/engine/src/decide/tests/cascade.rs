@@ -1,4 +1,4 @@
-//! Pure hooks that fail, ask for what is refused, or would go on for ever.
+//! Pure hooks that fail, ask for refused actions, or would run for ever.
 
 use serde_json::{Value, json};
 
@@ -13,13 +13,13 @@ use crate::log::event_type::EventType;
 use crate::log::id::TaskId;
 use crate::view::View;
 
-/// The bound as the length of a list.
+/// The limit as the length of a list.
 const EVENTS: usize = Limits::EVENTS as usize;
 
 type Answer = Result<Vec<Action>, HookFault>;
 type Handle = fn(&Record, &dyn View) -> Answer;
 
-/// The default rules and further hooks, each with the events that it hears.
+/// Returns the default rules with further hooks and their events.
 fn rules<const N: usize>(hooks: [(&str, &[EventType], Handle); N]) -> Rules {
     let mut rules = default_rules();
     for (name, events, handler) in hooks {

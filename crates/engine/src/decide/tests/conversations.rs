@@ -1,4 +1,4 @@
-//! Which conversation an agent works in, and how the log tells it.
+//! The conversation that an agent works in, and its events in the log.
 
 use super::script::{Script, check, default_rules};
 use crate::log::event_type::EventType;
@@ -38,7 +38,7 @@ fn the_last_one_is_remembered_and_only_a_turn_opens_one() {
     assert_eq!(script.session("a").conversation.as_deref(), Some("c2"));
 }
 
-/// Some agents tell what a conversation has used so far: that of another one is no part of it.
+/// Some agents report the usage of a whole conversation: the usage of another conversation is no part of it.
 #[test]
 fn what_was_used_is_counted_for_each_conversation() {
     let mut script = Script::after(default_rules(), "session a\ntalks a.1 c1\nturn-done a.1 reads=7\ntalks a.2 c1");
@@ -67,7 +67,7 @@ fn another_task_is_talked_about_anew() {
     assert_eq!(opened, ["T2 conversation_opened c2 New"]);
 }
 
-/// Whatever has ended the session before: what its agent knows is not lost.
+/// After any end of the former session, the agent's knowledge is kept.
 #[test]
 fn next_session_of_a_task_goes_on_with_its_conversation() {
     let talks = |begin: &str, next: &str| {

@@ -1,4 +1,4 @@
-//! Feedback that is pending when work is called done, and feedback that no turn has heard when a session ends.
+//! Feedback that is pending when work is called done, and feedback that no turn has received when a session ends.
 
 use super::looping::hooks;
 use super::script::{Script, check, check_with, default_rules};
@@ -86,7 +86,7 @@ fn work_that_passes_at_retry_limit_gets_no_delivery() {
     );
 }
 
-/// An iteration that hears of every iteration would otherwise never end.
+/// A hook that comments on every iteration would otherwise keep the session from ending.
 #[test]
 fn output_of_post_iteration_after_delivery_stays_with_task() {
     let script =
@@ -163,7 +163,7 @@ fn delivery_at_iteration_limit_is_judged_and_may_complete() {
     );
 }
 
-/// A turn after the merge would work on a branch that is about to go.
+/// A turn after the merge would work on a branch that is about to be deleted.
 #[test]
 fn delivery_comes_before_submission_from_worktree() {
     let script = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete\nhook check\n";
@@ -226,7 +226,7 @@ fn every_ending_keeps_feedback_with_task() {
     }
 }
 
-/// The next task is told nothing of what waits with another one.
+/// The next task does not receive feedback that waits with another task.
 #[test]
 fn feedback_of_left_task_does_not_reach_next_task() {
     let script = "add one\nadd two\nsession a work=graph\nturn-done a.1 says=blocked\n";
@@ -260,7 +260,7 @@ fn answered_reopening_is_told_once() {
     assert_eq!(begun.last().unwrap(), "T1 turn_started a.1 to work use-mine");
 }
 
-/// Older versions delivered feedback after the work was accepted: their logs fold as they did.
+/// Older versions delivered feedback after the work was accepted: their logs fold as before.
 #[test]
 fn log_with_unjudged_delivery_still_folds() {
     let name: SessionName = "a".parse().unwrap();

@@ -1,4 +1,4 @@
-//! Work that is owed, and the table of what happens where it was interrupted.
+//! Pending effects, and the table of recoveries.
 
 use super::script::{Script, check_with, default_rules};
 use crate::command::limits::Limits;
@@ -9,7 +9,7 @@ use crate::effects::outbox::{EffectKind, Recovery};
 use crate::log::event_type::EventType;
 use crate::view::View;
 
-/// Starting a task, or a turn, makes one hook owed by `w1`.
+/// Returns rules in which starting a task, or a turn, enqueues one hook of `w1`.
 fn owing(class: HookClass, on_failure: OnFailure) -> Rules {
     let hook = HookEffect {
         hook: "push".to_owned(),
@@ -23,7 +23,7 @@ fn owing(class: HookClass, on_failure: OnFailure) -> Rules {
     Rules { effects: Some(effects), ..default_rules() }
 }
 
-/// A project in which the hook is owed under 4.0.
+/// Returns a project in which the hook is pending as 4.0.
 fn owed(class: HookClass, on_failure: OnFailure) -> Script {
     Script::after(owing(class, on_failure), "add one\nstart T1")
 }
@@ -87,7 +87,7 @@ fn what_may_run_again_does_and_belongs_to_whoever_took_it_over() {
     }
 }
 
-/// Two who saw the same owner die: the second comes too late, for the effect is the first one's now.
+/// Two processes saw the same owner die: the second one is too late, because the effect belongs to the first one.
 #[test]
 fn a_debt_is_taken_over_from_whoever_was_seen_to_be_dead() {
     let mut project = owed(HookClass::Gate, OnFailure::Block);
@@ -109,7 +109,7 @@ fn any_other_hook_is_recorded_as_interrupted_and_counts_as_it_says() {
     }
 }
 
-/// Nothing of it ran when its owner died, so nothing was interrupted.
+/// No attempt was running when the owner died, so nothing was interrupted.
 #[test]
 fn hook_whose_owner_dies_between_attempts_keeps_its_attempts() {
     for class in [HookClass::Other, HookClass::Gate, HookClass::Webhook] {
@@ -163,7 +163,7 @@ fn a_turn_and_the_hooks_of_its_beginning_are_owed_side_by_side() {
     assert!(matches!(hook.kind, EffectKind::Hook(_)) && hook.id.index == 1, "{hook:?}");
     assert_eq!((turn.owner.as_str(), hook.owner.as_str()), ("w2", "w1"));
     assert_eq!(turn.id.seq, hook.id.seq);
-    assert_eq!(project.session("a").owed, [], "nobody waits for the hook of somebody else");
+    assert_eq!(project.session("a").owed, [], "the session waits for no hook of another owner");
     let answered = project.run("begin push\nturn-done a.1\nfinish push");
     let expected = [
         "system hook_started push 1 by w1",
@@ -190,7 +190,7 @@ fn a_debt_names_the_configuration_and_the_task_that_it_came_from() {
     assert_eq!((effect.session.as_ref().map(|name| name.as_str()), effect.iteration), (Some("a"), Some(2)));
 }
 
-/// A hook of `hook_finished` makes itself owed again, but every time lies one step deeper.
+/// A hook of `hook_finished` enqueues itself again, but each time one step deeper.
 #[test]
 fn hooks_that_owe_themselves_come_to_an_end() {
     let hook = HookEffect {

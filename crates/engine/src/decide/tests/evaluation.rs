@@ -1,4 +1,4 @@
-//! What an agent drives itself with: who may, what it leads to, and what a restart leaves of it.
+//! Agents that run their own iterations: their rights, the consequences, and the state after a restart.
 
 use core::time::Duration;
 
@@ -66,7 +66,7 @@ impl Script {
         self.ask(&Command::JudgeSeries { task: TASK, series, judging: Box::new(judging) })
     }
 
-    /// Judges an iteration and goes on to the next one. Answers what the agent is told, and which guard says so.
+    /// Judges an iteration and advances to the next one. Returns the signal and the guard behind it.
     fn iterate(&mut self, series: SeriesId, judging: Judging) -> (Signal, Option<Guard>) {
         let told = told(&self.judge(series, judging).unwrap());
         drop(self.ask(&Command::AdvanceSeries { task: TASK, series }));
@@ -99,7 +99,7 @@ fn a_series_from_its_start_to_its_end() {
     let mut project = one_task();
     let registered = project.register(hook(StopHook::Default)).unwrap();
     let id = project.start_series(series(10)).unwrap();
-    assert_eq!(project.task("T1").state, State::Active, "whoever sets out has started");
+    assert_eq!(project.task("T1").state, State::Active, "starting a series starts its task");
     project.crash();
     let ruling = StopRuling::new(RuleAction::Continue, "not yet");
     let decision = Some(HookDecision { hook: Some(registered), ruling });
@@ -180,7 +180,7 @@ fn promises_decide_where_no_hook_does() {
     let id = project.start_series(series(3)).unwrap();
     let disabled = Some(HookDecision { hook: None, ruling: StopRuling::new(RuleAction::Continue, "disabled") });
     let judging = Judging { decision: disabled, ..judging(1, &[Complete], &[]) };
-    assert_eq!(told(&project.judge(id, judging).unwrap()).signal, Signal::Complete, "nobody else has decided");
+    assert_eq!(told(&project.judge(id, judging).unwrap()).signal, Signal::Complete, "no hook has decided");
     assert_eq!(project.task("T1").state, State::Active, "judging moves no task");
 }
 
@@ -196,7 +196,7 @@ fn a_strict_series_believes_its_rules() {
     project.complete_series(id, Promise::Complete).unwrap_err();
     project.judge(id, judging(1, &[Promise::Complete], &[true, true])).unwrap();
     project.complete_series(id, Promise::Complete).unwrap();
-    // That it is stuck is always believed.
+    // A promise that the agent is blocked is always accepted.
     let mut project = one_task();
     let id = project.start_series(NewSeries { strict: true, ..series(5) }).unwrap();
     project.complete_series(id, Promise::Blocked).unwrap();
@@ -386,7 +386,7 @@ fn drafts_are_cut_and_say_so() {
     assert_eq!(last.expires_at, made_at.plus_millis(300_000));
 }
 
-/// A session with one stop hook of the configuration works on T1.
+/// Returns a project in which a session with one configured stop hook works on T1.
 fn in_a_session() -> Script {
     Script::after(hooks(&["check"]), "add one\nsession a task=T1")
 }
@@ -526,7 +526,7 @@ fn what_is_decided_at_a_gate_is_recorded_with_its_session() {
     assert_eq!(place, (Some("a"), Some(1)));
 }
 
-/// Whoever works by hand is in no session, and neither is somebody else.
+/// An agent that works by hand is in no session, and neither is another one.
 #[test]
 fn nobody_starts_a_series_on_what_somebody_else_holds_by_hand() {
     let mut project = Script::after(default_rules(), "add one\nclaim T1 by=w9 for=60s");
@@ -535,7 +535,7 @@ fn nobody_starts_a_series_on_what_somebody_else_holds_by_hand() {
     project.give(Authority::Holder(Epoch(1)), None, &own).unwrap();
 }
 
-/// What is found at a gate in an iteration of the series: one rule, which passes or fails.
+/// Returns the findings at a gate in an iteration of the series: one rule, which passes or fails.
 pub(super) fn at_gate(iteration: u32, passed: bool) -> Judging {
     Judging {
         asked: Asked::Gate,

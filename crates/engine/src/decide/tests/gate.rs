@@ -1,5 +1,4 @@
-//! The stop gate and the guards, in the log: what is asked, counted, waited for and given up, and that a crash changes
-//! nothing about it.
+//! The stop gate and the guards, in the log: questions, counts, waits and limits, and that a crash changes none of them.
 
 use core::time::Duration;
 
@@ -94,7 +93,7 @@ fn stop_hook_that_cannot_run_is_named_as_the_one_that_a_person_can_ignore() {
     assert_eq!(left_by("escalate"), [""; 0]);
 }
 
-/// A crash in between does not make it forget.
+/// A crash in between keeps the count.
 #[test]
 fn counts_survive_a_restart() {
     let mut project = Script::after(hooks(&["check"]), "session a\nturn-done a.1\nhook check out=block tells=red");
@@ -138,7 +137,7 @@ fn at_the_limit_a_person_is_asked_and_can_go_on() {
     );
 }
 
-/// Whoever goes on knows what was said so far: it is counted anew.
+/// A person who answers has seen the blocks so far: the count starts anew.
 #[test]
 fn after_a_person_has_answered_the_same_words_do_not_ask_again_at_once() {
     let red = "turn-done a.1\nhook check out=block tells=red\n";
@@ -179,7 +178,7 @@ fn a_person_can_end_it_or_let_it_pass() {
     );
 }
 
-/// Whoever rejects the work wants no more of it: the task has failed, and whoever runs the session ends it.
+/// A person who rejects the work wants no more of it: the task fails, and the session's owner ends the session.
 #[test]
 fn a_person_can_reject_what_is_asked_about() {
     let asked = "add one
@@ -207,7 +206,7 @@ fn a_person_can_reject_what_is_asked_about() {
     );
 }
 
-/// What is said with an answer is the same commit, and does not undo the answer.
+/// The message of an answer is in the same commit, and does not undo the answer.
 #[test]
 fn more_can_be_said_with_an_answer() {
     let asked = "session a retries=1 limit=ask
@@ -332,15 +331,15 @@ fn where_nobody_knows_how_long_waits_grow() {
         project.run(&format!("later {seconds}s\nadvance a"));
     }
     assert_eq!(waits, [1, 2, 4, 8, 16, 30, 30, 30]);
-    // Somebody who works again begins anew.
+    // A finished turn resets the count.
     project.run("turn-done a.9\nturn-limited a.10");
     assert_eq!(project.session("a").watch.postponed, 1);
-    // So does somebody who fails in another way.
+    // So does another kind of failure.
     project.run("later 60s\nadvance a\nturn-failed a.11\nlater 1s\nadvance a\nturn-limited a.12");
     assert_eq!(project.session("a").watch.postponed, 1);
 }
 
-/// Whoever names a moment that is over is not asked at once, time and again.
+/// An agent that names a past time is not asked again at once.
 #[test]
 fn where_the_wait_is_over_already_there_is_one_all_the_same() {
     let mut project = Script::after(default_rules(), "session a");
@@ -473,7 +472,7 @@ fn the_time_in_which_people_think_is_not_counted() {
     assert_eq!(project.session("a").watch.lasted, Duration::from_mins(1));
 }
 
-/// An agent claims by the system's clock, which may have been set since its turn began.
+/// An agent's claim has the time of the system clock, which may have been set since its turn began.
 #[test]
 fn claim_of_an_agent_passes_no_time() {
     let mut project = Script::after(default_rules(), "add one\nsession a task=T1 time=100s\nlater 9000s");
@@ -531,7 +530,7 @@ fn the_same_change_with_the_same_failures_is_thrashing() {
     assert!(last.contains(&format!("system gate_decided Fail: Escalated, {why}")), "{last:?}");
 }
 
-/// Whoever says nonsense about how long it wants to be left alone is asked again within a week.
+/// An agent that names an absurd time is asked again within a week.
 #[test]
 fn nobody_is_waited_for_longer_than_a_week() {
     let mut project = Script::after(default_rules(), "session a");
@@ -575,7 +574,7 @@ fn no_task_pays_for_what_another_has_repeated() {
     assert!(went_on.contains(&"T2 gate_decided Pass: Continue".to_owned()), "{went_on:?}");
 }
 
-/// Not even where the agent was rate limited, after which it goes on with its count otherwise.
+/// Even after a rate limit, which otherwise keeps the count.
 #[test]
 fn no_task_pays_for_the_send_backs_of_another() {
     let script = "add one

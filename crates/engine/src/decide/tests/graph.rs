@@ -1,4 +1,4 @@
-//! Who waits for whom, and what becomes of them.
+//! Dependencies between tasks, and their effects on the waiting tasks.
 
 use std::fmt::Write;
 
@@ -193,7 +193,7 @@ fn a_forced_deletion_blocks_those_who_wait() {
     );
 }
 
-/// Nobody waits for what is completed.
+/// No task waits for a completed one.
 #[test]
 fn a_forced_deletion_of_what_is_done_leaves_others_as_they_are() {
     check(

@@ -1,4 +1,4 @@
-//! What a person says while work is on its way from done to accepted. The hooks are those of `pipeline.rs`.
+//! Messages of a person while work is on its way from done to accepted. The hooks are those of `pipeline.rs`.
 
 use super::pipeline::hooks;
 use super::script::{Script, check_with};
@@ -27,7 +27,7 @@ fn what_a_person_says_is_heard_before_the_work_is_accepted() {
     );
 }
 
-/// Wherever it is said before a merge has begun, an agent works before the task is completed.
+/// At every point before the merge begins, an agent works again before the task is completed.
 #[test]
 fn at_every_moment_before_a_merge_begins() {
     let steps = ["work a", "begin tests", "finish tests", "begin told", "finish told", "begin review", "finish review"];
@@ -49,14 +49,14 @@ fn at_every_moment_before_a_merge_begins() {
     }
 }
 
-/// What is being merged is merged: it is heard afterwards.
+/// A merge that has begun continues: the message is delivered afterwards.
 #[test]
 fn a_merge_that_has_begun_is_not_held_back() {
     let script = format!("{DONE}\nwork a\nhook pr opens=http://x/1\nbegin merge\nsay a wait");
     let mut project = Script::after(hooks(&["pr", "merge", "last"]), &script);
     project.run("finish merge merges=def\nhook last");
     assert_eq!(project.task("T1").state, State::Completed);
-    // One that could not be made is one more reason to hear it.
+    // A failed merge is one more reason to deliver the message.
     let mut project = Script::after(hooks(&["pr", "merge", "last"]), &script);
     let answered = project.run("finish merge out=continue message=moved");
     assert_eq!(answered.last().unwrap(), "T1 turn_started a.2 to work wait");
@@ -78,7 +78,7 @@ fn without_gates_it_is_heard_while_the_work_is_committed() {
     }
 }
 
-/// A session that may do nothing more leaves the work, and does not accept it.
+/// A session at its limit leaves the work without accepting it.
 #[test]
 fn where_the_agent_may_not_hear_it_nothing_is_accepted() {
     let script = "add one
@@ -93,7 +93,7 @@ fn where_the_agent_may_not_hear_it_nothing_is_accepted() {
     assert_eq!(project.task("T1").unheard.len(), 1);
 }
 
-/// What whoever runs the session has not begun when it died is not begun by whoever goes on.
+/// Hooks that the dead owner had not begun are not begun by the new owner.
 #[test]
 fn it_is_heard_after_a_crash() {
     let script = format!("{DONE}\nwork a\nhook tests\nsay a wait\ncrash\nresume a by=w2");
@@ -103,7 +103,7 @@ fn it_is_heard_after_a_crash() {
     assert_eq!(answered.last().unwrap(), "T1 turn_started a.2 to work wait");
 }
 
-/// Only what was said since the work was called done has to be heard.
+/// Only messages since the work was called done have to be delivered.
 #[test]
 fn what_was_heard_holds_nothing_back() {
     let script =
@@ -111,7 +111,7 @@ fn what_was_heard_holds_nothing_back() {
     let mut project = Script::after(hooks(&["tests"]), &format!("{script}\nwork a"));
     project.run("hook tests");
     assert_eq!(project.task("T1").state, State::Completed, "it was heard in the first turn");
-    // Whoever lets the work pass themselves wants it accepted, whatever they say with it.
+    // A person who waives the block wants the work accepted, even with a message.
     let script =
         "add one\nsession a task=T1 grounds=worktrees retries=0 limit=ask\nworkspace a\nturn-done a.1 says=complete";
     let mut project = Script::after(hooks(&["stop", "tests"]), &format!("{script}\nhook stop out=block tells=no"));

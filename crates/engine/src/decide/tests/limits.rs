@@ -1,4 +1,4 @@
-//! Each bound: what is just within it is taken, what is just beyond is not.
+//! Each limit: a value within it is accepted, a value just beyond it is refused.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn texts(count: usize) -> Vec<String> {
     (0..count).map(|number| number.to_string()).collect()
 }
 
-/// The command of a size is taken at the bound and refused beyond it. It is given to a fresh, active task.
+/// Checks that a command of a size is accepted at the limit and refused beyond it. The task is new and active.
 #[track_caller]
 fn check_bound(bound: usize, command: impl Fn(usize) -> Command) {
     for (size, taken) in [(bound, true), (bound + 1, false)] {
@@ -110,7 +110,7 @@ fn reasons() {
     }
 }
 
-/// A command of a size, in a project in which a hook of a session has begun.
+/// Checks a command of a size, in a project in which a hook of a session has begun.
 #[track_caller]
 fn check_in_session(bound: usize, script: &str, command: impl Fn(&Script, usize) -> Command) {
     for (size, taken) in [(bound, true), (bound + 1, false)] {
@@ -177,7 +177,7 @@ fn what_a_session_is_started_with() {
     check_in_session(Limits::CONFIG, "", new(|new, size| new.config = text(size)));
 }
 
-/// The context of a start, which a task that was released can make again.
+/// Checks the context of a start. A released task can be started again.
 #[track_caller]
 fn check_context(bound: usize, context: fn(usize) -> Value) {
     for (size, taken) in [(bound, true), (bound + 1, false)] {
@@ -201,7 +201,7 @@ fn the_nesting_of_a_context() {
     check_context(Limits::NESTING, nested);
 }
 
-/// An event that is written and cannot be read again would cost the log.
+/// An event that is written and cannot be read again would make the log unreadable.
 #[test]
 fn what_is_taken_can_be_read_again_however_deep_it_lies() {
     let mut rules = default_rules();
@@ -216,7 +216,7 @@ fn what_is_taken_can_be_read_again_however_deep_it_lies() {
     }
 }
 
-/// What a hook says about its failure comes from outside too. It is recorded all the same, as far as it goes.
+/// A hook's error message comes from outside too. It is recorded up to its limit.
 #[test]
 fn the_words_of_a_failed_hook() {
     for (said, kept) in [

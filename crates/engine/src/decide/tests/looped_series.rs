@@ -7,7 +7,7 @@ use crate::command::Command;
 use crate::evaluation::NewSeries;
 use crate::task::State;
 
-/// A session that works on a task with a series.
+/// Returns a project with a session that works on a task with a series.
 fn in_series(max_iterations: u32, breaker: u32) -> Script {
     let mut project = Script::after(default_rules(), "add one");
     project.start_series(NewSeries { max_iterations, breaker, ..series(max_iterations) }).unwrap();
@@ -73,7 +73,7 @@ fn series_at_its_maximum_lets_agent_hear_person_first() {
     assert_eq!(project.task("T1").state, State::Completed);
 }
 
-/// Whatever the loop's reason is: what was judged is over.
+/// A judged iteration is over, for any reason of the loop.
 #[test]
 fn series_counts_iterations_after_a_repair_an_answer_and_a_failure() {
     let count = |script: &str| {

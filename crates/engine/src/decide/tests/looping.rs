@@ -1,4 +1,4 @@
-//! The loop, one script at a time: how a session goes on by itself, and what it waits for.
+//! The loop, one script at a time: the decisions of a session by itself, and the things it waits for.
 //!
 //! `greet` runs at the start of a session, `ready` before each iteration, `check` and `lint` when a turn has ended (both
 //! are gates; `lint` asks for a person when it fails), `note` after each iteration, `mourn` when one has failed, `bye` at
@@ -287,8 +287,8 @@ fn feedback_goes_into_one_finished_turn_in_order_with_what_was_said_last_at_the_
     );
 }
 
-/// A piece that was in two turns which did not finish stays marked; what was queued later comes after it. What was said
-/// for an iteration alone is replaced by what is said for the next.
+/// Feedback that was in two unfinished turns stays marked; later feedback comes after it. Feedback for one iteration alone
+/// is replaced by that for the next.
 #[test]
 fn what_an_interrupted_turn_carried_comes_again_marked() {
     check_with(
@@ -324,7 +324,7 @@ fn what_an_interrupted_turn_carried_comes_again_marked() {
     );
 }
 
-/// However long a session runs, its hooks stay as near to a person's command as they were.
+/// In a session of any length, hooks keep their depth below a person's command.
 #[test]
 fn depth_does_not_grow_with_the_iterations() {
     let mut project = Script::after(hooks(&["ready", "check", "note"]), "session a max=100");
@@ -339,7 +339,7 @@ fn depth_does_not_grow_with_the_iterations() {
     assert_eq!(project.session("a").wanted(), Wanted::Nothing);
 }
 
-/// The same conversation would be as full the next time.
+/// The same conversation would be just as full the next time.
 #[test]
 fn a_conversation_that_is_full_is_not_gone_on_with() {
     for (fault, goes_on) in [(Fault::OutOfTokens, None), (Fault::Failed, Some("talk"))] {

@@ -1,4 +1,4 @@
-//! Sessions whose task was taken away from them: what they no longer wait for, and how they end.
+//! Sessions whose task was taken away from them: the waits that end, and how the sessions end.
 
 use super::looping::hooks;
 use super::script::{Script, check, check_with, default_rules};
@@ -26,7 +26,7 @@ fn nobody_is_asked_about_a_task_that_is_gone() {
     ends("block", "blocked");
 }
 
-/// An answer that came before counts no more.
+/// An earlier answer no longer counts.
 #[test]
 fn a_task_that_was_given_back_is_taken_up_again() {
     for answered in ["", "tell a ignore\n"] {
@@ -49,7 +49,7 @@ fn nobody_waits_for_an_agent_without_a_task() {
         &format!("{limited}forced complete T1\n--\nadvance a"),
         "T1 session_ended Cancelled, T1 is completed now, and not by this session",
     );
-    // The agent is left alone all the same.
+    // The wait for the agent still applies.
     check(
         &format!("{limited}forced release T1\n--\nadvance a\nadvance a\ncrash\nlater 60s\nadvance a"),
         "T1 task_claimed w1 epoch 2
@@ -65,7 +65,7 @@ fn nobody_waits_for_an_agent_without_a_task() {
     assert!(matches!(session.wanted(), Wanted::Moment(_)));
 }
 
-/// Whoever has lost a task has not completed it, whatever its agent says.
+/// A session that has lost its task has not completed it, whatever its agent says.
 #[test]
 fn a_task_that_was_taken_away_is_no_success() {
     let ends = |how: &str, expected: &str| {
@@ -80,7 +80,7 @@ fn a_task_that_was_taken_away_is_no_success() {
     ends("complete", "Completed");
 }
 
-/// Somebody else works on it, or has: a session ends in one way then, whatever its own agent says at the end.
+/// The task is held or was completed by another session: this session then always ends in the same way.
 #[test]
 fn a_session_whose_task_was_taken_ends_in_one_way() {
     let begun = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nexpire T1 epoch=1\nsession b task=T1 by=w2";
@@ -97,7 +97,7 @@ fn a_session_whose_task_was_taken_ends_in_one_way() {
     }
 }
 
-/// The session that has the task now has not heard them yet.
+/// The session that has the task now has not received them yet.
 #[test]
 fn findings_outlast_turn_of_session_that_lost_task() {
     let found = "add one\nsession a task=T1\nturn-done a.1 says=complete\nhook pr out=failure message=unreachable";
@@ -117,14 +117,14 @@ fn a_limit_does_not_hide_that_the_task_was_taken() {
     assert_eq!(ended.last().unwrap(), "T1 session_ended Cancelled, T1 was taken by session `b` (epoch 2)");
 }
 
-/// One that has other tasks goes on with those, and says in the end what it has lost.
+/// A session with other tasks continues with those, and names the lost ones at its end.
 #[test]
 fn a_session_of_the_graph_says_what_was_taken_from_it() {
     let begun = "add one\nadd two\nsession a work=graph\nexpire T1 epoch=1\nsession b task=T1 by=w2";
     let mut project = Script::after(default_rules(), begun);
     let ended = project.run("turn-done a.1 says=complete\nturn-done a.2 says=complete");
     assert_eq!(ended.last().unwrap(), "T2 session_ended Cancelled, T1 was taken by session `b` (epoch 2)");
-    // What it gets back it has not lost.
+    // A task that comes back is not lost.
     let back = "add one\nsession a work=graph\nexpire T1 epoch=1\nturn-done a.1 says=complete";
     let mut project = Script::after(default_rules(), back);
     let ended = project.run("turn-done a.2 says=complete");

@@ -1,4 +1,4 @@
-//! What comes in between while work is on its way from done to accepted. The hooks are those of `pipeline.rs`.
+//! Interruptions while work is on its way from done to accepted. The hooks are those of `pipeline.rs`.
 
 use windlass_expr::{Condition, Names};
 
@@ -11,7 +11,7 @@ use crate::task::State;
 
 const DONE: &str = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete";
 
-/// Whoever has lost the lease begins no hook of a gate any more, not even one that was owed before.
+/// A session that has lost the lease begins no hook of a gate, not even a pending one.
 #[test]
 fn without_the_lease_no_hook_of_a_gate_begins() {
     let mut project = Script::after(hooks(&["tests", "pr"]), &format!("{DONE}\nwork a\nhook tests\nexpire T1 epoch=1"));
@@ -25,7 +25,7 @@ fn without_the_lease_no_hook_of_a_gate_begins() {
     );
 }
 
-/// Nor is one taken over that was begun before.
+/// Nor does it take over a hook that was begun before.
 #[test]
 fn without_the_lease_no_hook_of_a_gate_is_taken_over() {
     let script = format!("{DONE}\nwork a\nbegin tests\nexpire T1 epoch=1\ncrash\nresume a by=w2");
@@ -40,7 +40,7 @@ fn without_the_lease_no_hook_of_a_gate_is_taken_over() {
     );
 }
 
-/// Whoever calls a task submitted by hand changes nothing about the way of its work.
+/// A submission by hand does not change the way of the work through its gates.
 #[test]
 fn what_somebody_has_submitted_by_hand_is_judged_all_the_same() {
     for submit in [
@@ -61,7 +61,7 @@ fn what_somebody_has_submitted_by_hand_is_judged_all_the_same() {
     }
 }
 
-/// A session that is ended as complete has not had its work judged by that.
+/// Ending a session as complete is no evaluation of its work.
 #[test]
 fn an_end_is_no_way_around_the_gates() {
     for (stop, ended) in [("stop a completed", "Completed"), ("stop a", "Cancelled")] {
@@ -83,7 +83,7 @@ fn a_session_is_left_to_a_person_once() {
     assert_eq!(project.run("person a look at it"), ["! session `a` is about to end"]);
 }
 
-/// What a person merges while it is being judged is as much in the base as what a hook merges.
+/// A change that a person merges at the gate is in the base like one that a hook merges.
 #[test]
 fn what_a_person_merges_meanwhile_is_accepted() {
     check_with(
@@ -135,7 +135,7 @@ fn objection_after_merge_ends_session_for_person() {
     }
 }
 
-/// A signal that ends a hook after the merge says nothing about the work.
+/// A signal that ends a hook after the merge is no judgement of the work.
 #[test]
 fn hook_that_is_cancelled_after_merge_leaves_work_accepted() {
     check_with(
@@ -149,7 +149,7 @@ fn hook_that_is_cancelled_after_merge_leaves_work_accepted() {
     );
 }
 
-/// A hook that finds the work in the base tells nothing new.
+/// A hook that finds the work in the base records nothing new.
 #[test]
 fn what_a_person_has_merged_is_not_merged_again_by_a_hook() {
     let merging =
@@ -164,7 +164,7 @@ fn what_a_person_has_merged_is_not_merged_again_by_a_hook() {
     );
 }
 
-/// Each failure counts, and not only that there was one.
+/// Every failure counts, not only the first.
 #[test]
 fn every_mending_every_rejection_and_every_newer_base_counts() {
     let failures = |gates: &[&str], terms: &str, again: &str, times: usize| {
@@ -185,7 +185,7 @@ fn every_mending_every_rejection_and_every_newer_base_counts() {
     assert_eq!((again.len(), &*again[9], &*again[10]), (11, "Again 10/10", "GiveUp 10/10"));
 }
 
-/// An agent that is left alone for a while needs its worktree no later for that.
+/// A session needs its worktree also while it waits for its agent.
 #[test]
 fn a_worktree_is_wanted_while_the_agent_is_left_alone() {
     let script = "add one\nadd two\nsession a work=graph grounds=worktrees\nworkspace a\nturn-limited a.1 for=60s\nforced block T1\nadvance a";
@@ -196,7 +196,7 @@ fn a_worktree_is_wanted_while_the_agent_is_left_alone() {
     assert_eq!(project.run("later 61s\nadvance a"), ["T2 iteration_started a.2", "T2 turn_started a.2 to work"]);
 }
 
-/// What a gate has found is with the task until an agent has worked with it, whatever becomes of those that were told.
+/// A gate's finding stays with the task until an agent has worked with it, even if a session that received it ends.
 #[test]
 fn finding_is_told_until_turn_has_heard_it() {
     let begun = |lines: &[String]| lines.iter().find(|line| line.contains("turn_started")).cloned().unwrap_or_default();
@@ -213,7 +213,7 @@ fn finding_is_told_until_turn_has_heard_it() {
     assert_eq!(begun(&lines), "T1 turn_started d.1 to work");
 }
 
-/// Conditions of gates know where the work lies and how much of it there is.
+/// Conditions of gates know the worktree and the number of commits.
 #[test]
 fn a_gate_knows_the_work_that_it_judges() {
     let mut rules = hooks(&["pr", "review"]);
@@ -228,7 +228,7 @@ fn a_gate_knows_the_work_that_it_judges() {
     }
 }
 
-/// What could not be committed is told like what a hook has found.
+/// The agent receives a failed commit like the finding of a hook.
 #[test]
 fn the_next_attempt_hears_what_could_not_be_committed() {
     let script = "add one\nsession a task=T1 grounds=worktrees remediations=0\nworkspace a\nturn-done a.1 says=complete\nunfit a markers are left";
@@ -237,7 +237,7 @@ fn the_next_attempt_hears_what_could_not_be_committed() {
     assert_eq!(findings, ["markers are left, in all of two files"]);
 }
 
-/// Whoever goes on with a session may give it less than it has used already.
+/// A resumption may set a limit below the number of iterations already used.
 #[test]
 fn a_session_that_waits_for_its_worktree_may_be_at_its_limit() {
     check_with(
@@ -256,7 +256,7 @@ fn a_session_that_waits_for_its_worktree_may_be_at_its_limit() {
     );
 }
 
-/// What a task was rejected for is known until whoever rejected it lets it pass, whatever else has to be mended meanwhile.
+/// The reason of a rejection stays until the same hook passes the task, through any other repair.
 #[test]
 fn a_rejection_is_known_until_the_work_is_judged_again() {
     let rejected = |project: &Script| project.task("T1").rejected.map(|finding| finding.text);

@@ -1,4 +1,4 @@
-//! What people say to a session that runs, and how they end it from outside.
+//! Messages of people to a running session, and how they end it from outside.
 
 use super::looping::hooks;
 use super::script::{Script, check, check_with, default_rules};
@@ -11,7 +11,7 @@ use crate::log::event::Record;
 use crate::log::event_type::EventType;
 use crate::session::Purpose;
 
-/// A session of `w1` whose every turn is judged by `check`, and which prepares with `ready`.
+/// Returns rules in which `check` judges every turn of a session of `w1`, and `ready` prepares it.
 fn gated() -> Rules {
     let hook = |hook: &str, point: &str, class| HookEffect {
         hook: hook.to_owned(),
@@ -85,7 +85,7 @@ fn a_claim_of_an_agent_that_has_not_heard_a_person_ends_nothing() {
     }
 }
 
-/// Nobody is told "the limit" who has just said something, and no work is thrown away for it.
+/// A person's message is never answered with "the limit", and no work is thrown away for it.
 #[test]
 fn a_message_in_the_last_iteration_is_heard_in_one_more() {
     let mut project = Script::new(default_rules());
@@ -100,7 +100,7 @@ fn a_message_in_the_last_iteration_is_heard_in_one_more() {
     assert!(answered.iter().any(|line| line.starts_with(limit)), "there is one more, and no second: {answered:?}");
 }
 
-/// What is claimed about the old goal is no claim about the new one.
+/// A claim about the old goal is no claim about the new one.
 #[test]
 fn an_agent_hears_that_a_person_has_changed_its_task() {
     let mut project = Script::after(default_rules(), "add one\nsession a task=T1");
@@ -112,7 +112,7 @@ fn an_agent_hears_that_a_person_has_changed_its_task() {
     let answered = project.run("turn-done a.1 says=complete");
     assert!(answered.iter().any(|line| line.starts_with("T1 turn_started a.2 to work The task was")), "{answered:?}");
     let mut project = Script::after(default_rules(), "add one");
-    assert_eq!(project.run("reword T1 two"), ["T1 task_updated"], "nobody works on it");
+    assert_eq!(project.run("reword T1 two"), ["T1 task_updated"], "no agent works on it");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn nothing_is_said_to_what_has_ended_or_hears_its_last() {
     );
 }
 
-/// Whoever cancels owes nothing of what follows: the owner of the session decides it.
+/// A cancellation enqueues nothing: the session's owner decides what follows.
 #[test]
 fn a_cancelled_session_is_ended_by_whoever_runs_it() {
     check_with(
@@ -231,7 +231,7 @@ fn a_cancelled_session_is_ended_by_whoever_runs_it() {
     );
 }
 
-/// Whoever could end sessions could complete what they held. A hook is a person's.
+/// A caller that could end sessions could complete the tasks that they held. A hook has a person's rights.
 #[test]
 fn an_agent_cancels_no_session() {
     let mut project = Script::after(gated(), "session a\nsession b\nhook ready");
@@ -317,7 +317,7 @@ fn what_was_answered_waits_for_whoever_works_on_it_next() {
     assert_eq!(project.task("T1").answer, None);
 }
 
-/// Approving is an override, and the log says so. Nobody inside a run answers for a person.
+/// Approving is an override, and the log says so. No caller inside a run answers for a person.
 #[test]
 fn only_a_person_answers() {
     check(
@@ -335,7 +335,7 @@ fn only_a_person_answers() {
     );
 }
 
-/// Neither does a hook, which has the rights of a person otherwise.
+/// Neither does a hook, which otherwise has a person's rights.
 #[test]
 fn a_hook_answers_for_nobody() {
     let script = "add one\nblock T1 red\nsession a\nbegin ready";
@@ -351,7 +351,7 @@ fn a_hook_answers_for_nobody() {
     );
 }
 
-/// The session that takes a task up hears first what was answered, once.
+/// The next session of the task receives the answer first, and once.
 #[test]
 fn the_next_session_begins_with_the_answer() {
     check(
@@ -377,14 +377,14 @@ fn the_next_session_begins_with_the_answer() {
          T1 session_ended Completed",
     );
     let script = "add one\nblock T1 why\nanswer T1 continue so\nclaim T1 by=w2 for=60s";
-    assert!(Script::after(default_rules(), script).task("T1").answer.is_some(), "whoever works by hand reads it");
+    assert!(Script::after(default_rules(), script).task("T1").answer.is_some(), "a worker by hand reads it");
     let script =
         "add one\nblock T1 why\nanswer T1 continue so\nsession a task=T1 max=1\nturn-done a.1\nsession b task=T1";
     let queued = |record: &&Record| record.kind() == EventType::FeedbackQueued;
     assert_eq!(Script::after(default_rules(), script).log.iter().filter(queued).count(), 1, "it was heard");
 }
 
-/// An agent that cannot work cannot listen: what a person has said to it is said to the next one.
+/// An agent that fails receives no messages: a person's message goes to the next one.
 #[test]
 fn what_a_person_has_said_outlives_a_session_that_did_not_hear_it() {
     let script = "add one
@@ -437,7 +437,7 @@ fn what_a_person_has_said_to_the_session_before_comes_before_what_was_said_since
     assert_eq!(begun.last().unwrap(), "T1 turn_started b.1 to work use-tabs welcome");
 }
 
-/// A session of a task whose hook `check` a person wants to be ignored, up to its first turn.
+/// A session of a task whose hook `check` a person wants to ignore, up to its first turn.
 const IGNORING: &str = "add one
          session a task=T1 retries=0
          hook ready
@@ -481,13 +481,13 @@ fn next_blocker_does_not_bring_back_the_one_that_is_ignored() {
     let script = format!("{script}\nturn-done b.1 says=complete\nhook check out=block\nhook second out=block");
     let mut project = Script::after(rules, &script);
     assert_eq!(project.task("T1").blocked.unwrap().hooks, ["check", "second"]);
-    // Where the agent goes on, what was let pass is forgotten as before.
+    // If the agent goes on, the waiver ends as before.
     project.run("answer T1 continue\nhook bye\nsession c task=T1 retries=0\nhook ready\nturn-done c.1 says=complete");
     project.run("hook check\nhook second out=block");
     assert_eq!(project.task("T1").blocked.unwrap().hooks, ["second"]);
 }
 
-/// It counts again at the gate after the one at which the work was said to be done.
+/// The hook counts again at the next gate after the work was called done.
 #[test]
 fn what_was_ignored_once_counts_again() {
     let script = format!(
@@ -503,7 +503,7 @@ fn what_was_ignored_once_counts_again() {
     assert!(answered.iter().any(|line| line.starts_with("T1 gate_decided Block: Escalated")), "{answered:?}");
 }
 
-/// Nobody was asked about anything but the block.
+/// The question to the person was only about the block.
 #[test]
 fn ignoring_a_hook_ignores_that_it_blocks_and_not_that_it_asks_for_a_person() {
     for (outcome, expected) in [

@@ -123,7 +123,7 @@ fn what_keeps_work_from_being_submitted_ends_the_session_as_it_is() {
          T1 task_ready
          T1 session_ended Error",
     );
-    // What a person has made of the task meanwhile counts.
+    // A person's change of the task meanwhile counts.
     let meanwhile = |what: &str| format!("{BEGUN}\nturn-done a.1 says=complete\nforced {what}\n--\nstop a error");
     check_with(hooks(&["tests"]), &meanwhile("complete T1"), "T1 session_stopping Error\nT1 session_ended Completed");
     check_with(
@@ -218,7 +218,7 @@ fn mending_is_bounded_and_the_next_attempt_hears_why() {
     );
 }
 
-/// A forge that cannot be reached is nothing that an agent could mend.
+/// No agent can repair a forge that cannot be reached.
 #[test]
 fn a_hook_that_cannot_do_its_work_is_not_the_agents_to_mend() {
     check_with(
@@ -381,7 +381,7 @@ fn what_cannot_be_committed_is_mended() {
     );
 }
 
-/// A session of the graph goes on with other tasks, and does not take up at once what it has just left.
+/// A session of the graph continues with other tasks, and does not take up at once the one that it has just left.
 #[test]
 fn a_session_of_the_graph_leaves_a_task_and_takes_the_next() {
     check_with(
@@ -410,14 +410,14 @@ fn a_session_of_the_graph_leaves_a_task_and_takes_the_next() {
     );
 }
 
-/// Whoever has lost the lease submits nothing.
+/// A session that has lost the lease submits nothing.
 #[test]
 fn without_the_lease_nothing_is_submitted() {
     let script = format!("{BEGUN}\nturn-done a.1 says=complete\nexpire T1 epoch=1");
     let mut project = Script::after(hooks(&["tests"]), &script);
     assert_eq!(project.run("work a"), ["! session `a` has no task"]);
     assert_eq!(project.run("expire T1 epoch=1"), ["! epoch 1 of T1 is over; nobody holds it"]);
-    // While a gate is being passed, what has not begun is not begun any more.
+    // At a gate, hooks that have not begun do not begin any more.
     let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nbegin tests\nexpire T1 epoch=1");
     let mut project = Script::after(hooks(&["tests", "pr"]), &script);
     assert_eq!(
@@ -443,7 +443,7 @@ fn an_end_in_the_middle_of_a_gate_leaves_the_task_to_be_taken_up() {
     );
 }
 
-/// After a crash the gate is where it was: what only judges or looks first runs again.
+/// After a crash the gate is in the same state: hooks that only judge or check first run again.
 #[test]
 fn a_crash_in_a_gate_costs_nothing() {
     let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nhook tests\nbegin pr\ncrash");
@@ -463,7 +463,7 @@ fn a_crash_in_a_gate_costs_nothing() {
     );
 }
 
-/// The usual hook of work in worktrees is not for work in place; one that is written is for both.
+/// The default hook for work in worktrees is not for work in place; a configured one is for both.
 #[test]
 fn work_in_place_passes_the_gates_that_somebody_wrote() {
     let mut usual = hooks(&["pr"]);
@@ -481,7 +481,7 @@ fn work_in_place_passes_the_gates_that_somebody_wrote() {
     assert!(matches!(written.session("a").wanted(), Wanted::Hook(_)));
 }
 
-/// What was approved holds for the same change, whichever hook asked, and until another one is judged.
+/// An approval holds for the same change and for every hook, until another change is judged.
 #[test]
 fn approvals_are_of_one_change() {
     let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a");
@@ -498,7 +498,7 @@ fn approvals_are_of_one_change() {
     assert_eq!((project.task("T1").used.input, project.session("a").watch.used.input), (12, 12));
     assert_eq!(project.session("a").watch.used_in_conversation.input, 0, "it was another conversation");
     project.run("workspace a\nturn-done a.2 says=complete\nwork a\nhook review of=two out=failure");
-    assert_eq!(approved(&project), Some((false, String::new())), "another change, and nobody has approved it");
+    assert_eq!(approved(&project), Some((false, String::new())), "another change, without an approval");
     project.run("session b task=T1 grounds=worktrees\nworkspace b\nwork b");
     project.run("hook review of=two approves=qa\nhook last of=two approves=docs");
     assert_eq!(approved(&project), Some((false, "qa docs".to_owned())));
@@ -564,7 +564,7 @@ fn work_done_in_place_passes_the_gate_before_the_merge_also_where_there_is_no_ot
     );
 }
 
-/// It is one task of many that needs a person.
+/// Only one task of many needs a person.
 #[test]
 fn a_merge_that_asks_for_a_person_does_not_end_the_session() {
     check_with(

@@ -1,9 +1,9 @@
-//! Work that is brought onto another base on its way through the gates.
+//! Work that is moved onto another base on its way through the gates.
 
 use super::pipeline::{BEGUN, hooks};
 use super::script::Script;
 
-/// What two tasks have mended may be red where both come together.
+/// The changes of two tasks may pass alone and fail together.
 #[test]
 fn on_a_newer_base_the_stop_hooks_judge_again() {
     for (hooks_there, moved) in [
@@ -22,7 +22,7 @@ fn on_a_newer_base_the_stop_hooks_judge_again() {
     }
 }
 
-/// A gate that could not be asked does not make the stop hooks forget that the base has moved.
+/// After a gate that could not be asked, the stop hooks still know that the base has moved.
 #[test]
 fn work_that_resumes_on_a_newer_base_passes_the_stop_hooks_first() {
     let script = format!(

@@ -1,5 +1,4 @@
-//! What hooks have to say when an iteration failed, when they may not send the agent back again, and when they want a
-//! person.
+//! Feedback of hooks when an iteration failed, when they may not send the agent back again, and when they ask for a person.
 
 use super::looping::hooks;
 use super::script::{Script, check_with, run_id};
@@ -63,7 +62,7 @@ fn plea_in_recovery_turn_leaves_task_to_person() {
                  T1 session_ended Escalated, {plea}: said"
             ),
         );
-        // The agent that has failed is left alone for a while, whatever it works on next.
+        // The wait for the failed agent also applies to its next task.
         let script = format!("add one\nadd two\nsession a work=graph\n{script} says={says}\nlater 5s\nadvance a");
         let expected = format!(
             "{delivered}
@@ -148,7 +147,7 @@ fn after_the_last_failure_that_is_allowed_there_is_none() {
          system feedback_queued too-late from mourn
          system session_ended Escalated, circuit breaker: an iteration failed, and none may: because",
     );
-    // Recoveries neither count nor undo what counts.
+    // Recoveries neither count nor reset counts.
     let mut project = Script::after(hooks(&["mourn"]), "session a failures=2\nturn-failed a.1\nhook mourn tells=one");
     project.run("turn-done a.1\nlater 1s\nadvance a\nturn-failed a.2");
     let ended = project.run("hook mourn tells=two").pop();
@@ -225,9 +224,9 @@ fn stopping_before_and_during_a_recovery() {
     );
 }
 
-// How often a hook may send the agent back.
+// The limits of send-backs by each hook.
 
-/// `check` may do so this often, `lint` as often as the session allows.
+/// Returns rules in which `check` has this limit, and `lint` that of the session.
 fn at_most(times: u32) -> Rules {
     let mut rules = hooks(&["check", "lint"]);
     let gates = rules.effects.as_mut().unwrap().hooks.get_mut(&EventType::TurnFinished).unwrap();
@@ -235,7 +234,7 @@ fn at_most(times: u32) -> Rules {
     rules
 }
 
-/// What the gate decides at the ends of successive turns, of which each is blocked by the hooks named.
+/// Returns the gate's decisions at the ends of successive turns, each blocked by the named hooks.
 fn decided(rules: Rules, session: &str, blocked_by: &[&str]) -> Vec<String> {
     let mut project = Script::after(rules, session);
     let turn = |by: &&str| {
@@ -261,7 +260,7 @@ fn a_hook_sends_the_agent_back_as_often_as_it_may() {
         ["Block: Escalated, `check` blocks, and may not send the agent back"]
     );
     assert_eq!(decided(at_most(2), "session a retries=1", &["check"; 2]), [back(1), back(2)]);
-    // Each is counted for itself, and one that has come to its limit takes no turns of the others.
+    // Each hook has its own count, and one at its limit uses no turns of the others.
     assert_eq!(
         decided(at_most(1), "session a retries=3", &["lint", "check", "check,lint", "check,lint", "check,lint"]),
         [
@@ -296,7 +295,7 @@ fn the_next_iteration_counts_anew_and_one_that_takes_up_does_not() {
     assert!(answered[2].starts_with("system gate_decided Block: Escalated"), "{answered:?}");
 }
 
-// What a hook may say.
+// The outcomes of a hook.
 
 #[test]
 fn continue_and_escalate() {
@@ -311,12 +310,12 @@ fn continue_and_escalate() {
     assert_eq!(judged("continue", "block"), "Block: send back 1");
     assert_eq!(judged("escalate", "block"), person("check"));
     assert_eq!(judged("success", "escalate"), person("lint"));
-    // Where failures are let go the work is still not done if a hook says so.
+    // With a lenient policy for failures, a hook can still say that the work is not done.
     let lax = "session a strict=false\nturn-done a.1 says=complete\n--\nhook check out=continue";
     assert_eq!(Script::new(hooks(&["check"])).run(lax)[2], "system gate_decided Continue: Continue");
 }
 
-/// The hook of a point that judges no turn, which says what counts when it fails.
+/// Returns rules with a hook at a point that judges no turn, and with its policy for failures.
 fn off_the_gates(hook: &str, on_failure: OnFailure) -> Rules {
     let mut rules = hooks(&[hook]);
     for planned in rules.effects.as_mut().unwrap().hooks.values_mut().flat_map(|hooks| hooks.iter_mut()) {
@@ -349,7 +348,7 @@ fn a_hook_that_judges_no_turn_may_ask_for_a_person() {
          system session_stopping Escalated, `greet` asks for a person
          system session_ended Escalated, `greet` asks for a person",
     );
-    // What the agent asks a person for is not forgotten.
+    // The agent's request to a person is kept.
     check_with(
         off_the_gates("note", OnFailure::Escalate),
         "session a goal=mend
@@ -372,7 +371,7 @@ fn a_hook_that_judges_no_turn_may_ask_for_a_person() {
     assert!(project.session("a").ended().is_some(), "an interrupted hook has failed as well");
 }
 
-/// What is made owed in the commit that stops the session could not be named in it: it is not made owed at all.
+/// A hook of the commit that stops the session would have no position yet, so it is not enqueued at all.
 #[test]
 fn what_a_hook_asks_for_with_a_person_makes_no_hook_owed() {
     let mut rules = off_the_gates("ready", OnFailure::Escalate);
@@ -406,7 +405,7 @@ fn after_the_end_nobody_is_asked_for() {
     assert_eq!(
         project.run("finish ready out=failure"),
         ["system hook_finished ready Failure", "system iteration_interrupted a.1", "system session_ended Cancelled"],
-        "somebody has asked for the end already",
+        "the end was asked for before",
     );
 }
 
@@ -423,9 +422,9 @@ fn to_block_off_the_gates_is_an_ordinary_failure() {
     }
 }
 
-// How long a failed agent is left alone.
+// The wait for a failed agent.
 
-/// The moment of the next try is in the log, whatever happens meanwhile.
+/// The log has the time of the next attempt, and later events do not change it.
 #[test]
 fn failed_agent_is_tried_again_when_its_wait_is_over() {
     let begin = "session a failures=3 span=300s\nturn-failed a.1 no-network";
@@ -456,7 +455,7 @@ fn circuit_breaker_trips_after_enough_failures_over_enough_time() {
     assert_eq!(tripped(&format!("{}{good}", failures(3))), "system iteration_failed", "one in a row");
 }
 
-/// A session that does not run does not fail.
+/// A session that is not running does not fail.
 #[test]
 fn circuit_breaker_counts_the_span_anew_after_a_resumption() {
     let begin = "session a failures=3 span=60s\nturn-failed a.1\nlater 5s\nadvance a\nturn-failed a.2";
@@ -476,7 +475,7 @@ fn hook_of_another_command_starts_no_recovery_while_a_failed_agent_waits() {
     assert!(matches!(project.session("a").wanted(), Wanted::Moment(_)));
 }
 
-/// How often hooks have sent the agent back counts within an iteration, and a failure ends the iteration.
+/// The count of send-backs is that of an iteration, and a failure ends the iteration.
 #[test]
 fn recovery_after_a_failure_ends_the_counts_of_the_iteration() {
     let begin =
@@ -504,7 +503,7 @@ fn failure_in_last_iteration_announces_no_retry() {
     assert!(earlier.session("a").watch.retry_at.is_some());
 }
 
-/// The person is heard in one more iteration, and that one is not begun at once.
+/// The person's message gets one more iteration, which does not begin at once.
 #[test]
 fn failure_in_last_iteration_with_words_of_a_person_is_retried_after_a_wait() {
     let begin = "session a span=300s max=1\nsay a use-tabs\nturn-done a.1\nturn-failed a.2";

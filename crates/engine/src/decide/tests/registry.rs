@@ -1,4 +1,4 @@
-//! Closures beside the built-ins: in which order they are heard, and what becomes of their answers.
+//! Closures beside the built-in hooks: the order in which they run, and the results of their answers.
 
 use super::script::{check_with, default_rules};
 use crate::command::NewTask;
@@ -9,8 +9,8 @@ use crate::log::event::{Record, payload};
 use crate::log::event_type::EventType;
 use crate::view::View;
 
-/// A hook of started tasks that says who it is: `name:priority`. After the name, `!` means that it fails, `?` that
-/// it panics, and `-` that it is switched off.
+/// Returns a hook of started tasks that logs its own name: `name:priority`. After the name, `!` means that it fails, `?`
+/// that it panics, and `-` that it is disabled.
 fn saying(word: &str) -> Hook {
     let (name, priority) = word.split_once(':').unwrap_or((word, "100"));
     let bare = name.trim_matches(['!', '?', '-']).to_owned();
@@ -34,7 +34,8 @@ fn rules(hooks: impl IntoIterator<Item = Hook>) -> Rules {
     rules
 }
 
-/// These hooks leave these lines when a task is started: `a` for what it says, `a!` for its failure, `a?` for its panic.
+/// Checks the lines that these hooks leave when a task is started: `a` for its answer, `a!` for its failure, `a?` for its
+/// panic.
 #[track_caller]
 fn check_heard(hooks: &str, expected: &str) {
     let lines: Vec<String> = expected
@@ -70,7 +71,7 @@ fn failures_are_recorded_first_and_keep_nobody_from_running() {
     check_heard("a!- b", "b");
 }
 
-/// Every hook of an event sees the same state, and answers before the first action is carried out.
+/// Every hook of an event sees the same state, and answers before the first action is performed.
 #[test]
 fn actions_are_carried_out_after_the_last_hook() {
     fn labels(record: &Record, _: &dyn View) -> Result<Vec<Action>, HookFault> {
@@ -132,7 +133,7 @@ fn a_closure_takes_its_place_among_the_built_ins() {
     );
 }
 
-/// A closure may keep something between its calls.
+/// A closure may keep state between its calls.
 #[test]
 fn a_closure_may_remember() {
     let seen = std::sync::atomic::AtomicU32::new(0);

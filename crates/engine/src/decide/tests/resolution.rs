@@ -1,4 +1,4 @@
-//! Whose hooks run: the project's, those of a type of tasks instead, those of the agent besides; none that nobody trusts.
+//! The choice of hooks: the project's, those of a task type instead, those of the agent in addition; none without trust.
 
 use super::script::{CONFIG, Script, check_with, default_rules};
 use crate::decide::{Effects, HookScope, PlannedHook, Rules, Trusted};
@@ -6,7 +6,7 @@ use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, OnFailure};
 use crate::log::event_type::EventType;
 
-/// A hook called `name` at a point, for those whom it is for.
+/// Returns a hook called `name` at a point, with its scope.
 fn planned(name: &str, point: &str, scope: HookScope) -> PlannedHook {
     let (hook, point, class) = (name.to_owned(), point.parse().expect("a hook point"), HookClass::Other);
     let owed = HookEffect { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None };
@@ -17,9 +17,9 @@ fn bugs() -> HookScope {
     HookScope::TaskType("bug".parse().unwrap())
 }
 
-/// Tasks of type `bug` have their own hooks at `task_created`, none at `task_ready`; `claude` brings hooks along.
+/// Returns rules in which tasks of type `bug` have their own hooks at `task_created` and none at `task_ready`, and `claude` adds hooks.
 ///
-/// Two points come with the start of a task. The lists are in order of priority, as the configuration gives them.
+/// Two points belong to the start of a task. The lists are in order of priority, as the configuration gives them.
 fn rules(trust: Trusted) -> Rules {
     use HookScope::{Agent, Project};
     let claude = || Agent("claude".to_owned());
@@ -67,7 +67,7 @@ fn rules(trust: Trusted) -> Rules {
     Rules { effects: Some(effects), ..default_rules() }
 }
 
-/// The hooks that the last line of a script makes owed, in the order in which they run.
+/// Checks the hooks that the last line of a script enqueues, in the order in which they run.
 #[track_caller]
 fn check(script: &str, expected: &[&str]) {
     let (before, last) = script.trim().rsplit_once('\n').unwrap_or(("", script));
@@ -89,7 +89,7 @@ fn a_type_of_tasks_has_its_own_hooks_where_it_says_so() {
     // Other points of the same event keep the project's.
     check("add one\nstart T1", &["start", "begin"]);
     check("add one type=bug\nstart T1", &["start", "theirs-begin"]);
-    // Where it overrides nothing its hooks come besides.
+    // If the type overrides nothing, its hooks come in addition.
     check("add one type=bug\nsession a task=T1", &["greet", "start", "theirs-begin"]);
 }
 
@@ -154,7 +154,7 @@ fn a_command_that_leads_to_none_works_without_trust() {
     );
 }
 
-/// What pure hooks lead to is part of the command: nothing of it may stay.
+/// The consequences of pure hooks are part of the command: none of them may stay.
 #[test]
 fn what_pure_hooks_would_lead_to_counts_as_well() {
     let mut rules = rules(Trusted::No);

@@ -84,7 +84,7 @@ fn there_has_to_be_a_session_and_its_task() {
     );
 }
 
-/// Two who saw the same owner die: the second comes too late.
+/// Two processes saw the same owner die: the second one is too late.
 #[test]
 fn a_session_is_taken_over_from_whoever_was_seen_to_be_dead() {
     check(
@@ -157,7 +157,7 @@ fn the_events_of_a_session_name_it_and_belong_to_its_task() {
     assert_eq!(project.task("T1").last_event, project.log.last().unwrap().seq, "they are part of its history");
 }
 
-/// Each event of the loop is caused by the one that let it go on, and none lies deeper than a command.
+/// Each event of the loop has the event before it as its cause, and none is deeper than a command.
 #[test]
 fn what_a_session_does_by_itself_has_a_cause() {
     let project = Script::after(default_rules(), "session a\nturn-done a.1");

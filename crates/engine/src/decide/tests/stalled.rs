@@ -1,4 +1,4 @@
-//! Work that was judged done, where a gate could not be asked about it. The hooks are those of `pipeline.rs`.
+//! Work that was judged done, at a gate that could not be asked about it. The hooks are those of `pipeline.rs`.
 
 use super::pipeline::hooks;
 use super::script::{Script, check_with};
@@ -14,7 +14,7 @@ const UNREACHABLE: &str = "add one
     work a
     hook pr out=failure message=unreachable";
 
-/// Done, submitted, and `review` has nobody to ask.
+/// Done and submitted, and `review` has no gatekeeper to ask.
 const UNASKED: &str = "add one
     session a task=T1 grounds=worktrees
     workspace a
@@ -89,7 +89,7 @@ fn under_another_configuration_the_stop_hooks_judge_first() {
         let mut project = Script::after(hooks(&["stop", "pr"]), &script);
         assert_eq!(project.run(&format!("hook {judged}"))[0], format!("T1 hook_started {judged} 1 by w1"), "{other}");
     }
-    // Those of another agent have judged it meanwhile, and not those of its own.
+    // The hooks of another agent have judged it meanwhile, but not those of its own agent.
     let script = UNASKED.replace("says=complete", "says=complete\nhook stop");
     let other = "session b task=T1 grounds=worktrees agent=command:false\nworkspace b\nwork b\nhook stop\nhook tests";
     let again = "hook review out=failure\nsession c task=T1 grounds=worktrees\nworkspace c\nwork c";
@@ -97,7 +97,7 @@ fn under_another_configuration_the_stop_hooks_judge_first() {
     assert_eq!(project.run("hook stop")[0], "T1 hook_started stop 1 by w1");
 }
 
-/// It ends with the reason each time, and nobody is asked again in the same run.
+/// The session ends with the reason each time, and the gate is not asked again in the same run.
 #[test]
 fn the_same_failure_again_ends_as_before() {
     let mut project = Script::after(hooks(&["pr"]), UNREACHABLE);
@@ -149,7 +149,7 @@ fn another_task_is_worked_on() {
     assert!(project.task("T1").stalled.is_some(), "labels are no work");
 }
 
-/// What a person says before it goes on is for whoever works on it.
+/// A person's message before the session continues is for the next agent.
 #[test]
 fn a_person_is_heard_first() {
     let script = format!("{UNREACHABLE}\nsession b task=T1 grounds=worktrees\nsay b wait\n--");
@@ -159,7 +159,7 @@ fn a_person_is_heard_first() {
         ["T1 workspace_opened", "T1 iteration_started b.1", "T1 turn_started b.1 to work wait"]
     );
     assert_eq!(project.task("T1").stalled, None);
-    // Also while it is found out what there is to be submitted.
+    // Also while the session checks what there is to submit.
     let script = format!("{UNREACHABLE}\nsession b task=T1 grounds=worktrees\nworkspace b\nsay b wait");
     for go_on in ["work b", "advance b"] {
         let mut project = Script::after(hooks(&["pr"]), &script);
@@ -167,7 +167,7 @@ fn a_person_is_heard_first() {
     }
 }
 
-/// A base that has moved is no other work: what was brought onto it is what was judged done.
+/// A moved base does not make it other work: the rebased work is what was judged done.
 #[test]
 fn what_a_hook_has_moved_is_the_same_work() {
     let script = UNREACHABLE.replace("hook pr out", "hook tests moves=def\nhook pr out");
@@ -178,7 +178,7 @@ fn what_a_hook_has_moved_is_the_same_work() {
     }
 }
 
-/// On a newer base it has to be submitted again, whoever is stopped in between.
+/// On a newer base the work has to be submitted again, even after a stop in between.
 #[test]
 fn what_has_moved_before_it_was_merged_is_submitted_again() {
     let script = format!("{UNASKED}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nhook review");
@@ -206,7 +206,7 @@ fn it_survives_a_crash_at_any_moment() {
     }
 }
 
-/// Whoever is ended in the middle of it has lost nothing.
+/// A session that is stopped in the middle of it loses nothing.
 #[test]
 fn an_end_in_the_middle_leaves_it_as_it_was() {
     let script = format!(
@@ -217,7 +217,7 @@ fn an_end_in_the_middle_leaves_it_as_it_was() {
     assert_eq!(project.run("work c"), ["T1 merge_started"]);
 }
 
-/// A hook that was cancelled has judged nothing, whatever it had printed, and whatever its failure means.
+/// A cancelled hook has judged nothing, whatever its output and its policy for failures.
 #[test]
 fn work_on_its_way_goes_on_there_after_a_cancelled_session() {
     let done = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete\nwork a";
@@ -237,7 +237,7 @@ fn work_on_its_way_goes_on_there_after_a_cancelled_session() {
     assert_eq!(project.task("T1").stalled, None, "a hook has said no");
 }
 
-/// That a hook did not pass is told at the end, however many sessions lie between.
+/// The end of the session names a hook that did not pass, across any number of sessions.
 #[test]
 fn waiver_of_stalled_work_is_told_by_the_session_that_completes_it() {
     let script = UNREACHABLE.replace("worktrees\n", "worktrees retries=0 limit=complete\n");
@@ -285,7 +285,7 @@ fn work_that_a_step_moves_after_a_hook_has_judged_it_is_judged_again() {
     assert_eq!(told.last().unwrap(), "T1 session_ended Completed", "what is moved first is judged by all others");
 }
 
-/// What the work came to is told although somebody else completes it.
+/// The result of the work is kept although another caller completes the task.
 #[test]
 fn what_was_claimed_is_kept() {
     let script = UNREACHABLE.replace("turn-done", "epoch=1 run=a.1 complete T1 forty two\nturn-done");

@@ -1,4 +1,4 @@
-//! Sessions that were left or stopped: whoever takes one up, and how it comes to its end from wherever it stands.
+//! Sessions that were left or stopped: how a new owner takes one up, and how it ends from every state.
 
 use super::looping::hooks;
 use super::script::{Script, check_with, default_rules};
@@ -76,7 +76,7 @@ fn an_iteration_that_was_interrupted_is_taken_up_with_its_retry_count() {
     );
 }
 
-/// The new owner's turn is the new owner's, also where others cannot take it over from the old one.
+/// The turn belongs to the new owner, even if others could not take it over from the old one.
 #[test]
 fn a_turn_belongs_to_whoever_has_the_session() {
     let mut project = Script::after(default_rules(), "session a\nresume a by=w2\nrecover turn from=w1 by=w2");
@@ -105,8 +105,8 @@ fn a_stop_in_the_middle_of_a_hook_waits_for_it_and_skips_the_rest() {
     );
 }
 
-/// What the end makes owed lies no deeper because a hook was skipped on the way.
-/// Nobody waits for its verdict any more.
+/// Hooks of the session's end are not deeper because another hook was skipped. Nothing waits for that hook's verdict any
+/// more.
 #[test]
 fn a_gate_that_a_crash_interrupted_does_not_run_again_for_a_session_that_was_stopped() {
     check_with(
@@ -137,7 +137,7 @@ fn what_follows_a_skipped_hook_is_as_near_as_the_stop() {
     assert_eq!(project.effects()[0].depth, 1);
 }
 
-/// A hook that is owed and skipped in one commit could not be named: positions are not known before the store gives them.
+/// A hook that is enqueued and skipped in one commit would have no position: the store assigns positions later.
 #[test]
 fn a_session_that_is_about_to_end_owes_no_hooks_but_those_of_its_end() {
     let mut project = Script::after(hooks(&["check", "note", "bye"]), "add one\nsession a\nstop a");
@@ -189,7 +189,7 @@ fn a_stop_before_anything_was_said_delivers_to_nobody_or_to_a_turn_of_its_own() 
     );
 }
 
-/// Its end was decided, and what hears of it is not in vain.
+/// Its end was decided, and the hooks of the end still have a purpose.
 #[test]
 fn the_hooks_of_the_end_are_taken_over_also_where_somebody_had_asked_for_it() {
     check_with(

@@ -1,4 +1,4 @@
-//! Types of tasks: which there are, and who may take their tasks.
+//! Types of tasks, and the agents that may take their tasks.
 
 use super::script::{Script, check, check_with, default_rules, run_id};
 use crate::command::{Authority, Command, TaskPatch};
@@ -10,7 +10,7 @@ use crate::log::event_type::EventType;
 use crate::session::promise::Promise;
 use crate::task::types::Types;
 
-/// `product` is for ann and bob, `infra` for ann, `closed` for nobody, `open` for all.
+/// Returns types: `product` is for ann and bob, `infra` for ann, `closed` for no agent, `open` for all.
 fn typed() -> Rules {
     let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
     let types = [("product", list(&["ann", "bob"])), ("infra", list(&["ann"])), ("closed", list(&[])), ("open", None)];
@@ -44,7 +44,7 @@ fn an_unknown_type_is_refused_wherever_a_task_gets_one() {
     }
     project.ask(&retype(Some("infra"))).unwrap();
     project.ask(&retype(None)).unwrap();
-    // One that the configuration no longer knows stays as it is, and other things about it can be said.
+    // A type that the configuration no longer has stays on its task, and other fields can be changed.
     let mut project = Script::after(default_rules(), "add one type=gone");
     project.rules = typed();
     project.ask(&retype(Some("gone"))).unwrap();
@@ -166,7 +166,7 @@ fn a_task_that_became_another_ones_is_not_taken_again() {
     let mut project = Script::after(typed(), "add one type=product\nsession a task=T1 agent=bob");
     let patch = TaskPatch { kind: Some(Some("infra".parse().unwrap())), ..TaskPatch::default() };
     project.give(Authority::Forced, None, &Command::UpdateTask { id: "T1".parse().unwrap(), patch }).unwrap();
-    // Whoever holds it goes on.
+    // The session that holds the task continues.
     assert!(project.session("a").ended().is_none());
     project.run("forced release T1");
     let told = project.run("turn-done a.1");
@@ -213,7 +213,7 @@ fn a_hook_cannot_make_a_task_of_an_unknown_type() {
     assert!(!told.iter().any(|line| line.contains("task_created")), "{told:?}");
 }
 
-/// The rules of `typed`, where tasks of the type `open` have hooks of their own at these points.
+/// Returns the rules of `typed`, where tasks of the type `open` have hooks of their own at these points.
 fn gated(points: &[(EventType, &str)]) -> Rules {
     let mut effects = Effects::of(super::script::CONFIG, "w1".parse().unwrap(), []);
     for (event, point) in points {

@@ -1,4 +1,4 @@
-//! What sessions work on: goals that become tasks, tasks that are named, and whatever the graph has ready.
+//! The work of sessions: goals that become tasks, named tasks, and tasks that the graph has ready.
 
 use super::script::{Script, check, check_with, default_rules};
 use crate::decide::{Effects, Rules};
@@ -9,7 +9,7 @@ use crate::log::event_type::EventType;
 use crate::session::Hold;
 use crate::task::State;
 
-/// A hook called `told` at an event.
+/// Returns rules with a hook called `told` at an event.
 fn owing(event: EventType) -> Rules {
     let (point, class, on_failure) = (HookPoint::Event(event), HookClass::Other, OnFailure::Ignore);
     let hook = HookEffect { hook: "told".to_owned(), point, class, on_failure, send_backs: None };
@@ -72,7 +72,7 @@ fn a_task_that_cannot_be_claimed_is_refused_with_the_reason() {
     );
 }
 
-/// A rule such as `iteration >= 3` is about the task, however many the session had before.
+/// A rule such as `iteration >= 3` is about the task, not about the session's earlier tasks.
 #[test]
 fn iterations_of_session_on_graph_are_counted_for_each_task() {
     let script = "add one\nadd two\nsession a work=graph\nturn-done a.1\nturn-done a.2 says=complete";
@@ -159,7 +159,7 @@ fn what_was_begun_in_place_is_taken_by_nobody_who_works_elsewhere() {
     assert_eq!(taken(&format!("{begun}\nsession a work=graph grounds=worktrees")), (true, Some(2)));
     assert_eq!(taken(&format!("{begun}\nsession a work=graph grounds=in_place")), (true, Some(1)));
     assert_eq!(taken(&format!("{begun}\nsession a task=T1 grounds=worktrees")), (false, Some(1)), "as it is asked");
-    // Whoever claims it by hand takes it nowhere else.
+    // A claim by hand does not move it to another place.
     let by_hand = "claim T1 by=w3 for=60s\nepoch=2 release T1";
     assert_eq!(taken(&format!("{begun}\n{by_hand}\nsession a work=graph grounds=worktrees")), (true, Some(2)));
 }
@@ -227,7 +227,7 @@ fn a_limit_and_a_stop_leave_a_task_that_can_be_taken_up() {
     );
 }
 
-/// The last iteration that is allowed may end the last task; with another one left it is a limit.
+/// The last allowed iteration may end the last task; with another one left it is a limit.
 #[test]
 fn the_limit_counts_only_where_something_is_left() {
     let ended = |tasks: &str| {
@@ -297,7 +297,7 @@ fn what_an_agent_says_by_a_command_counts_for_that_turn() {
     assert_eq!(project.session("a").iteration, 2, "nor is what is said about the task of another session");
 }
 
-/// The command that completed it has the hooks run, and the session hears of them.
+/// The command that completed the task runs the hooks, and the session receives their feedback.
 #[test]
 fn what_hooks_say_about_tasks_goes_to_the_session_of_the_event_or_the_holder() {
     check_with(
@@ -331,7 +331,7 @@ fn what_hooks_say_about_tasks_goes_to_the_session_of_the_event_or_the_holder() {
     );
 }
 
-/// Its hooks run before the session goes on with another.
+/// Its hooks run before the session continues with another task.
 #[test]
 fn the_end_of_a_task_is_heard_before_the_next_one() {
     check_with(
@@ -353,7 +353,7 @@ fn the_end_of_a_task_is_heard_before_the_next_one() {
     );
 }
 
-/// Whoever takes a task looks first whether its lease has run out.
+/// A claim first checks whether the lease of the task has expired.
 #[test]
 fn a_task_whose_lease_has_run_out_is_taken() {
     for session in ["session a task=T1", "session a work=graph"] {
@@ -382,7 +382,7 @@ fn at_its_limit_a_session_takes_no_further_task() {
     );
 }
 
-/// Nobody else takes it up before what it waits for now is done.
+/// No other session takes it up before its new dependency is completed.
 #[test]
 fn a_task_that_was_given_a_dependency_meanwhile_waits_when_it_is_left() {
     check(

@@ -1,4 +1,4 @@
-//! Workflows: each step is in the log with what it did, and a crash costs at most the one that was under way.
+//! Workflows: the log has each step with its result, and a crash costs at most the step in progress.
 
 use core::time::Duration;
 
@@ -26,7 +26,7 @@ fn rules() -> Rules {
     Rules { effects: Some(Effects::of("hooks: {}", owner(), [])), ..default_rules() }
 }
 
-/// T1 is there, and a workflow about it is owed and has begun, at the step `a`.
+/// Returns a project with T1 and a pending workflow about it that has begun, at the step `a`.
 fn begun() -> Script {
     let mut project = Script::after(rules(), "add mend the pump");
     project.ask(&trigger("w")).unwrap();
@@ -48,7 +48,7 @@ fn effect(project: &Script) -> PendingEffect {
     project.effects().remove(0)
 }
 
-/// Ends the step `a`, which leads to `b` or, where it fails, to `c`.
+/// Ends the step `a`, which leads to `b` or, if it fails, to `c`.
 fn end(project: &mut Script, did: Did) -> Result<Vec<String>, Refusal> {
     end_with(project, "a", did, Some("b"), Some("c"))
 }
@@ -191,7 +191,7 @@ fn after_a_crash_it_is_known_what_was_under_way() {
     let progress = effect(&project).progress.unwrap();
     assert_eq!((progress.next.as_deref(), progress.under_way.as_deref()), (Some("b"), Some("b")));
     assert_eq!((progress.done.len(), effect(&project).attempts), (1, 2));
-    // What runs again says so.
+    // A step that runs again says so.
     let again = Command::BeginStep { effect: id, owner: "w2".parse().unwrap(), step: "b".to_owned() };
     project.ask(&again).unwrap();
     assert_eq!(project.data(EventType::WorkflowStepStarted)["attempt"], 2);
@@ -237,7 +237,7 @@ fn several_at_once_succeed_with_all_of_them_or_with_one() {
     let more = || acts("z", json!({"goal": "more"}));
     check(vec![wrong(), more(), good()], Wanted::All, "c", &["\"y\" false", "\"z\" true", "\"x\" true"], 1);
     check(vec![more(), good()], Wanted::All, "b", &["\"z\" true", "\"x\" true"], 1);
-    // One is enough: what could be done after it is left out.
+    // One success is enough: later branches are left out.
     check(vec![wrong(), more(), good()], Wanted::One, "b", &["\"y\" false", "\"x\" true"], 0);
     let refused = || acts("w", json!({"goal": ""}));
     let again = || acts("again", json!({"goal": "again"}));

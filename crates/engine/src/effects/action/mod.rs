@@ -1,4 +1,4 @@
-//! What a hook asks the engine to do.
+//! Actions that a hook can ask the engine to perform.
 
 mod parser;
 pub(crate) mod request;
@@ -15,7 +15,7 @@ pub use request::ActionRequest;
 /// A change to a task that a hook may ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskAction {
-    /// Nothing is in its way any more, perhaps because this task was completed.
+    /// Nothing blocks it any more, possibly because this task was completed.
     Ready {
         after: Option<TaskId>,
     },
@@ -34,7 +34,7 @@ pub enum TaskAction {
     Fail {
         reason: String,
     },
-    /// These instead of the present ones.
+    /// Replaces the present labels.
     SetLabels(Vec<String>),
     AddLabels(Vec<String>),
     RemoveLabels(Vec<String>),
@@ -65,12 +65,12 @@ pub enum Action {
     },
     ExecuteWorkflow {
         id: String,
-        /// What it is given.
+        /// Its input.
         context: Map<String, Value>,
-        /// What it is about.
+        /// The task that it is about.
         task: Option<TaskId>,
     },
-    /// Adds an event that bears no state.
+    /// Adds an event without effect on the state.
     Log {
         node: Node,
         event: Event,
@@ -87,7 +87,7 @@ impl Action {
         }
     }
 
-    /// The action as it is recorded where it fails.
+    /// Returns the action as an error event records it.
     pub(crate) fn payload(&self) -> Value {
         match self {
             Self::CreateTask(new) => json!({
@@ -105,7 +105,7 @@ impl Action {
         }
     }
 
-    /// How many events have to be left for it. What it does to further tasks, which wait for this one, is bounded by the
+    /// Returns how many events the budget must have left for the action. Its effects on waiting tasks are bounded by the
     /// graph.
     pub(crate) fn events(&self) -> usize {
         match self {
@@ -114,14 +114,14 @@ impl Action {
         }
     }
 
-    /// Whether it counts towards the bound on a cascade. Becoming ready does not: every task does so once, so the graph
-    /// bounds it, and one that never did would be work lost.
+    /// Returns whether the action counts towards the limits of a cascade. Becoming ready does not count: every task does so
+    /// once, so the graph bounds it, and a task that never became ready would be lost.
     pub(crate) fn counts(&self) -> bool {
         !matches!(self, Self::UpdateTask { action: TaskAction::Ready { .. }, .. })
     }
 }
 
-/// Whether an event only tells something: such events may be logged by anybody.
+/// Returns whether an event has no effect on the state. Any hook may log such an event.
 pub(crate) fn is_stateless(event: EventType) -> bool {
     use EventType as T;
     matches!(event, T::DependencySatisfied | T::AgentMetrics | T::AutoLabelSuggestion | T::FactLogged)

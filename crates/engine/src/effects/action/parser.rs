@@ -1,8 +1,7 @@
-//! Actions as a hook's answer words them.
+//! Reads actions from a hook's answer.
 //!
-//! Names are read in camelCase and in snake_case, with `-` as well, and what is null is not there. A field that the action
-//! does not have is refused, and so is a value of the wrong type. Whether the action can be carried out is for `decide` to
-//! say.
+//! Names may be in camelCase or snake_case, with `-` as well, and a null field counts as missing. An unknown field is refused,
+//! and so is a value of the wrong type. `decide` checks whether the action can be performed.
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -33,7 +32,7 @@ struct NewTaskPayload {
     priority: Priority,
     #[serde(rename = "type", alias = "kind")]
     kind: Option<TypeName>,
-    /// Whether it ends with a report; so does a task that reviews another one.
+    /// Whether it ends with a report. A task that reviews another one does so always.
     #[serde(default)]
     report: bool,
     reviews: Option<TaskId>,
@@ -43,7 +42,7 @@ struct NewTaskPayload {
     parent: Option<TaskId>,
 }
 
-/// What an action needs may stand beside its name, or in a payload of its own.
+/// The fields of an update may stand beside its name, or in a payload of their own.
 #[derive(Deserialize)]
 struct UpdatePayload {
     task_id: TaskId,
@@ -105,13 +104,13 @@ struct LogPayload {
     node_id: Option<Node>,
     #[serde(default)]
     data: Map<String, Value>,
-    /// The log has its own clock: this is read for compatibility and does not count.
+    /// The log has its own clock: the field is accepted for compatibility and ignored.
     #[serde(default, rename = "timestamp")]
     _timestamp: IgnoredAny,
 }
 
 impl ActionRequest {
-    /// What is asked for.
+    /// Returns the requested action.
     pub(crate) fn parse(&self) -> Result<Action, Refusal> {
         let given = match &self.payload {
             Value::Object(fields) => Value::Object(in_snake_case(fields)?),
@@ -205,7 +204,7 @@ impl LogPayload {
     }
 }
 
-/// A type of Windlass's own that a hook may log.
+/// Returns the built-in event type that a hook may log.
 fn log_type(name: &str) -> Result<EventType, Refusal> {
     let is_loggable = |kind: &EventType| is_stateless(*kind) && *kind != EventType::FactLogged;
     name.parse::<EventType>().ok().filter(is_loggable).ok_or_else(|| {
@@ -217,7 +216,7 @@ fn log_type(name: &str) -> Result<EventType, Refusal> {
     })
 }
 
-/// What an event says of which only some is given.
+/// Returns the default data of an event, for the fields that a hook leaves out.
 fn usual_data(kind: EventType, node: Node) -> Value {
     match kind {
         EventType::DependencySatisfied => json!({"dependentTaskId": node, "completedTaskId": null}),

@@ -1,9 +1,9 @@
-//! What a hook asks the engine to do, as it was written and is logged.
+//! Actions as a hook writes them and as the log keeps them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// An action that was not looked at yet.
+/// An action that has not been checked yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ActionRequest {

@@ -1,12 +1,11 @@
-//! The registry of pure hooks: what runs inside the commit of an event, in which order.
+//! The registry of pure hooks: the hooks that run inside the commit of an event, and their order.
 //!
 //! Invariants:
-//! - Every hook has a name of its own and hears at least one event.
-//! - Lower priorities run first, equal ones in order of registration. Switching a hook off and on keeps its place.
-//! - Registering, finding and moving a hook costs the logarithm of how many there are; so does an event that few of them
-//!   hear.
+//! - Every hook has a unique name and at least one event.
+//! - Lower priorities run first, equal ones in order of registration. Disabling and enabling a hook keeps its place.
+//! - Registering, finding and moving a hook takes logarithmic time in the number of hooks; so does an event with few hooks.
 //!
-//! Not here: hooks that run programs (`decide/outbox.rs`), and what becomes of the answers (`decide/cascade.rs`).
+//! Not here: hooks that run programs (`decide/hook_selection.rs`), and the actions of the hooks (`decide/cascade.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
@@ -21,10 +20,10 @@ use crate::log::event::Record;
 use crate::log::event_type::EventType;
 use crate::view::{View, ViewError};
 
-/// Why a hook gave no answer.
+/// The failure of a pure hook.
 #[derive(Debug, thiserror::Error)]
 pub enum HookFault {
-    /// The hook's own failure: recorded, and the others run all the same.
+    /// The hook's own failure: it is recorded, and the others still run.
     #[error("{0}")]
     Failed(String),
     /// The store's failure: it ends the whole command.
@@ -33,11 +32,11 @@ pub enum HookFault {
 }
 
 impl HookFault {
-    /// The hook's own failure, in its own words.
+    /// Returns the hook's own failure, with its message.
     ///
     /// ```
-    /// # use windlass_engine::HookFault;
-    /// let number: Result<u32, HookFault> = "seven".parse().map_err(HookFault::failed);
+    /// # use windlass_engine::PureHookError;
+    /// let number: Result<u32, PureHookError> = "seven".parse().map_err(PureHookError::failed);
     /// assert_eq!(number.unwrap_err().to_string(), "invalid digit found in string");
     /// ```
     pub fn failed(why: impl Display) -> Self {
@@ -45,8 +44,8 @@ impl HookFault {
     }
 }
 
-/// Sees an event and the state after its command, and answers what to do. It runs inside a commit: it must be quick
-/// and may touch nothing outside.
+/// A function that sees an event and the state after its command, and returns actions. It runs inside a commit: it must be
+/// quick and must have no effects outside.
 pub type Handler = Arc<dyn Fn(&Record, &dyn View) -> Result<Vec<Action>, HookFault> + Send + Sync>;
 
 /// A pure hook.
@@ -59,25 +58,25 @@ pub struct Hook {
     pub priority: i64,
     pub enabled: bool,
     pub description: String,
-    /// Whatever else its author wants to say; the rules do not look at it.
+    /// Free data of the hook's author. The rules do not use it.
     pub metadata: Map<String, Value>,
     handler: Handler,
 }
 
 impl Hook {
-    /// The priority where none is said.
+    /// The default priority.
     pub const PRIORITY: i64 = 100;
 
-    /// A hook that hears these events: enabled, and of priority [`Hook::PRIORITY`].
+    /// Returns a hook for these events: enabled, and of priority [`Hook::PRIORITY`].
     ///
     /// ```
-    /// use windlass_engine::{Action, EventType, Hook, Registry, TaskAction};
+    /// use windlass_engine::{EventType, HookAction, HookRegistry, PureHook, TaskAction};
     ///
-    /// let hook = Hook::new("label-new", [EventType::TaskCreated], |record, _view| {
+    /// let hook = PureHook::new("label-new", [EventType::TaskCreated], |record, _view| {
     ///     let Some(task) = record.envelope.node.task() else { return Ok(vec![]) };
-    ///     Ok(vec![Action::UpdateTask { task, action: TaskAction::AddLabels(vec!["new".to_owned()]) }])
+    ///     Ok(vec![HookAction::UpdateTask { task, action: TaskAction::AddLabels(vec!["new".to_owned()]) }])
     /// });
-    /// let mut registry = Registry::with_builtins();
+    /// let mut registry = HookRegistry::with_builtins();
     /// registry.register(hook.priority(30).description("labels every new task"))?;
     /// # Ok::<(), windlass_engine::RegistryError>(())
     /// ```
@@ -103,7 +102,7 @@ impl Hook {
         Self { priority, ..self }
     }
 
-    /// Registered, but silent until it is enabled.
+    /// Makes the hook registered but inactive until it is enabled.
     #[must_use]
     pub fn disabled(self) -> Self {
         Self { enabled: false, ..self }
@@ -124,7 +123,7 @@ impl Hook {
         self.metadata([("version".to_owned(), Value::String(version.into()))].into_iter().collect())
     }
 
-    /// Adds to what is said about it.
+    /// Adds metadata.
     #[must_use]
     pub fn metadata(mut self, metadata: Map<String, Value>) -> Self {
         self.metadata.extend(metadata);
@@ -153,7 +152,7 @@ impl fmt::Debug for Hook {
     }
 }
 
-/// A hook that cannot be registered or found.
+/// The error of a hook that cannot be registered or found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
     #[error("a hook needs a name")]
@@ -166,7 +165,7 @@ pub enum RegistryError {
     Unknown(String),
 }
 
-/// Which registration it was, from the first on: that settles ties.
+/// The number of a registration, in ascending order. It breaks ties.
 type Turn = u64;
 
 /// The hooks in order of registration, and by event in the order in which they run.
@@ -174,13 +173,13 @@ type Turn = u64;
 pub struct Registry {
     hooks: BTreeMap<Turn, Hook>,
     names: BTreeMap<String, Turn>,
-    /// The enabled ones.
+    /// Enabled hooks only.
     by_event: BTreeMap<EventType, BTreeSet<(i64, Turn)>>,
     next: Turn,
 }
 
 impl Registry {
-    /// The registry with its built-ins, each as it is by default.
+    /// Returns the registry with its built-in hooks in their default state.
     pub fn with_builtins() -> Self {
         let mut registry = Self::default();
         for hook in builtins::all() {
@@ -189,7 +188,7 @@ impl Registry {
         registry
     }
 
-    /// Adds a hook. One of the same name is never replaced: two parts of a program would silence each other unseen.
+    /// Adds a hook. A hook of the same name is never replaced: two parts of a program could disable each other unnoticed.
     pub fn register(&mut self, hook: Hook) -> Result<(), RegistryError> {
         if hook.name.trim().is_empty() {
             return Err(RegistryError::NoName);
@@ -207,7 +206,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Takes a hook out, and hands it back.
+    /// Removes a hook and returns it.
     pub fn unregister(&mut self, name: &str) -> Result<Hook, RegistryError> {
         let turn = self.turn(name)?;
         self.names.remove(name);
@@ -218,7 +217,7 @@ impl Registry {
         self.change(name, |hook| hook.enabled = true)
     }
 
-    /// Silences a hook; it stays registered.
+    /// Disables a hook; it stays registered.
     pub fn disable(&mut self, name: &str) -> Result<(), RegistryError> {
         self.change(name, |hook| hook.enabled = false)
     }
@@ -227,7 +226,7 @@ impl Registry {
         self.change(name, |hook| hook.priority = priority)
     }
 
-    /// Switches a hook on or off, and moves it if a priority is given.
+    /// Enables or disables a hook, and moves it if a priority is given.
     pub fn configure(&mut self, name: &str, enabled: bool, priority: Option<i64>) -> Result<(), RegistryError> {
         self.change(name, |hook| {
             hook.enabled = enabled;
@@ -239,12 +238,12 @@ impl Registry {
         self.names.get(name).map(|turn| &self.hooks[turn])
     }
 
-    /// All hooks, disabled ones included, in order of registration.
+    /// Returns all hooks, disabled ones included, in order of registration.
     pub fn hooks(&self) -> impl ExactSizeIterator<Item = &Hook> + DoubleEndedIterator {
         self.hooks.values()
     }
 
-    /// The enabled hooks of an event, in the order in which they run.
+    /// Returns the enabled hooks of an event, in the order in which they run.
     pub fn for_event(&self, event: EventType) -> impl Iterator<Item = &Hook> {
         self.by_event.get(&event).into_iter().flatten().map(|(_, turn)| &self.hooks[turn])
     }

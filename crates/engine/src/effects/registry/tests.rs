@@ -1,4 +1,4 @@
-//! Which hooks there are, and in which order they run.
+//! The registered hooks, and the order in which they run.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ fn order(registry: &Registry, event: EventType) -> Vec<&str> {
     registry.for_event(event).map(|hook| hook.name.as_str()).collect()
 }
 
-/// One word of a script: `a` or `a:5` registers, `-a` takes out, `!a` disables, `~a` enables, `a=5` moves.
+/// Runs one word of a script: `a` or `a:5` registers, `-a` removes, `!a` disables, `~a` enables, `a=5` moves.
 fn step(registry: &mut Registry, word: &str) -> Result<(), RegistryError> {
     if let Some((name, priority)) = word.split_once('=') {
         return registry.set_priority(name, priority.parse().unwrap());
@@ -29,7 +29,7 @@ fn step(registry: &mut Registry, word: &str) -> Result<(), RegistryError> {
     }
 }
 
-/// After the script the hooks run in this order; a step that is refused says so instead.
+/// Checks the order of the hooks after a script; a refused step names its reason instead.
 #[track_caller]
 fn check(script: &str, expected: &str) {
     let mut registry = Registry::default();
@@ -160,7 +160,7 @@ fn a_built_in_is_never_registered_twice_but_can_be_replaced() {
     assert_eq!(order(&registry, TaskCompleted).last(), Some(&"auto-create-review-task"), "of the usual priority");
 }
 
-/// Two copies go their own ways.
+/// Changes to one copy do not reach the other.
 #[test]
 fn a_copy_is_a_registry_of_its_own() {
     let mut one = Registry::with_builtins();
@@ -169,7 +169,7 @@ fn a_copy_is_a_registry_of_its_own() {
     assert_eq!((order(&one, TaskCompleted).len(), order(&two, TaskCompleted).len()), (2, 3));
 }
 
-/// However they come and go, what runs is what sorting by priority and registration would give.
+/// After any changes, the order is that of sorting by priority and registration.
 #[test]
 fn a_thousand_hooks_stay_in_order() {
     let mut registry = Registry::default();

@@ -1,11 +1,11 @@
-//! Rules that are looked at when an agent wants its work judged, and what each of them came to.
+//! Rules that an evaluation of an agent's work checks, and their results.
 //!
 //! Invariants:
-//! - What goes into the log is what was given: a default is never written down, so that it stays a default.
-//! - What comes from outside goes through [`ValidationRule::read_all`], which keeps every bound. What comes from the log has
-//!   been through it, and is read as it stands, so that a bound can become narrower without an old log becoming unreadable.
+//! - The log gets what was given: a default is never written down, so that it stays a default.
+//! - Input from outside goes through [`ValidationRule::read_all`], which checks every limit. Rules from the log have passed it
+//!   before and are read as they are, so that a limit can become narrower without making an old log unreadable.
 //!
-//! Not here: how a rule is looked at, which takes files and programs (`tools`).
+//! Not here: checking a rule, which needs files and programs (`tools`).
 
 use core::fmt;
 use core::time::Duration;
@@ -30,7 +30,7 @@ pub struct ValidationRule {
     pub kind: RuleKind,
 }
 
-/// What a rule looks at.
+/// The kind of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "config", rename_all = "snake_case")]
 pub enum RuleKind {
@@ -41,7 +41,7 @@ pub enum RuleKind {
     Custom(CustomRule),
 }
 
-/// A command that has to end well.
+/// A command that has to succeed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommandRule {
@@ -50,15 +50,15 @@ pub struct CommandRule {
     pub expected_exit_code: Option<u8>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub success_exit_codes: Vec<u8>,
-    /// In milliseconds where it is written.
+    /// Written in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "milliseconds")]
     pub timeout: Option<Duration>,
-    /// Below the project's directory.
+    /// Relative to the project's directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_directory: Option<String>,
 }
 
-/// A regular expression that has to be found, or must not be.
+/// A regular expression that has to match, or must not match.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PatternRule {
@@ -70,7 +70,7 @@ pub struct PatternRule {
     pub must_match: Option<bool>,
 }
 
-/// Where a pattern is looked for.
+/// The text that a pattern is matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -78,13 +78,13 @@ pub enum Target {
     TaskNotes,
 }
 
-/// How much of the code the tests have to reach.
+/// The required test coverage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CoverageRule {
     pub min_coverage: Percent,
     pub format: CoverageFormat,
-    /// Below the project's directory.
+    /// Relative to the project's directory.
     pub report_path: String,
 }
 
@@ -96,11 +96,11 @@ pub enum CoverageFormat {
     Cobertura,
 }
 
-/// Files and directories that have to be there.
+/// Files and directories that have to exist.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FilesRule {
-    /// Below the project's directory.
+    /// Relative to the project's directory.
     pub paths: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_must_exist: Option<bool>,
@@ -117,7 +117,7 @@ pub struct CustomRule {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfiguredRules {
     pub project: Vec<ValidationRule>,
-    /// Types of tasks with a list of their own, perhaps an empty one, instead of the project's.
+    /// Types of tasks with a list of their own, possibly an empty one, instead of the project's.
     pub types: BTreeMap<TypeName, Vec<ValidationRule>>,
 }
 
@@ -133,15 +133,15 @@ impl ConfiguredRules {
     }
 }
 
-/// What a rule came to.
+/// The result of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleResult {
     pub rule_name: String,
     pub passed: bool,
-    /// Why, and what to do about it, for the agent.
+    /// For the agent: why, and what to do about it.
     pub message: String,
-    /// The program that looks at it is missing or could not be started: a person is needed.
+    /// The program that checks the rule is missing or could not be started: a person is needed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub broken: bool,
 }
@@ -151,7 +151,7 @@ impl ValidationRule {
     pub const MOST: usize = 20;
     pub const NAME: usize = 256;
 
-    /// Whether looking at it starts a program.
+    /// Returns whether checking the rule starts a program.
     pub fn runs_a_program(&self) -> bool {
         matches!(self.kind, RuleKind::Command(_) | RuleKind::Custom(_))
     }
@@ -172,7 +172,7 @@ impl CommandRule {
         self.timeout.unwrap_or(Self::TIMEOUT)
     }
 
-    /// The codes that mean success: all that were given, and 0 where none was.
+    /// Returns the codes that mean success: all that were given, and 0 by default.
     pub fn successes(&self) -> Vec<u8> {
         let given: Vec<u8> =
             self.expected_exit_code.into_iter().chain(self.success_exit_codes.iter().copied()).collect();
@@ -182,7 +182,7 @@ impl CommandRule {
 
 impl PatternRule {
     pub const TEXT: usize = 1024;
-    /// Bytes of what a pattern is compiled to. The time it takes is at most this times the text that is looked at.
+    /// Bytes of the compiled pattern. The time of a match is at most proportional to this times the length of the text.
     const COMPILED: usize = 64 * 1024;
     /// Flags that change what matches, and those of JavaScript that change nothing here.
     const FLAGS: &str = "imsxdguv";
@@ -191,7 +191,8 @@ impl PatternRule {
         self.must_match.unwrap_or(true)
     }
 
-    /// The pattern with its flags. As in JavaScript, `\w`, `\d`, `\b` and the flag `i` mean the letters and digits of ASCII.
+    /// Returns the pattern with its flags. As in JavaScript, `\w`, `\d`, `\b` and the flag `i` mean the letters and digits
+    /// of ASCII.
     pub fn regex(&self) -> Result<Regex, regex_lite::Error> {
         let has = |flag| self.flags.as_ref().is_some_and(|flags| flags.contains(flag));
         RegexBuilder::new(&self.pattern)
@@ -212,7 +213,7 @@ impl FilesRule {
     }
 }
 
-/// A share of a hundred. Always a number from 0 to 100, so it equals itself.
+/// A percentage. It is always a number from 0 to 100, so it equals itself.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Percent(f64);
 
@@ -220,7 +221,7 @@ impl Eq for Percent {}
 
 impl Percent {
     pub fn new(percent: f64) -> Option<Self> {
-        // Zero has no sign: what is written has to read back the same.
+        // Zero has no sign, so that a written value reads back the same.
         (0.0..=100.0).contains(&percent).then_some(Self(percent + 0.0))
     }
 
@@ -230,7 +231,7 @@ impl Percent {
 }
 
 impl fmt::Display for Percent {
-    /// With two digits at most, and never rounded up: 79.999 is not 80.
+    /// Writes two digits at most, and never rounds up: 79.999 is not 80.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rounded = (self.0 * 100.0).round() / 100.0;
         let shown = if rounded > self.0 { (self.0 * 100.0).floor() / 100.0 } else { rounded };
@@ -255,7 +256,7 @@ impl<'de> Deserialize<'de> for Percent {
     }
 }
 
-/// A duration as the milliseconds that were given.
+/// Writes a duration in milliseconds.
 mod milliseconds {
     use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Rules as they are given: every mistake is named with its place, and with what to write instead.
+//! Reads rules from outside: every error names its place, and what to write instead.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
@@ -13,7 +13,7 @@ use super::{CommandRule, FilesRule, PatternRule, RuleKind, ValidationRule};
 /// Bytes of a path.
 const PATH: usize = 4 * 1024;
 
-/// A rule that cannot be taken: where, why, and what to write instead.
+/// The error of a rule that is refused: its place, its cause, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{path}` is wrong: {cause}")]
 pub struct RuleError {
@@ -34,7 +34,7 @@ struct GivenRule {
 }
 
 impl ValidationRule {
-    /// The rules of a list that stands at `path`. Paths in them are taken relative to the project, and kept so.
+    /// Reads the rules of a list at `path`. Their paths are taken relative to the project, and kept so.
     pub fn read_all(path: &str, given: &Value, project: &Path) -> Result<Vec<Self>, RuleError> {
         let list = Place { path: path.to_owned(), project };
         let items = match given {
@@ -64,7 +64,7 @@ impl ValidationRule {
     }
 }
 
-/// Where something stands.
+/// The place of a rule in the input.
 struct Place<'a> {
     path: String,
     project: &'a Path,
@@ -133,7 +133,7 @@ impl Place<'_> {
         })
     }
 
-    /// Checks the bounds of a rule, and writes its paths as they are seen from the project.
+    /// Checks the limits of a rule, and makes its paths relative to the project.
     fn check(&self, kind: &mut RuleKind) -> Result<(), RuleError> {
         match kind {
             RuleKind::Command(rule) => {
@@ -181,7 +181,7 @@ impl Place<'_> {
         }
     }
 
-    /// Text that is not blank, not too long, and can be handed to a program.
+    /// Checks that a text is not blank, not too long, and fit to be passed to a program.
     fn text(&self, below: &str, text: &str, most: usize) -> Result<(), RuleError> {
         match text {
             _ if text.trim().is_empty() => Err(self.error(below, "it is empty", "give a text, or leave the rule out")),
@@ -193,7 +193,7 @@ impl Place<'_> {
         }
     }
 
-    /// A path below the project, as it is written from there.
+    /// Returns a path below the project, relative to it.
     fn inside(&self, below: &str, given: &str) -> Result<String, RuleError> {
         self.text(below, given, PATH)?;
         let path = Path::new(given);

@@ -1,4 +1,4 @@
-//! What is taken, what is refused and in which words, and that what is written reads back the same.
+//! Accepted rules, refused rules with their error texts, and that written rules read back the same.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn rule(kind: &str, config: &Value) -> Value {
     json!([{"type": kind, "name": "it", "config": config}])
 }
 
-/// What is kept of a rule is what was given of it.
+/// Checks that a rule is kept as it was given.
 #[track_caller]
 fn check_kept(kind: &str, config: &Value) -> ValidationRule {
     check_read(kind, config, config)
@@ -30,7 +30,7 @@ fn check_read(kind: &str, config: &Value, kept: &Value) -> ValidationRule {
     rules.remove(0)
 }
 
-/// The place of what is wrong, and some words of the cause.
+/// Checks the place of an error, and some words of its cause.
 #[track_caller]
 fn check_refused(rules: &Value, place: &str, cause: &str) {
     let error = read(rules).unwrap_err();
@@ -215,7 +215,7 @@ fn a_percentage_is_never_shown_larger_than_it_is() {
     assert_eq!([f64::NAN, -0.1, 100.1, f64::INFINITY].map(Percent::new), [None; 4]);
 }
 
-/// Any JSON, with the words of rules among its names and texts.
+/// Returns any JSON, with the words of rules among its names and texts.
 fn any_json() -> impl Strategy<Value = Value> {
     const WORDS: &[&str] = &[
         "type",
@@ -260,7 +260,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A rule that is taken, with and without what may be left out.
+/// Returns an accepted rule, with and without its optional fields.
 fn any_rule() -> impl Strategy<Value = Value> {
     let path = || "[a-z]{1,8}(/[a-zé ]{1,8}){0,3}";
     let command = (".{1,40}", prop::option::of(0..=255u8), prop::option::of(1..=600_000u64), prop::option::of(path()));
@@ -283,7 +283,7 @@ fn any_rule() -> impl Strategy<Value = Value> {
     any.prop_map(|(kind, config)| json!({"type": kind, "name": kind, "config": config}))
 }
 
-/// What was left out is not written; a file may be called `null`.
+/// Returns whether a rule holds a null, which stands for a field that was left out; a file may be called `null`.
 fn holds_null(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -305,7 +305,7 @@ proptest! {
         }
     }
 
-    /// What is kept reads back the same, from the log and as something given.
+    /// A kept rule reads back the same, from the log and from outside.
     #[test]
     fn what_is_written_reads_back_the_same(given in any_rule()) {
         let rules = read(&json!([given])).map_err(|error| TestCaseError::fail(error.to_string()))?;

@@ -1,11 +1,11 @@
-//! The names of a payload's fields, asked of the code that reads the payload, so that there is no second list.
+//! The names of a payload's fields, taken from its `Deserialize` implementation, so that there is no second list.
 
 use std::fmt::Display;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// Returns the names of the fields of a struct; `None` for a type that reads itself in another way.
+/// Returns the names of a struct's fields; `None` for a type that does not deserialize as a struct.
 pub(super) fn names_of<'de, T: Deserialize<'de>>() -> Option<&'static [&'static str]> {
     match T::deserialize(FieldQuestion) {
         Err(FieldAnswer(names)) => names,
@@ -13,10 +13,10 @@ pub(super) fn names_of<'de, T: Deserialize<'de>>() -> Option<&'static [&'static 
     }
 }
 
-/// A deserializer that reads nothing and answers with the fields that it is asked for.
+/// A deserializer that reads nothing and returns the field names that the type asks for.
 struct FieldQuestion;
 
-/// The answer travels as the error: nothing is read.
+/// The field names, carried by the error: nothing is deserialized.
 #[derive(Debug, thiserror::Error)]
 #[error("the fields are {0:?}")]
 struct FieldAnswer(Option<&'static [&'static str]>);

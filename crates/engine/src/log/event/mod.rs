@@ -1,7 +1,7 @@
 //! The events: every fact that Windlass knows.
 //!
-//! The set is closed. A new event is one line in `event_type.rs`, its payload in [`payload`], and its meaning in `apply`. Types
-//! of a project's own (`review.passed`) are values of one event, `fact_logged`, and outside they have their own names.
+//! The set is closed. A new event is one line in `event_type.rs`, its payload in [`payload`], and its meaning in `apply`. The
+//! event types of a project (`review.passed`) are values of one event, `fact_logged`; hooks and people see their own names.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -20,10 +20,10 @@ mod fields;
 pub mod payload;
 mod positions;
 
-/// Declares the event of each type, with its payload of the same name.
+/// Declares one variant of `Event` per event type, with the payload of the same name.
 macro_rules! events {
     ($($variant:ident = $name:literal,)+) => {
-        /// What happened. The payload is what the log keeps under `data`.
+        /// A fact in the log. The log stores the payload under `data`.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
         #[serde(untagged)]
         pub enum Event {
@@ -37,21 +37,21 @@ macro_rules! events {
                 }
             }
 
-            /// Reads the payload of an event whose type is known.
+            /// Decodes a payload of a known event type.
             pub(crate) fn decode(kind: EventType, data: &RawValue) -> Result<Self, serde_json::Error> {
                 Ok(match kind {
                     $(EventType::$variant => Self::$variant(serde_json::from_str(data.get())?),)+
                 })
             }
 
-            /// Returns the names of the fields that the payload of a type can have; `None` where only a value can tell.
+            /// Returns the field names of the payload of an event type; `None` where only a value has them.
             pub(crate) fn payload_fields(kind: EventType) -> Option<&'static [&'static str]> {
                 match kind {
                     $(EventType::$variant => fields::names_of::<payload::$variant>(),)+
                 }
             }
 
-            /// Reads a payload that somebody outside has written.
+            /// Reads a payload that comes from outside the log.
             pub(crate) fn read(kind: EventType, data: &Value) -> Result<Self, serde_json::Error> {
                 Ok(match kind {
                     $(EventType::$variant => Self::$variant(Deserialize::deserialize(data)?),)+
@@ -70,13 +70,13 @@ macro_rules! events {
 for_each_event!(events);
 
 impl EventType {
-    /// Returns the names of the fields that `event.data` can have; `None` where any name is possible.
+    /// Returns the names of the fields of `event.data`; `None` where any name is possible.
     pub fn data_fields(self) -> Option<&'static [&'static str]> {
         if self == Self::FactLogged { None } else { Event::payload_fields(self) }
     }
 }
 
-/// What an event is about.
+/// The subject of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
     Task(TaskId),
@@ -113,11 +113,11 @@ as_text!(Node);
 
 /// The event that led to another one.
 ///
-/// Within a commit positions are not known before the store gives them, so a cause there is counted backwards.
+/// Within a commit the positions are unknown until the store assigns them, so such a cause counts backwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     At(Seq),
-    /// So many events before this one, in the same commit.
+    /// The number of events back, within the same commit.
     Back(u32),
 }
 
@@ -140,22 +140,22 @@ impl<'de> Deserialize<'de> for Cause {
     }
 }
 
-/// Who and what led to an event.
+/// The person or program and the cause that led to an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Metadata {
     pub triggered_by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// How many hooks and actions lie between a person's command and this event.
+    /// The number of hooks and actions between a person's command and this event.
     pub depth: u8,
-    /// The hook from inside which the command came that led to this event.
+    /// The hook that ran the command that led to this event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<EffectId>,
-    /// An audited override of the rules.
+    /// Whether this event is an audited override of the rules.
     #[serde(default, skip_serializing_if = "is_false")]
     pub forced: bool,
-    /// The effectful hooks that this event made owed.
+    /// The effectful hooks that this event enqueued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owes: Option<HookBatch>,
 }
@@ -165,7 +165,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Event {
-    /// Returns the name of the type as hooks and people see it: for a fact, the project's own type.
+    /// Returns the event type as hooks and people see it: for a fact, the project's own type.
     pub fn type_name(&self) -> &str {
         match self {
             Self::FactLogged(fact) => fact.kind.as_str(),
@@ -173,7 +173,7 @@ impl Event {
         }
     }
 
-    /// Returns the data as hooks and people see it: for a fact, what the hook gave.
+    /// Returns the data as hooks and people see it: for a fact, the data that the hook logged.
     pub fn data(&self) -> Value {
         match self {
             Self::FactLogged(fact) => Value::Object(fact.data.clone()),
@@ -181,7 +181,7 @@ impl Event {
         }
     }
 
-    /// What a turn, or an agent that a hook asked, has used that is over with it.
+    /// Returns the usage of the turn, or of the agents that a hook asked, which this event ends.
     pub fn usage(&self) -> Usage {
         match self {
             Self::TurnFinished(payload::TurnFinished { usage, .. })
@@ -196,7 +196,7 @@ impl Event {
     }
 }
 
-/// An event with everything that is said around it, but for its position.
+/// An event with its metadata, without its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
     pub timestamp: Timestamp,
@@ -208,7 +208,7 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// An event that nobody has made happen yet.
+    /// Returns an envelope without an author, for an event that is not decided yet.
     pub(crate) fn bare(event: Event) -> Self {
         let metadata =
             Metadata { triggered_by: String::new(), cause: None, depth: 0, via: None, forced: false, owes: None };
@@ -223,7 +223,7 @@ impl Envelope {
     }
 }
 
-/// An event at its place in the log.
+/// An event at its position in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     pub seq: Seq,
@@ -235,8 +235,9 @@ impl Record {
         self.envelope.event.kind()
     }
 
-    /// The event as its hook's failure tells it. Positions are left out: those of a commit are not known before the store
-    /// gives them, and the failure names its cause beside this. So is what was owed: that is nobody's concern but ours.
+    /// Returns the event as a failure of its hook records it. The positions within a commit are unknown until the store
+    /// assigns them, so they are left out; the failure names its cause separately. The enqueued hooks are internal and
+    /// left out too.
     pub fn original(&self) -> Value {
         let mut shown = serde_json::to_value(self).expect("a record has string keys");
         shown.as_object_mut().expect("a record is an object").remove("seq");
@@ -245,7 +246,7 @@ impl Record {
         shown
     }
 
-    /// The position of the event that led to this one.
+    /// Returns the position of the event that led to this one.
     pub fn cause(&self) -> Option<Seq> {
         self.envelope.metadata.cause.map(|cause| match cause {
             Cause::At(seq) => seq,
@@ -254,7 +255,7 @@ impl Record {
     }
 }
 
-/// The shape in which people and programs outside see a record.
+/// The JSON of a record for people and programs outside.
 impl Serialize for Record {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]

@@ -1,9 +1,9 @@
-//! The positions that an event names, beside its own: all of them are listed here.
+//! The single list of the positions that an event names, besides its own.
 
 use super::{Cause, Envelope, Event};
 use crate::log::id::{EdgeId, EffectId, HookId, Seq, SeriesId};
 
-/// Something that is named after the event which made it.
+/// An id that contains the position of the event that created it.
 trait Named: Copy {
     fn at(self) -> Seq;
     fn moved(self, to: Seq) -> Self;
@@ -35,7 +35,7 @@ impl Named for EffectId {
     }
 }
 
-/// Where each event is now, if it is still there.
+/// A function from the old position of an event to its new one, if the event still exists.
 struct Move<F>(F);
 
 impl<F: Fn(Seq) -> Option<Seq>> Move<F> {
@@ -58,8 +58,8 @@ impl<F: Fn(Seq) -> Option<Seq>> Move<F> {
 }
 
 impl Envelope {
-    /// Names every event by the position that it has now. One that is lost is left out where the event says as much
-    /// without it; otherwise its position is the error.
+    /// Replaces every position in the event by the new position of that event. A reference to a lost event is left out
+    /// where the event means the same without it; otherwise the lost position is the error.
     pub fn relocate(&mut self, now: impl Fn(Seq) -> Option<Seq>) -> Result<(), Seq> {
         let to = Move(now);
         if let Some(Cause::At(seq)) = self.metadata.cause {

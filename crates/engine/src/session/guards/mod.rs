@@ -1,4 +1,4 @@
-//! What keeps a session from going on for ever, or for nothing.
+//! The guards that end a session which would run for ever or without progress.
 //!
 //! | guard | ends as |
 //! | --- | --- |
@@ -6,8 +6,8 @@
 //! | failures in a row, thrashing, stop hooks at their limit or with the same words three times, rate limits in a row | `escalated` |
 //! | interruptions in a row | `error` |
 //!
-//! Each names itself in the reason, and none is a success, but for stop hooks at their limit under `on_retry_limit: complete`,
-//! where the reason says so.
+//! Each guard names itself in the reason. None of these ends is a success, except for stop hooks at their limit under
+//! `on_retry_limit: complete`, where the reason says so.
 
 use core::time::Duration;
 
@@ -26,7 +26,7 @@ fn close(ending: Ending, reason: impl Into<String>) -> Decision {
     Decision::Next(Next::Close(Closing { ending, reason: Some(reason.into()) }))
 }
 
-/// `once`, `2 times`.
+/// Formats a count: `once`, `2 times`.
 fn times(count: u32) -> String {
     match count {
         1 => "once".to_owned(),
@@ -35,7 +35,7 @@ fn times(count: u32) -> String {
 }
 
 impl Session {
-    /// Decides where every stop hook that blocks has sent the agent back as often as it may.
+    /// Decides what happens when all blocking stop hooks have reached their limit of send-backs.
     pub(crate) fn at_retry_limit(&self, claim: Option<Promise>) -> Decision {
         let why = match self.repeats_its_block() && self.send_backs_left() > 0 {
             true => format!("{} {} times in a row with the same words", self.blockers(), Limits::SAME_BLOCKS),
@@ -43,7 +43,7 @@ impl Session {
         };
         match self.terms.on_retry_limit {
             OnRetryLimit::Escalate => close(Ending::Escalated, why),
-            // One question would hold up every other task: this one is left to a person, and the rest goes on.
+            // A question would hold up all other tasks: this task is left to a person, and the session goes on.
             OnRetryLimit::Ask if self.work == Work::Graph => close(Ending::Escalated, why),
             OnRetryLimit::Ask => Decision::Ask,
             OnRetryLimit::Complete => {
@@ -52,7 +52,7 @@ impl Session {
         }
     }
 
-    /// Judges the turn as if the hooks that block had passed. Work that is complete then says why.
+    /// Judges the turn as if the blocking hooks had passed. If the work is complete then, its end names `why`.
     fn judge_without_blockers(&self, claim: Option<Promise>, why: String) -> Decision {
         match (Self { verdict: self.watch.besides, ..self.clone() }).judge_heard(claim, false) {
             Decision::Next(Next::Close(Closing { ending: Ending::Completed, .. })) => {
@@ -62,24 +62,24 @@ impl Session {
         }
     }
 
-    /// Whether stop hooks that have come to this want the agent to work on in a new iteration.
+    /// Returns whether this verdict of the stop hooks asks for a new iteration.
     pub(crate) fn wants_another_iteration(&self, verdict: Verdict) -> bool {
         verdict == Verdict::Continue || (verdict == Verdict::Fail && self.terms.strict)
     }
 
-    /// What a person's answer leads to.
+    /// Decides what follows a person's answer.
     pub(crate) fn answered(&self, claim: Option<Promise>, answer: GateAnswer) -> Decision {
         match answer {
             GateAnswer::Continue => Decision::SendBack,
             GateAnswer::Abort => close(Ending::Escalated, format!("{}, and a person ended it", self.still_blocked())),
-            // Whoever lets the work pass speaks of the work as it was claimed to be, whatever else they say with it.
+            // The answer approves the work as it was claimed, even if it comes with a message.
             GateAnswer::Ignore => {
                 self.judge_without_blockers(claim, format!("{}, and a person let it pass", self.still_blocked()))
             }
         }
     }
 
-    /// A decision, unless the agent would get the word although there is no sense in it any more.
+    /// Replaces a decision that gives the agent another turn, if a guard has tripped.
     pub(crate) fn guarded(&self, decision: Decision) -> Decision {
         match decision {
             Decision::SendBack | Decision::Next(Next::Continue) if self.thrashes() => {
@@ -97,12 +97,13 @@ impl Session {
         }
     }
 
-    /// Whoever has yet to hear a person may do something else after that.
+    /// Returns whether the work stays in the same state for too many turns. An undelivered message of a person may still
+    /// change that.
     fn thrashes(&self) -> bool {
         !self.is_unheard() && self.terms.thrashing > 0 && self.watch.stood_alike() >= self.terms.thrashing
     }
 
-    /// Which hooks block, in words.
+    /// Names the blocking hooks.
     fn blockers(&self) -> String {
         let names: Vec<String> = self.blocking.iter().map(|blocker| format!("`{}`", blocker.hook)).collect();
         match names.as_slice() {
@@ -112,7 +113,7 @@ impl Session {
         }
     }
 
-    /// Which hooks do not let the agent go, in words, each with how often it has sent the agent back.
+    /// Names the blocking hooks, each with its number of send-backs.
     pub fn still_blocked(&self) -> String {
         let sent = |blocker: &Blocker| self.sent_back_by(blocker).min(self.most_of(blocker));
         let told = |who: &str, sent: u32| match sent {
@@ -131,45 +132,45 @@ impl Session {
         }
     }
 
-    /// Whether the agent hears the same from the same hooks again and again. Whoever lets work pass at the limit wants all
-    /// of its tries.
+    /// Returns whether the same hooks block with the same texts too often in a row. Under `on_retry_limit: complete`
+    /// the session uses all of its send-backs instead.
     fn repeats_its_block(&self) -> bool {
         self.terms.on_retry_limit != OnRetryLimit::Complete && self.watch.blocked_alike() >= Limits::SAME_BLOCKS
     }
 
-    /// Whether a hook that blocks may send the agent back.
+    /// Returns whether a blocking hook may send the agent back.
     pub(crate) fn may_send_back(&self) -> bool {
         self.send_backs_left() > 0 && !self.repeats_its_block()
     }
 
-    /// How often the hooks that block now may still send the agent back: each counts for itself.
+    /// Returns how often the blocking hooks may still send the agent back. Each has its own count.
     fn send_backs_left(&self) -> u32 {
         let left = |blocker: &Blocker| self.most_of(blocker).saturating_sub(self.sent_back_by(blocker));
         self.blocking.iter().map(left).max().unwrap_or(0)
     }
 
-    /// How often a hook may send the agent back within an iteration.
+    /// Returns the limit of send-backs of a hook within an iteration.
     fn most_of(&self, blocker: &Blocker) -> u32 {
         blocker.most.unwrap_or(self.terms.max_hook_retries)
     }
 
-    /// How often the agent was sent back in this iteration while a hook blocked.
+    /// Returns the number of send-backs in this iteration while a hook blocked.
     fn sent_back_by(&self, blocker: &Blocker) -> u32 {
         self.sent_back.get(&blocker.hook).copied().unwrap_or(0)
     }
 
-    /// At how many send-backs it ends, where hooks block.
+    /// Returns the total number of send-backs at the limit, if hooks block.
     pub(crate) fn most_send_backs(&self) -> Option<u32> {
         (self.verdict == Verdict::Block).then(|| self.retries + self.send_backs_left())
     }
 
-    /// Why hooks block, in a few words.
+    /// Returns the short reasons of the blocking hooks.
     pub(crate) fn block_reason(&self) -> Option<String> {
         let reasons: Vec<&str> = self.blocking.iter().filter_map(|blocker| blocker.reason.as_deref()).collect();
         (self.verdict == Verdict::Block && !reasons.is_empty()).then(|| reasons.join("; "))
     }
 
-    /// An iteration has failed.
+    /// Counts a failed iteration.
     pub(crate) fn count_failure(&mut self, at: Timestamp) {
         let first = self.watch.failing_since.filter(|_| self.failures > 0).unwrap_or(at);
         self.failures = self.failures.saturating_add(1);
@@ -181,30 +182,31 @@ impl Session {
         self.terms.breaks_after(self.failures, self.watch.failing_for)
     }
 
-    /// Whether the agent may be told about a failed iteration at once: another one follows.
+    /// Returns whether the agent may be told about a failed iteration at once, because another one follows.
     pub(crate) fn may_recover(&self) -> bool {
         self.exhausted().is_none()
     }
 
-    /// Whether a person wants a stop hook that ends so not to be counted this time. That it asks for a person, or for more
-    /// work, still counts: nobody was asked about that.
+    /// Returns whether a person has asked to ignore the result of this stop hook. A hook that asks for a person or for
+    /// more work still counts: the person was not asked about that.
     pub(crate) fn overlooks(&self, hook: &HookEffect, outcome: HookOutcome) -> bool {
         let keeps = matches!(Verdict::of(outcome, hook.on_failure), Verdict::Block | Verdict::Fail);
         keeps && hook.class == HookClass::Gate && self.ignores.contains(&hook.hook)
     }
 
-    /// Which hooks a person has let the work pass in spite of, in words.
+    /// Names the hooks that a person has waived.
     pub(crate) fn let_pass(&self) -> Option<String> {
         let names: Vec<String> = self.overlooked.iter().map(|hook| format!("`{hook}`")).collect();
         (!names.is_empty()).then(|| format!("{} did not pass, and a person let it pass", names.join(" and ")))
     }
 
-    /// Why work passes, and which hooks it passes besides.
+    /// Adds the waived hooks to a reason.
     fn besides(&self, why: String) -> String {
         [Some(why), self.let_pass()].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 
-    /// Whether its next iteration takes up one that was interrupted or rate limited. One that failed is over.
+    /// Returns whether the next iteration continues one that was interrupted or rate limited. A failed iteration is
+    /// over.
     pub(crate) fn takes_up(&self) -> bool {
         match self.phase {
             Phase::Settled(Next::TakeUp) => true,
@@ -213,7 +215,7 @@ impl Session {
         }
     }
 
-    /// Whether the agent was asked too often, the last time it was asked to work.
+    /// Returns whether the agent's last turn was rate limited.
     pub fn is_rate_limited(&self) -> bool {
         self.watch.postponed > 0
     }
@@ -222,7 +224,7 @@ impl Session {
         self.watch.postponed >= Limits::POSTPONEMENTS
     }
 
-    /// How long it may still be run at that moment, where that is limited.
+    /// Returns the remaining wall time, if it is limited.
     pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
         let heard = self.watch.at.unwrap_or(now);
         let since = u64::try_from(now.millis().saturating_sub(heard.millis())).unwrap_or(0);
@@ -230,17 +232,17 @@ impl Session {
         self.terms.wall_time.map(|most| most.saturating_sub(lasted))
     }
 
-    /// Whether a moment comes when the time of the session is up.
+    /// Returns whether the wall time is used up at that time.
     pub(crate) fn is_beyond_its_time(&self, moment: Timestamp) -> bool {
         self.time_left(moment).is_some_and(|left| left.is_zero())
     }
 
-    /// How the end of a session is explained whose time is up.
+    /// Explains the end of a session whose wall time is used up.
     pub fn out_of_time(&self) -> String {
         format!("the wall time of {} is used up", in_words(self.terms.wall_time.unwrap_or_default()))
     }
 
-    /// Which budget is used up, in words.
+    /// Names the budget that is used up.
     fn used_up(&self) -> Option<String> {
         if self.terms.wall_time.is_some_and(|most| self.watch.lasted >= most) {
             return Some(self.out_of_time());
@@ -255,9 +257,10 @@ impl Session {
         Some(format!("{spent} were spent, and the limit of cost is {most}"))
     }
 
-    /// Another iteration, unless a guard says no. The iteration limit leaves one turn for pending feedback.
+    /// Starts another iteration, unless a guard has tripped. At the iteration limit, one turn remains for pending
+    /// feedback.
     pub(crate) fn go_on(&self) -> Step {
-        // Nobody is at a limit with a task that is somebody else's. Taking one looks at the guards too.
+        // The limits apply to held tasks only. Taking the next task checks the guards too.
         if self.has_lost_its_task() {
             return self.iterate();
         }
@@ -268,9 +271,9 @@ impl Session {
         }
     }
 
-    /// Whether pending feedback gets a delivery turn: once in an iteration that has come to its end, while the session has the
-    /// work and no guard but the iteration limit keeps the agent from going on. Work that passes although hooks block, at a
-    /// retry limit or by a person's word, gets one only for what a person says.
+    /// Returns whether pending feedback gets a delivery turn: once per ended iteration, while the session holds the
+    /// work and no guard but the iteration limit has tripped. Work that passes although hooks block, at a retry limit
+    /// or by a person's answer, gets one only for a person's message.
     pub(crate) fn may_deliver(&self) -> bool {
         let has_work = (self.epoch().is_some() || self.hold == Hold::Never) && !self.lacks_workspace();
         let has_ended = matches!(self.phase, Phase::Settled(_)) && self.last_turn.is_some();
@@ -283,12 +286,12 @@ impl Session {
         Step::StartTurn(self.run(self.iteration), Purpose::Delivery)
     }
 
-    /// Why there may be no further iteration.
+    /// Returns why no further iteration may start.
     pub(crate) fn exhausted(&self) -> Option<Closing> {
         self.spent().or_else(|| self.at_iteration_limit())
     }
 
-    /// Why the agent may not go on, the number of iterations aside.
+    /// Returns the tripped guard, except for the iteration limit.
     fn spent(&self) -> Option<Closing> {
         let end = |ending, reason: String| Some(Closing { ending, reason: Some(reason) });
         if self.failed_too_often() {
@@ -316,7 +319,7 @@ impl Session {
 
     fn at_iteration_limit(&self) -> Option<Closing> {
         let max_iterations = self.terms.max_iterations;
-        // Whoever says something in the last iteration is heard in one more, and so is the agent.
+        // A person's message in the last iteration gets one more iteration.
         if self.iteration - self.interrupted < max_iterations || self.is_unheard() {
             return None;
         }
@@ -336,7 +339,8 @@ impl Session {
         })
     }
 
-    /// Ends the session, after it has left its task. The agent gets no further turn: pending feedback stays with the task.
+    /// Ends the session, after it has left its task. The agent gets no further turn: pending feedback stays with the
+    /// task.
     pub(crate) fn close(&self, closing: &Closing) -> Step {
         match self.leaving(closing) {
             Some(leave) => Step::LeaveTask(leave),

@@ -1,4 +1,4 @@
-//! The guards, by direct call: each in the situation that trips it, and just before.
+//! Direct tests of the guards: each in the situation that trips it, and just before.
 
 use super::*;
 use crate::log::id::{Digest, RunId};
@@ -21,12 +21,12 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000)
 }
 
-/// How a step or a decision ends it, or that it does not.
+/// Formats an end with its reason.
 fn told(closing: &Closing) -> String {
     format!("{:?}: {}", closing.ending, closing.reason.as_deref().unwrap_or_default())
 }
 
-/// What follows an iteration.
+/// Returns the step after an iteration.
 fn settled(change: impl FnOnce(&mut Session)) -> String {
     match session(Phase::Settled(Next::Continue), change).step() {
         Step::StartIteration => "another".to_owned(),
@@ -35,7 +35,7 @@ fn settled(change: impl FnOnce(&mut Session)) -> String {
     }
 }
 
-/// What follows a turn.
+/// Returns the decision after a turn.
 fn judged(verdict: Verdict, claim: Option<Promise>, change: impl FnOnce(&mut Session)) -> String {
     let judged = session(Phase::Judging(run(), claim), |session| {
         session.verdict = verdict;
@@ -71,7 +71,7 @@ fn time_and_money_run_out() {
     assert_eq!(cost(2.6), "Limit: $2.60 were spent, and the limit of cost is $2.50");
 }
 
-/// A budget keeps the agent from being sent back, and not the work from being complete.
+/// A used-up budget prevents a send-back, but not the completion of the work.
 #[test]
 fn budgets_are_looked_at_before_the_agent_gets_the_word_again() {
     let spent = |session: &mut Session| {
@@ -101,7 +101,7 @@ fn each_other_guard_names_itself() {
     assert_eq!(settled(|session| session.iteration = 25), "Limit: 25 iterations are the limit");
 }
 
-/// The same hooks with the same words, so many times before.
+/// Sets a session up with a number of equal blocks in a row.
 fn blocked_alike(before: u32) -> impl FnOnce(&mut Session) {
     move |session| {
         let block = Some(Digest::of(b"red"));
@@ -124,7 +124,7 @@ fn the_same_block_three_times_asks_for_a_person_early() {
     let early = "Escalated: `check` blocks 3 times in a row with the same words";
     assert_eq!(under(OnRetryLimit::Escalate, 2), early);
     assert_eq!(under(OnRetryLimit::Ask, 2), "Ask");
-    // Whoever lets it pass at the limit is not sent to a person before.
+    // Under `complete`, the session does not escalate before the limit.
     assert_eq!(under(OnRetryLimit::Complete, 2), "SendBack");
     let passes =
         "Completed: `check` still blocks after sending the agent back 5 times; `on_retry_limit: complete` lets it pass";

@@ -1,4 +1,4 @@
-//! Claims that an agent makes in its final message, by one rule.
+//! The claims in an agent's final message, found by one rule.
 //!
 //! - COMPLETE counts when the last line that is not blank ends with its tag. In backticks it counts only when it stands
 //!   alone on that line.
@@ -6,8 +6,8 @@
 //!   alone on it. Either of them outweighs COMPLETE.
 //!
 //! Upper and lower case, white space and Markdown emphasis (`*`, `_`) around the tag, and one punctuation mark at the end
-//! of the line change nothing. Nothing else is looked at: a sentence around the tag is never interpreted, and invisible
-//! characters are characters like others. The gates judge the work; a claim only asks for them.
+//! of the line make no difference. The rule never interprets a sentence around the tag, and treats invisible characters
+//! like others. The gates judge the work; a claim only asks for them.
 //!
 //! Invariant: reading a message takes time linear in its length.
 
@@ -15,7 +15,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A claim. COMPLETE is never believed without the gates; that the agent is stuck is always believed.
+/// A claim. The gates check COMPLETE; the other claims are always accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Promise {
@@ -35,7 +35,7 @@ impl Promise {
         }
     }
 
-    /// Returns why a person is needed, where an agent says so.
+    /// Returns the reason why a person is needed, for a claim that asks for one.
     pub(crate) fn plea(self) -> Option<&'static str> {
         match self {
             Self::Complete => None,
@@ -57,7 +57,7 @@ impl Promise {
 impl FromStr for Promise {
     type Err = String;
 
-    /// Takes the word alone or as a tag, in either case.
+    /// Accepts the name alone or as a tag, in upper or lower case.
     fn from_str(text: &str) -> Result<Self, String> {
         let word = text.trim();
         let is_named =
@@ -70,11 +70,11 @@ impl FromStr for Promise {
 }
 
 const OPENING_TAG: &str = "<promise>";
-/// Stands for an opening tag in text that the prompt quotes.
+/// The replacement for an opening tag in text that the prompt quotes.
 const QUOTED_TAG: &str = "[promise]";
-/// Marks of which one may follow a tag. A question claims nothing.
+/// The punctuation marks of which one may follow a tag. A question claims nothing.
 const FINAL_PUNCTUATION: [char; 8] = ['.', '!', ',', ';', ':', '…', '。', '！'];
-/// The longest part of an agent's last line that a session keeps, in bytes.
+/// The maximum size of the last line that a session keeps, in bytes.
 const MAX_LAST_WORDS: usize = 300;
 
 /// Returns the claim of a message, if it makes one.
@@ -118,7 +118,7 @@ fn last_filled_line(message: &str) -> Option<&str> {
     message.lines().rev().find(|line| !line.trim().is_empty())
 }
 
-/// Returns the lines outside code fences. As in Markdown, a fence that is never closed reaches to the end.
+/// Returns the lines outside code fences. As in Markdown, an unclosed fence reaches to the end.
 fn unfenced_lines(message: &str) -> impl Iterator<Item = &str> {
     let mut open: Option<&str> = None;
     message.lines().filter(move |line| {
@@ -138,7 +138,7 @@ fn fence_marks(line: &str) -> Option<&str> {
     let line = line.trim();
     let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
     let (marks, info) = line.split_at(line.len() - line.trim_start_matches(mark).len());
-    // Backticks that are closed on the same line are code within it.
+    // Backticks that are closed on the same line are inline code.
     (marks.len() >= 3 && !(mark == '`' && info.contains('`'))).then_some(marks)
 }
 
@@ -177,8 +177,8 @@ fn contains_ignoring_case(text: &str, tag: &str) -> bool {
     text.as_bytes().windows(tag.len()).any(|window| window.eq_ignore_ascii_case(tag.as_bytes()))
 }
 
-/// Returns a text for a prompt to quote, without anything that an agent could repeat as a claim: opening tags are
-/// replaced, and control characters that a terminal would hide within one become spaces.
+/// Returns a text for a prompt to quote, without anything that an agent could repeat as a claim. It replaces opening
+/// tags, and turns control characters, which could hide a tag from people, into spaces.
 pub fn without_claims(text: &str) -> String {
     let is_hidden = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
     let text = text.replace("\r\n", "\n").replace(is_hidden, " ");
@@ -193,18 +193,18 @@ pub fn without_claims(text: &str) -> String {
     quoted
 }
 
-/// Returns the last line of a message that says something besides a claim, without the claim.
+/// Returns the last line of a message that contains more than a claim, without the claim.
 pub fn last_line(message: &str) -> Option<&str> {
     let lines = message.lines().rev().filter(|line| fence_marks(line).is_none());
     let without_tag = |line| match tag_at_end(line).or_else(|| tag_at_start(line)) {
-        // A bullet or a heading says nothing.
+        // A bullet or a heading mark has no content.
         Some((_, rest)) => rest.contains(char::is_alphanumeric).then_some(rest),
         None => Some(line.trim()),
     };
     lines.filter_map(without_tag).find(|line| !line.is_empty())
 }
 
-/// Returns as much of that line as a session keeps.
+/// Returns that line, cut to the size that a session keeps.
 pub fn last_words(message: &str) -> Option<String> {
     last_line(message).map(|line| line[..line.floor_char_boundary(MAX_LAST_WORDS)].to_owned())
 }

@@ -1,4 +1,4 @@
-//! The rule for claims, by example and against a model that is built from regular expressions.
+//! Tests of the rule for claims, by example and against a model of regular expressions.
 
 use proptest::prelude::*;
 use regex_lite::{Regex, RegexBuilder};
@@ -165,7 +165,7 @@ fn promise_is_read_as_word_or_tag() {
     );
 }
 
-/// The rule once more, as expressions over single lines.
+/// The same rule, as regular expressions over single lines.
 struct NaiveModel {
     complete: Regex,
     stuck: [(Promise, Regex); 2],
@@ -187,7 +187,7 @@ impl NaiveModel {
     }
 
     fn read(&self, message: &str) -> Vec<Promise> {
-        // The expressions know white space of ASCII alone.
+        // The expressions know only the white space of ASCII.
         let message = message.replace(|letter: char| letter != '\n' && letter.is_whitespace(), " ");
         let lines: Vec<&str> = message.split('\n').map(str::trim).collect();
         let mut said = Vec::new();

@@ -1,12 +1,12 @@
-//! What the agent is told: the task, what hooks have to say, and how to say that it is done.
+//! The prompt of a turn: the task, the feedback of hooks, and the instructions to end.
 //!
 //! Invariants:
-//! - What hooks and agents wrote is data: it stands in a fence that it cannot close, and holds nothing that could be
-//!   taken for a claim when it is echoed. So it does in a template of the user's.
-//! - Whatever a template leaves out, pending feedback is told: the log says that it was.
+//! - Text of hooks and agents is data: it stands in a fence that it cannot close, and contains nothing that its echo could turn
+//!   into a claim. The same holds in a template of the user's.
+//! - Pending feedback is in the prompt even if a template omits it: the log says that it was delivered.
 //! - The same session gives the same prompt.
-//! - In a turn to work, feedback comes first, in the order in which it was queued; then the goal, what was said last, and
-//!   how to end. In every other turn it comes after what the turn is about.
+//! - In a turn to work, feedback comes first, in the order in which it was queued; then the goal, the last output, and the
+//!   instructions to end. In other turns it comes after the subject of the turn.
 
 use std::fmt::Write as _;
 
@@ -21,40 +21,40 @@ use crate::session::voice::Voice;
 use crate::task::Task;
 use crate::task::note::NoteKind;
 
-/// Everything that a prompt is made of.
+/// The inputs of a prompt.
 #[derive(Debug, Clone)]
 pub struct Prompt<'a> {
-    /// What is worked on, if it is a task: sessions of older versions have none.
+    /// The task: sessions of older versions have none.
     pub task: Option<&'a Task>,
-    /// The task's content, else the goal.
+    /// The content of the task, else the goal.
     pub goal: &'a str,
     pub session: &'a str,
     pub iteration: u32,
     pub max_iterations: u32,
     pub purpose: &'a Purpose,
-    /// What the agent said last, where it cannot remember.
+    /// The agent's last output, if the agent does not remember it.
     pub last_output: Option<&'a str>,
-    /// What earlier iterations said, oldest first.
+    /// The texts of earlier iterations, oldest first.
     pub history: Vec<Earlier<'a>>,
-    /// Newest first.
+    /// The notes about the task, newest first.
     pub notes: Vec<Remark<'a>>,
-    /// How the last turn failed, where it is about that.
+    /// The error of the last turn, in a recovery turn.
     pub error: Option<&'a str>,
     pub feedback: Vec<Note<'a>>,
-    /// The task ends with a report, and without a change.
+    /// Set when the task ends with a report instead of a change.
     pub report: Option<ReportBrief<'a>>,
-    /// Whether the agent has to say that it is done.
+    /// Whether the agent has to claim that it is done.
     pub asks_for_promise: bool,
-    /// How the prompt to work is written, if not as usual.
+    /// The user's template for the work prompt, in place of the default.
     pub template: Option<&'a Template>,
 }
 
-/// What an agent is told of the report that it writes.
+/// The instructions for a report.
 #[derive(Debug, Clone, Default)]
 pub struct ReportBrief<'a> {
     /// The task whose work the report is about.
     pub reviewed: Option<&'a Task>,
-    /// What that work is compared with, such as `origin/main`; nothing where there is no checkout of it.
+    /// The base of that work, such as `origin/main`; `None` without a checkout of the work.
     pub base: Option<&'a str>,
 }
 
@@ -84,27 +84,27 @@ impl ReportBrief<'_> {
     }
 }
 
-/// What an iteration said, in short.
+/// An excerpt of an earlier iteration's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Earlier<'a> {
     pub iteration: u32,
     pub text: &'a str,
 }
 
-/// What somebody has noted about the task.
+/// A note about the task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark<'a> {
     pub kind: NoteKind,
     pub text: &'a str,
 }
 
-/// One piece of feedback.
+/// One item of feedback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note<'a> {
     pub source: &'a str,
-    /// The task that it is about, if that is another one.
+    /// The task that it is about, if it is another one.
     pub about: Option<TaskId>,
-    /// Why a hook blocks, in a few words.
+    /// A short reason why the hook blocks.
     pub reason: Option<&'a str>,
     pub text: &'a str,
     pub voice: Voice,
@@ -112,8 +112,8 @@ pub struct Note<'a> {
 }
 
 impl Note<'_> {
-    /// The marker, who says it and why, then everything that it has to say. What hooks and agents say is data; what a person
-    /// says is meant as it stands.
+    /// Renders the marker, the author, the reason and the text. Text of hooks and agents is fenced as data; a person's
+    /// text is not.
     fn shown(&self) -> String {
         let seen = if self.possibly_seen { " (you may have seen this before)" } else { "" };
         let about = self.about.map(|task| format!(" (about {task})")).unwrap_or_default();
@@ -147,7 +147,7 @@ impl Prompt<'_> {
         }
     }
 
-    /// As the user wants it.
+    /// Renders the user's template.
     fn written(&self, template: &Template) -> Result<String, ExpressionFault> {
         let mut parts = Vec::new();
         if !template.uses("feedback") {
@@ -160,7 +160,7 @@ impl Prompt<'_> {
 
     fn usual(&self) -> String {
         let mut parts = Vec::new();
-        // What came in since the last turn comes before the work itself.
+        // The news since the last turn comes before the work.
         let first = *self.purpose == Purpose::Work;
         if first {
             parts.push(self.told());
@@ -210,7 +210,7 @@ impl Prompt<'_> {
         joined(&parts)
     }
 
-    /// What a template may use.
+    /// Returns the variables of a template.
     fn values(&self) -> Value {
         json!({
             "task": task_values(self.task),
@@ -261,12 +261,12 @@ impl Prompt<'_> {
     }
 }
 
-/// A part with a line above it, or nothing.
+/// Returns a section under a title line, or nothing.
 pub(crate) fn titled(title: &str, part: &str) -> String {
     if part.is_empty() { String::new() } else { format!("{title}\n{part}") }
 }
 
-/// The parts that are there, with an empty line between them.
+/// Joins the sections that are not empty, with a blank line between them.
 pub(crate) fn joined(parts: &[String]) -> String {
     let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
     let mut text = parts.join("\n\n");
@@ -278,7 +278,7 @@ fn fenced_lines(lines: &[String]) -> String {
     if lines.is_empty() { String::new() } else { fenced(&lines.join("\n")) }
 }
 
-/// A block that what is in it cannot close.
+/// Puts a text into a fence that it cannot close.
 pub(crate) fn fenced(text: &str) -> String {
     let text = without_claims(text);
     let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);

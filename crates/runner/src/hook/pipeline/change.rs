@@ -1,4 +1,4 @@
-//! Opening a change: the branch is pushed, and shown on the forge if the remote is on one.
+//! Opens a change: pushes the branch, and opens a change on the forge if the remote is on one.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::wording::report;
 use crate::workspace_problem::with_causes;
 use crate::{EffectRunner, RunError, RunnerEvent};
 
-/// How often a forge is asked that cannot answer now, and how long is waited for it at most.
+/// Maximum number of calls to a forge that cannot answer, and the longest wait between two.
 const TRIES: u32 = 4;
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What is about to be shown to others.
+/// A branch that others can see from now on.
 pub(super) struct Offer {
     pub branch: Branch,
     pub head: Commit,
-    /// The branch that the change is meant for.
+    /// Branch that the change is meant for.
     pub base: Branch,
     pub pushed: Option<Pushed>,
     pub address: Option<String>,
@@ -65,7 +65,7 @@ impl EffectRunner<'_> {
             title: task.map_or("Work", Task::title).to_owned(),
             body: task.map(|task| body(task, workspace)).unwrap_or_default(),
         };
-        // One that is known is gone on with, wherever a person has pointed it, and is not opened again if they closed it.
+        // A known change goes on, whatever base a person has given it. If a person has closed it, it is not opened again.
         let known = task.and_then(|task| task.change.as_ref()).filter(|change| change.merged.is_none());
         let known = known.and_then(|change| change.at.number);
         let opened = self.asking_again(|| match known.map(|number| forge.look(number)).transpose()? {
@@ -75,7 +75,7 @@ impl EffectRunner<'_> {
         Ok(Ok(opened.map_or_else(|error| failed(&error), |change| shown(&offer, &change))))
     }
 
-    /// Pushes a branch that is at the commit that was judged, where there is a remote.
+    /// Pushes a branch that is at the judged commit, if there is a remote.
     pub(super) fn offer(
         &self,
         git: &Git<'_>,
@@ -98,7 +98,7 @@ impl EffectRunner<'_> {
         Ok(Offer { branch: shared.branch, head, base: base.branch, pushed, address })
     }
 
-    /// Whether the session still has its task: others may have taken it since the hook began.
+    /// Returns whether the session still has its task: others may have taken it since the hook began.
     pub(super) fn still_holds(&self, session: &Session) -> Result<bool, RunError> {
         Ok(self.session(&session.name)?.epoch() == session.epoch())
     }
@@ -109,7 +109,7 @@ impl EffectRunner<'_> {
         Ok(Forge::new(site, token, environment, Forge::TIMEOUT))
     }
 
-    /// Asks a forge, and asks again if that may help.
+    /// Calls a forge, and retries if that may help.
     pub(super) fn asking_again<T>(&mut self, ask: impl Fn() -> Result<T, ForgeError>) -> Result<T, ForgeError> {
         let mut tried = 0;
         loop {
@@ -131,26 +131,26 @@ impl EffectRunner<'_> {
     }
 }
 
-/// What others know the branch of a task by. Whoever goes on with the work of others goes on with their change too.
+/// Returns the public name of a task's branch. Work on an open change of others continues that change.
 fn known_as(task: Option<&Task>, workspace: &Workspace) -> Result<Branch, Error> {
     let change = task.and_then(|task| task.change.as_ref()).filter(|change| change.merged.is_none());
     Branch::new(change.and_then(|change| change.at.branch.as_deref()).unwrap_or(&workspace.branch))
 }
 
-/// Returns the commit of a session's work that is on its way.
+/// Returns the commit of a session in delivery.
 pub(super) fn head_under_way(session: &Session) -> Result<Option<Commit>, Error> {
     commit_under_way(session).map(|(_, head)| Commit::new(head)).transpose()
 }
 
 pub(super) fn taken() -> HookReport {
-    report(HookOutcome::Failure, "the task is somebody else's now")
+    report(HookOutcome::Failure, "this session no longer holds the task")
 }
 
 pub(super) fn failed(error: &ForgeError) -> HookReport {
     report(HookOutcome::Failure, format!("{}; {}", with_causes(error), error.hint()))
 }
 
-/// A change that only the log and the branch know.
+/// Reports a change that only the log and the branch know.
 fn local(offer: &Offer, unmet: Option<String>) -> HookReport {
     let change = ChangeRef {
         branch: Some(offer.branch.to_string()),

@@ -1,16 +1,16 @@
-//! Merging because a person says so.
+//! Merges that a person asks for.
 //!
 //! ```text
-//! lock ─► newest base ─► in it already? ─► on top of it, as it was submitted? ── no ──► rebased, and checked there
-//!                             │ yes             │ yes                    │
-//!                             ▼                 ▼                        ▼
-//!                          recorded ◄── merged, on the forge or with git, and a clean tree of theirs goes along
+//! lock ─► newest base ─► merged already? ─► on top of the base, as submitted? ── no ──► rebased, and checked there
+//!                          │ yes              │ yes                                       │ passes
+//!                          ▼                  ▼                                           ▼
+//!                       recorded ◄── merged, on the forge or with git; a clean tree of the person is updated, too
 //! ```
 //!
 //! Invariants:
-//! - Nothing is merged that is not on top of the newest base. What is not as it was submitted is checked again, also where an
-//!   earlier try has brought it there and it did not pass.
-//! - What is merged is recorded before anything is cleared away. A crash in between is made good by asking again.
+//! - Only work on top of the newest base is merged. Work that differs from what was submitted is checked again, also if an
+//!   earlier try has rebased it and it did not pass.
+//! - A merge is recorded before anything is cleaned up. Another request repairs a crash in between.
 
 use std::time::{Duration, Instant};
 
@@ -33,19 +33,19 @@ use crate::workspace::commit_message;
 use crate::workspace_problem::{WorkspaceProblem, with_causes};
 use crate::{EffectRunner, RunError};
 
-/// How long is waited for somebody else who merges.
+/// Maximum wait for another process that merges.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// How long checks of a forge are waited for.
+/// Maximum wait for the checks of a forge.
 const FORGE: Duration = Duration::from_secs(600);
 
-/// What can be done where nothing more is known.
+/// Hint of an error without a more precise hint.
 const ASK_AGAIN: &str = "put that right, and ask again";
 
-/// What conditions can ask about only while there is a session.
+/// Variables of conditions that only have values in a session.
 const OF_A_SESSION: &[&str] =
     &["session", "iteration", "retries", "max_retries", "hook_retries", "agent", "agent_name", "error", "event"];
 
-/// Checks of a merge by hand.
+/// Results of the checks of a merge by hand.
 #[derive(Debug, Default)]
 struct CheckReport {
     passed: Vec<String>,
@@ -53,34 +53,34 @@ struct CheckReport {
     unasked: Vec<String>,
 }
 
-/// Whether work that had to be brought onto a newer base is checked there.
+/// Whether work that was rebased onto a newer base is checked there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeChecks {
     Run,
     Skip,
 }
 
-/// What a merge that a person has asked for came to.
+/// Outcome of a merge that a person has asked for.
 #[derive(Debug)]
 pub enum ManualMergeOutcome {
-    /// Others wait until this is recorded, or until the turn is ended.
+    /// Merged. Other processes wait until this is recorded, or until the merge lock is released.
     Merged(MergeSeal),
-    /// Somebody else has merged it while this waited, and it is recorded.
+    /// Another process has merged and recorded it during the wait.
     Already,
-    /// It does not go together with the base, and nothing has changed.
+    /// The work conflicts with the base, and nothing has changed.
     Conflicts {
         base: String,
         files: String,
         why: String,
     },
-    /// It is on top of the newest base now, and this check does not let it pass there.
+    /// The work is on top of the newest base now, and this check fails there.
     Unfit {
         base: String,
         hook: String,
         report: Box<HookReport>,
     },
-    /// It is on top of the newest base now, and this check could not judge it there: it is broken, ran out of time, or asks for
-    /// a person.
+    /// The work is on top of the newest base now, and this check could not judge it there: the check is broken, ran out of time,
+    /// or asks for a person.
     Unjudged {
         base: String,
         hook: String,
@@ -90,34 +90,34 @@ pub enum ManualMergeOutcome {
         cause: String,
         hint: String,
     },
-    /// Somebody asked for the end.
+    /// The person has cancelled the merge.
     Cancelled,
 }
 
-/// What is in a base now.
+/// A merge to be recorded.
 #[derive(Debug)]
 pub struct MergeSeal {
-    /// The commit that has it in the base. Where no single one has it, its own last one.
+    /// Commit that has the work in the base. If no single one has, the last commit of the work.
     pub commit: String,
     pub base: String,
-    /// It was there before anybody asked.
+    /// Whether it was merged before the request.
     pub already: bool,
-    /// How it was found there.
+    /// Explanation of how the base has it, if it was found there.
     pub seen: Option<String>,
-    /// It was brought onto a newer base.
+    /// Whether it was rebased onto a newer base.
     pub rebased: bool,
-    /// These checks passed on what was merged.
+    /// Checks that passed on the merged commit.
     pub checks: Vec<String>,
-    /// These judges of turns cannot be asked without a turn of an agent.
+    /// Judges of turns that cannot be asked without a turn of an agent.
     pub unasked: Vec<String>,
 }
 
-/// A change that is to be merged.
+/// A change to merge.
 struct Wish<'w> {
     task: &'w Task,
     workspace: &'w Workspace,
     checks: MergeChecks,
-    /// The last commit that was submitted.
+    /// Last submitted commit.
     submitted: Option<&'w str>,
 }
 
@@ -125,7 +125,7 @@ fn refused(cause: impl Into<String>, hint: impl Into<String>) -> ManualMergeOutc
     ManualMergeOutcome::Refused { cause: cause.into(), hint: hint.into() }
 }
 
-/// What ends a merge by hand early.
+/// Early end of a merge by hand.
 enum EarlyEnd {
     Outcome(Box<ManualMergeOutcome>),
     Failed(RunError),
@@ -155,7 +155,7 @@ impl From<Error> for EarlyEnd {
     }
 }
 
-/// Somebody has put the branch where the base is.
+/// Refuses a branch that a person has reset to the base.
 fn nothing_left(wish: &Wish<'_>, base: &Base) -> ManualMergeOutcome {
     let branch = &wish.workspace.branch;
     let cause = format!("{branch} has nothing that {} has not, and what was submitted is not there", base.shown());
@@ -165,7 +165,7 @@ fn nothing_left(wish: &Wish<'_>, base: &Base) -> ManualMergeOutcome {
 }
 
 impl MergeSeal {
-    /// What a base has without a merge of ours.
+    /// Describes work that a base has without a merge of ours.
     fn found(base: String, commit: String, seen: Option<String>) -> Self {
         Self { commit, base, already: true, seen, rebased: false, checks: Vec::new(), unasked: Vec::new() }
     }
@@ -176,7 +176,7 @@ impl MergeSeal {
 }
 
 impl EffectRunner<'_> {
-    /// Merges the change of a task. What was not submitted so is checked first. Nothing is recorded yet.
+    /// Merges the change of a task. Work that differs from what was submitted is checked first. Records nothing yet.
     pub fn merge_by_hand(
         &mut self,
         task: &Task,
@@ -222,7 +222,7 @@ impl EffectRunner<'_> {
         done
     }
 
-    /// Lets others merge.
+    /// Releases the merge lock.
     pub fn end_turn(&mut self) {
         self.merging = None;
     }
@@ -244,7 +244,7 @@ impl EffectRunner<'_> {
         }
         self.reopen(wish.task)?;
         let (head, rebased) = self.bring_by_hand(wish, &base)?;
-        // One that was brought here earlier and did not pass is no better now.
+        // Work that was rebased earlier and did not pass is no better now.
         let CheckReport { passed, unasked } = match wish.submitted == Some(head.as_str()) {
             true => CheckReport::default(),
             false => self.check_again(wish, &base, &head)?,
@@ -253,7 +253,7 @@ impl EffectRunner<'_> {
         Ok(MergeSeal { commit, base: base.shown(), already, seen: None, rebased, checks: passed, unasked })
     }
 
-    /// Has the work be on top of a base. Returns its last commit, and whether it was moved.
+    /// Rebases the work onto a base if it is not on top of it. Returns its last commit, and whether it has moved.
     fn bring_by_hand(&self, wish: &Wish<'_>, base: &Base) -> Result<(Commit, bool), EarlyEnd> {
         self.with_git(|git| {
             let branch = Branch::new(&wish.workspace.branch)?;
@@ -271,7 +271,7 @@ impl EffectRunner<'_> {
                 Rebased::UpToDate => false,
             };
             let tip = git.tip(&branch)?.unwrap_or_else(|| own.clone());
-            // Nothing of it was left to be brought there.
+            // The base already had all of it.
             if tip == base.commit {
                 return Err(ManualMergeOutcome::Merged(MergeSeal::landed(base, scattered(base, &own))).into());
             }
@@ -279,7 +279,7 @@ impl EffectRunner<'_> {
         })
     }
 
-    /// Refuses what stands on work of others that is not merged.
+    /// Refuses work that is stacked on unmerged work of others.
     fn refuse_stacked(&self, workspace: &Workspace, base: &Base) -> Result<(), EarlyEnd> {
         let below = self.below(workspace)?;
         self.with_git(|git| match first_unmerged(git, workspace, &below, &base.commit)? {
@@ -288,7 +288,7 @@ impl EffectRunner<'_> {
         })
     }
 
-    /// Merges what is on top of the newest base. Returns the commit that has it there, and whether it was there already.
+    /// Merges work on top of the newest base. Returns its commit in the base, and whether it was there already.
     fn merge_ready(&mut self, wish: &Wish<'_>, base: &Base, head: &Commit) -> Result<(String, bool), EarlyEnd> {
         let moved = || refused("the base or the branch has moved meanwhile", "ask again");
         let offer = match self.with_git(|git| self.offer(git, Some(wish.task), wish.workspace, Some(head))) {
@@ -332,7 +332,7 @@ impl EffectRunner<'_> {
         }
     }
 
-    /// Runs the checks of the work that are no steps of git, in a fresh checkout of the commit that is to be merged.
+    /// Runs the checks of the work that are no steps of git, in a fresh checkout of the commit to merge.
     fn check_again(&mut self, wish: &Wish<'_>, base: &Base, head: &Commit) -> Result<CheckReport, EarlyEnd> {
         if wish.checks == MergeChecks::Skip {
             return Ok(CheckReport::default());
@@ -377,8 +377,8 @@ impl EffectRunner<'_> {
         Ok(CheckReport { passed, unasked })
     }
 
-    /// Returns the checks of a merge by hand: the stop hooks that can be asked without a turn, and the hooks of
-    /// `before_submit`. Names the other stop hooks, and what judges turns before them.
+    /// Returns the checks of a merge by hand: the stop hooks that need no turn, and the hooks of `before_submit`. Returns also the
+    /// names of the other stop hooks, and of the first judge of turns.
     fn checks_of(&self, task: &Task) -> Result<(Vec<PlannedHook>, Vec<String>), RunError> {
         let Some(effects) = &self.settings.rules.effects else { return Ok(Default::default()) };
         let session = self.last_turn_on(task)?.and_then(|(session, _)| session);
@@ -401,7 +401,7 @@ impl EffectRunner<'_> {
         Ok((checks, effects.first_judge(Some(task)).map(str::to_owned).into_iter().chain(unasked).collect()))
     }
 
-    /// Whether a stop hook can be asked without a turn: it is a command, or the tests.
+    /// Returns whether a stop hook can run without a turn: it is a command, or the tests.
     fn needs_no_turn(&self, planned: &PlannedHook) -> bool {
         let hook = (self.settings.hooks)(&planned.hook.hook);
         hook.is_some_and(|hook| {
@@ -409,7 +409,7 @@ impl EffectRunner<'_> {
         })
     }
 
-    /// A hook that a person has run: it belongs to no session, and what it says is told and not recorded.
+    /// Builds the effect of a hook that a person runs: it belongs to no session, and its report is shown but not recorded.
     fn trial(&self, task: &Task, planned: &PlannedHook) -> PendingEffect {
         let opened = task.change.as_ref().map_or(task.version, |change| change.opened);
         PendingEffect {
@@ -431,14 +431,14 @@ impl EffectRunner<'_> {
         }
     }
 
-    /// Whether its condition holds. A check whose condition cannot be answered is made.
+    /// Returns whether the condition of a check holds. A check whose condition cannot be evaluated runs.
     fn is_wanted(&self, effect: &PendingEffect, planned: &PlannedHook) -> Result<bool, RunError> {
         let Some(when) = &planned.when else { return Ok(true) };
         let subject: HookSubject = self.subject(effect)?;
         Ok(when.holds(&subject.values(&planned.hook, &self.settings.project)).unwrap_or(true))
     }
 
-    /// Returns what the forge has merged already. Refuses what it has closed, or merged without the last commits.
+    /// Returns the merge that the forge has already made. Refuses a change that it has closed, or merged without the last commits.
     fn find_merged_on_forge(&self, wish: &Wish<'_>) -> Result<Option<MergeSeal>, EarlyEnd> {
         let Wish { task, workspace, .. } = wish;
         let Some(change) = self.on_forge(task).transpose()? else { return Ok(None) };
@@ -466,7 +466,7 @@ impl EffectRunner<'_> {
         Err(refused(left_out, hint).into())
     }
 
-    /// How a change stands on its forge, if it is on one.
+    /// Returns the change of a task on its forge, if it is on one.
     pub fn on_forge(&self, task: &Task) -> Option<Result<Change, WorkspaceProblem>> {
         let address = self.with_git(|git| {
             let base = self.base(git)?;
@@ -486,14 +486,14 @@ impl EffectRunner<'_> {
         }
     }
 
-    /// Where the forge has the change of a task.
+    /// Returns the forge and the number of a task's change.
     pub(super) fn place(&self, task: &Task, address: Option<&str>) -> Result<Option<(Site, u64)>, ForgeError> {
         let number = task.change.as_ref().and_then(|change| change.at.number);
         let (Some(address), Some(number)) = (address, number) else { return Ok(None) };
         Ok(Site::of(address, &self.settings.delivery.forge)?.map(|site| (site, number)))
     }
 
-    /// Commits what lies in the worktree of a task, and says what its branch adds to the base.
+    /// Commits the changes in the worktree of a task. Returns the base, and how much its branch adds to it.
     pub fn gather(&self, task: &Task) -> Result<Result<Option<(String, u32)>, Error>, RunError> {
         let Some(workspace) = &task.workspace else { return Ok(Ok(None)) };
         let below = self.below(workspace)?;
@@ -511,7 +511,7 @@ impl EffectRunner<'_> {
     }
 }
 
-/// Whether the condition of a stop hook asks about what there is only in a session.
+/// Returns whether the condition of a stop hook uses values that exist only in a session.
 fn asks_about_turn(planned: &PlannedHook) -> bool {
     let asks = |when: &Condition| OF_A_SESSION.iter().any(|name| when.uses(name));
     planned.hook.point.is_stop() && planned.when.as_ref().is_some_and(asks)

@@ -1,10 +1,10 @@
-//! Merging: one at a time, and only what was judged on top of the newest base.
+//! Merges: one at a time, and only work that was judged on top of the newest base.
 //!
 //! ```text
 //! lock ─► newest base ─► on top of it? ── no ──► rebased: judged again, with the lock held
 //!                             │ yes
 //!                             ▼
-//!                           merge ─► the lock goes with the end of the gate
+//!                           merge ─► released at the end of the gate
 //! ```
 
 use std::fs;
@@ -25,11 +25,11 @@ use crate::wording::report;
 use crate::workspace::commit_message;
 use crate::{EffectRunner, RunError, RunnerEvent};
 
-/// How often it is looked whether somebody else has finished merging, or whether a forge has finished its checks.
+/// Poll intervals: for the merge lock, and for the checks of a forge.
 const LOOK: Duration = Duration::from_millis(20);
 const CHECKS: Duration = Duration::from_secs(5);
 
-/// What is to be merged, and into what.
+/// A commit that is ready to merge, and its base.
 pub(super) struct Ready {
     pub base: Base,
     pub head: Commit,
@@ -54,36 +54,35 @@ impl EffectRunner<'_> {
         }
         let below = self.below(workspace)?;
         let ended = match self.ready_to_merge(run, workspace, &below) {
-            // Bringing it there may have taken long.
+            // The rebase may have taken long.
             Ok(Ok(_)) if !self.still_holds(session)? => Ok(taken()),
             Ok(Ok(base)) => self.offer_and_merge(run, (session, workspace), base),
             Ok(Err(report)) => Ok(*report),
             Err(error) => Err(error),
         };
-        // Whoever is judged again stays in front of everybody else.
+        // Work that is judged again keeps its place in front of others.
         if !matches!(&ended, Ok(report) if report.outcome == HookOutcome::Again) {
             self.merging = None;
         }
         Ok(ended)
     }
 
-    /// Waits until nobody else merges. Answers whether that came, or why it did not: whoever was stopped while it merged must
-    /// not hold up everybody else for ever.
+    /// Waits for the merge lock. Returns whether the wait ended without a cancellation, or an error after `patience`: a process
+    /// that was stopped during its merge must not hold up all others.
     pub(super) fn take_turn(&mut self, patience: Duration) -> Result<bool, String> {
         if self.merging.is_some() {
             return Ok(true);
         }
         let lock = self.settings.delivery.lock.clone();
         let file = file::open_lock(&lock);
-        let file =
-            file.map_err(|error| format!("cannot open {}, which whoever merges holds: {error}", lock.display()))?;
+        let file = file.map_err(|error| format!("cannot open the merge lock {}: {error}", lock.display()))?;
         let until = Instant::now() + patience;
         let mut told = false;
         loop {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(fs::TryLockError::WouldBlock) => {}
-                // A file system without locks: the base itself moves only from where it was seen.
+                // A file system without locks: the base moves only from its last known commit all the same.
                 Err(fs::TryLockError::Error(_)) => break,
             }
             if !told {
@@ -105,7 +104,7 @@ impl EffectRunner<'_> {
         Ok(true)
     }
 
-    /// Looks whether the change is merged already: a crash may have kept the log from hearing of it, or a person was quicker.
+    /// Returns a report if the change is merged already: a crash may have left that out of the log, or a person was quicker.
     fn merged_before(
         &mut self,
         run: &HookRun<'_>,
@@ -143,7 +142,7 @@ impl EffectRunner<'_> {
         })
     }
 
-    /// Says that a forge has merged a change without the last commits of its branch, if it has.
+    /// Describes commits of a branch that a forge has left out of a merge, if there are any.
     pub(super) fn left_out(
         &self,
         workspace: &Workspace,
@@ -159,7 +158,7 @@ impl EffectRunner<'_> {
         })
     }
 
-    /// Has the work be on top of the newest base, or says what follows if it was not.
+    /// Rebases the work onto the newest base. Returns a report if it was not on top of the base.
     fn ready_to_merge(
         &mut self,
         run: &HookRun<'_>,
@@ -183,7 +182,7 @@ impl EffectRunner<'_> {
             let own = git.tip(&branch)?;
             match (self.bring_onto(git, workspace, &base)?, own) {
                 (Onto::There, _) => {}
-                // Nothing of it was left to be brought there.
+                // The base already had all of it.
                 (Onto::Now, Some(own)) if git.work(&branch, &base.commit)?.commits == 0 => {
                     let landed = scattered(&base, &own);
                     return Ok(Err(Box::new(merged(landed.commit.to_string(), &landed.how))));
@@ -198,7 +197,7 @@ impl EffectRunner<'_> {
         })
     }
 
-    /// Merges exactly the commit that is on its way.
+    /// Merges exactly the commit in delivery.
     fn offer_and_merge(
         &mut self,
         run: &HookRun<'_>,
@@ -230,7 +229,7 @@ impl EffectRunner<'_> {
             Err(Error::CheckedOut { branch, path }) => {
                 let id = run.subject.task.as_ref().map(|task| task.id.to_string()).unwrap_or_default();
                 let (merge, path) = (format!("`windlass change merge {id}`"), path.display());
-                // A tree that git cannot look at is for that command to refuse.
+                // That command refuses a tree that git cannot read.
                 let unclean = self.with_git(|git| git.find_unclean_tree(&branch)).ok().flatten();
                 let said = match unclean {
                     Some(tree) => {
@@ -243,7 +242,7 @@ impl EffectRunner<'_> {
                 };
                 Ok(report(HookOutcome::Escalate, said))
             }
-            // What the server has against it here is about the branch, and not for the agent to mend.
+            // The server objects to the branch, which the agent cannot mend.
             Err(Error::Rejected { remote, branch, why }) => {
                 let said = format!("{remote} does not let {branch} be changed: {}", clean(&why));
                 Ok(report(HookOutcome::Escalate, said))
@@ -252,7 +251,7 @@ impl EffectRunner<'_> {
         }
     }
 
-    /// Puts work into its base with git.
+    /// Merges work into its base with git.
     pub(super) fn land(
         &self,
         task: Option<&Task>,
@@ -265,7 +264,7 @@ impl EffectRunner<'_> {
         self.with_git(|git| git.merge(&ready.base, &ready.head, way, if_checked_out))
     }
 
-    /// Merges a change on its forge, and waits for checks there as long as it may.
+    /// Merges a change on its forge, and waits for its checks until the deadline.
     pub(super) fn merge_on_forge(&mut self, until: Instant, site: Site, number: u64, ready: &Ready) -> HookReport {
         let forge = match self.forge(site) {
             Ok(forge) => forge,
@@ -279,7 +278,7 @@ impl EffectRunner<'_> {
                 Ok(Merging::AlreadyMerged { commit, head: found }) if found == head => {
                     return merged(commit, &format!("merged #{number}"));
                 }
-                // Another look tells whether that is all of the work.
+                // The next attempt finds out whether that is all of the work.
                 Ok(Merging::AlreadyMerged { head: found, .. }) => {
                     let found = found.get(..10).unwrap_or(&found).to_owned();
                     return report(HookOutcome::Again, format!("#{number} was merged meanwhile, at {found}"));
@@ -311,7 +310,7 @@ fn merged(commit: String, said: &str) -> HookReport {
     HookReport { change: Some(ChangeFact::Merged(commit)), context, ..report(HookOutcome::Success, said) }
 }
 
-/// What a merge of ours says.
+/// Returns the message of a merge commit.
 fn merge_message(task: &Task, method: Method) -> String {
     if method == Method::Squash {
         return commit_message(task);

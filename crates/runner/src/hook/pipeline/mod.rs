@@ -1,8 +1,8 @@
-//! The hooks of ours between done and accepted.
+//! Built-in delivery hooks, between done and accepted.
 //!
-//! Invariant: each looks at the world before it changes it, so that running one again changes nothing twice.
+//! Invariant: each hook looks at the state before it changes it, so another run changes nothing twice.
 //!
-//! Not here: when they run and what follows (`engine`), how git and forges are spoken to (`vcs`).
+//! Not here: when they run and what follows (`engine`), calls of git and forges (`vcs`).
 
 mod change;
 mod manual_merge;
@@ -23,7 +23,7 @@ use crate::wording::report;
 use crate::workspace_problem::explained;
 use crate::{EffectRunner, RunError};
 
-/// How a step ended.
+/// Result of a delivery step.
 pub(super) type Ended = Result<HookReport, Error>;
 
 impl EffectRunner<'_> {
@@ -54,13 +54,13 @@ impl EffectRunner<'_> {
         Ok(HookAttempt { report, retry_after: None, response: None })
     }
 
-    /// The last commit of the work. Where that cannot be told, it counts as other work than before.
+    /// Returns the last commit of the work. An unknown commit counts as other work than before.
     fn tip_of(&self, workspace: &Workspace) -> Option<String> {
         let tip = self.with_git(|git| git.tip(&Branch::new(&workspace.branch)?));
         tip.ok().flatten().map(|commit| commit.to_string())
     }
 
-    /// What git could not do is not for the agent to mend, unless it is about its own files.
+    /// Turns a failure of git into a report. The agent has to mend only failures about its own files.
     pub(super) fn troubled(&self, error: &Error) -> HookReport {
         let said = explained(error);
         match error {
@@ -69,7 +69,7 @@ impl EffectRunner<'_> {
             Error::Unfinished { .. } | Error::Markers { .. } | Error::Strayed { .. } | Error::Dirty { .. } => {
                 HookReport { feedback: Some(said.clone()), ..report(HookOutcome::Block, said) }
             }
-            // The server has looked at the work, and says what it does not take.
+            // The server has looked at the work, and its reason is for the agent.
             Error::Rejected { remote, branch, why } => {
                 let message = format!("{remote} does not take {branch}: {}", clean(why));
                 let feedback = format!(
@@ -80,16 +80,16 @@ impl EffectRunner<'_> {
                 );
                 HookReport { feedback: Some(feedback), ..report(HookOutcome::Block, message) }
             }
-            // Only a person knows what is to become of it.
+            // Only a person knows what to do with it.
             Error::Foreign { .. } => report(HookOutcome::Escalate, said),
             Error::TimedOut { .. } => report(HookOutcome::TimedOut, said),
-            // What was judged is not what is there now.
+            // The current commit is not the judged one.
             Error::Moved { .. } => report(HookOutcome::Again, said),
             _ => report(HookOutcome::Failure, said),
         }
     }
 
-    /// Brings the work on top of the newest base.
+    /// Rebases the work onto the newest base.
     fn rebase_on_main(&self, workspace: &Workspace, below: &[LowerTask]) -> Ended {
         self.with_git(|git| {
             let base = self.recent_base(git)?;
@@ -120,14 +120,14 @@ impl EffectRunner<'_> {
     }
 }
 
-/// What came of bringing work onto a base.
+/// Outcome of a rebase onto a base.
 enum Onto {
     There,
     Now,
     Conflict(Box<HookReport>),
 }
 
-/// The session and the worktree that a step is about.
+/// Returns the session and the worktree of a step.
 fn at_work<'r>(run: &'r HookRun<'_>) -> Option<(&'r Session, &'r Workspace)> {
     let session = run.subject.session.as_ref()?;
     Some((session, session.workspace.as_ref()?))

@@ -1,16 +1,16 @@
-//! Gatekeepers: agents that judge a change before it is merged.
+//! Reviews by gatekeepers: agents that judge a change before it is merged.
 //!
 //! ```text
-//! approved before? ── no ──► checkout of its own ─► asked ── does not fit ──► asked once more ── nor does that ─┐
+//! approved before? ── no ──► own checkout ─► prompt ─── invalid answer ──► second prompt ─── invalid again ─────┐
 //!        │ yes                                        │ approved                                               │
 //!        ▼                                            ▼                                                        ▼
-//!    next brief ◄─────────────────────────────── next brief           not approved: back to whoever works on it next
+//!    next brief ◄─────────────────────────────── next brief        not approved: back to the next agent or person
 //! ```
 //!
 //! Invariants:
-//! - Whoever cannot answer has rejected nothing: that is a failure of the hook.
-//! - An approval is for these lines, under this configuration, and for nothing else.
-//! - No checkout outlives its question; what a crash left of one is cleared with the next.
+//! - A gatekeeper that cannot answer has rejected nothing: the hook fails.
+//! - An approval holds for these lines, under this configuration, and for nothing else.
+//! - No checkout outlives its question. The next question removes one that a crash has left.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -30,25 +30,25 @@ use crate::stacked_branches::{LowerTask, own_base};
 use crate::wording::report;
 use crate::{EffectRunner, RunError};
 
-/// The most of a diff that is looked at.
+/// Maximum size of a diff in a prompt.
 const DIFF: usize = 4 * 1024 * 1024;
-/// Commits whose subjects are told at most.
+/// Maximum number of commit subjects in a prompt.
 const COMMITS: usize = 100;
-/// The most that is kept of what was said about a change, beside what the agent is told.
+/// Maximum size of a recorded summary, beside the feedback to the agent.
 const SUMMARY: usize = 1024;
 
-/// The change that is judged.
+/// The change or report under review.
 struct Case {
     head: Commit,
     patch: Digest,
     commits: Vec<String>,
     diff: Diff,
-    /// What is judged in place of a change.
+    /// Report of the task, if there is no change to judge.
     report: Option<String>,
 }
 
 impl Case {
-    /// The same where the report of a task is judged, and no change.
+    /// Returns the case for the report of a task, without a change.
     fn of_report(self, task: Option<&Task>) -> Self {
         let report = task.and_then(|task| task.claim.as_ref()?.result.clone()).unwrap_or_default();
         let diff = Diff { text: String::new(), cut: false };
@@ -56,7 +56,7 @@ impl Case {
     }
 }
 
-/// What the judging has come to so far.
+/// Results of a review so far.
 struct Sum {
     approved: Approved,
     told: Vec<String>,
@@ -67,7 +67,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// A report with everything that is known by now.
+    /// Adds the results so far to a report.
     fn with(self, outcome: HookReport) -> HookReport {
         let used = if self.used.is_nothing() { String::new() } else { format!(" ({})", self.used) };
         let context = [("reviews".to_owned(), self.reviews.into())].into_iter().collect();
@@ -83,7 +83,7 @@ impl Sum {
     }
 }
 
-/// One question: by which brief, and which one of the hook that is.
+/// A question to a gatekeeper: the brief, and its index among those of the hook.
 struct Asking<'a> {
     run: &'a HookRun<'a>,
     session: &'a Session,
@@ -132,7 +132,7 @@ impl EffectRunner<'_> {
         Ok(Ok(sum.with(report(HookOutcome::Success, told))))
     }
 
-    /// What there is to be judged.
+    /// Reads the change to review.
     fn case(
         &self,
         git: &Git<'_>,
@@ -151,15 +151,16 @@ impl EffectRunner<'_> {
         })
     }
 
-    /// Has one gatekeeper judge by one brief. The answer is how the hook ends with it, if it does.
+    /// Lets one gatekeeper judge by one brief. Returns the report of the hook if the review ends with it.
     fn judged_by(&mut self, asking: &Asking<'_>, sum: &mut Sum) -> Result<Option<HookReport>, RunError> {
         let brief = asking.brief;
         let gatekeepers = &self.settings.delivery.gatekeepers;
-        // Whoever has only taken it up to have it judged has not done the work.
+        // An agent that has only resumed a stalled review has not done the work.
         let author = asking.task().and_then(|task| task.stalled.as_ref()).map(|stalled| stalled.agent.as_str());
         let author = author.unwrap_or(&asking.session.agent);
         let Some(agent) = gatekeepers.pick(asking.task(), author, asking.index).cloned() else {
-            let said = format!("nobody may judge it ({brief}); name an agent under `agents.gatekeeper` of its type");
+            let said =
+                format!("no gatekeeper may judge it ({brief}); name an agent under `agents.gatekeeper` of its type");
             return Ok(Some(report(HookOutcome::Failure, said)));
         };
         let (text, silence) = (gatekeepers.brief(brief).to_owned(), gatekeepers.silence.filter(|_| agent.streams()));
@@ -182,7 +183,7 @@ impl EffectRunner<'_> {
         let mut with = self.consultation(&agent, (&checkout.path, file), (time, silence), task);
         let answered = self.question(&review, &mut with, sum);
         with.end();
-        // What cannot be removed now is removed before the next one.
+        // A checkout that stays now is removed before the next one is made.
         let _ = self.with_git(|git| git.remove_detached(checkout));
         let judgement = match answered? {
             Ok(judgement) => judgement,
@@ -205,13 +206,13 @@ impl EffectRunner<'_> {
         Ok(None)
     }
 
-    /// Where a gatekeeper looks at the work of a task.
+    /// Returns the checkout path of a gatekeeper.
     fn checkout(&self, asking: &Asking<'_>) -> PathBuf {
         let task = asking.task().map_or_else(|| "work".to_owned(), |task| task.id.to_string().to_ascii_lowercase());
         self.settings.delivery.checkouts.join(format!("review-{task}"))
     }
 
-    /// Asks, and asks once more where the answer does not fit.
+    /// Prompts the gatekeeper, and once more after an invalid answer.
     fn question(
         &mut self,
         review: &Review<'_>,
@@ -250,7 +251,7 @@ impl EffectRunner<'_> {
     }
 }
 
-/// The end of a hook whose gatekeeper could not say anything.
+/// Reports a gatekeeper that gave no answer.
 fn not_answered(agent: &str, brief: &str, end: TurnEnd, run: &HookRun<'_>) -> HookReport {
     let because = |why: &str| format!("`{agent}` could not judge it ({brief}): {why}");
     match end {

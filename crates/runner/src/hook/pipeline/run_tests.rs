@@ -1,4 +1,4 @@
-//! Running the project's tests.
+//! The `run_tests` step.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::hook::{HookAttempt, HookRun};
 use crate::{EffectRunner, RunError, test_command};
 
 impl EffectRunner<'_> {
-    /// A failing test is for the agent to mend, whatever its exit code is, unless it is to be tried again first.
+    /// Runs the tests. The agent has to mend a failing test, whatever its exit code is, after the configured retries.
     pub(super) fn run_tests(&mut self, run: &HookRun<'_>) -> Result<HookAttempt, RunError> {
         let command =
             self.settings.delivery.tests.clone().or_else(|| test_command::tests(&run.directory).map(str::to_owned));

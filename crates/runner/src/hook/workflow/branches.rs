@@ -1,11 +1,11 @@
-//! Steps side by side.
+//! Parallel steps.
 //!
-//! Where all are waited for, programs run at the same time, and what is done to the graph is done with the end of the step.
-//! Where one is enough, what can be done at once is tried first, in the order of the file; programs are started only where
-//! nothing of that succeeds, and the first one that does calls the others off.
+//! If all branches have to end, programs run at the same time, and changes of the graph are made with the end of the step. If one
+//! branch is enough, the branches without programs are tried first, in the order of the file. Programs start only if none of
+//! these succeeds, and the first program that succeeds cancels the others.
 //!
-//! What is done to the graph is in the log with the end of the step or was never done. So of those that were under way in a
-//! crash, only programs that may not run again have failed; the rest is done then.
+//! The log has a change of the graph with the end of the step, or the change was never made. So after a crash only
+//! programs that may not run again have failed, and the rest is done then.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use super::{Doing, Done, interrupted};
 use crate::EffectRunner;
 
 impl EffectRunner<'_> {
-    /// What a step can come to without any program, where the first thing that succeeds is enough.
+    /// Returns the result of a step that needs no program, if one successful branch is enough.
     pub(super) fn at_once(&self, doing: &Doing<'_>) -> Option<Done> {
         let What::Parallel { steps, wait_for_all: false } = &doing.step.what else { return None };
         let mut left = Allowance::default();
@@ -33,7 +33,7 @@ impl EffectRunner<'_> {
         Some(Done { did, stored: Map::new(), on_success: doing.step.on_success.clone() })
     }
 
-    /// Runs programs side by side; the rest of it is done with the end of the step.
+    /// Runs programs side by side. Changes of the graph are made with the end of the step.
     pub(super) fn do_several(&self, doing: &Doing<'_>, steps: &[Step], all: bool) -> Done {
         let mut left = Allowance::default();
         let mut branches: Vec<(usize, Branch)> = Vec::new();
@@ -66,7 +66,7 @@ impl EffectRunner<'_> {
     }
 }
 
-/// What a step comes to where no program is run for it.
+/// Returns the result of a branch that runs no program.
 fn instant(doing: &Doing<'_>, step: &Step, left: &mut Allowance) -> Option<Branch> {
     match &step.what {
         What::CreateTask(pattern) | What::UpdateTask(pattern) => Some(match pattern.fill_within(doing.context, left) {

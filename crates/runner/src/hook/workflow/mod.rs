@@ -1,11 +1,10 @@
-//! Running a workflow: one step after another, each in the log before the next begins.
+//! Run of a workflow: one step after another, each in the log before the next begins.
 //!
 //! ```text
 //! started ─► step: what it does to the graph and its end are one commit; programs are announced first ─► … ─► ended
 //! ```
 //!
-//! Invariant: nothing is known here that is not in the log. What was done is read from it, so a workflow that was interrupted
-//! goes on.
+//! Invariant: all state is in the log, so an interrupted workflow goes on.
 
 mod branches;
 mod program;
@@ -27,40 +26,40 @@ use self::verdict::{Ending, failed};
 use super::{HookAttempt, HookRun, HookSubject};
 use crate::{EffectRunner, RunError};
 
-/// A workflow that runs.
+/// A workflow in progress.
 struct Flow<'a> {
     run: &'a HookRun<'a>,
     workflow: &'a Workflow,
-    /// Whether every program of it may run again after a crash.
+    /// Whether all of its programs may run again after a crash.
     idempotent: bool,
-    /// When all of it has to have ended.
+    /// Deadline of the workflow.
     until: Instant,
 }
 
-/// What its steps know, as far as the log was read.
+/// Values for the steps, as far as the log was read.
 struct Memory {
     known: Known,
-    /// How many finished steps are in it.
+    /// Number of finished steps that were read.
     read: usize,
 }
 
-/// What a step is done with.
+/// A step in progress.
 struct Doing<'a> {
     flow: &'a Flow<'a>,
     step: &'a Step,
     context: &'a Value,
-    /// Whether programs of it may have run already, in a run that was ended.
+    /// Whether programs of the step may have run already, in an earlier run.
     interrupted: bool,
 }
 
 impl Doing<'_> {
-    /// Whether nobody knows how far a program came, and it may not run again.
+    /// Returns whether a program may have run partly, and may not run again.
     fn is_lost(&self, program: &Program) -> bool {
-        // A gate judges: it may look again.
+        // A gate only judges, so it may run again.
         self.interrupted && !program.idempotent && !self.flow.idempotent && !self.flow.run.role().is_gate()
     }
 
-    /// Whether a program is run for a step.
+    /// Returns whether a step runs a program.
     fn runs_a_program(&self, step: &Step) -> bool {
         match &step.what {
             What::Run(program) => !self.is_lost(program),
@@ -69,13 +68,13 @@ impl Doing<'_> {
     }
 }
 
-/// What became of a program that was interrupted.
+/// Returns the result of an interrupted program.
 fn interrupted(step: &Step) -> StepResult {
-    let why = "it was interrupted, and nobody knows how far it came (`idempotent: true` lets it run again)";
+    let why = "it was interrupted, and its progress is unknown (`idempotent: true` lets it run again)";
     StepResult::failed(&step.id, why, Duration::ZERO)
 }
 
-/// What came of a step, and where it leads.
+/// Result of a step, and the step that follows.
 struct Done {
     did: Did,
     stored: Map<String, Value>,
@@ -140,7 +139,7 @@ impl EffectRunner<'_> {
         self.go_through(&flow, Memory { known, read: 0 })
     }
 
-    /// Takes one step after another.
+    /// Runs the steps, one after another.
     fn go_through(&mut self, flow: &Flow<'_>, mut memory: Memory) -> Result<HookAttempt, RunError> {
         let (run, effect, owner) = (flow.run, flow.run.effect, self.owner.clone());
         let mut ending = Ending::OfItself;
@@ -148,13 +147,13 @@ impl EffectRunner<'_> {
             let Some(progress) = self.progress(run)? else { return Ok(failed("it has not begun".to_owned())) };
             let is_cancelled = self.control.is_cancelled();
             let Some(step) = &progress.next else {
-                // A program that was called off with it has failed for no other reason.
+                // A program that was cancelled with the workflow has failed for no other reason.
                 let ending = if is_cancelled && progress.failed.is_some() { Ending::Cancelled } else { ending };
                 return self.ended(run, &progress, ending);
             };
             let error = match flow.workflow.step(step) {
                 None => format!("there is no step `{step}` any more"),
-                Some(_) if is_cancelled => "somebody asked for the end".to_owned(),
+                Some(_) if is_cancelled => "it was cancelled".to_owned(),
                 Some(_) if Instant::now() > flow.until => {
                     ending = Ending::TimedOut;
                     format!("it had not ended after {}, which is its `timeout`", in_words(run.hook.timeout))
@@ -170,7 +169,7 @@ impl EffectRunner<'_> {
         }
     }
 
-    /// The end of a workflow that cannot be read any more. One that has begun has failed, and the log says so.
+    /// Ends a workflow that cannot be read any more. If it has begun, the log records its failure.
     fn cannot_go_on(&mut self, run: &HookRun<'_>, why: String) -> Result<HookAttempt, RunError> {
         if self.progress(run)?.is_some_and(|progress| progress.next.is_some()) {
             let (effect, owner) = (run.effect, self.owner.clone());
@@ -184,7 +183,7 @@ impl EffectRunner<'_> {
         Ok(self.store.snapshot()?.effect(run.effect)?.and_then(|effect| effect.progress))
     }
 
-    /// Reads what steps came to that have ended since.
+    /// Reads the results of the steps that have ended since.
     fn remember(&self, memory: &mut Memory, progress: &Progress) -> Result<(), RunError> {
         for seq in &progress.done[memory.read.min(progress.done.len())..] {
             if let Event::WorkflowStepFinished(step) = self.event(*seq)?.envelope.event {
@@ -210,11 +209,11 @@ impl EffectRunner<'_> {
         self.end_step(doing, done, began).map(drop)
     }
 
-    /// Records what a step came to. Answers whether it has ended with that.
+    /// Records the result of a step. Returns whether the step has ended with it.
     fn end_step(&mut self, doing: &Doing<'_>, done: Done, began: Instant) -> Result<bool, RunError> {
         let Doing { flow, step, .. } = doing;
         let (effect, owner) = (flow.run.effect, self.owner.clone());
-        // What was called off leads nowhere: nobody has said what follows that.
+        // A cancelled step has no successor: `on_failure` is for failures.
         let is_cancelled = self.control.is_cancelled();
         let end = StepEnd {
             step: step.id.clone(),
@@ -226,7 +225,7 @@ impl EffectRunner<'_> {
         };
         match self.commit(&Command::EndStep { effect, owner: owner.clone(), end: Box::new(end.clone()) }) {
             Err(RunError::Execute(ExecuteError::Refused(Refusal::NoneSucceeds { .. }))) => Ok(false),
-            // What cannot be kept is the step's fault, not that of whoever runs it.
+            // A result that the log refuses is a failure of the step, not of the runner.
             Err(RunError::Execute(ExecuteError::Refused(Refusal::Invalid { what, why }))) => {
                 let did = Did::Ended(StepResult::failed(&step.id, format!("{what} {why}"), end.took));
                 let end = StepEnd { did, stored: Map::new(), ..end };
@@ -236,7 +235,7 @@ impl EffectRunner<'_> {
         }
     }
 
-    /// The values of what led to the workflow: not of the event that asks for it, but of the one before that.
+    /// Returns the values of the event before the one that triggers the workflow.
     fn begun_for(&self, run: &HookRun<'_>) -> Result<Value, RunError> {
         let subject = run.subject;
         let Some(event) = self.cause_of(&subject.event)? else { return Ok(run.values.clone()) };
@@ -292,8 +291,8 @@ impl EffectRunner<'_> {
     }
 }
 
-/// What a workflow is given: by the command or the action that asks for it, and by the hook that begins it. Neither an action
-/// nor free text names a program.
+/// Returns the context of a workflow: from the command or action that triggers it, and from the hook that begins it. Neither an
+/// action nor free text can name a program.
 fn given(run: &HookRun<'_>, asked: &WorkflowRequest, workflow: &Workflow) -> Result<Map<String, Value>, String> {
     let Envelope { event, metadata, .. } = &run.subject.event.envelope;
     let mut given = match event {

@@ -1,4 +1,4 @@
-//! The programs of a workflow: how one is put together from its words, and what it comes to.
+//! Programs of a workflow: how one is built from its patterns, and what its run results in.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,20 +16,20 @@ use super::{Doing, Flow};
 use crate::EffectRunner;
 use crate::workspace_problem::with_causes;
 
-/// What is kept of what a program printed.
+/// Maximum size of a program's recorded output.
 const KEPT: usize = 48 * 1024;
 
-/// A program that is ready to be run.
+/// A program that is ready to run.
 pub(super) struct Prepared {
     pub spec: Spec,
-    /// What it is told, which is there as long as this is kept.
+    /// Files with the hook's input, which are removed when this is dropped.
     pub papers: Papers,
-    /// How long it may run, and who says so.
+    /// Time limit in words, with its origin.
     pub limit: String,
 }
 
 impl EffectRunner<'_> {
-    /// Makes a program ready, or says why it cannot be run.
+    /// Prepares a program, or returns why it cannot run.
     pub(super) fn prepared(
         &self,
         doing: &Doing<'_>,
@@ -51,16 +51,16 @@ impl EffectRunner<'_> {
         };
         let invocation = Invocation::Argv(words.into_iter().map(Into::into).collect());
         let spec = input.spec_of(invocation, time, &papers);
-        // It is read from the file by those who want it: standard input is for what a terminal or a pipe would give.
+        // A program reads the input from its file if it needs it. Standard input stays empty, as in a terminal or a pipe.
         papers.write(&spec.stdin).map_err(|error| failed(format!("cannot write what it is told: {error}")))?;
         Ok(Prepared { spec: Spec { stdin: Vec::new(), ..spec }, papers, limit })
     }
 }
 
-/// What this program is called in a `command`.
+/// Name of this program in a `command`.
 const OWN: &str = "windlass";
 
-/// The program and its arguments, all of which together are worth one evaluation.
+/// Evaluates the program and its arguments, which share one allowance.
 fn words(program: &Program, context: &Value, left: &mut Allowance) -> Result<Vec<String>, String> {
     let word = |value: Value| match value {
         Value::String(text) if text.contains('\0') => Err("a word of the command contains a NUL byte".to_owned()),
@@ -90,7 +90,7 @@ fn words(program: &Program, context: &Value, left: &mut Allowance) -> Result<Vec
     Ok(words.into_iter().map(|word| word.text).collect())
 }
 
-/// Returns the path of the running program if it is Windlass: another version may be where programs are looked for.
+/// Returns the path of the running program if it is Windlass: `PATH` may have another version.
 fn own_path() -> Option<String> {
     let file =
         running_program().ok().filter(|file| file.file_name().is_some_and(|name| name == OWN) && file.exists())?;
@@ -99,7 +99,7 @@ fn own_path() -> Option<String> {
 
 pub(super) type Ran = Result<Finished, NotStarted>;
 
-/// Runs programs at the same time. Where one is enough, the others are called off when it has succeeded.
+/// Runs programs at the same time. If one is enough, its success cancels the others.
 pub(super) fn side_by_side(
     programs: &[&Spec],
     control: &Control,
@@ -124,7 +124,7 @@ pub(super) fn side_by_side(
     })
 }
 
-/// What a program came to.
+/// Turns the end of a program into the result of its step.
 pub(super) fn came_to(
     step: &Step,
     program: &Program,
@@ -138,7 +138,7 @@ pub(super) fn came_to(
         Err(error) => return StepResult::failed(&step.id, clean(&with_causes(&error)), Duration::ZERO),
     };
     let (took, why) = (ran.took, |how: String| gist(&ran).map_or(how.clone(), |line| format!("{how}: {line}")));
-    // Where it is too long, the lines are kept that tell something.
+    // A text that is too long is cut to its most telling lines.
     let printed = |captured: &Captured| cut(&clean(&captured.text()), KEPT);
     let code = if let Exit::Code(code) = ran.exit { Some(code) } else { None };
     let data = match program.capture {
@@ -162,15 +162,15 @@ pub(super) fn came_to(
     result.with(Some(data))
 }
 
-/// Whether a long text is an object or a list as far as its beginning tells: `[warning] …` is none.
+/// Returns whether the beginning of a long text reads as an object or a list: `[warning] …` does not.
 fn begins_as_json(text: &str) -> bool {
     let text = text.trim_start();
     let head = &text[..text.floor_char_boundary(4096)];
     head.starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(head).is_err_and(|error| error.is_eof())
 }
 
-/// What later steps find under the name that the step gives: an object, a list or a number as what it is, anything else as
-/// text. A number is one that reads the same when it is written again, so `007` and `1.10` are texts.
+/// Returns the value that later steps find under `store_as`: an object, a list or a number as itself, anything else as text. A
+/// number has to read the same when it is written again, so `007` and `1.10` are texts.
 pub(super) fn stored(program: &Program, result: &StepResult) -> Map<String, Value> {
     let printed = result.data.as_ref().and_then(|data| data["stdout"].as_str());
     let (Some(name), Some(printed), true) = (&program.store_as, printed, result.success) else { return Map::new() };

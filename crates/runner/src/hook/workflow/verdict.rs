@@ -1,4 +1,4 @@
-//! What the end of a workflow means where it stands.
+//! Meaning of a workflow's end for its hook.
 //!
 //! | end | at a gate | elsewhere |
 //! | --- | --- | --- |
@@ -6,9 +6,9 @@
 //! | failed: a program ended with another code than 0 | block | failure |
 //! | failed: anything else, such as a program that is missing or an expression without a value | failure | failure |
 //! | out of time | timed out | timed out |
-//! | somebody asked for the end | cancelled | cancelled |
+//! | cancelled by a person | cancelled | cancelled |
 //!
-//! What a failure counts as is said by `on_failure` of the hook, as for every other hook.
+//! `on_failure` of the hook decides about a failure, as for every other hook.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use windlass_engine::{Event, HookOutcome, HookReport, payload};
 use super::super::{HookAttempt, HookRun};
 use crate::{EffectRunner, RunError};
 
-/// Why a workflow goes no further.
+/// Reason why a workflow goes no further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// Its last step has ended, or nothing follows one that failed.
+    /// The last step has ended, or no step follows a failed one.
     OfItself,
     TimedOut,
     Cancelled,
@@ -70,13 +70,13 @@ fn failures(step: &payload::WorkflowStepFinished) -> impl Iterator<Item = &StepR
     [&step.result].into_iter().chain(&step.within).filter(|result| !result.success)
 }
 
-/// Whether the workflow ended with this step because a program of it said no. Nobody else can say so.
+/// Returns whether the workflow ended with this step because one of its programs ended with another code than 0.
 fn says_no(step: &payload::WorkflowStepFinished) -> bool {
     let code = |result: &StepResult| result.data.as_ref().and_then(|data| data["exitCode"].as_i64());
     !step.result.success && step.next.is_none() && failures(step).filter_map(code).any(|code| code != 0)
 }
 
-/// Why a workflow has failed, with everything that the programs printed that did.
+/// Explains the failure of a workflow, with all output of the failed programs.
 fn explained(why: &str, last: Option<&payload::WorkflowStepFinished>) -> String {
     let mut told = vec![why.to_owned()];
     for result in last.into_iter().flat_map(failures) {

@@ -1,10 +1,10 @@
 //! Cobertura's XML: the root is `<coverage line-rate="0.8" …>`.
 //!
-//! Only the root is read: no entity is expanded, nothing is fetched, and the depth of the rest does not matter.
+//! Only the root is read: no entity is expanded, no file is fetched, and the depth of the rest does not matter.
 //!
 //! Invariants:
-//! - The root is the first element. Text in comments, in a DOCTYPE, in CDATA or in the value of another attribute is never taken
-//!   for it or for its rate.
+//! - The root is the first element. Text in comments, in a DOCTYPE, in CDATA or in the value of another attribute never counts as
+//!   the root or as its rate.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub fn covered(text: &str) -> Result<Percent, Fault> {
     }
 }
 
-/// Returns the text from the first element on. A DOCTYPE with declarations of its own is not read.
+/// Returns the text from the first element on. A DOCTYPE with declarations of its own is refused.
 fn skip_prolog(text: &str) -> Option<&str> {
     let mut text = text.trim_start();
     loop {
@@ -66,14 +66,14 @@ fn skip_doctype(mut text: &str) -> Option<&str> {
     }
 }
 
-/// The attributes of an element, and the text after its `>`.
+/// An opening tag: its attributes, and the text after its `>`.
 struct OpeningTag<'a> {
     attributes: BTreeMap<&'a str, &'a str>,
     content: &'a str,
     is_empty: bool,
 }
 
-/// Reads `name="value"` one by one up to `>`. An attribute that is there twice is none that can be read.
+/// Reads `name="value"` pairs up to `>`. Returns nothing if an attribute occurs twice.
 fn read_attributes(mut text: &str) -> Option<OpeningTag<'_>> {
     let mut attributes = BTreeMap::new();
     loop {

@@ -1,6 +1,6 @@
-//! JSON, as different tools write it:
+//! Coverage reports in JSON, in the formats of several tools:
 //!
-//! | whose | where |
+//! | tools | fields |
 //! | --- | --- |
 //! | istanbul, nyc, c8, jest, vitest: `coverage-summary.json` | `total.lines` |
 //! | the same: `coverage-final.json` | for each file `statementMap` and `s` |
@@ -32,7 +32,7 @@ pub fn covered(text: &str) -> Result<Percent, Fault> {
     every_file(report).ok_or_else(unknown)?
 }
 
-/// `{"total": 10, "covered": 8, "skipped": 0, "pct": 80}`; a percentage of nothing is 100, or a word.
+/// `{"total": 10, "covered": 8, "skipped": 0, "pct": 80}`. Without lines, the percentage is 100, or a word.
 fn summary(lines: &Value) -> Result<Percent, Fault> {
     let percent = &lines["pct"];
     match (lines["total"].as_u64(), percent) {
@@ -66,7 +66,7 @@ fn llvm(data: &[Value]) -> Result<Percent, Fault> {
     share(covered, lines)
 }
 
-/// As istanbul counts lines: those on which a statement begins, hit as often as the statement that was hit most.
+/// Counts lines as istanbul does: those with the start of a statement, with the hits of their most frequent statement.
 fn every_file(report: &Map<String, Value>) -> Option<Result<Percent, Fault>> {
     let (mut covered, mut lines) = (0, 0);
     for file in report.values() {

@@ -4,12 +4,12 @@ use windlass_engine::validation::Percent;
 
 use super::{Fault, share};
 
-/// What one file of the report came to.
+/// Counts of one file in a report.
 #[derive(Default)]
 struct Section {
     found: Option<u64>,
     hit: Option<u64>,
-    /// Lines, and those that were hit, one by one.
+    /// Number of lines, and of hit lines, in `DA` entries.
     lines: u64,
     hits: u64,
     begun: bool,
@@ -28,7 +28,7 @@ pub fn covered(text: &str) -> Result<Percent, Fault> {
             Some(("DA", line)) if section.begun => {
                 let hits = line.split(',').nth(1).ok_or_else(wrong)?;
                 section.lines += 1;
-                // Some tools write counts that were below zero by mistake, and some with an exponent.
+                // Some tools write negative counts by mistake, and some with an exponent.
                 section.hits += u64::from(hits.trim().parse::<f64>().map_err(|_| wrong())? > 0.0);
             }
             None if line.trim() == "end_of_record" => sum.add(&std::mem::take(&mut section))?,
@@ -50,7 +50,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// The file's own sums, or those of its lines.
+    /// Adds the totals of a file, or the counts of its lines.
     fn add(&mut self, section: &Section) -> Result<(), Fault> {
         if !section.begun {
             return Ok(());

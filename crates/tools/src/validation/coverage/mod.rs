@@ -1,7 +1,7 @@
-//! How much of the code the tests reach, as a report says.
+//! Coverage rules: how much of the code the tests reach, according to a report.
 //!
 //! Invariants:
-//! - A report that is missing, empty, damaged, of another format or about nothing has not passed, and each is told apart.
+//! - A report that is missing, empty, damaged, of another format, or without lines has not passed. Each case has its own message.
 //! - A report is read within bounds, and only if it is a regular file.
 
 mod cobertura;
@@ -18,15 +18,15 @@ use windlass_process::file::{self, UnreadableFile};
 
 use super::{Finding, quoted};
 
-/// Bytes of a report.
+/// Maximum size of a report.
 const MOST: u64 = 16 * 1024 * 1024;
 
-/// Why a report does not say how much is covered.
+/// Reason why a report has no usable percentage.
 #[derive(Debug, PartialEq, Eq)]
 enum Fault {
-    /// It is not of the format that was named.
+    /// The report has another format than the rule names.
     Format(String),
-    /// It is, and is about no lines at all.
+    /// The format is right, but the report has no lines.
     NoLines,
 }
 
@@ -75,7 +75,7 @@ fn name(format: CoverageFormat) -> &'static str {
     }
 }
 
-/// What a report holds, or why that cannot be known.
+/// Reads a report. Returns an explanation if it cannot be read.
 fn read(path: &Path) -> Result<String, String> {
     let explain = |error: io::Error| {
         match (UnreadableFile::of(&error), error.kind()) {
@@ -98,7 +98,7 @@ fn read(path: &Path) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// So many of so many lines.
+/// Returns a ratio as a percentage.
 fn share(covered: u64, lines: u64) -> Result<Percent, Fault> {
     if lines == 0 {
         return Err(Fault::NoLines);
@@ -107,7 +107,7 @@ fn share(covered: u64, lines: u64) -> Result<Percent, Fault> {
     Percent::new(percent).ok_or_else(|| Fault::Format(format!("{covered} of {lines} lines cannot be covered")))
 }
 
-/// A percentage that a report states itself.
+/// Checks a percentage from a report.
 fn stated(percent: f64) -> Result<Percent, Fault> {
     Percent::new(percent).ok_or_else(|| Fault::Format(format!("{percent} is not a percentage")))
 }

@@ -1,4 +1,4 @@
-//! Reports as tools write them, and everything that is none.
+//! Tests with reports of real tools, and with invalid reports.
 
 use std::fs;
 use std::path::Path;

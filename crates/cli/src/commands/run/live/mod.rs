@@ -17,6 +17,7 @@ mod area;
 mod board;
 mod tail;
 mod terminal;
+mod updates;
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
@@ -31,6 +32,7 @@ use self::terminal::Terminal;
 use crate::output::Palette;
 
 pub use self::area::Area;
+pub use self::updates::update_view;
 
 /// Nobody reads faster than that.
 const FRAME: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! A small language for tests: one command a line, and one line for each event that came of it.
+//! A small language for tests: one command per line, and one line for each event that it leads to.
 //!
 //! ```text
 //! add mend the pump labels=agent prio=0 after=T1,T2     forced start T1      epoch=1 complete T1
@@ -12,8 +12,7 @@
 //! ```
 //!
 //! An effect is named by its id, by its hook, or, if it is a turn, by the word `turn`; `hook` begins and finishes one.
-//! A line that is refused answers `! ` and why. A line `--` forgets what was answered so far. After a `crash` only what
-//! the log holds is left.
+//! A refused line answers `! ` and the reason. A line `--` drops the answers so far. After a `crash` only the log is left.
 
 mod pipeline;
 
@@ -46,7 +45,7 @@ use crate::view::memory::Memory;
 pub const CONFIG: &str = "hooks: {}";
 const NONCE: u64 = 7;
 
-/// A project that carries out scripts.
+/// A project that runs scripts.
 pub struct Script {
     pub rules: Rules,
     pub memory: Memory,
@@ -54,12 +53,12 @@ pub struct Script {
     now: Timestamp,
 }
 
-/// The registry as it is by default, and nothing owed.
+/// Returns the default registry, without effectful hooks.
 pub fn default_rules() -> Rules {
     Rules { registry: Registry::with_builtins(), ..Rules::default() }
 }
 
-/// Runs a script under the default rules and compares what it answers, line by line.
+/// Runs a script under the default rules and compares its answers, line by line.
 #[track_caller]
 pub fn check(script: &str, expected: &str) {
     check_with(default_rules(), script, expected);
@@ -78,7 +77,7 @@ impl Script {
         Self { rules, memory: Memory::default(), log: Vec::new(), now }
     }
 
-    /// A project after a script, of which every line was accepted.
+    /// Returns a project after a script whose every line was accepted.
     #[track_caller]
     pub fn after(rules: Rules, script: &str) -> Self {
         let mut project = Self::new(rules);
@@ -124,7 +123,7 @@ impl Script {
         self.give_via(None, authority, run, command)
     }
 
-    /// A command from inside a hook.
+    /// Gives a command from inside a hook.
     pub fn give_via(
         &mut self,
         via: Option<EffectId>,
@@ -140,7 +139,7 @@ impl Script {
         Ok(records)
     }
 
-    /// Forgets everything but the log, and folds that again from its bytes.
+    /// Drops everything but the log, and folds that again from its bytes.
     pub fn crash(&mut self) {
         let before = std::mem::take(&mut self.memory);
         for record in &self.log {
@@ -150,7 +149,7 @@ impl Script {
         assert_eq!(self.memory, before, "the log alone says what is there");
     }
 
-    /// A command of a person.
+    /// Gives a command of a person.
     pub fn ask(&mut self, command: &Command) -> Result<Vec<Record>, Refusal> {
         self.give(Authority::Person, None, command)
     }
@@ -171,7 +170,7 @@ impl Script {
         effects
     }
 
-    /// An effect by its id, by its hook's name, or the first turn. Nothing is owed under `1.0`.
+    /// Returns an effect by its id, by its hook's name, or the first turn. No effect has the id `1.0`.
     fn effect(&self, word: &str) -> EffectId {
         let named = |effect: &PendingEffect| match &effect.kind {
             EffectKind::Hook(hook) => hook.hook == word,
@@ -181,14 +180,14 @@ impl Script {
         word.parse().ok().or_else(found).unwrap_or(EffectId { seq: Seq(1), index: 0 })
     }
 
-    /// What the last event of a type says, as it stands in the log.
+    /// Returns the data of the last event of a type, as the log has it.
     pub fn data(&self, kind: EventType) -> Value {
         let record = self.log.iter().rev().find(|record| record.kind() == kind).unwrap();
         serde_json::to_value(record).unwrap()["data"].take()
     }
 }
 
-/// `forced verb word word key=value`, taken apart.
+/// The parts of a line `forced verb word word key=value`.
 struct Line<'a> {
     forced: bool,
     words: Vec<&'a str>,
@@ -219,7 +218,7 @@ impl<'a> Line<'a> {
         self.options.get(option).map_or(vec![], |list| list.split(',').map(str::to_owned).collect())
     }
 
-    /// Whoever does it; `w1`, if nothing else is said.
+    /// Returns the owner; `w1` by default.
     fn owner(&self) -> OwnerName {
         self.options.get("by").copied().unwrap_or("w1").parse().unwrap()
     }
@@ -376,7 +375,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// `type:payload;type:payload`.
+    /// Parses `type:payload;type:payload`.
     fn actions(&self) -> Vec<ActionRequest> {
         let requests = self.options.get("asks").into_iter().flat_map(|asks| asks.split(';'));
         let request = |text: &str| {
@@ -386,7 +385,7 @@ impl<'a> Line<'a> {
         requests.map(request).collect()
     }
 
-    /// Its terms are those of every session, but for what the line says.
+    /// Returns a new session with the default terms, apart from those of the line.
     fn new_session(&self) -> NewSession {
         let usual = Terms::default();
         NewSession {
@@ -427,7 +426,7 @@ impl<'a> Line<'a> {
         self.options.get(option).map(|number| number.parse().unwrap())
     }
 
-    /// A word of the log.
+    /// Returns an option in the form that the log has.
     fn option<T: serde::de::DeserializeOwned>(&self, option: &str) -> Option<T> {
         let read = |word: &&str| {
             let spellings = [(*word).to_owned(), format!("\"{word}\""), format!("\"{}\"", word.to_uppercase())];
@@ -476,7 +475,7 @@ fn answer(word: &str) -> GateAnswer {
     serde_json::from_str(&format!("\"{word}\"")).unwrap()
 }
 
-/// `session.iteration`.
+/// Parses `session.iteration`.
 pub fn run_id(text: &str) -> RunId {
     let (session, iteration) = text.split_once('.').unwrap();
     RunId { session: session.parse().unwrap(), iteration: iteration.parse().unwrap(), nonce: NONCE }
@@ -487,7 +486,7 @@ fn millis(text: &str) -> i64 {
 }
 
 impl Script {
-    /// An event on one line: of what, which, and the part of it that a test is about.
+    /// Returns an event on one line: its task, its type, and the part of it that a test is about.
     fn shown(&self, record: &Record) -> String {
         let envelope = &record.envelope;
         let detail = match &envelope.session {
@@ -540,7 +539,7 @@ impl Script {
         })
     }
 
-    /// What the turn that runs now carries, with a mark where the agent may have seen it.
+    /// Returns the feedback of the turn in progress, with a mark if the agent may have seen it.
     fn heard(&self, name: &SessionName) -> String {
         let session = self.session(name.as_str());
         let pieces = session.turn().map_or(&[][..], |turn| &turn.feedback).iter();

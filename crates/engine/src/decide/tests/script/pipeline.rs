@@ -1,4 +1,4 @@
-//! The words for worktrees, gates and changes.
+//! The commands for worktrees, gates and changes.
 
 use super::Line;
 use crate::command::Command;
@@ -41,13 +41,13 @@ impl Line<'_> {
         })
     }
 
-    /// The branch of work that a person takes as it is.
+    /// Returns the branch of work that a person approves.
     pub(super) fn approved_work(&self) -> Option<ChangeRef> {
         let branch = self.options.get("branch")?;
         Some(ChangeRef { branch: Some((*branch).to_owned()), base: Some("main".to_owned()), url: None, number: None })
     }
 
-    /// What a hook has done about a change.
+    /// Returns what a hook did about a change.
     pub(super) fn change(&self) -> Option<ChangeFact> {
         let opened = self.options.get("opens").map(|url| {
             let url = Some((*url).to_owned());
@@ -58,7 +58,7 @@ impl Line<'_> {
 }
 
 impl Line<'_> {
-    /// What gatekeepers have approved: `approves=qa+docs of=patch`.
+    /// Returns the approval of gatekeepers: `approves=qa+docs of=patch`.
     pub(super) fn approved(&self) -> Option<Approved> {
         let patch = Digest::of(self.options.get("of")?.as_bytes());
         let briefs = self.options.get("approves").map(|briefs| briefs.split('+').map(str::to_owned).collect());

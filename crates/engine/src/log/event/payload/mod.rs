@@ -1,4 +1,4 @@
-//! What each event says. Names that a hook or a script may already know are kept as they are.
+//! The payload of each event. Names that hooks or scripts may already use never change.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -31,7 +31,7 @@ fn is_none_yet(count: &u32) -> bool {
     *count == 0
 }
 
-/// Declares payload structs with the derives and the naming that all of them share.
+/// Declares payload structs with the same derives and field naming.
 macro_rules! payloads {
     ($($(#[$doc:meta])* $name:ident { $($(#[$attr:meta])* $field:ident: $type:ty,)* })+) => {$(
         $(#[$doc])*
@@ -59,38 +59,38 @@ payloads! {
         priority: Priority,
         #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
         kind: Option<TypeName>,
-        /// It ends with a report, and without a change.
+        /// Set when the task ends with a report instead of a change.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         report: Option<ReportRequest>,
     }
-    /// Nothing is in its way any more.
+    /// All dependencies of the task are completed.
     TaskReady {}
-    /// A dependency is in its way again.
+    /// The task has an open dependency again.
     TaskWaiting {}
     TaskClaimed {
         owner: OwnerName,
         epoch: Epoch,
-        /// Without one the lease lasts as long as its session has the task.
+        /// The end of the lease. Without it, the lease lasts as long as the session holds the task.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
-        /// The session that works on it now.
+        /// The session that works on the task.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<SessionName>,
-        /// The session ends its work on it with a report, and without a change.
+        /// The session ends its work on the task with a report instead of a change.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         report: bool,
     }
     LeaseExpired {
         owner: OwnerName,
         epoch: Epoch,
-        /// Whoever held it may wake up, and its agent go on in the worktree.
+        /// The last holder was silent. It may wake up, and its agent may go on in the worktree.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         silent: bool,
     }
     TaskStarted {
         context: Value,
     }
-    /// What changed; an empty body or type takes it away.
+    /// The changed fields. An empty body or type removes the old one.
     TaskUpdated {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         goal: Option<String>,
@@ -105,31 +105,32 @@ payloads! {
         #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
         kind: Option<String>,
     }
-    /// The task has a worktree to be worked on in.
+    /// The task has a worktree.
     WorkspaceOpened {
         workspace: Workspace,
-        /// It was there already.
+        /// The worktree existed before.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         reused: bool,
     }
-    /// The work is about to be submitted, if its hooks let it pass.
+    /// The work is about to be submitted, if the hooks let it pass.
     SubmissionStarted {
         run: RunId,
-        /// What is submitted, where it lies in a worktree.
+        /// The submitted work, if it lies in a worktree.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         work: Option<WorkDone>,
-        /// How often the agent has mended it before.
+        /// The number of times that the agent has mended it.
         #[serde(default, skip_serializing_if = "is_none_yet")]
         remediations: u32,
-        /// The stop hooks judge it again: they judged it on another base, or were those of another configuration or agent.
+        /// The stop hooks judge the work again: they judged it on another base, or other hooks did, of another
+        /// configuration or agent.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         rejudged: bool,
     }
     TaskSubmitted {}
-    /// The work is about to be accepted, if its hooks let it pass.
+    /// The work is about to be accepted, if the hooks let it pass.
     MergeStarted {
         run: RunId,
-        /// What is merged, where it was submitted before and only this gate could not be asked.
+        /// The work to merge, if it was submitted before and only this gate could not be asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         work: Option<WorkDone>,
     }
@@ -140,23 +141,23 @@ payloads! {
         hook: String,
         why: Why,
         reason: String,
-        /// For whoever mends it, where it was no hook that said it.
+        /// Feedback for the agent that mends it, unless a hook has given some.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         feedback: Option<String>,
         remedy: Remedy,
-        /// Which attempt to mend it, or which rejection, this is, and how many there may be.
+        /// The number of this attempt to mend the work, or of this rejection, and the limit.
         count: u32,
         most: u32,
     }
-    /// It was judged, and is to be worked on again.
+    /// A gate rejected the work. The task is open again.
     TaskRejected {
         by: String,
         reason: String,
     }
     ChangeMerged {
-        /// The commit that has it in the base.
+        /// The commit that contains the change in the base.
         commit: String,
-        /// How it was found there, where nobody here has merged it.
+        /// How Windlass found the change there, if it was merged outside Windlass.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seen: Option<String>,
     }
@@ -166,19 +167,19 @@ payloads! {
         artifacts: Vec<String>,
     }
     TaskUnblocked {}
-    /// A person has said how it goes on.
+    /// A person has decided how the task goes on.
     TaskAnswered {
         answer: Resolution,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
-        /// The stop hooks that are not counted once.
+        /// The stop hooks that are ignored once.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ignores: Vec<String>,
     }
     TaskNeedsContinuation {
         reason: String,
     }
-    /// Given back by whoever worked on it.
+    /// The owner gave the task back.
     TaskReleased {
         reason: String,
     }
@@ -210,7 +211,7 @@ payloads! {
         goal: String,
         labels: Vec<String>,
         priority: Priority,
-        /// `null` for a task that was completed without having been started, or whose clock went backwards.
+        /// `null` for a task that was completed without a start, or when the clock went backwards.
         duration_ms: Option<i64>,
         deliverables: Vec<String>,
     }
@@ -218,56 +219,56 @@ payloads! {
         labels: Vec<String>,
         keywords: Vec<String>,
     }
-    /// A fact of the project's own. It bears no state.
+    /// A fact of the project's own type. It changes no state.
     FactLogged {
         #[serde(rename = "type")]
         kind: FactType,
         data: Map<String, Value>,
     }
-    /// Somebody leaves a word for whoever works on the task.
+    /// A person or an agent leaves a note for the next agent or person on the task.
     NoteAdded {
         kind: NoteKind,
         text: String,
     }
-    /// The text behind a digest, so that the log alone can explain a decision.
+    /// The text behind a digest, so that the log alone explains a decision.
     ConfigRecorded {
         digest: ConfigDigest,
         text: String,
     }
     SessionStarted {
         config: ConfigDigest,
-        /// What the protected files held.
+        /// The content of the protected files.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         protected: Option<ConfigDigest>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         goal: Option<String>,
         #[serde(default, skip_serializing_if = "Work::is_given")]
         work: Work,
-        /// Where the work is done.
+        /// The place of the work.
         #[serde(default, skip_serializing_if = "Grounds::is_in_place")]
         grounds: Grounds,
         agent: String,
         terms: Terms,
         owner: OwnerName,
         nonce: u64,
-        /// Feedback that no turn has carried stays with the task that the session leaves.
+        /// Feedback that no turn has carried stays with the task when the session leaves it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         keeps_feedback: bool,
-        /// It goes on with no conversation of a session before.
+        /// The session continues no earlier conversation.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         fresh: bool,
     }
-    /// Somebody else goes on with it.
+    /// Another process runs the session from now on.
     SessionResumed {
         owner: OwnerName,
         terms: Terms,
     }
-    /// Its end was asked for.
+    /// A person, a hook or a process has asked the session to end.
     SessionStopping {
         ending: Ending,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// The commits that a person is told of with it, by their whole ids.
+        /// The commits that the message to the person names, as full ids.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         commits: Vec<String>,
     }
@@ -275,30 +276,30 @@ payloads! {
         ending: Ending,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// How many tasks it has completed whose work nothing checked.
+        /// The number of completed tasks whose work no hook checked.
         #[serde(default, skip_serializing_if = "is_none_yet")]
         unchecked: u32,
     }
-    /// Somebody speaks to the agent of a session, which gets it as feedback.
+    /// A message to the agent of a session, which gets it as feedback.
     MessageAdded {
-        /// The person's name, or which hook or agent it was.
+        /// The name of the person, the hook or the agent.
         source: String,
         text: String,
         voice: Voice,
     }
     FeedbackQueued {
-        /// The hook that it comes from, or whoever says it.
+        /// The hook, person or agent that the feedback comes from.
         source: String,
         text: String,
         #[serde(default, skip_serializing_if = "Voice::is_hook")]
         voice: Voice,
-        /// Why the hook blocks, in a few words.
+        /// A short reason why the hook blocks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// What the hook has said by itself, where the text was worded otherwise or is not all of it.
+        /// The fingerprint of the hook's own output, if the text differs from it or is only a part of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         own: Option<OwnWords>,
-        /// It is about the present iteration: the next one has its own.
+        /// The feedback is about this iteration only: the next one gets its own.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         passing: bool,
     }
@@ -316,18 +317,18 @@ payloads! {
     HooksCleared {
         hooks: Vec<HookId>,
     }
-    /// A registered stop hook is asked from now on, or not asked any more.
+    /// A registered stop hook is switched on or off.
     HookSwitched {
         hook: HookId,
         enabled: bool,
     }
-    /// Registered stop hooks were asked.
+    /// The registered stop hooks were evaluated.
     HookEvaluated {
-        /// Nothing at the gate of a session, which has iterations of its own.
+        /// `None` at the gate of a session, which has its own iterations.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         series: Option<SeriesId>,
         iteration: u32,
-        /// Whose word it is; nobody's where none is registered and enabled.
+        /// The hook that decided; `None` if no hook is registered and enabled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hook: Option<HookId>,
         action: RuleAction,
@@ -336,11 +337,11 @@ payloads! {
         next_prompt: Option<String>,
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         metadata: Map<String, Value>,
-        /// What the validation rules said.
+        /// The results of the validation rules.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         results: Vec<RuleResult>,
     }
-    /// An agent sets out on a series of iterations of its own.
+    /// An agent starts a series of iterations of its own.
     SeriesStarted {
         max_iterations: u32,
         completion_promises: Vec<Promise>,
@@ -350,7 +351,7 @@ payloads! {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         strict: bool,
     }
-    /// How an iteration of a series stands.
+    /// The evaluation of an iteration of a series.
     ValidationFinished {
         series: SeriesId,
         iteration: u32,
@@ -363,17 +364,17 @@ payloads! {
         /// The hook that decided.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hook: Option<HookId>,
-        /// Why it does not go on.
+        /// The guard that ends the series.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         guard: Option<Guard>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         feedback: Vec<String>,
-        /// The end of what the agent said.
+        /// The end of the agent's output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<String>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files_modified: Vec<String>,
-        /// What failed and what the work was, where something failed.
+        /// The digest of the failures and the work, if something failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         alike: Option<Digest>,
     }
@@ -399,30 +400,30 @@ payloads! {
         draft_content: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         draft_type: Option<String>,
-        /// How many bytes the draft had, where it was cut.
+        /// The size of the full draft, if the draft was cut.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         draft_bytes: Option<u64>,
         expires_at: Timestamp,
-        /// The series that was under way.
+        /// The series in progress.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         series: Option<SeriesId>,
     }
-    /// An agent's own hook system has called.
+    /// An agent's own hook system has called Windlass.
     BridgeCalled {
         agent: String,
         conversation: String,
         point: HookPoint,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool: Option<String>,
-        /// What it is about, in a few words.
+        /// A short description of the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         about: Option<String>,
         /// A person has spoken since the agent was last sent back.
         anew: bool,
-        /// How often it was sent back since then.
+        /// The number of send-backs since then.
         retries: u32,
     }
-    /// What it was answered.
+    /// The answer to a call of an agent's hook system.
     BridgeAnswered {
         agent: String,
         conversation: String,
@@ -430,16 +431,16 @@ payloads! {
         ruling: CallRuling,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Who says no.
+        /// The hooks that block.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         hooks: Vec<String>,
-        /// How often the agent was sent back since a person last spoke, this time included.
+        /// The number of send-backs since a person last spoke, including this one.
         retries: u32,
         max_retries: u32,
-        /// Why it was let go although hooks say no.
+        /// The reason why the agent may go on although hooks block.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         let_go: Option<String>,
-        /// What else the agent was told.
+        /// Other text for the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         told: Option<String>,
     }
@@ -448,13 +449,13 @@ payloads! {
         effect: EffectId,
         hook: String,
         owner: OwnerName,
-        /// Above 1 where an interrupted run is made good, or a failed one is tried again.
+        /// Above 1 when an interrupted run is repeated or a failed one is retried.
         attempt: u32,
         /// How the attempt before it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<String>,
     }
-    /// An attempt has failed, and the next one begins after a while. Nothing of the hook runs until then.
+    /// An attempt has failed, and the next one starts after a wait. Nothing of the hook runs until then.
     HookRetrying {
         #[serde(rename = "debt")]
         effect: EffectId,
@@ -470,43 +471,43 @@ payloads! {
         outcome: HookOutcome,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
-        /// What it would have told the agent, where no session is there to hear it.
+        /// The feedback for the agent, if there is no session to deliver it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         feedback: Option<String>,
-        /// How long it ran, where it did.
+        /// The duration of the run, if the hook ran.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
-        /// The file that has all of what it wrote.
+        /// The file with the full output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         record: Option<String>,
-        /// What it asks for, to be carried out after the last hook of its event.
+        /// The requested actions. They run after the last hook of the event.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         actions: Vec<ActionRequest>,
-        /// What it has told about itself, by names.
+        /// Values that the hook has published, by name.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         context: HookContext,
-        /// What gatekeepers have approved.
+        /// The approvals of the gatekeepers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approved: Option<Approved>,
-        /// What agents have used that it asked.
+        /// The usage of the agents that the hook asked.
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         used: Usage,
-        /// The last commit of the work, where it has moved that.
+        /// The last commit of the work, if the hook has moved it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         head: Option<String>,
-        /// Whoever it was to ask could not be started.
+        /// The agent or program that the hook was to ask could not be started.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unstarted: bool,
-        /// What the validation rules came to that it looked at.
+        /// The results of the validation rules that the hook evaluated.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         results: Vec<RuleResult>,
     }
     HookError {
         hook_name: String,
         error: String,
-        /// The event whose hook it was, but for its position.
+        /// The event that the hook belongs to, without its position.
         original_event: Value,
-        /// What it ran for, if it has run.
+        /// The effect that the hook ran for, if it ran.
         #[serde(rename = "debt", default, skip_serializing_if = "Option::is_none")]
         effect: Option<EffectId>,
     }

@@ -1,4 +1,4 @@
-//! What an iteration says of itself: the turns of the agent, and how the gate judges them.
+//! The payloads of an iteration: the turns of the agent, and the decisions of the gate.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,41 +13,41 @@ payloads! {
     IterationStarted {
         run: RunId,
     }
-    /// The agent gets the word, and with it all feedback that is pending.
+    /// The agent starts a turn and gets all pending feedback with it.
     TurnStarted {
         run: RunId,
         owner: OwnerName,
         purpose: Purpose,
-        /// How many pieces that is. Some may be of this very commit, whose positions are not known yet.
+        /// The number of feedback items. Some may be in this very commit, whose positions are still unknown.
         feedback: u32,
     }
     /// The agent has a conversation to work in.
     ConversationOpened {
         run: RunId,
-        /// As the agent names it.
+        /// The agent's own name for the conversation.
         conversation: String,
         opening: Opening,
-        /// Why it is not the one before.
+        /// The reason why it is not the conversation before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     }
     TurnFinished {
         run: RunId,
-        /// The agent's final message, or the telling parts of it.
+        /// The agent's final message, or the relevant parts of it.
         output: String,
-        /// It left processes behind; those that could be were ended.
+        /// The agent left processes behind. Windlass ended those that it could.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         leaky: bool,
-        /// The file that has all of what it wrote.
+        /// The file with the full output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         record: Option<String>,
-        /// What the turn has used, where the agent tells.
+        /// The usage of the turn, if the agent reports it.
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         usage: Usage,
-        /// What has changed in the directory of the work, as a digest.
+        /// The digest of the changes in the work directory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tree: Option<Digest>,
-        /// It has changed nothing there since the turn before.
+        /// The work directory has not changed since the turn before.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unchanged: bool,
     }
@@ -59,53 +59,53 @@ payloads! {
         run: RunId,
         verdict: Verdict,
         decision: Decision,
-        /// How often the agent has been sent back in this iteration, this time included.
+        /// The number of send-backs in this iteration, including this one.
         retries: u32,
-        /// How often it may be, where hooks block.
+        /// The limit of send-backs, if hooks block.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_retries: Option<u32>,
-        /// Why hooks block, in a few words.
+        /// A short reason why hooks block.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     }
-    /// A person has said what is to happen where hooks do not let the agent go.
+    /// A person has answered what happens while hooks block.
     GateAnswered {
         run: RunId,
         answer: GateAnswer,
     }
     IterationCompleted {
         run: RunId,
-        /// What all of its turns have used together.
+        /// The usage of all turns of the iteration.
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         used: Usage,
     }
     IterationFailed {
         run: RunId,
         error: String,
-        /// What was wrong, where that is known.
+        /// The kind of failure, if known.
         #[serde(default, skip_serializing_if = "Fault::is_unknown")]
         fault: Fault,
-        /// The file that has all of what the agent wrote.
+        /// The file with the full output of the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         record: Option<String>,
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         usage: Usage,
-        /// It left processes behind; those that could be were ended.
+        /// The agent left processes behind. Windlass ended those that it could.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         leaky: bool,
-        /// The next iteration does not begin before that moment.
+        /// The earliest start of the next iteration.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
     }
     IterationInterrupted {
         run: RunId,
-        /// The file that has what the agent wrote until then.
+        /// The file with the agent's output up to the interruption.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         record: Option<String>,
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         usage: Usage,
     }
-    /// The agent was asked too often. Another iteration takes this one up, not before that moment.
+    /// The agent is rate limited. Another iteration continues this one, not before `until`.
     IterationPostponed {
         run: RunId,
         error: String,
@@ -115,13 +115,13 @@ payloads! {
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         usage: Usage,
     }
-    /// The agent has heard what was pending at the end.
+    /// The agent has received the feedback that was pending at the end.
     DeliveryFinished {
         run: RunId,
         output: String,
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         usage: Usage,
-        /// It left processes behind; those that could be were ended.
+        /// The agent left processes behind. Windlass ended those that it could.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         leaky: bool,
     }
@@ -132,7 +132,7 @@ payloads! {
         fault: Fault,
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         usage: Usage,
-        /// It left processes behind; those that could be were ended.
+        /// The agent left processes behind. Windlass ended those that it could.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         leaky: bool,
     }

@@ -1,4 +1,4 @@
-//! What the events of workflows say.
+//! The payloads of workflow events.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,10 +7,10 @@ use crate::log::id::{Digest, EffectId};
 use crate::workflow::StepResult;
 
 payloads! {
-    /// Somebody wants a workflow to be run: a hook that asks for it, or a person.
+    /// A hook or a person requests a run of a workflow.
     WorkflowTriggered {
         workflow_id: String,
-        /// What it is given.
+        /// The context values of the run.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         context: Map<String, Value>,
     }
@@ -18,11 +18,11 @@ payloads! {
         #[serde(rename = "debt")]
         effect: EffectId,
         workflow_id: String,
-        /// Of its definition.
+        /// The digest of the workflow's definition.
         digest: Digest,
         /// The first step.
         step: String,
-        /// How many its definition has.
+        /// The number of steps in the definition.
         #[serde(default, skip_serializing_if = "is_none")]
         steps: u32,
     }
@@ -31,7 +31,7 @@ payloads! {
         #[serde(rename = "debt")]
         effect: EffectId,
         step: String,
-        /// Above 1 where a run that was interrupted is made good.
+        /// Above 1 when an interrupted run is repeated.
         #[serde(default = "first", skip_serializing_if = "is_first")]
         attempt: u32,
     }
@@ -39,13 +39,13 @@ payloads! {
         #[serde(rename = "debt")]
         effect: EffectId,
         result: StepResult,
-        /// What the steps within it came to.
+        /// The results of the nested steps.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         within: Vec<StepResult>,
-        /// What it leaves for later steps, by name.
+        /// The values that the step stores for later steps, by name.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         stored: Map<String, Value>,
-        /// The step that follows.
+        /// The next step.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<String>,
     }
@@ -53,7 +53,7 @@ payloads! {
         #[serde(rename = "debt")]
         effect: EffectId,
         workflow_id: String,
-        /// How many steps were done.
+        /// The number of finished steps.
         steps: u32,
     }
     WorkflowFailed {

@@ -1,0 +1,194 @@
+//! An event as a line: its position, time, subject, type, and a summary.
+
+use windlass_engine::{
+    Decision, Ending, Event, GateAnswer, Next, Node, Opening, Promise, Purpose, Record, RunId, Timestamp,
+};
+use windlass_text as text;
+
+use super::{bridge, drive, moment, pipeline, short_moment, workflow};
+use crate::output::{Done, Output, Tone};
+
+/// Fewer columns are no room for a text.
+const NARROW: usize = 30;
+
+/// When the agent is tried again after a failure, where that is not at once.
+pub fn retry_moment(record: &Record) -> Option<Timestamp> {
+    let Event::IterationFailed(failed) = &record.envelope.event else { return None };
+    failed.until.filter(|until| until.millis() - record.envelope.timestamp.millis() >= 1000)
+}
+
+/// What an event says, in a few words.
+pub fn summary(record: &Record) -> String {
+    let text = match &record.envelope.event {
+        Event::TaskCreated(created) => created.goal.clone(),
+        Event::TaskClaimed(claimed) => format!("by {} (epoch {})", claimed.owner, claimed.epoch),
+        Event::LeaseExpired(expired) => format!("of {} (epoch {})", expired.owner, expired.epoch),
+        Event::TaskCompleted(completed) => completed.result.clone().unwrap_or_default(),
+        Event::TaskBlocked(blocked) => blocked.reason.clone(),
+        Event::TaskAnswered(answered) => {
+            let said = answered.text.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+            format!("{}{said}", answered.answer)
+        }
+        Event::TaskNeedsContinuation(payload) => payload.reason.clone(),
+        Event::TaskReleased(payload) => payload.reason.clone(),
+        Event::TaskFailed(payload) => payload.reason.clone(),
+        Event::TaskReopened(payload) => format!("from {}: {}", payload.from, payload.reason),
+        Event::DependencyAdded(edge) => format!("{} {} {}", edge.from_id, edge.edge_type, edge.to_id),
+        Event::DependencyRemoved(edge) => format!("{} no longer linked to {}", edge.from_id, edge.to_id),
+        Event::DependencySatisfied(payload) => format!("by {}", payload.completed_task_id),
+        Event::AgentMetrics(metrics) => metrics.duration_ms.map(|ms| format!("{ms} ms")).unwrap_or_default(),
+        Event::AutoLabelSuggestion(suggestion) => suggestion.labels.join(", "),
+        Event::FactLogged(fact) if fact.data.is_empty() => String::new(),
+        Event::FactLogged(fact) => serde_json::Value::Object(fact.data.clone()).to_string(),
+        Event::NoteAdded(note) => format!("{}: {}", note.kind, note.text),
+        Event::CompletionClaimed(claim) => format!("in {}", claim.run),
+        Event::HookError(error) => format!("{}: {}", error.hook_name, error.error),
+        Event::ActionError(error) => format!("{}: {}", error.action_type, error.error),
+        Event::HookStarted(hook) => hook.hook.clone(),
+        Event::HookRetrying(hook) => format!("{} failed and is tried again: {}", hook.hook, hook.error),
+        Event::HookFinished(hook) => {
+            let outcome = serde_json::to_value(hook.outcome).unwrap_or_default();
+            let why = hook.message.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            format!("{} {}{why}", hook.hook, outcome.as_str().unwrap_or_default().replace('_', " "))
+        }
+        Event::IterationFailed(failed) => match retry_moment(record) {
+            Some(until) => format!("{}; tried again at {}", failed.error, moment(until)),
+            None => failed.error.clone(),
+        },
+        event => {
+            let known = drive::summary(record.seq, event)
+                .or_else(|| bridge::summary(event))
+                .or_else(|| pipeline::summary(event))
+                .or_else(|| workflow::summary(event));
+            known.unwrap_or_else(|| session_summary(event))
+        }
+    };
+    if record.envelope.metadata.forced { format!("(forced) {text}") } else { text }
+}
+
+fn session_summary(event: &Event) -> String {
+    let turn = |run: &RunId| format!("{} {}", run.session, run.iteration);
+    match event {
+        Event::SessionStarted(started) => format!("{} by {}", started.agent, started.owner),
+        Event::SessionResumed(resumed) => format!("by {}", resumed.owner),
+        Event::SessionStopping(stopping) => ending(stopping.ending, stopping.reason.as_deref()),
+        Event::SessionEnded(ended) => ending(ended.ending, ended.reason.as_deref()),
+        Event::IterationStarted(started) => turn(&started.run),
+        Event::TurnStarted(started) => {
+            let purpose = match started.purpose {
+                Purpose::Work => "to work",
+                Purpose::SendBack => "sent back",
+                Purpose::Recovery => "to recover",
+                Purpose::Delivery | Purpose::UnjudgedDelivery(_) => "to listen",
+            };
+            match started.feedback {
+                0 => purpose.to_owned(),
+                pieces => format!("{purpose}, with {}", self::pieces(pieces)),
+            }
+        }
+        Event::ConversationOpened(opened) => match (opened.opening, &opened.reason) {
+            (Opening::New, _) => format!("{}, new", opened.conversation),
+            (Opening::Loaded, _) => format!("{}, taken up again", opened.conversation),
+            (Opening::Anew, None) => format!("{}, anew", opened.conversation),
+            (Opening::Anew, Some(reason)) => format!("{}, anew: {reason}", opened.conversation),
+        },
+        Event::TurnFinished(finished) => first_line(&finished.output),
+        Event::DeliveryFinished(finished) => first_line(&finished.output),
+        Event::PromiseDetected(detected) => match detected.promise {
+            Promise::Complete => "COMPLETE".to_owned(),
+            Promise::Escalate => "ESCALATE".to_owned(),
+            Promise::Blocked => "BLOCKED".to_owned(),
+        },
+        Event::GateDecided(decided) => match &decided.decision {
+            Decision::SendBack => match decided.max_retries {
+                Some(most) => format!("sent back ({} of {most})", decided.retries),
+                None => format!("sent back (time {})", decided.retries),
+            },
+            Decision::Ask => "a person is asked".to_owned(),
+            Decision::Next(Next::Continue | Next::TakeUp) => "another iteration".to_owned(),
+            Decision::Next(Next::GiveUp(reason)) => format!("left for the next run: {reason}"),
+            Decision::Next(Next::Close(closing)) => ending(closing.ending, closing.reason.as_deref()),
+        },
+        Event::GateAnswered(answered) => answer(answered.answer).to_owned(),
+        Event::IterationPostponed(postponed) => format!("until {}: {}", moment(postponed.until), postponed.error),
+        Event::DeliveryFailed(failed) => failed.error.clone(),
+        Event::MessageAdded(said) => format!("{}: {}", said.source, said.text),
+        Event::FeedbackQueued(queued) => format!("{}: {}", queued.source, queued.text),
+        Event::FeedbackDelivered(delivered) => pieces(u32::try_from(delivered.feedback.len()).unwrap_or(u32::MAX)),
+        _ => String::new(),
+    }
+}
+
+/// What a person has said, in words.
+pub fn answer(answer: GateAnswer) -> &'static str {
+    match answer {
+        GateAnswer::Continue => "continue: the agent is sent back, and the count starts again",
+        GateAnswer::Abort => "abort: a person takes over",
+        GateAnswer::Ignore => "ignore-hook: the block counts as passed, this time",
+    }
+}
+
+fn ending(ending: Ending, reason: Option<&str>) -> String {
+    let word = match ending {
+        Ending::Completed => "complete",
+        Ending::Limit => "at a limit",
+        Ending::Escalated => "a person is needed",
+        Ending::Cancelled => "cancelled",
+        Ending::Error => "failed",
+    };
+    reason.map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))
+}
+
+/// So much feedback, in words.
+pub fn pieces(pieces: u32) -> String {
+    if pieces == 1 { "one piece of feedback".to_owned() } else { format!("{pieces} pieces of feedback") }
+}
+
+/// Agents say a lot; how they begin has to do.
+fn first_line(output: &str) -> String {
+    output.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+}
+
+/// One event as one line.
+pub fn event(record: &Record, out: &mut Output) -> Done {
+    let (head, used) = event_head(record, out);
+    let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used));
+    out.line(format!("{head}{}", text::fit(&summary(record), room)).trim_end())
+}
+
+/// Returns an event and a text about it as rows: what has no room comes below, so far to the right.
+pub fn event_rows(record: &Record, tone: Tone, what: &str, indent: usize, out: &Output) -> Vec<String> {
+    let (head, used) = event_head(record, out);
+    let columns = out.columns().unwrap_or(usize::MAX);
+    let below = columns.saturating_sub(indent).max(NARROW);
+    // A column of a few letters is hard to read.
+    let rows = match columns.saturating_sub(used) {
+        room @ ..NARROW if text::width(what) > room => [vec![String::new()], text::wrap(what, below, below)].concat(),
+        room => text::wrap(what, room, below),
+    };
+    let row = |(number, row): (usize, &String)| match number {
+        0 => format!("{head}{}", out.paint(tone, row)).trim_end().to_owned(),
+        _ => format!("{}{}", " ".repeat(indent), out.paint(tone, row)),
+    };
+    rows.iter().enumerate().map(row).collect()
+}
+
+/// What an event's line begins with, and how wide that is.
+fn event_head(record: &Record, out: &Output) -> (String, usize) {
+    let node = match record.envelope.node {
+        Node::System => String::new(),
+        Node::Task(id) => id.to_string(),
+    };
+    let depth = usize::from(record.envelope.metadata.depth);
+    let kind = format!("{}{}", "  ".repeat(depth.min(4)), record.envelope.event.type_name());
+    let at = short_moment(record.envelope.timestamp, out);
+    let used = 6 + 2 + at.len() + 2 + 6 + 1 + text::width(&kind).max(24) + 2;
+    let head = format!(
+        "{}  {}  {} {}  ",
+        out.paint(Tone::Faint, format_args!("{:>6}", record.seq.0)),
+        out.paint(Tone::Faint, &at),
+        out.paint(Tone::Strong, text::pad(&node, 6)),
+        out.paint(Tone::Name, text::pad(&kind, 24)),
+    );
+    (head, used)
+}
