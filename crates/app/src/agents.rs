@@ -1,6 +1,6 @@
-//! Agents by name: those of the configuration, those that are known, and those that are installed.
+//! Agents by name: configured, known and installed ones.
 //!
-//! Not here: speaking with them (`agents`), which one a session works with (`run`).
+//! Not here: the communication with agents (`agents`), the choice of a session's agent (`run`).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,7 @@ use crate::{Code, Failure, environment};
 /// The largest script that is read, in bytes.
 const MAX_SCRIPT: u64 = 4 * 1024 * 1024;
 
-/// The agent of that name: as the configuration sets it up, else as it is known.
+/// Returns the agent with a name: as the configuration sets it up, else as it is known.
 pub fn resolve(name: &str, settings: &Settings) -> Result<Agent, Failure> {
     let Some(written) = settings.agents.get(name) else {
         let mut agent = parse(name, settings)?;
@@ -40,8 +40,8 @@ pub fn resolve(name: &str, settings: &Settings) -> Result<Agent, Failure> {
     Ok(Agent { name: name.to_owned(), kind: kind(name, written), setup })
 }
 
-/// The same to judge the work of others: it may look, and no more than that unless the configuration says what else, and is
-/// handed none of our tools.
+/// Returns an agent that judges the work of others: it gets none of our tools, and may only read unless the configuration permits
+/// more.
 pub fn gatekeeper(name: &str, settings: &Settings) -> Result<Agent, Failure> {
     let mut agent = resolve(name, settings)?;
     let said = settings.agents.get(name).and_then(|written| written.permissions.clone());
@@ -50,12 +50,12 @@ pub fn gatekeeper(name: &str, settings: &Settings) -> Result<Agent, Failure> {
     Ok(agent)
 }
 
-/// The program that serves our own tools: this one.
+/// Returns the program that serves our own tools, which is this one.
 fn tools() -> Option<PathBuf> {
     environment::own_program().ok().filter(|file| runs(file))
 }
 
-/// A server of tools, by its whole path.
+/// Resolves a configured MCP server to the full path of its program.
 fn found(name: &str, server: &config::McpServerSettings) -> Result<McpServer, Failure> {
     let program = Path::new(&server.command);
     let places = environment::program_directories();
@@ -74,12 +74,12 @@ fn found(name: &str, server: &config::McpServerSettings) -> Result<McpServer, Fa
     }
 }
 
-/// Whether a file is a program.
+/// Returns whether a file is an executable program.
 pub fn runs(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// How an agent of the configuration is driven. That it can be was checked when it was read.
+/// Returns the kind of a configured agent. The reader of the configuration has checked that there is one.
 fn kind(name: &str, written: &config::AgentSettings) -> AgentKind {
     let command = || written.command.clone().unwrap_or_default();
     match (written.driver, Known::find(name)) {
@@ -112,7 +112,7 @@ fn parse(name: &str, settings: &Settings) -> Result<Agent, Failure> {
     })
 }
 
-/// How agents are named, for whoever has named none, or one that is not known.
+/// Explains how to name an agent, for a command with a missing or unknown name.
 pub fn how_to_name() -> String {
     let installed = installed(&environment::program_directories());
     let others = "`acp:CMD` speaks the Agent Client Protocol, `command:CMD` is any other program";
@@ -125,7 +125,7 @@ pub fn how_to_name() -> String {
     }
 }
 
-/// Known agents that are in one of these directories.
+/// Returns the known agents that are installed in one of these directories.
 pub fn installed(directories: &[PathBuf]) -> Vec<&'static str> {
     let found = |name: &&str| directories.iter().any(|directory| runs(&directory.join(name)));
     KNOWN.iter().map(|(name, _)| *name).filter(found).collect()

@@ -1,4 +1,4 @@
-//! A person's answers: to a task that waits for one, and to a session that asks at its gate (`on_retry_limit: ask`).
+//! Answers of a person: to a task that waits for one, and to a session that asks at its gate (`on_retry_limit: ask`).
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use crate::context::Opened;
 use crate::person::ConcernedSessions;
 use crate::{Code, Failure, Notice, environment, execution, hints};
 
-/// How long a question stays open before the log is read for an answer from elsewhere.
+/// The time between two looks into the log for an answer from elsewhere, while a question is open.
 const ANSWER_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// An answer to a task or to a session.
 #[derive(Debug)]
 pub struct AnswerRequest {
-    /// A task, or the session that asks or has left it.
+    /// A task, or the session that asks at its gate or has left the task to a person.
     pub subject: String,
     pub answer: Resolution,
     pub text: Option<String>,
 }
 
-/// An answer that the log has.
+/// An answer that is recorded in the log.
 #[derive(Debug)]
 pub enum AnswerReport {
     Task(TaskId, Vec<Record>),
@@ -38,7 +38,7 @@ pub enum AnswerReport {
 pub fn answer(opened: &mut Opened, request: AnswerRequest) -> Result<AnswerReport, Failure> {
     let AnswerRequest { subject, answer, text } = request;
     let id = match find_subject(opened, &subject)? {
-        // A person who rejects the work speaks of the task, which has failed then.
+        // A rejection is about the task, which then fails.
         AnswerSubject::Session(session) => match session.task.filter(|_| answer == Resolution::Reject) {
             Some(id) => id,
             None => {
@@ -53,7 +53,7 @@ pub fn answer(opened: &mut Opened, request: AnswerRequest) -> Result<AnswerRepor
         _ => Vec::new(),
     };
     let inside = Inside::look_for_person(opened, ConcernedSessions::Every(Some(id)))?;
-    // An approval overrules the gates, and the log says so.
+    // An approval overrules the gates; the log records this as forced.
     let (authority, work) = match answer {
         Resolution::Approve => (Authority::Forced, commit_unseen_work(opened, id)?),
         _ => (Authority::Person, None),
@@ -62,8 +62,8 @@ pub fn answer(opened: &mut Opened, request: AnswerRequest) -> Result<AnswerRepor
     Ok(AnswerReport::Task(id, execution::execute_inside(opened, inside, &command, authority)?))
 }
 
-/// Commits what lies in a task's worktree, and returns the change of its branch where the log has none yet: it is approved with
-/// the task.
+/// Commits the files in a task's worktree, and returns the change of its branch if the log has none yet: the answer approves it
+/// together with the task.
 fn commit_unseen_work(opened: &mut Opened, id: TaskId) -> Result<Option<ChangeRef>, Failure> {
     let task = opened.task(id)?;
     let open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
@@ -92,7 +92,7 @@ enum AnswerSubject {
     Task(TaskId),
 }
 
-/// Finds the task or session of a name. A session that asks stands for its task, and the other way round.
+/// Finds the task or session with a name. A session that asks stands for its task, and a task for the session that asks.
 fn find_subject(opened: &Opened, name: &str) -> Result<AnswerSubject, Failure> {
     let snapshot = opened.store.snapshot().map_err(hints::store)?;
     if let Ok(id) = name.parse::<TaskId>() {
@@ -130,7 +130,7 @@ fn find_asking_session(opened: &Opened, id: TaskId) -> Result<Option<Session>, F
     Ok(session.filter(|session| session.wanted() == Wanted::Answer))
 }
 
-/// Answers a session that has not ended.
+/// Answers a session that asks at its gate.
 fn answer_session(
     opened: &mut Opened,
     session: &Session,
@@ -157,7 +157,7 @@ fn find_blocking_hooks(opened: &Opened, id: TaskId) -> Result<Vec<String>, Failu
     }
 }
 
-/// Returns what an answer means to a session that asks at its gate, where it is one.
+/// Returns the gate answer for a resolution, if a session at its gate can take it.
 pub fn gate_answer(answer: Resolution) -> Option<GateAnswer> {
     match answer {
         Resolution::Continue | Resolution::Retry => Some(GateAnswer::Continue),
@@ -171,7 +171,7 @@ pub fn gate_answer(answer: Resolution) -> Option<GateAnswer> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateReply {
     Session(GateAnswer),
-    /// The task has failed, where the session has one; else the session ends.
+    /// Fails the task, if the session has one; else ends the session.
     RejectTask,
 }
 
@@ -193,12 +193,12 @@ impl GateReply {
 pub enum PromptInput {
     /// No answer yet.
     Pending,
-    /// No answer will come from here.
+    /// This front end will give no answer.
     Closed,
     Reply(GateReply, Option<String>),
 }
 
-/// The place where a front end asks a person about a session at its gate.
+/// A prompt through which a front end asks a person about a session at its gate.
 pub trait GatePrompt {
     fn open(&self, session: &Session);
 
@@ -208,8 +208,8 @@ pub trait GatePrompt {
     fn close(&self);
 }
 
-/// Asks a person about a session at its gate, until the log has an answer from anywhere. Returns false where none will come from
-/// this front end, so that the session stays at its gate.
+/// Asks a person about a session at its gate, until the log has an answer from anywhere. Returns false if this front end gives no
+/// answer; the session then stays at its gate.
 pub(crate) fn ask_person(
     runner: &mut Runner<'_>,
     session: &Session,
@@ -235,7 +235,7 @@ fn wait_for_answer(
             PromptInput::Closed => return Ok(false),
             PromptInput::Reply(reply, text) => {
                 let origin = execution::person_origin(Authority::Person, environment::steady_now());
-                // A refusal means that an answer from elsewhere was first: the loop ends with it.
+                // The engine refuses the answer if another one came first; the loop then ends.
                 drop(runner.begin(&origin, &reply.command(session, text)));
             }
         }

@@ -1,10 +1,10 @@
-//! Files that are there as a whole, also when the power comes back.
+//! Atomic, durable file operations: a file is complete or absent, even after a power loss.
 //!
 //! Invariants:
-//! - A file that is replaced is the old one or the new one, whatever happens, and nothing else is left beside it.
-//! - What these functions have done is on the disk when they return: bytes, names, and the directories around them.
+//! - After a crash, a replaced file has its old or its new content, and no temporary file is left beside it.
+//! - When a function returns, its effect is on disk: bytes, names, and the directories above them.
 //!
-//! Not here: the store, which sees to its own files.
+//! Not here: the files of the store, which the store syncs itself.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use windlass_process::file;
 use windlass_store::{failpoint, rename_new};
 
-/// Who may read a file that is written.
+/// The users that may read a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readers {
-    /// Nobody but its owner.
+    /// The owner only.
     Owner,
-    /// Whoever may read the one that was there; everybody, if there was none.
+    /// The readers of the replaced file; all users if there was none.
     AsBefore,
 }
 
@@ -32,7 +32,7 @@ impl Readers {
     }
 }
 
-/// Writes beside the file and renames, so that a reader sees the old text or the new one. Directories that are missing are made.
+/// Replaces a file by a rename, so that a reader sees the old or the new text. Creates missing directories.
 pub fn replace(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     let directory = parent(file);
     make_directories(directory, 0o777)?;
@@ -44,7 +44,7 @@ pub fn replace(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     sync_directory(directory)
 }
 
-/// Puts a file where there is none; `false` where there is one, which stays as it is.
+/// Creates a file with this content. Returns false and changes nothing if the file exists.
 pub fn add(file: &Path, bytes: &[u8]) -> io::Result<bool> {
     let added = New::begin(file).and_then(|mut new| {
         new.write_all(bytes)?;
@@ -56,7 +56,7 @@ pub fn add(file: &Path, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// A file for a place where there is none: it gets its name when it is whole. One that is dropped before is gone.
+/// A new file that gets its name only when it is complete. Dropping it earlier removes it.
 pub struct New {
     to: File,
     beside: PathBuf,
@@ -73,7 +73,7 @@ impl New {
         Ok(Self { to, beside, file: file.to_owned() })
     }
 
-    /// Gives it its name, which nobody must have taken meanwhile.
+    /// Gives the file its name. Fails if the name is taken meanwhile.
     pub fn publish(self) -> io::Result<()> {
         self.to.sync_all()?;
         failpoint::pass("durable.before_named")?;
@@ -96,23 +96,22 @@ impl Write for New {
 
 impl Drop for New {
     fn drop(&mut self) {
-        // Best effort: it is nobody's, or has another name by now.
+        // Best effort: the file is unused, or has its final name already.
         let _ = fs::remove_file(&self.beside);
     }
 }
 
-/// Writes a file into a directory that nobody knows of yet. Its name is kept with that directory.
+/// Writes a file into a directory that no other process uses yet. Syncing that directory makes the name durable.
 pub fn write_into(file: &Path, bytes: &[u8]) -> io::Result<()> {
     write(file, bytes, Readers::AsBefore.mode(), None)
 }
 
-/// Takes a file away.
 pub fn remove(file: &Path) -> io::Result<()> {
     fs::remove_file(file)?;
     sync_directory(parent(file))
 }
 
-/// Makes a directory and those above it, as far as they are missing.
+/// Creates a directory and its missing parents.
 pub fn make_directories(directory: &Path, mode: u32) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
@@ -121,14 +120,14 @@ pub fn make_directories(directory: &Path, mode: u32) -> io::Result<()> {
         make_directories(above, mode)?;
     }
     match DirBuilder::new().mode(mode).create(directory) {
-        // Somebody else was faster, and may not have come to the rest.
+        // Another process was faster, and may not have synced the parent yet.
         Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => {}
         made => made?,
     }
     sync_directory(parent(directory))
 }
 
-/// Keeps the names in a directory.
+/// Makes the names in a directory durable.
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
     file::sync_directory(directory)
 }
@@ -137,11 +136,11 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The name of a file beside this one, which is free.
+/// Returns a free name beside a file.
 fn name_beside(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let new = parent(file).join(format!(".{name}.{}.new", std::process::id()));
-    // Left by somebody of the same number, who has died.
+    // A dead process with the same id may have left this file.
     let _ = fs::remove_file(&new);
     new
 }
@@ -150,23 +149,23 @@ fn open(file: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(mode).open(file)
 }
 
-/// Does something with a file beside this one, which is gone if that fails.
+/// Runs `put` with a temporary file beside this one, and removes that file if `put` fails.
 fn beside(file: &Path, put: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let new = name_beside(file);
     put(&new).inspect_err(|_| {
-        // Best effort: the error that matters is this one.
+        // Best effort: the caller needs the error of `put`.
         let _ = fs::remove_file(&new);
     })
 }
 
-/// A new file with all of its bytes, which is like an old one.
+/// Writes and syncs a new file, with the owner and mode of an old one if given.
 fn write(file: &Path, bytes: &[u8], mode: u32, old: Option<&Metadata>) -> io::Result<()> {
-    // Nobody reads it before it has its mode.
+    // The file is private until it has its final mode.
     let first = if old.is_some() { 0o600 } else { mode };
     let mut to = open(file, first)?;
     to.write_all(bytes)?;
     if let Some(old) = old {
-        // Only root can give a file away; for everybody else it is their own already.
+        // Only root can change the owner; for other users the file has the right owner already.
         let _ = std::os::unix::fs::fchown(&to, Some(old.uid()), Some(old.gid()));
         to.set_permissions(Permissions::from_mode(old.permissions().mode() & 0o7777))?;
     }
@@ -220,7 +219,7 @@ mod tests {
         assert_eq!((fs::read(&file).unwrap().as_slice(), names(place.path())), (&b"one"[..], vec!["file".to_owned()]));
     }
 
-    /// Of somebody who has died, or a link that was put there for us to write through.
+    /// The file in the way is a leftover of a dead process, or a link planted to redirect the write.
     #[test]
     fn what_is_in_the_way_is_not_written_to() {
         let place = tempfile::tempdir().unwrap();

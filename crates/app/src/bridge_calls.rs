@@ -1,4 +1,4 @@
-//! Runs the hooks of a request from an agent's own hook system.
+//! Hooks for requests from an agent's own hook system.
 //!
 //! ```text
 //! inside a run of ours? ─ yes ─► the configuration of the run ───────────┐
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Invariants:
-//! - Inside a hook of ours no hook is called: an agent that a hook asks for help would be judged by that hook again.
-//! - What a running session does by itself is left to it.
+//! - Inside a hook of ours no hook runs: otherwise a hook would judge the agent that this hook asks for help.
+//! - A running session handles its own points by itself.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ use crate::runner_settings::{launcher, mask};
 use crate::trust::{self, Trust};
 use crate::{Failure, SilentFrontEnd, environment, hints, store_records};
 
-/// What the person is told where hooks are there, and no person trusts them.
+/// The message to the person if the project has hooks that are not trusted.
 const UNTRUSTED: &str = "windlass: the hooks of this project are not trusted, so nothing was checked. \
                          `windlass trust` shows what would run.";
 
-/// Has the hooks of a request run, if there are any, and returns what they come to. `directory` is where the agent works,
+/// Runs the hooks of a request, if there are any, and returns the combined response. `directory` is where the agent works,
 /// `within` how long it waits.
 pub fn answer_request(
     project: Project,
@@ -46,7 +46,7 @@ pub fn answer_request(
     if environment::effect().is_some() || environment::is_judging() {
         return Ok(nothing());
     }
-    // What holds inside a run is what the run works with, whatever has become of the file.
+    // Inside a run, the run's configuration applies, whatever the file says now.
     if environment::run().is_some() {
         let mut opened = open(&project, trust)?;
         let inside = Inside::look(&opened)?;
@@ -54,7 +54,7 @@ pub fn answer_request(
             return answer_inside(&mut opened, inside, request, (directory, within));
         }
     }
-    // A run that is over has no say: a person has the agent.
+    // A run that is over does not count: a person uses the agent now.
     let config = Config::parse(ConfigSource::load(&project.root)?)?;
     let planned = planned_for_calls(&config);
     if planned.is_empty() {
@@ -65,7 +65,7 @@ pub fn answer_request(
     let has_stop_hooks = planned.iter().any(|planned| planned.hook.point.is_stop());
     let planned = hooks_for_call(&request.call, planned);
     if planned.is_empty() {
-        // Hooks at other points do not run either, and no person would hear of it.
+        // Hooks at other points do not run either, and the person would not learn of it.
         if is_noticed(request.event) && !is_trusted()? {
             return Ok(AgentHookResponse::message(UNTRUSTED.to_owned()));
         }
@@ -81,20 +81,20 @@ pub fn answer_request(
     run_hooks(&mut opened, (&config, planned), &person(None), request, (directory, within))
 }
 
-/// Takes over what a configuration says about every request.
+/// Applies the settings of a configuration to a request.
 fn apply(config: &Config, request: &mut AgentHookRequest) {
     request.call.max_retries = config.settings.limits.max_hook_retries;
     request.call.about = mask(config).text(&request.call.about).into_owned();
 }
 
-/// Has the hooks of a request run that comes from inside a session.
+/// Runs the hooks of a request from inside a session.
 fn answer_inside(
     opened: &mut Opened,
     inside: Inside,
     mut request: AgentHookRequest,
     around: (&Path, Option<Duration>),
 ) -> Result<AgentHookResponse, Failure> {
-    // The session judges by itself what it knows of.
+    // The session itself judges at these points.
     if is_its_own(request.event) {
         return Ok(AgentHookResponse::default());
     }
@@ -107,7 +107,7 @@ fn answer_inside(
     run_hooks(opened, (&Arc::new(config), planned), &person(inside.run), request, around)
 }
 
-/// Returns the hooks that agents' own hook systems may call, in the order in which they run.
+/// Returns the hooks for calls of agents' own hook systems, in the order in which they run.
 fn planned_for_calls(config: &Config) -> Vec<PlannedHook> {
     plan::planned_hooks(config).remove(&EventType::BridgeCalled).unwrap_or_default()
 }
@@ -118,9 +118,9 @@ fn open(project: &Project, trust: bool) -> Result<Opened, Failure> {
     Ok(Opened { store, project: project.clone(), trust, front_end: Arc::new(SilentFrontEnd) })
 }
 
-/// A person has spoken, and no hook hears it: what is remembered of the conversation is over all the same.
+/// Records a prompt of the person that no hook handles, because it resets the state of the conversation.
 fn forget(project: &Project, config: &Config, request: &AgentHookRequest, trust: bool) -> Result<(), Failure> {
-    // Then nothing is remembered.
+    // Without a store there is no state to reset.
     if !project.store_file().exists() {
         return Ok(());
     }
@@ -139,17 +139,17 @@ fn person(run: Option<RunId>) -> Origin {
     Origin { by: environment::user(), at: environment::now(), authority: Authority::Person, run, via: None }
 }
 
-/// Where a person hears that nothing is checked. Once a turn is enough.
+/// Returns whether the person is warned at this event that no hook runs. Once per turn is enough.
 fn is_noticed(event: AgentHookEvent) -> bool {
     matches!(event, AgentHookEvent::SessionStart | AgentHookEvent::UserPromptSubmit | AgentHookEvent::Stop)
 }
 
-/// What a running session has hooks for by itself.
+/// Returns whether a running session handles this event by itself.
 fn is_its_own(event: AgentHookEvent) -> bool {
     matches!(event, AgentHookEvent::Stop | AgentHookEvent::SessionStart | AgentHookEvent::SessionEnd)
 }
 
-/// Runs the hooks that are planned for a request, and returns what they come to.
+/// Runs the planned hooks of a request, and returns the combined response.
 fn run_hooks(
     opened: &mut Opened,
     (config, planned): (&Arc<Config>, Vec<PlannedHook>),
@@ -160,19 +160,19 @@ fn run_hooks(
     let (control, received) = listen()?;
     if let Some(time) = within {
         let control = control.clone();
-        // Ends with the process, if not before.
+        // The thread ends with the process, if not before.
         thread::spawn(move || {
             if control.wait(time) {
                 control.cancel()
             }
         });
     }
-    // An agent that loses its patience kills us, and a gate may run for long: nothing of it is to survive.
+    // An agent that runs out of patience kills this process, and a gate may run long: its programs must not survive.
     let outlasts = matches!(request.event, AgentHookEvent::Stop | AgentHookEvent::SubagentStop);
     let launcher = outlasts.then(launcher).transpose()?;
-    // The agent has worked in its worktree, so the hooks look there.
+    // The agent has worked in its worktree, so the hooks run there.
     let directory = project::worktree(&opened.project, directory);
-    // The agent is told in the answer, and nowhere else.
+    // The response is the only output to the agent.
     let mut unheard = |_: RunnerEvent<'_>| {};
     let execution = HookExecution::new(opened, config, &control).in_directory(directory).supervised(launcher);
     let execution = execution.with_planned(EventType::BridgeCalled, planned);

@@ -1,4 +1,4 @@
-//! Whether a command comes from inside a run, and what that means for it.
+//! The caller of a command: a person, or a program inside a run.
 
 use windlass_config::ConfigSource;
 use windlass_engine::{Command, ConfigDigest, EffectId, OwnerName, PendingEffect, RunId, Session, View};
@@ -9,18 +9,18 @@ use crate::execution::recorded;
 use crate::person::{self, ConcernedSessions};
 use crate::{Code, Failure, SUPERVISE, environment, hints};
 
-/// The turn or the hook from inside which this command is given.
+/// The turn or the hook that this command comes from.
 #[derive(Clone)]
 pub struct Inside {
     pub run: Option<RunId>,
     pub via: Option<EffectId>,
-    /// What whoever runs it works with, while that lives.
+    /// The configuration of the session or hook, while its process lives.
     pub config: Option<ConfigDigest>,
 }
 
 impl Inside {
     pub fn look(opened: &Opened) -> Result<Self, Failure> {
-        // Names of runs and hooks mean something else, or nothing, in another project.
+        // Ids of runs and hooks are meaningless in another project.
         if environment::project_of_run().is_some_and(|project| project != opened.project.root) {
             return Ok(Self { run: None, via: None, config: None });
         }
@@ -33,12 +33,12 @@ impl Inside {
         }
         let alive = |owner: &OwnerName| is_alive(&opened.project.owners(), owner.as_str());
         let snapshot = opened.store.snapshot().map_err(hints::store)?;
-        // A hook that is over has no say any more: what it left running is anybody's.
+        // A hook that is over does not count: processes that it has left behind have no caller.
         let effect = effect.map(|id| snapshot.effect(id)).transpose().map_err(hints::view)?.flatten();
         let effect = effect.filter(|effect| effect.attempts > 0 && alive(&effect.owner) && is_of(effect));
         let session = run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(hints::view)?;
         let session = session.flatten().filter(|session| alive(&session.owner));
-        // An agent that stays has the run of the turn in which it was started.
+        // A persistent agent has the run id of the turn in which it was started.
         let current = session.as_ref().zip(run.as_ref()).and_then(|(session, run)| {
             let stays = session.conversation.is_some() && session.nonce == run.nonce;
             session.turn().filter(|_| stays).map(|turn| turn.run.clone())
@@ -48,18 +48,18 @@ impl Inside {
         Ok(Self { run, via: effect.map(|effect| effect.id), config })
     }
 
-    /// The same for commands that only a person may give: whoever runs a session is looked for above this process too. An
-    /// agent can take variables away, but not its parents.
+    /// Detects the caller of a command that only a person may give: also searches the ancestors of this process for the runner of
+    /// a session. An agent can unset variables, but cannot change its parent processes.
     pub fn look_above(opened: &Opened) -> Result<Self, Failure> {
         let inside = Self::look(opened)?;
-        // An agent is below a supervisor, and there are many more commands than agents.
+        // Every agent runs below a supervisor, so most commands need no search.
         if inside.via.is_some() || supervisors_above(SUPERVISE) == 0 {
             return Ok(inside);
         }
         let snapshot = opened.store.snapshot().map_err(hints::store)?;
         let above = |session: &Session| !session.is_over() && is_below(session.owner.as_str());
         let named = inside.run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(hints::view)?;
-        // It can also name a run of somebody else, or one that never was.
+        // The variable may name a run of another session, or an invented one.
         if named.flatten().is_some_and(|session| above(&session)) {
             return Ok(inside);
         }
@@ -72,7 +72,7 @@ impl Inside {
         })
     }
 
-    /// The same where only a person may go on: refused where it cannot be told that the agent of a session does not ask.
+    /// Detects the caller of a command for persons, and refuses it if the caller could be the agent of a session.
     pub fn look_for_person(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Self, Failure> {
         let inside = Self::look_above(opened)?;
         if !inside.is_seen(opened)? {
@@ -81,14 +81,14 @@ impl Inside {
         Ok(inside)
     }
 
-    /// Whether the process of the run or the hook is above this one. A name alone, which is a variable, proves nothing.
+    /// Returns whether the process of the run or the hook is an ancestor of this one. A variable alone proves nothing.
     fn is_seen(&self, opened: &Opened) -> Result<bool, Failure> {
         let snapshot = opened.store.snapshot().map_err(hints::store)?;
         let session = self.run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(hints::view)?;
         Ok(self.via.is_some() || session.flatten().is_some_and(|session| is_below(session.owner.as_str())))
     }
 
-    /// The same where a command may change what an agent is held to.
+    /// Detects the caller, with the check for a person if the command needs one.
     pub fn look_for(opened: &Opened, command: &Command) -> Result<Self, Failure> {
         match is_for_persons(command) {
             true => Self::look_for_person(opened, ConcernedSessions::of(command)),
@@ -96,7 +96,7 @@ impl Inside {
         }
     }
 
-    /// What holds inside a run is what the run works with; elsewhere it is the file.
+    /// Returns the configuration for the caller: inside a run that of the run, elsewhere the file.
     pub fn written(&self, opened: &Opened) -> Result<ConfigSource, Failure> {
         let Some(digest) = self.config else { return Ok(ConfigSource::load(&opened.project.root)?) };
         let text = opened.store.snapshot().map_err(hints::store)?.config(digest).map_err(hints::view)?;
@@ -104,12 +104,13 @@ impl Inside {
     }
 }
 
-/// Whether this process is of a hook, and has not only its name: whoever runs the hook is above it, where that can be seen.
+/// Returns whether the owner of the effect is an ancestor of this process, where the platform shows ancestors. A variable alone
+/// proves nothing.
 fn is_of(effect: &PendingEffect) -> bool {
     cfg!(not(target_os = "linux")) || is_below(effect.owner.as_str())
 }
 
-/// Whether an agent is refused what a person may do with this, of its own task at least.
+/// Returns whether only a person may give this command, at least about the caller's own task.
 pub fn is_for_persons(command: &Command) -> bool {
     if matches!(command, Command::SwitchHook { .. }) {
         return true;

@@ -1,4 +1,4 @@
-//! What every command starts from: where it is run, the project, its store and its rules.
+//! The context of a command: its directory, the project and the store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use windlass_store::{Lifetime, Sqlite, TaskFilter};
 use crate::project::{self, Project};
 use crate::{Code, Failure, FrontEnd, Notice, environment, hints, store_records};
 
-/// Where and for which project a command is run.
+/// The directory and the options of a command.
 #[derive(Debug, Clone)]
 pub struct Context {
     /// `--project`
     pub project: Option<PathBuf>,
     /// The working directory.
     pub directory: PathBuf,
-    /// `--trust`: the configuration may run what it says, and the store counts, for this command alone.
+    /// `--trust`: the configuration may run its programs, and the store counts, for this command alone.
     pub trust: bool,
     pub front_end: Arc<dyn FrontEnd>,
 }
@@ -36,7 +36,7 @@ impl Context {
         self.open_for(Lifetime::Command)
     }
 
-    /// Opens the project's store for a command that only looks and starts nothing, wherever the store comes from.
+    /// Opens the project's store for a command that only reads and starts nothing. A foreign store is opened, too.
     pub fn open_to_read(&self) -> Result<Opened, Failure> {
         let project = self.project()?;
         let (store, foreign) = store_records::open_quietly(&project, Lifetime::Command, self.trust)?;
@@ -47,27 +47,27 @@ impl Context {
         Ok(self.opened(project, store))
     }
 
-    /// The same, for as long as it is meant to be used.
+    /// Opens the project's store for a lifetime, if this machine made it.
     pub fn open_for(&self, lifetime: Lifetime) -> Result<Opened, Failure> {
         let project = self.project()?;
         let store = store_records::open(&project, lifetime, self.trust)?;
         Ok(self.opened(project, store))
     }
 
-    /// Opens the project's store, or makes it where there is none.
+    /// Opens the project's store, or creates it.
     pub fn create(&self, lifetime: Lifetime) -> Result<Opened, Failure> {
         let project = self.project()?;
         let store = store_records::create(&project, lifetime, self.trust)?;
         Ok(self.opened(project, store))
     }
 
-    /// Returns a project whose store was opened for this command.
+    /// Combines a project with its open store.
     pub fn opened(&self, project: Project, store: Sqlite) -> Opened {
         Opened { project, store, trust: self.trust, front_end: self.front_end.clone() }
     }
 }
 
-/// A project with its store open.
+/// A project with its open store.
 pub struct Opened {
     pub project: Project,
     pub store: Sqlite,
@@ -99,7 +99,7 @@ impl Opened {
     }
 }
 
-/// Returns the tasks in these states, oldest first. For states that few tasks have at a time.
+/// Returns the tasks in these states, oldest first. Use it only for states that few tasks have at a time.
 pub fn tasks_in(store: &Sqlite, states: &[State]) -> Result<Vec<Task>, Failure> {
     let mut found = Vec::new();
     visit_tasks(store, states, |task| {
@@ -109,7 +109,7 @@ pub fn tasks_in(store: &Sqlite, states: &[State]) -> Result<Vec<Task>, Failure> 
     Ok(found)
 }
 
-/// Hands over the tasks in these states, oldest first, until `visit` returns false.
+/// Visits the tasks in these states, oldest first, until `visit` returns false.
 pub fn visit_tasks(store: &Sqlite, states: &[State], visit: impl FnMut(Task) -> bool) -> Result<(), Failure> {
     let filter = TaskFilter { states: states.to_vec(), ..TaskFilter::default() };
     store.snapshot().and_then(|snapshot| snapshot.tasks(&filter, visit)).map_err(hints::store)

@@ -1,7 +1,7 @@
-//! Conversations whose agents have called by themselves, found by what people know of their ids.
+//! Conversations of agents whose own hook systems called, found by their ids.
 //!
-//! A subagent's calls belong to the conversation that started it, and have a name of their own besides: both ids with a
-//! slash between them.
+//! A subagent's calls belong to the conversation that started it. A subagent also has an id of its own: both ids with a slash
+//! between them.
 
 use std::collections::BTreeSet;
 
@@ -12,21 +12,21 @@ use windlass_text as text;
 use crate::context::Opened;
 use crate::{Code, Failure, hints};
 
-/// Fewer letters of an id mean none.
+/// The shortest id prefix that is looked up, in characters.
 const LETTERS: usize = 6;
-/// So many are named to somebody who means one of several.
+/// How many conversations a hint names when a prefix is ambiguous.
 const NAMED: usize = 10;
-/// Events that are read at a time.
+/// The number of events per read.
 const PAGE: usize = 512;
-/// An id that is not longer is shown as it is.
+/// The longest id that is shown unshortened, in characters.
 const WHOLE: usize = 16;
-/// So many letters of a longer one. Of an id that begins with the time they are all of it.
+/// The length of a shortened id, in characters. For an id that begins with a time stamp, this is the whole time stamp.
 const SHORT: usize = 13;
 
-/// How to find an id.
+/// The hint of how to find an id.
 pub const HOW_TO_FIND: &str = "`windlass events --type bridge_called` names conversations";
 
-/// The conversation with this id, or the only one whose id begins so; `agent:id` means that agent's alone.
+/// Returns the conversation with this id, or the only one whose id has this prefix. `agent:id` limits the search to that agent.
 pub fn find(opened: &Opened, name: &str) -> Result<Option<Caller>, Failure> {
     let (mut whole, mut parts) = (BTreeSet::new(), BTreeSet::new());
     read(opened, &[EventType::BridgeCalled], Seq::START, |record| {
@@ -53,13 +53,13 @@ pub fn find(opened: &Opened, name: &str) -> Result<Option<Caller>, Failure> {
     if meant.is_empty() { Ok(None) } else { one_of(name, &meant).map(Some) }
 }
 
-/// The same, where it has to be there.
+/// Returns the conversation with this id or prefix; an unknown one is a failure.
 pub fn known(opened: &Opened, name: &str) -> Result<Caller, Failure> {
     let none = || Failure::new(Code::NotFound, format!("there is no conversation `{}`", text::fit(name, 60)));
     find(opened, name)?.ok_or_else(|| none().hint(HOW_TO_FIND))
 }
 
-/// The conversation that was last called from.
+/// Returns the conversation of the latest call.
 pub fn newest(opened: &Opened) -> Result<Option<Caller>, Failure> {
     let filter = Filter { types: vec![EventType::BridgeCalled], ..Filter::default() };
     let last = opened.store.read_back(&filter, None, 1).map_err(hints::store)?;
@@ -69,12 +69,12 @@ pub fn newest(opened: &Opened) -> Result<Option<Caller>, Failure> {
     }))
 }
 
-/// Whether it is this conversation that called, or a subagent of it.
+/// Returns whether a call came from this conversation or from a subagent of it.
 pub fn is_of(caller: &Caller, called: &payload::BridgeCalled) -> bool {
     own(called) == *caller || conversation_of(called) == *caller
 }
 
-/// Reads all events of these types after a position, oldest first.
+/// Visits all events of these types after a position, oldest first.
 pub fn read(opened: &Opened, types: &[EventType], after: Seq, mut take: impl FnMut(Record)) -> Result<(), Failure> {
     let filter = Filter { types: types.to_vec(), ..Filter::default() };
     let mut after = after;
@@ -87,12 +87,12 @@ pub fn read(opened: &Opened, types: &[EventType], after: Seq, mut take: impl FnM
     }
 }
 
-/// Whoever called, by its own name.
+/// Returns the caller under its own id, even if it is a subagent.
 fn own(called: &payload::BridgeCalled) -> Caller {
     Caller { agent: called.agent.clone(), conversation: called.conversation.clone() }
 }
 
-/// The conversation that a call belongs to.
+/// Returns the conversation that a call belongs to: for a subagent, the one that started it.
 fn conversation_of(called: &payload::BridgeCalled) -> Caller {
     let caller = own(called);
     match caller.conversation.rsplit_once('/') {
@@ -103,7 +103,7 @@ fn conversation_of(called: &payload::BridgeCalled) -> Caller {
     }
 }
 
-/// What people may call it: as the agent does, or as they have seen it.
+/// Returns the names that a person may type: the agent's own id and the id as displayed, each with and without the agent.
 fn names(caller: &Caller) -> [String; 4] {
     let Caller { agent, conversation } = caller;
     let seen = text::line(conversation);
@@ -121,7 +121,7 @@ fn one_of(name: &str, meant: &[&Caller]) -> Result<Caller, Failure> {
     Err(Failure::new(Code::Usage, message).hint(format!("name one: {}{more}", named.join(", "))))
 }
 
-/// Enough of a conversation's id to find it by; of a subagent's both parts.
+/// Returns a prefix long enough to find a conversation by; for a subagent, of both parts of its id.
 pub fn short_id(conversation: &str) -> String {
     match conversation.rsplit_once('/') {
         Some((whole, part)) => format!("{}/{}", beginning(whole), beginning(part)),

@@ -1,13 +1,13 @@
 //! Commands that run their hooks before they return.
 //!
 //! ```text
-//! command ─► caller ─► which configuration, and is it trusted ─► commit ─► the hooks that it made owed, one after another
+//! command ─► caller ─► which configuration, and is it trusted ─► commit ─► its pending hooks, one after another
 //! ```
 //!
 //! Invariants:
-//! - A command that owes no hook pays for none: no lock file, no signals.
+//! - A command without pending hooks has no cost for them: no lock file, no signal handlers.
 //! - Nothing of a configuration counts that no person trusts.
-//! - The person hears of a failing hook, and the command still succeeds.
+//! - A failing hook becomes a notice, and the command still succeeds.
 
 use std::io;
 use std::path::PathBuf;
@@ -30,21 +30,21 @@ use crate::runner_settings::{mask, settings};
 use crate::trust::{self, Trust};
 use crate::{Code, Failure, FrontEnd, Notice, environment, hints};
 
-/// Where commands keep what their hooks write.
+/// The directory of records for the hooks of commands.
 const RECORDS: &str = "commands";
-/// What a person hears while another task is merged first.
+/// The note while another task is merged first.
 pub const QUEUEING: &str = "waiting for another task to be merged";
 
 impl Opened {
-    /// Has the engine decide a command, and returns when its events are durable and their hooks have run.
+    /// Lets the engine decide a command, and returns when its events are durable and their hooks have run.
     pub fn execute(&mut self, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
         execute(self, command, authority)
     }
 }
 
-/// Has the engine decide a command, and runs what it owes.
+/// Detects the caller, lets the engine decide a command, and runs its effects.
 fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
-    // An override is a person's.
+    // Only a person may override the rules.
     let inside = match authority {
         Authority::Forced => Inside::look_for_person(opened, ConcernedSessions::every(command))?,
         Authority::Person | Authority::Holder(_) => Inside::look_for(opened, command)?,
@@ -57,7 +57,7 @@ pub(crate) fn person_origin(authority: Authority, at: Timestamp) -> Origin {
     Origin { by: environment::user(), at, authority, run: None, via: None }
 }
 
-/// The same, where it is known from inside which run it is given.
+/// Executes a command of a known caller.
 pub fn execute_inside(
     opened: &mut Opened,
     inside: Inside,
@@ -66,12 +66,12 @@ pub fn execute_inside(
 ) -> Result<Vec<Record>, Failure> {
     let config = Config::parse(inside.written(opened)?)?;
     let counts = trust::counts(&opened.project, &config, opened.trust || inside.config.is_some())?;
-    // Hooks of a configuration that is gone cannot be run, and the task would go past them.
+    // Hooks of a removed configuration cannot run, and the task would bypass them.
     if !counts && !config.exists() && is_for_persons(command) {
         return Err(trust::refuse(&config, Trust::Changed));
     }
     let Inside { run, via, .. } = inside;
-    // Whoever speaks, the log is read by others.
+    // The log has readers other than the user, so the user name is masked, too.
     let mask = mask(&config);
     let by = mask.text(&environment::user()).into_owned();
     let origin = Origin { by, at: environment::now(), authority, run, via };
@@ -95,7 +95,7 @@ pub fn execute_inside(
     done.map_err(|failure| failure.by(received.first()))
 }
 
-/// The types of tasks that hold here, and the agent of the session from inside which this command is given.
+/// Returns the task types that apply here, and the agent of the session that this command comes from.
 pub fn types(opened: &Opened) -> Result<(Types, Option<String>), Failure> {
     let inside = Inside::look(opened)?;
     let config = Config::parse(inside.written(opened)?)?;
@@ -116,7 +116,7 @@ pub fn types(opened: &Opened) -> Result<(Types, Option<String>), Failure> {
     Ok((types, session.map(|session| session.agent)))
 }
 
-/// Returns a configuration as far as it counts: all of it where a person trusts it, or where a run works with it (`is_ours`).
+/// Returns a configuration as far as it counts: all of it if a person trusts it, or if a run works with it (`is_ours`).
 pub fn trusted_part(opened: &Opened, config: Config, is_ours: bool) -> Result<Config, Failure> {
     if trust::counts(&opened.project, &config, opened.trust || is_ours)? {
         return Ok(config);
@@ -127,16 +127,16 @@ pub fn trusted_part(opened: &Opened, config: Config, is_ours: bool) -> Result<Co
     Ok(config.without_say())
 }
 
-/// A configuration that was recorded; an empty one is that of a project without a file.
+/// Returns the source of a recorded configuration. An empty text is the configuration of a project without a file.
 pub fn recorded(project: &Project, text: &str) -> ConfigSource {
     let file = project.config_file();
     if text.is_empty() { ConfigSource::missing(file) } else { ConfigSource::of(&file, text) }
 }
 
-/// Hears what happens while hooks run.
+/// An observer of the events while hooks run.
 pub type Observer<'a> = &'a mut dyn FnMut(RunnerEvent<'_>);
 
-/// The runner of hooks for a command, set up step by step.
+/// A builder for running the hooks of a command.
 pub struct HookExecution<'a> {
     opened: &'a mut Opened,
     config: &'a Arc<Config>,
@@ -150,7 +150,7 @@ pub struct HookExecution<'a> {
 }
 
 impl<'a> HookExecution<'a> {
-    /// Starts from a configuration that a person trusts, in a process of its own, with the front end as its observer.
+    /// Starts with a trusted configuration, a new owner, and the front end as the observer.
     pub fn new(opened: &'a mut Opened, config: &'a Arc<Config>, control: &Control) -> Self {
         Self {
             opened,
@@ -169,17 +169,17 @@ impl<'a> HookExecution<'a> {
         Self { trusted, ..self }
     }
 
-    /// Owes hooks as a process that runs programs already, under its rules.
+    /// Uses the owner lock and the rules of this process, which runs programs already.
     pub fn owned_by(self, roster: &'a Roster, rules: Rules) -> Self {
         Self { owner: Some((roster, rules)), ..self }
     }
 
-    /// Runs hooks elsewhere than in the project.
+    /// Runs hooks in another directory than the project's root.
     pub fn in_directory(self, directory: PathBuf) -> Self {
         Self { directory: Some(directory), ..self }
     }
 
-    /// Runs hooks under a supervisor, which ends them with this process.
+    /// Runs hooks under a supervisor, which ends them when this process ends.
     pub fn supervised(self, launcher: Option<Launcher>) -> Self {
         Self { launcher, ..self }
     }
@@ -188,12 +188,12 @@ impl<'a> HookExecution<'a> {
         Self { observer: Some(observer), ..self }
     }
 
-    /// Takes these hooks of an event, instead of those that the configuration plans.
+    /// Uses these hooks for an event, in place of those that the configuration plans.
     pub fn with_planned(self, event: EventType, planned: Vec<PlannedHook>) -> Self {
         Self { planned: Some((event, planned)), ..self }
     }
 
-    /// Has the runner do some work.
+    /// Runs `work` with an effect runner.
     pub fn run<T>(self, work: impl FnOnce(&mut EffectRunner<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
         let Self { opened, config, control, trusted, owner, directory, launcher, observer, planned } = self;
         let (own_roster, mut rules);
@@ -226,7 +226,7 @@ impl<'a> HookExecution<'a> {
     }
 }
 
-/// Has the runner do some work that runs no hooks, and may run git.
+/// Runs `work` with an effect runner that runs no hooks, and may run git.
 pub fn run_git_work<T>(
     opened: &mut Opened,
     work: impl FnOnce(&mut EffectRunner<'_>) -> Result<T, Failure>,
@@ -238,12 +238,12 @@ pub fn run_git_work<T>(
     done.map_err(|failure| failure.by(received.first()))
 }
 
-/// Returns the name under which a process owes hooks.
+/// Returns the name under which this process owns hooks.
 pub fn owner_name(roster: &Roster) -> OwnerName {
     roster.name().parse().expect("digits and dashes make a name")
 }
 
-/// A control that follows the signals to this process.
+/// Returns a control that the signals to this process cancel.
 pub fn listen() -> Result<(Control, signals::Received), Failure> {
     let control = Control::new();
     let received = signals::install(&control, |_| {})
@@ -251,7 +251,7 @@ pub fn listen() -> Result<(Control, signals::Received), Failure> {
     Ok((control, received))
 }
 
-/// Makes this process known as one that runs programs.
+/// Registers this process as one that runs programs for the project.
 pub fn enlist(project: &Project) -> Result<Roster, Failure> {
     let place = project.owners();
     Roster::enlist(&place, nonce()?).map_err(|error| {
@@ -261,7 +261,7 @@ pub fn enlist(project: &Project) -> Result<Roster, Failure> {
     })
 }
 
-/// A number that nobody else has.
+/// Returns a random number.
 pub fn nonce() -> Result<u64, Failure> {
     Ok(u64::try_from(random()? & u128::from(u64::MAX)).expect("it was cut to size"))
 }
@@ -286,7 +286,7 @@ pub fn worktrees_in_use(opened: &Opened) -> Result<Vec<String>, Failure> {
     Ok(used.filter_map(|session| Some(session.workspace?.name)).collect())
 }
 
-/// Shows a person the hooks that went wrong, and no others.
+/// Shows failed hooks to a person, and no other hooks.
 pub fn show_failed_hook(front_end: &dyn FrontEnd, told: &RunnerEvent<'_>) {
     let record = match told {
         RunnerEvent::Event(record) => record,
@@ -296,7 +296,7 @@ pub fn show_failed_hook(front_end: &dyn FrontEnd, told: &RunnerEvent<'_>) {
     };
     let said = match &record.envelope.event {
         Event::HookFinished(finished) => went_wrong(finished),
-        // The end of its run has said so already.
+        // The end of its run has been shown already.
         Event::HookError(failed) if failed.effect.is_some() => None,
         Event::HookError(failed) => Some(format!("hook `{}` failed: {}", failed.hook_name, failed.error)),
         Event::ActionError(failed) => Some(format!("cannot carry out `{}`: {}", failed.action_type, failed.error)),

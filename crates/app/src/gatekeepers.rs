@@ -1,6 +1,6 @@
-//! Who judges changes under a configuration, and by which briefs.
+//! The gatekeepers of a configuration, which judge changes, and their briefs.
 //!
-//! Not here: asking them (`runner`).
+//! Not here: prompting them (`runner`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,11 +14,11 @@ use windlass_runner::Gatekeepers;
 use crate::runner_settings::{SILENCE, turn_allowance};
 use crate::{Code, Failure, agents};
 
-/// Types of tasks that nobody who is known may judge, each with why.
+/// Task types that no known agent may judge, each with the reason.
 pub type Unjudged = BTreeMap<TypeName, Failure>;
 
-/// Those whom a session with this agent has judge, each as it lies in the project. What is wrong with the judges of one type is
-/// no matter for tasks of another: nobody judges there, and nothing of it is merged.
+/// Returns the gatekeepers for a session with this agent, as the project defines them. A wrong gatekeeper of one task type does
+/// not affect other types: tasks of that type are not judged, and so not merged.
 pub fn resolve(config: &Config, agent: &Agent, home: &Path) -> Result<(Gatekeepers, Unjudged), Failure> {
     let (mut of_types, mut unjudged) = (BTreeMap::new(), Unjudged::new());
     for (kind, roles) in config.task_types() {
@@ -30,7 +30,7 @@ pub fn resolve(config: &Config, agent: &Agent, home: &Path) -> Result<(Gatekeepe
             unjudged.insert(kind_name.clone(), failure);
             Vec::new()
         });
-        // A change does not bring its own judge along.
+        // A change must not bring its own gatekeeper along.
         of_types.insert(kind_name, agents.into_iter().map(|agent| agent.of(home)).collect());
     }
     let briefs =
@@ -40,13 +40,13 @@ pub fn resolve(config: &Config, agent: &Agent, home: &Path) -> Result<(Gatekeepe
     Ok((Gatekeepers { of_types, usual, briefs, silence }, unjudged))
 }
 
-/// Why tasks of a type cannot be judged when one of these has worked on them, if they cannot.
+/// Returns why tasks of a type cannot be judged after one of these agents has worked on them.
 pub fn unjudged(config: &Config, kind: &str, roles: &RoleSettings, agents: &[&str]) -> Option<Failure> {
     let judged = roles.gatekeeper.is_some() && agents.iter().any(|agent| is_judged(config, kind, agent));
     named(config, kind, roles).err().filter(|_| judged)
 }
 
-/// Whether tasks of a type are judged by anybody.
+/// Returns whether a gatekeeper judges tasks of a type.
 fn is_judged(config: &Config, kind: &str, agent: &str) -> bool {
     let own = config.overrides().any(|(name, point)| name == kind && point == HookPoint::BeforeMerge);
     let meant = |hook: &&HookSpec| hook.scope.includes(Some(kind), Some(agent), own);

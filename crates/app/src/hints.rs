@@ -1,4 +1,4 @@
-//! What a person can do about an error of the engine or of the store.
+//! Failures with hints, made from errors of the engine, the store, the runner and git.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -11,13 +11,13 @@ use windlass_vcs::git;
 
 use crate::{Code, Failure, SUPERVISE, environment};
 
-/// The signal that a person sends with a key.
+/// SIGINT, which a terminal sends on Ctrl-C.
 pub const SIGINT: u8 = 2;
 
-/// What a person can do who is asked for trust, beside the option `--trust`.
+/// The hint for a command that needs trust, beside the option `--trust`.
 pub const HOW_TO_TRUST: &str = "`windlass trust` shows what would run and asks";
 
-/// What is noted beside a command that is refused until a person trusts the project.
+/// The note beside a command that is refused until a person trusts the project.
 pub const UNTRUSTED: &str = "not trusted now: see `windlass trust`, or say --trust";
 
 pub fn execute(error: ExecuteError) -> Failure {
@@ -39,7 +39,7 @@ pub fn run(error: RunError) -> Failure {
     }
 }
 
-/// What git could not do.
+/// Returns the failure for an error of git.
 pub fn git(error: git::Error) -> Failure {
     let hint = error.hint();
     let failure = Failure::from_error(Code::System, &error);
@@ -127,24 +127,24 @@ pub fn refusal(refusal: &Refusal) -> Failure {
     }
 }
 
-/// Whether an agent or a hook asks. They can take variables away, but not their parents.
+/// Returns whether an agent or a hook runs this command. They can unset variables, but cannot change their parent processes.
 fn is_inside_run() -> bool {
     environment::run().is_some() || environment::effect().is_some() || supervisors_above(SUPERVISE) > 0
 }
 
-/// Names the session that was probably meant, or what lists them.
+/// Suggests the session with the nearest name, or the command that lists sessions.
 pub fn sessions(name: &str, known: &[Session]) -> String {
     let names: Vec<&str> = known.iter().map(|session| session.name.as_str()).collect();
     let near = windlass_expr::nearest(name, &names).map(|near| format!("did you mean `{near}`?"));
     near.unwrap_or_else(|| "`windlass session list` names them all".to_owned())
 }
 
-/// Whether that is the store itself, or the log of its newest commits.
+/// Returns whether a path is the database or its write-ahead log.
 fn is_of_the_store(path: &Path) -> bool {
     !["-journal", "-shm"].iter().any(|end| path.as_os_str().as_encoded_bytes().ends_with(end.as_bytes()))
 }
 
-/// What to do about a directory of ours that cannot be written to.
+/// Returns the hint for a Windlass directory that cannot be written.
 pub fn directory(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room and try again",
@@ -160,7 +160,7 @@ pub fn store(error: StoreError) -> Failure {
         StoreError::Replaced(_) => {
             failure.hint("find out what removed it; a backup, if there is one, has what was in it")
         }
-        // Put in its place, somebody else's would be taken for what is to be undone.
+        // A foreign journal put in its place would be rolled back into the store.
         StoreError::Linked(path) if !is_of_the_store(path) => failure.hint("remove it: nothing of the store is in it"),
         StoreError::Linked(_) => failure.hint("put the file itself there"),
         StoreError::NoFile(_) | StoreError::StrayJournal(_) => {

@@ -1,4 +1,4 @@
-//! Hooks that a person switches on and off in the configuration.
+//! The switch for hooks of the configuration, which only a person may use.
 
 use windlass_config::edit::{self as config_edit, EditObstacle, HookField};
 use windlass_config::{Builtin, Config, HookKind, HookSpec, plan};
@@ -12,10 +12,10 @@ use crate::person::ConcernedSessions;
 use crate::project::Project;
 use crate::{Code, Failure, environment, hints};
 
-/// Refuses an agent that switches hooks: hooks judge what agents do. An agent can take variables away, but not its parents.
+/// Refuses an agent: hooks judge agents. An agent can unset variables, but cannot change its parent processes.
 pub fn refuse_agent(context: &Context, project: &Project) -> Result<(), Failure> {
     let named = environment::run().is_some() || environment::effect().is_some() || environment::is_judging();
-    // Nothing runs where there is no store.
+    // Without a store no session runs.
     let inside = named
         || project.store_file().exists() && {
             let inside = Inside::look_for_person(&context.open_to_read()?, ConcernedSessions::Every(None))?;
@@ -27,18 +27,18 @@ pub fn refuse_agent(context: &Context, project: &Project) -> Result<(), Failure>
     }
 }
 
-/// The hook that a name stands for.
+/// The hook that a name means.
 pub enum SwitchableHook {
-    /// One of the configuration, by its number.
+    /// A hook of the configuration, by its index.
     Written(usize),
-    /// One of the registry that the configuration says nothing about.
+    /// A hook of the registry that the configuration does not mention.
     Registered(Builtin),
-    /// What holds for work in worktrees where nothing is written.
+    /// The default for work in worktrees if the configuration has no `before_submit`.
     Usual,
 }
 
 impl SwitchableHook {
-    /// Finds the hook of this name; `on` says what a person wants of it.
+    /// Finds the hook with this name. `on` is the wanted state, for the hint of a failure.
     pub fn find(config: &Config, name: &str, on: bool) -> Result<Self, Failure> {
         if let Some(index) = config.hooks.iter().position(|hook| hook.name == name) {
             return Ok(Self::Written(index));
@@ -76,7 +76,7 @@ impl SwitchableHook {
         }
     }
 
-    /// Returns whether it runs.
+    /// Returns whether it is enabled.
     pub fn is_on(&self, config: &Config) -> bool {
         match self {
             Self::Written(index) => config.hooks[*index].enabled(),
@@ -109,7 +109,7 @@ impl SwitchableHook {
         }
     }
 
-    /// Returns the failure of an edit, with what a person can write by hand and where.
+    /// Returns the failure of an edit, with the text that a person can write by hand.
     pub fn refusal(&self, config: &Config, on: bool, obstacle: &EditObstacle) -> Failure {
         let file = config.file().display();
         let name = self.name(config);
@@ -158,7 +158,7 @@ fn unknown(config: &Config, name: &str) -> Failure {
     let mut names: Vec<&str> = config.hooks.iter().map(|hook| hook.name.as_str()).collect();
     names.extend(registry.hooks().map(|hook| hook.name.as_str()));
     names.extend(Builtin::names());
-    // A built-in's place alone is not its name.
+    // A built-in hook is named `place:built-in`; a person may type the place alone.
     let placed = format!("{name}:");
     let near = names.iter().find(|other| other.starts_with(&placed)).copied().or_else(|| nearest(name, &names));
     let failure = Failure::new(Code::NotFound, format!("there is no hook `{}`", text::line(name)));
@@ -168,7 +168,7 @@ fn unknown(config: &Config, name: &str) -> Failure {
     })
 }
 
-/// Says which command lists the hook that was meant. Registered hooks are listed with their task.
+/// Returns which command lists the meant hook. Registered hooks are listed with their task.
 pub fn how_to_list(name: &str) -> String {
     match name.starts_with("HOOK-") {
         true => "`windlass hooks list --task ID` shows the hooks that are registered for a task".to_owned(),

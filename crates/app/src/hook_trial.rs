@@ -1,4 +1,4 @@
-//! Trials of hooks: what a hook would be given, and what it says to that.
+//! Trials of hooks: their input, and their result.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -16,27 +16,27 @@ use windlass_process::{Control, run as start};
 use crate::project::Project;
 use crate::{Code, Failure, environment, execution, runner_settings};
 
-/// Where trials keep what they write.
+/// The directory of records for trials.
 const RECORDS: &str = "trials";
-/// Names a file that is there only while the hook runs.
+/// The variable with the path of a file that exists only while the hook runs.
 const PAYLOAD_FILE: &str = "WINDLASS_PAYLOAD_FILE";
 
-/// What a trial of one hook came to.
+/// The result of a trial of one hook.
 pub struct HookTrial<'c> {
     pub hook: &'c HookSpec,
-    /// Whether it is for the tool; where there is none, it is.
+    /// Whether its matcher fits the tool; true without a tool.
     pub matches: bool,
     /// Whether its condition holds.
     pub holds: Result<bool, String>,
     pub command: Option<String>,
     pub environment: Map<String, Value>,
-    /// What it would read from its standard input, or a server would get.
+    /// The input on standard input, or the body of a request.
     pub payload: Value,
     pub report: Option<HookReport>,
 }
 
 impl HookTrial<'_> {
-    /// Returns that the exit of the command will not send the agent back. A run that passed, or that blocks, needs no hint.
+    /// Returns a hint that the exit code of the command does not block the agent. A run that passed or blocked needs no hint.
     pub fn hint(&self) -> Option<String> {
         let failed = |report: &HookReport| report.outcome == HookOutcome::Failure && !report.unstarted;
         let (message, remedy) = self.hook.exit_hint().filter(|_| self.report.as_ref().is_none_or(failed))?;
@@ -44,12 +44,12 @@ impl HookTrial<'_> {
     }
 }
 
-/// Tries hooks out, outside any session. Nothing of a trial is recorded.
+/// A runner for trials outside any session. Trials are not recorded.
 pub struct HookTrialRunner<'a> {
     project: &'a Project,
     point: HookPoint,
     values: Value,
-    /// What an agent says whose own hook system calls.
+    /// The request of an agent whose own hook system calls.
     request: Option<AgentHookRequest>,
     records: PathBuf,
     mask: Mask,
@@ -68,7 +68,7 @@ impl<'a> HookTrialRunner<'a> {
         Ok(Self { project, point, values, request, records, mask, control })
     }
 
-    /// Tries a hook out; runs it only if `really`, unless it starts nothing.
+    /// Tries a hook out. Hooks that start programs run only if `really` is set.
     pub fn try_out<'c>(&self, hook: &'c HookSpec, really: bool) -> Result<HookTrial<'c>, Failure> {
         let mut values = self.values.clone();
         values["hook"] = json!(hook.name);
@@ -118,13 +118,12 @@ impl<'a> HookTrialRunner<'a> {
         Ok(HookTrial { hook, matches, holds, command, environment: told, payload: input.payload(), report })
     }
 
-    /// What matchers look at.
+    /// Returns the names that matchers are applied to.
     fn matched(request: &AgentHookRequest) -> Vec<&str> {
         request.call.matched.iter().map(String::as_str).collect()
     }
 
-    /// As the engine has it: where a condition cannot be answered a gate runs, for otherwise it would stand open, and nothing
-    /// else does.
+    /// Returns whether the hook would run in the engine: if its condition fails to evaluate, a gate runs and other hooks do not.
     pub fn would_run(&self, holds: &Result<bool, String>) -> bool {
         *holds.as_ref().unwrap_or(&(self.point.is_gate()))
     }
@@ -152,16 +151,16 @@ impl<'a> HookTrialRunner<'a> {
                 papers.write(&spec.stdin).map_err(system)?;
                 let roster = execution::enlist(self.project)?;
                 let ran = start(&spec, &roster, &self.control, &mut |_, _| {});
-                // Before anything is cut out of it: half a secret is one too.
+                // The output is masked before it is cut: half a secret is one, too.
                 let ran = ran.map(|ran| sifted(ran, &self.mask));
-                // Nothing of a trial is kept.
+                // Trials keep no output.
                 for spilled in ran.iter().flat_map(|ran| [&ran.stdout.spilled, &ran.stderr.spilled]).flatten() {
                     let _ = std::fs::remove_file(&spilled.path);
                 }
                 let command =
                     ShellCommand { text: script.text(), directory: input.directory, environment: &spec.environment };
                 let report = answer_of_command(hook, self.role(), &ran, input.values, command);
-                // The agent does not hear of a gate that could not run.
+                // The agent gets no feedback from a gate that could not run.
                 let is_told = !report.unstarted || !self.role().is_gate();
                 Ok(HookReport { feedback: report.feedback.filter(|_| is_told), ..report })
             }
@@ -189,7 +188,7 @@ impl<'a> HookTrialRunner<'a> {
                 };
                 Ok(HookReport { message: Some(message), ..HookOutcome::Skip.into() })
             }
-            // Files that have changed are those that the payload names.
+            // The payload names the changed files.
             RunnableKind::Rules(rules) => Ok(ruling::report(hook, self.role(), rules, input.values)),
         }
     }

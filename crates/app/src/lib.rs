@@ -1,12 +1,12 @@
-//! What every front end of Windlass needs: the project and its trust, who gives a command, commands that run their hooks, runs of
-//! agents and workers, recovery after a crash, next steps, the health of a project, and the tools of agents.
+//! The application layer that every front end shares: project and trust, callers, commands that run their hooks, runs of agents
+//! and workers, crash recovery, next steps, project health, and the tools of agents.
 //!
 //! ```text
-//! Context ─ project, store ─► Opened ─ caller, configuration, trust ─► decide and commit ─► hooks that the commit made owed
+//! CommandContext ─ project, store ─► OpenedProject ─ caller, configuration, trust ─► decide, commit ─► pending hooks of the commit
 //! ```
 //!
 //! Invariants:
-//! - Everything comes back as a value or a `Failure`; nothing is printed. A `FrontEnd` shows what a person should hear meanwhile.
+//! - Everything comes back as a value or a `Failure`; nothing is printed. A `FrontEnd` shows notices while a command runs.
 //! - Nothing of a configuration counts that no person trusts.
 //!
 //! Not here: the rules (`engine`), reading a configuration (`config`), running a hook or a session (`runner`), words and colours
@@ -53,5 +53,5 @@ pub mod workflows;
 pub use failure::{Code, Failure};
 pub use front_end::{FrontEnd, Notice, SilentFrontEnd};
 
-/// The first argument of the process that starts agents and gates for us.
+/// The first argument of the supervisor process, which starts agents and gates.
 pub const SUPERVISE: &str = "__supervise";

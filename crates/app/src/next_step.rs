@@ -1,4 +1,4 @@
-//! The command that leads on with a task, as the task stands now.
+//! The next command for a task in its present state.
 //!
 //! ```text
 //! held by a session: watch it │ answer it │ go on with it      blocked by a dependency, waiting, stacked: that task first
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Invariants:
-//! - No command is offered that is refused in this state. Where a command needs trust that is missing, its line says so.
-//! - A command has no placeholder: it can be typed as it is printed. An agent that is not known is the one exception.
+//! - An offered command is legal in this state. If it needs missing trust, its line says so.
+//! - A command has no placeholder: a person can type it as printed. An unknown agent is the one exception.
 
 use windlass_config::Config;
 use windlass_engine::{EventType, Lease, SessionName, State, Task, TaskId, View, Wanted};
@@ -24,7 +24,7 @@ use crate::{Failure, environment, hints, runner_settings};
 
 /// How many tasks are followed to the one that has to move first.
 const MAX_HOPS: usize = 64;
-/// The events of an answer. Without trust the engine refuses them where hooks run for them.
+/// The events of an answer. Without trust the engine refuses them if hooks run for them.
 const ANSWER_EVENTS: &[EventType] = &[
     EventType::TaskAnswered,
     EventType::TaskUnblocked,
@@ -34,7 +34,7 @@ const ANSWER_EVENTS: &[EventType] = &[
     EventType::FeedbackQueued,
 ];
 
-/// Returns the command that leads on with a task, unless another task has to move first.
+/// Returns the next command for a task, unless another task has to move first.
 pub fn own_step(opened: &Opened, task: &Task) -> Result<Option<NextStep>, Failure> {
     Ok(match find_way(opened, task)? {
         Way::Type(step) => Some(step),
@@ -42,23 +42,23 @@ pub fn own_step(opened: &Opened, task: &Task) -> Result<Option<NextStep>, Failur
     })
 }
 
-/// Returns the step of a task whose change waits for a person.
+/// Returns the next command for a change that waits for a person.
 pub fn for_change(opened: &Opened, task: &Task) -> Result<Option<String>, Failure> {
     let waits = has_open_change(task) && matches!(task.state, State::Completed | State::Blocked);
     let step = if waits { next_step(opened, task.id)? } else { None };
     Ok(step.map(|step| step.line()))
 }
 
-/// Where a task leads.
+/// The way to the next step of a task.
 enum Way {
     Type(NextStep),
     /// Another task has to move first.
     After(TaskId),
-    /// Its holder has to move first.
+    /// The holder has to move first.
     Wait,
 }
 
-/// Returns the command that leads on with a task, if there is one.
+/// Returns the next command for a task, or for the task that has to move first.
 pub fn next_step(opened: &Opened, id: TaskId) -> Result<Option<NextStep>, Failure> {
     let mut id = id;
     for _ in 0..MAX_HOPS {
@@ -111,23 +111,23 @@ fn find_way(opened: &Opened, task: &Task) -> Result<Way, Failure> {
     }
 }
 
-/// Returns the dependency whose end has blocked a task, while it can still be taken up again.
+/// Returns the dependency whose end has blocked a task, while it can still be reopened.
 fn find_blocker(opened: &Opened, task: &Task) -> Result<Option<TaskId>, Failure> {
     let Some(by) = task.blocked.as_ref().and_then(|blocked| blocked.by) else { return Ok(None) };
     let is_over = matches!(opened.task(by)?.state, State::Deleted | State::Completed);
     Ok(if is_over { None } else { Some(by) })
 }
 
-/// Returns the answer to a session that asks at its gate.
+/// Returns the step that answers a session at its gate.
 pub fn answer_gate(opened: &Opened, name: &SessionName) -> NextStep {
     let purpose = "send the agent back, with words if you add some; or ignore-hook, reject";
     NextStep::new(format!("windlass answer {name} continue"), purpose).with_trust(opened, ANSWER_EVENTS)
 }
 
-/// Returns the command that has accepted work taken up again, and tells the agent why.
+/// Returns the step that reopens accepted work, with the reason for the agent.
 pub fn take_up_again(opened: &Opened, task: &Task, why: &str) -> NextStep {
     let id = task.id;
-    // Words that cannot be typed stay out; `task reopen` has some of its own.
+    // A reason that cannot be typed is left out; `task reopen` has a default one.
     let why = quoted(why);
     let command = match task.state {
         State::Blocked => {
@@ -141,7 +141,7 @@ pub fn take_up_again(opened: &Opened, task: &Task, why: &str) -> NextStep {
     NextStep::new(command, "take it up again").with_trust(opened, ANSWER_EVENTS)
 }
 
-/// Returns the way past the holder of a task.
+/// Returns the route for a task that a session holds.
 fn find_way_past(opened: &Opened, lease: &Lease) -> Result<Way, Failure> {
     let Some(name) = &lease.session else { return Ok(Way::Wait) };
     let session = opened.session(name)?;
@@ -156,7 +156,7 @@ fn find_way_past(opened: &Opened, lease: &Lease) -> Result<Way, Failure> {
     }))
 }
 
-/// Returns the merge of a change, or the task that has to be merged before it.
+/// Returns the step that merges a change, or the task that has to be merged first.
 fn merge(opened: &Opened, task: &Task) -> Result<Way, Failure> {
     let id = task.id;
     let snapshot = opened.store.snapshot().map_err(hints::store)?;
@@ -164,7 +164,7 @@ fn merge(opened: &Opened, task: &Task) -> Result<Way, Failure> {
         let is_unmerged = |task: &Task| has_open_change(task) || work_without_change(task).is_some();
         let below = snapshot.task(*below).map_err(hints::view)?.filter(is_unmerged);
         match below {
-            // It is for git to merge, and for git to know whether it is merged.
+            // A person has to merge this work with git, and only git knows whether it is merged.
             Some(below) if below.state == State::Deleted || !has_open_change(&below) => {
                 return Ok(Way::Type(NextStep::new(format!("windlass change show {id}"), "look at it")));
             }
@@ -179,7 +179,7 @@ fn merge(opened: &Opened, task: &Task) -> Result<Way, Failure> {
     }))
 }
 
-/// Returns the tree that keeps the change of a task from being merged: its local base is checked out there, and not clean.
+/// Returns the tree that prevents the merge of a task's change: its local base is checked out there, and the tree is not clean.
 pub fn find_unclean_tree(opened: &Opened, task: &Task) -> Option<UncleanTree> {
     let base = Branch::new(&task.workspace.as_ref()?.base).ok()?;
     let config = Config::load(&opened.project.root).ok()?;
@@ -187,7 +187,7 @@ pub fn find_unclean_tree(opened: &Opened, task: &Task) -> Option<UncleanTree> {
     let config = if counts { config } else { config.without_say() };
     let delivery = runner_settings::delivery(&opened.project, &config);
     let found = with_optional_git(&opened.project, |git| {
-        // Only a tree that is not clean is worth more calls.
+        // Only an unclean tree justifies more calls of git.
         let Some(tree) = git.find_unclean_tree(&base)? else { return Ok(None) };
         let configured = delivery.base.as_deref().map(Branch::new).transpose()?;
         Ok(git.local_base(configured.as_ref())?.filter(|local| *local == base).map(|_| tree))
@@ -195,7 +195,7 @@ pub fn find_unclean_tree(opened: &Opened, task: &Task) -> Option<UncleanTree> {
     found.flatten()
 }
 
-/// Returns the command that merges an open change, with the trust that it needs.
+/// Returns the step that merges an open change, with the trust that it needs.
 pub fn merge_step(opened: &Opened, id: TaskId) -> NextStep {
     let step = NextStep::new(format!("windlass change merge {id}"), "merge it");
     step.with_note(format!("look first: windlass change show {id}")).with_trust(opened, &[])

@@ -1,4 +1,4 @@
-//! What stands in the place of files that Windlass and git read in a project: a fifo, a socket, a device.
+//! Special files in place of files that Windlass and git read in a project: a fifo, a socket, a device.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,10 @@ use windlass_vcs::git;
 
 use crate::project::Project;
 
-/// Files that Windlass reads without being named in a configuration.
+/// Files that Windlass reads although no configuration names them.
 const READ_FILES: [&str; 5] = [".windlass/config.yaml", "package.json", "GNUmakefile", "makefile", "Makefile"];
 
-/// Returns what stands in the place of each such file, in words. A directory keeps no reader waiting.
+/// Returns a description of each such file. Directories do not count: a reader does not block on them.
 pub fn find(project: &Project) -> Vec<String> {
     let own = READ_FILES.iter().map(|name| project.root.join(name));
     let own = own.filter_map(|path| file::obstacle(&path).map(|reason| (path, reason)));

@@ -1,11 +1,11 @@
-//! Commands that only a person may give, from processes that an agent may have left behind or hidden.
+//! Commands that only a person may give, checked against processes that an agent may have left behind or hidden.
 //!
-//! The rule: a command about a session that has not ended, or that was gone on with after its runner had died, counts as a
-//! person's if the processes above it can be seen, the session's runner is none of them, and the command has a controlling
-//! terminal or comes from a process that is older than the session. An agent that kills its runner and lives on is younger.
+//! The rule covers commands about a session that has not ended, or that was resumed after its runner died. Such a command counts
+//! as a person's if three things hold: the ancestors of this process are visible, the session's runner is none of them, and the
+//! command has a controlling terminal or comes from a process that is older than the session. An agent that kills its runner and
+//! lives on is younger.
 //!
-//! Not here: what an agent can do that takes a terminal for itself, or writes where the person writes. Only a sandbox keeps
-//! it from that.
+//! Not here: an agent that acquires a terminal of its own, or writes to the person's terminal. Only a sandbox prevents that.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::{Code, Failure, SUPERVISE, SilentFrontEnd, environment, hints, store_
 /// The sessions that a command is about.
 #[derive(Clone, Copy)]
 pub enum ConcernedSessions<'c> {
-    /// All, and those that have ended and have worked on this task.
+    /// All open sessions, and the ended ones that worked on this task.
     Every(Option<TaskId>),
     Of(&'c SessionName),
-    /// The one that holds this task, and those that have worked on it.
+    /// The session that holds this task, and those that worked on it.
     OfTask(TaskId),
 }
 
@@ -39,14 +39,14 @@ impl ConcernedSessions<'_> {
         task.map_or(Self::Every(None), Self::OfTask)
     }
 
-    /// All, for a command that goes past what agents are held to.
+    /// Returns all sessions, for a command that overrides the constraints of agents.
     pub fn every(command: &Command) -> Self {
         Self::Every(command.subject())
     }
 }
 
-/// Refuses a command that may come from the agent of a session that it is about. A session that the command names as its own
-/// (`run`) is left out: the engine takes the command for one of that session's agent.
+/// Refuses a command that may come from the agent of a session that it is about. The session that the command names as its own
+/// (`run`) is left out: the engine treats the command as one of that session's agent.
 pub fn refuse(opened: &Opened, concern: ConcernedSessions<'_>, run: Option<&RunId>) -> Result<(), Failure> {
     let (can_see, has_terminal) = (can_see_ancestors(), has_terminal());
     let is_own = |session: &Session| run.is_some_and(|run| run.session == session.name);
@@ -76,8 +76,8 @@ pub fn refuse(opened: &Opened, concern: ConcernedSessions<'_>, run: Option<&RunI
     Ok(())
 }
 
-/// Refuses a decision about what a project may run, unless a person makes it. An agent can move the store away or put another one
-/// in its place, so no process below a run in the project is a person's, whatever the store says.
+/// Refuses a decision about trust unless a person makes it. An agent can move the store away or replace it, so no process below a
+/// run in the project counts as a person's, whatever the store says.
 pub fn require_person(project: &Project) -> Result<(), Failure> {
     let refused = |cause| {
         Failure::new(Code::Trust, "only a person can trust a project")
@@ -102,7 +102,7 @@ pub fn require_person(project: &Project) -> Result<(), Failure> {
 const NOT_SHOWN: &str = "/proc does not show the processes above this one";
 const ON_A_TERMINAL: &str = "give the command on a terminal (`ssh -t`, `docker exec -t`)";
 
-/// The sessions of a command that have not ended.
+/// Returns the sessions of a command that have not ended.
 fn under_way(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Vec<Session>, Failure> {
     let snapshot = opened.store.snapshot().map_err(hints::store)?;
     let name = match concern {
@@ -120,8 +120,8 @@ fn under_way(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Vec<Sess
     Ok(session.flatten().into_iter().filter(|session| !session.is_over()).collect())
 }
 
-/// The sessions of a command that have ended and were gone on with before. Of others nothing is left: only what outlives its
-/// runner outlives the session.
+/// Returns the sessions of a command that have ended and were resumed before. Other ended sessions left no process: a process
+/// that outlives its session has also outlived a runner.
 fn ended(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Vec<Session>, Failure> {
     let id = match concern {
         ConcernedSessions::Every(Some(id)) | ConcernedSessions::OfTask(id) => id,
@@ -129,7 +129,7 @@ fn ended(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Vec<Session>
     };
     let mut sessions = opened.store.snapshot().and_then(|snapshot| snapshot.sessions()).map_err(hints::store)?;
     sessions.retain(|session| session.is_over() && session.has_taken_up(id));
-    // The log is read only where it can tell something: it has no index of types.
+    // The log has no index of types, so it is read only if there is a candidate.
     if !sessions.is_empty() {
         let filter = Filter { types: vec![EventType::SessionResumed], ..Filter::default() };
         let resumed = opened.store.read_back(&filter, None, usize::MAX).map_err(hints::store)?;
@@ -139,7 +139,7 @@ fn ended(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Vec<Session>
     Ok(sessions)
 }
 
-/// Whether this process may be one that the session has started, and that has outlived its runner.
+/// Returns whether the session may have started this process, and the process has outlived the session's runner.
 fn may_be_left(opened: &Opened, session: &Session) -> Result<bool, Failure> {
     let filter =
         Filter { types: vec![EventType::SessionStarted], session: Some(session.name.clone()), ..Filter::default() };

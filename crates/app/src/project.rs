@@ -1,13 +1,13 @@
-//! Finding the project that a command works on.
+//! The search for the project of a command.
 //!
 //! ```text
 //! --project DIR ─► WINDLASS_PROJECT ─► main worktree of a linked git worktree ─► nearest parent with `.windlass/`
 //! ```
 //!
 //! Invariants:
-//! - Looking starts no program: git's files are read, and only as far as git's own rules for them go.
-//! - A `.git` file counts as a worktree's only if the repository that it names points back at it, so that no directory
-//!   can lead its visitors into a project elsewhere.
+//! - The search starts no program: it reads git's files, and only as far as git's own rules for them go.
+//! - A `.git` file counts as a worktree's only if the repository that it names points back at it. Otherwise a directory could
+//!   lead its visitors into another project.
 //! - A project's root is a real path, without symbolic links. Neither `.windlass` nor a directory of ours below it is a link.
 
 use std::fs;
@@ -21,10 +21,10 @@ use windlass_vcs::git::{Repository, has_git};
 
 use crate::{Code, Failure, environment, retention};
 
-/// What makes a directory a project.
+/// The directory that makes its parent a project.
 pub const DIRECTORY: &str = ".windlass";
 
-/// What git is not to see of a project.
+/// The `.gitignore` of a project.
 pub const IGNORED: &str = "\
 # What Windlass keeps for itself. The configuration and the workflows belong into git.
 windlass.db*
@@ -36,10 +36,10 @@ owners/
 *.lock
 ";
 
-/// Git's own pointer files hold one path.
+/// The largest pointer file of git that is read, in bytes. It holds one path.
 const POINTER: u64 = 16 * 1024;
 
-/// What Windlass writes to and clears away below `.windlass`.
+/// The directories below `.windlass` that Windlass writes to and cleans up.
 const OWN_DIRECTORIES: [&str; 5] = ["runs", "worktrees", "owners", "backups", "workflows"];
 
 /// A directory with `.windlass/`.
@@ -49,7 +49,7 @@ pub struct Project {
 }
 
 impl Project {
-    /// The project in exactly this directory, if there is one.
+    /// Returns the project in exactly this directory, if there is one.
     pub fn at(root: &Path) -> Result<Option<Self>, Failure> {
         let directory = root.join(DIRECTORY);
         match fs::symlink_metadata(&directory) {
@@ -64,17 +64,18 @@ impl Project {
         }
     }
 
-    /// `.windlass`, where everything of the project is kept.
+    /// Returns `.windlass`, which holds all files of the project.
     pub fn directory(&self) -> PathBuf {
         self.root.join(DIRECTORY)
     }
 
-    /// Where tasks are worked on.
+    /// Returns the directory of the worktrees of tasks.
     pub fn worktrees(&self) -> PathBuf {
         self.directory().join("worktrees")
     }
 
-    /// Where commits are judged: outside the project, so that no program finds the person's files in a directory above.
+    /// Returns the directory of the checkouts in which gates judge commits. It lies outside the project, so that no program finds
+    /// the person's files in a parent directory.
     pub fn checkouts(&self) -> PathBuf {
         let Some(state) = environment::state_directory() else { return self.directory().join("checkouts") };
         let digest = Digest::of(self.root.as_os_str().as_bytes()).to_string();
@@ -85,26 +86,26 @@ impl Project {
         self.directory().join("config.yaml")
     }
 
-    /// Who runs programs for the project, one file each.
+    /// Returns the directory of owner files: one for each process that runs programs for the project.
     pub fn owners(&self) -> PathBuf {
         self.directory().join("owners")
     }
 
-    /// Output that is too long for memory.
+    /// Returns the directory of records: output that is too long for memory.
     pub fn records(&self) -> PathBuf {
         self.directory().join("runs")
     }
 
-    /// Sees to it that git leaves the store alone, where nobody has said anything about that yet.
+    /// Writes a `.gitignore` that excludes the store, unless there is one.
     pub fn keep_out_of_git(&self) {
         let file = fs::OpenOptions::new().write(true).create_new(true).open(self.directory().join(".gitignore"));
-        // A store that is not ignored is still a store.
+        // The store works without a `.gitignore`.
         let _ = file.and_then(|mut file| file.write_all(IGNORED.as_bytes()));
     }
 
-    /// A directory for the output of a session, or of something else; made if it is missing. Old records make room.
+    /// Returns the directory for the output of a session or a command, and creates it if it is missing. Prunes old records.
     pub fn make_records(&self, name: &str) -> Result<PathBuf, Failure> {
-        // Workers make one for every task: to look at all of them each time would take ever longer.
+        // Workers call this for every task, so old records are pruned only once per interval.
         retention::prune_if_due(&self.records(), &self.directory().join("prune.lock"), environment::system_time());
         let records = self.records().join(name);
         for directory in [&self.records(), &records] {
@@ -121,7 +122,7 @@ impl Project {
     }
 }
 
-/// Refuses a link in the place of a directory of ours: what is written and cleared away there would be somewhere else.
+/// Refuses a symbolic link in place of a directory of ours: writes and cleanups would happen elsewhere.
 fn refuse_link(path: &Path) -> Result<(), Failure> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_symlink() => Err(linked(path)),
@@ -134,7 +135,7 @@ fn linked(path: &Path) -> Failure {
         .hint("remove the link, and put the directory itself there: what a project keeps stays inside of it")
 }
 
-/// A directory that is there, or is made. A link in its place may lead anywhere.
+/// Creates a directory if it is missing. Fails on a link in its place, which may lead anywhere.
 fn make_directory(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match fs::symlink_metadata(path)?.is_dir() {
@@ -145,7 +146,7 @@ fn make_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The project that is named, else the one around `cwd`.
+/// Returns the named project, else the one around `cwd`.
 pub fn find(explicit: Option<&Path>, variable: Option<PathBuf>, cwd: &Path) -> Result<Project, Failure> {
     if let Some(named) = explicit {
         return named_project("--project", &cwd.join(named));
@@ -159,7 +160,7 @@ pub fn find(explicit: Option<&Path>, variable: Option<PathBuf>, cwd: &Path) -> R
     }
 }
 
-/// Returns how `--project` is typed, if commands without it mean another project here, or none.
+/// Returns the `--project` flag as a person types it, if commands without it would use another project or none.
 pub fn flag_needed_here(named: &Path) -> Option<String> {
     let cwd = environment::working_directory().ok()?;
     let there = Project::at(&cwd.join(named)).ok()??;
@@ -168,19 +169,20 @@ pub fn flag_needed_here(named: &Path) -> Option<String> {
         .then(|| format!("--project {}", shell_word(&named.to_string_lossy())))
 }
 
-/// Where an agent's work lies that works in a directory: the worktree around it, if that is one of the project's.
+/// Returns the directory in which an agent's work lies: the worktree around `directory` if it belongs to the project, else the
+/// project's root.
 pub fn worktree(project: &Project, directory: &Path) -> PathBuf {
     let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     let linked = real.ancestors().find(|above| above.join(".git").is_file());
     let place = linked.and_then(|linked| {
         let below = project.root.strip_prefix(main_worktree(linked)?).ok()?.to_owned();
-        // An empty path would leave a mark at the end.
+        // Joining an empty path would append a slash.
         Some(if below.as_os_str().is_empty() { linked.to_owned() } else { linked.join(below) })
     });
     place.filter(|place| place.is_dir()).unwrap_or_else(|| project.root.clone())
 }
 
-/// The project around a directory: the main worktree's, else the nearest parent's.
+/// Returns the project around a directory: that of the main worktree, else of the nearest parent.
 pub fn around(cwd: &Path) -> Result<Option<Project>, Failure> {
     match main_worktree(cwd) {
         Some(position) => Ok(nearest(&position)?.or(nearest(cwd)?)),
@@ -188,7 +190,7 @@ pub fn around(cwd: &Path) -> Result<Option<Project>, Failure> {
     }
 }
 
-/// The directory that a new project is made in: that of the git repository around, else this one.
+/// Returns the directory for a new project: the root of the git repository around `cwd`, else `cwd`.
 pub fn root_for_new(cwd: &Path) -> PathBuf {
     let is_in_repository = matches!(Repository::find(cwd), Ok(Some(_)));
     let root = cwd.ancestors().find(|directory| has_git(directory)).filter(|_| is_in_repository);
@@ -215,7 +217,7 @@ fn named_project(by: &str, root: &Path) -> Result<Project, Failure> {
     }
 }
 
-/// A text as one word for a shell.
+/// Quotes a text as one word for a shell.
 pub fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@".contains(c);
     if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
@@ -230,13 +232,13 @@ fn real(path: &Path) -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::new(Code::System, format!("cannot resolve `{}`", path.display())).caused_by(error))
 }
 
-/// Inside a linked git worktree: the same position in the main worktree, whether or not it exists there.
+/// Maps a directory in a linked git worktree to the same position in the main worktree, whether or not it exists there.
 pub fn main_worktree(cwd: &Path) -> Option<PathBuf> {
     let cwd = cwd.canonicalize().ok()?;
     let worktree = cwd.ancestors().find(|directory| has_git(directory))?;
     let pointer = worktree.join(".git");
     let git = resolve(worktree, read_pointer(&pointer)?.strip_prefix("gitdir:")?)?;
-    // Only a linked worktree has these two; a submodule's directory has neither.
+    // Only a linked worktree has these two files; a submodule's directory has neither.
     let common = resolve(&git, &read_pointer(&git.join("commondir"))?)?;
     let back = resolve(&git, &read_pointer(&git.join("gitdir"))?)?;
     if back != pointer || !git.starts_with(common.join("worktrees")) || common.file_name()? != ".git" {
@@ -245,7 +247,7 @@ pub fn main_worktree(cwd: &Path) -> Option<PathBuf> {
     Some(common.parent()?.join(cwd.strip_prefix(worktree).ok()?))
 }
 
-/// A real path from one that is written relative to a directory.
+/// Resolves a path that is written relative to a directory.
 fn resolve(base: &Path, written: &str) -> Option<PathBuf> {
     let written = written.trim();
     (!written.is_empty()).then(|| base.join(written).canonicalize().ok()).flatten()
@@ -367,7 +369,7 @@ mod tests {
         tree.add("hostile/", "");
         fs::copy(tree.path("linked/.git"), tree.path("hostile/.git")).unwrap();
         assert_eq!(tree.find("hostile"), None);
-        // Not even with a repository of its own that names the other one as common.
+        // A fake git directory that names the other repository as common does not help either.
         tree.add("hostile/fake/commondir", &tree.path("main/.git").display().to_string());
         tree.add("hostile/fake/gitdir", &tree.path("hostile/.git").display().to_string());
         tree.add("hostile/.git", "gitdir: fake");

@@ -1,4 +1,4 @@
-//! What commands that died have left undone.
+//! Recovery of the effects and cancellations that dead commands have left.
 
 use std::sync::Arc;
 
@@ -13,29 +13,29 @@ use crate::execution::{HookExecution, recorded};
 use crate::trust::{self, Trust};
 use crate::{Code, Failure, Notice, hints, workflows};
 
-/// Whose hooks are settled.
+/// The effects that a recovery covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach<'a> {
-    /// Everybody's; with `--trust` under older configurations too.
+    /// All; with `--trust`, those of older configurations, too.
     Everything,
-    /// Those that do not belong to the session which is about to be run.
+    /// Those that do not belong to the session that is about to run.
     BeforeSession(&'a SessionName),
-    /// Those that no session waits for: sessions are taken up one by one.
+    /// Those that no session waits for: the workers resume sessions one by one.
     BeforeWork,
 }
 
-/// What was done that the dead had left.
+/// The result of a recovery.
 #[derive(Debug, Default)]
 pub struct Settled {
     pub hooks: usize,
-    /// Cancelled sessions that are over now.
+    /// Cancelled sessions that have ended now.
     pub sessions: usize,
-    /// Hooks and sessions whose configuration nobody trusts.
+    /// Hooks and sessions whose configuration is not trusted.
     pub untrusted: usize,
 }
 
-/// Does what the dead have left: ends the sessions that somebody has cancelled since, and takes over the hooks, each under
-/// the configuration that it was owed under.
+/// Ends the sessions that were cancelled since their process died, and adopts orphaned hooks, each under the configuration of its
+/// commit.
 pub fn settle_dead(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> Result<Settled, Failure> {
     let project = opened.project.clone();
     let place = project.owners();
@@ -69,7 +69,7 @@ pub fn settle_dead(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> 
     Ok(done)
 }
 
-/// The same, and tells the person what was done.
+/// Recovers, and shows the result to the person.
 pub fn settle_and_report(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> Result<(), Failure> {
     let done = settle_dead(opened, control, reach)?;
     let front_end = &opened.front_end;
@@ -89,14 +89,14 @@ pub fn settle_and_report(opened: &mut Opened, control: &Control, reach: Reach<'_
     Ok(())
 }
 
-/// What nobody can read any more has no hooks that could run: they are recorded as failed.
+/// Returns the configuration of an effect. One that cannot be read has no hooks, so the effect is recorded as failed.
 fn config_of_effect(opened: &Opened, digest: ConfigDigest) -> Result<Arc<Config>, Failure> {
     let text = opened.store.snapshot().map_err(hints::store)?.config(digest).map_err(hints::view)?;
     let config = Config::parse(recorded(&opened.project, text.as_deref().unwrap_or_default()));
     Ok(Arc::new(config.unwrap_or_else(|_| Config::absent(&opened.project.root))))
 }
 
-/// Sessions that somebody has cancelled while nobody ran them.
+/// Returns the sessions that were cancelled while no process ran them.
 pub fn orphaned_cancellations(opened: &Opened) -> Result<Vec<Session>, Failure> {
     let mut sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
     let owners = opened.project.owners();
@@ -106,7 +106,7 @@ pub fn orphaned_cancellations(opened: &Opened) -> Result<Vec<Session>, Failure> 
     Ok(sessions)
 }
 
-/// Sessions whose command has died, and that can be gone on with.
+/// Returns the sessions whose process has died, and that can be resumed.
 pub fn interrupted(opened: &Opened) -> Result<Vec<Session>, Failure> {
     let mut sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
     let owners = opened.project.owners();
@@ -114,7 +114,7 @@ pub fn interrupted(opened: &Opened) -> Result<Vec<Session>, Failure> {
         session.stopping.is_none()
             && session.ended().is_none()
             && session.wanted() != Wanted::Answer
-            // What was taken from it is somebody else's.
+            // A task that was taken from the session belongs to another holder now.
             && (session.task.is_none() || session.epoch().is_some())
             && !is_alive(&owners, session.owner.as_str())
     });
@@ -139,8 +139,8 @@ fn close_cancelled(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> 
     Ok(done)
 }
 
-/// Hooks whose owner is dead, and that no session waits for which could be gone on with. One that has ended waits for none
-/// but those of its end.
+/// Returns the hooks whose owner is dead, and that no open session waits for. An ended session waits only for the hooks of its
+/// end.
 pub fn left_by_the_dead(opened: &Opened) -> Result<Vec<PendingEffect>, Failure> {
     let snapshot = opened.store.snapshot().map_err(hints::store)?;
     let mut effects = snapshot.effects().map_err(hints::store)?;
@@ -155,12 +155,12 @@ pub fn left_by_the_dead(opened: &Opened) -> Result<Vec<PendingEffect>, Failure> 
     Ok(effects)
 }
 
-/// Whether a configuration may run. `run` knows only the present one: a store can come with a repository, and nobody has
-/// seen what it says.
+/// Returns whether a configuration may run. A run accepts only the present one: a store can come with a repository, and no person
+/// has reviewed the configurations in it.
 fn may_run(opened: &Opened, config: &Config, reach: Reach<'_>) -> Result<bool, Failure> {
     let present = Config::load(&opened.project.root).is_ok_and(|present| present.text() == config.text());
     let told = opened.trust && (present || reach == Reach::Everything);
-    // Without a configuration there may be workflows all the same.
+    // Without a configuration there may still be workflows.
     let is_bare = !config.exists() && !workflows::has_files(&opened.project)?;
     Ok(told || is_bare || (present && trust::state(&opened.project, config)? == Trust::Trusted))
 }

@@ -1,11 +1,11 @@
-//! The command that goes on with a session or a task, as a person types it.
+//! The command that resumes a session or a task, as a person types it.
 //!
 //! Invariants:
-//! - An agent is named wherever a run that names none would have none, or another one.
-//! - `--trust` is offered only to a person who has given it. Others hear that it is needed: a store, and with it the command,
-//!   can come with a repository.
+//! - The command names an agent if a run without a name would use another one or none.
+//! - `--trust` is offered only to a person who has used it. Other people read that trust is needed: a store, and with it the
+//!   command, can come with a repository.
 //!
-//! Not here: when that is the thing to do (`next_step`).
+//! Not here: when to offer this command (`next_step`).
 
 use windlass_config::{Config, plan};
 use windlass_engine::{Event, EventType, Record, Session, TaskId, View as _};
@@ -17,21 +17,21 @@ use crate::run::{check_trust, find_recorded_config, find_task_agent};
 use crate::typed_step::NextStep;
 use crate::{Failure, execution, hints};
 
-/// The longest word that a person would type, in bytes.
+/// The longest word in an offered command, in bytes.
 const MAX_WORD: usize = 200;
-/// How many claims of a task are looked at: those of people name no agent.
+/// How many claims of a task are examined: claims by people name no agent.
 const MAX_CLAIMS: usize = 20;
-/// Stands for an agent that is not known or cannot be typed.
+/// The placeholder for an agent that is unknown or cannot be typed.
 const UNKNOWN_AGENT: &str = "AGENT";
 
-/// A command that goes on with a session or a task.
+/// A command that resumes a session or a task.
 pub struct ResumeCommand {
     pub command: String,
     untrusted: bool,
 }
 
 impl ResumeCommand {
-    /// Returns the command for a session that was left. It works with the configuration that it was started with.
+    /// Returns the command for an unfinished session, which keeps the configuration that it was started with.
     pub fn for_session(opened: &Opened, session: &Session) -> Self {
         let text = find_recorded_config(&opened.store, session).ok();
         let config = text.and_then(|text| Config::parse(execution::recorded(&opened.project, &text)).ok());
@@ -41,19 +41,19 @@ impl ResumeCommand {
         Self { command: run_command(&format!(" --session {}", session.name), agent, opened.trust), untrusted }
     }
 
-    /// Returns the command for a task that may be taken, by the agent that has worked on it last.
+    /// Returns the command for a task that may be claimed, with the agent that worked on it last.
     pub fn for_task(opened: &Opened, id: TaskId) -> Result<Self, Failure> {
         Self::for_flag(opened, id, "--task")
     }
 
-    /// Returns the command for a task whose change conflicts with its base, by the agent that has worked on it last.
+    /// Returns the command for a task whose change conflicts with its base, with the agent that worked on it last.
     pub fn for_conflict(opened: &Opened, id: TaskId) -> Result<Self, Failure> {
         Self::for_flag(opened, id, "--resolve")
     }
 
     fn for_flag(opened: &Opened, id: TaskId, flag: &str) -> Result<Self, Failure> {
         let last = find_last_session(opened, id)?;
-        // A configuration that is wrong names no agent; the run itself tells what is wrong.
+        // An invalid configuration names no agent; the run itself reports the error.
         let config = Config::load(&opened.project.root).ok();
         let listed = config.as_ref().map(|config| find_task_agent(&opened.store, id, config)).transpose()?;
         let usual = config.as_ref().and_then(|config| config.settings.agent.as_ref()).map(|agent| agent.value.clone());
@@ -72,20 +72,20 @@ impl ResumeCommand {
         Ok(Self { command: run_command(&format!(" {flag} {id}"), agent, opened.trust), untrusted })
     }
 
-    /// Returns the command as a step of its own.
+    /// Returns the command as a next step.
     pub fn step(&self, purpose: &str) -> NextStep {
         let note = self.untrusted.then(|| hints::UNTRUSTED.to_owned());
         NextStep::new(self.command.clone(), purpose).with_note(note)
     }
 
-    /// Returns a sentence that goes on so.
+    /// Returns a sentence with the command as its subject.
     pub fn in_sentence(&self, does: &str) -> String {
         let but = if self.untrusted { format!("; {}", hints::UNTRUSTED) } else { String::new() };
         format!("`{}` {does}{but}", self.command)
     }
 }
 
-/// Returns the session that has taken a task last.
+/// Returns the last session that claimed a task.
 fn find_last_session(opened: &Opened, id: TaskId) -> Result<Option<Session>, Failure> {
     let filter = Filter { types: vec![EventType::TaskClaimed], task: Some(id), ..Filter::default() };
     let claims = opened.store.read_back(&filter, None, MAX_CLAIMS).map_err(hints::store)?;
@@ -97,19 +97,19 @@ fn find_last_session(opened: &Opened, id: TaskId) -> Result<Option<Session>, Fai
     opened.store.snapshot().map_err(hints::store)?.session(&name).map_err(hints::view)
 }
 
-/// Returns whether a run would be refused because no person trusts what it would run.
+/// Returns whether a run would be refused because no person trusts its configuration.
 fn is_untrusted(opened: &Opened, config: &Config, resumed: Option<&Session>) -> bool {
     check_trust(&opened.project, config, resumed, opened.trust).is_err()
 }
 
-/// Returns `windlass run` with its target, the agent if it has to be named, and trust if it was given.
+/// Returns `windlass run` with its target, and the agent and `--trust` if needed.
 pub fn run_command(what: &str, agent: Option<&str>, trust: bool) -> String {
     let agent = agent.map(|agent| format!(" --agent {}", quoted(agent).unwrap_or_else(|| UNKNOWN_AGENT.to_owned())));
     let trust = if trust { " --trust" } else { "" };
     format!("windlass run{what}{}{trust}", agent.unwrap_or_default())
 }
 
-/// Returns a word quoted for a shell, unless it is too long to be typed or holds characters that a terminal does not show.
+/// Returns a word quoted for a shell, or `None` if it is too long to type or has invisible characters.
 pub fn quoted(word: &str) -> Option<String> {
     if word.is_empty() || word.len() > MAX_WORD || text::line(word) != word {
         return None;

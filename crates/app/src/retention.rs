@@ -1,10 +1,10 @@
-//! Clearing away old records: what agents and hooks have written that was too long for memory, and what they were given.
+//! Retention of records: output of agents and hooks that was too long for memory, and their input.
 //!
 //! Invariants:
-//! - Only regular files below the directory go, and directories below it that are empty; no link is followed.
-//! - Every record is looked at, however many there are: one that is not would stay for ever.
-//! - What is young stays, whatever it takes up: somebody may still be writing it.
-//! - A record that cannot be removed is no reason not to work.
+//! - Only regular files below the directory are removed, and empty directories below it; no link is followed.
+//! - Every record is examined, however many there are: a skipped one would stay forever.
+//! - Young files stay, whatever their size: a process may still be writing them.
+//! - A record that cannot be removed stops no command.
 
 use std::fs;
 use std::io::Write;
@@ -16,21 +16,21 @@ use windlass_process::file;
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const GIB: u64 = 1024 * 1024 * 1024;
 
-/// What may stay.
+/// The limits of what is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Keep {
-    /// Older files go.
+    /// Files above this age are removed.
     pub age: Duration,
-    /// The oldest files go until the rest is no larger, in bytes.
+    /// The oldest files are removed until the total size is at most this, in bytes.
     pub size: u64,
-    /// Younger files and directories stay.
+    /// Files and directories below this age stay.
     pub young: Duration,
 }
 
-/// What is kept of a project's records.
+/// The limits for the records of a project.
 pub const KEEP: Keep = Keep { age: HOUR.saturating_mul(24 * 30), size: GIB, young: HOUR };
 
-/// How long all processes of a project let pass between two times.
+/// The shortest time between two prunings by any process of a project.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 struct RecordFile {
@@ -39,11 +39,11 @@ struct RecordFile {
     path: PathBuf,
 }
 
-/// Removes what is too old or too much, unless that was done not long ago, as the time of a file says.
+/// Prunes records, unless the modification time of the stamp file shows a recent pruning.
 pub fn prune_if_due(directory: &Path, stamp: &Path, now: SystemTime) {
     let Ok(file) = file::open_lock(stamp) else { return };
     let last = file.metadata().ok().filter(|found| found.len() > 0).and_then(|found| found.modified().ok());
-    // A time to come was set by another program.
+    // Another program has set a time in the future.
     let is_due = last.is_none_or(|last| now.duration_since(last).is_ok_and(|age| age >= PRUNE_INTERVAL) || last > now);
     if is_due && file.try_lock().is_ok() {
         let _ = (&file).write_all(b".").and_then(|()| file.set_len(1)).and_then(|()| file.set_modified(now));
@@ -51,11 +51,11 @@ pub fn prune_if_due(directory: &Path, stamp: &Path, now: SystemTime) {
     }
 }
 
-/// Removes what is too old, then the oldest of what is too much, then directories that are empty.
+/// Removes files that are too old, then the oldest files above the size limit, then empty directories.
 fn prune(directory: &Path, now: SystemTime, keep: Keep) {
     let (mut files, directories) = found(directory, now);
     prune_files(&mut files, keep);
-    // One that is not empty stays.
+    // A directory that is not empty stays.
     for (_, directory) in directories.iter().rev().filter(|(age, _)| *age >= keep.young) {
         let _ = fs::remove_dir(directory);
     }
@@ -82,7 +82,7 @@ fn found(directory: &Path, now: SystemTime) -> (Vec<RecordFile>, Vec<(Duration, 
     while let Some(directory) = directories.pop() {
         let Ok(listed) = fs::read_dir(directory) else { continue };
         for entry in listed.flatten() {
-            // Of the entry itself, not of where a link leads.
+            // These are the metadata of the entry itself, not of a link's target.
             let Ok(metadata) = entry.metadata() else { continue };
             let Ok(written) = metadata.modified() else { continue };
             let age = now.duration_since(written).unwrap_or_default();
@@ -115,7 +115,7 @@ mod tests {
         fs::File::options().write(true).open(path).unwrap().set_modified(written).unwrap();
     }
 
-    /// Files with their ages and sizes, and which of them are left.
+    /// Checks which of these files, given with ages and sizes, remain after a pruning.
     #[track_caller]
     fn check(files: &[(&str, i64, usize)], left: &[&str]) {
         let directory = tempfile::tempdir().unwrap();

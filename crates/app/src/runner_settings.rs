@@ -1,4 +1,4 @@
-//! The settings of a runner, from the configuration of a project and from the machine.
+//! The settings of a runner, built from the project's configuration and the environment.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::project::Project;
 use crate::store_records::StoreMarks;
 use crate::{Code, Failure, SUPERVISE, environment, workflows};
 
-/// Returns the settings under which hooks run. `told` says that a person trusts the store for this command.
+/// Returns the settings under which hooks run. `told` is true if a person trusts the store for this command.
 pub fn settings(
     (project, told): (&Project, bool),
     config: &Arc<Config>,
@@ -28,7 +28,7 @@ pub fn settings(
 ) -> RunnerSettings {
     let mask = mask(config);
     RunnerSettings {
-        // Only a session judges what agents have registered, and it says whether it may.
+        // Only a session runs validators that agents have registered, and sets its own permission.
         permission: permission(config, standing(false)),
         validation: config.validation_rules(),
         hooks: hook_finder(config.clone()),
@@ -46,14 +46,14 @@ pub fn settings(
     }
 }
 
-/// Returns the variables that programs inherit, with the token of a store that counts for this command alone.
+/// Returns the variables for child programs, with the trust token of a store that counts for this command alone.
 fn inherited(project: &Project, told: bool) -> Vec<(OsString, OsString)> {
     let token = told.then(|| StoreMarks::of(project)).flatten().map(|marks| marks.token());
     let token = token.map(|token| ("WINDLASS_TRUSTED_STORE".into(), token.into()));
     environment::inherited().into_iter().chain(token).collect()
 }
 
-/// Returns where work is done, and where it goes.
+/// Returns the delivery settings: worktrees, checkouts, base branch and forge.
 pub fn delivery(project: &Project, config: &Config) -> Delivery {
     let settings = &config.settings;
     Delivery {
@@ -77,12 +77,12 @@ pub fn delivery(project: &Project, config: &Config) -> Delivery {
         },
         caches: cache_patterns(config),
         tests: settings.test_command.as_ref().map(|command| command.value.clone()),
-        // Only a session has its work judged, and says by whom.
+        // Only a session has its work judged, and sets its own gatekeepers.
         gatekeepers: Gatekeepers::default(),
     }
 }
 
-/// Whether programs that judge an agent's work may be run.
+/// Returns whether programs that judge an agent's work may run.
 pub fn standing(trusted: bool) -> Standing {
     match trusted {
         _ if environment::is_judging() => Standing::Nested,
@@ -100,18 +100,18 @@ pub fn mask(config: &Config) -> Mask {
     Mask::new(secrets)
 }
 
-/// Returns how supervisors are started, which end their programs with this process.
+/// Returns the launcher of supervisors, which end their programs when this process ends.
 pub fn launcher() -> Result<Launcher, Failure> {
     Launcher::own(SUPERVISE)
         .map_err(|error| Failure::new(Code::System, "cannot find this very program").caused_by(error))
 }
 
-/// Finds the hooks that this version can run, by name.
+/// Returns a function that finds the runnable hook of a name.
 pub fn hook_finder(config: Arc<Config>) -> HookFinder {
     Box::new(move |name| plan::find_runnable(&config, name))
 }
 
-/// Returns which commands an agent may have run.
+/// Returns the permission for commands that agents register.
 pub fn permission(config: &Config, standing: Standing) -> Permission {
     let agent_commands = match config.agent_commands() {
         config::AgentCommands::Allow => AgentCommands::Allow,
@@ -121,22 +121,22 @@ pub fn permission(config: &Config, standing: Standing) -> Permission {
     Permission { standing, agent_commands, validators: config.validators() }
 }
 
-/// Returns the files that may not change under a session.
+/// Returns the protected files: a session must not change them.
 pub fn protected_files(config: &Config) -> Protected {
     Protected::new(&config.settings.protected.iter().map(|pattern| pattern.value.clone()).collect::<Vec<_>>())
         .expect("the patterns were checked when they were read")
 }
 
-/// Returns the patterns of what gates find in their checkout although git does not keep it.
+/// Returns the patterns of caches, which a gate finds in its checkout although git does not track them.
 fn cache_patterns(config: &Config) -> CachePatterns {
     CachePatterns::new(config.settings.caches.iter().map(|pattern| pattern.as_str()))
         .expect("the patterns were checked when they were read")
 }
 
-/// How long an agent may be silent while it works.
+/// The default time without output after which a working agent counts as hanging.
 pub const SILENCE: Duration = Duration::from_mins(30);
 
-/// Returns how long a turn of an agent may take, and how long the agent may be silent in it.
+/// Returns the time limits of a turn: its total time, and the time without output.
 pub fn turn_allowance(config: &Config, agent: &Agent) -> TurnAllowance {
     let limits = &config.settings.limits;
     let silence = limits.silence.map(DurationSetting::duration).or(agent.streams().then_some(SILENCE));

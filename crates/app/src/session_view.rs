@@ -1,4 +1,4 @@
-//! A session with what it waits for and what a person could type next.
+//! The view of a session: its state, what it waits for, and the next commands.
 
 use windlass_engine::{EffectKind, Ending, Purpose, Session, State, TaskId, View, Wanted};
 use windlass_store::Snapshot;
@@ -9,7 +9,7 @@ use crate::resume_command::ResumeCommand;
 use crate::typed_step::NextStep;
 use crate::{Failure, hints, times};
 
-/// So many tasks are named.
+/// How many tasks are named.
 const NAMED: usize = 8;
 
 /// A session, and whether a living process runs it.
@@ -24,7 +24,7 @@ impl SessionView {
         Self { session, alive }
     }
 
-    /// Returns the state in a word for programs. A session that has ended is still running while its last hooks do.
+    /// Returns the state as a word for programs. A session that has ended is still running while its last hooks run.
     pub fn state(&self) -> &'static str {
         match (self.session.is_over(), self.alive) {
             (true, _) => "ended",
@@ -40,7 +40,7 @@ impl SessionView {
             Wanted::Nothing => None,
             Wanted::Workspace => Some("a worktree for its task".to_owned()),
             Wanted::Work => Some("its work to be committed, so that it can be submitted".to_owned()),
-            Wanted::Decision => Some("whoever runs it, to go on".to_owned()),
+            Wanted::Decision => Some("its process, to go on".to_owned()),
             Wanted::Answer => Some("a person: stop hooks block, and may not send the agent back again".to_owned()),
             Wanted::Moment(until) if !session.is_rate_limited() => {
                 Some(format!("the next try after a failure, at {}", times::moment(until)))
@@ -61,7 +61,7 @@ impl SessionView {
         })
     }
 
-    /// Returns what a person could type next, as its task stands now.
+    /// Returns the next commands for a person, in the present state of the session's task.
     pub fn next_steps(&self, opened: &Opened) -> Result<Vec<NextStep>, Failure> {
         let name = &self.session.name;
         if self.session.wanted() == Wanted::Answer {
@@ -90,14 +90,14 @@ impl SessionView {
         })
     }
 
-    /// The tasks that it has not brought to their end: those that were left to a person, and the last one.
+    /// Returns the unfinished tasks of the session: those left to a person, and the last one.
     fn left_tasks(&self) -> Vec<TaskId> {
         let last = self.session.task.filter(|id| !self.session.escalated.contains(id));
         self.session.escalated.iter().copied().chain(last).take(NAMED).collect()
     }
 }
 
-/// What could be typed next for a task that a session has left, if a person can do anything about it now.
+/// Returns the next command for a task that a session has left, if a person can act on it now.
 fn of_task(opened: &Opened, id: TaskId) -> Result<Option<NextStep>, Failure> {
     let task = opened.task(id)?;
     let is_over = matches!(task.state, State::Completed | State::Deleted);

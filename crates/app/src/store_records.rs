@@ -1,4 +1,4 @@
-//! Which store this machine made: a record outside every project, and the one place that opens stores.
+//! The records of the stores that this machine made, kept outside every project, and the only functions that open stores.
 //!
 //! ```text
 //! record of the project ─ knows the files? ─ yes ─► identity inside? ─ yes ─► open to write
@@ -6,13 +6,13 @@
 //! ```
 //!
 //! Invariants:
-//! - What a store says is data until this machine wrote it, or a person has looked at it (`windlass trust`).
-//! - A file is known by its birth: what git, tar or rsync put in its place is another file. What was copied over it in place
-//!   has another identity.
-//! - A write-ahead log counts like the store: one that is not empty and not recorded is foreign. It is recorded before SQLite
-//!   writes to it, so a kill at any moment leaves no log of ours that is not known.
+//! - The content of a store counts only if this machine wrote it, or a person has looked at it (`windlass trust`).
+//! - A file is identified by its birth time: a file that git, tar or rsync put in its place is another file. A copy written over
+//!   it in place has another identity inside.
+//! - A write-ahead log counts like the store: one that is neither empty nor recorded is foreign. It is recorded before SQLite
+//!   writes to it, so a kill at any moment leaves no unknown log of ours.
 //!
-//! Not here: what a foreign store holds (`commands::trust`); trust in configurations (`trust`).
+//! Not here: the content of a foreign store (`commands::trust`); trust in configurations (`trust`).
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -31,11 +31,11 @@ use crate::atomic_file::{self, Readers};
 use crate::project::Project;
 use crate::{Code, Failure, environment, hints};
 
-/// A record is a few hundred bytes; anything larger is none.
+/// The largest record that is read, in bytes. A usual one has a few hundred.
 const RECORD: u64 = 64 * 1024;
 
-/// What tells a file from another one in its place: when it was made, or its number where the file system does not tell. No
-/// device: its number changes with a restart.
+/// The identity of a file, which distinguishes it from another one in its place: its birth time, or its inode number if the file
+/// system has none. The device is left out, because its number changes with a restart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 struct FileMark(String);
@@ -51,7 +51,7 @@ impl FileMark {
     }
 }
 
-/// The files of a store, as they are now.
+/// The identities of a store's files at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreMarks {
     store: FileMark,
@@ -64,30 +64,30 @@ impl StoreMarks {
         Some(Self { store: FileMark::of(&file)?, log: FileMark::of(&log_path(&file)) })
     }
 
-    /// As the programs of a command are told that its `--trust` counts for them.
+    /// Returns the token that tells the programs of a command that its `--trust` counts for them.
     pub fn token(&self) -> String {
         let log = self.log.as_ref().map_or("", |log| log.0.as_str());
         format!("{}, {log}", self.store.0)
     }
 }
 
-/// What is recorded of a store.
+/// The record of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreRecord {
     version: u32,
-    /// For people who look at the file; the file's name is what counts.
+    /// For people who read the file; the name of the record file is what counts.
     project: String,
     store: FileMark,
     log: Option<FileMark>,
     /// None before the first event.
     identity: Option<String>,
-    /// A person has looked at it: it was not made here.
+    /// Whether a person has looked at the store and trusts it: this machine did not make it.
     trusted: bool,
 }
 
-/// What the records say of a project's store.
+/// The origin of a project's store, according to the records.
 enum StoreStanding {
-    /// There is none, or no more of one than a maker that was killed has left.
+    /// There is no store, or only a leftover of a killed creation.
     Unmade,
     Known(StoreRecord),
     Foreign,
@@ -107,7 +107,7 @@ pub fn open(project: &Project, lifetime: Lifetime, trust: bool) -> Result<Sqlite
     }
 }
 
-/// Opens the store of a project for a command that only looks: a foreign one too, with the reason why it is only read.
+/// Opens the store of a project for a command that only reads. A foreign store comes with the reason why it is read-only.
 pub fn open_quietly(project: &Project, lifetime: Lifetime, trust: bool) -> Result<(Sqlite, Option<Failure>), Failure> {
     match open(project, lifetime, trust) {
         Ok(store) => Ok((store, None)),
@@ -118,26 +118,25 @@ pub fn open_quietly(project: &Project, lifetime: Lifetime, trust: bool) -> Resul
     }
 }
 
-/// Makes the store of a project, or opens the one that is there.
+/// Creates the store of a project, or opens the existing one.
 pub fn create(project: &Project, lifetime: Lifetime, trust: bool) -> Result<Sqlite, Failure> {
     project.keep_out_of_git();
     match open(project, lifetime, trust) {
         Err(failure) if failure.code == Code::Store => match Sqlite::is_unmade(&project.store_file()) {
             true => StoreRecords::find()?.make(project, lifetime),
-            // Another process may have made it since this one looked for it.
+            // Another process may have created it since the first attempt.
             false => open(project, lifetime, trust),
         },
         opened => opened,
     }
 }
 
-/// Whether this machine made a store for a project, or a person trusted one.
+/// Returns whether this machine made a store for the project, or a person trusted one.
 pub fn has_record(project: &Project) -> bool {
     StoreRecords::find().is_ok_and(|records| records.read(project).is_some())
 }
 
-/// Opens the store of a project to fill it with what comes from elsewhere: from now on it is foreign. What was recorded of it
-/// before comes with it.
+/// Opens the store of a project for an import from elsewhere, and makes it foreign from now on. Returns its previous record.
 pub fn disown(project: &Project, trust: bool) -> Result<(Sqlite, Option<StoreRecord>), Failure> {
     let store = create(project, Lifetime::Command, trust)?;
     let records = StoreRecords::find()?;
@@ -146,19 +145,19 @@ pub fn disown(project: &Project, trust: bool) -> Result<(Sqlite, Option<StoreRec
     Ok((store, record))
 }
 
-/// Takes it back, where nothing was written to the store.
+/// Restores the record, if the import wrote nothing to the store.
 pub fn own_again(project: &Project, record: Option<StoreRecord>) -> Result<(), Failure> {
     let records = StoreRecords::find()?;
     let written = record.map_or(Ok(()), |record| records.write(project, &record));
     written.map_err(|error| records.cannot_write(project, &error))
 }
 
-/// Refuses where no record could be kept, before anything is made that would need one.
+/// Fails if records cannot be kept, before a caller creates a store that would need one.
 pub fn check_place() -> Result<(), Failure> {
     StoreRecords::find().map(drop)
 }
 
-/// Whether the store of a project is there and is not this machine's own.
+/// Returns whether the project has a store that is not this machine's own.
 pub fn is_foreign(project: &Project) -> Result<bool, Failure> {
     match StoreRecords::find() {
         Ok(records) => match records.standing(project)? {
@@ -169,12 +168,12 @@ pub fn is_foreign(project: &Project) -> Result<bool, Failure> {
                 Ok(opened.is_err_and(|failure| failure.code == Code::Trust))
             }
         },
-        // Without a place for records nothing is known.
+        // Without a directory for records, no store is known.
         Err(_) => Ok(!Sqlite::is_unmade(&project.store_file())),
     }
 }
 
-/// Records a store that a person has looked at, if its files are still those that were seen.
+/// Records a store that a person has looked at, if its files are still the ones that the person saw.
 pub fn adopt(project: &Project, seen: &StoreMarks, identity: Option<String>) -> Result<(), Failure> {
     if StoreMarks::of(project).as_ref() != Some(seen) {
         return Err(Failure::new(Code::Trust, "the store stays untrusted")
@@ -186,7 +185,7 @@ pub fn adopt(project: &Project, seen: &StoreMarks, identity: Option<String>) -> 
     records.write(project, &record).map_err(|error| records.cannot_write(project, &error))
 }
 
-/// Forgets that a person has trusted a store. Says whether one had.
+/// Forgets that a person has trusted a store. Returns whether one had.
 pub fn revoke(project: &Project) -> Result<bool, Failure> {
     let records = StoreRecords::find()?;
     match records.read(project) {
@@ -195,13 +194,13 @@ pub fn revoke(project: &Project) -> Result<bool, Failure> {
     }
 }
 
-/// Whether the command that has started this process was told to trust exactly these files.
+/// Returns whether the command that started this process was told to trust exactly these files.
 fn is_trusted_by_caller(project: &Project) -> bool {
     let Some(told) = environment::trusted_store() else { return false };
     StoreMarks::of(project).is_some_and(|marks| marks.token() == told)
 }
 
-/// The records of one person.
+/// The record files of one person.
 struct StoreRecords {
     directory: PathBuf,
 }
@@ -230,7 +229,7 @@ impl StoreRecords {
     }
 
     fn write(&self, project: &Project, record: &StoreRecord) -> io::Result<()> {
-        // What is written beside a file has the name of the process, and threads share it.
+        // The temporary file has the name of the process, which threads share.
         static WRITING: Mutex<()> = Mutex::new(());
         let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
         let text = serde_json::to_string(record).expect("a record is plain text");
@@ -262,11 +261,11 @@ impl StoreRecords {
         if Sqlite::is_unmade(&project.store_file()) {
             return Ok(StoreStanding::Unmade);
         }
-        // Another process may have made and recorded it between the two looks.
+        // Another process may have created and recorded the store between the two checks.
         Ok(self.known(project)?.map_or(StoreStanding::Foreign, StoreStanding::Known))
     }
 
-    /// The record, if it knows the files as they are; an empty log is entered into it.
+    /// Returns the record if it matches the files, and adds an empty log to it.
     fn known(&self, project: &Project) -> Result<Option<StoreRecord>, Failure> {
         let file = project.store_file();
         let Some(record) = self.read(project).filter(|record| FileMark::of(&file).as_ref() == Some(&record.store))
@@ -275,7 +274,7 @@ impl StoreRecords {
         };
         let log = log_path(&file);
         if FileMark::of(&log).is_none() && make_empty(&log, &file).is_err() {
-            // A disk that cannot be written to: what is in the store can be read.
+            // On a read-only disk the store can still be read.
             return Ok(Some(record));
         }
         let mark = FileMark::of(&log);
@@ -318,7 +317,7 @@ impl StoreRecord {
     }
 }
 
-/// Makes the file of a write-ahead log, as SQLite would: others read it who read the store.
+/// Creates the file of a write-ahead log with the mode of the store, as SQLite does.
 fn make_empty(log: &Path, store: &Path) -> io::Result<()> {
     let mode = fs::metadata(store)?.permissions().mode() & 0o666;
     match OpenOptions::new().write(true).create_new(true).mode(mode).open(log) {

@@ -1,17 +1,17 @@
-//! Moments, durations and leases in words.
+//! Times, durations and leases in words.
 
 use jiff::Unit;
 use windlass_engine::{Lease, Timestamp};
 
 use crate::environment;
 
-/// Returns a moment in the person's own time zone.
+/// Returns a time in the person's own time zone.
 pub fn moment(at: Timestamp) -> String {
     let moment = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or_default();
     moment.to_zoned(environment::time_zone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// Returns the time between two moments in one word.
+/// Returns the time between two time stamps, such as `5 min`.
 pub fn span(from: Timestamp, to: Timestamp) -> String {
     let seconds = jiff::Span::new().milliseconds(to.millis().saturating_sub(from.millis()).max(0)).total(Unit::Second);
     match seconds.unwrap_or_default() {
@@ -22,7 +22,7 @@ pub fn span(from: Timestamp, to: Timestamp) -> String {
     }
 }
 
-/// Returns who holds a task, and for how long.
+/// Returns the holder of a task, and for how long it holds it.
 pub fn holder(lease: &Lease, now: Timestamp) -> String {
     let left = match lease.until {
         None => String::new(),
@@ -32,7 +32,7 @@ pub fn holder(lease: &Lease, now: Timestamp) -> String {
     format!("{} (epoch {}){left}", lease.holder(), lease.epoch)
 }
 
-/// Returns a duration in one word.
+/// Returns a duration, such as `1.5 s`.
 pub fn millis(millis: u64) -> String {
     match millis {
         0..1000 => format!("{millis} ms"),

@@ -1,14 +1,15 @@
-//! Whose configuration counts: a person's decision, kept outside every project.
+//! Trust in configurations: a person's decision, kept outside every project.
 //!
-//! One small file per project under the person's state directory says which content was trusted. Its name comes from
-//! the project's real path, so that a copy or a move asks again.
+//! One small file per project under the person's state directory records the trusted content. Its name comes from the project's
+//! real path, so a copied or moved project needs a new decision.
 //!
 //! Invariants:
 //! - Nothing inside a project can grant trust.
-//! - A record that is damaged or stands for other content grants nothing.
-//! - A record is replaced as a whole, and is on the disk when `grant` returns; so is its end when `revoke` does.
+//! - A record that is damaged, or for other content, grants nothing.
+//! - A record is replaced as a whole, and is on disk when `grant_trust` returns; its removal is on disk when `revoke_trust`
+//!   returns.
 //!
-//! Not here: what needs trust (the commands that run hooks); asking (`commands::trust`).
+//! Not here: which commands need trust (those that run hooks); the question to the person (`commands::trust`).
 
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -23,14 +24,14 @@ use crate::atomic_file::{self, Readers};
 use crate::project::Project;
 use crate::{Code, Failure, FrontEnd, Notice, environment, hints};
 
-/// A record is a few hundred bytes; anything larger is none.
+/// The largest record that is read, in bytes. A usual one has a few hundred.
 const RECORD: u64 = 64 * 1024;
 
-/// What a person has said about a project.
+/// A person's decision about a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
     Trusted,
-    /// It was trusted once; since then the configuration or a workflow has changed.
+    /// The project was trusted; since then the configuration or a workflow has changed.
     Changed,
     Never,
 }
@@ -45,7 +46,7 @@ impl Trust {
     }
 }
 
-/// Whether the project may run what its configuration says.
+/// Returns whether the project may run the programs of its configuration.
 pub fn state(project: &Project, config: &Config) -> Result<Trust, Failure> {
     match environment::state_directory() {
         Some(directory) => Decisions::under(&directory).state(project, config),
@@ -53,8 +54,8 @@ pub fn state(project: &Project, config: &Config) -> Result<Trust, Failure> {
     }
 }
 
-/// Whether what a configuration says counts for a command. `told` stands for `--trust`, and for a run that works with it. Where
-/// there is no file, nothing is said, unless a trusted one was taken away.
+/// Returns whether a configuration counts for a command. `told` is true with `--trust`, and inside a run that works with the
+/// configuration. Without a file the defaults count, unless a trusted file was removed.
 pub fn counts(project: &Project, config: &Config, told: bool) -> Result<bool, Failure> {
     if told {
         return Ok(true);
@@ -66,7 +67,7 @@ pub fn counts(project: &Project, config: &Config, told: bool) -> Result<bool, Fa
     })
 }
 
-/// Refuses what would go on without something that a configuration holds agents to.
+/// Returns the failure of a command that an untrusted configuration would constrain.
 pub fn refuse(config: &Config, state: Trust) -> Failure {
     let failure = Failure::new(Code::Trust, "this project may not run what its configuration says");
     match state {
@@ -80,14 +81,14 @@ pub fn refuse(config: &Config, state: Trust) -> Failure {
     }
 }
 
-/// Tells a person once that the defaults hold in place of an untrusted configuration.
+/// Notes once that the defaults apply in place of an untrusted configuration.
 pub fn note_defaults(front_end: &dyn FrontEnd) {
     front_end.show(Notice::NoteOnce(
         "the configuration is not trusted, so the defaults hold in its place; `windlass trust` shows it and asks",
     ));
 }
 
-/// Returns what a person should know about the configuration of a project, which may be wrong.
+/// Returns a warning about the configuration of a project, which may be invalid.
 pub fn warning(project: &Project) -> Option<&'static str> {
     let looked = || -> Result<_, Failure> {
         let config = Config::load(&project.root)?;
@@ -109,8 +110,8 @@ pub fn warning(project: &Project) -> Option<&'static str> {
     }
 }
 
-/// Whether agents may have programs run for their rules and hooks. Where nothing is written nothing can be trusted; but where
-/// something that was trusted has been taken away, or where the defaults hold in place of a file, a person has to look.
+/// Returns whether programs may run for the rules and hooks that agents register. Without a configuration there is nothing to
+/// trust; but if a trusted one was removed, or the defaults apply in place of a file, a person has to decide.
 pub fn serves_agents(project: &Project, config: &Config) -> Result<bool, Failure> {
     Ok(match state(project, config)? {
         Trust::Trusted => true,
@@ -133,7 +134,7 @@ pub fn grant(project: &Project, config: &Config, seen: Digest) -> Result<(), Fai
     decisions()?.grant(project, seen)
 }
 
-/// Forgets the decision. Says whether there was one.
+/// Removes the decision. Returns whether there was one.
 pub fn revoke(project: &Project) -> Result<bool, Failure> {
     decisions()?.revoke(project)
 }
@@ -155,7 +156,7 @@ struct Decisions {
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     version: u32,
-    /// For people who look at the file; the file's name is what counts.
+    /// For people who read the file; the name of the record file is what counts.
     project: String,
     digest: String,
 }
@@ -319,10 +320,7 @@ mod tests {
         let config = Config::load(&setting.project.root).unwrap();
         let failure = Decisions::under(&file).grant(&setting.project, config.digest().unwrap()).unwrap_err();
         assert!(failure.message.starts_with("cannot record the decision in"), "{failure}");
-        assert!(
-            failure.hint.is_some_and(|hint| hint.contains("WINDLASS_STATE_DIR")),
-            "somebody can do something about it"
-        );
+        assert!(failure.hint.is_some_and(|hint| hint.contains("WINDLASS_STATE_DIR")), "a person can act on the hint");
         assert_eq!(Decisions::under(&file).state(&setting.project, &config).unwrap(), Trust::Never);
     }
 }

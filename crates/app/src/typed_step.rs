@@ -1,6 +1,6 @@
-//! A command that a person types next, with its purpose.
+//! A command for a person to type next, with its purpose.
 //!
-//! Not here: which command that is (`next_step`, `resume_command`).
+//! Not here: the choice of the command (`next_step`, `resume_command`).
 
 use windlass_config::{Config, ConfigSource, plan};
 use windlass_engine::EventType;
@@ -9,12 +9,12 @@ use crate::context::Opened;
 use crate::hints;
 use crate::trust::{self, Trust};
 
-/// A command to type.
+/// A command for a person to type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextStep {
     pub command: String,
     pub purpose: String,
-    /// What a person should know before.
+    /// A note for the person to read first.
     note: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl NextStep {
         Self { note: note.into(), ..self }
     }
 
-    /// Returns the command with what a person should know, as a comment of the shell.
+    /// Returns the command with its note as a shell comment.
     pub fn line(&self) -> String {
         match &self.note {
             Some(note) => format!("{}  # {note}", self.command),
@@ -35,7 +35,7 @@ impl NextStep {
         }
     }
 
-    /// Returns the line with another comment, where there is nothing that a person should know first.
+    /// Returns the command with its note, or if it has none, with this comment.
     pub fn line_with(&self, comment: &str) -> String {
         match &self.note {
             Some(_) => self.line(),
@@ -43,10 +43,10 @@ impl NextStep {
         }
     }
 
-    /// Returns the step with the trust that it needs, where hooks run for one of these events, or for any if none is named.
-    /// `--trust` is offered only to a person who has said it.
+    /// Adds the trust that the step needs if hooks run for one of these events, or for any event if none is named. `--trust` is
+    /// offered only to a person who has used it.
     pub fn with_trust(self, opened: &Opened, events: &[EventType]) -> Self {
-        // A configuration that cannot be read is told by the command itself.
+        // The command itself reports a configuration that cannot be read.
         let config = ConfigSource::load(&opened.project.root).ok().and_then(|written| Config::parse(written).ok());
         let Some(config) = config else { return self };
         let runs_hooks = plan::planned_hooks(&config).keys().any(|event| events.is_empty() || events.contains(event));

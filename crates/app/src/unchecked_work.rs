@@ -1,4 +1,4 @@
-//! The note about tasks that were completed while nothing checked their work.
+//! The note about tasks that were completed without any check of their work.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,10 @@ use windlass_text as text;
 
 use crate::{Failure, hints};
 
-/// How much of the reason for a skip is shown.
+/// The longest shown reason for a skipped check.
 const MAX_REASON: usize = 200;
 
-/// Returns that nothing checked the work on so many of the completed tasks, and what would. `skipped` is a check that was
-/// skipped.
+/// Returns a note that nothing checked the work on these tasks, and how to add a check. `skipped` describes a skipped check.
 pub fn describe_unchecked_work(tasks: u32, completed: usize, skipped: Option<&str>) -> Option<String> {
     let how = skipped.unwrap_or("a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml");
     match tasks {
@@ -25,7 +24,7 @@ pub fn describe_unchecked_work(tasks: u32, completed: usize, skipped: Option<&st
     }
 }
 
-/// Returns how many tasks a session has taken up and completed, if nothing checked the work on some of them.
+/// Returns how many tasks a session has claimed and completed, or 0 if all its work was checked.
 pub fn count_completed_tasks(store: &Sqlite, session: &Session) -> Result<usize, Failure> {
     if session.unchecked == 0 {
         return Ok(0);
@@ -42,7 +41,7 @@ pub fn count_completed_tasks(store: &Sqlite, session: &Session) -> Result<usize,
     Ok(completed.len())
 }
 
-/// Returns the last check that was skipped in a session with unchecked work, and why it was.
+/// Returns the last check that was skipped in a session with unchecked work, and the reason.
 pub fn find_skipped_check(store: &Sqlite, session: &Session) -> Result<Option<String>, Failure> {
     if session.unchecked == 0 {
         return Ok(None);

@@ -1,6 +1,6 @@
-//! The command line as it is typed.
+//! The command line of the binary.
 //!
-//! Exit codes here are ours, not clap's: a wrong command line is 64, never 2, which means "blocked" to an agent.
+//! Exit codes here are ours, not clap's: a wrong command line exits with 64, never with 2, which means "blocked" to an agent.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ Examples:
   windlass task ready                          what can be worked on now
   windlass events --follow                     watch what happens";
 
-/// A command line that cannot be carried out, or that only asked for help.
+/// A command line that clap rejects, or that only asks for help or the version.
 pub struct Refused {
     error: clap::Error,
     words: Vec<OsString>,
@@ -57,7 +57,7 @@ pub fn parse() -> Result<(Invocation, bool), Refused> {
     parse_from(words)
 }
 
-/// Where `help` stands as if it were a command: `windlass help task add` and `windlass task help add` are what many type.
+/// Returns the position of a `help` that stands where a command could: `windlass help task add`, `windlass task help add`.
 fn help_word(words: &[OsString]) -> Option<usize> {
     let place = words.iter().take(3).skip(1).position(|word| word == "help")? + 1;
     let root = command();
@@ -82,7 +82,7 @@ pub fn parse_from(words: Vec<OsString>) -> Result<(Invocation, bool), Refused> {
     }
 }
 
-/// The whole command line, for completions and the reference.
+/// Returns the whole command line as clap sees it, for completions and the reference.
 pub fn command() -> clap::Command {
     let mut command = Invocation::command();
     command.build();
@@ -93,7 +93,7 @@ impl Refused {
     pub fn report(self) -> ExitCode {
         let asked = matches!(self.error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         if asked {
-            // A closed pipe is no reason to complain about help.
+            // The reader may have closed the pipe; that is no error for help.
             let _ = self.error.print();
             return ExitCode::SUCCESS;
         }

@@ -7,7 +7,7 @@ use windlass_app::{FrontEnd, Notice};
 
 use crate::output::Messages;
 
-/// Standard error, for notices of the application layer.
+/// A front end that prints notices to standard error.
 #[derive(Debug, Default)]
 pub struct TerminalFrontEnd {
     shown_once: Mutex<BTreeSet<&'static str>>,

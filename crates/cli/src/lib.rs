@@ -1,6 +1,6 @@
-//! The program `windlass`: arguments, configuration, printing, exit codes. The rules are in `engine`.
+//! The program `windlass`: arguments, printing and exit codes. The rules are in `engine`, the application in `app`.
 //!
-//! It is a library only so that fuzzing can call into it; nobody else is promised anything.
+//! It is a library only so that fuzzing can call into it. There is no promise of a stable interface.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod args;
@@ -18,13 +18,13 @@ use windlass_app::{SUPERVISE, environment, project};
 
 use crate::output::{Messages, Output, Stop};
 
-/// The whole program.
+/// Runs the program.
 pub fn main() -> ExitCode {
-    // Before anything else: it is started for every session, and has nothing to do with the rest.
+    // A supervisor is started for every session and needs nothing of the rest, so it comes first.
     if environment::first_argument().is_some_and(|argument| argument == SUPERVISE) {
         return windlass_process::supervisor::serve();
     }
-    // It never fails for this signal; if it did, all would be as it is without it.
+    // A failure leaves the default reaction to the signal, which is acceptable.
     let _ = windlass_process::signals::outlive_file_limits();
     if let Some(place) = environment::failpoint() {
         windlass_store::failpoint::arm(&place);
@@ -42,7 +42,7 @@ pub fn main() -> ExitCode {
         Err(Stop::Closed) => return ExitCode::SUCCESS,
         Err(Stop::Failed(failure)) => {
             if json {
-                // What was written so far stays valid JSON, line by line.
+                // The output so far stays valid JSON, line by line.
                 let _ = out.object(&failure.to_json()).and_then(|()| out.flush());
             } else {
                 let _ = out.flush();

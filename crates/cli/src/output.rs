@@ -1,10 +1,10 @@
-//! What reaches the terminal or the pipe: plain text for people, or JSON for programs, never both.
+//! The output of the program: text for people or JSON for programs, never both.
 //!
 //! Invariants:
-//! - With `--json` nothing but JSON is written to standard output.
-//! - Colours appear on a terminal only, and never where `NO_COLOR` asks for none.
-//! - A reader that went away ends the command quietly.
-//! - Text that came from outside passes through [`crate::text`] before it is shown.
+//! - With `--json` only JSON is written to standard output.
+//! - Colours appear on a terminal only, and not if `NO_COLOR` is set.
+//! - A closed output ends the command without an error.
+//! - Text from outside passes through [`windlass_text`] before it is shown.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, ErrorKind, StderrLock, StdoutLock, Write};
@@ -18,11 +18,11 @@ use windlass_app::{Code, Failure, environment};
 use windlass_config::ConfigError;
 use windlass_text as text;
 
-/// Why a command ended before its end.
+/// The reason why a command ended early.
 #[derive(Debug)]
 pub enum Stop {
     Failed(Box<Failure>),
-    /// Whoever was reading our output has seen enough.
+    /// The reader of the output has closed it.
     Closed,
 }
 
@@ -75,7 +75,7 @@ impl Tone {
     }
 }
 
-/// Text with a tone, or without where colours are off.
+/// Text with a tone, or without one if colours are off.
 pub struct Painted<T> {
     text: T,
     tone: Option<Tone>,
@@ -93,7 +93,7 @@ impl<T: Display> Display for Painted<T> {
     }
 }
 
-/// Whether there are colours.
+/// A switch between coloured and plain text.
 #[derive(Debug, Clone, Copy)]
 pub struct Palette {
     color: bool,
@@ -108,13 +108,13 @@ impl Palette {
     }
 }
 
-/// How wide a terminal is.
+/// Returns the width of a terminal.
 fn columns(terminal: impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(terminal).ok().filter(|size| size.ws_col > 0);
     size.map(|size| usize::from(size.ws_col))
 }
 
-/// Whether a text names a command of ours that says no project.
+/// Returns whether a text mentions a `windlass` command without `--project`.
 pub fn names_command(text: &str) -> bool {
     text.contains("windlass ") && !text.contains("--project")
 }
@@ -124,7 +124,7 @@ pub struct Output {
     json: bool,
     palette: Palette,
     on_terminal: bool,
-    /// Nobody gets what is written, and that does not matter.
+    /// The output has no reader any more, and is not flushed.
     given_up: bool,
     names_command: bool,
     to: BufWriter<StdoutLock<'static>>,
@@ -139,7 +139,7 @@ impl Output {
         Self { json, palette, on_terminal, given_up: false, names_command: false, to }
     }
 
-    /// How wide the terminal is now. In a pipe nothing is cut.
+    /// Returns the width of the terminal; `None` for a pipe, where nothing is cut.
     pub fn columns(&self) -> Option<usize> {
         self.on_terminal.then(|| columns(rustix::stdio::stdout())).flatten()
     }
@@ -148,12 +148,12 @@ impl Output {
         self.palette.color
     }
 
-    /// Whether the reader is a program.
+    /// Returns whether the reader is a program.
     pub fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Whether a person watches, on a terminal on which what was shown can be replaced.
+    /// Returns whether a person watches, on a terminal that can redraw.
     pub fn is_watched(&self) -> bool {
         self.on_terminal && !self.json && environment::can_redraw()
     }
@@ -166,31 +166,31 @@ impl Output {
         self.palette.paint(tone, text)
     }
 
-    /// One line for people.
+    /// Prints a line for people.
     pub fn line(&mut self, line: impl Display) -> Done {
         let line = line.to_string();
         self.names_command |= names_command(&line);
         Ok(writeln!(self.to, "{line}")?)
     }
 
-    /// Whether a line for people has named a command of ours that says no project.
+    /// Returns whether a printed line has mentioned a command without `--project`.
     pub fn names_command(&self) -> bool {
         self.names_command
     }
 
-    /// One object for programs. Control characters are escaped, so that it is harmless on a terminal as well.
+    /// Prints an object for programs. Control characters are escaped, so that the line does no harm on a terminal either.
     pub fn object(&mut self, object: &impl Serialize) -> Done {
         let text = serde_json::to_string(object).expect("what we print has string keys");
         Ok(writeln!(self.to, "{}", text::json(&text))?)
     }
 
-    /// The same object for people, one field per line.
+    /// Prints the same object for people, one field per line.
     pub fn indented(&mut self, object: &impl Serialize) -> Done {
         let text = serde_json::to_string_pretty(object).expect("what we print has string keys");
         text.lines().try_for_each(|line| self.line(text::json(line)))
     }
 
-    /// Whether the reader went away, as far as that can be known without writing.
+    /// Returns whether the reader has closed the output, as far as that can be known without a write.
     pub fn is_closed(&self) -> bool {
         let stdout = io::stdout();
         let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
@@ -199,7 +199,7 @@ impl Output {
         poll(&mut watched, Some(&now)).is_ok_and(|ready| ready > 0) && watched[0].revents().intersects(gone)
     }
 
-    /// Lets the reader see what was written so far.
+    /// Passes the output so far on to the reader.
     pub fn flush(&mut self) -> Done {
         if self.given_up {
             return Ok(());
@@ -207,13 +207,13 @@ impl Output {
         Ok(self.to.flush()?)
     }
 
-    /// Goes on without a reader: what is done counts, not who sees it.
+    /// Continues after the output is closed: the work counts, not its display.
     pub fn give_up(&mut self) {
         self.given_up = true;
     }
 }
 
-/// Standard error: failures and warnings.
+/// Standard error: failures, warnings, notes and questions.
 pub struct Messages {
     color: bool,
     columns: Option<usize>,
@@ -227,7 +227,7 @@ impl Messages {
         Self { color, columns: columns(&stderr), to: stderr.lock() }
     }
 
-    /// A question to a person, and what it takes for an answer.
+    /// Prints a question to a person. The possible answers follow in lines of their own.
     pub fn question(&mut self, message: &str) {
         let message = Painted { text: text::line(message), tone: self.color.then_some(Tone::Warning) };
         let _ = writeln!(self.to, "{message}");
@@ -246,7 +246,7 @@ impl Messages {
             }
         };
         let label = Painted { text: label, tone: self.color.then_some(tone) };
-        // There is nobody left to tell if standard error is closed.
+        // A closed standard error leaves no place for a message.
         let _ = writeln!(self.to, "{label}: {rows}");
     }
 
@@ -258,7 +258,7 @@ impl Messages {
         self.say(Tone::Faint, "note", message);
     }
 
-    /// Error, causes, hint.
+    /// Prints the error, its causes and the hint.
     pub fn failure(&mut self, failure: &Failure) {
         match failure.diagnostic.as_ref().and_then(|error| error.render(self.color)) {
             Some(picture) => drop(writeln!(self.to, "{}", picture.trim_end())),

@@ -1,4 +1,4 @@
-//! Parsers of values on the command line, and the failure for a command line that cannot be understood.
+//! Parsers of values on the command line, and the failure for a wrong command line.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -13,10 +13,10 @@ use windlass_tools::find;
 
 use crate::args;
 
-/// Columns of clap's message that are repeated: it names what was typed, which may be as long as it likes.
+/// The longest part of clap's message that is repeated: it holds typed text of any length.
 const MAX_MESSAGE: usize = 400;
 
-/// How many: at least one. More than anybody has is as good as all.
+/// Parses a number of items, from 1 on. A number too large for `usize` counts as the largest.
 pub fn count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("expected a whole number from 1 on".to_owned()),
@@ -26,13 +26,13 @@ pub fn count(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A number that the log can hold.
+/// Parses a number that the log can hold.
 pub fn number(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| i64::try_from(*number).is_ok());
     number.ok_or_else(|| format!("expected a whole number from 0 to {}", i64::MAX))
 }
 
-/// How long back: `90s`, `30m`, `24h`, `7d`, `2w`.
+/// Parses a span of time: `90s`, `30m`, `24h`, `7d`, `2w`.
 pub fn span(text: &str) -> Result<Duration, String> {
     let expected = || "expected a length of time such as `30m`, `24h`, `7d`".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(expected)?;
@@ -49,7 +49,7 @@ pub fn span(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(number.saturating_mul(seconds)))
 }
 
-/// One of these names.
+/// Returns a parser that accepts these names.
 pub fn one_of<T>(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = T>
 where
     T: FromStr<Err: Debug> + Clone + Send + Sync + 'static,
@@ -57,7 +57,7 @@ where
     PossibleValuesParser::new(names).map(|name| name.parse().expect("each name stands for a value"))
 }
 
-/// Turns clap's error into a failure: what clap says first, what it suggests, and where the usage is shown.
+/// Turns clap's error into a failure with clap's message, its suggestion, and the command that shows the usage.
 pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
     let unknown = error.get(ContextKind::InvalidSubcommand);
     let root = args::command();
@@ -90,7 +90,7 @@ pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
     )
 }
 
-/// Commands that change nothing.
+/// The commands that change nothing.
 const READING_COMMANDS: [&str; 16] = [
     "check",
     "completions",
@@ -110,13 +110,13 @@ const READING_COMMANDS: [&str; 16] = [
     "why",
 ];
 
-/// Returns the word that clap takes a misspelt one for. A command that changes something is none, and neither is an option that
-/// overrides a safeguard: the caller has to know them.
+/// Returns clap's correction of a misspelt word. Commands that change something and options that override a safeguard are not
+/// suggested, because a caller should know them.
 fn find_suggestion<'e>(error: &'e clap::Error, parent: &clap::Command) -> Option<&'e str> {
     let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     let suggestion = kinds.into_iter().find_map(|kind| match error.get(kind)? {
         ContextValue::String(word) => Some(word.as_str()),
-        // The nearest comes last.
+        // The nearest word comes last.
         ContextValue::Strings(words) => words.last().map(String::as_str),
         _ => None,
     })?;

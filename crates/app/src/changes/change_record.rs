@@ -1,4 +1,4 @@
-//! A change as the log knows it, with what git and its forge say.
+//! A change as the log records it, with its state in git and on the forge.
 
 use std::collections::BTreeSet;
 
@@ -14,17 +14,17 @@ use crate::context::Opened;
 use crate::resume_command::ResumeCommand;
 use crate::{Code, Failure, hints};
 
-/// A change, and what was submitted last.
+/// A change, with the work that was submitted last.
 pub struct ChangeRecord {
     pub task: Task,
     pub change: TaskChange,
     pub opened_at: Timestamp,
     pub work: Option<WorkDone>,
-    /// How it stands on its forge, if somebody asked.
+    /// Its state on the forge, if the forge was asked.
     pub on_forge: Option<Result<ChangeState, String>>,
-    /// How its base has it, if somebody looked, although the log knows of no merge.
+    /// The merge that git shows in its base, although the log knows of none.
     pub landed: Option<ExternalMerge>,
-    /// How it was found in its base, if the log knows of a merge that was nobody's here.
+    /// How its merge was recognized in the base, if the log records a merge that Windlass did not make.
     pub noted: Option<String>,
 }
 
@@ -33,7 +33,7 @@ pub enum ChangeState {
     Open,
     Merged,
     Closed,
-    /// Nobody wants it any more: its task was deleted.
+    /// The change is abandoned: its task was deleted.
     Dropped,
 }
 
@@ -50,7 +50,7 @@ impl ChangeState {
 }
 
 impl ChangeRecord {
-    /// The change of a task.
+    /// Loads the change of a task.
     pub fn of(opened: &Opened, id: TaskId) -> Result<Self, Failure> {
         let task = opened.task(id)?;
         let Some(change) = task.change.clone() else {
@@ -89,13 +89,13 @@ impl ChangeRecord {
         }
     }
 
-    /// The commit that has it in its base.
+    /// Returns the commit that merges the change into its base.
     pub fn merged(&self) -> Option<&str> {
         let landed = self.landed.as_ref().map(|landed| landed.commit.as_str());
         self.change.merged.as_deref().or(landed)
     }
 
-    /// How it was found in its base, where nobody here has merged it.
+    /// Returns how the merge was recognized in the base, if Windlass did not make it.
     pub fn seen(&self) -> Option<&str> {
         self.noted.as_deref().or_else(|| self.landed.as_ref().map(|landed| landed.how.as_str()))
     }
@@ -110,17 +110,17 @@ impl ChangeRecord {
         self.change.at.base.as_deref().or(workspace).unwrap_or("?")
     }
 
-    /// The tasks whose work it was begun on.
+    /// Returns the tasks whose work the branch is stacked on.
     pub fn below(&self) -> Option<String> {
         self.task.workspace.as_ref().and_then(below)
     }
 
-    /// How much it is, in words.
+    /// Returns the size of the change in words.
     pub fn size(&self) -> Option<String> {
         self.work.as_ref().map(size)
     }
 
-    /// Where a person can look at it.
+    /// Returns where a person can look at the change: its URL, or a command.
     pub fn place(&self) -> String {
         self.change.at.url.clone().unwrap_or_else(|| format!("windlass change show {}", self.task.id))
     }
@@ -153,12 +153,12 @@ fn find_last(opened: &Opened, id: TaskId, kind: EventType) -> Result<Option<Even
     Ok(found.into_iter().next().map(|record| record.envelope.event))
 }
 
-/// Returns all changes that there have been, newest first.
+/// Returns all changes, newest first.
 pub fn list_changes(opened: &Opened) -> Result<Vec<ChangeRecord>, Failure> {
     ids(opened)?.into_iter().map(|id| ChangeRecord::of(opened, id)).collect()
 }
 
-/// Returns the tasks whose changes are open, newest first.
+/// Returns the tasks with open changes, newest first.
 pub fn list_open_changes(opened: &Opened) -> Result<Vec<TaskId>, Failure> {
     let snapshot = opened.store.snapshot().map_err(hints::store)?;
     let mut open = Vec::new();

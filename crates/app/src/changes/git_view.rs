@@ -1,4 +1,4 @@
-//! What git shows of changes. Nothing is fetched or written.
+//! Read-only views of changes in git. Nothing is fetched or written.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{ChangeRecord, ChangeState};
 use crate::project::Project;
 use crate::{Failure, environment, execution, hints};
 
-/// Does something with git, if the project is in a repository.
+/// Runs `work` with git, if the project is in a repository.
 pub fn with_git<T>(
     project: &Project,
     control: &Control,
@@ -20,15 +20,15 @@ pub fn with_git<T>(
     let roster = execution::enlist(project)?;
     let Some(repository) = Repository::find(&project.root).map_err(hints::git)? else { return Ok(None) };
     let run = |spec: &_| start(spec, &roster, control, &mut |_, _| {});
-    // A configuration that cannot be read is no reason to show nothing.
+    // Git also helps under a configuration that cannot be read.
     let named = Config::load(&project.root).ok().and_then(|config| config.settings.forge.remote);
     let named = named.map(|remote| RemoteName::new(&remote.value)).transpose().map_err(hints::git)?;
     let git = Git::new(repository, &run, &environment::inherited()).through(named);
     work(&git).map(Some).map_err(hints::git)
 }
 
-/// Does something with git that the command can do without. A signal ends git, then this process, unless the command listens to
-/// signals itself.
+/// Runs `work` with git, where the command can do without the result. A signal ends git, then this process, unless the command
+/// listens to signals itself.
 pub fn with_optional_git<T>(project: &Project, work: impl FnOnce(&Git<'_>) -> Result<T, Error>) -> Option<T> {
     let (control, received) = execution::listen().ok()?;
     let done = with_git(project, &control, work);
@@ -36,13 +36,13 @@ pub fn with_optional_git<T>(project: &Project, work: impl FnOnce(&Git<'_>) -> Re
     done.ok().flatten()
 }
 
-/// Returns the files of the project's store that git tracks: those come with the repository, and go with it.
+/// Returns the files of the project's store that git tracks: they come and go with the repository.
 pub fn tracked_store(project: &Project) -> Vec<String> {
-    // Where git cannot be asked, nothing is known of it.
+    // If git fails, the answer is unknown, which counts as none.
     with_optional_git(project, |git| look_for_store(git, project)).unwrap_or_default()
 }
 
-/// The same, for a command that listens to signals.
+/// Returns the tracked files of the store, for a command that listens to signals.
 pub fn find_tracked_store(project: &Project, control: &Control) -> Vec<String> {
     with_git(project, control, |git| look_for_store(git, project)).ok().flatten().unwrap_or_default()
 }
@@ -52,7 +52,7 @@ fn look_for_store(git: &Git<'_>, project: &Project) -> Result<Vec<String>, Error
     git.tracked(&project.root, &files.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Marks the open changes that their bases have, as far as these are known here.
+/// Marks the open changes that are merged into their bases, as far as the bases are known locally.
 pub fn mark_landed_changes(git: &Git<'_>, changes: &mut [ChangeRecord]) -> Result<(), Error> {
     let mut bases: BTreeMap<String, Option<Base>> = BTreeMap::new();
     for change in changes.iter_mut().filter(|change| change.state() == ChangeState::Open) {

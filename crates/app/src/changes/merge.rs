@@ -1,7 +1,7 @@
-//! A person's merge of a change into its base.
+//! The merge of a change into its base, by a person.
 //!
 //! Invariants:
-//! - The commit that is merged is the one that was judged, or one that the checks of the project passed after a rebase.
+//! - The merged commit is the one that was judged, or one that passed the checks of the project after a rebase.
 //! - Nothing of the project runs for the merge unless its configuration is trusted.
 
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use crate::person::ConcernedSessions;
 use crate::resume_command::ResumeCommand;
 use crate::{Code, Failure, FrontEnd, Notice, environment, hints, trust};
 
-/// A merge that has happened.
+/// The report of a merge.
 pub struct MergeReport {
     pub change: ChangeRecord,
-    /// Nothing where the change had been merged before.
+    /// None if the change had been merged before.
     pub seal: Option<MergeSeal>,
 }
 
-/// Merges the change of a task into its base, and runs what follows from that. A base that has moved on is taken up first, and
-/// the checks run again there unless they are to be skipped.
+/// Merges the change of a task into its base, and runs the effects of the merge. If the base has moved on, rebases first and runs
+/// the checks again, unless they are to be skipped.
 pub fn merge_change(opened: &mut Opened, id: TaskId, checks: MergeChecks) -> Result<MergeReport, Failure> {
     let inside = Inside::look_for_person(opened, ConcernedSessions::Every(Some(id)))?;
     if inside.run.is_some() || inside.via.is_some() {
@@ -46,7 +46,7 @@ pub fn merge_change(opened: &mut Opened, id: TaskId, checks: MergeChecks) -> Res
         }
         opened.front_end.show(Notice::Note("no hook runs: the configuration is not trusted"));
     }
-    // A trusted configuration alone says where a change is merged, and which token the forge gets.
+    // Only a trusted configuration decides where a change is merged, and which token the forge gets.
     let config = Arc::new(execution::trusted_part(opened, config, is_trusted)?);
     let (control, received) = execution::listen()?;
     let trusted = if is_trusted { Trusted::Yes } else { Trusted::No };
@@ -111,7 +111,7 @@ fn check_state(opened: &Opened, task: &Task) -> Result<(), Failure> {
     }
 }
 
-/// Returns the failure that an outcome without a merge stands for.
+/// Returns the failure for an outcome without a merge.
 fn explain_refusal(opened: &Opened, known: &ChangeRecord, by_hand: ManualMergeOutcome) -> Result<Failure, Failure> {
     let id = known.task.id;
     let failure = |base: &str| Failure::new(Code::Refused, format!("cannot merge the change of {id} into {base}"));
@@ -157,13 +157,13 @@ fn explain_refusal(opened: &Opened, known: &ChangeRecord, by_hand: ManualMergeOu
     })
 }
 
-/// Returns the words of a hook about the work.
+/// Returns the message of a hook about the work.
 fn report_text(report: &HookReport) -> String {
     let said = report.feedback.as_deref().or(report.message.as_deref()).unwrap_or("it says nothing");
     said.trim().to_owned()
 }
 
-/// Commits a merge and what follows from it.
+/// Commits a merge and runs its effects.
 fn record_merge(
     dispatch: &mut EffectRunner<'_>,
     front_end: &dyn FrontEnd,
@@ -177,7 +177,7 @@ fn record_merge(
     conclude_task(dispatch, front_end, task.id, &seal.base)
 }
 
-/// Runs what follows a merge. The merge is the answer to a task that waited for a person.
+/// Runs the effects of a merge. If the task waited for a person, the merge is the answer.
 fn conclude_task(
     dispatch: &mut EffectRunner<'_>,
     front_end: &dyn FrontEnd,
@@ -196,7 +196,7 @@ fn conclude_task(
     remove_worktree(dispatch, front_end, id)
 }
 
-/// Removes the worktree of a merged task, or says why it stays.
+/// Removes the worktree of a merged task, or shows why it stays.
 fn remove_worktree(dispatch: &mut EffectRunner<'_>, front_end: &dyn FrontEnd, id: TaskId) -> Result<(), Failure> {
     if let Err(why) = dispatch.clear_away_now(id).map_err(hints::run)? {
         front_end.show(Notice::Note(&format!("the worktree of {id} stays: {why}")));

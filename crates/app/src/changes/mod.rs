@@ -1,4 +1,4 @@
-//! Changes of tasks: what the log knows of them, and what git shows.
+//! Changes of tasks: their records in the log, and their state in git.
 
 mod change_record;
 mod git_view;
@@ -18,18 +18,17 @@ pub fn has_open_change(task: &Task) -> bool {
     task.change.as_ref().is_some_and(|change| change.merged.is_none())
 }
 
-/// Returns whether a task waits for a person only because its change could not be merged. A person's words about it do not
-/// count.
+/// Returns whether a task waits for a person only because its change could not be merged. A person's rejection does not count.
 pub fn waits_for_merge(task: &Task) -> bool {
     is_stopped_by(task, &[Builtin::MergePr])
 }
 
-/// Returns whether a task waits for a person because its change could not be brought onto its base, or not be merged.
+/// Returns whether a task waits for a person because its change could not be rebased or merged.
 pub fn is_stopped_by_git(task: &Task) -> bool {
     is_stopped_by(task, &[Builtin::RebaseOnMain, Builtin::MergePr])
 }
 
-/// Returns whether one of these hooks has an open change wait for a person. A person's words about it do not count.
+/// Returns whether one of these hooks made an open change wait for a person. A person's rejection does not count.
 fn is_stopped_by(task: &Task, hooks: &[Builtin]) -> bool {
     let blocked = task.blocked.as_ref().is_some_and(|blocked| blocked.by.is_none());
     let is_of_hook = |finding: &Finding| {
@@ -39,13 +38,13 @@ fn is_stopped_by(task: &Task, hooks: &[Builtin]) -> bool {
     has_open_change(task) && blocked && task.findings.iter().any(is_of_hook)
 }
 
-/// Returns the tasks on whose work a branch was begun.
+/// Returns the tasks whose work a branch is stacked on.
 pub fn below(workspace: &Workspace) -> Option<String> {
     let below: Vec<String> = workspace.stacked_on.iter().map(ToString::to_string).collect();
     (!below.is_empty()).then(|| below.join(", "))
 }
 
-/// Returns how much work it is, in words.
+/// Returns the size of some work in words.
 pub fn size(work: &WorkDone) -> String {
     let commits = if work.commits == 1 { "one commit".to_owned() } else { format!("{} commits", work.commits) };
     let files = if work.files == 1 { "one file".to_owned() } else { format!("{} files", work.files) };

@@ -1,4 +1,4 @@
-//! Work of completed tasks that lies on a branch, and in no change.
+//! Work of completed tasks that lies on a branch without a change.
 
 use windlass_engine::{Task, TaskId, Workspace};
 use windlass_process::Control;
@@ -16,11 +16,11 @@ const NAMED: usize = 8;
 /// Returns the branch with the work of a completed task that has no change.
 pub fn find_branch_without_change<'t>(opened: &Opened, task: &'t Task) -> Option<&'t str> {
     let workspace = work_without_change(task)?;
-    // Work that git cannot look at is named.
+    // If git fails, the branch is named.
     has_work(opened, workspace).unwrap_or(true).then_some(workspace.branch.as_str())
 }
 
-/// Returns notes for those of these tasks whose work is in no change: the first by name, then how many more there are.
+/// Returns notes for those of these tasks whose work is in no change: the first ones by name, then the number of the others.
 pub fn note_work_without_change(opened: &Opened, tasks: impl Iterator<Item = TaskId>) -> Vec<String> {
     let note = |task: Task| {
         let (id, branch) = (task.id, find_branch_without_change(opened, &task)?);
@@ -29,7 +29,7 @@ pub fn note_work_without_change(opened: &Opened, tasks: impl Iterator<Item = Tas
     };
     let mut candidates = tasks.filter_map(|id| opened.task(id).ok()).filter(|task| work_without_change(task).is_some());
     let mut notes: Vec<String> = candidates.by_ref().filter_map(note).take(NAMED).collect();
-    // Git is not asked about the rest, which may be many.
+    // The rest may be many, so git is not asked about it.
     let more = candidates.count();
     if more > 0 {
         notes.push(format!("{more} more completed without a change: `windlass task show ID` names the branch"));
@@ -37,7 +37,7 @@ pub fn note_work_without_change(opened: &Opened, tasks: impl Iterator<Item = Tas
     notes
 }
 
-/// Returns whether a branch has commits of its own, or its worktree has files that are not committed.
+/// Returns whether a branch has commits of its own, or its worktree has uncommitted files.
 fn has_work(opened: &Opened, workspace: &Workspace) -> Result<bool, Failure> {
     let below = below(&opened.store.snapshot().map_err(hints::store)?, workspace).map_err(hints::view)?;
     let look = |git: &Git<'_>| -> Result<bool, Error> {

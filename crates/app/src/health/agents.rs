@@ -1,4 +1,4 @@
-//! Whether the agents that are meant to work are there. None of them is started.
+//! The check of the agents: whether they are installed. None of them is started.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::HealthCheck;
 use crate::project::Project;
 use crate::{agents, environment};
 
-/// Looks for the default agent, those of the configuration, and what else is installed.
+/// Checks the default agent and those of the configuration, and lists other installed ones.
 pub fn check_agents(project: &Project) -> Option<HealthCheck> {
     let config = Config::load(&project.root).ok()?;
     let settings = &config.settings;
@@ -30,7 +30,7 @@ pub fn check_agents(project: &Project) -> Option<HealthCheck> {
     Some(HealthCheck { what: "agents", problems, note, hint })
 }
 
-/// Says why an agent cannot be started, as far as that is seen without starting it.
+/// Returns why an agent cannot be started, as far as that shows without starting it.
 fn look(name: &str, settings: &Settings, root: &Path) -> Result<(), String> {
     let agent = agents::resolve(name, settings).map_err(|failure| failure.message)?;
     let script = match &agent.kind {

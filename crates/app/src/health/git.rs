@@ -1,7 +1,8 @@
-//! Whether git and the forge let tasks be worked on and merged, and whether every worktree and branch of ours has its task.
+//! The checks of git: whether git and the forge let tasks be worked on and merged, and whether each of our worktrees and branches
+//! has its task.
 //!
-//! Outside a repository there is nothing to say. Of git only what is not in its files is asked; the network only where the
-//! base is not known here.
+//! Outside a repository there are no checks. Programs of git run only for facts that are not in its files, and use the network
+//! only if the base is not known locally.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use super::HealthCheck;
 use crate::context::Opened;
 use crate::{environment, execution, runner_settings};
 
-/// How our branches begin.
+/// The prefix of our branches.
 const OURS: &str = "windlass/";
 
 pub fn check_git(opened: &Opened, control: &Control) -> Vec<HealthCheck> {
@@ -63,7 +64,7 @@ impl Look<'_> {
         git.known_base(configured.as_ref())
     }
 
-    /// The base, and whose the branches are that are called like ours.
+    /// Checks the base, and finds the tasks of the branches with our prefix.
     fn account(&self, git: &Git<'_>, base: Option<&Result<Base, Error>>) -> HealthCheck {
         let mut note = Vec::new();
         let (mut problems, mut hints) = (Vec::new(), Vec::new());
@@ -103,7 +104,7 @@ impl Look<'_> {
         HealthCheck { what: "git", problems, note: note.join("; "), hint }
     }
 
-    /// Whether the forge of the remote lets us in, as far as that is known without asking it.
+    /// Checks the access to the remote's forge, as far as that is known without a request.
     fn forge(&self, git: &Git<'_>, base: &Base) -> Option<HealthCheck> {
         let address = git.address(base.remote.as_ref()?).ok()?;
         let site = match Site::of(&address, &self.delivery.forge) {
@@ -118,7 +119,7 @@ impl Look<'_> {
         })
     }
 
-    /// Worktrees that nobody can work in, and those that nobody will.
+    /// Finds worktrees that are broken or belong to no task.
     fn worktrees(&self, git: &Git<'_>) -> Vec<HealthCheck> {
         let place = self.delivery.worktrees.canonicalize().unwrap_or_else(|_| self.delivery.worktrees.clone());
         let linked: BTreeMap<String, Linked> = git
@@ -155,7 +156,7 @@ impl Look<'_> {
         found.into_iter().map(check).collect()
     }
 
-    /// The task that a worktree is of, by its name.
+    /// Returns the task of a worktree, by its name.
     fn owner(&self, name: &str) -> Option<TaskId> {
         let task = self.task(name)?;
         let known = task.workspace.iter().chain(&task.former).any(|place| place.name == name);
@@ -163,14 +164,15 @@ impl Look<'_> {
         (known || begun).then_some(task.id)
     }
 
-    /// The task that the name of a branch or a worktree speaks of.
+    /// Returns the task that the name of a branch or a worktree contains.
     fn task(&self, name: &str) -> Option<Task> {
         let snapshot: Snapshot<'_> = self.opened.store.snapshot().ok()?;
         snapshot.task(task_of(name)?).ok()?
     }
 }
 
-/// Whether a branch is that of a task. One that somebody has only just taken up may have a branch that the log does not know.
+/// Returns whether a branch is the current one of a task. A task that was just claimed may have a branch that the log does not
+/// know yet.
 fn is_at(task: &Task, branch: &str) -> bool {
     task.workspace.as_ref().map_or(task.lease.is_some(), |place| place.branch == branch)
 }
@@ -179,12 +181,12 @@ fn was_at(task: &Task, branch: &str) -> bool {
     task.former.iter().any(|place| place.branch == branch)
 }
 
-/// The names of what is in a directory.
+/// Returns the names of the directories in a directory.
 fn directories(place: &Path) -> BTreeSet<String> {
     let found = std::fs::read_dir(place).into_iter().flatten().flatten();
     let directories = found.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let names = directories.filter_map(|entry| entry.file_name().into_string().ok());
-    // What is left of a removal goes with the next run.
+    // The next run removes what is left of a partial removal.
     names.filter(|name| half_removed(name).is_none()).collect()
 }
 

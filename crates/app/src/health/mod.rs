@@ -1,4 +1,4 @@
-//! The health of a project: its configuration, store, agents, git, and what dead commands have left.
+//! The health of a project: its configuration, store, agents, git, and leftovers of dead commands.
 
 mod agents;
 mod git;
@@ -17,17 +17,17 @@ use crate::{Code, Failure, changes, hints, obstacles, recovery, runner_settings,
 
 pub use self::agents::check_agents;
 
-/// One thing that was looked at, with what is wrong.
+/// One check, with its problems.
 pub struct HealthCheck {
     pub what: &'static str,
-    /// What is wrong; nothing if all is well.
+    /// The problems; empty if all is well.
     pub problems: Vec<String>,
-    /// What was found.
+    /// A summary of the check.
     pub note: String,
     pub hint: Option<String>,
 }
 
-/// Checks the files of a project and its store. `rebuild` folds the rows of the store anew from its log.
+/// Checks the files of a project and its store. `rebuild` first rebuilds the rows of the store from its log.
 pub fn check_project(context: &Context, project: &Project, rebuild: bool) -> Result<Vec<HealthCheck>, Failure> {
     let mut checks = vec![check_config(project), check_store(context, project, rebuild)?];
     checks.extend(check_files(project));
@@ -35,7 +35,7 @@ pub fn check_project(context: &Context, project: &Project, rebuild: bool) -> Res
     Ok(checks)
 }
 
-/// Checks what commands have left, and whether git and the forge let tasks be worked on and merged.
+/// Checks for leftovers of commands, and whether git and the forge let tasks be worked on and merged.
 pub fn check_work(context: &Context, project: &Project, control: &Control) -> Vec<HealthCheck> {
     let opened = context.open().ok();
     let left = opened.iter().flat_map(|opened| {
@@ -71,7 +71,7 @@ fn check_config(project: &Project) -> HealthCheck {
     }
 }
 
-/// What stands in the place of files, and what keeps protected files from being watched.
+/// Checks for special files in place of ordinary ones, and for protected files that cannot be watched.
 fn check_files(project: &Project) -> Option<HealthCheck> {
     let mut problems = obstacles::find(project);
     let protected = Config::load(&project.root)
@@ -82,7 +82,7 @@ fn check_files(project: &Project) -> Option<HealthCheck> {
     (!problems.is_empty()).then(|| HealthCheck { what: "files", problems, note: String::new(), hint })
 }
 
-/// The project's workflows, where it has any, and those that its hooks name.
+/// Checks the project's workflows, if it has any, and those that its hooks name.
 fn check_workflows(project: &Project) -> Option<HealthCheck> {
     let (what, hint) = ("workflows", Some("`windlass config check` shows the place".to_owned()));
     let library = match WorkflowLibrary::load(Some(&project.root)) {
@@ -128,7 +128,7 @@ fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<He
     }
 }
 
-/// A store that git tracks: every pull can replace it, and every push shows it.
+/// Checks for a store that git tracks: every pull can replace it, and every push publishes it.
 fn check_tracked(project: &Project, control: &Control) -> Option<HealthCheck> {
     let tracked = changes::find_tracked_store(project, control);
     let problems: Vec<String> = tracked.iter().map(|file| format!("git tracks {file}")).collect();
@@ -140,7 +140,7 @@ fn check_tracked(project: &Project, control: &Control) -> Option<HealthCheck> {
     })
 }
 
-/// Hooks that commands which died have left; nothing to say where there are none.
+/// Checks for hooks that dead commands have left.
 fn check_left(opened: &Opened) -> Option<HealthCheck> {
     let left = recovery::left_by_the_dead(opened).ok().filter(|left| !left.is_empty())?;
     let name = |effect: &windlass_engine::PendingEffect| match &effect.kind {
@@ -155,7 +155,7 @@ fn check_left(opened: &Opened) -> Option<HealthCheck> {
     })
 }
 
-/// Worktrees of tasks that are completed or deleted.
+/// Checks for worktrees of tasks that are completed or deleted.
 fn check_worktrees(opened: &Opened) -> Option<HealthCheck> {
     let worktrees = opened.project.worktrees();
     let left = left_in(&worktrees, &opened.store.snapshot().ok()?).ok().filter(|left| !left.is_empty())?;
@@ -163,7 +163,7 @@ fn check_worktrees(opened: &Opened) -> Option<HealthCheck> {
         let place = task.workspace.as_ref().map(|place| worktrees.join(&place.name).display().to_string());
         format!("{} ({}): {}", task.id, task.state, place.unwrap_or_default())
     };
-    // Nothing has gone wrong where a task was deleted: its worktree goes with the next run.
+    // A deleted task is no problem: the next run removes its worktree.
     let (deleted, done): (Vec<_>, Vec<_>) = left.iter().partition(|task| task.state == State::Deleted);
     let deleted: Vec<String> = deleted.into_iter().map(name).collect();
     let note = match (deleted.is_empty(), done.len()) {
@@ -193,7 +193,7 @@ fn check_cancelled(opened: &Opened) -> Option<HealthCheck> {
     })
 }
 
-/// Checks for sessions whose command has died: nothing is wrong with them, but a person has to know.
+/// Notes the sessions whose command has died. This is no problem, but a person has to know.
 fn check_interrupted(opened: &Opened) -> Option<HealthCheck> {
     let left = recovery::interrupted(opened).ok()?;
     let names: Vec<&str> = left.iter().map(|session| session.name.as_str()).collect();
@@ -222,7 +222,7 @@ fn judge(report: &Report, rebuild_command: &str) -> HealthCheck {
     }
 }
 
-/// Returns so many events, in words.
+/// Returns a number of events in words.
 pub fn count_events(count: u64) -> String {
     if count == 1 { "1 event".to_owned() } else { format!("{count} events") }
 }

@@ -1,4 +1,4 @@
-//! Runs of hooks, put together from the events that tell of them.
+//! A collector that assembles hook runs from their events.
 //!
 //! ```text
 //! hook_started 12.0 ──────────────► hook_finished 12.0 ─► feedback_queued      a run: the effect ties them together
@@ -7,7 +7,7 @@
 //! hook_started 12.0 ─► (fails) ─► hook_started 12.0, attempt 2, after … ─► …   two runs, the first failed
 //! ```
 //!
-//! The log is read from its end, so that the last runs are known without the first ones.
+//! The collector reads the log backwards, so that it finds the last runs without the first ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,7 +19,7 @@ use super::record::{HookRunOutcome, HookRunRecord};
 use crate::context::Opened;
 use crate::{Failure, hints};
 
-/// The events that tell of runs.
+/// The events that describe runs.
 pub const RUN_EVENTS: [EventType; 6] = [
     EventType::HookStarted,
     EventType::HookFinished,
@@ -29,28 +29,28 @@ pub const RUN_EVENTS: [EventType; 6] = [
     EventType::PipelineFailed,
 ];
 
-/// Events that are read at a time.
+/// The number of events per read.
 const PAGE_SIZE: usize = 512;
 
-/// What the log says about an effect after the place that is looked at.
+/// The state of an effect after the present position in the log.
 enum Later {
-    /// It ended; the run that is to learn of its start, if that run is wanted.
+    /// It ended; the index of the run that still needs its start, if that run is wanted.
     Ended(Option<usize>),
-    /// It was begun again, after it had failed in these words; without any, after a crash.
+    /// It was started again: after a failure with this message, or after a crash.
     Begun(Option<String>),
 }
 
-/// Puts runs together from events that come newest first.
+/// The assembly of runs from events that come newest first.
 struct RunCollector<'w> {
     owners: &'w Path,
     wanted: &'w mut dyn FnMut(&HookRunRecord) -> Result<bool, Failure>,
     runs: Vec<HookRunRecord>,
     later: BTreeMap<EffectId, Later>,
-    /// Effects of wanted runs whose start has not been seen.
+    /// Effects of wanted runs whose start has not been read.
     sought: BTreeSet<EffectId>,
-    /// What was queued, until the hook is seen that had it queued.
+    /// Queued feedback, until its hook is read.
     queued: Option<(Option<Seq>, payload::FeedbackQueued, Seq)>,
-    /// What a gate that failed had queued, until its hook is seen.
+    /// Feedback that a failed gate has queued, until its hook is read.
     remediations: BTreeMap<(Option<SessionName>, String), Seq>,
 }
 
@@ -97,7 +97,7 @@ impl<'w> RunCollector<'w> {
                 }
             }
             Event::HookStarted(started) => self.begin(record, started)?,
-            // Its run says as much.
+            // The end of its run has the same error.
             Event::HookError(error) if error.effect.is_some() => {}
             Event::HookError(error) => {
                 let (hook, message) = (Some(error.hook_name.clone()), Some(error.error.clone()));
@@ -146,12 +146,12 @@ impl<'w> RunCollector<'w> {
         Ok(())
     }
 
-    /// Whether there are so many runs, and nothing before this position can tell more about them.
+    /// Returns whether there are enough runs, and earlier events cannot complete any of them.
     fn has_enough(&self, most: usize, at: Seq) -> bool {
         self.runs.len() >= most && self.sought.first().is_none_or(|effect| effect.seq >= at)
     }
 
-    /// The last runs, oldest first.
+    /// Returns the last runs, oldest first.
     fn into_runs(mut self, most: usize) -> Vec<HookRunRecord> {
         self.runs.truncate(most);
         self.runs.reverse();
@@ -159,7 +159,7 @@ impl<'w> RunCollector<'w> {
     }
 }
 
-/// Returns the last runs that are wanted, oldest first.
+/// Returns the last wanted runs, oldest first.
 pub fn find_newest_runs(
     opened: &Opened,
     filter: Filter,
@@ -169,7 +169,7 @@ pub fn find_newest_runs(
     let owners = opened.project.owners();
     let mut collector = RunCollector::new(&owners, wanted);
     let filter = Filter { types: RUN_EVENTS.to_vec(), ..filter };
-    // A task's history is walked whole, however much of it is asked for.
+    // The store walks the whole history of a task, whatever the page size.
     let size = if filter.task.is_some() { usize::MAX } else { PAGE_SIZE };
     let mut before = None;
     loop {
@@ -187,7 +187,7 @@ pub fn find_newest_runs(
     }
 }
 
-/// Returns all runs that these events tell of, oldest first.
+/// Returns all runs that these events describe, oldest first.
 pub fn collect_runs(opened: &Opened, records: &[Record]) -> Result<Vec<HookRunRecord>, Failure> {
     let owners = opened.project.owners();
     let mut all = |_: &HookRunRecord| Ok(true);

@@ -1,23 +1,23 @@
-//! What runs of a hook add up to.
+//! Metrics over the runs of a hook.
 
 use serde_json::{Value, json};
 use windlass_engine::{HookOutcome, Timestamp};
 
 use super::record::{HookRunOutcome, HookRunRecord};
 
-/// What the runs of a hook add up to.
+/// The totals over the runs of a hook.
 #[derive(Debug, Default)]
 pub struct HookMetrics {
     pub success: usize,
     pub block: usize,
     pub failure: usize,
     pub timed_out: usize,
-    /// The base had moved, and it was run again on top of it.
+    /// Runs that were repeated because the base had moved.
     pub again: usize,
-    /// It wanted another iteration or a person, or was cancelled or interrupted.
+    /// Runs that asked for another iteration or a person, or were cancelled or interrupted.
     pub other: usize,
     pub errors: usize,
-    /// In milliseconds, as they come.
+    /// In milliseconds, in the order of the runs.
     durations: Vec<u64>,
     pub last: Option<Timestamp>,
 }
@@ -30,7 +30,7 @@ impl HookMetrics {
                 self.errors += 1;
                 return;
             }
-            // A run that goes on has no outcome, and one that was skipped before it began is none.
+            // A running hook has no outcome, and one that was skipped before its start has not run.
             HookRunOutcome::Ended(outcome) if run.has_run() => outcome,
             HookRunOutcome::Ended(_) | HookRunOutcome::Running | HookRunOutcome::Left => return,
         };
@@ -48,12 +48,12 @@ impl HookMetrics {
         self.last = self.last.max(run.when());
     }
 
-    /// Returns how many runs have ended.
+    /// Returns the number of runs that have ended.
     pub fn runs(&self) -> usize {
         self.success + self.block + self.failure + self.timed_out + self.again + self.other
     }
 
-    /// Returns the duration that so many percent of the runs do not exceed, in milliseconds.
+    /// Returns the duration that this percentage of the runs do not exceed, in milliseconds.
     pub fn percentile(&self, percent: usize) -> Option<u64> {
         let mut durations = self.durations.clone();
         durations.sort_unstable();
@@ -82,13 +82,13 @@ impl HookMetrics {
     }
 }
 
-/// The smallest of these sorted numbers that so many percent of them do not exceed.
+/// Returns the smallest of these sorted numbers that this percentage of them do not exceed.
 fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
     let rank = (sorted.len() * percent.min(100)).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()
 }
 
-/// A part of a whole, to four places.
+/// Returns the ratio of a part to a whole, rounded to four places.
 #[expect(clippy::cast_precision_loss, reason = "no log has so many runs that it shows")]
 fn share(part: usize, whole: usize) -> f64 {
     (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0

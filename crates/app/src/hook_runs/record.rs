@@ -1,7 +1,6 @@
-//! A run of a hook, as far as the log tells of it, and the event that it ran for.
+//! A hook run from the log, and the event that it ran for.
 //!
-//! Not here: how runs are put together (`collector`), how they are shown (`history`), what they add up to (`metrics`),
-//! what they led to (`why`).
+//! Not here: assembling runs (`collector`), displaying them (`history`), metrics (`metrics`), consequences (`why`).
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -17,19 +16,19 @@ use windlass_store::Sqlite;
 use crate::project::DIRECTORY;
 use crate::{Failure, conversations, hints};
 
-/// How a run ended, or that it has not.
+/// The outcome of a run, or its state if it has none yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookRunOutcome {
     Ended(HookOutcome),
-    /// A hook inside a commit failed, or an action was refused: only that is recorded.
+    /// A hook inside a commit failed, or an action was refused: the log has only this error.
     Error,
     Running,
-    /// Whoever ran it is dead, and nobody has taken it over yet.
+    /// The process that ran it is dead, and no process has taken it over yet.
     Left,
 }
 
 impl HookRunOutcome {
-    /// The names that programs read.
+    /// Returns the names for programs.
     pub fn names() -> Vec<&'static str> {
         let others = [Self::Error, Self::Running, Self::Left];
         HookOutcome::ALL.into_iter().map(Self::Ended).chain(others).map(Self::name).collect()
@@ -58,12 +57,12 @@ impl FromStr for HookRunOutcome {
     }
 }
 
-/// One run of a hook, or one error in the place of one.
+/// One run of a hook, or an error without a run.
 #[derive(Debug, Clone)]
 pub struct HookRunRecord {
-    /// Its last word in the log.
+    /// The position of its last event.
     pub at: Seq,
-    /// The hook; nobody's where an action was refused.
+    /// The hook; none if an action was refused.
     pub hook: Option<String>,
     /// The action that was refused.
     pub action: Option<String>,
@@ -77,14 +76,14 @@ pub struct HookRunRecord {
     pub started: Option<Timestamp>,
     pub ended: Option<Timestamp>,
     pub outcome: HookRunOutcome,
-    /// Whether the hook itself could not run.
+    /// Whether the hook could not be started.
     pub unstarted: bool,
     pub message: Option<String>,
-    /// In milliseconds, where it was measured.
+    /// In milliseconds, if it was measured.
     pub took: Option<u64>,
     pub record: Option<String>,
     pub actions: Vec<ActionRequest>,
-    /// What it had to say to the agent, and the event that queued that.
+    /// The feedback for the agent, and the event that queued it.
     pub feedback: Option<(Seq, String)>,
 }
 
@@ -140,7 +139,7 @@ impl HookRunRecord {
         }
     }
 
-    /// Whether it was ever begun. A hook that nobody waited for any more was not, and an error tells of no run.
+    /// Returns whether the hook was started. A hook that was dropped before its start was not, and an error is no run.
     pub fn has_run(&self) -> bool {
         self.attempt > 0
     }
@@ -149,7 +148,7 @@ impl HookRunRecord {
         self.started.or(self.ended)
     }
 
-    /// What it is called.
+    /// Returns the name to show.
     pub fn title(&self) -> String {
         match (&self.hook, &self.action) {
             (Some(hook), _) => hook.clone(),
@@ -158,8 +157,8 @@ impl HookRunRecord {
         }
     }
 
-    /// The file with all of its output, as seen from the project, and whether it is still there. What a log says about
-    /// other places than the records is not looked at.
+    /// Returns the file with all of its output, relative to the project, and whether the file still exists. Paths in the log that
+    /// leave the directory of records are not checked.
     pub fn output(&self, records: &Path) -> Option<(String, bool)> {
         let record = Path::new(self.record.as_deref()?);
         let within = record.components().all(|part| matches!(part, Component::Normal(_)));
@@ -168,7 +167,7 @@ impl HookRunRecord {
         Some((shown.to_string_lossy().into_owned(), there))
     }
 
-    /// The run as programs read it.
+    /// Returns the run as JSON.
     pub fn to_json(&self, cause: Option<&RunCause>, records: &Path) -> Value {
         let call = cause.and_then(|cause| cause.call.as_ref());
         json!({
@@ -195,13 +194,13 @@ impl HookRunRecord {
     }
 }
 
-/// As much as has to be known of an event that hooks ran for.
+/// The facts about an event that hooks ran for.
 #[derive(Debug, Clone)]
 pub struct RunCause {
     kind: EventType,
-    /// The type as people see it.
+    /// The type of the event, as people see it.
     pub name: String,
-    /// What an agent's own hook system said, where that called.
+    /// The call, if an agent's own hook system made it.
     pub call: Option<payload::BridgeCalled>,
     owes: Option<HookBatch>,
 }
@@ -216,19 +215,19 @@ impl RunCause {
         Self { kind: record.kind(), name, call, owes: record.envelope.metadata.owes.clone() }
     }
 
-    /// What the run's hook was owed as.
+    /// Returns the effect of the run's hook.
     pub fn owed(&self, run: &HookRunRecord) -> Option<&HookEffect> {
-        // A turn is itself an effect of the event that begins it, and the first.
+        // A turn is itself an effect of the event that starts it, and the first one.
         let first = u32::from(self.kind == EventType::TurnStarted);
         let place = usize::try_from(run.effect?.index.checked_sub(first)?).ok()?;
         self.owes.as_ref()?.hooks.get(place)
     }
 
-    /// Where the run's hook ran.
+    /// Returns the point at which the run's hook ran.
     pub fn point(&self, run: &HookRunRecord) -> Option<String> {
         match (&run.hook, run.effect) {
             (_, Some(_)) => self.owed(run).map(|owed| owed.point.to_string()),
-            // The hooks inside a commit are hooks of events.
+            // Hooks inside a commit run at events.
             (Some(_), None) => Some(self.name.clone()),
             (None, None) => None,
         }
@@ -254,7 +253,7 @@ impl<'s> RunCauses<'s> {
         }
         Ok(self.known.get(&seq).and_then(Option::as_ref))
     }
-    /// Whether it ran because of a call from this conversation.
+    /// Returns whether a call from this conversation caused the run.
     pub fn is_of(&mut self, run: &HookRunRecord, caller: &Caller) -> Result<bool, Failure> {
         let call = self.of(run)?.and_then(|cause| cause.call.as_ref());
         Ok(call.is_some_and(|call| conversations::is_of(caller, call)))

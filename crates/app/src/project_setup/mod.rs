@@ -1,7 +1,7 @@
-//! Making a project: its directory, its configuration, and what that configuration says of the place.
+//! The creation of a project: its directory, and a configuration that fits the place.
 //!
 //! Invariants:
-//! - A project that is there already is never changed.
+//! - An existing project is never changed.
 //! - `.windlass/` appears with its configuration, or not at all.
 //! - Nothing is started: the survey only reads small files.
 
@@ -24,11 +24,11 @@ use crate::{Code, Failure, environment, workflows};
 pub use self::survey::{FoundRepository, ProjectSurvey, survey_project};
 
 const TEMPLATE: &str = include_str!("template.yaml");
-/// The stop gate of a project whose tests were found, and an example for others.
+/// The stop gate of a project with known tests, and an example for other projects.
 const STOP_TESTS: &str = "  stop:\n    - run_tests";
 const STOP_EXAMPLE: &str = "  #stop:\n  #  - command: ./check.sh\n  #    timeout: 5m";
 
-/// A project that was made or found.
+/// A project that was created or found.
 #[derive(Debug)]
 pub struct ProjectReport {
     pub project: Project,
@@ -37,7 +37,7 @@ pub struct ProjectReport {
     pub found: ProjectSurvey,
 }
 
-/// Trusts the configuration of a project that was just made. A person looks at files that were there before.
+/// Trusts the configuration of a project that was just created. A person has to review files that were there before.
 pub fn trust_new_project(project: &Project) -> Result<(), Failure> {
     if workflows::has_files(project)? {
         return Err(Failure::new(
@@ -62,7 +62,7 @@ fn cannot_make(root: &Path, error: io::Error) -> Failure {
         .hint("`windlass init --project DIR` makes one in a directory that you may write to")
 }
 
-/// Makes the project's directory and its configuration; where there is one already, only looks.
+/// Creates the project's directory and its configuration, or surveys an existing project.
 pub fn prepare(root: &Path) -> Result<ProjectReport, Failure> {
     let cannot = |error| cannot_make(root, error);
     atomic_file::make_directories(root, 0o777).map_err(cannot)?;
@@ -78,9 +78,9 @@ pub fn prepare(root: &Path) -> Result<ProjectReport, Failure> {
     Ok(ProjectReport { project, created, found })
 }
 
-/// Writes the configuration of a project that was made without one; `false` where there is one.
+/// Writes the configuration of a project that was created without one. Returns false if there is one.
 pub fn complete(project: &Project, configuration: &str) -> io::Result<bool> {
-    // Whole, or not at all; an existing file is not replaced.
+    // The file appears complete or not at all; an existing one is not replaced.
     let added = atomic_file::add(&project.config_file(), configuration.as_bytes())?;
     if added {
         atomic_file::replace(&project.directory().join(".gitignore"), IGNORED.as_bytes(), Readers::AsBefore)?;
@@ -88,7 +88,7 @@ pub fn complete(project: &Project, configuration: &str) -> io::Result<bool> {
     Ok(added)
 }
 
-/// Makes a project without a configuration, where there is none yet.
+/// Creates a project without a configuration, if there is none yet.
 pub fn prepare_bare(root: &Path) -> Result<Project, Failure> {
     let cannot = |error| cannot_make(root, error);
     let project = Project { root: root.canonicalize().map_err(cannot)? };
@@ -96,7 +96,7 @@ pub fn prepare_bare(root: &Path) -> Result<Project, Failure> {
     Ok(project)
 }
 
-/// Returns the project that is there already: in this directory, or for a linked git worktree in the main one.
+/// Returns the existing project of this directory; for a linked git worktree, that of the main worktree.
 pub fn find_existing(root: &Path) -> Result<Option<Project>, Failure> {
     match project::main_worktree(root) {
         Some(_) => project::around(root),
@@ -104,7 +104,7 @@ pub fn find_existing(root: &Path) -> Result<Option<Project>, Failure> {
     }
 }
 
-/// Writes everything beside its place, then moves it there at once; `false` where another process was faster.
+/// Writes the directory under a temporary name, then renames it. Returns false if another process was faster.
 fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
     clear_away(&project.root);
     let beside = project.root.join(format!("{DIRECTORY}.{}.new", std::process::id()));
@@ -112,14 +112,14 @@ fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
     let moved = configuration
         .map_or(Ok(()), |configuration| atomic_file::write_into(&beside.join("config.yaml"), configuration.as_bytes()))
         .and_then(|()| {
-            // Without a configuration there is nothing for git at all.
+            // Without a configuration, git ignores the whole directory.
             let ignored = if configuration.is_some() { IGNORED.to_owned() } else { format!("{IGNORED}.gitignore\n") };
             atomic_file::write_into(&beside.join(".gitignore"), ignored.as_bytes())
         })
         .and_then(|()| atomic_file::sync_directory(&beside))
         .map(|()| fs::rename(&beside, project.directory()));
     if !matches!(moved, Ok(Ok(()))) {
-        // Best effort: the error that matters is the one above.
+        // Best effort: the caller needs the error above.
         let _ = fs::remove_dir_all(&beside);
     }
     match moved? {
@@ -128,7 +128,7 @@ fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
     }
 }
 
-/// Removes what dead processes have written beside its place. A file that cannot be removed stays.
+/// Removes temporary directories that dead processes have left. A file that cannot be removed stays.
 fn clear_away(root: &Path) {
     let writer = |name: &str| {
         let number = name.strip_prefix(DIRECTORY)?.strip_prefix('.')?.strip_suffix(".new")?;
@@ -157,7 +157,7 @@ fn configuration(found: &ProjectSurvey) -> String {
         .replace("{base_branch}", &line("base_branch", branch.as_deref(), "main"))
 }
 
-/// Returns what the tools of a project keep beside its files, by the command that runs its tests.
+/// Returns the caches that a project's tools keep beside its files, by the command that runs its tests.
 fn caches(tests: &str) -> Option<&'static str> {
     match tests {
         "cargo test" => Some("[target]"),
@@ -193,7 +193,7 @@ mod tests {
         assert!(config.settings.agent.is_none() && config.settings.base_branch.is_none() && config.hooks.is_empty());
     }
 
-    /// Lines that are commented out have no blank after the `#`, or two.
+    /// A line that is commented out has no blank after the `#`, or two.
     #[test]
     fn what_is_commented_out_is_valid_too() {
         let uncommented = |line: &str| match line.trim_start().strip_prefix('#') {

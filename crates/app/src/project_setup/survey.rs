@@ -1,4 +1,4 @@
-//! The survey of a project: its tests, its git repository, and the agents on this machine.
+//! The survey of a project: its tests, its git repository, and the installed agents.
 //!
 //! Nothing is started. Large files and special files are not read.
 
@@ -10,7 +10,7 @@ use windlass_vcs::git::has_git;
 
 use crate::agents;
 
-/// Larger build files are not read.
+/// The largest build file that is read, in bytes.
 const SIZE: u64 = 1024 * 1024;
 
 /// The tests, agents and repository of a project.
@@ -18,7 +18,7 @@ const SIZE: u64 = 1024 * 1024;
 pub struct ProjectSurvey {
     /// The command that runs the tests.
     pub tests: Option<&'static str>,
-    /// Agents that are installed.
+    /// The installed agents.
     pub agents: Vec<&'static str>,
     pub git: Option<FoundRepository>,
 }
@@ -26,12 +26,12 @@ pub struct ProjectSurvey {
 /// A git repository.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FoundRepository {
-    /// The branch that work starts from: the remote's default where that is known, else the one that is checked out.
-    /// Only an ordinary name is taken.
+    /// The branch that work starts from: the remote's default if known, else the one that is checked out. Only an ordinary name
+    /// is taken.
     pub branch: Option<String>,
 }
 
-/// Looks at a project, and for agents in the directories of programs.
+/// Surveys a project, and the agents in the directories of programs.
 pub fn survey_project(root: &Path, programs: &[PathBuf]) -> ProjectSurvey {
     ProjectSurvey { tests: test_command::tests(root), agents: agents::installed(programs), git: git(root) }
 }
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(branch("0123456789abcdef\n"), None);
         assert_eq!(branch("ref: refs/heads/a: [b]\nhooks: {}\n"), None);
 
-        // A person on a feature branch still starts from the remote's.
+        // A person on a feature branch still starts from the remote's default.
         fs::create_dir_all(root.path().join(".git/refs/remotes/origin")).unwrap();
         fs::write(root.path().join(".git/refs/remotes/origin/HEAD"), "ref: refs/remotes/origin/trunk\n").unwrap();
         assert_eq!(branch("ref: refs/heads/feature/x\n"), Some("trunk".into()));

@@ -1,4 +1,4 @@
-//! The choice of an agent: which one works, whether it can be started, and whether it finds anything that it may work on.
+//! The choice of an agent: which one works, whether it can be started, and whether it has a task that it may work on.
 //!
 //! Invariant: a typing mistake leaves no session behind.
 
@@ -18,8 +18,8 @@ use crate::context::Opened;
 use crate::gatekeepers::Unjudged;
 use crate::{Code, Failure, Notice, agents, environment, hints};
 
-/// Returns the agent that is named, else the one that the session was started with, else the configuration's. An agent that only
-/// the project's store names needs trust: the store can come with a repository.
+/// Returns the named agent, else the one that the session was started with, else the configuration's. An agent that only the
+/// project's store names needs trust: the store can come with a repository.
 pub fn choose_agent(
     named: Option<&str>,
     choice: &SessionChoice,
@@ -46,8 +46,8 @@ pub fn no_agent_named() -> Failure {
     Failure::new(Code::Usage, "no agent is named").hint(agents::how_to_name())
 }
 
-/// Says why an agent cannot be started in this directory, as far as that is seen without starting it. What only a shell
-/// understands is left to the shell, and a worktree may have a script that this directory does not have.
+/// Fails if an agent cannot be started in this directory, as far as that shows without starting it. Shell syntax is left to the
+/// shell, and a worktree may have a script that this directory does not have.
 pub fn check_agent(agent: &Agent, directory: &Path, grounds: Grounds) -> Result<(), Failure> {
     let command = match &agent.kind {
         AgentKind::Scripted(file) => return agents::read_script(&directory.join(file)).map(drop),
@@ -68,7 +68,7 @@ pub fn check_agent(agent: &Agent, directory: &Path, grounds: Grounds) -> Result<
     }
 }
 
-/// Returns why a session with this agent would find nothing although a task is ready: only other agents may work on it, or it is
+/// Returns why a session with this agent would find no task although one is ready: only other agents may work on it, or it is
 /// left alone.
 pub fn explain_nothing_for(
     store: &Sqlite,
@@ -91,15 +91,14 @@ pub fn explain_nothing_for(
     }
 }
 
-/// Refuses to begin where no gatekeeper can judge the first task. Tasks of other types go on: a warning names the types that are
-/// left alone.
+/// Refuses a session if no gatekeeper can judge its first task. Otherwise warns of the task types that it leaves alone.
 pub fn check_judges(
     opened: &Opened,
     target: RunTarget<'_>,
     (types, mut unjudged): (&Types, Unjudged),
     agent: &str,
 ) -> Result<(), Failure> {
-    // What this agent may not take is for others to have judged.
+    // Other agents work on the types that this one may not take.
     let closed = types.closed_to(Some(agent));
     unjudged.retain(|kind, _| !closed.contains(kind));
     if unjudged.is_empty() {
@@ -110,7 +109,7 @@ pub fn check_judges(
     let first = match target {
         RunTarget::Goal(_) => None,
         RunTarget::Task(id) => Some(id),
-        // One that it would take, if nothing else is there.
+        // The session would take this task if there is no other.
         RunTarget::Graph => match types.next_for(&snapshot, Some(agent), &[], Grounds::InPlace) {
             Ok(None) => types
                 .clone()

@@ -1,12 +1,12 @@
-//! Sessions that a person cancels from another process.
+//! Cancellations of sessions by a person in another process.
 
 use std::path::Path;
 
 use windlass_engine::{Closing, Ending, SessionName, View as _};
 use windlass_store::Sqlite;
 
-/// Returns the cancellation of a session, where the log has one. A store that cannot be read now is read again before the next
-/// step of the session.
+/// Returns the cancellation of a session, if the log has one. A store that cannot be read counts as none: the caller reads it
+/// again before the next step of the session.
 pub fn read_cancellation(store_file: &Path, name: &SessionName) -> Option<Closing> {
     let store = Sqlite::open_foreign(store_file).ok()?;
     let session = store.snapshot().ok()?.session(name).ok()??;

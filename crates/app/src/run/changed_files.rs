@@ -1,8 +1,8 @@
-//! The files that have changed since a session started, as git sees them.
+//! The files that have changed since a session started, according to git.
 //!
 //! Invariants:
-//! - Nothing is started when a session starts, and what is started at its end is bounded in time and in output.
-//! - What the repository's own configuration would run is not run.
+//! - Nothing is started when a session starts; programs at its end have bounded time and output.
+//! - Programs that the repository's own configuration names do not run.
 //! - A file that was not touched since the start does not count, even if it had changes before.
 
 use std::fs;
@@ -16,20 +16,20 @@ use windlass_vcs::git::{Commit, Repository};
 use crate::environment;
 use crate::project::Project;
 
-/// Beside the records of a session: the commit that it started from. The file is as old as the session, as the file system
-/// tells the time.
+/// A file beside the records of a session with the commit that the session started from. Its own time is the start of the session
+/// by the clock of the file system.
 pub const BASE_FILE: &str = "base";
-/// How long git may take.
+/// The longest time that git may take.
 const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest list of names that is read, in bytes.
 const MAX_NAMES: usize = 256 * 1024;
 
-/// The files that changed.
+/// The changed files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangedFiles {
-    /// By name.
+    /// Sorted by name.
     pub files: Vec<String>,
-    /// There may be more.
+    /// Whether there may be more.
     pub cut: bool,
 }
 
@@ -41,7 +41,7 @@ pub fn record_base(project: &Project, records: &Path) {
     }
 }
 
-/// A query of git, run under a roster and a control.
+/// A query of git, with the owner and the control that it runs under.
 pub struct ChangedFilesQuery<'a> {
     pub project: &'a Project,
     pub roster: &'a Roster,
@@ -49,7 +49,7 @@ pub struct ChangedFilesQuery<'a> {
 }
 
 impl ChangedFilesQuery<'_> {
-    /// Returns the files that have changed since the start; `Ok(None)` without a repository, an error where git cannot say.
+    /// Returns the files that have changed since the start; `Ok(None)` without a repository, an error if git fails.
     pub fn run(&self, records: &Path) -> Result<Option<ChangedFiles>, String> {
         let (root, place) = (&self.project.root, records.join(BASE_FILE));
         let Some(since) = touched(&place) else { return Ok(None) };
@@ -85,7 +85,7 @@ impl ChangedFilesQuery<'_> {
                 let (bytes, cut) = (ran.stdout.bytes(), ran.stdout.left_out() > 0);
                 let mut entries: Vec<String> =
                     bytes.split(|byte| *byte == 0).map(|entry| String::from_utf8_lossy(entry).into_owned()).collect();
-                // What comes after the last end is nothing, or half an entry.
+                // The part after the last separator is empty or a truncated entry.
                 entries.pop();
                 Ok((entries, cut))
             }
@@ -97,12 +97,12 @@ impl ChangedFilesQuery<'_> {
     }
 }
 
-/// When something was last done to a file, in seconds and parts of them. Nobody can set that back.
+/// Returns the status change time of a file, in seconds and nanoseconds. Programs cannot set it back.
 fn touched(path: &Path) -> Option<(i64, i64)> {
     fs::symlink_metadata(path).ok().map(|found| (found.ctime(), found.ctime_nsec()))
 }
 
-/// The same of a file that may be gone: its directory was touched when it went.
+/// Returns the change time of a file, or if it is gone, of the nearest existing directory: that one changed with the removal.
 fn last_touched(path: &Path) -> Option<(i64, i64)> {
     path.ancestors().find_map(touched)
 }

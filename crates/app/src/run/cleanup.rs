@@ -1,4 +1,4 @@
-//! The cleanup before a run: merges by others are noted, and worktrees of tasks that are over are removed.
+//! The cleanup before a run: records external merges, and removes worktrees of finished tasks.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::context::Opened;
 use crate::execution::{self, HookExecution};
 use crate::{Failure, Notice, hints};
 
-/// Notes which changes others have merged, and removes the worktrees of tasks that are over.
+/// Records the changes that others have merged, and removes the worktrees of finished tasks.
 pub fn clean_up_tasks(
     opened: &mut Opened,
     config: &Arc<Config>,
@@ -31,7 +31,7 @@ pub fn clean_up_tasks(
     Ok(())
 }
 
-/// Cleans up for a run that has nothing to work on, and that needs no configuration otherwise.
+/// Cleans up for a run without a ready task, which needs no configuration otherwise.
 pub fn clean_up_without_work(opened: &mut Opened) -> Result<(), Failure> {
     let inside = Inside::look(opened)?;
     let Ok(config) = Config::parse(inside.written(opened)?) else { return Ok(()) };

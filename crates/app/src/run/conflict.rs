@@ -1,12 +1,12 @@
 //! `run --resolve`: has an agent work again on a task whose change conflicts with its base.
 //!
 //! Invariants:
-//! - Nothing is taken up again unless its work conflicts with the newest base.
-//! - Work that stands on the work of another task waits for the merge of that one.
-//! - A task that waits for a person is taken up only where the conflict is what it waits for.
+//! - A task is reopened only if its work conflicts with the newest base.
+//! - Work that is stacked on another task's work waits for the merge of that one.
+//! - A blocked task is reopened only if it is blocked by the conflict.
 //!
-//! Not here: what the agent is told of the conflict (`runner/src/refresh.rs`, which finds it when the worktree is opened), and
-//! that it resolves it (`runner/src/submission.rs`).
+//! Not here: the agent's message about the conflict (`runner/src/refresh.rs`, which finds it when the worktree is opened), and
+//! the check that the agent resolves it (`runner/src/submission.rs`).
 
 use windlass_engine::{Authority, Command, NewSession, Origin, Refusal, Resolution, State, Task, TaskId, Types};
 use windlass_runner::{BaseFit, Runner, WorkspaceProblem};
@@ -19,7 +19,7 @@ use crate::next_step::{find_unclean_tree, merge_step, next_step};
 use crate::resume_command::ResumeCommand;
 use crate::{Code, Failure, FrontEnd, Notice, environment, hints};
 
-/// Says why the conflicts of a task's change cannot be resolved now, as far as the task tells.
+/// Fails if the state of a task does not allow its conflicts to be resolved now.
 pub fn check_conflict(opened: &Opened, id: TaskId) -> Result<(), Failure> {
     let inside = Inside::look_above(opened)?;
     if inside.run.is_some() || inside.via.is_some() {
@@ -42,11 +42,11 @@ pub fn check_conflict(opened: &Opened, id: TaskId) -> Result<(), Failure> {
     }
 }
 
-/// The commands that are offered where a task is not taken up.
+/// The commands that a refusal offers.
 pub struct OfferedCommands {
-    /// What merges the change, and what a person does before.
+    /// The command that merges the change, with the steps before it.
     merge: String,
-    /// What has an agent resolve the conflicts that may.
+    /// The command that has a permitted agent resolve the conflicts.
     resolve: String,
 }
 
@@ -61,7 +61,7 @@ impl OfferedCommands {
     }
 }
 
-/// Takes a task up again that was accepted, or that waits for a person because of a conflict. Answers whether it has.
+/// Reopens a task that was accepted, or that waits for a person because of a conflict. Returns whether it did.
 pub fn take_up_conflict(
     runner: &mut Runner<'_>,
     id: TaskId,
@@ -69,7 +69,7 @@ pub fn take_up_conflict(
     offered: &OfferedCommands,
 ) -> Result<bool, Failure> {
     let Some(task) = runner.task(id).map_err(hints::run)? else { return Ok(false) };
-    // A look at the base may have found it merged.
+    // The comparison with the base may have found it merged.
     if matches!(task.state, State::Completed | State::Blocked) && !has_open_change(&task) {
         return Err(without_change(id));
     }
@@ -81,7 +81,7 @@ pub fn take_up_conflict(
             return Err(hint.into_iter().fold(failure, Failure::hint));
         }
     }
-    // Nothing is taken up that the session would then be refused.
+    // A task is not reopened for an agent that the session would be refused for.
     if let Command::StartSession(NewSession { agent, .. }) = begin {
         types.admit(&task, agent).map_err(|refusal| not_admitted(&refusal, offered))?;
     }
@@ -101,7 +101,7 @@ pub fn take_up_conflict(
     Ok(true)
 }
 
-/// Tells how to go on with a task that was taken up for a session that could not begin.
+/// Shows how to go on with a task that was reopened for a session that could not begin.
 pub fn tell_taken_up(front_end: &dyn FrontEnd, id: TaskId) {
     let taken_up = format!("{id} is taken up again; `windlass run --resolve {id}` goes on with it");
     front_end.show(Notice::Note(&taken_up));

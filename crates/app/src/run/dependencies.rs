@@ -4,7 +4,7 @@ use windlass_engine::{State, Task, TaskId, View, awaited};
 
 use crate::{Failure, hints};
 
-/// Returns the tasks that a task waits for and that are not completed.
+/// Returns the incomplete tasks that a task waits for.
 pub fn find_open_dependencies(view: &dyn View, task: &Task) -> Result<Vec<TaskId>, Failure> {
     let mut open = Vec::new();
     for other in awaited(view, task.id).map_err(hints::view)? {
@@ -14,7 +14,7 @@ pub fn find_open_dependencies(view: &dyn View, task: &Task) -> Result<Vec<TaskId
     Ok(open)
 }
 
-/// Returns a few tasks by name.
+/// Returns the ids of the first few tasks as a phrase.
 pub fn list_ids(ids: &[TaskId]) -> String {
     const NAMED: usize = 5;
     let mut words: Vec<String> = ids.iter().take(NAMED).map(ToString::to_string).collect();

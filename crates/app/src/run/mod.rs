@@ -1,4 +1,4 @@
-//! Running agents: which session a request means, what it works with, and several of them side by side.
+//! Runs of agents: the session that a request means, what it works with, and several sessions side by side.
 //!
 //! ```text
 //! RunRequest ─► plan_run: configuration, trust, session, agent, place ─► PlannedSession ─► runner ─► SessionReport
@@ -6,7 +6,7 @@
 //! WorkerPool ─► SessionScheduler ─► one session after another, on each of N threads
 //! ```
 //!
-//! Not here: how a session goes (`runner`), what a person sees of it (a `SessionObserver` of the front end).
+//! Not here: the steps of a session (`runner`), its display (a `SessionObserver` of the front end).
 
 mod agent_choice;
 mod cancellation;

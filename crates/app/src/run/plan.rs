@@ -1,4 +1,4 @@
-//! The plan of a run: the session that it starts or takes up, and everything that the session works with.
+//! The plan of a run: the session that it starts or resumes, and everything that the session works with.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::project_setup::prepare_bare;
 use crate::workflows::{self, WorkflowSnapshot};
 use crate::{Failure, agents, environment, runner_settings, store_records};
 
-/// What a run does.
+/// The outcome of planning a run.
 pub enum RunPlan<'a> {
     Session(Box<PlannedSession<'a>>),
     NothingReady(NothingReady),
@@ -36,12 +36,12 @@ pub enum RunPlan<'a> {
 
 /// A run of the graph that finds no task.
 pub struct NothingReady {
-    /// Why, in a few words.
+    /// The reason in a few words.
     pub reason: String,
     pub remaining: RemainingTasks,
 }
 
-/// A session that can be run.
+/// A session that is ready to run.
 pub struct PlannedSession<'a> {
     pub(super) request: &'a RunRequest,
     pub(super) target: RunTarget<'a>,
@@ -53,7 +53,7 @@ pub struct PlannedSession<'a> {
     pub(super) workflows: WorkflowSnapshot,
     pub(super) gatekeepers: Gatekeepers,
     pub(super) types: Types,
-    /// Types that are left alone, each with the reason.
+    /// Task types that are left alone, each with the reason.
     pub(super) held_back: BTreeMap<TypeName, String>,
     pub(super) grounds: Grounds,
 }
@@ -68,12 +68,12 @@ impl PlannedSession<'_> {
         self.request.agent.as_deref()
     }
 
-    /// Returns where the session has its work from.
+    /// Returns where the session gets its work from.
     pub fn work(&self) -> Work {
         self.choice.work(self.target)
     }
 
-    /// Returns what the session has come to before it is taken up.
+    /// Returns the tally of the session before it is resumed.
     pub fn earlier_tally(&self, opened: &Opened) -> Result<SessionTally, Failure> {
         match self.choice.resumed() {
             Some(session) => tally_session(&opened.store, session),
@@ -81,25 +81,25 @@ impl PlannedSession<'_> {
         }
     }
 
-    /// Returns what keeps the agent from ready tasks.
+    /// Returns the restrictions that keep the agent from ready tasks.
     pub fn restrictions<'o>(&'o self, opened: &'o Opened) -> AgentRestrictions<'o> {
         AgentRestrictions { opened, grounds: self.grounds, types: &self.types, held_back: &self.held_back }
     }
 }
 
-/// Opens the project of a run. A goal with a named agent makes a project where there is none.
+/// Opens the project of a run. A goal with a named agent creates a project if there is none.
 pub fn open_project_to_run(context: &Context, request: &mut RunRequest) -> Result<Opened, Failure> {
     let project = match request.target()? {
         RunTarget::Goal(_) => find_or_make_project(context, request.agent.as_deref())?,
         RunTarget::Task(_) | RunTarget::Graph => context.project()?,
     };
     if Sqlite::is_unmade(&project.store_file()) {
-        // A run that is refused leaves nothing behind.
+        // A refused run leaves no store behind.
         find_effective_config(&*context.front_end, &project, Config::load(&project.root)?, context.trust)?;
     }
     let store = store_records::create(&project, Lifetime::Service, context.trust)?;
     let mut opened = context.opened(project, store);
-    // Before a session is named after it.
+    // The session's name is made from the masked goal.
     request.goal = request.goal.as_deref().map(|goal| mask_goal(&opened, goal)).transpose()?;
     if request.goal.is_none() {
         expire_stale_leases_before_run(&mut opened)?;
@@ -107,7 +107,7 @@ pub fn open_project_to_run(context: &Context, request: &mut RunRequest) -> Resul
     Ok(opened)
 }
 
-/// Plans a run: finds the session that it means, and checks that it can be run.
+/// Plans a run: chooses the session, and checks that it can run.
 pub fn plan_run<'a>(opened: &mut Opened, request: &'a RunRequest) -> Result<RunPlan<'a>, Failure> {
     let target = request.target()?;
     let choice = choose_session(opened, request, target)?;
@@ -164,8 +164,8 @@ pub fn plan_run<'a>(opened: &mut Opened, request: &'a RunRequest) -> Result<RunP
     })))
 }
 
-/// Returns the project around, or makes one without a configuration for an agent that is named and can be started: in the
-/// repository around, or here.
+/// Returns the project around the directory. If there is none, creates one without a configuration for a named agent that can be
+/// started: in the repository around, or here.
 fn find_or_make_project(context: &Context, agent: Option<&str>) -> Result<Project, Failure> {
     let (place, found) = match (&context.project, environment::project()) {
         (Some(named), _) => {
@@ -173,7 +173,7 @@ fn find_or_make_project(context: &Context, agent: Option<&str>) -> Result<Projec
             let found = Project::at(&place)?;
             (place, found)
         }
-        // A project that a variable names is not made here.
+        // A project that a variable names is not created here.
         (None, Some(_)) => return context.project(),
         (None, None) => (project::root_for_new(&context.directory), project::around(&context.directory)?),
     };
@@ -191,7 +191,7 @@ fn find_or_make_project(context: &Context, agent: Option<&str>) -> Result<Projec
     }
 }
 
-/// Returns a goal without secrets. Where the configuration cannot be read, no session is started either.
+/// Masks secrets in a goal. If the configuration cannot be read, no session is started either.
 fn mask_goal(opened: &Opened, goal: &str) -> Result<String, Failure> {
     let config = Config::parse(Inside::look(opened)?.written(opened)?);
     Ok(config.map(|config| runner_settings::mask(&config).text(goal).into_owned()).unwrap_or_else(|_| goal.to_owned()))

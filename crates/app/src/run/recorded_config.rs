@@ -18,8 +18,8 @@ pub fn find_recorded_config(store: &Sqlite, session: &Session) -> Result<String,
     })
 }
 
-/// A configuration that holds agents to anything needs a person's trust, and so does the end of one. That a session was started
-/// with one is in a store which this machine wrote, so its words count; but programs and files that it names may have changed.
+/// Checks that a person trusts a configuration that constrains agents, or the removal of one. A resumed session's configuration
+/// is in a store that this machine wrote, so its settings count; but programs and files that it names may have changed.
 pub fn check_trust(project: &Project, config: &Config, resumed: Option<&Session>, given: bool) -> Result<(), Failure> {
     if given {
         return Ok(());

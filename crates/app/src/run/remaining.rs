@@ -1,4 +1,4 @@
-//! The tasks that remain when nothing more can be worked on, and why.
+//! The tasks that remain when no task can be worked on, and the reasons.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ use super::work_place::{explain_left_in_place, is_left_in_place};
 use crate::context::{Opened, tasks_in};
 use crate::{Failure, hints};
 
-/// How many are named to a person.
+/// How many tasks are named to a person.
 const MAX_NAMED: usize = 10;
 
-/// What keeps an agent from ready tasks.
+/// The restrictions that keep an agent from ready tasks.
 #[derive(Clone, Copy)]
 pub struct AgentRestrictions<'a> {
     pub opened: &'a Opened,
     pub grounds: Grounds,
     pub types: &'a Types,
-    /// Types that are left alone, each with why.
+    /// Task types that are left alone, each with the reason.
     pub held_back: &'a BTreeMap<TypeName, String>,
 }
 
-/// Tasks that are not completed, each with the reason.
+/// Incomplete tasks, each with the reason.
 pub struct RemainingTasks {
     pub tasks: Vec<(Task, String)>,
-    /// How many there are besides.
+    /// The number of tasks that are not listed.
     pub more: usize,
-    /// Whether some of it goes on only when a person does something.
+    /// Whether a task goes on only after a person acts.
     needs_a_person: bool,
     /// Whether there is any task at all.
     pub any: bool,
@@ -66,7 +66,7 @@ impl RemainingTasks {
         Ok(Self { tasks, more, needs_a_person, any: !counts.is_empty() })
     }
 
-    /// Explains the tasks that this agent may not work on: names the agents that may, or what is missing.
+    /// Explains the tasks that this agent may not work on: names the agents that may, or the missing agent.
     pub fn explained_for(self, restrictions: AgentRestrictions<'_>, agent: &str) -> Self {
         self.explained_by(|task| {
             let held_back = || task.kind.as_ref().and_then(|kind| restrictions.held_back.get(kind)).cloned();
@@ -74,7 +74,7 @@ impl RemainingTasks {
                 _ if is_left_in_place(task, restrictions.grounds) => {
                     Some(explain_left_in_place(restrictions.opened, task.id))
                 }
-                Some(names) if names.is_empty() => Some("nobody may".to_owned()),
+                Some(names) if names.is_empty() => Some("no agent may".to_owned()),
                 Some(names) if !names.contains(agent) => {
                     Some(format!("{} may", names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")))
                 }
@@ -98,7 +98,7 @@ impl RemainingTasks {
         if self.needs_a_person { 4 } else { 0 }
     }
 
-    /// Returns the first task that goes on only when a person does something. The end of a dependency is no question to a person.
+    /// Returns the first task that goes on only after a person acts. The end of a dependency needs no answer from a person.
     pub fn first_for_person(&self) -> Option<TaskId> {
         let asks = |task: &Task| match task.state {
             State::Blocked => task.blocked.as_ref().is_none_or(|blocked| blocked.by.is_none()),
@@ -107,7 +107,7 @@ impl RemainingTasks {
         self.tasks.iter().map(|(task, _)| task).find(|task| asks(task)).map(|task| task.id)
     }
 
-    /// Returns a line for each task, and one for those that are not named.
+    /// Returns a line for each listed task, and one for the others.
     pub fn lines(&self) -> Vec<String> {
         let one = |(task, why): &(Task, String)| format!("{}  {}  {}: {why}", task.id, task.state, task.goal);
         let more = (self.more > 0).then(|| format!("and {} more; `windlass task list` shows them", self.more));
@@ -121,7 +121,7 @@ impl RemainingTasks {
     }
 }
 
-/// Returns whether any task is held by a session that does not move by itself.
+/// Returns whether a task is held by a session that does not go on by itself.
 fn is_any_left(opened: &Opened) -> Result<bool, Failure> {
     for task in tasks_in(&opened.store, &[State::Active, State::Submitted])? {
         if is_left(opened, &task)? {

@@ -1,4 +1,4 @@
-//! The choice of a session for a run: one that was left unfinished, or a new one.
+//! The choice of a session for a run: an unfinished one, or a new one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,9 +16,9 @@ use crate::context::Opened;
 use crate::resume_command::ResumeCommand;
 use crate::{Code, Failure, environment, hints};
 
-/// Letters of the goal that a session's name begins with.
+/// The longest part of a session's name that comes from the goal, in characters.
 const MAX_SLUG: usize = 32;
-/// How long a process that was killed may seem to be alive.
+/// How long a killed process may seem to be alive.
 const OWNER_DEATH_GRACE: Duration = Duration::from_millis(250);
 
 /// The session of a run.
@@ -36,7 +36,7 @@ impl SessionChoice {
         }
     }
 
-    /// Returns the session that was left unfinished.
+    /// Returns the unfinished session.
     pub fn resumed(&self) -> Option<&Session> {
         match self {
             Self::New(_) => None,
@@ -44,7 +44,7 @@ impl SessionChoice {
         }
     }
 
-    /// Returns whether another process has begun or taken up the session since it was chosen.
+    /// Returns whether another process has begun or resumed the session since it was chosen.
     pub fn is_stale(&self, store: &Sqlite) -> Result<bool, Failure> {
         let session = store.snapshot().map_err(hints::store)?.session(self.name()).map_err(hints::view)?;
         Ok(match (self, session) {
@@ -54,7 +54,7 @@ impl SessionChoice {
         })
     }
 
-    /// Returns where the session has its work from.
+    /// Returns where the session gets its work from.
     pub fn work(&self, target: RunTarget<'_>) -> Work {
         match self {
             Self::New(_) => target.work(),
@@ -64,7 +64,7 @@ impl SessionChoice {
 }
 
 /// Returns the session that a request means: the one of that name, else the last unfinished one with the same target. A session
-/// that a living process runs is refused; of the graph there may be several.
+/// that a living process runs is refused, but the graph may have several.
 pub fn choose_session(opened: &Opened, request: &RunRequest, target: RunTarget<'_>) -> Result<SessionChoice, Failure> {
     let owners = &opened.project.owners();
     let snapshot = opened.store.snapshot().map_err(hints::store)?;
@@ -76,7 +76,7 @@ pub fn choose_session(opened: &Opened, request: &RunRequest, target: RunTarget<'
                     .hint("choose another name, or none"))
             }
             Some(session) => {
-                // A request that names only a session means whatever that session works on.
+                // A request with only a session's name fits whatever that session works on.
                 let meant = target == RunTarget::Graph || target.is_of(&session);
                 match meant {
                     true => resumable(opened, session, request, target),
@@ -88,7 +88,7 @@ pub fn choose_session(opened: &Opened, request: &RunRequest, target: RunTarget<'
     }
     let sessions = snapshot.sessions().map_err(hints::store)?;
     let left = sessions.iter().filter(|session| target.is_of(session) && !session.is_over() && !request.fresh);
-    // A living session that has lost its task is in the way of no run way.
+    // A living session that has lost its task does not block another run.
     let beside = |session: &Session| {
         target == RunTarget::Graph || (matches!(target, RunTarget::Task(_)) && session.hold == Hold::Left)
     };
@@ -106,7 +106,7 @@ pub fn choose_session(opened: &Opened, request: &RunRequest, target: RunTarget<'
     }
 }
 
-/// A new session, if there is something for it to do.
+/// Chooses a new session, if there is work for it.
 fn fresh(
     opened: &Opened,
     request: &RunRequest,
@@ -122,7 +122,7 @@ fn fresh(
     Ok(SessionChoice::New(name))
 }
 
-/// Refuses a goal whose last task waits for a person: a second task would leave what that one has.
+/// Refuses a goal whose last task waits for a person: a second task would ignore the work of that one.
 fn check_last_task(opened: &Opened, request: &RunRequest, target: RunTarget<'_>) -> Result<(), Failure> {
     let Some(task) = last_task(&opened.store, request, target)?.filter(|task| task.state == State::Blocked) else {
         return Ok(());
@@ -134,13 +134,13 @@ fn check_last_task(opened: &Opened, request: &RunRequest, target: RunTarget<'_>)
     })
 }
 
-/// The task that the last session with this goal has left to be taken up again, or that a person has answered since.
+/// Returns the task that the last session with this goal has left unfinished, or that a person has answered since.
 pub fn find_left_task(store: &Sqlite, request: &RunRequest, target: RunTarget<'_>) -> Result<Option<TaskId>, Failure> {
     let waits = |task: &Task| matches!(task.state, State::Ready | State::NeedsContinuation) && task.lease.is_none();
     Ok(last_task(store, request, target)?.filter(waits).map(|task| task.id))
 }
 
-/// The task of the last session with this goal.
+/// Returns the task of the last session with this goal.
 fn last_task(store: &Sqlite, request: &RunRequest, target: RunTarget<'_>) -> Result<Option<Task>, Failure> {
     let (RunTarget::Goal(_), false) = (target, request.fresh) else { return Ok(None) };
     let snapshot = store.snapshot().map_err(hints::store)?;
@@ -164,7 +164,7 @@ fn resumable(
     target: RunTarget<'_>,
 ) -> Result<SessionChoice, Failure> {
     let name = &session.name;
-    // A task has one holder, and a name one session.
+    // A task has one holder, and a name belongs to one session.
     let fresh = match (&request.session, target) {
         (None, RunTarget::Goal(_) | RunTarget::Graph) => "; --fresh starts another session",
         _ => "",
@@ -173,7 +173,7 @@ fn resumable(
         return Err(Failure::new(Code::Refused, format!("session `{name}` is running"))
             .caused_by(format!("{} is alive", session.owner))
             .hint(match Inside::look(opened)?.run {
-                // An agent may not end sessions.
+                // An agent may not cancel sessions.
                 Some(_) => format!("end the turn: the session goes on by itself{fresh}"),
                 None => format!("wait for it; `windlass session cancel {name}` ends it{fresh}"),
             }));
@@ -187,7 +187,7 @@ fn resumable(
     Ok(SessionChoice::Resume(Box::new(session)))
 }
 
-/// Returns whether an owner is alive, and was not just killed: it takes a moment to be dead.
+/// Returns whether an owner is alive, and was not just killed: a killed process stays visible for a moment.
 pub fn stays_alive(owners: &Path, name: &str) -> bool {
     let give_up = Instant::now() + OWNER_DEATH_GRACE;
     while windlass_process::is_alive(owners, name) {
@@ -199,7 +199,7 @@ pub fn stays_alive(owners: &Path, name: &str) -> bool {
     false
 }
 
-/// A name that begins so and that no session has yet.
+/// Returns an unused session name with this prefix.
 fn unused(base: &str, sessions: &[Session]) -> SessionName {
     let taken: BTreeSet<&SessionName> = sessions.iter().map(|session| &session.name).collect();
     let name = |number: usize| {
@@ -209,20 +209,20 @@ fn unused(base: &str, sessions: &[Session]) -> SessionName {
     (1..=taken.len() + 1).map(name).find(|name| !taken.contains(name)).expect("there is one more than are taken")
 }
 
-/// Readable, and different for different goals.
+/// Returns a readable name that differs for different goals.
 fn base(goal: &str) -> String {
     let digest = Digest::of(goal.as_bytes()).to_string();
     format!("{}{}", slug(goal), &digest[..8])
 }
 
-/// The task's id and what it is about.
+/// Returns a name from the task's id and goal.
 pub fn name_after_task(view: &dyn View, id: TaskId) -> Result<String, Failure> {
     let task = view.task(id).map_err(hints::view)?;
     let words = task.map(|task| slug(&task.goal)).unwrap_or_default();
     Ok(format!("{id}-{words}").to_ascii_lowercase().trim_end_matches('-').to_owned())
 }
 
-/// The first words of a goal, with a dash after each.
+/// Returns the first words of a goal, with a dash after each.
 fn slug(goal: &str) -> String {
     let words = goal.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let mut slug = String::new();
@@ -236,7 +236,7 @@ fn slug(goal: &str) -> String {
     slug
 }
 
-/// What a session has come to so far.
+/// Returns the tally of a session from its events so far.
 pub fn tally_session(store: &Sqlite, session: &Session) -> Result<SessionTally, Failure> {
     let filter = Filter { session: Some(session.name.clone()), ..Filter::default() };
     let mut tally = SessionTally::default();

@@ -1,4 +1,4 @@
-//! The configuration that a session works with, and whether a person trusts it.
+//! The configuration that a session works with, and the trust in it.
 
 use windlass_config::Config;
 
@@ -10,7 +10,7 @@ use crate::project::Project;
 use crate::trust;
 use crate::{Failure, FrontEnd, Notice, environment, execution};
 
-/// Returns the configuration of a session: the configuration that it was started with, else what counts of the present one.
+/// Returns the configuration of a session: the recorded one if it resumes, else the trusted part of the present one.
 pub fn find_session_config(opened: &Opened, inside: &Inside, choice: &SessionChoice) -> Result<Config, Failure> {
     let told = opened.trust || inside.config.is_some();
     let SessionChoice::Resume(session) = choice else {
@@ -38,8 +38,8 @@ fn is_other(opened: &Opened, present: &Config, recorded: &str) -> bool {
     !is_recorded(present) && (counts() || !is_recorded(&present.without_say()))
 }
 
-/// Returns what counts of a configuration for a new session: all of it with trust, else the defaults, and these only if they
-/// lack nothing that the file, or the one that was trusted, holds agents to.
+/// Returns the part of a configuration that counts for a new session: all of it with trust, else the defaults. The defaults are
+/// refused if the file, or a previously trusted one, constrains agents.
 pub fn find_effective_config(
     front_end: &dyn FrontEnd,
     project: &Project,
@@ -56,7 +56,7 @@ pub fn find_effective_config(
     Ok(config.without_say())
 }
 
-/// Returns whether agents may have programs run for their rules and stop hooks.
+/// Returns whether programs may run for the rules and stop hooks that agents register.
 pub fn serves_agents(told: bool, inside: &Inside, project: &Project, config: &Config) -> Result<bool, Failure> {
     Ok(told || (inside.config.is_some() && environment::is_trusted()) || trust::serves_agents(project, config)?)
 }

@@ -1,4 +1,4 @@
-//! One run of a planned session: from the hooks that dead commands left to its end.
+//! One run of a planned session: from the recovery of orphaned hooks to the end of the session.
 
 use std::sync::Arc;
 
@@ -21,19 +21,19 @@ use crate::recovery::{Reach, settle_and_report};
 use crate::workflows::WorkflowSnapshot;
 use crate::{Code, Failure, Notice, environment, execution, hints, runner_settings};
 
-/// What shows a session to people while it runs.
+/// An observer that shows a running session to people.
 pub trait SessionObserver {
     fn observe(&mut self, told: RunnerEvent<'_>);
 
-    /// Returns whether the observer shows what programs write, line by line.
+    /// Returns whether the observer shows the output of programs line by line.
     fn shows_output(&self) -> bool {
         false
     }
 }
 
-/// What came of running a session.
+/// The result of running a session.
 pub struct SessionReport {
-    /// Nothing where everything was ended at once.
+    /// None if the person ended everything at once.
     pub ending: Option<Ending>,
     pub tally: SessionTally,
     /// The owner under which this process ran programs, and still may.
@@ -41,8 +41,8 @@ pub struct SessionReport {
 }
 
 impl PlannedSession<'_> {
-    /// Runs the session until it is over, or until it asks at its gate and there is no answer. Returns nothing where another
-    /// process has begun the session at this very moment: the run is to be planned again.
+    /// Runs the session until it is over, or until it asks at its gate and there is no answer. Returns `None` if another process
+    /// has begun the session meanwhile: the caller then plans the run again.
     pub fn run(
         &self,
         opened: &mut Opened,
@@ -51,7 +51,7 @@ impl PlannedSession<'_> {
         prompt: Option<&dyn GatePrompt>,
     ) -> Result<Option<SessionReport>, Failure> {
         let Self { request, target, choice, config, agent, .. } = self;
-        // After the choice, because an owner that was just killed has to be seen to be dead.
+        // The choice waits until a killed owner counts as dead, so the recovery comes after it.
         settle_and_report(opened, control, Reach::BeforeSession(choice.name()))?;
         let roster = execution::enlist(&opened.project)?;
         let _heart = start_heartbeat(std::slice::from_ref(&roster), config)?;
@@ -79,7 +79,7 @@ impl PlannedSession<'_> {
         };
         let mut dispatch =
             EffectRunner::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(hints::run)?;
-        // In place there are no changes.
+        // Work in place has no changes.
         let delivers = !self.grounds.is_in_place();
         if delivers {
             dispatch.record_external_merges(&in_use).map_err(hints::run)?;
@@ -109,7 +109,7 @@ impl PlannedSession<'_> {
         Ok(Some(SessionReport { ending, tally, roster }))
     }
 
-    /// Returns the command that starts the session, or goes on with it.
+    /// Returns the command that starts or resumes the session.
     fn begin_command(&self, project: &Project, owner: &OwnerName, left: Option<TaskId>) -> Result<Command, Failure> {
         Ok(match &self.choice {
             SessionChoice::New(name) => Command::StartSession(NewSession {
@@ -171,7 +171,7 @@ pub(super) fn session_origin(owner: &OwnerName, via: Option<windlass_engine::Eff
     Origin { by, at, authority: Authority::Person, run: None, via }
 }
 
-/// Counts what the runner tells.
+/// Counts an event of the runner.
 pub(super) fn count(tally: &mut SessionTally, told: &RunnerEvent<'_>) {
     match told {
         RunnerEvent::Event(record) => tally.count(record),
@@ -194,7 +194,7 @@ pub(super) fn warn_of_idle_hooks(opened: &Opened, config: &Config) {
     }
 }
 
-/// Returns what the protected files hold before a session works on them.
+/// Returns the content of the protected files before a session works on them.
 pub(super) fn read_protected_files(project: &Project, config: &Config) -> Result<Option<String>, Failure> {
     let protected = runner_settings::protected_files(config).hiding(runner_settings::mask(config));
     if protected.is_empty() {
@@ -209,7 +209,7 @@ pub(super) fn read_protected_files(project: &Project, config: &Config) -> Result
     look.map(Some)
 }
 
-/// Runs a session until it is over, or asks a person who is not there. Nothing where everything was ended at once.
+/// Runs a session until it is over, or asks at its gate without an answer. Returns `None` if everything was ended at once.
 fn run_to_end(
     runner: &mut Runner<'_>,
     name: &SessionName,

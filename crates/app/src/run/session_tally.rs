@@ -1,8 +1,8 @@
 //! The tally of a session: turns, times, hook runs and completed tasks, counted as they happen.
 //!
-//! Counting the events of a log gives the same as counting them live, except for waiting before the agent is asked.
+//! Counting the events of a log gives the same result as counting them live, except for waiting times before a turn.
 //!
-//! Not here: how long the session ran, which its row knows.
+//! Not here: the duration of the session, which its row has.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use windlass_engine::{Event, HookOutcome, Record, Timestamp};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionTally {
     pub turns: u32,
-    /// How long the agent worked, and how long hooks ran.
+    /// The total time of turns, and of hook runs.
     pub agent: Duration,
     pub hooks: Duration,
-    /// When the present turn of the agent began.
+    /// The start of the present turn.
     asked: Option<Timestamp>,
     pub hook_runs: u32,
-    /// How often each hook has sent the agent back, or asked for a person.
+    /// How often each hook has blocked or escalated.
     pub blocked: BTreeMap<String, u32>,
-    /// Tasks that were completed meanwhile.
+    /// Tasks that were completed in the session.
     pub completed: Vec<String>,
-    /// Why the session has ended as it did.
+    /// The recorded reason of the session's ending.
     pub ending_reason: Option<String>,
 }
 
@@ -32,7 +32,7 @@ impl SessionTally {
     pub fn count(&mut self, record: &Record) {
         let at = record.envelope.timestamp;
         match &record.envelope.event {
-            // The time of a turn whose runner has died is not known.
+            // The runner has died, so the time of its turn is unknown.
             Event::SessionResumed(_) => self.asked = None,
             Event::TurnStarted(_) => {
                 self.turns += 1;
@@ -62,18 +62,18 @@ impl SessionTally {
         }
     }
 
-    /// Notes that the agent is asked only now.
+    /// Starts the clock of a turn.
     pub fn ask(&mut self, at: Timestamp) {
         self.asked = Some(at);
     }
 
-    /// Notes that the runner waits before it asks the agent.
+    /// Stops the clock of a turn, because the runner waits before the turn.
     pub fn wait(&mut self) {
         self.asked = None;
     }
 }
 
-/// Returns the time between two moments; nothing if the clock went backwards.
+/// Returns the time between two time stamps, or zero if the clock went backwards.
 fn between(from: Timestamp, to: Timestamp) -> Duration {
     Duration::from_millis(u64::try_from(to.millis().saturating_sub(from.millis())).unwrap_or(0))
 }
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// What these events of a session come to, each at its second.
+    /// Returns the tally of these events, each at its second.
     fn tally(events: Vec<(i64, Event)>) -> SessionTally {
         let mut tally = SessionTally::default();
         for (second, event) in events {

@@ -1,13 +1,13 @@
 //! Stale leases: tasks held by a living process whose heartbeat has stopped for too long. A run takes such tasks.
 //!
-//! A process that works on tasks has a heartbeat. One that was stopped or that hangs has none. When it wakes up, its sessions
+//! A process that works on tasks has a heartbeat. A process that was stopped or hangs has none. When it wakes up, its sessions
 //! find that another session holds their tasks, and end.
 //!
 //! Invariants:
 //! - A process never expires a lease of its own.
-//! - A process that has stood still does not know how long others did. So it looks twice, and takes nothing from an owner whose
-//!   heart beat in between.
-//! - Leases of dead processes are not expired here: a run takes their sessions up.
+//! - A process that was suspended cannot tell how long others were. So it checks twice, and takes nothing from an owner whose
+//!   heartbeat moved in between.
+//! - Leases of dead processes do not expire here: a run resumes their sessions.
 
 use std::io;
 use std::path::Path;
@@ -24,9 +24,9 @@ use crate::execution::{self, HookExecution};
 use crate::trust::{self, Trust};
 use crate::{Code, Failure, Notice, hints, times};
 
-/// How long the heartbeat of a session may be missing.
+/// The default time without a heartbeat after which a lease is stale.
 const DEFAULT_LEASE: Duration = Duration::from_secs(300);
-/// The longest and the shortest time between two heartbeats.
+/// The bounds of the heartbeat interval.
 const MAX_HEARTBEAT: Duration = Duration::from_secs(5);
 const MIN_HEARTBEAT: Duration = Duration::from_millis(50);
 
@@ -34,12 +34,12 @@ fn lease_time(config: &Config) -> Duration {
     config.settings.limits.lease.map_or(DEFAULT_LEASE, DurationSetting::duration)
 }
 
-/// Returns how often a process shows that it goes on.
+/// Returns the heartbeat interval for a lease time.
 fn heartbeat_interval(lease: Duration) -> Duration {
     (lease / 10).clamp(MIN_HEARTBEAT, MAX_HEARTBEAT)
 }
 
-/// Shows other processes that these owners go on, until the heart is dropped.
+/// Starts the heartbeat of these owners, which ends when the thread handle is dropped.
 pub fn start_heartbeat(rosters: &[Roster], config: &Config) -> Result<Heart, Failure> {
     let pulses: io::Result<Vec<_>> = rosters.iter().map(Roster::pulse).collect();
     let heart = pulses.and_then(|pulses| Heart::start(pulses, heartbeat_interval(lease_time(config))));
@@ -48,7 +48,7 @@ pub fn start_heartbeat(rosters: &[Roster], config: &Config) -> Result<Heart, Fai
 
 /// Expires stale leases before a run, under the project's present configuration.
 pub fn expire_stale_leases_before_run(opened: &mut Opened) -> Result<(), Failure> {
-    // The run itself complains about a configuration that cannot be read.
+    // The run itself reports a configuration that cannot be read.
     let Ok(config) = Config::load(&opened.project.root) else { return Ok(()) };
     let config = execution::trusted_part(opened, config, false)?;
     if find_stale_leases(&opened.store, &opened.project.owners(), lease_time(&config))?.is_empty() {
@@ -58,7 +58,7 @@ pub fn expire_stale_leases_before_run(opened: &mut Opened) -> Result<(), Failure
     expire_stale_leases(opened, &Arc::new(config), (&roster, &Control::new())).map(drop)
 }
 
-/// Expires stale leases, and returns how many there were.
+/// Expires stale leases, and returns their number.
 pub fn expire_stale_leases(
     opened: &mut Opened,
     config: &Arc<Config>,
@@ -67,7 +67,7 @@ pub fn expire_stale_leases(
     let owners = opened.project.owners();
     let lease = lease_time(config);
     let first = find_stale_leases(&opened.store, &owners, lease)?;
-    // Two heartbeats are time enough for a process that has only just woken up.
+    // Two heartbeat intervals suffice for a process that has just woken up.
     if first.is_empty() || !control.wait(heartbeat_interval(lease) * 2) {
         return Ok(0);
     }
@@ -81,7 +81,7 @@ pub fn expire_stale_leases(
             plan::rules(config, &execution::owner_name(roster), if trusted { Trusted::Yes } else { Trusted::No })?;
         let command = Command::ExpireLease { id: task.id, epoch: held.epoch };
         let expired = HookExecution::new(opened, config, control).owned_by(roster, rules).run(|dispatch| {
-            // Another process was quicker.
+            // The command fails if another process was faster.
             let expired = dispatch.commit(&command).is_ok();
             dispatch.run_pending().map_err(hints::run)?;
             Ok(expired)
@@ -97,7 +97,7 @@ pub fn expire_stale_leases(
     Ok(taken)
 }
 
-/// Returns the tasks of sessions whose process is alive, is not this one, and has had no heartbeat for so long.
+/// Returns the tasks of sessions whose process is alive, is not this one, and has had no heartbeat for the lease time.
 fn find_stale_leases(store: &Sqlite, owners: &Path, lease: Duration) -> Result<Vec<(Task, Lease)>, Failure> {
     let with_lease = |mut task: Task| {
         let lease = task.lease.take().filter(|lease| lease.session.is_some())?;
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!([300_000, 10_000, 1000, 500, 200].map(millis), [5000, 1000, 100, 50, 50]);
     }
 
-    /// When it wakes up, all of it does: what it holds is in good hands.
+    /// After a suspension all threads of the process go on together, so its own leases are valid.
     #[test]
     fn nobody_takes_from_its_own_process() {
         let place = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! What a person asks a run to do.
+//! The request for a run, and its target.
 
 use windlass_engine::{Limits, Session, SessionName, TaskId, Work};
 
@@ -9,18 +9,18 @@ use crate::{Code, Failure};
 pub struct RunRequest {
     pub goal: Option<String>,
     pub task: Option<TaskId>,
-    /// The task is taken up again because its change conflicts with the base.
+    /// The task is reopened because its change conflicts with the base.
     pub resolve_conflict: bool,
-    /// A known agent, a name of `agents:`, `acp:CMD`, `command:CMD` or `scripted:FILE`; without one the configuration's.
+    /// A known agent, a name of `agents:`, `acp:CMD`, `command:CMD` or `scripted:FILE`; the configuration's agent if `None`.
     pub agent: Option<String>,
     pub max_iterations: Option<u32>,
     pub session: Option<SessionName>,
-    /// A new session is started even where one was left unfinished.
+    /// Starts a new session even if there is an unfinished one.
     pub fresh: bool,
 }
 
 impl RunRequest {
-    /// Returns what is to be worked on, or why that is no goal.
+    /// Returns the target of the run; fails on an unusable goal.
     pub fn target(&self) -> Result<RunTarget<'_>, Failure> {
         let goal = match (&self.goal, self.task) {
             (Some(goal), _) => goal,
@@ -45,7 +45,7 @@ impl RunRequest {
     }
 }
 
-/// What is to be worked on.
+/// The target of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunTarget<'a> {
     Goal(&'a str),
@@ -62,7 +62,7 @@ impl RunTarget<'_> {
         }
     }
 
-    /// Returns whether a session works on this.
+    /// Returns whether a session works on this target.
     pub fn is_of(self, session: &Session) -> bool {
         match self {
             Self::Goal(goal) => session.goal.as_deref() == Some(goal),

@@ -6,7 +6,7 @@ use windlass_store::Sqlite;
 
 use crate::{Failure, hints};
 
-/// Returns the agent for a task by its type: the usual agent where it may work on it, else the first one that may.
+/// Returns the agent for a task by its type: the default agent if it may work on the task, else the first one that may.
 pub fn find_task_agent(store: &Sqlite, id: TaskId, config: &Config) -> Result<Option<String>, Failure> {
     let task = store.snapshot().map_err(hints::store)?.task(id).map_err(hints::view)?;
     let types = plan::types(config);

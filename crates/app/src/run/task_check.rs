@@ -1,4 +1,4 @@
-//! Why a task cannot be worked on, and what leads on instead.
+//! The check whether a task can be worked on, and the command to type otherwise.
 
 use windlass_engine::{Lease, State, Task, TaskId, Wanted};
 use windlass_process::is_alive;
@@ -10,7 +10,7 @@ use crate::next_step::{next_step, own_step, take_up_again};
 use crate::times::holder;
 use crate::{Code, Failure, environment, hints};
 
-/// Refuses a task that cannot be worked on now, with why and the command that leads on.
+/// Refuses a task that cannot be worked on now, with the reason and the next command.
 pub fn check_task(opened: &Opened, id: TaskId) -> Result<(), Failure> {
     let (task, now) = (opened.task(id)?, environment::now());
     let is_free = match &task.lease {
@@ -50,14 +50,14 @@ pub fn check_task(opened: &Opened, id: TaskId) -> Result<(), Failure> {
     })
 }
 
-/// Returns whether a task is held by a session that goes on only when a person does something.
+/// Returns whether a task is held by a session that goes on only after a person acts.
 pub fn is_left(opened: &Opened, task: &Task) -> Result<bool, Failure> {
     let Some(name) = task.lease.as_ref().and_then(|lease| lease.session.as_ref()) else { return Ok(false) };
     let session = opened.session(name)?;
     Ok(session.wanted() == Wanted::Answer || !is_alive(&opened.project.owners(), session.owner.as_str()))
 }
 
-/// Names the holder of a task, and the command that leads on where the holder does not go on by itself.
+/// Describes the holder of a task, with the next command if the holder does not go on by itself.
 pub fn held_in_words(opened: &Opened, task: &Task, lease: &Lease) -> Result<String, Failure> {
     let step = if is_left(opened, task)? { own_step(opened, task)? } else { None };
     let leads_on = step.map(|step| format!("; `{}` leads on", step.command)).unwrap_or_default();

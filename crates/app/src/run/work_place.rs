@@ -1,4 +1,4 @@
-//! Where a run works: in the project's own directory, or in a worktree for each task.
+//! The workspace of a run: the project's own directory, or a worktree for each task.
 //!
 //! Invariant: work that was begun in place goes on in place, because a worktree would not have it. A run of the graph leaves such
 //! tasks to a run that names them.
@@ -16,16 +16,17 @@ use crate::project::Project;
 use crate::resume_command::{ResumeCommand, quoted};
 use crate::{Code, Failure, Notice, hints};
 
-/// The place where a run works.
+/// The workspace of a run.
 #[derive(Clone, Copy)]
 pub struct WorkPlace {
     pub grounds: Grounds,
-    /// No change comes of the work that gatekeepers could judge.
+    /// Whether the work leads to no change that gatekeepers could judge.
     pub is_unjudged: bool,
 }
 
 impl WorkPlace {
-    /// A goal is worked on where the person stands, and so is what was begun there. A session stays where it is.
+    /// Finds the workspace of a run. A goal is worked on in place, and so is a task that was begun in place. A resumed session
+    /// keeps its workspace.
     pub fn find(
         target: RunTarget<'_>,
         resumed: Option<&Session>,
@@ -55,7 +56,7 @@ impl WorkPlace {
     }
 }
 
-/// Refuses an agent that works in a worktree to have another one work in the person's own tree.
+/// Refuses a run in the person's own tree that an agent starts from a worktree.
 fn refuse_inside_worktree(target: RunTarget<'_>, resumed: Option<&Session>, opened: &Opened) -> Result<(), Failure> {
     let Some(run) = Inside::look_above(opened)?.run else { return Ok(()) };
     let around = opened.store.snapshot().map_err(hints::store)?.session(&run.session).map_err(hints::view)?;
@@ -79,14 +80,14 @@ fn refuse_inside_worktree(target: RunTarget<'_>, resumed: Option<&Session>, open
     Err(Failure::new(Code::Refused, message).hint(hint))
 }
 
-/// Returns whether a run means a task whose work lies in the project's own directory.
+/// Returns whether the target is a task whose work lies in the project's own directory.
 fn begun_in_place(target: RunTarget<'_>, store: &Sqlite) -> Result<bool, Failure> {
     let RunTarget::Task(id) = target else { return Ok(false) };
     let task = store.snapshot().map_err(hints::store)?.task(id).map_err(hints::view)?;
     Ok(task.is_some_and(|task| task.in_place))
 }
 
-/// Returns where tasks of the graph are worked on: each in a worktree of its own, where there is git.
+/// Returns the workspace mode for tasks of the graph: a worktree for each task, if there is git.
 pub fn find_grounds(project: &Project, config: &Config) -> Result<Grounds, Failure> {
     if config.settings.worktrees == Some(false) {
         return Ok(Grounds::InPlace);
@@ -95,7 +96,7 @@ pub fn find_grounds(project: &Project, config: &Config) -> Result<Grounds, Failu
     Ok(if repository.is_some() { Grounds::Worktrees } else { Grounds::InPlace })
 }
 
-/// Warns where another session works in the project's own directory now: each changes the files of the other.
+/// Warns if another session works in the project's own directory now: each changes the files of the other.
 pub fn warn_of_shared_directory(opened: &Opened, own: &SessionName) -> Result<(), Failure> {
     let sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
     let is_at_work = |session: &&Session| {
@@ -113,12 +114,12 @@ pub fn warn_of_shared_directory(opened: &Opened, own: &SessionName) -> Result<()
     Ok(())
 }
 
-/// Returns whether a run of the graph leaves a task alone, because its work lies in the person's own tree.
+/// Returns whether a run of the graph leaves a task alone because its work lies in the person's own tree.
 pub fn is_left_in_place(task: &Task, grounds: Grounds) -> bool {
     task.in_place && !grounds.is_in_place()
 }
 
-/// Returns what a person hears of a task that is left alone for this.
+/// Returns the explanation for a task that is left alone in place.
 pub fn explain_left_in_place(opened: &Opened, id: TaskId) -> String {
     let go_on = ResumeCommand::for_task(opened, id).map(|again| again.in_sentence("goes on with it there"));
     format!("begun in place; {}", go_on.unwrap_or_else(|failure| failure.to_string()))

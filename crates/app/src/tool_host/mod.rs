@@ -1,15 +1,15 @@
-//! A real project, as the tools stand on it: for one command, or for a server that takes calls for days.
+//! The tool host of a real project: for one command, or for a server that takes calls for days.
 //!
 //! ```text
-//! call ─► inside whose run? ─► configuration: kept while its file is the same ─► commit ─► hooks, if any are owed
+//! call ─► inside whose run? ─► configuration: cached while its file is unchanged ─► commit ─► its pending hooks, if any
 //! ```
 //!
 //! Invariants:
-//! - A call looks at the configuration's file, and neither reads nor understands it again.
+//! - A call checks the configuration's file, and neither reads nor parses an unchanged one again.
 //! - Nothing of a configuration counts that no person trusts.
-//! - What a person changes in the configuration, or in their trust, holds from the next call on.
-//! - Nothing is written to standard output: a server speaks there. What hooks write is captured, and what went wrong
-//!   with them is a notice of the front end.
+//! - A person's change of the configuration, or of their trust, applies from the next call on.
+//! - Nothing is written to standard output, which a server uses for its protocol. The output of hooks is captured, and failures
+//!   of hooks become notices of the front end.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -35,44 +35,44 @@ use crate::person::ConcernedSessions;
 use crate::runner_settings::{launcher, mask, permission, standing};
 use crate::{Code, Failure, Notice, environment, hints, trust};
 
-/// Longer than any clock of a file system takes for a tick.
+/// Longer than a clock tick of any file system.
 const RECENT: Duration = Duration::from_secs(2);
 
-/// A project that tools can be called for.
+/// A project that serves tool calls.
 pub struct ProjectToolHost {
     opened: Opened,
     config_file: PathBuf,
     user: String,
     kept: Option<Kept>,
-    /// From the first call on that could owe a hook.
+    /// Set from the first call on that could enqueue a hook.
     roster: Option<Roster>,
-    /// A file that was changed so recently may be changed again without its time stamp showing it.
+    /// A file that was changed within this time may change again without a new time stamp.
     recent: Duration,
 }
 
-/// A configuration that was understood.
+/// A parsed configuration.
 struct Kept {
     source: Source,
     text: Digest,
     config: Arc<Config>,
-    /// Whether what it says counts.
+    /// Whether the configuration counts.
     counts: bool,
     rules: Rules,
     mask: Mask,
 }
 
-/// Where a configuration comes from.
+/// The source of a cached configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// A run works with what it was started with.
+    /// The configuration that a run was started with.
     Run(ConfigDigest),
-    /// The file, as the file system knows it.
+    /// The file, identified by its metadata.
     File(Stamp),
-    /// The file, which was changed too recently to be known by that.
+    /// The file, which was changed too recently to be identified by its metadata.
     Changing,
 }
 
-/// What tells a file from every other content that it had, as far as the file system knows; all zero where there is none.
+/// Metadata that identifies one content of a file, as far as the file system can tell; all zero if there is no file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Stamp {
     file: (u64, u64),
@@ -87,7 +87,7 @@ impl ProjectToolHost {
         Self { opened, config_file, user, kept: None, roster: None, recent: RECENT }
     }
 
-    /// Who runs programs for the project here.
+    /// Returns the owner lock of this process, acquired on first use.
     fn roster(&mut self) -> Result<&Roster, Failure> {
         match &mut self.roster {
             Some(roster) => Ok(roster),
@@ -95,14 +95,14 @@ impl ProjectToolHost {
         }
     }
 
-    /// What holds for a call: from inside which run it is given, and the configuration, which is kept then.
+    /// Detects the caller of a call, and refreshes the cached configuration.
     fn look(&mut self) -> Result<Inside, Failure> {
         let inside = Inside::look(&self.opened)?;
         self.keep(&inside)?;
         Ok(inside)
     }
 
-    /// The same for a command, which may be one that an agent is refused.
+    /// Detects the caller of a command, which may be one that agents are refused, and refreshes the cached configuration.
     fn look_for(&mut self, command: &Command) -> Result<Inside, Failure> {
         if !is_for_persons(command) {
             return self.look();
@@ -112,7 +112,7 @@ impl ProjectToolHost {
         Ok(inside)
     }
 
-    /// The configuration that holds for a call.
+    /// Caches the configuration that applies to a call.
     fn keep(&mut self, inside: &Inside) -> Result<(), Failure> {
         let source = match inside.config {
             Some(digest) => Source::Run(digest),
@@ -136,7 +136,7 @@ impl ProjectToolHost {
         Ok(())
     }
 
-    /// What was written, understood; as it was before, if it is the same text.
+    /// Parses a configuration, unless the cached one has the same text.
     fn understand(&mut self, written: ConfigSource, source: Source, before: Option<Kept>) -> Result<Kept, Failure> {
         let text = written.text().digest();
         if let Some(kept) = before.filter(|kept| kept.text == text) {
@@ -147,7 +147,7 @@ impl ProjectToolHost {
         Ok(Kept { source, text, config, counts: false, rules, mask })
     }
 
-    /// What was kept by the last look.
+    /// Returns the configuration that the last call cached.
     fn kept(&self) -> &Kept {
         self.kept.as_ref().expect("it was looked up")
     }
@@ -181,7 +181,7 @@ impl ProjectToolHost {
         Ok(self.opened.store.execute(&kept.rules, origin, command, nonce)?)
     }
 
-    /// Runs the hooks that are owed to us.
+    /// Runs the pending hooks of this process.
     fn settle(&mut self, control: &Control) -> Result<(), Failure> {
         let (Some(kept), Some(roster)) = (&self.kept, &self.roster) else { return Ok(()) };
         let rules = kept.rules.clone();
@@ -206,7 +206,7 @@ impl ToolHost for ProjectToolHost {
         };
         let records = self.commit(&origin, command)?;
         if records.iter().any(|record| record.envelope.metadata.owes.is_some()) {
-            // What was asked for has happened, whatever becomes of its hooks.
+            // The command is committed, so it succeeds even if its hooks fail.
             match self.settle(control) {
                 Err(failure) if matches!(failure.code, Code::Interrupted(_)) => return Err(told(failure)),
                 Err(failure) => self.opened.front_end.show(Notice::Failure(&failure)),
@@ -226,7 +226,7 @@ impl ToolHost for ProjectToolHost {
         let Kept { config, counts, .. } = self.kept();
         let rules = config.validation_rules().for_type(kind).to_vec();
         if !counts && !rules.is_empty() {
-            // Without them work would pass that the file wants judged.
+            // Without these rules, work would pass that the file wants judged.
             let state = trust::state(&self.opened.project, config).map_err(told)?;
             return Err(told(trust::refuse(config, state)));
         }
@@ -240,7 +240,7 @@ impl ToolHost for ProjectToolHost {
     fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {
         let inside = self.look().map_err(told)?;
         let config = self.kept().config.clone();
-        // What holds inside a run is what the run was told; its configuration alone is no reason to trust it.
+        // Inside a run, the run's own trust decides; its configuration alone is no reason to trust it.
         let told_so = self.opened.trust || (inside.config.is_some() && environment::is_trusted());
         let trusted = told_so || trust::serves_agents(&self.opened.project, &config).map_err(told)?;
         Ok(Workshop {
@@ -267,7 +267,7 @@ impl ToolHost for ProjectToolHost {
     }
 }
 
-/// Returns a failure as a tool tells it.
+/// Converts a failure to the error of a tool.
 pub fn told(failure: Failure) -> ToolError {
     let code = match failure.code {
         Code::Usage => tools::Code::Invalid,
@@ -303,7 +303,7 @@ impl From<ToolError> for Failure {
             CallerHint::Command { line, effect } => format!("`{line}` {effect}"),
             CallerHint::Advice(text) => text.clone(),
         });
-        // Several mistakes come one to a line.
+        // A message with several errors has one per line.
         let mut lines = error.message.lines().map(str::to_owned);
         let message = lines.next().unwrap_or_default();
         Self { causes: lines.chain(error.causes).collect(), hint, ..Self::new(code, message) }

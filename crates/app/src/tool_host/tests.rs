@@ -1,4 +1,4 @@
-//! A real project under the tools: hooks, trust, and when its configuration is looked at.
+//! Tests of the tools on a real project: hooks, trust, and the cache of the configuration.
 
 use std::fs;
 
@@ -56,7 +56,7 @@ fn hooks_that_are_owed_are_run_and_a_change_holds_from_the_next_call_on() {
     let mut ground = place.ground(true);
     add(&mut ground).unwrap();
     assert_eq!(place.marks(), "one\n");
-    // As long as before, and changed within the same tick of the clock.
+    // The new text has the same length, and changes within the same clock tick.
     place.configure(&marking("two"));
     add(&mut ground).unwrap();
     assert_eq!(place.marks(), "one\ntwo\n");
@@ -75,7 +75,7 @@ fn a_configuration_is_understood_once() {
     let first = config(&ground);
     add(&mut ground).unwrap();
     assert!(Arc::ptr_eq(&first, &config(&ground)), "it was only read again");
-    // Once its last change is a while ago, it is not even read again.
+    // Once its last change is old enough, the file is not even read again.
     ground.recent = Duration::ZERO;
     let stamp = ground.look_at_file();
     assert!(matches!(stamp, Source::File(_)), "{stamp:?}");
@@ -109,5 +109,5 @@ fn a_desk_answers_for_a_real_project() {
     let mut desk = ToolRouter::new(place.ground(false));
     let made = desk.call("task_create", serde_json::json!({"goal": "one"}), &Control::new()).unwrap();
     assert_eq!(made["id"], "T1");
-    assert!(desk.ground().roster.is_none(), "nobody who runs no programs is known as somebody who does");
+    assert!(desk.ground().roster.is_none(), "a host that runs no programs acquires no owner lock");
 }

@@ -1,4 +1,4 @@
-//! One run of a workflow that a person has asked for.
+//! The run of a workflow that a person asked for.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use crate::execution::{self, HookExecution, show_failed_hook};
 use crate::trust::{self, Trust};
 use crate::{Code, Failure, environment, hints};
 
-/// A workflow that is to run now.
+/// A request to run a workflow now.
 #[derive(Debug)]
 pub struct WorkflowRequest {
     pub id: String,
-    /// What the steps find as `context`.
+    /// The `context` variable of the steps.
     pub context: Map<String, Value>,
     pub task: Option<TaskId>,
 }
 
-/// Runs a workflow to its end. `observe` gets each event of the run as soon as the log has it. A workflow that fails is a failure.
+/// Runs a workflow to its end. `observe` gets each event of the run as soon as it is in the log. A failed workflow is a failure.
 pub fn run_workflow(
     opened: &mut Opened,
     request: WorkflowRequest,
@@ -47,7 +47,7 @@ pub fn run_workflow(
     }
 }
 
-/// Returns how the workflow ended, where this event says so.
+/// Returns the result of the workflow, if this event ends it.
 fn workflow_result(record: &Record) -> Option<Result<(), String>> {
     match &record.envelope.event {
         Event::WorkflowCompleted(_) => Some(Ok(())),
@@ -57,7 +57,7 @@ fn workflow_result(record: &Record) -> Option<Result<(), String>> {
     }
 }
 
-/// Returns the failure of a workflow. The observer has seen the error of a step.
+/// Returns the failure of a workflow. The observer has already shown the error of a step.
 fn explain_failure(records: &[Record], error: &str) -> Failure {
     let last_step = records.iter().rev().find_map(|record| match &record.envelope.event {
         Event::WorkflowStepFinished(step) => Some(&step.result),
@@ -71,7 +71,7 @@ fn explain_failure(records: &[Record], error: &str) -> Failure {
     }
 }
 
-/// Commits the command and runs what it leads to. `watch` gets the events of this workflow run.
+/// Commits the command and runs its effects. `watch` gets the events of this workflow run.
 fn trigger(
     opened: &mut Opened,
     (command, defined): (&Command, &WorkflowDefinition),
@@ -79,7 +79,7 @@ fn trigger(
 ) -> Result<(), Failure> {
     let inside = Inside::look(opened)?;
     let config = Arc::new(Config::parse(inside.written(opened)?)?);
-    // What a run was trusted with may run inside of it; a file may have been written since.
+    // A workflow that the run was trusted with may run inside it; a file may have been written since.
     let is_ours = inside.config.is_some() && defined.file.is_none();
     let trusted = opened.trust || is_ours || trust::state(&opened.project, &config)? == Trust::Trusted;
     let trusted = if trusted { Trusted::Yes } else { Trusted::No };
@@ -89,7 +89,7 @@ fn trigger(
     let own = Cell::new(None);
     let front_end = opened.front_end.clone();
     let mut observe = |event: RunnerEvent<'_>| match event {
-        // The workflow's own end is in its events.
+        // The workflow has an end event of its own.
         RunnerEvent::Event(Record { envelope, .. }) if matches!(&envelope.event, Event::HookFinished(it) if Some(it.effect.seq) == own.get()) =>
             {}
         RunnerEvent::Event(record) if own.get().is_some() && own.get() == effect_of(record) => {
@@ -108,7 +108,7 @@ fn trigger(
     done.map_err(|failure| failure.by(received.first()))
 }
 
-/// Returns the failure of a run that a person has ended.
+/// Returns the failure of a run that a person interrupted.
 fn explain_run_error(error: RunError) -> Failure {
     match error {
         RunError::Killed => Failure::new(Code::Interrupted(hints::SIGINT), "the workflow was called off")

@@ -1,8 +1,8 @@
-//! The workflows that a project may run now: what is trusted of its files, beside the shipped ones.
+//! The workflows that a project may run: the trusted ones of its files, and the shipped ones.
 //!
 //! Invariants:
-//! - A hook that names a workflow which is missing or unusable is refused before anything runs.
-//! - A run keeps the workflows that it began with: an agent that edits their files changes nothing of what a person has trusted.
+//! - A hook that names a missing or unusable workflow is refused before anything runs.
+//! - A run keeps the workflows that it began with: an agent that edits their files does not change trusted content.
 //!
 //! Not here: reading the files (`config::workflow`), running a workflow (`runner`).
 
@@ -38,7 +38,7 @@ impl From<UnusableWorkflow> for Failure {
     }
 }
 
-/// Returns the reason why a workflow is unusable, in words.
+/// Returns why a workflow is unusable, in words.
 pub fn describe_reason(unusable: &UnusableWorkflow) -> String {
     match &unusable.reason {
         UnusableReason::Invalid(error) => error.to_string(),
@@ -71,7 +71,7 @@ pub fn find(project: Option<&Project>, id: &str) -> Result<WorkflowDefinition, F
     }
 }
 
-/// Takes the file out of a library that is to blame for a missing workflow.
+/// Takes out of a library the unusable file that explains a missing workflow.
 fn take_unusable(mut library: WorkflowLibrary, id: &str) -> Result<UnusableWorkflow, WorkflowLibrary> {
     let blamed = library.find_unusable(id).map(|unusable| unusable.file.clone());
     match library.unusable.iter().position(|unusable| Some(&unusable.file) == blamed.as_ref()) {
@@ -80,7 +80,7 @@ fn take_unusable(mut library: WorkflowLibrary, id: &str) -> Result<UnusableWorkf
     }
 }
 
-/// Refuses hooks that run a workflow which is missing or unusable. A hook that is switched off may wait for its workflow.
+/// Refuses hooks that run a missing or unusable workflow. A disabled hook may name one.
 pub fn check_hooks(project: &Project, config: &Config) -> Result<(), Failure> {
     let named: Vec<_> = config.named_workflows().into_iter().filter(|(hook, _)| hook.enabled()).collect();
     if named.is_empty() {
@@ -110,7 +110,7 @@ pub fn check_hooks(project: &Project, config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses free text in what a hook gives a workflow for the name of a program.
+/// Refuses free text in a hook's context that becomes the name of a program in the workflow.
 fn check_programs(config: &Config, hook: &HookSpec, workflow: &Workflow) -> Result<(), Failure> {
     let programs = workflow.names_of_programs();
     let free = hook.context.iter().find(|(name, pattern)| programs.contains(name.as_str()) && pattern.is_free());
@@ -128,8 +128,8 @@ fn check_programs(config: &Config, hook: &HookSpec, workflow: &Workflow) -> Resu
 pub struct WorkflowSnapshot(Arc<Result<WorkflowLibrary, String>>);
 
 impl WorkflowSnapshot {
-    /// Reads the workflows. If something has changed since a person trusted it, only the shipped ones may run, unless this
-    /// command was told to trust the project (`told`).
+    /// Reads the workflows. If trusted content has changed since, only the shipped ones may run, unless this command was told to
+    /// trust the project (`told`).
     pub fn load(project: &Project, config: &Config, told: bool) -> Self {
         let mut library = WorkflowLibrary::load(Some(&project.root)).map_err(|error| error.to_string());
         if let Ok(library) = &mut library
@@ -157,20 +157,20 @@ impl WorkflowSnapshot {
     }
 }
 
-/// Returns a finder for a single command, which reads the workflows when one is owed.
+/// Returns a finder for a single command, which reads the workflows only when an effect needs one.
 pub fn finder(project: &Project, config: &Arc<Config>, told: bool) -> WorkflowFinder {
     let (project, config, snapshot) = (project.clone(), config.clone(), OnceCell::new());
     Box::new(move |id| snapshot.get_or_init(|| WorkflowSnapshot::load(&project, &config, told)).find(id))
 }
 
-/// Whether something was trusted that is not there any more, neither with this configuration nor with the present one.
+/// Returns whether trusted content has changed: the trust fits neither this configuration nor the present one.
 fn has_changed(project: &Project, config: &Config) -> bool {
     let state = |config: &Config| trust::state(project, config).ok();
     let is_trusted = || Config::load(&project.root).is_ok_and(|present| state(&present) == Some(Trust::Trusted));
     state(config) == Some(Trust::Changed) && !is_trusted()
 }
 
-/// Whether the project has files of workflows.
+/// Returns whether the project has workflow files.
 pub fn has_files(project: &Project) -> Result<bool, ConfigError> {
     Ok(!windlass_config::workflow::workflow_files(&project.root)?.is_empty())
 }

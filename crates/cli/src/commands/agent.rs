@@ -1,4 +1,4 @@
-//! `windlass agent SCRIPT`: the scripted agent
+//! `windlass agent SCRIPT`: the scripted agent.
 
 use std::path::PathBuf;
 use std::{fs, io};
@@ -32,13 +32,13 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let setting = ScriptSetting { roster: &place.roster, environment: environment::whole(), launcher: &launcher };
     let played = server::serve(script, &setting, nonce, io::stdin(), &mut io::stdout().lock());
     match played {
-        // Nobody listens any more.
+        // The client has closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
         played => Ok(played.map_err(|error| Failure::new(Code::System, "cannot play the script").caused_by(error))?),
     }
 }
 
-/// Where what it starts is noted: in the project that it works for, else in a directory of its own.
+/// The directory that records the programs which the agent starts: the project's when a run started the agent, else a temporary one.
 struct Place {
     roster: Roster,
     own: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! `windlass answer`: says how a task goes on that waits for a person.
+//! `windlass answer`: answers a task or a session that waits for a person.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `windlass backup FILE`
+//! `windlass backup FILE`: copies the store while it is in use.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `windlass completions SHELL`
+//! `windlass completions SHELL`: prints completions for a shell.
 
 use clap_complete::Shell;
 use serde_json::json;

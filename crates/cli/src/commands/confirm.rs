@@ -1,4 +1,4 @@
-//! Asking a person yes or no.
+//! Yes-or-no questions to a person.
 
 use std::io::{self, BufRead, IsTerminal};
 
@@ -6,12 +6,12 @@ use windlass_app::{Code, Failure};
 
 use crate::output::{Output, Stop};
 
-/// Whether somebody is there who can be asked.
+/// Returns whether a person is at the terminal and can be asked.
 pub fn can_ask(out: &Output) -> bool {
     !out.is_json() && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Asks, and says whether the answer was yes.
+/// Asks the question and returns whether the answer was yes.
 pub fn ask(question: &str, out: &mut Output) -> Result<bool, Stop> {
     out.line(format_args!("{question} [y/N]"))?;
     out.flush()?;

@@ -1,4 +1,4 @@
-//! `windlass events`
+//! `windlass events`: prints events, and follows the log.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use windlass_store::{Filter, Store};
 use crate::output::{Done, Output, Stop};
 use crate::{show, usage};
 
-/// Events that are read at a time.
+/// The number of events read at a time.
 const PAGE: usize = 512;
 
-/// Events are told at once; that the reader went away has to be looked for.
+/// The interval at which `--follow` checks for a closed output. New events wake it at once.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
@@ -44,7 +44,7 @@ pub struct Args {
     follow: bool,
 }
 
-/// A type of Windlass's, or one of the project's own.
+/// A type of event to print: one of Windlass's, or a fact type of the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum WantedType {
     Event(EventType),
@@ -68,7 +68,7 @@ impl WantedType {
     }
 }
 
-/// Reads a type; those of Windlass's are offered.
+/// The parser of `--type`. It offers Windlass's own types for completion.
 #[derive(Debug, Clone)]
 struct WantedTypeParser;
 
@@ -105,10 +105,10 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let mut left = args.limit.unwrap_or(usize::MAX);
     let mut size = PAGE;
     while left > 0 {
-        // Taken before the look, so that nothing can slip in between the look and the wait.
+        // The head is taken before the read, so that no event can slip in between the read and the wait.
         let head = opened.store.head().map_err(hints::store)?;
         let page = match opened.store.read(&filter, after, size.min(left)) {
-            // Something in it is damaged. What comes before that can still be shown.
+            // A record of the page is damaged. The records before it can still be shown, one at a time.
             Err(_) if size > 1 => {
                 size = 1;
                 continue;

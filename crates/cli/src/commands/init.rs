@@ -1,8 +1,8 @@
 //! `windlass init`: makes a project.
 //!
 //! Invariants:
-//! - A project that is there already is never changed. One whose store this machine did not make is refused.
-//! - A store that is missing, or only half made, is made by the next `init`.
+//! - `init` never changes an existing project, and refuses one whose store this machine did not make.
+//! - The next `init` makes a store that is missing or half made.
 
 use serde_json::json;
 use windlass_app::context::Context;
@@ -24,7 +24,7 @@ A project that is there already is left as it is.")]
 pub struct Args {}
 
 pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
-    // Where every other command will look for it.
+    // Every other command looks for the project there.
     let root = match context.project.clone().or_else(environment::project) {
         Some(named) => context.directory.join(named),
         None => context.directory.clone(),
@@ -37,10 +37,10 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     }
     let outer = root.parent().and_then(|parent| project::around(parent).ok().flatten());
     let report = prepare(&root)?;
-    // A fresh clone has the configuration but no store: that stays out of git.
+    // A fresh clone has the configuration but no store, because the store is not in git.
     let new_store = Sqlite::is_unmade(&report.project.store_file());
     if new_store {
-        // An agent can move away the store that it is held by.
+        // An agent could move away the store that restricts it, so only a person makes a new one.
         if store_records::has_record(&report.project) {
             require_person(&report.project)?;
         }

@@ -1,4 +1,4 @@
-//! Text that a person names: a file, or standard input with `-`. It is read as far as it may go, and no further.
+//! Text from a file or, for `-`, from standard input, up to a limit.
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -7,7 +7,7 @@ use windlass_app::{Code, Failure};
 use windlass_engine::Limits;
 use windlass_process::file;
 
-/// Returns the bytes of a file or of standard input, at most so many. The hint says what to do with more.
+/// Returns the bytes of a file or of standard input, at most `most`. The hint says what to do with more.
 pub fn read_bytes(file: &Path, most: usize, hint: &str) -> Result<Vec<u8>, Failure> {
     let name = name_of(file);
     let limit = most as u64 + 1;
@@ -26,7 +26,7 @@ pub fn read_bytes(file: &Path, most: usize, hint: &str) -> Result<Vec<u8>, Failu
     Ok(bytes)
 }
 
-/// Returns the text of a file or of standard input, as long as the body of a task may be.
+/// Returns the text of a file or of standard input, at most as long as the body of a task.
 pub fn read_text(file: &Path) -> Result<String, Failure> {
     let bytes = read_bytes(file, Limits::BODY, "name the file in the text instead of putting it in")?;
     String::from_utf8(bytes).map_err(|error| {

@@ -1,4 +1,4 @@
-//! `windlass mcp`: the tools, for agents.
+//! `windlass mcp`: serves the tools to agents.
 
 use serde_json::json;
 use windlass_app::context::Context;
@@ -25,7 +25,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
-    // Looked for now, so that a person is told; opened by the first call, so that the client need not wait for it.
+    // A missing project is an error at once. The first call opens the store, so that the client need not wait for it.
     let mut context = context.clone();
     context.project = Some(context.project()?.root);
     let control = Control::new();
@@ -64,14 +64,14 @@ fn over_http(
         out.object(&json!({"url": url, "token": is_ours.then_some(&text)}))?;
         out.flush()?;
     } else {
-        // With a token of ours the address is all that a client needs; one that was given is nobody's to see.
+        // An address with a generated token is all that a client needs. A given token is a secret and is not printed.
         let below = if is_ours { format!("/{text}") } else { String::new() };
         Messages::new().plain(&format!("serving at {url}{below}"));
     }
     Ok(server.serve_http(listening, token))
 }
 
-/// The token, as clients send it, and whether it was made here.
+/// Returns the token, its text, and whether it was generated here.
 fn token() -> Result<(Token, String, bool), Failure> {
     let given = environment::mcp_token();
     let is_ours = given.is_none();

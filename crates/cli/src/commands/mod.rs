@@ -1,4 +1,4 @@
-//! One file per command.
+//! The commands, one module each.
 
 mod agent;
 mod answer;
@@ -39,7 +39,7 @@ use crate::args::Invocation;
 use crate::front_end::TerminalFrontEnd;
 use crate::output::{Output, Stop};
 
-// What a command takes is worked out when it is the one that was asked for.
+// `defer` builds the arguments of a command only when that command is used.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub enum Command {
@@ -70,7 +70,7 @@ pub enum Command {
     /// Work that can be looked at and merged
     #[command(subcommand, visible_alias = "changes")]
     Change(change::Command),
-    /// Words that are left with a task for whoever works on it next
+    /// Add and list task notes
     #[command(subcommand, visible_alias = "notes")]
     Note(note::Command),
     /// Everything that happened, oldest first
@@ -111,7 +111,7 @@ pub enum Command {
     Tool(tool::Command),
     /// The scripted agent: speaks the Agent Client Protocol and plays a file
     ///
-    /// Whoever drives agents can drive it: `windlass run --agent scripted:FILE` does. docs/scripted.md has the steps that a
+    /// Any client of the protocol can drive it: `windlass run --agent scripted:FILE` does. docs/scripted.md has the steps that a
     /// script can take.
     Agent(agent::Args),
     /// Completions for a shell
@@ -119,17 +119,17 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether a person reads what it prints, and no agent's own hook system or MCP client.
+    /// Returns whether a person reads the output, rather than an agent's hook system or an MCP client.
     pub fn is_for_people(&self) -> bool {
         !matches!(self, Self::Hook(_) | Self::Mcp(_))
     }
 }
 
-/// Runs a command. The answer is the exit code.
+/// Runs a command and returns the exit code.
 pub fn run(invocation: Invocation, out: &mut Output) -> Result<u8, Stop> {
     let directory = match (environment::working_directory(), &invocation.command) {
         (Ok(directory), _) => directory,
-        // What an agent says names its project.
+        // The payload of an agent names the directory.
         (Err(_), Command::Hook(_)) => PathBuf::from("/"),
         (Err(error), _) => {
             return Err(Failure::new(Code::System, "cannot find the working directory")
@@ -140,7 +140,7 @@ pub fn run(invocation: Invocation, out: &mut Output) -> Result<u8, Stop> {
     };
     let front_end = Arc::new(TerminalFrontEnd::default());
     let context = Context { project: invocation.project, directory, trust: invocation.trust, front_end };
-    // A run that goes on with a session works with what was trusted when the session began.
+    // A run that resumes a session uses the configuration that was trusted when the session began.
     let is_run = matches!(invocation.command, Command::Run(_));
     if context.trust
         && !is_run

@@ -1,4 +1,4 @@
-//! `windlass say`: a message to the agent of a session that runs, or is unfinished.
+//! `windlass say`: sends a message to the agent of a session that is running or unfinished.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub struct Args {
     session: Option<SessionName>,
 }
 
-/// So many sessions are named to somebody who has to choose.
+/// The largest number of sessions that a refusal names.
 const NAMED: usize = 10;
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
@@ -61,7 +61,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     out.line(format_args!("the agent of {name} gets it {when}{by}"))
 }
 
-/// The only session that somebody runs; where nobody runs any, the only one that is unfinished.
+/// Returns the only running session or, if none is running, the only unfinished one.
 fn only(opened: &Opened) -> Result<Session, Failure> {
     let sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
     let open = sessions.into_iter().filter(|session| session.ended().is_none());

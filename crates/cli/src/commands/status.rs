@@ -1,4 +1,4 @@
-//! `windlass status`
+//! `windlass status`: prints the state of the project.
 
 use serde_json::json;
 use windlass_app::changes::list_open_changes;
@@ -27,7 +27,7 @@ With --json, `foreignStore` says whether the store was not made on this machine 
 `obstacles` names what stands in the place of files that Windlass and git read, such as a fifo.")]
 pub struct Args {}
 
-/// How many tasks of a kind are named.
+/// The largest number of tasks of a kind that are named.
 const NAMED: usize = 5;
 const AT_WORK: &[State] = &[State::Active, State::Submitted];
 const STUCK: &[State] = &[State::Blocked, State::Failed];
@@ -113,7 +113,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     Ok(())
 }
 
-/// Names what keeps the configuration or files of the project from counting.
+/// Warns of a configuration that does not count, and of obstacles in the place of files.
 fn warn(opened: &Opened, out: &mut Output) -> Done {
     if let Some(warning) = trust::warning(&opened.project) {
         out.line(out.paint(Tone::Warning, warning))?;
@@ -125,18 +125,18 @@ fn trust_state(opened: &Opened) -> Result<Trust, Failure> {
     trust::state(&opened.project, &Config::load(&opened.project.root)?)
 }
 
-/// The session that ended last.
+/// Returns the session that ended last.
 fn last_ended(sessions: &[Session]) -> Option<&Session> {
     sessions.iter().filter(|session| session.is_over()).max_by_key(|session| session.version)
 }
 
-/// Sessions that somebody runs or could go on with. One that has ended for a person has left that to its task.
+/// Selects the sessions that run, can be resumed, or ask for a person without a task that does.
 fn open_sessions(sessions: Vec<Session>) -> impl Iterator<Item = Session> {
     let asks = |session: &Session| session.ended() == Some(Ending::Escalated) && session.task.is_none();
     sessions.into_iter().filter(move |session| !session.is_over() || asks(session))
 }
 
-/// One of them, what it waits for, and what to type.
+/// An open session, the condition that it waits for, and the next command.
 struct Open {
     seen: SessionView,
     waits_for: Option<String>,
@@ -200,7 +200,7 @@ fn count(counts: &[(State, u64)], state: State) -> u64 {
     counts.iter().find(|(counted, _)| *counted == state).map_or(0, |(_, count)| *count)
 }
 
-/// Some tasks of a kind, and what shows them where there are more.
+/// Prints some tasks of a kind, and the command that shows the others.
 fn section(opened: &Opened, (title, tasks): (&str, &[Task]), (total, all): (u64, &str), out: &mut Output) -> Done {
     if tasks.is_empty() {
         return Ok(());
@@ -227,23 +227,23 @@ fn section(opened: &Opened, (title, tasks): (&str, &[Task]), (total, all): (u64,
     Ok(())
 }
 
-/// What else there is to say about a task.
+/// Collects further facts about a task.
 fn notes(opened: &Opened, task: &Task) -> Vec<String> {
     let standing = match (&task.blocked, &task.lease, &task.reason) {
         (Some(blocked), ..) => Some(blocked.reason.clone()),
         (None, Some(lease), _) => Some(format!("held by {}", show::holder(lease, environment::now()))),
         (None, None, reason) => reason.clone(),
     };
-    // A session tells by itself how far it is.
+    // The row of a session shows its series.
     let in_session = task.lease.as_ref().is_some_and(|lease| lease.session.is_some());
     let series = task.drive.series.as_ref().filter(|_| !in_session).map(show::drive::series);
     let in_place = READY.contains(&task.state).then(|| begun_in_place(opened, task)).flatten();
     standing.into_iter().chain(series).chain(in_place).collect()
 }
 
-/// That a plain run leaves a task alone because its work lies in the person's own tree, and what goes on with it.
+/// Explains why a plain run leaves a task alone whose work is in the person's own tree, and how to continue it.
 fn begun_in_place(opened: &Opened, task: &Task) -> Option<String> {
-    // A configuration that cannot be read is told above.
+    // `print_warnings` has reported a configuration that cannot be read.
     let config = task.in_place.then(|| Config::load(&opened.project.root).ok()).flatten()?;
     let counts = trust::counts(&opened.project, &config, opened.trust).ok()?;
     let config = if counts { config } else { config.without_say() };

@@ -1,4 +1,4 @@
-//! `windlass tool …`: the tools of `windlass mcp`, for scripts and people. Errors and hints are worded by the tools.
+//! `windlass tool …`: the tools of `windlass mcp`, for scripts and people. The tools word their errors and hints.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Calls of agents' own hook systems, and what they were answered, in words.
+//! Calls of agents' own hook systems and their answers, in words.
 
 use windlass_app::conversations;
 use windlass_engine::{CallRuling, Event, payload};
@@ -6,7 +6,7 @@ use windlass_text as text;
 
 use crate::output::Tone;
 
-/// What an event of the bridge says; nothing about any other.
+/// Summarizes an event of the bridge; returns `None` for any other.
 pub fn summary(event: &Event) -> Option<String> {
     Some(match event {
         Event::BridgeCalled(called) => {
@@ -22,14 +22,14 @@ pub fn summary(event: &Event) -> Option<String> {
     })
 }
 
-/// Where an agent calls, and what about.
+/// Formats the point of a call, its tool and its subject.
 pub fn about(called: &payload::BridgeCalled) -> String {
     let tool = called.tool.as_ref().map(|tool| format!(", {tool}")).unwrap_or_default();
     let about = called.about.as_ref().map(|about| format!(": {about}")).unwrap_or_default();
     format!("{}{tool}{about}", called.point)
 }
 
-/// What an agent was answered, without the reason.
+/// Describes the answer to a call, without the reason.
 pub fn outcome(answered: &payload::BridgeAnswered) -> (Tone, String) {
     let payload::BridgeAnswered { let_go, ruling, retries, max_retries, .. } = answered;
     match (let_go, ruling) {
@@ -44,7 +44,7 @@ pub fn outcome(answered: &payload::BridgeAnswered) -> (Tone, String) {
     }
 }
 
-/// Who called, in two words.
+/// Formats the agent and the short id of its conversation.
 pub fn caller(agent: &str, conversation: &str) -> String {
     format!("{} {}", text::line(agent), conversations::short_id(conversation))
 }

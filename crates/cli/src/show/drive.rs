@@ -1,8 +1,8 @@
-//! What an agent drives itself with, in words: registered stop hooks, series of iterations, checkpoints.
+//! Facts that agents register for their own work, in words: stop hooks, series of iterations, checkpoints.
 
 use windlass_engine::{CheckpointId, Event, Guard, HookId, Promise, Seq, Series, SeriesId, payload};
 
-/// What an event of an agent that drives itself says; nothing about any other.
+/// Summarizes such an event; returns `None` for any other.
 pub fn summary(seq: Seq, event: &Event) -> Option<String> {
     Some(match event {
         Event::HookRegistered(registered) => hook(HookId(seq.0), registered.hook.name(), registered.enabled),
@@ -31,7 +31,7 @@ pub fn summary(seq: Seq, event: &Event) -> Option<String> {
     })
 }
 
-/// A registered stop hook in a few words.
+/// Formats a registered stop hook.
 pub fn hook(id: HookId, kind: &str, enabled: bool) -> String {
     format!("{id} {kind}{}", if enabled { "" } else { " (disabled)" })
 }
@@ -63,14 +63,14 @@ fn finished(finished: &payload::ValidationFinished) -> String {
     format!("{} iteration {}: {}{rules}{by}", finished.series, finished.iteration, finished.signal.name())
 }
 
-/// A checkpoint in a few words.
+/// Formats a checkpoint.
 pub fn checkpoint(id: CheckpointId, made: &payload::CheckpointCreated) -> String {
     let phase = made.execution_phase.as_ref().map(|phase| format!(", phase {phase}")).unwrap_or_default();
     let step = made.execution_step.map(|step| format!(", step {step}")).unwrap_or_default();
     format!("{id}, number {}, {}{phase}{step}", made.sequence, made.trigger)
 }
 
-/// What kept a series from going on.
+/// Describes the guard that stopped a series.
 pub fn guard(guard: Guard) -> &'static str {
     match guard {
         Guard::MaxIterations => "the maximum of iterations",
@@ -79,7 +79,7 @@ pub fn guard(guard: Guard) -> &'static str {
     }
 }
 
-/// How far the series is that is under way.
+/// Formats the progress of the current series.
 pub fn series(series: &Series) -> String {
     let judged = series.judged.map_or("not judged yet".to_owned(), |judged| format!("last {}", judged.signal.name()));
     format!("iteration {} of {} in {}, {judged}", series.iteration, series.max_iterations, series.id)
@@ -89,7 +89,7 @@ pub fn promises(promises: &[Promise]) -> String {
     promises.iter().map(|promise| promise.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// So many of something.
+/// Formats a count with its noun.
 pub fn many(count: usize, one: &str, several: &str) -> String {
     if count == 1 { format!("one {one}") } else { format!("{count} {several}") }
 }

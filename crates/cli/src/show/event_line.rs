@@ -8,16 +8,16 @@ use windlass_text as text;
 use super::{bridge, drive, moment, pipeline, short_moment, workflow};
 use crate::output::{Done, Output, Tone};
 
-/// Fewer columns are no room for a text.
+/// With fewer columns beside the head, the text begins in the next row.
 const NARROW: usize = 30;
 
-/// When the agent is tried again after a failure, where that is not at once.
+/// Returns the moment at which a failed agent is tried again, unless that is at once.
 pub fn retry_moment(record: &Record) -> Option<Timestamp> {
     let Event::IterationFailed(failed) = &record.envelope.event else { return None };
     failed.until.filter(|until| until.millis() - record.envelope.timestamp.millis() >= 1000)
 }
 
-/// What an event says, in a few words.
+/// Summarizes an event in a few words.
 pub fn summary(record: &Record) -> String {
     let text = match &record.envelope.event {
         Event::TaskCreated(created) => created.goal.clone(),
@@ -119,7 +119,7 @@ fn session_summary(event: &Event) -> String {
     }
 }
 
-/// What a person has said, in words.
+/// Describes the answer of a person.
 pub fn answer(answer: GateAnswer) -> &'static str {
     match answer {
         GateAnswer::Continue => "continue: the agent is sent back, and the count starts again",
@@ -139,24 +139,24 @@ fn ending(ending: Ending, reason: Option<&str>) -> String {
     reason.map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))
 }
 
-/// So much feedback, in words.
+/// Formats a number of pieces of feedback.
 pub fn pieces(pieces: u32) -> String {
     if pieces == 1 { "one piece of feedback".to_owned() } else { format!("{pieces} pieces of feedback") }
 }
 
-/// Agents say a lot; how they begin has to do.
+/// Returns the first line that is not blank, as a short form of an agent's long answer.
 fn first_line(output: &str) -> String {
     output.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
 }
 
-/// One event as one line.
+/// Prints an event as one line.
 pub fn event(record: &Record, out: &mut Output) -> Done {
     let (head, used) = event_head(record, out);
     let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used));
     out.line(format!("{head}{}", text::fit(&summary(record), room)).trim_end())
 }
 
-/// Returns an event and a text about it as rows: what has no room comes below, so far to the right.
+/// Formats an event with a text as rows. The text wraps at `indent`.
 pub fn event_rows(record: &Record, tone: Tone, what: &str, indent: usize, out: &Output) -> Vec<String> {
     let (head, used) = event_head(record, out);
     let columns = out.columns().unwrap_or(usize::MAX);
@@ -173,7 +173,7 @@ pub fn event_rows(record: &Record, tone: Tone, what: &str, indent: usize, out: &
     rows.iter().enumerate().map(row).collect()
 }
 
-/// What an event's line begins with, and how wide that is.
+/// Formats the beginning of an event's line, and returns its width.
 fn event_head(record: &Record, out: &Output) -> (String, usize) {
     let node = match record.envelope.node {
         Node::System => String::new(),

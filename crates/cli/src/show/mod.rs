@@ -1,4 +1,4 @@
-//! How tasks and events look to a person.
+//! Tasks and events as a person sees them.
 
 pub mod bridge;
 pub mod drive;
@@ -17,9 +17,9 @@ use crate::output::{Done, Messages, Output, Tone};
 pub use event_line::{answer, event, event_rows, pieces, retry_moment, summary};
 pub use windlass_app::times::{holder, millis, moment, span};
 
-/// So much of a text is shown, broken where the terminal ends.
+/// The longest text that is shown, wrapped at the width of the terminal.
 pub const LONG: usize = 1000;
-/// The colour of a state.
+/// Returns the tone of a state.
 pub fn tone(state: State) -> Tone {
     match state {
         State::Ready => Tone::Good,
@@ -31,7 +31,7 @@ pub fn tone(state: State) -> Tone {
     }
 }
 
-/// How many tasks it waits for; a task that is over waits for none, whatever was left open.
+/// Counts the tasks that a task waits for. A task that is over waits for none.
 pub fn waits(task: &Task) -> u64 {
     match task.state {
         State::Completed | State::Failed | State::Deleted => 0,
@@ -39,7 +39,7 @@ pub fn waits(task: &Task) -> u64 {
     }
 }
 
-/// Tasks as an aligned table.
+/// Prints tasks as an aligned table.
 pub fn table(tasks: &[Task], out: &mut Output) -> Done {
     let width = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
     let ids = width(&mut tasks.iter().map(|task| task.id.to_string().len()));
@@ -69,17 +69,17 @@ pub fn table(tasks: &[Task], out: &mut Output) -> Done {
     Ok(())
 }
 
-/// One task as one line.
+/// Prints a task as one line.
 pub fn line(task: &Task, out: &mut Output) -> Done {
     table(std::slice::from_ref(task), out)
 }
 
-/// What a command about one task led to besides: tasks that waited for it, reviews, failures of hooks.
+/// Prints the other consequences of a command about one task: tasks that waited for it, reviews, failures of hooks.
 pub fn consequences(subject: TaskId, records: &[Record], out: &mut Output) -> Done {
     tell(Some(Node::Task(subject)), records, out)
 }
 
-/// What a command led to, whichever task it concerns.
+/// Prints the consequences of a command for every task.
 pub fn all_consequences(records: &[Record], out: &mut Output) -> Done {
     tell(None, records, out)
 }
@@ -115,7 +115,7 @@ fn tell(subject: Option<Node>, records: &[Record], out: &mut Output) -> Done {
     Ok(())
 }
 
-/// The same as far as there is room: a narrow terminal has none for the year, a narrower one none for the day.
+/// Formats a moment for the width of the terminal: a narrow one gets no year, a narrower one no day.
 pub fn short_moment(at: Timestamp, out: &Output) -> String {
     let at = moment(at);
     match out.columns() {
@@ -125,7 +125,7 @@ pub fn short_moment(at: Timestamp, out: &Output) -> String {
     }
 }
 
-/// Returns how a run ended, in words.
+/// Describes the outcome of a hook run in the history.
 pub fn run_outcome(run: HookRunOutcome) -> (Tone, &'static str) {
     match run {
         HookRunOutcome::Ended(outcome) => outcome_words(outcome),
@@ -135,7 +135,7 @@ pub fn run_outcome(run: HookRunOutcome) -> (Tone, &'static str) {
     }
 }
 
-/// How a run of a hook ended, in words.
+/// Describes the outcome of a hook.
 pub fn outcome_words(outcome: HookOutcome) -> (Tone, &'static str) {
     match outcome {
         HookOutcome::Success => (Tone::Good, "ok"),
@@ -151,7 +151,7 @@ pub fn outcome_words(outcome: HookOutcome) -> (Tone, &'static str) {
     }
 }
 
-/// How a session ended, in words.
+/// Describes the ending of a session.
 pub fn ending_word(ending: Ending) -> (Tone, &'static str) {
     match ending {
         Ending::Completed => (Tone::Good, "complete"),
@@ -162,7 +162,7 @@ pub fn ending_word(ending: Ending) -> (Tone, &'static str) {
     }
 }
 
-/// What a session says with an event about the task that it works on: that it takes it up, or how it leaves it.
+/// Describes an event in which a session takes up a task or leaves it.
 pub fn of_task(record: &Record) -> Option<(Tone, String)> {
     let id = record.envelope.node;
     if record.envelope.session.is_none() || record.envelope.metadata.depth > 0 {
@@ -177,7 +177,7 @@ pub fn of_task(record: &Record) -> Option<(Tone, String)> {
     })
 }
 
-/// Returns where a session stands, in a few words.
+/// Describes the state of a session.
 pub fn session_words(view: &SessionView) -> (Tone, String) {
     match (view.session.ended().filter(|_| view.session.is_over()), view.alive, &view.session.stopping) {
         (Some(ending), ..) => {
@@ -192,7 +192,7 @@ pub fn session_words(view: &SessionView) -> (Tone, String) {
     }
 }
 
-/// Warns of what stands in the place of files that Windlass and git read.
+/// Warns of obstacles in the place of files that Windlass and git read.
 pub fn obstacles(project: &Project, out: &mut Output) -> Done {
     windlass_app::obstacles::find(project).iter().try_for_each(|obstacle| {
         out.line(out.paint(Tone::Warning, format!("{obstacle}: remove it, or put a file in its place")))

@@ -1,4 +1,4 @@
-//! Work on its way through the gates, in a few words.
+//! The delivery of work through the gates, in words.
 
 use windlass_app::changes::{below, size};
 use windlass_config::Builtin;
@@ -6,10 +6,10 @@ use windlass_engine::{ChangeRef, Event, Gate, HookClass, HookEffect, Record, Rem
 
 use crate::output::Tone;
 
-/// That somebody else merges, and comes first.
+/// The notice while another task is merged first.
 pub const QUEUEING: &str = "waiting for another task to be merged";
 
-/// What such an event says.
+/// Summarizes an event of the delivery; returns `None` for any other.
 pub fn summary(event: &Event) -> Option<String> {
     Some(match event {
         Event::WorkspaceOpened(opened) => {
@@ -30,8 +30,8 @@ pub fn summary(event: &Event) -> Option<String> {
     })
 }
 
-/// Where the work of a task lies, what has become of it, and what others have found about it, in labelled lines,
-/// with what a person types next.
+/// Lists the branch of a task's work, its change and the findings of others in labelled lines, with the command that a person types
+/// next.
 pub fn details(task: &Task, next: Option<String>) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let merged = task.change.as_ref().and_then(|change| change.merged.as_ref());
@@ -45,7 +45,7 @@ pub fn details(task: &Task, next: Option<String>) -> Vec<(&'static str, String)>
             lines.push(("worktree", format!(".windlass/worktrees/{}", workspace.name)));
         }
     }
-    // The last one first: it is the one that the present branch goes on from.
+    // The last former branch comes first, because the present branch continues from it.
     for (place, former) in task.former.iter().enumerate().rev() {
         let from = task.taken.as_ref().filter(|_| place + 1 == task.former.len());
         let from = from.map(|taken| format!(", taken from session `{}` (epoch {})", taken.from, taken.epoch));
@@ -73,7 +73,7 @@ pub fn details(task: &Task, next: Option<String>) -> Vec<(&'static str, String)>
     lines
 }
 
-/// What a session says of work on its way through the gates, as it happens.
+/// Describes the progress of the delivery during a session.
 pub fn progress(record: &Record) -> Option<(Tone, String)> {
     Some(match &record.envelope.event {
         Event::WorkspaceOpened(opened) if opened.reused => {
@@ -93,7 +93,7 @@ pub fn progress(record: &Record) -> Option<(Tone, String)> {
         Event::PipelineFailed(failed) => {
             let (count, most) = (failed.count, failed.most);
             let told = match (failed.remedy, failed.gate) {
-                // No hook has told why.
+                // Without feedback, no hook has shown the reason.
                 (Remedy::Remediate, _) if failed.feedback.is_some() => {
                     format!("{}: sent back to mend it ({count} of {most})", failed.reason)
                 }
@@ -104,7 +104,7 @@ pub fn progress(record: &Record) -> Option<(Tone, String)> {
             (Tone::Warning, told)
         }
         Event::ChangeOpened(change) => (Tone::Name, format!("its change: {}", place(change))),
-        // It is no work of this session, and was told when it was seen.
+        // The merge is not of this session, and was shown when it was seen.
         Event::ChangeMerged(merged) if merged.seen.is_some() => return None,
         Event::ChangeMerged(merged) => {
             let commit = merged.commit.get(..10).unwrap_or(&merged.commit);
@@ -114,22 +114,22 @@ pub fn progress(record: &Record) -> Option<(Tone, String)> {
     })
 }
 
-/// What a branch was begun on.
+/// Formats the base that a branch began on.
 fn origin(workspace: &Workspace) -> String {
     below(workspace).map_or_else(|| format!("from {}", workspace.base), |below| format!("on top of {below}"))
 }
 
-/// A base that has moved is nobody's failure.
+/// Formats a repeated gate: a base that has moved is not a failure.
 pub fn again(failed: &payload::PipelineFailed) -> String {
     format!("{}: judged again", failed.reason)
 }
 
-/// Nor is a person who has something to say.
+/// Formats feedback that comes before acceptance: a message of a person is not a failure.
 pub fn heard_first(failed: &payload::PipelineFailed) -> String {
     format!("{}: it is heard before the work is accepted", failed.reason)
 }
 
-/// Whether the change is to be merged by one of the hooks, and not only judged.
+/// Returns whether one of the hooks merges the change, rather than only judging it.
 fn is_to_merge(record: &Record) -> bool {
     let prepares = [Builtin::CreatePr, Builtin::RebaseOnMain];
     let merges = |owed: &HookEffect| {
@@ -138,7 +138,7 @@ fn is_to_merge(record: &Record) -> bool {
     record.envelope.metadata.owes.as_ref().is_some_and(|owed| owed.hooks.iter().any(merges))
 }
 
-/// What follows where a gate is not passed.
+/// Describes what follows after a failed gate.
 pub fn follows(failed: &payload::PipelineFailed) -> String {
     let (count, most) = (failed.count, failed.most);
     match (failed.remedy, failed.gate) {
@@ -152,7 +152,7 @@ pub fn follows(failed: &payload::PipelineFailed) -> String {
     }
 }
 
-/// Where a change can be looked at.
+/// Formats the place where a change can be looked at.
 pub fn place(change: &ChangeRef) -> String {
     let local = || change.branch.as_ref().map(|branch| format!("branch {branch}"));
     change.url.clone().or_else(local).unwrap_or_else(|| "somewhere".to_owned())

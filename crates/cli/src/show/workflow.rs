@@ -1,4 +1,4 @@
-//! Workflows in words.
+//! Workflows and their steps, in words.
 
 use serde_json::{Map, Value, json};
 use windlass_config::workflow::WorkflowDefinition;
@@ -7,7 +7,7 @@ use windlass_engine::{Event, payload};
 use windlass_expr::snake_case;
 use windlass_text as text;
 
-/// What an event of a workflow says.
+/// Summarizes an event of a workflow; returns `None` for any other.
 pub fn summary(event: &Event) -> Option<String> {
     Some(match event {
         Event::WorkflowTriggered(triggered) => triggered.workflow_id.clone(),
@@ -30,21 +30,21 @@ fn step(finished: &payload::WorkflowStepFinished) -> String {
     }
 }
 
-/// So many steps.
+/// Formats a number of steps.
 pub fn count(steps: u32) -> String {
     if steps == 1 { "one step".to_owned() } else { format!("{steps} steps") }
 }
 
-/// A step for people: what it is and where it leads, and all that it would do, as it is written.
+/// A step for people: its kind, its next steps, and its actions as they are written.
 pub struct Row {
-    /// How many steps it stands in.
+    /// The number of steps that enclose it.
     pub depth: usize,
     pub id: String,
     pub what: String,
     pub does: Vec<String>,
 }
 
-/// Every step of a workflow, those within others after them. Not cleaned.
+/// Builds the rows of a workflow; nested steps follow the one around them. The texts are not cleaned.
 pub fn rows(defined: &WorkflowDefinition) -> Vec<Row> {
     let mut rows = Vec::new();
     for (step, written) in defined.workflow.steps.iter().zip(listed(&defined.written)) {
@@ -62,7 +62,7 @@ fn add(step: &Step, written: &Value, depth: usize, rows: &mut Vec<Row>) {
     }
 }
 
-/// The same for programs.
+/// Returns the steps for programs.
 pub fn steps(defined: &WorkflowDefinition) -> Vec<Value> {
     let steps = defined.workflow.steps.iter().zip(listed(&defined.written));
     steps.map(|(step, written)| as_json(step, written)).collect()
@@ -88,7 +88,7 @@ fn as_json(step: &Step, written: &Value) -> Value {
     shown
 }
 
-/// The steps that are written in something.
+/// Returns the nested steps of a step as they are written.
 fn listed(written: &Value) -> &[Value] {
     field(written, "steps").as_array().map_or(&[], Vec::as_slice)
 }
@@ -98,7 +98,7 @@ fn field<'v>(written: &'v Value, name: &str) -> &'v Value {
     found.map_or(&Value::Null, |(_, value)| value)
 }
 
-/// What a step would do: the words of its program, then everything else that is said of it.
+/// Lists the actions of a step: the words of its program, then its other fields.
 fn does(step: &Step, config: &Value) -> Vec<String> {
     let empty = Map::new();
     let fields = config.as_object().unwrap_or(&empty);
@@ -123,7 +123,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A word of a command: in quotes where it could be taken for several.
+/// Returns a word of a command, in quotes if it could be taken for several.
 fn word(value: &Value) -> String {
     match value {
         Value::String(text) if !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "\"'".contains(c)) => {
@@ -133,7 +133,7 @@ fn word(value: &Value) -> String {
     }
 }
 
-/// Where a step leads.
+/// Formats the next steps of a step.
 fn leads(step: &Step) -> String {
     let mut ways = Vec::new();
     let mut way = |word: &str, next: Option<&String>| ways.extend(next.map(|next| format!("{word} {next}")));

@@ -1,7 +1,7 @@
-//! The reference documents are what the program says about itself: `docs/cli.md`,
-//! `docs/config.schema.json`, the table of moves in `docs/tasks.md`, and the table of tools in `docs/mcp.md`.
+//! Tests that keep the reference documents equal to the program: `docs/cli.md`, `docs/config.schema.json`, the table of
+//! moves in `docs/tasks.md`, and the table of tools in `docs/mcp.md`.
 //!
-//! They are written by `UPDATE=1 cargo nextest run -p windlass-cli reference`, and checked by every other run.
+//! `UPDATE=1 cargo nextest run -p windlass-cli reference` writes them, and every other run checks them.
 
 #![expect(clippy::disallowed_methods, reason = "UPDATE=1 asks a test to write")]
 
@@ -25,7 +25,7 @@ fn documents() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// Compares a document with what it should say, or writes it.
+/// Compares a document with its expected text, or writes it.
 fn check(document: &str, expected: &str) {
     let file = documents().join(document);
     if std::env::var_os("UPDATE").is_some() {
@@ -36,7 +36,7 @@ fn check(document: &str, expected: &str) {
     assert!(found == expected, "docs/{document} {stale}");
 }
 
-/// The table of moves in the guide to tasks.
+/// Compares the table of moves in the guide to tasks.
 #[test]
 fn moves() {
     let names = |states: &[State]| states.iter().map(|state| format!("`{state}`")).collect::<Vec<_>>().join(" ");
@@ -51,7 +51,7 @@ fn moves() {
     check("tasks.md", &format!("{before}{BEGIN}{table}{END}{after}"));
 }
 
-/// The table of tools in their guide.
+/// Compares the table of tools in the guide to MCP.
 #[test]
 fn tools() {
     let mut table = String::from("| tool | what it does | takes |\n| --- | --- | --- |\n");
@@ -78,7 +78,7 @@ fn every_event_type_is_explained() {
     }
 }
 
-/// Every command, those with commands of their own before these.
+/// Returns every command; a command comes before its subcommands.
 fn commands() -> Vec<(String, Command)> {
     fn walk(name: &str, command: &Command, found: &mut Vec<(String, Command)>) {
         found.push((name.to_owned(), command.clone()));
@@ -92,8 +92,7 @@ fn commands() -> Vec<(String, Command)> {
     found
 }
 
-/// What a command takes is added when it is asked for, and whatever is said of that would take the place of what is said of
-/// the command.
+/// `defer` adds the arguments of a command later, and a doc comment above them would replace the description of the command.
 #[test]
 fn a_command_is_described_where_it_is_listed() {
     fn check(listed: &Command, built: &Command) {
@@ -129,7 +128,7 @@ fn schema_of_the_configuration() {
     check("config.schema.json", &format!("{schema}\n"));
 }
 
-/// The words of an example, without what a shell does with its output and without the remark beside it.
+/// Splits an example into words, without a redirection of its output and without the remark beside it.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote, mut blanks) = (Vec::new(), None::<String>, None, 0);
     for c in line.chars() {

@@ -1,4 +1,4 @@
-//! The assignment of agents to tasks: which ready task or left session a worker takes up next, and with which agent.
+//! The assignment of agents to tasks: the ready task or unfinished session that a worker takes next, and its agent.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ pub struct AgentAssignment<'a> {
     /// `--agent`
     pub named: Option<&'a str>,
     pub grounds: Grounds,
-    /// Types that none of the agents may work on.
+    /// Task types that none of the agents may work on.
     closed: BTreeSet<TypeName>,
     /// Implementers of task types that are known agents.
     known: BTreeSet<String>,
@@ -51,7 +51,7 @@ impl<'a> AgentAssignment<'a> {
         self.config.task_types().map(move |(kind, roles)| (parsed(kind), roles))
     }
 
-    /// Returns what is missing for tasks of a type: a known agent to work on them, or one to judge them. Other tasks go on.
+    /// Returns the failure if a task type lacks a known agent to work on it, or one to judge the work.
     fn lacking(&self, kind: &TypeName, roles: &RoleSettings) -> Option<Failure> {
         let usual = self.config.settings.agent.as_ref().map(|agent| agent.as_str());
         let listed = self.types.implementers(Some(kind));
@@ -67,7 +67,7 @@ impl<'a> AgentAssignment<'a> {
         stranger.or_else(|| gatekeepers::unjudged(self.config, kind.as_str(), roles, &known))
     }
 
-    /// Returns what is missing for the type of a task.
+    /// Returns the failure if the type of a task lacks an agent.
     pub fn lacks(&self, task: &Task) -> Option<Failure> {
         let (kind, roles) = self.kinds().find(|(kind, _)| task.kind.as_ref() == Some(kind))?;
         self.lacking(&kind, roles)
@@ -78,7 +78,7 @@ impl<'a> AgentAssignment<'a> {
         is_left_in_place(task, self.grounds)
     }
 
-    /// Returns why no worker takes a ready task, if it is so.
+    /// Returns why no worker takes a ready task, or `None` if one may.
     pub fn why_not(&self, opened: &Opened, task: &Task) -> Option<String> {
         let listed = self.types.implementers(task.kind.as_ref());
         match (listed, self.named) {
@@ -95,7 +95,7 @@ impl<'a> AgentAssignment<'a> {
         }
     }
 
-    /// Returns the agent for a task: the one that is named, else one of those that its type names, else the usual one.
+    /// Returns the agent for a task: the named one, else one that the task's type names, else the default.
     pub fn agent(&self, task: &Task, worker: usize) -> Result<Agent, Failure> {
         let name = self.name(task, worker).ok_or_else(no_agent_named)?;
         agents::resolve(name, &self.config.settings)
@@ -111,7 +111,7 @@ impl<'a> AgentAssignment<'a> {
         self.named.or(listed.map(String::as_str)).or_else(usual)
     }
 
-    /// Returns the first ready task for which no agent is named.
+    /// Returns the first ready task without a named agent.
     pub fn without_agent(&self, store: &Sqlite) -> Result<Option<TaskId>, Failure> {
         let snapshot = store.snapshot().map_err(hints::store)?;
         let mut after = None;
@@ -125,7 +125,7 @@ impl<'a> AgentAssignment<'a> {
         Ok(None)
     }
 
-    /// Returns what is missing for the first ready task that lacks anything.
+    /// Returns the failure for the first ready task that lacks an agent.
     pub fn first_lack(&self, store: &Sqlite) -> Result<Option<Failure>, Failure> {
         let mut lack = None;
         visit_tasks(store, &[State::Ready, State::NeedsContinuation], |task| {
@@ -152,7 +152,7 @@ impl<'a> AgentAssignment<'a> {
         meant.then(|| agents::resolve(name, &self.config.settings)).transpose()
     }
 
-    /// Returns the next task that can be taken besides these, with a name for its session.
+    /// Returns the next available task besides these, with a name for its session.
     pub fn find(
         &self,
         store: &Sqlite,
@@ -185,7 +185,7 @@ impl<'a> AgentAssignment<'a> {
     fn with_name(&self, snapshot: &Snapshot<'_>, id: TaskId) -> Result<Option<(Task, SessionName)>, Failure> {
         let Some(task) = snapshot.task(id).map_err(hints::view)? else { return Ok(None) };
         let base = name_after_task(snapshot, id)?;
-        // As many as there were attempts are taken.
+        // The task has as many names in use as it had attempts.
         for number in 1_u64.. {
             let name = if number == 1 { base.clone() } else { format!("{base}-{number}") };
             let name: SessionName = name.parse().expect("letters, digits and dashes, few enough");
@@ -197,14 +197,15 @@ impl<'a> AgentAssignment<'a> {
     }
 }
 
-/// Returns unfinished sessions of dead owners that work on tasks and do not wait for a person.
+/// Returns the unfinished sessions of dead owners that work on tasks and do not wait for a person.
 pub fn find_left_sessions(opened: &Opened, sessions: Vec<Session>, grounds: Grounds) -> Vec<Session> {
     let owners = opened.project.owners();
     let left = sessions.into_iter().filter(|session| is_for_workers(session, grounds));
     left.filter(|session| !stays_alive(&owners, session.owner.as_str())).collect()
 }
 
-/// Workers do not work in a person's own tree unasked, and a session stays where it is.
+/// Returns whether workers may resume a session. They do not work in a person's own tree unasked, and a session keeps its
+/// workspace.
 fn is_for_workers(session: &Session, grounds: Grounds) -> bool {
     if session.grounds.is_in_place() && !grounds.is_in_place() {
         return false;
@@ -213,7 +214,7 @@ fn is_for_workers(session: &Session, grounds: Grounds) -> bool {
     of_graph && session.ended().is_none() && session.wanted() != Wanted::Answer
 }
 
-/// Returns sessions that hold a task and whose owner has died meanwhile.
+/// Returns the sessions that hold a task and whose owner has died.
 pub fn find_orphaned_sessions(opened: &Opened, grounds: Grounds) -> Result<Vec<Session>, Failure> {
     let snapshot = opened.store.snapshot().map_err(hints::store)?;
     let tasks = tasks_in(&opened.store, &[State::Active, State::Submitted])?;

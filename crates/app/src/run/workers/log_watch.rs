@@ -10,20 +10,20 @@ use super::scheduler::SessionScheduler;
 use crate::project::Project;
 use crate::{Code, Failure};
 
-/// The longest wait for the log before the thread looks whether the run is over.
+/// The longest wait for the log before the thread checks whether the run is over.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// Starts the thread, if there is none yet. It ends by itself, or with the process.
+/// Starts the thread, if it does not run yet. It ends by itself, or with the process.
 pub fn watch_log(scheduler: &Arc<SessionScheduler>, project: &Project) -> Result<(), Failure> {
     if !scheduler.begin_to_watch() {
         return Ok(());
     }
     let (scheduler, file) = (scheduler.clone(), project.store_file());
     let watch = move || {
-        // Without it workers still hear of each other.
+        // Without the thread, workers still wake each other.
         let Ok(store) = Sqlite::open_foreign(&file) else { return };
         let Ok(mut seen) = store.head() else { return };
-        // Workers look again for what came before.
+        // Events may have come before the watch began, so the workers check again.
         scheduler.wake();
         while !scheduler.is_over() {
             let head = store.wait(seen, MAX_WAIT).and_then(|()| store.head());

@@ -8,11 +8,11 @@
 //! ```
 //!
 //! Invariants:
-//! - Each task has one session at a time; the log decides which one, whatever else works on the graph.
-//! - All workers use the configuration that there was at the start. Sessions that are taken up keep theirs.
+//! - Each task has one session at a time; the log decides which one, whatever other processes work on the graph.
+//! - All workers use the configuration of the run's start. Resumed sessions keep theirs.
 //! - A signal means the same to all workers.
 //!
-//! Not here: how a session goes (`runner`), which agent may have which task (`engine`).
+//! Not here: the steps of a session (`runner`), the rules which agent may have which task (`engine`).
 
 mod assignment;
 mod log_watch;
@@ -48,12 +48,12 @@ use crate::{Code, Failure, FrontEnd, Notice, agents, execution, hints, store_rec
 pub use self::assignment::AgentAssignment;
 pub use self::scheduler::{RunTotals, SessionScheduler};
 
-/// What shows the work of several workers to people. Workers call it from their threads.
+/// An observer that shows the work of several workers to people. Workers call it from their threads.
 pub trait WorkerObserver: Sync {
-    /// Returns the observer of a session that a worker begins or takes up.
+    /// Returns the observer of a session that a worker begins or resumes.
     fn observe_session<'a>(&'a self, worker: usize, session: &WorkerSession<'_>) -> Box<dyn SessionObserver + 'a>;
 
-    /// Hears that a worker has no session for now.
+    /// Notes that a worker has no session for now.
     fn clear_session(&self, worker: usize);
 
     /// Returns whether `show_progress` shows anything.
@@ -62,15 +62,15 @@ pub trait WorkerObserver: Sync {
     fn show_progress(&self, progress: PoolProgress);
 }
 
-/// A session that a worker has.
+/// The session of a worker.
 pub struct WorkerSession<'a> {
     pub task: Option<&'a Task>,
     pub work: Work,
-    /// The session that was left, where it is taken up.
+    /// The unfinished session, if it is resumed.
     pub resumed: Option<&'a Session>,
 }
 
-/// How far all workers are, in tasks.
+/// The progress of all workers, in tasks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PoolProgress {
     pub done: usize,
@@ -78,17 +78,17 @@ pub struct PoolProgress {
     pub ready: u64,
 }
 
-/// What all workers have in common.
+/// The settings that all workers share.
 pub struct WorkerSettings {
     pub config: Arc<Config>,
     workflows: WorkflowSnapshot,
     pub grounds: Grounds,
     inside: Inside,
-    /// What the protected files hold.
+    /// The content of the protected files.
     protected: Option<String>,
     max_iterations: Option<u32>,
     serves_agents: bool,
-    /// A person trusts what only this project names, for this command.
+    /// Whether a person trusts the project's own names and programs, for this command.
     trust: bool,
 }
 
@@ -123,7 +123,7 @@ pub fn open_project_for_workers(context: &Context) -> Result<Opened, Failure> {
     Ok(opened)
 }
 
-/// What a run with several workers does.
+/// The outcome of planning a run with several workers.
 pub enum PoolPlan<'a> {
     Pool(WorkerPool<'a>),
     NothingReady(NothingReady),
@@ -140,7 +140,7 @@ pub struct WorkerPool<'a> {
 }
 
 impl<'a> WorkerPool<'a> {
-    /// Makes so many workers, unless there is nothing for them to begin with.
+    /// Creates this many workers, unless there is no work to begin with.
     pub fn plan(
         opened: &mut Opened,
         settings: &'a WorkerSettings,
@@ -175,12 +175,12 @@ impl<'a> WorkerPool<'a> {
         Ok(PoolPlan::Pool(Self { settings, assignment, scheduler, rosters, control, _heart: heart }))
     }
 
-    /// Returns what all workers share.
+    /// Returns the scheduler that all workers share.
     pub fn scheduler(&self) -> &Arc<SessionScheduler> {
         &self.scheduler
     }
 
-    /// Has all workers work to the end.
+    /// Runs all workers to the end.
     pub fn run(&self, place: (&Project, &Arc<dyn FrontEnd>), observer: &dyn WorkerObserver) -> Result<(), Failure> {
         thread::scope(|scope| {
             let mut workers = Vec::new();
@@ -196,7 +196,7 @@ impl<'a> WorkerPool<'a> {
                 }
             }
             let ended = workers.into_iter().map(|worker| worker.join().expect("a worker that panics has said why"));
-            // All of them are waited for; the first failure is told.
+            // All threads are joined before the first failure is returned.
             ended.collect::<Vec<_>>().into_iter().collect()
         })
     }
@@ -228,7 +228,7 @@ impl<'a> WorkerPool<'a> {
     }
 }
 
-/// Returns a function that calls off the running sessions which the log says are cancelled, and no others.
+/// Returns a function that cancels the running sessions which the log says are cancelled, and no others.
 pub fn cancelled_session_watch(project: &Project, scheduler: &Arc<SessionScheduler>) -> impl Fn() + Send + 'static {
     let (file, scheduler) = (project.store_file(), scheduler.clone());
     move || {
@@ -237,7 +237,7 @@ pub fn cancelled_session_watch(project: &Project, scheduler: &Arc<SessionSchedul
     }
 }
 
-/// Refuses a typing mistake in the name of the agent that most tasks get.
+/// Checks the agent that most tasks get, to catch a typing mistake in its name.
 fn check_agents(assignment: &AgentAssignment<'_>, project: &Project) -> Result<(), Failure> {
     let settings = &assignment.config.settings;
     let usual = settings.agent.as_ref().map(|agent| agent.as_str());
@@ -247,7 +247,7 @@ fn check_agents(assignment: &AgentAssignment<'_>, project: &Project) -> Result<(
     }
 }
 
-/// Returns why there is nothing for workers to begin with, if so.
+/// Returns why workers have nothing to begin with, if that is so.
 fn find_nothing_ready(opened: &Opened, assignment: &AgentAssignment<'_>) -> Result<Option<NothingReady>, Failure> {
     if assignment.find(&opened.store, &Default::default(), &Default::default())?.is_some() {
         return Ok(None);

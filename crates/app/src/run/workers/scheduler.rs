@@ -1,13 +1,13 @@
 //! The scheduler of a worker pool: which worker has which task or session, what is left alone, and when the run is over.
 //!
 //! ```text
-//!   worker ─ take ─► a job, or waits ◄─ wake: a worker is done, the log has grown, a signal came
-//!          ─ finish ─► wakes the others
+//!   worker ─ take_job ─► a job, or waits ◄─ wake_workers: a worker is done, the log has grown, a signal came
+//!          ─ finish_session ─► wakes the others
 //! ```
 //!
 //! Invariants:
 //! - No two workers have the same task or session.
-//! - A worker that waits is woken; no worker polls.
+//! - A waiting worker is woken; no worker polls.
 //! - The run is over when no worker works and none can take anything, or when the scheduler is closed and no worker works.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,7 +16,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use windlass_engine::{OwnerName, Session, SessionName, TaskId, Usage};
 use windlass_process::Control;
 
-/// After so many agents in a row that cannot be started, the run takes nothing more.
+/// After this many failed agent starts in a row, the run takes nothing more.
 const MAX_FAILED_STARTS: u32 = 2;
 
 /// The state that all workers of a run share.
@@ -29,7 +29,7 @@ pub struct SessionScheduler {
 #[derive(Default)]
 struct State {
     wakes: u64,
-    /// How many workers have something to do.
+    /// The number of workers with a job.
     working: usize,
     /// Tasks that a worker has, or is about to have.
     busy: BTreeSet<TaskId>,
@@ -37,14 +37,14 @@ struct State {
     left_alone: BTreeSet<TaskId>,
     /// Sessions of dead owners.
     resumable: VecDeque<Session>,
-    /// Those that were found so far, by name and dead owner.
+    /// The sessions that were offered so far, by name and dead owner.
     offered: BTreeSet<(SessionName, OwnerName)>,
     running: BTreeMap<SessionName, Control>,
     failed_starts: u32,
     failed: BTreeMap<TaskId, u32>,
-    /// A thread watches the log.
+    /// Whether a thread watches the log.
     watched: bool,
-    /// Nothing more is taken.
+    /// Whether workers take nothing more.
     closed: bool,
     over: bool,
     totals: RunTotals,
@@ -64,51 +64,51 @@ pub struct RunTotals {
     pub done: Vec<TaskId>,
     /// Tasks left for a later run.
     pub left: BTreeSet<TaskId>,
-    /// Taken from this run while a worker had them, and how.
+    /// Tasks that were taken from this run while a worker had them, and how.
     pub lost: BTreeMap<TaskId, String>,
     /// Tasks left to a person.
     pub people: BTreeSet<TaskId>,
-    /// Completed although a hook asks for a person, and why it does.
+    /// Completed tasks for which a hook still asks for a person, each with the reason.
     pub objections: BTreeMap<TaskId, String>,
-    /// How many sessions there were.
+    /// The number of sessions.
     pub sessions: usize,
-    /// How many tasks were completed whose work nothing checked.
+    /// The number of completed tasks whose work nothing checked.
     pub unchecked: u32,
-    /// A check that was skipped, where nothing checked the work.
+    /// A skipped check, if the work of some task was not checked.
     pub skipped_check: Option<String>,
     pub turns: u32,
     pub used: Usage,
-    /// Why nothing more was taken, if agents could not be started or stop hooks could not judge.
+    /// Why the run stopped taking tasks: agents could not be started, or stop hooks could not judge.
     pub paused: Option<String>,
-    /// Everything was ended at once.
+    /// Whether everything was ended at once.
     pub killed: bool,
 }
 
-/// What came of one session of a worker.
+/// The result of one session of a worker.
 pub struct SessionResult {
-    /// The one that it was begun with.
+    /// The task that the session began with.
     pub task: Option<TaskId>,
     pub done: Vec<TaskId>,
     pub left: Vec<TaskId>,
     pub people: Vec<TaskId>,
-    /// Why a hook asks for a person although the task is completed.
+    /// A completed task for which a hook still asks for a person, with the reason.
     pub objection: Option<(TaskId, String)>,
     pub lost: Vec<(TaskId, String)>,
-    /// How many tasks it has completed whose work nothing checked.
+    /// The number of completed tasks whose work nothing checked.
     pub unchecked: u32,
-    /// A check that was skipped, where nothing checked the work.
+    /// A skipped check, if the work of some task was not checked.
     pub skipped_check: Option<String>,
     pub turns: u32,
     pub used: Usage,
-    /// The agent, or a gatekeeper, could not be started, or is not let in; or a stop hook is broken.
+    /// Why the session could not work: the agent or a gatekeeper could not be started or authenticated, or a stop hook is broken.
     pub not_started: Option<String>,
     pub killed: bool,
 }
 
-/// What a worker is to do next.
+/// The next job of a worker.
 pub enum NextJob<T> {
     Do(T),
-    /// Nothing can be taken now. With this number a worker can wait for what comes.
+    /// Nothing can be taken now. A worker waits with this number of wake-ups.
     Nothing(u64),
     Over,
 }
@@ -120,7 +120,7 @@ impl SessionScheduler {
         scheduler
     }
 
-    /// Returns a session that was left, or what `find` finds besides the tasks that are not to be taken.
+    /// Returns an unfinished session, or what `find` finds besides the unavailable tasks.
     pub fn take<T, E>(
         &self,
         resume: impl FnOnce(Session) -> T,
@@ -175,18 +175,18 @@ impl SessionScheduler {
         state.busy.union(&state.left_alone).copied().collect()
     }
 
-    /// Wakes the workers that wait: there may be something new.
+    /// Wakes the waiting workers: there may be new work.
     pub fn wake(&self) {
         self.state().wakes += 1;
         self.changed.notify_all();
     }
 
-    /// Returns whether the log is not yet watched, and marks it as watched.
+    /// Marks the log as watched. Returns whether it was not watched before.
     pub fn begin_to_watch(&self) -> bool {
         !std::mem::replace(&mut self.state().watched, true)
     }
 
-    /// Has workers take nothing more.
+    /// Makes workers take nothing more.
     pub fn close(&self) {
         self.state().closed = true;
         self.changed.notify_all();
@@ -197,7 +197,7 @@ impl SessionScheduler {
         state.over || (state.closed && state.working == 0)
     }
 
-    /// Notes that a session begins, and its control.
+    /// Records the begin of a session, with its control.
     pub fn begin(&self, name: &SessionName, control: &Control) {
         self.state().running.insert(name.clone(), control.clone());
     }
@@ -206,7 +206,7 @@ impl SessionScheduler {
         self.state().running.iter().map(|(name, control)| (name.clone(), control.clone())).collect()
     }
 
-    /// Gives a task back that another process was quicker with.
+    /// Releases a job that another process took first.
     pub fn release(&self, task: Option<TaskId>) {
         let mut state = self.state();
         state.working -= 1;
@@ -215,7 +215,7 @@ impl SessionScheduler {
         self.changed.notify_all();
     }
 
-    /// Records what came of a session.
+    /// Records the result of a session.
     pub fn finish(&self, name: &SessionName, result: SessionResult) {
         let mut state = self.state();
         state.running.remove(name);
@@ -230,7 +230,7 @@ impl SessionScheduler {
                     *times += 1;
                     (task, *times)
                 });
-                // Others go on; what fails again and again is for the next run.
+                // Other tasks go on; a task that fails again and again is left for the next run.
                 state.left_alone.extend(times.filter(|(_, times)| *times >= MAX_FAILED_STARTS).map(|(task, _)| task));
                 if state.failed_starts >= MAX_FAILED_STARTS {
                     state.closed = true;
@@ -287,7 +287,7 @@ mod tests {
         }
     }
 
-    /// Takes the first of these tasks that is free.
+    /// Takes the first free one of these tasks.
     fn take(scheduler: &SessionScheduler, tasks: &[u64]) -> Option<u64> {
         let find = |busy: &BTreeSet<TaskId>, left: &BTreeSet<TaskId>| {
             let free = |id: &&u64| !busy.contains(&TaskId(**id)) && !left.contains(&TaskId(**id));
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(take(&scheduler, &[1, 2]), None, "it is left for the next run");
     }
 
-    /// A session that lost its task before a turn has not shown that agents can be started.
+    /// A session that lost its task before a turn does not show that agents can be started.
     #[test]
     fn a_session_without_a_turn_is_no_start() {
         let scheduler = SessionScheduler::default();
@@ -358,7 +358,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| scheduler.wait(wakes));
             scheduler.finish(&name(), result(1, None));
-            assert!(waits.join().unwrap(), "it looks again when somebody is done");
+            assert!(waits.join().unwrap(), "it looks again when another worker is done");
         });
         let Ok(NextJob::Nothing(wakes)) = scheduler.take(|_| (), |_, _| Ok::<_, Infallible>(None)) else {
             panic!("nothing")

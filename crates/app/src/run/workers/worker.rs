@@ -1,4 +1,4 @@
-//! One of several workers: takes a task or a session that was left, runs it to its end, and takes the next one.
+//! A worker: takes a task or an unfinished session, runs it to its end, and takes the next one.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::resume_command::ResumeCommand;
 use crate::unchecked_work::find_skipped_check;
 use crate::{Failure, Notice, environment, execution, gatekeepers, hints, runner_settings};
 
-/// One of several workers, on a thread of its own.
+/// A worker, on a thread of its own.
 pub struct Worker<'a> {
     pub number: usize,
     pub settings: &'a WorkerSettings,
@@ -39,7 +39,7 @@ pub struct Worker<'a> {
     pub supervisor: Option<Supervisor>,
 }
 
-/// What a worker is to do.
+/// A task or a session for a worker.
 enum WorkerJob {
     New(Box<Task>, SessionName),
     Resume(Box<Session>),
@@ -68,7 +68,7 @@ impl WorkerJob {
     }
 }
 
-/// A job with all that it takes.
+/// A job with everything that it needs.
 struct PreparedJob {
     job: WorkerJob,
     agent: Agent,
@@ -118,7 +118,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Returns what to do next; waits for it while other workers work. Nothing when the run is over.
+    /// Returns the next job, and waits for it while other workers work. Returns `None` when the run is over.
     fn next(&mut self) -> Result<Option<WorkerJob>, Failure> {
         loop {
             if self.control.is_cancelled() {
@@ -181,7 +181,7 @@ impl Worker<'_> {
     fn start(&self, task: &Task, name: &SessionName, agent: &Agent, owner: OwnerName) -> Result<Command, Failure> {
         let config = self.assignment.config;
         let terms = plan::terms(config, self.settings.max_iterations);
-        // One question would hold a worker up, and the task with it.
+        // A question would block a worker, and the task with it.
         let on_retry_limit = match terms.on_retry_limit {
             OnRetryLimit::Ask => OnRetryLimit::Escalate,
             other => other,
@@ -202,7 +202,7 @@ impl Worker<'_> {
         }))
     }
 
-    /// Runs a session to its end. Nothing where another process was quicker.
+    /// Runs a session to its end. Returns `None` if another process was faster.
     fn run(&mut self, ready: PreparedJob) -> Result<Option<SessionResult>, Failure> {
         let PreparedJob { job, agent, config, begin, mut tally } = ready;
         let name = job.name().clone();
@@ -222,7 +222,7 @@ impl Worker<'_> {
                 count(&mut tally, &told);
                 observer.observe(told);
             },
-            // There is one row for each worker, and none for what programs write.
+            // The display has one row for each worker, and none for output of programs.
             shows_output: false,
         };
         let allowance = runner_settings::turn_allowance(&config, &agent);
@@ -258,7 +258,7 @@ impl Worker<'_> {
             }
             // A stop hook that is broken for one task is broken for the next one.
             (false, Some(id)) if session.broken_gate => self.opened.task(id)?.blocked.map(|blocked| blocked.reason),
-            // So is a gatekeeper that could not be started.
+            // The same holds for a gatekeeper that could not be started.
             (false, Some(id)) if session.left.contains(&id) => {
                 let task = self.opened.task(id)?;
                 let unstarted = task.stalled.is_some_and(|stalled| stalled.unstarted);
@@ -303,7 +303,7 @@ impl Worker<'_> {
         })
     }
 
-    /// Shows how far all workers are.
+    /// Shows the progress of all workers.
     fn show_progress(&self) -> Result<(), Failure> {
         if !self.observer.shows_progress() {
             return Ok(());
@@ -322,9 +322,9 @@ impl Worker<'_> {
     }
 }
 
-/// Returns the task that a session has completed and ended for a person all the same, with the reason.
+/// Returns the task that a session has completed although a hook asks for a person, with the reason.
 fn find_objection(session: &Session, tally: &SessionTally) -> Option<(TaskId, String)> {
-    // With blocked tasks of the graph the reason is about them.
+    // If tasks of the graph are blocked, the reason is about them.
     let is_objected = session.ended() == Some(Ending::Escalated) && session.finished && session.escalated.is_empty();
     let reason = tally.ending_reason.clone().unwrap_or_else(|| "a person is needed".to_owned());
     session.task.filter(|_| is_objected).map(|task| (task, reason))

@@ -1,4 +1,4 @@
-//! `windlass change list`
+//! `windlass change list`: prints the changes, newest first.
 
 use windlass_app::changes::{ChangeRecord, ChangeState, list_changes, mark_landed_changes, with_git};
 use windlass_app::context::{Context, Opened};
@@ -31,10 +31,10 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     changes.retain(|change| args.all || change.state() == ChangeState::Open);
     if changes.iter().any(|change| change.state() == ChangeState::Open) {
         let (control, _received) = execution::listen()?;
-        // What git cannot tell is open as far as anybody knows.
+        // A change stays listed as open when git cannot tell its state.
         match with_git(&opened.project, &control, |git| mark_landed_changes(git, &mut changes)) {
             Ok(_) => {}
-            Err(failure) => Messages::new().warning(&format!("nobody can tell which of them are merged: {failure}")),
+            Err(failure) => Messages::new().warning(&format!("cannot tell which of them are merged: {failure}")),
         }
     }
     if args.refresh {
@@ -80,14 +80,16 @@ fn show(change: &ChangeRecord, (ids, states): (usize, usize), out: &mut Output) 
     Ok(())
 }
 
-/// Who takes note of a merge that the log does not know.
+/// Explains how a merge that the log does not know gets recorded.
 fn noted_by(task: &Task) -> String {
     let id = task.id;
     match task.state {
         State::Completed => format!("`windlass change merge {id}` or the next run takes note of it"),
         State::Blocked => format!("`windlass change merge {id}` takes note of it, and completes the task"),
         State::Failed => format!("{id} has failed: `windlass answer {id} approve` accepts it"),
-        State::Active | State::Submitted => format!("{id} is {}: whoever works on it finds it there", task.state),
+        State::Active | State::Submitted => {
+            format!("{id} is {}: the agent or person at work finds it there", task.state)
+        }
         state => format!(
             "{id} is {state}: the next run works on it; `windlass task complete {id}` accepts it, and \
              `windlass change merge {id}` takes note of it then"
@@ -95,7 +97,7 @@ fn noted_by(task: &Task) -> String {
     }
 }
 
-/// Asks the forge about each that is open.
+/// Asks the forge for the state of each open change.
 fn refresh(opened: &mut Opened, changes: &mut [ChangeRecord]) -> Result<(), Failure> {
     execution::run_git_work(opened, |dispatch| {
         for change in changes.iter_mut().filter(|change| change.state() == ChangeState::Open) {

@@ -1,4 +1,4 @@
-//! `windlass change merge`: a person puts work into its base.
+//! `windlass change merge`: merges the work of a task into its base.
 
 use serde_json::json;
 use windlass_app::changes::{MergeReport, merge_change};

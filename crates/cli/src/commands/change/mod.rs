@@ -1,4 +1,4 @@
-//! `windlass change …`
+//! `windlass change …`: the commands about changes.
 
 mod list;
 mod merge;

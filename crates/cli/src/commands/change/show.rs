@@ -1,4 +1,4 @@
-//! `windlass change show`: what a change does, from git. Nothing is fetched, and nothing written.
+//! `windlass change show`: shows a change as git knows it. It fetches nothing and writes nothing.
 
 use std::fmt::Write as _;
 
@@ -16,10 +16,10 @@ use super::state_tone;
 use crate::output::{Done, Output, Tone};
 use crate::show;
 
-/// So much of a diff, and so many commits, are shown.
+/// The most bytes of a diff, and the most commits, that the command shows.
 const DIFF: usize = 16 * 1024 * 1024;
 const COMMITS: usize = 1000;
-/// How wide the signs of a file's changes are at most.
+/// The greatest number of `+` and `-` signs for a file.
 const SIGNS: u64 = 40;
 
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ pub struct Args {
     stat: bool,
 }
 
-/// What git knows of a change.
+/// The commits, the files and the diff of a change, as git reports them.
 struct ChangeView {
     commits: Vec<Logged>,
     files: Vec<FileChange>,
@@ -54,7 +54,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         return out.object(&to_json(&change, &seen));
     }
     let page = page(&change, &seen, args.stat, out)?;
-    // A terminal, and a person in front of it.
+    // Only a terminal with a person in front of it gets a pager.
     if let Some(pager) = environment::pager().filter(|_| out.is_watched()) {
         out.flush()?;
         let shown = Pager::start(&pager).and_then(|pager| pager.show(page.as_bytes()));
@@ -96,7 +96,7 @@ fn seen(git: &Git<'_>, below: &[LowerTask], change: &ChangeRecord) -> Result<Cha
     })
 }
 
-/// Where a change begins, and where it ends.
+/// Returns the first (exclusive) and the last commit of a change.
 fn ends(git: &Git<'_>, below: &[LowerTask], change: &ChangeRecord) -> Result<(Commit, Commit), Error> {
     let unknown = |commit: &str| Error::UnknownCommit { commit: commit.to_owned() };
     let own = own_end(git, change)?;
@@ -109,7 +109,7 @@ fn ends(git: &Git<'_>, below: &[LowerTask], change: &ChangeRecord) -> Result<(Co
     }
     let tip = own.ok_or_else(|| unknown(change.branch()))?;
     if let (Some(_), Some(workspace)) = (change.merged(), &change.task.workspace) {
-        // The base says nothing of it any more: it is what was submitted, or what was done since it began.
+        // The base does not show the work any more: the change is the submitted work, or all commits since the workspace began.
         let submitted = change.work.as_ref().filter(|work| work.head == tip.as_str());
         let from = submitted.map(|work| git.before(&tip, work.commits)).transpose()?.flatten();
         let from = from.map_or_else(|| git.merge_base(&Commit::new(&workspace.start)?, &tip), Ok)?;
@@ -123,7 +123,7 @@ fn ends(git: &Git<'_>, below: &[LowerTask], change: &ChangeRecord) -> Result<(Co
     Ok((git.merge_base(&base, &tip)?, tip))
 }
 
-/// The last commit of the work itself. The branch goes with the merge; what was submitted stays for a while.
+/// Returns the last commit of the work itself. A merge deletes the branch; the submitted commit stays for a while.
 fn own_end(git: &Git<'_>, change: &ChangeRecord) -> Result<Option<Commit>, Error> {
     if let (Some(_), Some(work)) = (&change.change.merged, &change.work) {
         return Commit::new(&work.head).map(Some);
@@ -131,7 +131,7 @@ fn own_end(git: &Git<'_>, change: &ChangeRecord) -> Result<Option<Commit>, Error
     git.tip(&Branch::new(change.branch())?)
 }
 
-/// All of it as it is shown. Everything in it is hostile.
+/// Renders the whole page. All its text comes from outside and is cleaned.
 fn page(change: &ChangeRecord, seen: &ChangeView, stat: bool, out: &Output) -> Result<String, Failure> {
     let written = write_page(change, seen, stat, out);
     written.map_err(|error| Failure::new(Code::System, "cannot put the page together").caused_by(error))
@@ -178,7 +178,7 @@ fn write_page(change: &ChangeRecord, seen: &ChangeView, stat: bool, out: &Output
     Ok(page)
 }
 
-/// The files, and how much of them.
+/// Writes a line per file with its counts, and the totals.
 fn write_stat(page: &mut String, files: &[FileChange], out: &Output) -> std::fmt::Result {
     let names: Vec<String> = files.iter().map(|file| text::line(&file.path.to_string_lossy()).into_owned()).collect();
     let width = names.iter().map(|name| text::width(name)).max().unwrap_or(0);
@@ -198,7 +198,7 @@ fn write_stat(page: &mut String, files: &[FileChange], out: &Output) -> std::fmt
     writeln!(page, " {files}, +{added} -{removed}")
 }
 
-/// What a line of a diff is.
+/// Returns the tone of a line of a diff.
 fn tone_of(line: &str) -> Tone {
     match line.as_bytes() {
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Tone::Strong,

@@ -1,10 +1,10 @@
-//! Whether what the configuration says of a forge fits the repository.
+//! Check that the configured forge fits the repository.
 
 use windlass_app::project::Project;
 use windlass_app::{Failure, execution, runner_settings};
 use windlass_config::{Config, ConfigWarning};
 
-/// Looks at the remote's address; nothing is fetched. What git cannot tell is no fault of the configuration.
+/// Checks the address of the remote without fetching. The configuration is not at fault when git cannot tell the address.
 pub fn look(project: &Project, config: &Config) -> Result<Option<ConfigWarning>, Failure> {
     let forge = runner_settings::delivery(project, config).forge;
     if forge.kind.is_none() && forge.api.is_none() {

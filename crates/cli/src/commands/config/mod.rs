@@ -1,4 +1,4 @@
-//! `windlass config`: looks at the configuration, adds to it, and never runs any of it.
+//! `windlass config`: checks the configuration and adds to it. It never runs any of it.
 
 mod forge;
 mod import;
@@ -73,7 +73,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     }
 }
 
-/// Refuses the first workflow that cannot be used, and names the others.
+/// Fails with the first workflow that cannot be used, and names the others.
 fn check_workflows(project: &Project, config: &Config) -> Result<(), Failure> {
     workflows::check_hooks(project, config)?;
     let mut wrong = WorkflowLibrary::load(Some(&project.root))?.unusable.into_iter().map(Failure::from);

@@ -1,8 +1,8 @@
-//! The project's configuration, replaced as a whole.
+//! Replacement of the project's configuration file as a whole.
 //!
 //! Invariants:
-//! - The file is the old one or the new one, whatever happens, and keeps its permissions; a link stays one.
-//! - What somebody has changed meanwhile is not written over.
+//! - The file holds the old or the new content at every moment, and keeps its permissions; a link stays a link.
+//! - Changes that were made meanwhile are never overwritten.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use windlass_config as config;
 use windlass_config::{Config, ConfigSource};
 use windlass_process::file;
 
-/// Replaces the configuration at once, as long as it is still what was looked at.
+/// Replaces the configuration atomically, provided that the file still has the content of `config`.
 pub fn write(project: &Project, config: &Config, text: &str) -> Result<(), Failure> {
     let file = project.config_file();
     let cannot =
@@ -28,7 +28,7 @@ pub fn write(project: &Project, config: &Config, text: &str) -> Result<(), Failu
             false => Err(changed()),
         };
     }
-    // A link stays one.
+    // A link stays a link: the file that it points to is replaced.
     let real = file::resolve_within(&project.root, &file).map_err(cannot)?;
     let bytes = file::read(&real, config::SIZE).map_err(cannot)?;
     let now = ConfigSource::read(&real)?;

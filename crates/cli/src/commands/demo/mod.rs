@@ -1,6 +1,6 @@
-//! `windlass demo`: the real loop, in a directory that is gone afterwards
+//! `windlass demo`: the real loop, in a temporary directory.
 //!
-//! Every command that is shown is run, by the real binary and with real processes. What is said about it is in `tour`.
+//! The demo runs every command that it shows, with the real binary and real processes. `tour` holds the sentences.
 
 mod stage;
 mod tour;
@@ -15,9 +15,9 @@ use self::stage::Stage;
 use self::tour::{FILES, NEXT, PROJECT, REPOSITORY, Step, TOUR};
 use crate::output::{Done, Messages, Output, Stop, Tone};
 
-/// Time to read a sentence, where somebody watches.
+/// The time to read a sentence, on a terminal.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Sentences are no wider than that.
+/// The greatest width of a sentence.
 const WIDTH: usize = 100;
 
 #[derive(Debug, clap::Args)]

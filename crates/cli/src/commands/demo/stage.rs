@@ -1,4 +1,4 @@
-//! Where the tour takes place: a directory that is gone afterwards, however it ends, and the programs that run in it.
+//! The temporary directory of the tour, and the programs that run in it. The directory is removed however the tour ends.
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -9,12 +9,12 @@ use std::{fs, io};
 use windlass_app::{Code, Failure, environment, execution};
 use windlass_process::{Capture, Control, Environment, Exit, Invocation, Roster, Spec, run};
 
-/// How long what runs may take to end when the tour is interrupted.
+/// The time that programs have to end when the tour is interrupted.
 const GRACE: Duration = Duration::from_secs(2);
-/// What is kept of output that nobody is shown.
+/// The bytes kept at the head and at the tail of output that is not shown.
 const KEPT: usize = 4 * 1024;
 
-/// A directory with a project in it, and a home for everything that belongs to it.
+/// A temporary directory with a project, and with the state of everything that runs there.
 pub struct Stage {
     root: PathBuf,
     pub project: PathBuf,
@@ -59,9 +59,9 @@ impl Stage {
             .map_err(|error| Failure::new(Code::System, format!("cannot write `{}`", path.display())).caused_by(error))
     }
 
-    /// Runs a shell command to its end, or until the control says so. Its output is seen as it comes.
+    /// Runs a shell command until it ends or the control cancels it. `see` gets the output as it arrives.
     pub fn run(&self, script: &str, control: &Control, see: &mut dyn FnMut(&[u8])) -> Result<Exit, Failure> {
-        // Both streams in the order in which they are written.
+        // One pipe for both streams keeps the order of the output.
         let invocation = Invocation::Shell(format!("exec 2>&1\n{script}").into());
         let spec = Spec {
             grace: GRACE,
@@ -74,7 +74,7 @@ impl Stage {
     }
 }
 
-/// What programs of the tour get: nothing of Windlass's or git's own settings, and a place of their own for everything.
+/// Returns the environment of the tour's programs: without the user's Windlass and git settings, and with paths in the directory.
 fn variables(root: &Path) -> Environment {
     let foreign =
         |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("WINDLASS_") || name.starts_with("GIT_"));
@@ -99,7 +99,7 @@ fn variables(root: &Path) -> Environment {
 impl Drop for Stage {
     fn drop(&mut self) {
         if !self.keep {
-            // What cannot be removed is in the system's temporary directory, which is cleaned anyway.
+            // The system cleans its temporary directory, so a failure does no harm.
             let _ = fs::remove_dir_all(&self.root);
         }
     }

@@ -1,19 +1,19 @@
-//! What the tour shows: sentences, and what shows that they are true.
+//! The content of the tour: sentences, and the commands that prove them.
 
-/// A sentence, and what is done then.
+/// A sentence, and the steps that follow it.
 pub type Stop = (&'static str, &'static [Step]);
 
 pub enum Step {
-    /// A command for the shell, as it is shown.
+    /// A shell command, run as it is shown.
     Shell(&'static str),
-    /// One that is killed in its middle, by something that it starts. It is written with `exec`, so that its own number is
-    /// the one in `.windlass/demo.pid`.
+    /// A shell command that something it starts kills midway. It is run with `exec`, so that its own process id is
+    /// in `.windlass/demo.pid`.
     Killed(&'static str),
-    /// A file that is shown.
+    /// A file whose content is shown.
     Show(&'static str),
 }
 
-/// The files of the project.
+/// The files of the demo project.
 pub const FILES: &[(&str, &str)] = &[
     ("slug.sh", include_str!("files/slug.sh")),
     ("test.sh", include_str!("files/test.sh")),
@@ -21,7 +21,7 @@ pub const FILES: &[(&str, &str)] = &[
     (".windlass/config.yaml", include_str!("files/config.yaml")),
 ];
 
-/// What makes it a project, and a repository where there is git.
+/// The commands that make a project, and a repository if git is there.
 pub const PROJECT: &str = "windlass init";
 pub const REPOSITORY: &str = "git init -q . && git add slug.sh test.sh .windlass && git commit -q -m 'A start'";
 
@@ -51,7 +51,10 @@ pub const TOUR: &[Stop] = &[
          command goes on, in the same conversation.",
         &[Step::Shell("windlass run")],
     ),
-    ("The tests agree, whatever anybody says.", &[Step::Shell("sh test.sh"), Step::Shell("windlass task list --all")]),
+    (
+        "The tests agree, whatever the agent says.",
+        &[Step::Shell("sh test.sh"), Step::Shell("windlass task list --all")],
+    ),
     (
         "The log tells what happened, and all of it can be verified.",
         &[
@@ -61,7 +64,7 @@ pub const TOUR: &[Stop] = &[
     ),
 ];
 
-/// What comes after it.
+/// Commands to try after the tour.
 pub const NEXT: &[&str] = &[
     "windlass run \"what you want done\" --agent claude",
     "windlass run \"what you want done\" --agent \"acp:goose acp\"",

@@ -1,4 +1,4 @@
-//! `windlass doctor`
+//! `windlass doctor`: checks the project and repairs what can be repaired.
 
 mod salvage;
 
@@ -57,7 +57,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         Messages::new().note("looking over every event and every row");
     }
     let mut checks = check_project(context, &project, args.rebuild)?;
-    // Signals reach the programs that are started from here on.
+    // From here on signals reach the programs that the checks start.
     let (control, received) = execution::listen()?;
     checks.extend(check_agents(&project));
     checks.extend(check_callers(&project));
@@ -83,14 +83,14 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     Ok(u8::from(!sound))
 }
 
-/// Which agents call us by their own hooks, where any does.
+/// Reports the agents whose own hooks call Windlass, if there are any.
 fn check_callers(project: &Project) -> Option<HealthCheck> {
     let callers = install::status::callers(project);
     let note = format!("installed for {}", callers.join(", "));
     (!callers.is_empty()).then(|| HealthCheck { what: "bridge", problems: vec![], note, hint: None })
 }
 
-/// Does what the dead have left undone.
+/// Settles the hooks, sessions and worktrees that dead processes have left.
 fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
     let mut opened = context.open()?;
     let (control, received) = execution::listen()?;

@@ -1,7 +1,7 @@
-//! `windlass doctor --export` and `--restore`: sound events out of a damaged store, and into a new one.
+//! `windlass doctor --export` and `--restore`: move sound events from a damaged store to a new one.
 //!
-//! The file has one event a line, as `windlass events --json` prints it. Positions are given anew when it is read, so
-//! everything that names a position is carried along.
+//! The file has one event per line, as `windlass events --json` prints it. Restored events get new positions, so every
+//! reference to a position is moved along.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,13 +19,13 @@ use windlass_text as text;
 
 use crate::output::{Done, Output, Tone};
 
-/// The longest line that is read: no event that the engine makes is longer.
+/// The longest accepted line. The engine makes no longer event.
 const LINE: u64 = 16 * 1024 * 1024;
 
-/// What is printed names no format; it is the first one.
+/// The format of lines without `v`: `windlass events --json` prints none, and prints the first format.
 const PRINTED_FORMAT: u64 = 1;
 
-/// Saves what is sound. The file is new, and whole or absent.
+/// Exports the sound events. The file is new, and complete or absent.
 pub fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
     let fail = |error: io::Error| {
         let failure = Failure::new(Code::System, format!("cannot write {}", file.display())).caused_by(&error);
@@ -44,7 +44,7 @@ pub fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
     .map_err(|error| match error {
         StoreError::Io { path, source } if path == file => fail(source),
         error @ StoreError::Corrupt { .. } => {
-            // Nothing can be read of it; the usual hint would lead back here.
+            // The usual hint is `doctor --export`, which has just failed.
             hints::store(error).hint("no event can be read: restore a backup, as `windlass backup --help` shows")
         }
         error => hints::store(error),
@@ -66,11 +66,11 @@ pub fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
     Ok(())
 }
 
-/// Fills an empty store with saved events: all of them, or none.
+/// Fills an empty store with saved events: with all of them or none.
 pub fn restore((project, trust): (&Project, bool), file: &Path, out: &mut Output) -> Done {
     let from = file::open_named(file)
         .map_err(|error| Failure::new(Code::System, format!("cannot read {}", file.display())).caused_by(error))?;
-    // What comes from a file is data until a person has looked at it.
+    // Events from a file are data until a person has trusted the store.
     let (mut store, record) = store_records::disown(project, trust)?;
     let nonce = execution::random()?;
     let mut wrong = None;
@@ -87,7 +87,7 @@ pub fn restore((project, trust): (&Project, bool), file: &Path, out: &mut Output
     let restored = match restored {
         Ok(restored) => restored,
         Err(error) => {
-            // Nothing was written, so the store is what it was.
+            // The transaction wrote nothing, so the store is as trusted as before.
             store_records::own_again(project, record)?;
             return Err(wrong.unwrap_or_else(|| hints::store(error)).into());
         }
@@ -110,7 +110,7 @@ impl From<Failure> for Stopped {
     }
 }
 
-/// Appends every saved event by itself, so that the one that does not fit can be named.
+/// Appends each saved event in a commit of its own, so that an error can name the event that does not fit.
 fn fill(transaction: &mut Transaction<'_>, saved: &mut Saved<'_>, nonce: u128) -> Result<u64, Stopped> {
     if transaction.head() != Seq::START {
         let failure = Failure::new(Code::Refused, "the store has events already");
@@ -135,14 +135,14 @@ fn fill(transaction: &mut Transaction<'_>, saved: &mut Saved<'_>, nonce: u128) -
     Ok(restored)
 }
 
-/// The events of a file, one after the other, with what they name moved to where it is now.
+/// A reader of saved events. It moves the references in each event to the new positions.
 struct Saved<'f> {
     from: BufReader<File>,
     file: &'f Path,
     line: u64,
-    /// Where the event that was read last had been.
+    /// The saved position of the last event that was read.
     seq: Seq,
-    /// Where each event was, and where it is now.
+    /// Saved positions, and the positions that the events have now.
     moved: BTreeMap<Seq, Seq>,
 }
 
@@ -185,14 +185,14 @@ impl<'f> Saved<'f> {
         Ok(Some(event))
     }
 
-    /// A cause, counted back from its consequence.
+    /// Returns the cause as a distance from its consequence.
     fn counted(&self, cause: Cause) -> Cause {
         let Cause::At(seq) = cause else { return cause };
         let here = self.moved.len() as u64 + 1;
         u32::try_from(here - seq.0).map_or(cause, Cause::Back)
     }
 
-    /// The event that was read last has been written.
+    /// Records the new position of the last event that was read.
     fn stands_at(&mut self, seq: Seq) {
         self.moved.insert(self.seq, seq);
     }

@@ -1,7 +1,7 @@
-//! The time that an agent gives its hooks.
+//! The time limit for an answer to an agent's hook call.
 //!
-//! Invariant: the agent is answered once, and in time, whatever keeps us: a hook, the store, or the agent itself that does not
-//! say all that it has to say.
+//! Invariant: the agent gets exactly one answer, and in time, even if a hook, the store or an agent that never closes its
+//! output delays the command.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,22 +12,22 @@ use windlass_app::{Failure, environment};
 use windlass_engine::in_words;
 use windlass_text as text;
 
-/// How long the agent waits. Whatever keeps us, it is answered in time.
+/// The timer of one call. It answers the agent when the time has run out.
 pub struct Clock {
     began: Instant,
     within: Option<Duration>,
-    /// Whether somebody has answered, or is about to.
+    /// Whether an answer has been given, or is about to be.
     answered: Arc<AtomicBool>,
 }
 
 impl Clock {
-    /// `late` is what is said when time has run out.
+    /// Starts the timer. `late` writes the answer when time has run out.
     pub fn start(within: Option<Duration>, late: impl FnOnce(String) + Send + 'static) -> Self {
         let answered = Arc::new(AtomicBool::new(false));
         let clock = Self { began: Instant::now(), within, answered: answered.clone() };
         if let Some(within) = within {
             let message = clock.late();
-            // Hooks are asked to end when it is time, and have a moment for that.
+            // Hooks are asked to end at the limit, and have a moment for that.
             let patience = within + (within / 4).min(Duration::from_secs(1));
             thread::spawn(move || {
                 thread::sleep(patience);
@@ -40,9 +40,9 @@ impl Clock {
         clock
     }
 
-    /// From now on nobody else answers.
+    /// Claims the answer, so that the timer gives none.
     pub fn stop(&self) {
-        // Somebody else may have answered, and is about to end this process.
+        // The timer may have answered already and is about to end this process.
         while self.answered.swap(true, Ordering::SeqCst) {
             thread::park();
         }
@@ -53,12 +53,12 @@ impl Clock {
         format!("windlass: after {time} nothing was decided, and the agent goes on: a hook or the store took too long")
     }
 
-    /// How much of the time is left.
+    /// Returns the time that is left.
     pub fn left(&self) -> Option<Duration> {
         self.within.map(|within| within.saturating_sub(self.began.elapsed()))
     }
 
-    /// What a person is told where nothing could be checked.
+    /// Returns the message for the person when nothing could be checked.
     pub fn went_wrong(&self, failure: &Failure) -> String {
         if self.within.is_some_and(|within| self.began.elapsed() >= within) {
             return self.late();

@@ -1,8 +1,8 @@
-//! `windlass hook POINT`: the bridge. An agent's own hook system calls it at every moment that it is installed for.
+//! `windlass hook POINT`: the bridge. An agent's own hook system calls it at every event that it is installed for.
 //!
 //! Invariants:
 //! - Standard output carries the answer in the agent's own contract, and nothing else.
-//! - It exits with 2 only where a hook wants it. Whatever goes wrong here, the agent goes on, and the person is told.
+//! - It exits with 2 only if a hook wants that. After an error in Windlass the agent continues, and the person sees a message.
 
 mod clock;
 
@@ -26,7 +26,7 @@ use crate::commands::install::status;
 use crate::output::{Output, Stop};
 use crate::usage;
 
-/// The longest payload that is read: tools may answer with whole files.
+/// The longest accepted payload. Tools may answer with whole files.
 const LONGEST: usize = 64 * 1024 * 1024;
 
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ pub struct Args {
     /// subagent_stop, notification or pre_compact, in any agent's spelling
     #[arg(value_name = "POINT")]
     point: String,
-    /// Whose contract to speak [default: whoever the call looks like]
+    /// Whose contract to speak [default: guessed from the payload]
     #[arg(long = "as", value_name = "AGENT", value_parser = usage::one_of::<Agent>(Agent::ALL.iter().map(|agent| agent.name())))]
     agent: Option<Agent>,
     /// Let go after this time, before the agent loses its patience: 30s, 10m, 1h
@@ -56,8 +56,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         return Err(failure.hint("`windlass hooks history --json` tells what hooks did").into());
     }
     if io::stdin().is_terminal() {
-        let failure =
-            Failure::new(Code::Usage, "nobody calls: an agent's own hook system writes a payload to standard input");
+        let failure = Failure::new(Code::Usage, "expected a hook payload on standard input");
         return Err(failure
             .hint("`windlass install AGENT` has an agent call; `windlass hooks test POINT` is for people")
             .into());
@@ -82,7 +81,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     speak(&word_response(agent, event, response))
 }
 
-/// Words a response for the agent. What the agent cannot be told, the person is.
+/// Encodes a response for the agent. The person is told the parts that the agent's contract cannot express.
 fn word_response(agent: Agent, event: AgentHookEvent, response: AgentHookResponse) -> AgentHookOutput {
     let output = AgentHookOutput::new(agent, event, &response);
     let left_out = output.left_out(agent, event);
@@ -106,7 +105,7 @@ fn event(name: &str) -> Result<AgentHookEvent, Failure> {
     })
 }
 
-/// What the agent says. What is beyond the bound is read too, so that it is not cut off in the middle of writing.
+/// Reads the payload. Bytes beyond the limit are read too, so that the agent is not cut off while it writes.
 fn read() -> Result<Vec<u8>, Failure> {
     let fail = |error| Failure::new(Code::System, "cannot read what the agent says").caused_by(error);
     let mut input = io::stdin().lock();
@@ -119,7 +118,7 @@ fn read() -> Result<Vec<u8>, Failure> {
     Err(Failure::new(Code::Usage, format!("the agent says more than {} MiB at once", LONGEST / 1024 / 1024)))
 }
 
-/// Answers a request for every file that it is about: none is passed by, wherever in a patch it stands.
+/// Answers a request for every file that it concerns, so that no file of a patch escapes the hooks.
 fn answer_each_file(context: &Context, request: AgentHookRequest, clock: &Clock) -> AgentHookResponse {
     let event = request.event;
     let mut response = AgentHookResponse::default();
@@ -127,7 +126,7 @@ fn answer_each_file(context: &Context, request: AgentHookRequest, clock: &Clock)
         let answered = answer(context, request, clock.left());
         response =
             response.and(answered.unwrap_or_else(|failure| AgentHookResponse::message(clock.went_wrong(&failure))));
-        // It does not happen: the others need not be looked at.
+        // The call is blocked as a whole, so the other files need no answer.
         if event == AgentHookEvent::PreToolUse && response.ruling == CallRuling::Block {
             break;
         }
@@ -147,13 +146,13 @@ fn answer(
     }
     let is_stop = matches!(request.event, AgentHookEvent::Stop | AgentHookEvent::SubagentStop);
     if request.conversation.is_none() && is_stop {
-        // Nobody could say how often it was sent back already.
+        // Without a conversation the number of earlier send-backs is unknown.
         return Err(Failure::new(Code::Usage, "the agent does not say which conversation this is"));
     }
     answer_request(project, request, &directory, within, context.trust).map_err(Failure::without_trust_option)
 }
 
-/// Where the agent works. An agent may stray from its project, and tells some hooks where that is.
+/// Returns the directory that the agent works in. An agent may leave its project; some agents name the project in a variable.
 fn directory_of(context: &Context, request: &AgentHookRequest) -> PathBuf {
     let variables: &[&str] = match request.agent {
         Agent::Claude => &["CLAUDE_PROJECT_DIR"],
@@ -161,15 +160,15 @@ fn directory_of(context: &Context, request: &AgentHookRequest) -> PathBuf {
         Agent::Qwen => &["QWEN_PROJECT_DIR"],
         Agent::Copilot => &["COPILOT_PROJECT_DIR"],
         Agent::Cursor => &["CURSOR_PROJECT_DIR"],
-        // They set none: one that is there is somebody else's.
+        // These agents set no variable: one that is set was inherited from another agent.
         Agent::Codex | Agent::Goose | Agent::Kimi => &[],
     };
     let said = request.directory.as_deref().map(PathBuf::from).filter(|directory| directory.is_absolute());
     environment::directory_in(variables).or(said).unwrap_or_else(|| context.directory.clone())
 }
 
-/// The project that the agent works in. Wherever somebody points to, another project's conversation is none of its
-/// concern.
+/// Finds the project that the agent works in. A project that an option or a variable names counts only if the agent works
+/// inside it.
 fn project_of(context: &Context, directory: &Path) -> Result<Option<Project>, Failure> {
     let around = project::around(directory)?;
     let named = context.project.clone().or_else(environment::project);
@@ -180,20 +179,20 @@ fn project_of(context: &Context, directory: &Path) -> Result<Option<Project>, Fa
     Ok(its_own.then_some(named))
 }
 
-/// Copilot calls what is written for Claude Code too. Where it has entries of its own, those are enough.
+/// Returns whether Copilot makes this call through an entry for Claude Code although it has entries of its own.
 fn is_called_twice(request: &AgentHookRequest, project: &Project) -> bool {
     let is_copilot = || Agent::recognise(&request.payload, environment::is_set) == Agent::Copilot;
     request.agent == Agent::Claude && is_copilot() && status::copilot_calls(project)
 }
 
 fn speak(output: &AgentHookOutput) -> Result<u8, Stop> {
-    // An agent that does not listen is still to be answered.
+    // An agent may have closed standard error, and still reads the answer.
     let _ = put(rustix::stdio::stderr(), &output.stderr);
     put(rustix::stdio::stdout(), &output.stdout)?;
     Ok(output.exit)
 }
 
-/// Writes a line past what others may hold: whoever runs out of time cannot wait for them.
+/// Writes a line past the locks of the standard streams: the timer cannot wait for their holders.
 fn put(to: BorrowedFd<'_>, line: &str) -> io::Result<()> {
     if line.is_empty() {
         return Ok(());

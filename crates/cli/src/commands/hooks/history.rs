@@ -1,4 +1,4 @@
-//! `windlass hooks history`
+//! `windlass hooks history`: prints the last hook runs.
 
 use std::path::Path;
 
@@ -47,13 +47,13 @@ fn outcome() -> impl TypedValueParser<Value = HookRunOutcome> {
     usage::one_of(HookRunOutcome::names())
 }
 
-/// The longest that a name may make a column.
+/// The widest column for a name on a terminal.
 const NAME: usize = 32;
 /// The longest message in a pipe.
 const MESSAGE: usize = 200;
-/// What most durations take.
+/// The width of most durations.
 const TOOK: usize = "999 min".len();
-/// What the event's column keeps on a narrow terminal, and leaves to the message on a wider one.
+/// The least width of the event column; on a wide terminal the message gets the rest.
 const ROOM: usize = 12;
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
@@ -95,7 +95,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     print_table(&runs, &mut causes, &records, out)
 }
 
-/// What it ran for: the event, and whom that was about.
+/// Formats the event that a run belongs to, and its conversation, task and session.
 fn event(run: &HookRunRecord, cause: Option<&RunCause>) -> String {
     let kind = cause.map(|cause| cause.name.as_str());
     let mut parts: Vec<String> =

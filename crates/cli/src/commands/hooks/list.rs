@@ -1,4 +1,4 @@
-//! `windlass hooks list`
+//! `windlass hooks list`: prints the hooks that would run at each point.
 
 use serde_json::json;
 use windlass_app::context::Context;
@@ -64,7 +64,7 @@ pub(super) fn agents(config: &Config) -> Vec<&str> {
     config.settings.agents.keys().map(String::as_str).collect()
 }
 
-/// A name that the configuration knows.
+/// Checks that the configuration knows a name.
 pub(super) fn known(name: Option<String>, what: &str, names: &[&str]) -> Result<Option<String>, Failure> {
     let Some(name) = name else { return Ok(None) };
     if names.contains(&name.as_str()) {
@@ -109,7 +109,7 @@ fn show(planned: &HookListing<'_>, out: &mut Output) -> Done {
     Ok(())
 }
 
-/// What else there is to be seen.
+/// Names the task types and agents that have hooks of their own.
 fn others(config: &Config, who: &WorkSubject, out: &mut Output) -> Done {
     let of_type = |kind: &&str| config.overrides().any(|(owner, _)| owner == *kind);
     let kinds: Vec<&str> = kinds(config).into_iter().filter(of_type).collect();

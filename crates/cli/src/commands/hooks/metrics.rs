@@ -1,4 +1,4 @@
-//! `windlass hooks metrics`
+//! `windlass hooks metrics`: prints how often hooks run, how they end and how long they take.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct Args {
     since: Option<Duration>,
 }
 
-/// The longest that a name may make its column.
+/// The widest column for a name.
 const NAME: usize = 32;
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
@@ -88,7 +88,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     }
 }
 
-/// A part of a whole, in words.
+/// Formats a part of a whole as a percentage.
 fn percent(part: usize, whole: usize) -> String {
     match whole {
         0 => String::new(),
@@ -96,10 +96,10 @@ fn percent(part: usize, whole: usize) -> String {
     }
 }
 
-/// The width of a moment, with the blanks before it.
+/// The width of the last-run column, with the blanks before it.
 const MOMENT: usize = 21;
 
-/// Where durations begin among the columns, and what most of them take.
+/// The first of the columns that hold durations, and the width of most durations.
 const SPANS: usize = 6;
 const SPAN: usize = "999 ms".len();
 

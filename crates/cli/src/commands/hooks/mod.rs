@@ -1,5 +1,5 @@
-//! `windlass hooks …`: what hooks there are, what they would do, and what became of them. Only `test --run` runs anything, and
-//! only `enable` and `disable` write: to the configuration, or to the log for a stop hook that is registered for a task.
+//! `windlass hooks …`: shows hooks, their runs and their results. Only `test --run` runs a hook, and only `enable` and
+//! `disable` write: to the configuration, or to the log for a stop hook that is registered for a task.
 
 mod history;
 mod list;
@@ -59,7 +59,7 @@ pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
     }
 }
 
-/// A point, as people may write it.
+/// Parses a point in any spelling that the configuration accepts.
 fn point(name: &str) -> Result<HookPoint, String> {
     let names = hook_point_names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -1,7 +1,7 @@
-//! What a trial is run for: the empty values, and over them what a person gives; or what an agent's own hook system would say.
+//! The input of a trial: default values with a person's payload merged over them, or the payload of an agent's hook system.
 //!
-//! Invariant: what is put into commands as it is has the form that it has in the log. A payload may come from anywhere,
-//! and a session's name with a semicolon in it would be run.
+//! Invariant: a value that is put into a command unquoted has the form that it has in the log. A payload may come from
+//! anywhere, and the shell would run a session name with a semicolon.
 
 use std::path::Path;
 
@@ -12,22 +12,22 @@ use windlass_engine::{EventType, HookPoint, ParseIdError, SessionName, Situation
 
 use crate::commands::input::read_bytes;
 
-/// The longest payload that is read.
+/// The longest accepted payload.
 const LONGEST: usize = 16 * 1024 * 1024;
 
-/// What hooks are tried with.
+/// The input of the hooks of a trial.
 pub struct Given {
-    /// What they are told.
+    /// The values that hooks get.
     pub values: Value,
-    /// What an agent says, where the trial is one of its calls.
+    /// The agent's request, if the trial stands for a call of an agent.
     pub request: Option<AgentHookRequest>,
 }
 
-/// Fields with which agents' own hook systems tell whose conversation it is. Our own names are others.
+/// Fields that identify the conversation in payloads of agents. Windlass's own fields have other names.
 const SAID_BY_AGENTS: [&str; 4] = ["session_id", "conversation_id", "sessionId", "hook_event_name"];
 
-/// What a payload stands for: a call of an agent where only those come, where somebody says so, or where it looks like one;
-/// else a event of the loop.
+/// Builds the input of a trial. It is a call of an agent if the point knows only calls, if `agent` is given or if the payload
+/// looks like one; else it is an event of the loop.
 pub fn given(payload: Option<&Path>, point: &HookPoint, agent: Option<Agent>) -> Result<Given, Failure> {
     let event = AgentHookEvent::of_point(point);
     if let (Some(agent), None) = (agent, event) {
@@ -66,7 +66,7 @@ fn read(path: &Path) -> Result<Value, Failure> {
     Ok(given)
 }
 
-/// What hooks are told, with what a payload says in place of the empty values.
+/// Returns the values for hooks, with the payload merged over the defaults.
 fn values(given: Option<(&Path, Value)>, point: &HookPoint) -> Result<Value, Failure> {
     let mut values = Situation::nothing();
     values["point"] = json!(point.name());
@@ -78,7 +78,7 @@ fn values(given: Option<(&Path, Value)>, point: &HookPoint) -> Result<Value, Fai
     let Some((path, given)) = given else { return Ok(values) };
     lay_over(&mut values, given);
     check(&values).map_err(|(cause, hint)| wrong(path, cause).hint(hint))?;
-    // The same under its other names, unless they are given too.
+    // Aliases get the value of the field, unless the payload has them too.
     for (name, of) in [("task_id", "id"), ("taskId", "id"), ("task_content", "content")] {
         if values[name] == "" && values["task"][of].is_string() {
             values[name] = values["task"][of].clone();
@@ -87,7 +87,7 @@ fn values(given: Option<(&Path, Value)>, point: &HookPoint) -> Result<Value, Fai
     Ok(values)
 }
 
-/// What is wrong with a field that commands get as it is, and how to write it.
+/// Checks the fields that commands get unquoted. An error has the cause and a hint.
 fn check(values: &Value) -> Result<(), (String, &'static str)> {
     type Check = fn(&str) -> Result<(), ParseIdError>;
     let is_session: Check = |text| text.parse::<SessionName>().map(drop);
@@ -113,7 +113,7 @@ fn check(values: &Value) -> Result<(), (String, &'static str)> {
     }
 }
 
-/// Objects are merged, everything else is replaced.
+/// Merges objects and replaces every other value.
 fn lay_over(values: &mut Value, given: Value) {
     match (values, given) {
         (Value::Object(values), Value::Object(given)) => {

@@ -1,4 +1,4 @@
-//! The stop hooks that are registered for a task: `windlass hooks list --task`, `enable HOOK-12` and `disable HOOK-12`
+//! The stop hooks that are registered for a task: `windlass hooks list --task`, `enable HOOK-12` and `disable HOOK-12`.
 
 use serde_json::{Value, json};
 use windlass_app::context::Context;
@@ -9,10 +9,10 @@ use windlass_tools::{StopHookList, registered};
 
 use crate::output::{Done, Output, Tone};
 
-/// Has a registered stop hook asked, or not any more.
+/// Enables or disables a registered stop hook.
 pub fn switch(context: &Context, hook: HookId, enabled: bool, out: &mut Output) -> Done {
     let mut opened = context.open()?;
-    // A hook has the position of the event that registered it.
+    // The id of a hook is the position of the event that registered it.
     let registered = opened.store.event(Seq(hook.0)).map_err(hints::store)?;
     let unknown = || {
         Failure::new(Code::NotFound, format!("there is no stop hook {hook}"))
@@ -31,7 +31,7 @@ pub fn switch(context: &Context, hook: HookId, enabled: bool, out: &mut Output) 
     out.line(format_args!("{} of {task} {asked}", out.paint(Tone::Strong, hook)))
 }
 
-/// The stop hooks of a task, in the order in which they are asked.
+/// Lists the stop hooks of a task in the order in which they run.
 pub fn list(context: &Context, task: TaskId, out: &mut Output) -> Done {
     let opened = context.open_to_read()?;
     let hooks = registered(&opened.store, &opened.task(task)?).map_err(Failure::from)?;

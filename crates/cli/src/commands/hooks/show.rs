@@ -1,4 +1,4 @@
-//! `windlass hooks show`
+//! `windlass hooks show`: prints everything about one hook.
 
 use serde_json::{Map, Value, json};
 use windlass_app::context::Context;
@@ -49,7 +49,7 @@ fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
     let rows = all.iter().flat_map(|planned| planned.rows.iter().map(move |row| (&planned.point, row)));
     let mut points: Vec<&str> = Vec::new();
     let mut row = None;
-    // The default is known by its short name too.
+    // The default hook is known by its short name too.
     let is_meant = |row: &ListedHook<'_>| {
         row.name() == name || (matches!(row, ListedHook::Default { .. }) && name == Builtin::CreatePr.name())
     };

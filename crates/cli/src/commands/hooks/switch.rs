@@ -1,9 +1,9 @@
-//! `windlass hooks enable` and `windlass hooks disable`: whether a hook runs, changed in the project's configuration.
+//! `windlass hooks enable` and `windlass hooks disable`: switch a hook on or off in the project's configuration.
 //!
 //! Invariants:
-//! - Only a person switches hooks: they judge what agents do.
-//! - The file is changed in nothing but whether this hook runs, or not at all.
-//! - It is never trusted here: a person looks at it first, as after any other change.
+//! - Only a person switches hooks, because hooks judge what agents do.
+//! - The command changes whether this hook runs and nothing else in the file.
+//! - It never trusts the result: a person reviews it first, as after any other change.
 
 use serde_json::{Value, json};
 use windlass_app::context::Context;
@@ -39,7 +39,7 @@ pub struct Args {
 
 /// Switches a hook on or off.
 pub fn run(context: &Context, which: &Args, on: bool, out: &mut Output) -> Done {
-    // Stop hooks that are registered for tasks are in the log, and not in the configuration.
+    // Stop hooks that are registered for tasks are in the log, not in the configuration.
     if let Ok(hook) = which.name.parse::<HookId>() {
         if which.dry_run {
             return Err(Failure::new(Code::Usage, format!("{hook} is in no file: there is nothing to show"))
@@ -72,7 +72,7 @@ fn word(on: bool) -> &'static str {
 
 /// The lines in which two texts differ.
 struct Change {
-    /// The first of them.
+    /// The number of the first line that differs.
     line: usize,
     removed: Vec<String>,
     added: Vec<String>,
@@ -100,12 +100,12 @@ impl Change {
     }
 }
 
-/// What is to be said in the end.
+/// The result of the command.
 struct Told<'c> {
     config: &'c Config,
     name: String,
     on: bool,
-    /// `None` where it was so already.
+    /// `None` if the hook was in the wanted state already.
     change: Option<Change>,
     written: bool,
     trust: Option<Trust>,

@@ -1,4 +1,4 @@
-//! `windlass hooks test`
+//! `windlass hooks test`: shows the input of the hooks at a point, and runs them with `--run`.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use super::payload::{Given, given};
 use crate::output::{Done, Output, Tone};
 use crate::usage;
 
-/// Where the second column begins.
+/// The column in which values begin.
 const INDENT: usize = 15;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -40,7 +40,7 @@ pub struct Args {
     /// A JSON object with what the hooks are run for; `-` reads it from standard input
     #[arg(long, value_name = "FILE")]
     payload: Option<PathBuf>,
-    /// As if this agent's own hook system called [default: whoever the payload looks like, where only those call]
+    /// As if this agent's own hook system called [default: guessed from the payload, where only agents call]
     #[arg(long = "as", value_name = "AGENT", value_parser = usage::one_of::<Agent>(Agent::ALL.iter().map(|agent| agent.name())))]
     agent: Option<Agent>,
     /// Only this hook

@@ -1,4 +1,4 @@
-//! What is left for the person to do: agents run new hooks only after somebody has said that they may.
+//! The steps that remain for the person after an installation. Agents run new hooks only with a person's approval.
 
 use windlass_app::trust;
 use windlass_bridge::Agent;
@@ -6,7 +6,7 @@ use windlass_bridge::settings::{Program, Scope};
 
 use super::{Target, status};
 
-/// `is_new` says whether anything was written just now, `server` whether the MCP server was among it.
+/// Lists the next steps. `is_new` says whether the command has written anything, `server` whether the MCP server is installed.
 pub fn next(target: &Target, program: &Program, is_new: bool, server: bool) -> Vec<String> {
     let Target { agent, project, .. } = target;
     let title = agent.title();

@@ -1,4 +1,4 @@
-//! What happens to one settings file, worked out before anything is written.
+//! The change of one settings file, planned before anything is written.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ use super::place::Place;
 use super::record::{self, Record};
 use crate::output::{Done, Output, Tone};
 
-/// A settings file as it is, and as it is to be.
+/// A settings file with its present and its planned text.
 #[derive(Debug)]
 pub struct Change {
     pub place: Place,
     pub old: Option<String>,
     pub new: Option<String>,
-    /// What is remembered of it.
+    /// The stored record of the file.
     known: Option<Record>,
-    /// What is to be remembered of it.
+    /// The record to store.
     record: Option<Record>,
-    /// The directories that are left empty.
+    /// The directories that the change leaves empty.
     unmade: Vec<PathBuf>,
 }
 
@@ -37,8 +37,8 @@ fn refusal(place: &Place, error: &SettingsError) -> Failure {
         .hint(format!("nothing was written; {remedy}"))
 }
 
-/// Returns the text of a file from before we wrote into it: the saved copy if the file is as we left it, else its text without
-/// our entries. `server` is about an MCP server in a file without a record.
+/// Returns the text of a file from before the installation: the saved text if the file is as the installation left it, else the
+/// present text without Windlass's entries. `server` says whether to remove an MCP server from a file without a record.
 fn restore_text(
     file: &SettingsFile,
     text: Option<&str>,
@@ -48,7 +48,7 @@ fn restore_text(
     let Some(text) = text else { return Ok(None) };
     let (server, is_created) = match known {
         Some(record) if record.is_for(text) => return Ok(record.before.clone()),
-        // A server that was there before is the person's own.
+        // A server that was there before the installation belongs to the person.
         Some(Record { before: Some(before), .. }) => (!file.has_our_server(before), false),
         Some(_) => (true, true),
         None => (server, file.is_own),
@@ -58,7 +58,7 @@ fn restore_text(
 }
 
 impl Change {
-    /// What installing does to a file.
+    /// Plans the installation into a file.
     pub fn adding(
         file: &SettingsFile,
         scope: Scope,
@@ -77,7 +77,7 @@ impl Change {
         Ok(Self { place, old, new: Some(new), known, record, unmade: Vec::new() })
     }
 
-    /// What uninstalling does to a file. `server` is about one that nothing is remembered of.
+    /// Plans the removal from a file. `server` matters for files without a record.
     pub fn removing(
         file: &SettingsFile,
         scope: Scope,
@@ -91,7 +91,7 @@ impl Change {
         let unmade = match (&new, &known) {
             (Some(_), _) => Vec::new(),
             (None, Some(known)) => known.made.clone(),
-            // Nobody else puts anything into a directory of our name.
+            // A directory named `windlass` holds Windlass's files only.
             (None, None) => {
                 let own = file.name.split('/').skip_while(|part| *part != "windlass").count().saturating_sub(1);
                 let parents: Vec<_> = place.real.ancestors().skip(1).take(own).map(Path::to_owned).collect();
@@ -109,7 +109,7 @@ impl Change {
         self.known.is_some()
     }
 
-    /// What happens to the file, in one word.
+    /// Returns the kind of the change in one word.
     pub fn name(&self) -> &'static str {
         match (&self.old, &self.new) {
             (old, new) if old == new => "unchanged",
@@ -119,7 +119,7 @@ impl Change {
         }
     }
 
-    /// Returns the lines that change with two lines around them, each behind a sign.
+    /// Returns the changed lines with two lines of context, each behind a sign.
     pub fn diff(&self) -> Vec<(Tone, String)> {
         let [old, new] = [&self.old, &self.new].map(|text| text.as_deref().unwrap_or_default());
         let diff = TextDiff::from_lines(old, new);
@@ -140,7 +140,7 @@ impl Change {
         rows
     }
 
-    /// Shows what changes.
+    /// Prints the diff of the file.
     pub fn show(&self, out: &mut Output) -> Done {
         let path = self.place.path.to_string_lossy();
         let note = match self.name() {
@@ -159,14 +159,14 @@ impl Change {
         out.line("")
     }
 
-    /// Does it, if the file still is what it was when it was shown.
+    /// Writes the change if the file is still as it was shown.
     fn carry_out(&self) -> Result<(), Failure> {
         if self.place.read()? != self.old {
             return Err(Failure::new(Code::Refused, format!("cannot edit `{}`", self.place.path.display()))
                 .caused_by("somebody has changed it in the meantime")
                 .hint("look at it again"));
         }
-        // First what it was, so that no crash leaves a file of which nothing is remembered.
+        // The record comes first, so that a crash leaves no changed file without one.
         if let Some(record) = &self.record {
             record::keep(&self.place.real, record)?;
         }
@@ -174,12 +174,12 @@ impl Change {
         if self.record.is_none() {
             record::forget(&self.place.real)?;
         }
-        // Only those that are empty: others have somebody else's files in them.
+        // `remove_dir` fails for directories that hold other files, and those stay.
         let _ = self.unmade.iter().rev().try_for_each(fs::remove_dir);
         Ok(())
     }
 
-    /// Puts back what was there.
+    /// Restores the file and its record.
     fn take_back(&self) {
         let _ = self.place.write(self.old.as_deref());
         let _ = match &self.known {
@@ -191,12 +191,12 @@ impl Change {
     }
 }
 
-/// Says beforehand if a change cannot be carried out.
+/// Checks that every change can be written.
 pub fn check_writable(changes: &[Change]) -> Result<(), Failure> {
     changes.iter().filter(|change| !change.is_nothing()).try_for_each(|change| change.place.check_writable())
 }
 
-/// Carries all changes out, or none.
+/// Writes all changes or, after a failure, none.
 pub fn carry_out(changes: &[Change]) -> Result<(), Failure> {
     let changes: Vec<_> = changes.iter().filter(|change| !change.is_nothing()).collect();
     for (index, change) in changes.iter().enumerate() {

@@ -1,15 +1,15 @@
-//! `windlass install AGENT`: has an agent's own hook system call us.
+//! `windlass install AGENT`: makes an agent's own hook system call Windlass.
 //!
 //! ```text
-//! files of the agent ─► a change for each ─► shown ─► a person says yes ─► what was there is remembered ─► written
+//! files of the agent ─► a change for each ─► shown ─► a person agrees ─► the old text is recorded ─► written
 //! ```
 //!
 //! Invariants:
-//! - Nothing is written that was not shown, unless `--yes` asks for that.
-//! - All files are written, or none.
-//! - An agent that calls by the settings of the other scope is not made to call twice.
+//! - The command writes nothing that it has not shown, unless `--yes` is given.
+//! - It writes all files, or none.
+//! - It refuses an agent that already calls through the settings of the other scope, so that no agent calls twice.
 //!
-//! Not here: what is written (`bridge::settings`).
+//! Not here: the text of the entries (`bridge::settings`).
 
 mod advice;
 mod change;
@@ -59,7 +59,7 @@ fn scope_parser() -> impl TypedValueParser<Value = Scope> {
         .map(|name| if name == Scope::User.name() { Scope::User } else { Scope::Project })
 }
 
-// How it is decided whether to write.
+// Not a doc comment: clap would show it as the help text of the command.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Consent {
     /// Write without being asked
@@ -71,13 +71,13 @@ pub struct Consent {
 }
 
 impl Consent {
-    /// Nobody is shown or asked about what cannot be done.
+    /// Checks that the changes can be written, before they are shown or asked about.
     fn check(self, changes: &[Change]) -> Result<(), Failure> {
         if self.dry_run { Ok(()) } else { change::check_writable(changes) }
     }
 }
 
-/// Whose settings of which agent.
+/// An agent and the settings files of one scope.
 #[derive(Debug)]
 struct Target {
     agent: Agent,
@@ -107,7 +107,7 @@ impl Target {
         Ok(Self { agent, scope, project, files })
     }
 
-    /// Agents call by both scopes, so that every stop would be judged twice.
+    /// Refuses an agent that already calls through the other scope: agents use both, and every stop would be judged twice.
     fn check_alone(&self) -> Result<(), Failure> {
         let Self { agent, project, .. } = self;
         let Some((other, path)) = status::calling_elsewhere(*agent, self.scope, project.as_ref()) else {
@@ -169,12 +169,12 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     next.iter().try_for_each(|step| out.line(format_args!("  {}", text::line(step))))
 }
 
-/// Whether a text of one of the target's files has our MCP server in it.
+/// Returns whether `text`, of one of the target's files, has our MCP server.
 fn has_server(target: &Target, text: &str) -> bool {
     target.files.iter().any(|file| file.has_our_server(text))
 }
 
-/// Whether one list of changes does more than the other.
+/// Returns whether two lists of changes write different texts.
 fn differs(some: &[Change], more: &[Change]) -> bool {
     let texts = |changes: &[Change]| -> Vec<_> {
         let real = changes.iter().filter(|change| !change.is_nothing());
@@ -183,7 +183,7 @@ fn differs(some: &[Change], more: &[Change]) -> bool {
     texts(some) != texts(more)
 }
 
-/// What came of it.
+/// The result of an installation or a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Nothing,
@@ -191,7 +191,7 @@ enum Outcome {
     Written,
 }
 
-/// Shows the changes, asks, and carries them out.
+/// Shows the changes, asks, and writes them.
 fn settle(changes: &[Change], consent: Consent, is_silent: bool, out: &mut Output) -> Result<Outcome, Stop> {
     if changes.iter().all(Change::is_nothing) {
         return Ok(Outcome::Nothing);

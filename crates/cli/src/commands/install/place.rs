@@ -1,8 +1,8 @@
-//! Where settings files are on this machine, and how they are read and replaced.
+//! The location of settings files on this machine; reading and replacing them.
 //!
 //! Invariants:
-//! - A file is replaced as a whole, and keeps its mode; a link to it stays a link.
-//! - Nothing in a project leads us to a file outside of it.
+//! - A file is replaced as a whole and keeps its mode; a link to it stays a link.
+//! - No link in a project leads to a file outside of it.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -15,19 +15,19 @@ use windlass_app::{Code, Failure, environment};
 use windlass_bridge::settings::{Scope, SettingsFile};
 use windlass_process::file;
 
-/// Claude Code's own file of everything is a few megabytes after a year.
+/// Claude Code keeps all its state in one settings file, which grows to a few megabytes in a year.
 const SIZE: u64 = 32 * 1024 * 1024;
 
-/// A settings file on this machine.
+/// The location of a settings file on this machine.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// As the agent looks for it.
+    /// The path at which the agent looks for the file.
     pub path: PathBuf,
-    /// Where its bytes are.
+    /// The path with all links resolved.
     pub real: PathBuf,
 }
 
-/// What a scope is below.
+/// Returns the directory that holds the settings of a scope.
 pub fn root(file: &SettingsFile, scope: Scope, project: Option<&Project>) -> Result<PathBuf, Failure> {
     if let (Scope::Project, Some(project)) = (scope, project) {
         return Ok(project.root.join(file.folder));
@@ -54,7 +54,7 @@ impl Place {
         }
     }
 
-    /// Its text; `None` where there is no file.
+    /// Reads the text; returns `None` if there is no file.
     pub fn read(&self) -> Result<Option<String>, Failure> {
         let cannot = |cause: String| {
             Failure::new(Code::System, format!("cannot read `{}`", self.path.display()))
@@ -68,7 +68,7 @@ impl Place {
         String::from_utf8(bytes).map(Some).map_err(|_| cannot("it is no UTF-8 text".to_owned()))
     }
 
-    /// The directories that have to be made for it, the outermost first.
+    /// Returns the directories to create for the file, the outermost first.
     pub fn missing_directories(&self) -> Vec<PathBuf> {
         let parents = self.real.ancestors().skip(1);
         let mut missing: Vec<_> = parents.take_while(|parent| !parent.exists()).map(Path::to_owned).collect();
@@ -76,7 +76,7 @@ impl Place {
         missing
     }
 
-    /// Says beforehand if it cannot be written.
+    /// Checks that the file can be written.
     pub fn check_writable(&self) -> Result<(), Failure> {
         let parent = self.real.ancestors().skip(1).find(|parent| parent.exists()).unwrap_or(Path::new("/"));
         let read_only = match fs::metadata(&self.real) {
@@ -93,7 +93,7 @@ impl Place {
             .hint(format!("nothing was written; let yourself write to `{}`, and try again", what.display())))
     }
 
-    /// Puts a text in its place, or takes the file away.
+    /// Replaces the text of the file, or removes the file.
     pub fn write(&self, text: Option<&str>) -> Result<(), Failure> {
         let written = match text {
             None => atomic_file::remove(&self.real),
@@ -111,7 +111,7 @@ fn unusable(path: &Path, error: io::Error) -> Failure {
         .hint("nothing was written; repair or remove what is in its place")
 }
 
-/// The real path of a file that may not be there yet.
+/// Returns the real path of a file that may not exist yet.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}

@@ -1,4 +1,4 @@
-//! What agents are to call: this program, by a name that stays right.
+//! The name by which agents call this program: one that stays right.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use windlass_app::project::shell_word;
 use windlass_app::{Code, Failure, agents, environment};
 use windlass_bridge::settings::Program;
 
-/// What is written, and why.
+/// The program as it is written into settings, and the reason for its form.
 #[derive(Debug)]
 pub struct Named {
     pub program: Program,
@@ -24,7 +24,7 @@ pub fn name() -> Result<Named, Failure> {
     named(&own, found)
 }
 
-/// The plain name is right for everybody who shares the settings, and after an update; a path only where it must be.
+/// Prefers the plain name: it is right for all who share the settings, and after an update. A path is the fallback.
 fn named(own: &Path, found: Option<PathBuf>) -> Result<Named, Failure> {
     let why = match &found {
         Some(found) if found.canonicalize().is_ok_and(|found| found == own) => {

@@ -1,8 +1,8 @@
-//! What settings files were like before we wrote into them: beside the trust decisions, outside every project.
+//! Records of settings files from before an installation. They are beside the trust decisions, outside of every project.
 //!
 //! Invariants:
-//! - A record is for one person's eyes: settings can hold secrets.
-//! - A record that is damaged or gone costs exactness, and nothing else: our entries are known without it.
+//! - Only their owner can read records, because settings can hold secrets.
+//! - Without a record, or with a damaged one, a removal is less exact and still finds our entries.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,20 +16,20 @@ use windlass_app::{Code, Failure, environment};
 use windlass_engine::Digest;
 use windlass_process::file;
 
-/// Twice what is read of a settings file: escapes take room.
+/// Twice the limit of a settings file, because JSON escapes take room.
 const SIZE: u64 = 64 * 1024 * 1024;
 
-/// What is known of one file.
+/// The record of one settings file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     version: u32,
-    /// For people who look at it; the record's name is what counts.
+    /// The path, for people who read the record. The name of the record's file identifies the settings file.
     file: String,
-    /// Its text before; nothing where there was no file.
+    /// The text before the installation; `None` if there was no file.
     pub before: Option<String>,
-    /// Stands for its text after.
+    /// The digest of the text after the installation.
     after: String,
-    /// The directories that were made for it, the outermost first.
+    /// The directories that the installation created, the outermost first.
     pub made: Vec<PathBuf>,
 }
 
@@ -39,7 +39,7 @@ impl Record {
         Self { version: 1, file, before, after: digest(after), made }
     }
 
-    /// Whether the file is as we left it.
+    /// Returns whether the file is as the installation left it.
     pub fn is_for(&self, text: &str) -> bool {
         self.after == digest(text)
     }

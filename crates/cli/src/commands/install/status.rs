@@ -1,4 +1,4 @@
-//! Which agents call us.
+//! The agents whose settings have hooks that call Windlass.
 
 use std::path::PathBuf;
 
@@ -8,23 +8,23 @@ use windlass_bridge::settings::{self, Scope, SettingsFile};
 
 use super::place::Place;
 
-/// Whether the settings of an agent have a hook of ours.
+/// Returns whether the settings of an agent have a hook of Windlass.
 pub fn calls(agent: Agent, scope: Scope, project: Option<&Project>) -> bool {
     !calling(agent, scope, project).is_empty()
 }
 
-/// Whether Copilot calls by itself, in whichever scope: it calls what is written for Claude Code too.
+/// Returns whether Copilot has hooks of its own in either scope. It also calls the hooks of Claude Code.
 pub fn copilot_calls(project: &Project) -> bool {
     [Scope::Project, Scope::User].into_iter().any(|scope| calls(Agent::Copilot, scope, Some(project)))
 }
 
-/// The files by which an agent calls us in the other scope, if those are not the same: it would call twice.
+/// Finds a file through which the agent calls Windlass in the other scope, unless both scopes share that file.
 pub fn calling_elsewhere(agent: Agent, scope: Scope, project: Option<&Project>) -> Option<(Scope, PathBuf)> {
     let other = match scope {
         Scope::Project => Scope::User,
         Scope::User => Scope::Project,
     };
-    // Without a project there are no settings of one.
+    // Without a project there are no project settings.
     if other == Scope::Project {
         project?;
     }
@@ -41,13 +41,13 @@ fn calling(agent: Agent, scope: Scope, project: Option<&Project>) -> Vec<Place> 
     places(agent, scope, project).filter_map(calls).collect()
 }
 
-/// The files that hold the hooks of an agent.
+/// Returns the files that hold the hooks of an agent.
 fn places(agent: Agent, scope: Scope, project: Option<&Project>) -> impl Iterator<Item = (SettingsFile, Place)> {
     let files = settings::files(agent, scope).into_iter().filter(|file| file.has_hooks());
     files.filter_map(move |file| Some((file, Place::of(&file, scope, project).ok()?)))
 }
 
-/// The agents that call us, each with whose settings say so.
+/// Lists the agents that call Windlass, each with the scope of its settings.
 pub fn callers(project: &Project) -> Vec<String> {
     let mut callers = Vec::new();
     for agent in Agent::ALL {

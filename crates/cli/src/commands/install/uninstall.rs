@@ -1,4 +1,4 @@
-//! `windlass uninstall AGENT`: takes out of an agent's settings what `install` has written.
+//! `windlass uninstall AGENT`: removes the entries of `install` from an agent's settings.
 
 use serde_json::json;
 use windlass_app::Failure;
@@ -60,7 +60,7 @@ fn plan(target: &Target) -> Result<Vec<Change>, Failure> {
     if changes.iter().any(Change::is_known) { Ok(changes) } else { removing(true) }
 }
 
-/// Whether another agent that calls us reads the same file.
+/// Returns whether another agent that calls Windlass reads the same file.
 fn is_needed(target: &Target, file: &SettingsFile) -> bool {
     let sharers = settings::sharers(file, target.scope);
     sharers.into_iter().any(|agent| status::calls(agent, target.scope, target.project.as_ref()))

@@ -1,4 +1,4 @@
-//! `windlass note add`
+//! `windlass note add`: adds a note to a task.
 
 use windlass_app::context::Context;
 use windlass_app::{Code, Failure};

@@ -1,4 +1,4 @@
-//! `windlass note list`
+//! `windlass note list`: prints notes, oldest first.
 
 use windlass_app::context::Context;
 use windlass_app::hints;

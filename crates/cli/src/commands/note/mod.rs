@@ -1,4 +1,4 @@
-//! `windlass note …`: words that are left with a task, for whoever works on it next.
+//! `windlass note …`: notes on a task for the next agent or person who works on it.
 
 mod add;
 mod list;
@@ -35,7 +35,7 @@ fn kinds() -> impl clap::builder::TypedValueParser<Value = NoteKind> {
     usage::one_of(NoteKind::ALL.map(NoteKind::name))
 }
 
-/// The task of the session from inside whose turn this is called.
+/// Returns the task of the session in whose turn this command runs.
 fn task_around(opened: &Opened) -> Result<Option<TaskId>, Failure> {
     let Some(run) = Inside::look(opened)?.run else { return Ok(None) };
     let snapshot = opened.store.snapshot().map_err(hints::store)?;

@@ -1,4 +1,4 @@
-//! The question that a session asks where stop hooks do not let the agent go (`on_retry_limit: ask`), at this terminal.
+//! The question that a session asks at this terminal when stop hooks keep blocking the agent (`on_retry_limit: ask`).
 
 use std::io::{self, BufRead, IsTerminal};
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub fn has_terminal() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// The terminal of a run, as the place where a person is asked. The question takes the place of the live view.
+/// The terminal of a run as the place where a person is asked. The question hides the live view.
 pub struct TerminalPrompt<'a> {
     pub view: Option<&'a View>,
 }
@@ -32,7 +32,7 @@ impl GatePrompt for TerminalPrompt<'_> {
         let stdin = io::stdin();
         let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.subsec_nanos().into() };
         let ready = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&timeout));
-        // A signal ends the wait as well.
+        // A signal ends the wait as well, without input.
         if !matches!(ready, Ok(1..)) {
             return Ok(PromptInput::Pending);
         }

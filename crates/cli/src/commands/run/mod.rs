@@ -86,11 +86,11 @@ fn worker_count(text: &str) -> Result<u8, String> {
     count.ok_or_else(|| "it is a number from 1 to 64".to_owned())
 }
 
-/// So many runs lie within each other at most: an agent may call `windlass run`, whose agent may call it again.
+/// The deepest nesting of runs: an agent may call `windlass run`, whose agent may call it again.
 const MAX_NESTED_RUNS: usize = 3;
 
-/// Refuses a run that lies within too many others, in whatever project. Each has its agent under a supervisor, and an agent
-/// can take variables away, but not its parents.
+/// Refuses a run that is nested too deeply, in any project. The supervisors above are counted, because an agent can remove
+/// variables but not its parents.
 fn check_nesting() -> Result<(), Failure> {
     if windlass_process::supervisors_above(SUPERVISE) < MAX_NESTED_RUNS {
         return Ok(());
@@ -141,7 +141,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             stage.show_end(&opened, &planned, report, out);
             return Ok(exit_code(ending, stage.signals.first()));
         }
-        // Another process has begun the planned session: the request is about another one now.
+        // Another process has begun the planned session, so the request is planned again.
     }
 }
 
@@ -191,9 +191,9 @@ impl Stage {
         )?)
     }
 
-    /// Shows what the session came to.
+    /// Shows the summary of a session.
     fn show_end(&mut self, opened: &Opened, planned: &PlannedSession<'_>, report: SessionReport, out: &mut Output) {
-        // The rows below go before anything else is written.
+        // The live view removes its rows before anything else is written.
         drop(self.live.take());
         let ended = EndedSession {
             opened,
@@ -204,13 +204,13 @@ impl Stage {
             restrictions: planned.restrictions(opened),
         };
         if ended.show(out).and_then(|()| out.flush()).is_err() {
-            // The work is done, whether or not its summary is read.
+            // The work is done, whether or not the summary is read.
             out.give_up();
         }
     }
 }
 
-/// Starts the live view, where a person watches.
+/// Starts the live view if a person watches.
 fn start_live_view(out: &mut Output, seats: usize) -> Result<Option<Live>, Stop> {
     if !out.is_watched() {
         return Ok(None);
@@ -222,7 +222,7 @@ fn start_live_view(out: &mut Output, seats: usize) -> Result<Option<Live>, Stop>
     Ok(Some(live))
 }
 
-/// Returns the directory of the work, if the command was given elsewhere.
+/// Returns the project's directory if the command was given elsewhere.
 fn shown_directory(context: &Context, opened: &Opened) -> Option<String> {
     let root = &opened.project.root;
     let here = context.directory.canonicalize().is_ok_and(|directory| directory == *root);

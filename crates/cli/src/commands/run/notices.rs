@@ -1,10 +1,10 @@
-//! What a person is told about the stop gate and about waiting, while it happens.
+//! Notices about the stop gate and about waiting.
 
 use windlass_engine::{Decision, Ending, Next, OnRetryLimit, Record, Timestamp, Verdict, payload};
 
 use crate::show;
 
-/// `[Hook retry 2/5: 1 test failed]`, or what happens where there is no other retry.
+/// Formats `[Hook retry 2/5: 1 test failed]`, or what follows if there is no other retry.
 pub fn of_gate(decided: &payload::GateDecided, at_limit: OnRetryLimit) -> Option<String> {
     let reason = decided.reason.as_deref().unwrap_or("the work is not done").trim_end_matches('.');
     let most = decided.max_retries.unwrap_or(decided.retries);
@@ -13,7 +13,7 @@ pub fn of_gate(decided: &payload::GateDecided, at_limit: OnRetryLimit) -> Option
         Decision::Ask => Some(format!("[Warning: {}. A person is asked.]", limit(decided, reason))),
         Decision::Next(Next::Close(closing)) if decided.verdict == Verdict::Block && closing.reason.is_some() => {
             let then = match closing.ending {
-                // A person has let it pass, and need not be warned.
+                // A person has let it pass and needs no warning.
                 Ending::Completed if at_limit != OnRetryLimit::Complete => return None,
                 Ending::Completed => "It counts as complete all the same.",
                 Ending::Limit => "The session ends at its limit.",
@@ -21,7 +21,7 @@ pub fn of_gate(decided: &payload::GateDecided, at_limit: OnRetryLimit) -> Option
             };
             Some(format!("[Warning: {}. {then}]", limit(decided, reason)))
         }
-        // Something else wants the agent to work on.
+        // The agent continues for another reason.
         Decision::Next(Next::Continue)
             if decided.verdict == Verdict::Block && decided.max_retries.is_some_and(|most| decided.retries >= most) =>
         {
@@ -31,11 +31,11 @@ pub fn of_gate(decided: &payload::GateDecided, at_limit: OnRetryLimit) -> Option
     }
 }
 
-/// Why there is no other retry.
+/// Describes why there is no other retry.
 fn limit(decided: &payload::GateDecided, reason: &str) -> String {
     match decided.max_retries {
         Some(0) => format!("no hook retries are allowed: {reason}"),
-        // Each hook has a limit of its own: this is how often all of them together have sent the agent back.
+        // Each hook has a limit of its own; this is the sum of their retries.
         Some(most) if decided.retries >= most => match decided.retries {
             1 => format!("hook retry limit reached after 1 retry: {reason}"),
             many => format!("hook retry limit reached after {many} retries: {reason}"),
@@ -44,13 +44,13 @@ fn limit(decided: &payload::GateDecided, reason: &str) -> String {
     }
 }
 
-/// For how long the agent is left alone, and why.
+/// Describes how long the agent waits, and why.
 pub fn of_wait(postponed: &payload::IterationPostponed, now: Timestamp) -> String {
     let long = duration_until(postponed.until, now);
     format!("rate limited: {}; waiting for {long}, until {}", postponed.error, show::moment(postponed.until))
 }
 
-/// Says when a failed agent is tried again, where that is not at once.
+/// Describes when a failed agent is tried again, unless that is at once.
 pub fn of_retry(record: &Record) -> Option<String> {
     let until = show::retry_moment(record)?;
     let long = duration_until(until, record.envelope.timestamp);

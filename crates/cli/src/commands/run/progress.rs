@@ -1,4 +1,4 @@
-//! What a person sees while the loop turns, or a program with `--json`: every event, one object a line.
+//! The progress of a session in lines for a person, or as JSON: every event, one object per line.
 
 use windlass_app::run::SessionObserver;
 use windlass_engine::{
@@ -14,23 +14,23 @@ use super::sink::ProgressSink;
 use crate::output::{Done, Stop, Tone};
 use crate::show;
 
-/// Shows what happens as it happens.
+/// An observer that prints the events of a session.
 pub struct Progress<'o> {
     out: Box<dyn ProgressSink + 'o>,
-    /// A person watches.
+    /// The live view, if a person watches.
     view: Option<View>,
-    /// Nobody reads any more. The work goes on all the same.
+    /// The reader has closed the output. The work continues.
     closed: bool,
-    /// Where the work is done, if that has to be said.
+    /// The directory of the work, if it has to be shown.
     pub directory: Option<String>,
-    /// The task that it is about, where others are worked on beside it: it stands before every line.
+    /// The task, as a prefix of each line, if several are worked on at a time.
     pub about: Option<String>,
     work: Work,
-    /// Its end was asked for.
+    /// The session is about to end.
     is_stopping: bool,
-    /// What happens where stop hooks may not send the agent back again.
+    /// The consequence when stop hooks have used up their retries.
     at_limit: OnRetryLimit,
-    /// What the agent has said of its last turn.
+    /// The promise of the agent in its last turn.
     promise: Option<Promise>,
 }
 
@@ -106,15 +106,15 @@ impl<'o> Progress<'o> {
                 };
                 self.detail(Tone::Plain, says)
             }
-            // A machine without a desktop is no news.
+            // A machine without a desktop notifier is not worth a line.
             Event::HookFinished(finished) if is_idle_notice(finished) => Ok(()),
-            // A base that has moved is told once, with what follows.
+            // A base that has moved is shown once, with the event that follows.
             Event::HookFinished(finished) if finished.outcome == HookOutcome::Again => Ok(()),
             Event::HookFinished(finished) => self.hook(finished),
             Event::FeedbackQueued(queued) if !queued.voice.is_hook() => {
                 self.detail(Tone::Name, &format!("{} says: {}", queued.source, queued.text.trim()))
             }
-            // The end of its run has said so already.
+            // The end of its run has shown the error.
             Event::HookError(failed) if failed.effect.is_some() => Ok(()),
             Event::HookError(failed) => {
                 self.detail(Tone::Bad, &format!("{} failed: {}", failed.hook_name, failed.error))
@@ -122,7 +122,7 @@ impl<'o> Progress<'o> {
             Event::ActionError(failed) => {
                 self.detail(Tone::Bad, &format!("cannot carry out `{}`: {}", failed.action_type, failed.error))
             }
-            // It has asked for a person itself, whatever stop hooks have to say.
+            // The agent itself has asked for a person, and the gate does not change that.
             Event::GateDecided(_) if matches!(self.promise, Some(Promise::Blocked | Promise::Escalate)) => Ok(()),
             Event::GateDecided(decided) => match notices::of_gate(decided, self.at_limit) {
                 Some(notice) => self.detail(Tone::Warning, &notice),
@@ -146,11 +146,11 @@ impl<'o> Progress<'o> {
                 notices::of_retry(record).map_or(Ok(()), |notice| self.detail(Tone::Warning, &notice))
             }
             Event::SessionStopping(stopping) => self.stopping(stopping),
-            // What is given up for the end has been said to be.
+            // The event before it has shown that the session ends.
             Event::IterationInterrupted(_) if self.is_stopping => Ok(()),
             Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => self.detail(Tone::Warning, "interrupted"),
             Event::SessionEnded(ended) => self.ended(record, ended),
-            // The task itself is told with its goal when it is taken up.
+            // `RunnerEvent::TakesUp` shows the task with its goal.
             Event::TaskClaimed(_) => Ok(()),
             _ if let Some((tone, what)) = show::pipeline::progress(record) => self.detail(tone, &what),
             // The end of its session says so, in the next line.
@@ -179,9 +179,9 @@ impl<'o> Progress<'o> {
         self.is_stopping = true;
         let why = stopping.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         match stopping.ending {
-            // Nothing is said to an agent that cannot work: the end says why, in a moment.
+            // The end of the session shows the reason in a moment.
             Ending::Error => Ok(()),
-            // Whoever pressed a key has seen a note, and sees that it is being ended.
+            // The person who pressed a key has seen a note and the live view.
             _ if why.is_empty() && self.view.is_some() => Ok(()),
             _ => self.detail(Tone::Warning, &format!("it is to end{why}")),
         }
@@ -208,7 +208,7 @@ impl<'o> Progress<'o> {
 
     fn hook(&mut self, finished: &payload::HookFinished) -> Done {
         let (tone, word) = show::outcome_words(finished.outcome);
-        // Its message says that already, and after how long.
+        // The message of a timeout names the timeout and the time.
         let word = if finished.outcome == HookOutcome::TimedOut { "" } else { word };
         let why = finished.message.as_deref().unwrap_or_default();
         let colon = if word.is_empty() || why.is_empty() { "" } else { ": " };
@@ -250,7 +250,7 @@ impl<'o> Progress<'o> {
         Ok(())
     }
 
-    /// Says of a turn that it was done and not alone.
+    /// Notes that a turn has left processes behind.
     fn left_behind(&mut self, leaky: bool) -> Done {
         if leaky { self.detail(Tone::Faint, LEFT_BEHIND) } else { Ok(()) }
     }
@@ -263,7 +263,7 @@ impl<'o> Progress<'o> {
         })
     }
 
-    /// What stays is broken where the terminal ends, not cut: the first row and the others have so much before them.
+    /// Wraps a text at the width of the terminal. `before` is the width in front of the first row, `before_others` of the others.
     fn rows(&self, what: &str, before: usize, before_others: usize) -> Vec<String> {
         let what = text::fit(what, show::LONG);
         let about = self.about.as_ref().map_or(0, |about| text::width(about) + 1);

@@ -13,7 +13,7 @@ use crate::show;
 
 /// The largest number of files, hooks and tasks that are named.
 pub const MAX_NAMED: usize = 8;
-/// Where the words of a table begin.
+/// The column in which the second column of the table begins.
 const INDENT: usize = 13;
 
 /// The facts about a session that has ended.
@@ -21,23 +21,23 @@ pub struct SessionSummary {
     pub session: Session,
     pub tally: SessionTally,
     pub changed: Result<Option<ChangedFiles>, String>,
-    /// Of the graph, where the session works on it.
+    /// The remaining tasks of the graph, if the session works on the graph.
     pub left: Option<RemainingTasks>,
     pub records: Option<PathBuf>,
     /// The changes of tasks that were completed, or that wait for a person.
     pub changes: Vec<TaskId>,
-    /// A check that was skipped, where nothing checked the work.
+    /// The reason of a skipped check, if nothing checked the work.
     pub skipped_check: Option<String>,
-    /// How many tasks it has completed, where nothing checked the work on some of them.
+    /// The number of completed tasks, if some of them are unchecked.
     pub completed_tasks: usize,
-    /// That work of completed tasks is in no change.
+    /// Notes about work of completed tasks that is in no change.
     pub without_change: Vec<String>,
-    /// How many pieces of feedback wait for the next session of its task.
+    /// The number of pieces of feedback that wait for the next session of the task.
     pub unheard: usize,
 }
 
 impl SessionSummary {
-    /// In a pipe: only what the lines above have not said.
+    /// Shows the summary in a pipe: only facts that the lines above do not have.
     pub fn show_lines(&self, next: &[String], out: &mut Output) -> Done {
         show_row("took", &self.time(), out)?;
         self.used().iter().try_for_each(|used| show_row("used", used, out))?;
@@ -72,7 +72,7 @@ impl SessionSummary {
         for (label, tone, lines) in rows {
             let room = columns - INDENT;
             let rows = lines.iter().flat_map(|line| match tone {
-                // The terminal breaks what is to be typed, so that it can be copied as a whole.
+                // The terminal wraps commands, so that they can be copied as a whole.
                 Tone::Name => vec![text::line(line).into_owned()],
                 _ => text::wrap(&text::fit(line, show::LONG), room, room),
             });
@@ -97,13 +97,13 @@ impl SessionSummary {
         format!("{}, agent {}{hooks}, {turns}", took(self.session.watch.lasted), took(self.tally.agent))
     }
 
-    /// Tokens and money, where the agent has told of any.
+    /// Formats tokens and cost, if the agent has reported any.
     fn used(&self) -> Vec<String> {
         let used = self.session.watch.used;
         if used.is_nothing() { vec![] } else { vec![used.to_string()] }
     }
 
-    /// That nothing checked the work, and what of it is in no change.
+    /// Notes unchecked work, and work that is in no change.
     fn notes(&self) -> Vec<String> {
         let skipped = self.skipped_check.as_deref();
         let unchecked = describe_unchecked_work(self.session.unchecked, self.completed_tasks, skipped);
@@ -158,7 +158,7 @@ fn sum(changed: &ChangedFiles) -> String {
     format!("{more}{files}")
 }
 
-/// One line of a pipe.
+/// Prints one labelled line.
 pub fn show_row(label: &str, line: &str, out: &mut Output) -> Done {
     out.line(format_args!("  {label} {}", text::line(line)))
 }

@@ -1,4 +1,4 @@
-//! Signals, and people elsewhere, while a session runs: what they mean, and who is told.
+//! Signals, and cancellations by other processes, while a session runs.
 
 use std::io;
 use std::time::Instant;
@@ -14,14 +14,14 @@ use windlass_text as text;
 use super::live::View;
 use crate::output::Messages;
 
-/// Nobody is heard after it is dropped.
+/// A listener for signals and for nudges of other processes, until it is dropped.
 pub struct SignalListener {
     received: Received,
     nudges: Option<Nudges>,
 }
 
 impl SignalListener {
-    /// From now on, signals drive the control, and after each of them somebody is woken.
+    /// Makes signals drive the control. `wake` runs after each of them.
     pub fn start(control: &Control, view: Option<&View>, wake: impl Fn() + Send + 'static) -> Result<Self, Failure> {
         let heard = view.cloned();
         let heed = move |signalled| {
@@ -32,7 +32,7 @@ impl SignalListener {
         Ok(Self { received, nudges: None })
     }
 
-    /// From now on, those who cancel this session do so too.
+    /// Ends the session also when another process cancels it.
     pub fn follow(
         &mut self,
         project: &Project,
@@ -44,20 +44,20 @@ impl SignalListener {
         Ok(())
     }
 
-    /// From now on, somebody looks at the log when another process asks for that.
+    /// Calls `look` whenever another process asks this one to read the log.
     pub fn follow_with(&mut self, look: impl Fn() + Send + 'static) -> Result<(), Failure> {
         let nudges = signals::heed_nudges(look).map_err(cannot_listen)?;
         self.nudges = Some(nudges);
         Ok(())
     }
 
-    /// The first signal that asked this process to end.
+    /// Returns the first signal that asked this process to end.
     pub fn first(&self) -> Option<i32> {
         self.received.first()
     }
 }
 
-/// Somebody who has cancelled the session wakes us, and the log says so.
+/// Watches for nudges, and cancels the control when the log says that the session is cancelled.
 fn heed_nudges(
     project: &Project,
     control: &Control,
@@ -80,7 +80,7 @@ fn heed_nudges(
     signals::heed_nudges(heed).map_err(cannot_listen)
 }
 
-/// What a signal means to whoever sees it.
+/// Passes a signal on to the live view.
 fn hear(signalled: Signalled, view: Option<&View>) {
     match signalled {
         Signalled::End(times) => asked_to_end(times, view),
@@ -90,9 +90,9 @@ fn hear(signalled: Signalled, view: Option<&View>) {
     }
 }
 
-/// Whoever asks for the end hears at once that it was understood.
+/// Confirms a request to end at once, and exits at the third.
 fn asked_to_end(times: u32, view: Option<&View>) {
-    // Not a hangup: a terminal that is closed sends several.
+    // The text does not name a hangup: a closed terminal sends several.
     const UNDERSTOOD: &str =
         "ending: what runs is given up, pending feedback stays with the task; Ctrl-C or SIGTERM ends everything now";
     match (times, view) {
@@ -106,14 +106,14 @@ fn asked_to_end(times: u32, view: Option<&View>) {
             if let Some(view) = view {
                 view.hold();
             }
-            // Something that nobody reads any more holds us. What we have started ends with us.
+            // The main thread hangs in a write that is not read. The programs of this process end with it.
             #[expect(clippy::disallowed_methods, reason = "no guard can run while the main thread hangs")]
             std::process::exit(130)
         }
     }
 }
 
-/// Says something beside the log, above the live view where there is one.
+/// Prints a note that is not in the log, above the live view if there is one.
 fn note(words: &str, view: Option<&View>) {
     match view {
         Some(view) => {

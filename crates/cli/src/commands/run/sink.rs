@@ -1,20 +1,20 @@
-//! Where progress is written: standard output, or the lines that a worker gathers.
+//! The sink of progress lines: standard output, or the batch of a worker.
 
 use windlass_engine::Record;
 
 use crate::output::{Done, Output, Palette};
 
 pub trait ProgressSink {
-    /// Returns whether a program reads.
+    /// Returns whether the output is JSON for a program.
     fn is_json(&self) -> bool;
     fn palette(&self) -> Palette;
-    /// Returns the width of the terminal. In a pipe nothing is cut.
+    /// Returns the width of the terminal; `None` for a pipe, where nothing is cut.
     fn columns(&self) -> Option<usize>;
     fn line(&mut self, line: String) -> Done;
     fn record(&mut self, record: &Record) -> Done;
-    /// Passes on the lines that belong together.
+    /// Writes the lines that belong together.
     fn flush(&mut self) -> Done;
-    /// Goes on without a reader.
+    /// Continues without a reader.
     fn give_up(&mut self);
 }
 

@@ -1,6 +1,6 @@
-//! What a session came to, in the end: what was done, what is left, and what to type next.
+//! The summary of a session: its results, the remaining work, and the next commands.
 //!
-//! On a terminal a small table; in a pipe the same in few lines. Programs have the events.
+//! A terminal gets a small table, a pipe a few lines. Programs read the events instead.
 
 use std::path::Path;
 
@@ -18,9 +18,9 @@ use windlass_text as text;
 use super::session_summary::{MAX_NAMED, SessionSummary, show_row};
 use crate::output::{Done, Output, Tone};
 
-/// A table has room from so many columns on.
+/// The width from which on there is room for a table.
 const WIDE: usize = 40;
-/// A session that is over, or was left.
+/// A session that has ended or was interrupted.
 pub struct EndedSession<'a> {
     pub opened: &'a Opened,
     pub name: &'a SessionName,
@@ -47,11 +47,11 @@ impl EndedSession<'_> {
             let why = summary.session.still_blocked();
             out.line(format_args!("{asked} in iteration {iteration}: {}", text::line(&why)))?;
         }
-        // One of this session comes before what others have left.
+        // A task of this session comes before tasks that other sessions have left.
         let own = summary.session.escalated.first().copied().filter(|_| summary.left.is_some());
         let stuck = own.or_else(|| summary.left.as_ref().and_then(RemainingTasks::first_for_person));
         let mut next = self.next(&summary.session, stuck)?;
-        // What was left to a person comes before what was completed.
+        // A task that waits for a person comes before a completed one.
         let asked = stuck.or(summary.session.task.filter(|_| summary.session.work == Work::Given));
         let open = summary.changes.first().copied().filter(|_| stuck.is_none());
         let ours = !self.was_killed() && self.taken_away(&summary.session).is_none();
@@ -72,7 +72,7 @@ impl EndedSession<'_> {
         self.report.ending.is_none()
     }
 
-    /// Returns what a person types next.
+    /// Returns the commands that a person types next.
     fn next(&self, session: &Session, stuck: Option<TaskId>) -> Result<Vec<String>, Failure> {
         if let Some(task) = self.taken_away(session) {
             return Ok(vec![format!("windlass why {task}")]);
@@ -96,7 +96,7 @@ impl EndedSession<'_> {
             Some(Ending::Limit) if counted >= session.terms.max_iterations => {
                 vec![self.with_more_iterations(session, given)?, why]
             }
-            // Of the graph the last task need not be the one that waits.
+            // In a run over the graph, the last task need not be the one that waits.
             Some(Ending::Escalated) => match given.or(stuck) {
                 Some(task) => vec![self.step(task)?, why],
                 None => vec![why, self.same(session)],
@@ -108,13 +108,13 @@ impl EndedSession<'_> {
         })
     }
 
-    /// What leads on with a task.
+    /// Returns the command that continues with a task.
     fn step(&self, task: TaskId) -> Result<String, Failure> {
         let step = next_step(self.opened, task)?;
         Ok(step.map_or_else(|| format!("windlass why {task}"), |step| step.line()))
     }
 
-    /// The same work with twice as many iterations, where the task may be taken.
+    /// Returns the command for the same work with twice as many iterations, if the task can be claimed.
     fn with_more_iterations(&self, session: &Session, given: Option<TaskId>) -> Result<String, Failure> {
         let iterations = session.terms.max_iterations.saturating_mul(2);
         let again = match given {
@@ -125,7 +125,7 @@ impl EndedSession<'_> {
         Ok(format!("{again} --max-iterations {iterations}"))
     }
 
-    /// The command that goes on with a session that has not ended, or with the graph.
+    /// Returns the command that continues the session, or the work on the graph.
     fn same(&self, session: &Session) -> String {
         let what = match (session.work, &session.goal, session.task) {
             (Work::Given, Some(goal), _) => format!(" {}", quoted(goal).unwrap_or_else(|| "GOAL".to_owned())),
@@ -135,7 +135,7 @@ impl EndedSession<'_> {
         run_command(&what, self.agent, self.opened.trust)
     }
 
-    /// The task that was taken away from a session, and that it could not go on with.
+    /// Returns the task that was taken away from the session, and that the session could not continue.
     fn taken_away(&self, session: &Session) -> Option<TaskId> {
         if let Some(lost) = session.lost.first() {
             return Some(lost.task);
@@ -152,7 +152,7 @@ impl EndedSession<'_> {
         let left = left.map(|left| left.explained_for(self.restrictions, &session.agent));
         let git =
             ChangedFilesQuery { project: &self.opened.project, roster: &self.report.roster, control: self.control };
-        // Work in worktrees changes nothing here: it is on its branches.
+        // Work in worktrees is on its branches and changes no file here.
         let changed = if session.grounds.is_in_place() { git.run(&records) } else { Ok(None) };
         let shown = records.strip_prefix(&self.opened.project.root).unwrap_or(&records).to_owned();
         let records = has_output(&records).then_some(shown);
@@ -180,7 +180,7 @@ impl EndedSession<'_> {
         })
     }
 
-    /// Open changes that this session has to do with.
+    /// Finds the open changes of this session's tasks.
     fn changes(&self, session: &Session) -> Result<Vec<TaskId>, Failure> {
         let completed = self.report.tally.completed.iter().filter_map(|id| id.parse::<TaskId>().ok());
         let mut open: Vec<TaskId> = Vec::new();
@@ -193,7 +193,7 @@ impl EndedSession<'_> {
     }
 }
 
-/// Whether something was too long for memory.
+/// Returns whether an output was too long for the log and is in a file.
 fn has_output(records: &Path) -> bool {
     std::fs::read_dir(records).is_ok_and(|found| found.flatten().any(|entry| entry.file_name() != BASE_FILE))
 }

@@ -1,4 +1,4 @@
-//! The lines of a worker, on their way to the thread that writes standard output.
+//! The output of a worker: lines on their way to the thread that writes standard output.
 
 use std::sync::mpsc::SyncSender;
 
@@ -11,7 +11,7 @@ use crate::output::{Done, Palette};
 /// Lines that belong together.
 pub type LineBatch = Vec<String>;
 
-/// Gathers the lines of one event and sends them on together.
+/// A sink that gathers the lines of one event and sends them on together.
 pub struct WorkerOutput {
     pub json: bool,
     pub palette: Palette,
@@ -45,7 +45,7 @@ impl ProgressSink for WorkerOutput {
 
     fn flush(&mut self) -> Done {
         if !self.batch.is_empty() {
-            // The writing thread goes on without a reader.
+            // The writing thread continues without a reader, so a failure means that it has ended.
             let _ = self.to.send(std::mem::take(&mut self.batch));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! `windlass run --workers N`: several agents side by side, and what a person sees of them.
+//! `windlass run --workers N`: runs several agents side by side and shows their work.
 //!
 //! ```text
 //!   WorkerPool, a thread for each worker ─ lines ─► this thread ─► standard output
@@ -25,7 +25,7 @@ use super::worker_summary::WorkerSummary;
 use super::{Args, show_nothing_ready, start_live_view};
 use crate::output::{Output, Palette, Stop};
 
-/// So many batches of lines may wait for the output before the workers do.
+/// The number of batches that may wait for the output before the workers wait, too.
 const MAX_WAITING_BATCHES: usize = 256;
 
 pub fn run(context: &Context, args: &Args, count: u8, out: &mut Output) -> Result<u8, Stop> {
@@ -69,7 +69,7 @@ pub fn run(context: &Context, args: &Args, count: u8, out: &mut Output) -> Resul
     Ok(exit_code(&totals, signals.first(), control.is_cancelled()))
 }
 
-/// Shows the sessions of all workers: their lines on standard output, their rows in the live view.
+/// An observer of all workers: it sends their lines to standard output and their rows to the live view.
 struct WorkerDisplay {
     view: Option<View>,
     json: bool,
@@ -109,7 +109,7 @@ impl WorkerObserver for WorkerDisplay {
     }
 }
 
-/// Writes the lines of the workers until the last of them has ended. The work goes on where the output is closed.
+/// Writes the lines of the workers until the last of them has ended. After the reader has gone, the lines are dropped.
 fn write_batches(batches: &Receiver<LineBatch>, out: &mut Output) {
     let mut closed = false;
     for batch in batches {

@@ -1,4 +1,4 @@
-//! What several workers came to, in the end: what is done, what is left and why, who has to look, and what to type next.
+//! The summary of a run with several workers: the results, the remaining work with reasons, and the next commands.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use super::Args;
 use crate::output::{Done, Output, Tone};
 use crate::show;
 
-/// So many tasks are named.
+/// The largest number of tasks that are named.
 const NAMED: usize = 8;
-/// Where the words of a table begin.
+/// The column in which the second column of the table begins.
 const INDENT: usize = 13;
 
 /// The summary of a run with several workers.
@@ -62,7 +62,7 @@ impl WorkerSummary<'_> {
         row("next", Tone::Name, &self.next(), out)
     }
 
-    /// Some of them by name, with what is to be said about each.
+    /// Describes the first tasks with a reason each.
     fn each<'t>(&self, ids: impl ExactSizeIterator<Item = &'t TaskId>, why: fn(&Task) -> String) -> Vec<String> {
         let one = |id: &TaskId| match self.opened.task(*id) {
             Ok(task) => format!("{id}  {}: {}", text::fit(&task.goal, 60), why(&task)),
@@ -71,7 +71,7 @@ impl WorkerSummary<'_> {
         first_lines(ids.len(), ids.map(one), "; `windlass task list` shows them")
     }
 
-    /// What is ready, and nobody of this run may take, with why.
+    /// Finds ready tasks that no agent of this run may take, with the reason.
     fn unassigned_tasks(&self) -> Vec<(Task, String)> {
         let is_free = |task: &Task| task.lease.is_none() && !self.totals.left.contains(&task.id);
         self.tasks_in(&[State::Ready, State::NeedsContinuation], |task| {
@@ -80,7 +80,7 @@ impl WorkerSummary<'_> {
         })
     }
 
-    /// Returns what `pick` takes of the tasks in these states. A task that cannot be read is told by the command that needs it.
+    /// Selects tasks in these states with `pick`. An unreadable task is left out: the command that needs it reports the error.
     fn tasks_in<T>(&self, states: &[State], pick: impl Fn(Task) -> Option<T>) -> Vec<T> {
         let mut found = Vec::new();
         let _ = visit_tasks(&self.opened.store, states, |task| {
@@ -96,14 +96,14 @@ impl WorkerSummary<'_> {
         first_lines(unassigned_tasks.len(), unassigned_tasks.iter().map(one), " that this run may not take")
     }
 
-    /// Tasks that sessions hold which do not move by themselves, besides those that people are asked about.
+    /// Finds tasks whose sessions do not continue by themselves, except those that a person is asked about.
     fn held(&self) -> Vec<Task> {
         let mut held = self.tasks_in(&[State::Active, State::Submitted], Some);
         held.retain(|task| !self.totals.people.contains(&task.id) && is_left(self.opened, task).unwrap_or(false));
         held
     }
 
-    /// Tasks that an earlier run has left to a person, and that no answer has reached.
+    /// Finds tasks that an earlier run has left to a person, and that are still blocked.
     fn still_blocked(&self) -> Vec<TaskId> {
         let is_known = |id: &TaskId| self.totals.people.contains(id) || self.totals.left.contains(id);
         self.tasks_in(&[State::Blocked], |task| Some(task.id).filter(|id| !is_known(id)))
@@ -119,12 +119,12 @@ impl WorkerSummary<'_> {
         first_lines(held.len(), held.iter().map(one), " that sessions hold; `windlass status` shows them")
     }
 
-    /// What was taken from this run, with by whom.
+    /// Lists the tasks that were taken from this run, with the takers.
     fn lost(&self) -> Vec<String> {
         first_lines(self.totals.lost.len(), self.totals.lost.values().cloned(), "")
     }
 
-    /// Tasks that are completed although a hook asks for a person, with why it does.
+    /// Lists the completed tasks for which a hook asks for a person, with its reason.
     fn objections(&self) -> Vec<String> {
         let one = |(id, why): (&TaskId, &String)| match self.opened.task(*id) {
             Ok(task) => format!("{id}  {}: {why}", text::fit(&task.goal, 60)),
@@ -160,7 +160,7 @@ impl WorkerSummary<'_> {
         answer.chain(objections).chain(again).chain(open).chain(held).chain(blocked).chain(lost).collect()
     }
 
-    /// What a person types for a task that waits for one.
+    /// Returns the command for a task that waits for a person.
     fn advice(&self, id: TaskId) -> String {
         let why = format!("windlass why {id}");
         match next_step(self.opened, id).ok().flatten().map(|step| step.line()) {
@@ -170,7 +170,7 @@ impl WorkerSummary<'_> {
         }
     }
 
-    /// What a person types for the first change of what is done that nobody has merged yet.
+    /// Returns the command for the first open change of a completed task.
     fn open_change(&self) -> Option<String> {
         let mut done: Vec<TaskId> = self.totals.done.clone();
         done.sort_unstable();
@@ -179,7 +179,7 @@ impl WorkerSummary<'_> {
         next_step(self.opened, first).ok()?.map(|step| step.line())
     }
 
-    /// The same for programs, after all events.
+    /// Returns the summary for programs. It follows the last event.
     pub fn to_json(&self) -> Value {
         let RunTotals { done, left, people, paused, .. } = self.totals;
         json!({
@@ -204,14 +204,14 @@ impl WorkerSummary<'_> {
     }
 }
 
-/// Returns the first of so many lines, and how many more there are.
+/// Returns the first lines, and the number of the others.
 fn first_lines(count: usize, lines: impl Iterator<Item = String>, about_others: &str) -> Vec<String> {
     let others = count.saturating_sub(NAMED);
     let others = (others > 0).then(|| format!("and {others} more{about_others}"));
     lines.take(NAMED).chain(others).collect()
 }
 
-/// How many, and which if they are few.
+/// Formats the number of tasks, or their ids if there are few.
 fn tasks(done: &[TaskId]) -> String {
     match done.len() {
         0 => "nothing".to_owned(),
@@ -229,10 +229,10 @@ fn why_left(task: &Task) -> String {
 }
 
 fn why_blocked(task: &Task) -> String {
-    task.blocked.as_ref().map_or_else(|| "somebody is asked".to_owned(), |blocked| blocked.reason.clone())
+    task.blocked.as_ref().map_or_else(|| "a person is asked".to_owned(), |blocked| blocked.reason.clone())
 }
 
-/// In a pipe a short label before each line; on a terminal a small table.
+/// Prints lines behind a label: a short label each in a pipe, a small table on a terminal.
 fn row(label: &str, tone: Tone, lines: &[String], out: &mut Output) -> Done {
     for (number, line) in lines.iter().enumerate() {
         let Some(columns) = out.columns() else {
@@ -241,7 +241,7 @@ fn row(label: &str, tone: Tone, lines: &[String], out: &mut Output) -> Done {
         };
         let room = columns.saturating_sub(INDENT + 2).max(20);
         let rows = match tone {
-            // The terminal breaks what is to be typed, so that it can be copied as a whole.
+            // The terminal wraps commands, so that they can be copied as a whole.
             Tone::Name => vec![text::line(line).into_owned()],
             _ => text::wrap(&text::fit(line, show::LONG), room, room),
         };

@@ -1,4 +1,4 @@
-//! `windlass session cancel`
+//! `windlass session cancel`: ends a session in order.
 
 use serde_json::json;
 use windlass_app::caller::Inside;
@@ -33,7 +33,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let inside = Inside::look_for_person(&opened, ConcernedSessions::Of(&session.name))?;
     let command = Command::CancelSession { name: args.name.clone(), reason: args.reason.clone() };
     execution::execute_inside(&mut opened, inside, &command, Authority::Person)?;
-    // After it is in the log: whoever is woken looks there.
+    // The command is in the log before the owner is nudged, because the owner reads it there.
     let woken = windlass_process::nudge(&opened.project.owners(), session.owner.as_str());
     let seen = SessionView::of(&opened, opened.session(&args.name)?);
     if out.is_json() {

@@ -1,4 +1,4 @@
-//! `windlass session list`
+//! `windlass session list`: prints sessions, newest first.
 
 use std::collections::BTreeMap;
 
@@ -28,17 +28,17 @@ pub struct Args {
     limit: usize,
 }
 
-/// How many starts of sessions are read at a time.
+/// The number of session starts read at a time.
 const PAGE: usize = 64;
 
-/// What a session works on that was given none.
+/// The goal that is shown for a session that works on the graph.
 const NO_GOAL: &str = "among the tasks of the graph";
 
-/// A session as it is listed.
+/// A row of the list.
 struct Listed {
     seen: SessionView,
     started: Record,
-    /// What it works on, if that is one thing.
+    /// The goal, unless the session works on the graph.
     goal: Option<String>,
 }
 
@@ -76,7 +76,7 @@ fn line(listed: &Listed, names: usize, state: &str, out: &mut Output) -> Done {
     out.line(format_args!("  {}", out.paint(Tone::Faint, told)))
 }
 
-/// The sessions, newest first, and whether ended ones were left out.
+/// Collects sessions, newest first, and returns whether ended ones were left out.
 fn collect(opened: &Opened, most: usize) -> Result<(Vec<Listed>, bool), Failure> {
     let snapshot = opened.store.snapshot().map_err(hints::store)?;
     let sessions = snapshot.sessions().map_err(hints::store)?;
@@ -86,7 +86,7 @@ fn collect(opened: &Opened, most: usize) -> Result<(Vec<Listed>, bool), Failure>
     let (mut listed, mut left) = (Vec::new(), most);
     let filter = Filter { types: vec![EventType::SessionStarted], ..Filter::default() };
     let mut before = None;
-    // The log has no index of types: reading ends with the last session that is shown.
+    // The log has no index of types, so reading stops at the last session that is shown.
     while !rows.is_empty() && (left > 0 || open > 0) {
         let page = opened.store.read_back(&filter, before, PAGE).map_err(hints::store)?;
         let Some(oldest) = page.last() else { break };

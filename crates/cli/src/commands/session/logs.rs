@@ -1,6 +1,6 @@
-//! `windlass session logs`: what the agent, the hooks and people said, in the order in which it was said.
+//! `windlass session logs`: prints the output of the agent, the hooks and people, in the order of the log.
 //!
-//! What was too long for the log is read from the record that the event names.
+//! An output that was too long for the log is read from the record that its event names.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use windlass_text as text;
 use crate::output::{Done, Messages, Output, Stop, Tone};
 use crate::show;
 
-/// Events are told at once; that the reader went away has to be looked for.
+/// The interval at which `--follow` checks for a closed output. New events wake it at once.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
-/// As much of a record is shown. The rest is in its file.
+/// The most bytes of a record that are shown. Its file has the rest.
 const RECORD: u64 = 4 * 1024 * 1024;
 
 #[derive(Debug, clap::Args)]
@@ -39,15 +39,15 @@ pub struct Args {
     follow: bool,
 }
 
-/// Something that was said or done.
+/// An entry of the printed log.
 struct Entry {
     who: String,
     tone: Tone,
-    /// What happened, on one line.
+    /// The event, on one line.
     what: String,
-    /// What was said, however long.
+    /// The spoken text, of any length.
     text: Option<String>,
-    /// The file that has all of it.
+    /// The file with the whole text.
     record: Option<String>,
 }
 
@@ -61,12 +61,12 @@ impl Entry {
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let opened = context.open_to_read()?;
     opened.session(&args.name)?;
-    // What is there is without secrets already, but for those that were none when it was written.
+    // The log has no secrets that were known when it was written; newer ones are masked here.
     let mask = runner_settings::mask(&Config::load(&opened.project.root)?);
     let filter = Filter { session: Some(args.name.clone()), ..Filter::default() };
     let (mut after, mut was_deserted) = (Seq::START, false);
     loop {
-        // Both taken before the look, so that nothing can slip in between.
+        // Head and session are read before the page, so that no event can slip in between.
         let head = opened.store.head().map_err(hints::store)?;
         let session = opened.session(&args.name)?;
         let over = session.is_over();
@@ -84,7 +84,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         out.flush()?;
         let deserted = !opened.is_running(&session);
         if deserted && opened.session(&args.name)?.version != session.version {
-            // Whoever ran it has brought it to its end since the look, and is gone.
+            // The owner has ended the session since the row was read, and is gone.
             continue;
         }
         if deserted && !was_deserted {
@@ -124,7 +124,7 @@ fn show_entry(record: &Record, entry: &Entry, out: &mut Output) -> Done {
     let at = show::short_moment(record.envelope.timestamp, out);
     let colon = if entry.who.is_empty() || entry.what.is_empty() { "" } else { ": " };
     let said = format!("{}{colon}{}", entry.who, entry.what);
-    // In a pipe nothing is broken.
+    // In a pipe no line is wrapped.
     let room = |before: usize| out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(before).max(20));
     let (beside, below) = (room(at.len() + 2), room(4));
     for (number, row) in text::wrap(&said, beside, below).into_iter().enumerate() {
@@ -137,7 +137,7 @@ fn show_entry(record: &Record, entry: &Entry, out: &mut Output) -> Done {
     lines.flat_map(|line| text::wrap(line, below, below)).try_for_each(|row| out.line(format_args!("  | {row}")))
 }
 
-/// What an event has to tell, if it has.
+/// Builds the entry of an event, if it has one.
 fn entry(record: &Record, records: &Path) -> Option<Entry> {
     let entry = |who: &str, tone, what: String| Entry { who: who.to_owned(), tone, what, text: None, record: None };
     let summary = || show::summary(record);
@@ -160,7 +160,7 @@ fn entry(record: &Record, records: &Path) -> Option<Entry> {
             Entry { text: Some(finished.output.clone()), ..entry("agent", Tone::Name, "said".to_owned()) }
         }
         Event::IterationFailed(failed) => {
-            // What it said up to then.
+            // The record has the output up to the failure.
             let text = whole(failed.record.as_deref(), records);
             let what = entry("agent", Tone::Bad, format!("failed: {}", summary()));
             Entry { text, record: failed.record.clone(), ..what }
@@ -210,16 +210,16 @@ fn entry(record: &Record, records: &Path) -> Option<Entry> {
     })
 }
 
-/// What becomes of its tasks, where it takes several.
+/// Builds the entry of a task's event, for a session that takes several tasks.
 fn of_task(record: &Record) -> Option<Entry> {
     let (tone, what) = show::of_task(record)?;
     Some(Entry { who: "session".to_owned(), tone, what, text: None, record: None })
 }
 
-/// All of what was written, if its record is still there. What a log says about other places is not looked at.
+/// Reads the whole text of a record, if its file still exists. Paths out of the records directory are ignored.
 fn whole(record: Option<&str>, records: &Path) -> Option<String> {
     let record = Path::new(record?);
-    // A link among the records, or above them, could lead anywhere.
+    // A link in the path could lead out of the directory.
     let path = records.join(record).canonicalize().ok()?;
     let within = path == records.canonicalize().ok()?.join(record);
     let bytes = file::read_start(&path, RECORD).ok().filter(|_| within)?;

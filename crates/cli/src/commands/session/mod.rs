@@ -1,4 +1,4 @@
-//! `windlass session …`
+//! `windlass session …`: the commands about sessions.
 
 mod cancel;
 mod list;

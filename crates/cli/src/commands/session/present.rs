@@ -1,4 +1,4 @@
-//! `windlass session show`
+//! `windlass session show`: prints the state of a session and the next commands.
 
 use serde_json::{Value, json};
 use windlass_app::context::{Context, Opened};
@@ -22,7 +22,7 @@ pub struct Args {
     name: SessionName,
 }
 
-/// Everything that is shown.
+/// The facts about a session that the command shows.
 struct Shown {
     seen: SessionView,
     waits_for: Option<String>,
@@ -39,7 +39,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
 }
 
 fn look(opened: &Opened, name: &SessionName) -> Result<Shown, Failure> {
-    // The row and the log at one moment, although somebody may be at work.
+    // The snapshot shows the row and the log at one moment, even during a run.
     let snapshot = opened.store.snapshot().map_err(hints::store)?;
     let seen = SessionView::of(opened, opened.session(name)?);
     let types = vec![EventType::SessionStarted, EventType::SessionEnded];
@@ -83,7 +83,7 @@ fn tell(shown: &Shown, out: &mut Output) -> Done {
     commands(&shown.next, out)
 }
 
-/// Commands to type, aligned.
+/// Prints commands with their purposes, aligned.
 fn commands(next: &[NextStep], out: &mut Output) -> Done {
     let width = next.iter().map(|next| text::width(&next.line())).max().unwrap_or(0);
     next.iter().try_for_each(|next| {
@@ -93,7 +93,7 @@ fn commands(next: &[NextStep], out: &mut Output) -> Done {
 }
 
 impl Shown {
-    /// Why it ended, or is about to.
+    /// Returns the reason of its end, or of its coming end.
     fn reason(&self) -> Option<String> {
         let ended = self.ended.as_ref().and_then(|record| match &record.envelope.event {
             Event::SessionEnded(ended) => ended.reason.clone(),
@@ -132,7 +132,7 @@ impl Shown {
     }
 }
 
-/// Returns how often hooks have sent the agent back, and how often they may.
+/// Formats how often hooks have sent the agent back, and the limit.
 fn sent_back(session: &Session) -> String {
     let (times, most) = (session.retries, session.terms.max_hook_retries);
     let within = match session.iteration {

@@ -1,4 +1,4 @@
-//! `windlass task add`
+//! `windlass task add`: creates a task.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `windlass task claim`
+//! `windlass task claim`: claims a task for a person or a worker.
 
 use windlass_app::context::Context;
 use windlass_app::environment;
@@ -16,7 +16,7 @@ use crate::show;
   windlass task claim --agent reviewer         the next one that this agent may work on
   windlass task complete T3 --epoch 1          as its holder, with the epoch that claim told
 
-Whoever holds a task is the only one who moves it, until the lease runs out. Without --agent the next task is one that is
+Only the holder of a task moves it, until the lease runs out. Without --agent the next task is one that is
 open to all; a person may still take any by its ID.")]
 pub struct Args {
     /// The task; the next one if none is named
@@ -54,7 +54,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     out.line(out.paint(Tone::Faint, format_args!("held by {owner}{until}; its holder says --epoch {epoch}")))
 }
 
-/// The person's own name, made safe.
+/// Returns the user's name, reduced to the characters of an owner name.
 fn default_owner() -> OwnerName {
     let name: String = environment::user().chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).collect();
     let name = if name.is_empty() { "somebody".to_owned() } else { name.chars().take(64).collect() };

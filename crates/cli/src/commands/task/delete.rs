@@ -1,4 +1,4 @@
-//! `windlass task delete`
+//! `windlass task delete`: deletes a task.
 
 use serde_json::json;
 use windlass_app::context::Context;
@@ -24,7 +24,7 @@ pub struct Args {
     /// The epoch of the lease that you hold, as `task claim` told it
     #[arg(long, value_name = "N", conflicts_with = "force", allow_negative_numbers = true, value_parser = usage::number)]
     epoch: Option<u64>,
-    /// Delete it even if others wait for it or somebody holds it; the log says that it was forced
+    /// Delete it even if others wait for it or it is held; the log says that it was forced
     #[arg(long)]
     force: bool,
 }

@@ -1,4 +1,4 @@
-//! What an agent drives itself with, as `windlass task show` tells it
+//! The details of `windlass task show` that agents register for their own work.
 
 use windlass_app::context::Opened;
 use windlass_app::{Failure, hints};
@@ -6,7 +6,7 @@ use windlass_engine::{Event, Seq, Task, Timestamp};
 
 use crate::show::{self, drive};
 
-/// Its registered stop hooks, the series that is under way, and the checkpoints that can be resumed from.
+/// Collects the registered stop hooks, the present series, and the checkpoints that can be resumed.
 pub fn details(opened: &Opened, task: &Task, now: Timestamp) -> Result<Vec<(&'static str, String)>, Failure> {
     let mut details = Vec::new();
     let mut hooks = Vec::new();
@@ -28,7 +28,7 @@ pub fn details(opened: &Opened, task: &Task, now: Timestamp) -> Result<Vec<(&'st
     Ok(details)
 }
 
-/// The event that a row names, and when it was.
+/// Reads the event at a position, with its time.
 fn event(opened: &Opened, at: u64) -> Result<Option<(Timestamp, Event)>, Failure> {
     let record = opened.store.event(Seq(at)).map_err(hints::store)?;
     Ok(record.map(|record| (record.envelope.timestamp, record.envelope.event)))

@@ -1,4 +1,4 @@
-//! `windlass task depend`, `undepend`, `link` and `unlink`
+//! `windlass task depend`, `undepend`, `link` and `unlink`: add and remove edges.
 
 use clap::builder::TypedValueParser;
 use serde_json::json;
@@ -42,12 +42,12 @@ fn edge_kind() -> impl TypedValueParser<Value = EdgeKind> {
     usage::one_of(EdgeKind::ALL.map(EdgeKind::name))
 }
 
-/// Adds a dependency, or takes it away.
+/// Adds or removes a dependency.
 pub fn depend(context: &Context, args: &Depend, is_added: bool, out: &mut Output) -> Done {
     carry_out(context, (args.id, EdgeKind::DependsOn, args.on), is_added, out)
 }
 
-/// Adds an edge of any kind, or takes it away.
+/// Adds or removes an edge of any kind.
 pub fn link(context: &Context, args: &Link, is_added: bool, out: &mut Output) -> Done {
     carry_out(context, (args.from, args.kind, args.to), is_added, out)
 }
@@ -75,6 +75,6 @@ fn carry_out(
         };
         out.line(format_args!("{from} {kind} {to}{}", out.paint(Tone::Faint, note)))?;
     }
-    // Both ends may have changed; neither was named first.
+    // Both tasks of the edge may have changed, so no task is left out of the consequences.
     show::all_consequences(&records, out)
 }

@@ -1,4 +1,4 @@
-//! `windlass task graph`
+//! `windlass task graph`: draws the graph as text, for Graphviz or for Mermaid, or prints it as JSON.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
@@ -71,13 +71,13 @@ struct Graph {
     edges: Vec<Edge>,
 }
 
-/// Goals are cut here: a picture is no place for a page of text.
+/// The width at which goals are cut.
 const GOAL: usize = 60;
 
-/// So many levels hang below each other.
+/// The greatest depth of the tree.
 const DEEP: usize = 12;
 
-/// A task in the drawing, with the lines to its left.
+/// A task in the tree, with the lines to its left.
 struct Branch {
     id: TaskId,
     indent: String,
@@ -85,13 +85,13 @@ struct Branch {
     depth: usize,
 }
 
-/// How much of a task is drawn in one place.
+/// The part of a task's tree that is drawn in one place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Whole,
-    /// What hangs below it is drawn elsewhere.
+    /// The tasks below are drawn elsewhere.
     Continued,
-    /// It stands further up already.
+    /// The task has been drawn further up.
     Repeated,
 }
 
@@ -100,7 +100,7 @@ impl Branch {
         Self { id, indent: String::new(), mark: "", depth: 0 }
     }
 
-    /// What hangs below, last one first.
+    /// Returns the branches below, last one first.
     fn children(&self, children: &BTreeSet<TaskId>) -> impl Iterator<Item = Self> {
         let indent = match self.mark {
             "" => String::new(),
@@ -114,8 +114,8 @@ impl Branch {
 }
 
 impl Graph {
-    /// What comes first stands on top; what waits for it hangs below. What would hang too far to the right to be read
-    /// begins again at the left, further down.
+    /// Prints the tree: a task above those that wait for it. A subtree that would be too deep to read begins again at the left,
+    /// further down.
     fn text(&self, out: &mut Output) -> Done {
         let mut below: BTreeMap<TaskId, BTreeSet<TaskId>> = BTreeMap::new();
         let mut waiting = BTreeSet::new();
@@ -183,7 +183,7 @@ impl Graph {
     fn mermaid(&self) -> String {
         let mut mermaid = String::from("graph TD\n");
         for task in self.tasks.values() {
-            // Everything that Markdown, HTML or mermaid itself could take for markup becomes a character code.
+            // Each character that Markdown, HTML or Mermaid could take for markup becomes a character code.
             let goal: String = text::fit(&task.goal, GOAL)
                 .chars()
                 .map(|c| match c {

@@ -1,4 +1,4 @@
-//! `windlass task list`, `ready` and `next`
+//! `windlass task list`, `ready` and `next`: print tasks.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

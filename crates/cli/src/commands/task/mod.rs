@@ -1,4 +1,4 @@
-//! `windlass task …`
+//! `windlass task …`: the commands about tasks.
 
 mod add;
 mod claim;
@@ -97,7 +97,7 @@ pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
     }
 }
 
-// Which task, and by what right.
+// Not a doc comment: clap would show it as the help text of the command.
 #[derive(Debug, clap::Args)]
 pub struct Subject {
     /// The task, such as T3

@@ -1,4 +1,4 @@
-//! The commands that move a task from one state to another
+//! The commands that move a task from one state to another.
 
 use std::path::PathBuf;
 

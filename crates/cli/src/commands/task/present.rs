@@ -1,4 +1,4 @@
-//! `windlass task show`, and how every command shows the task that it changed
+//! `windlass task show`, and the output of every command that changes a task.
 
 use windlass_app::context::{Context, Opened};
 use windlass_app::{Failure, environment, hints, next_step};
@@ -20,7 +20,7 @@ pub struct Args {
     id: TaskId,
 }
 
-/// About as much of a line is taken by other things than the goal.
+/// The columns of a task's line that the goal cannot use, about.
 const ROW: usize = 24;
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
@@ -32,7 +32,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let snapshot = opened.store.snapshot().map_err(hints::store)?;
     let edges = snapshot.links(args.id).map_err(hints::store)?;
     show::line(&task, out)?;
-    // The line may have had no room for all of the goal.
+    // The line may have had no room for the whole goal.
     let narrow = out.columns().is_some_and(|columns| text::width(&text::line(&task.goal)) + ROW > columns);
     if narrow || task.goal.contains('\n') {
         out.line(format_args!("\n{}", text::lines(&task.goal)))?;
@@ -58,7 +58,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     Ok(())
 }
 
-/// The notes that its row names, oldest first.
+/// Loads the notes of the task, oldest first.
 fn notes(opened: &Opened, task: &Task) -> Result<Vec<String>, Failure> {
     let note = |at: &Seq| Ok(opened.store.event(*at).map_err(hints::store)?.map(|record| show::summary(&record)));
     let notes: Vec<Option<String>> = task.memo.notes.iter().map(note).collect::<Result<_, Failure>>()?;
@@ -110,10 +110,10 @@ fn details(task: &Task, driven: Vec<(&'static str, String)>, next: Option<String
     details
 }
 
-/// Shows the task that a command was about, and what else it led to.
+/// Shows the task of a command, and the consequences of the command.
 pub fn result(opened: &Opened, records: &[Record], out: &mut Output) -> Done {
-    // A claim may clear away other leases first: its own task comes last.
-    // What a command itself did lies least deep: at 0, or deeper where a hook gave it.
+    // A claim may end other leases first, so the task of the command comes last. Events of the command itself have the least
+    // depth: 0, or more if a hook gave the command.
     let depth = |record: &&Record| record.envelope.metadata.depth;
     let own = records.iter().map(|record| depth(&record)).min();
     let subject = records.iter().rev().find(|record| Some(depth(record)) == own);
@@ -123,7 +123,7 @@ pub fn result(opened: &Opened, records: &[Record], out: &mut Output) -> Done {
     }
 }
 
-/// Shows one task and what else happened.
+/// Shows a task and the other consequences of a command.
 pub fn of(opened: &Opened, id: TaskId, records: &[Record], out: &mut Output) -> Done {
     let task = opened.task(id)?;
     if out.is_json() {

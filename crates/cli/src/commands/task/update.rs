@@ -1,4 +1,4 @@
-//! `windlass task update`
+//! `windlass task update`: changes a task.
 
 use std::path::PathBuf;
 
@@ -82,7 +82,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     present::of(&opened, id, &records, out)
 }
 
-/// What a list is to be: one empty text stands for none at all.
+/// Returns the new list: a single empty text stands for an empty list.
 fn replacement(given: Vec<String>) -> Vec<String> {
     if given == [""] { Vec::new() } else { given }
 }

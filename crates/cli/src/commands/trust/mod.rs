@@ -1,5 +1,5 @@
-//! `windlass trust`: shows what a project's configuration would run, and what a store holds that this machine did not make, and
-//! records that a person allows it.
+//! `windlass trust`: shows the programs of a project's configuration and the holdings of a foreign store, and records that a
+//! person trusts them.
 
 mod holdings;
 
@@ -41,22 +41,22 @@ pub struct Args {
     revoke: bool,
 }
 
-/// A store that this machine did not make, as a person is shown it.
+/// A store that this machine did not make, as a person sees it.
 struct ForeignStore {
     seen: Option<StoreMarks>,
     identity: Option<String>,
     holdings: Vec<StoreHolding>,
-    /// Files of it that came with the repository.
+    /// The files of the store that git tracks.
     tracked: Vec<String>,
 }
 
 impl ForeignStore {
-    /// Looks at the store, if it is there and is not this machine's own.
+    /// Inspects the store. Returns `None` if there is no store, or if this machine made it.
     fn look(project: &Project) -> Result<Option<Self>, Failure> {
         if !store_records::is_foreign(project)? {
             return Ok(None);
         }
-        // Before it is read: what comes into its place afterwards was not seen.
+        // The marks come before the reading, so that a store that replaces this one is not adopted unseen.
         let seen = StoreMarks::of(project);
         let survey = Sqlite::survey(&project.store_file()).map_err(hints::store)?;
         let holdings = holdings::list(&survey).map_err(hints::store)?;
@@ -101,7 +101,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         return finish(&project, state, "is trusted already", out);
     }
     require_person(&project)?;
-    // What can never run as it is written is not for a person to judge.
+    // A workflow that can never run is an error, not a matter of trust.
     workflows::check_hooks(&project, &config)?;
     let seen = config.digest()?;
     if !args.yes {
@@ -146,7 +146,7 @@ fn show_all(
     store.map_or(Ok(()), |store| store.describe(out))
 }
 
-/// Keys of a configuration whose values are among what would run, or start and say nothing.
+/// The keys whose values the description shows, or that start nothing.
 const SHOWN: &[&str] = &[
     "version",
     "hooks",
@@ -163,7 +163,7 @@ const SHOWN: &[&str] = &[
     "secrets",
 ];
 
-/// Which commands of their own agents may have run.
+/// Returns the agents' own commands that the configuration allows.
 fn agent_commands(config: &Config) -> AgentCommands {
     config.agent_commands()
 }
@@ -190,7 +190,7 @@ fn describe(project: &Project, config: &Config, state: Trust, out: &mut Output) 
         let title = effect.title();
         let line = effect.line.map(|line| format!(" (line {line})")).unwrap_or_default();
         out.line(format_args!("  {}{}", out.paint(Tone::Name, text::line(&title)), out.paint(Tone::Faint, line)))?;
-        // All of it: what is cut off cannot be judged.
+        // The text is not cut, because a person has to judge all of it.
         out.line(format_args!("      {}", text::line(&effect.what)))?;
     }
     workflows.iter().try_for_each(|workflow| workflow.show(out))?;
@@ -198,7 +198,7 @@ fn describe(project: &Project, config: &Config, state: Trust, out: &mut Output) 
     if !silent.is_empty() {
         out.line(format_args!("It also sets {}.", text::line(&silent.join(", "))))?;
     }
-    // Where it is said it is among what would run; but it is so without a word about it, too.
+    // A configured `agent_commands` is among the effects. The default allows commands too, and is named here.
     let is_told = effects.iter().any(|effect| effect.place == "agent_commands");
     if agent_commands(config) == AgentCommands::Allow && !is_told {
         out.line(
@@ -208,7 +208,7 @@ fn describe(project: &Project, config: &Config, state: Trust, out: &mut Output) 
     Ok(())
 }
 
-/// A file under `workflows/`, or a workflow that comes along and that a hook runs.
+/// A file under `workflows/`, or a built-in workflow that a hook runs.
 struct Run {
     path: String,
     what: Result<WorkflowDefinition, Option<Failure>>,
@@ -265,7 +265,7 @@ impl Run {
     }
 }
 
-/// Goes on only if a person says yes.
+/// Shows everything and continues only if a person agrees.
 fn ask(project: &Project, (config, state): (&Config, Trust), store: Option<&ForeignStore>, out: &mut Output) -> Done {
     if !confirm::can_ask(out) {
         return Err(refused("there is no terminal to ask on")

@@ -5,7 +5,7 @@
 //! any other event                                                 one fact
 //! ```
 //!
-//! Not here: which events a question is about (`subject`), how facts look to a person (`report`).
+//! Not here: the events that a question is about (`subject`), the printed form of facts (`report`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,24 +41,24 @@ const STEPS: &[EventType] = &[
     EventType::WorkspaceOpened,
 ];
 
-/// Lines of evidence that the summary shows of a fact.
+/// The most lines of evidence that the summary shows of a fact.
 const MAX_EVIDENCE_LINES: usize = 3;
 
 /// One fact of the log, with its evidence.
 pub struct WhyFact {
     pub record: Record,
     pub tone: Tone,
-    /// What happened, in one sentence.
+    /// The event in one sentence.
     what: String,
-    /// Who or what decided it, unless the sentence says so.
+    /// The hook, person or agent that decided it, unless the sentence names them.
     by: Option<String>,
-    /// What hooks, rules and agents said, line by line.
+    /// The lines that hooks, rules and agents said.
     pub evidence: Vec<String>,
-    /// What else belongs to it: actions, output files, the delivery of its feedback.
+    /// Further facts: actions, output files, the delivery of the feedback.
     pub details: Vec<String>,
-    /// The run of a hook that this fact is.
+    /// The run, if the fact is a run of a hook.
     pub run: Option<HookRunRecord>,
-    /// What a stop hook says about the turn.
+    /// The verdict of a stop hook about the turn.
     verdict: Option<Verdict>,
 }
 
@@ -167,14 +167,14 @@ impl WhyFact {
             }
             _ => {}
         }
-        // An answer repeats what its hooks said, and a validation what its rules found.
+        // An answer repeats the words of its hooks, and a validation those of its rules.
         if let Some(last) = before.last().filter(|last| last.record.kind() != fact.record.kind()) {
             fact.evidence.retain(|line| !last.evidence.contains(line));
         }
         fact
     }
 
-    /// Returns the evidence as far as the summary shows it. The sentence about a turn has the agent's last line.
+    /// Returns the evidence that the summary shows. The sentence about a turn has the agent's last line already.
     pub fn excerpt(&self) -> &[String] {
         match self.record.kind() {
             EventType::TurnFinished | EventType::DeliveryFinished => &[],
@@ -182,12 +182,12 @@ impl WhyFact {
         }
     }
 
-    /// Whether the summary shows it.
+    /// Returns whether the summary shows the fact.
     pub fn is_decision(&self) -> bool {
         !STEPS.contains(&self.record.kind())
     }
 
-    /// Returns what happened, and who decided it.
+    /// Returns the sentence with the author of the decision.
     pub fn sentence(&self) -> String {
         match &self.by {
             None => self.what.clone(),
@@ -196,14 +196,14 @@ impl WhyFact {
         }
     }
 
-    /// Returns the whole fact in one line; its task is named unless it is this one.
+    /// Formats the fact in one line. Its task is named unless it is `own`.
     pub fn line(&self, own: TaskId) -> String {
         let node = self.record.envelope.node;
         let node = if node == Node::Task(own) { String::new() } else { format!(" {node}") };
         format!("{}{node} {} {}", self.record.seq, self.record.envelope.event.type_name(), self.sentence())
     }
 
-    /// Returns the event as `windlass events --json` shows it, with the words about it.
+    /// Returns the event as `windlass events --json` prints it, with the description.
     pub fn to_json(&self) -> Value {
         let mut object = json!(self.record);
         object["what"] = json!(self.what);
@@ -214,7 +214,7 @@ impl WhyFact {
     }
 }
 
-/// Returns what an event is based on, line by line.
+/// Collects the evidence of an event, line by line.
 fn collect_evidence(event: &Event) -> Vec<String> {
     let results = |results: &[RuleResult]| -> Vec<String> {
         let word = |passed| if passed { "passed" } else { "failed" };
@@ -231,7 +231,7 @@ fn collect_evidence(event: &Event) -> Vec<String> {
         Event::ValidationFinished(finished) => {
             let promises = (!finished.promises.is_empty())
                 .then(|| format!("the agent promises {}", drive::promises(&finished.promises)));
-            // The results of rules say the same.
+            // The results of rules have the same text.
             let is_known = |line: &&String| {
                 finished.results.iter().any(|rule| **line == format!("{}: {}", rule.rule_name, rule.message))
             };
@@ -251,7 +251,7 @@ fn split_lines(text: &str) -> Vec<String> {
     text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns who made an event happen. The runner of a session has a name that says nothing to a person, and judgements name their hook.
+/// Returns the author of an event, except for runners, whose names mean nothing to a person, and for judgements, which name their hook.
 fn find_trigger(record: &Record) -> Option<String> {
     let metadata = &record.envelope.metadata;
     let is_runner = metadata.triggered_by.starts_with("run-") && record.envelope.session.is_some();
@@ -266,7 +266,7 @@ fn find_trigger(record: &Record) -> Option<String> {
     }
 }
 
-/// A verdict as it is named in the log.
+/// Returns the name of a verdict in the log.
 fn name_verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",

@@ -1,5 +1,5 @@
-//! `windlass why TASK|SESSION|HOOK|SERIES|CONVERSATION`: who decided what, on which evidence, and what to do next. Everything is
-//! read from the log; nothing is run, and nothing written.
+//! `windlass why TASK|SESSION|HOOK|SERIES|CONVERSATION`: prints each decision with its author and evidence, and the next command. The
+//! command reads the log only; it runs nothing and writes nothing.
 //!
 //! ```text
 //! name ─► WhySubject ─► events ─► WhyFact, WhyFact, … ─► WhyReport ─► lines for people, or JSON
@@ -46,7 +46,7 @@ pub struct Args {
     full: bool,
 }
 
-/// Columns of an unknown name in an error.
+/// The columns of an unknown name in an error.
 const MAX_NAME_WIDTH: usize = 60;
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
@@ -99,13 +99,13 @@ fn find_subject(opened: &Opened, name: &str) -> Result<WhySubject, Failure> {
     Err(Failure::new(Code::NotFound, message).hint(hint))
 }
 
-/// The task that a stop hook is or was registered for.
+/// Returns the task that a stop hook is or was registered for.
 fn task_of_hook(opened: &Opened, hook: HookId) -> Result<TaskId, Failure> {
     let kind = EventType::HookRegistered;
     task_of(opened, Seq(hook.0), kind)?.ok_or_else(|| unknown("stop hook", &hook, kind))
 }
 
-/// The task of the event at a position, if it is of that type.
+/// Returns the task of the event at a position, if the event is of that type.
 fn task_of(opened: &Opened, at: Seq, kind: EventType) -> Result<Option<TaskId>, Failure> {
     let record = opened.store.event(at).map_err(hints::store)?.filter(|record| record.kind() == kind);
     Ok(record.and_then(|record| record.envelope.node.task()))

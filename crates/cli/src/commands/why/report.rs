@@ -1,4 +1,4 @@
-//! An answer of `windlass why`: what it is about, its facts, and what to do next; for people and for programs.
+//! The report of `windlass why` about one subject: its state, its facts, and the next command; for people and for programs.
 //!
 //! Invariants:
 //! - A summary has at most [`MAX_SUMMARY_LINES`] lines, whatever the log holds. `--full` and `--json` leave nothing out.
@@ -12,24 +12,24 @@ use crate::show;
 
 const MAX_SUMMARY_LINES: usize = 40;
 const MAX_HEAD_LINES: usize = 16;
-/// Columns of one text in the summary.
+/// The columns of one text in the summary.
 const MAX_TEXT_WIDTH: usize = 240;
-/// Columns before the evidence of a fact.
+/// The columns before the evidence of a fact.
 const EVIDENCE_INDENT: usize = 8;
 
 pub struct WhyReport {
-    /// What kind of thing the question is about: `task`, `session`, `hook`, `series` or `conversation`.
+    /// The kind of the subject: `task`, `session`, `hook`, `series` or `conversation`.
     pub kind: &'static str,
     pub name: String,
     pub standing: (Tone, String),
     pub about: Vec<(&'static str, String)>,
     /// Oldest first.
     pub facts: Vec<WhyFact>,
-    /// The command that leads on.
+    /// The next command.
     pub next: Option<String>,
 }
 
-/// How much of a report is shown to a person.
+/// The length of a report for a person.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ReportLength {
     Summary,
@@ -46,7 +46,7 @@ impl WhyReport {
         let rows: Vec<Vec<String>> = facts.iter().map(|fact| render_fact(fact, is_full, out)).collect();
         let head = self.render_head(is_full, out);
         let next = self.next.iter().flat_map(|next| render_label("next", next, is_full, out)).collect::<Vec<_>>();
-        // Two blank lines, one about what is left out, and the first heading.
+        // Two blank lines, the line about omitted facts, and the first heading.
         let room = MAX_SUMMARY_LINES.saturating_sub(head.len() + next.len() + 4);
         let heading = |at: usize| find_heading(facts[at], at.checked_sub(1).map(|before| facts[before]));
         let (mut first, mut used) = (facts.len(), 0);
@@ -108,7 +108,7 @@ impl WhyReport {
     }
 }
 
-/// Returns the iteration of a fact, where the fact before it is of another one.
+/// Returns the iteration of a fact, unless the fact before it is of the same one.
 fn find_heading(fact: &WhyFact, before: Option<&WhyFact>) -> Option<String> {
     let place = |fact: &WhyFact| Some((fact.record.envelope.session.clone()?, fact.record.envelope.iteration?));
     let (session, iteration) = place(fact).filter(|own| before.and_then(place).as_ref() != Some(own))?;
@@ -135,7 +135,7 @@ fn render_fact(fact: &WhyFact, is_full: bool, out: &Output) -> Vec<String> {
     rows
 }
 
-/// Returns a labelled text as rows, as `task show` has them.
+/// Renders a labelled text as rows, aligned as in `task show`.
 fn render_label(label: &str, what: &str, is_full: bool, out: &Output) -> Vec<String> {
     let rows = render_text(what, 16, 16, is_full, out).into_iter().enumerate();
     rows.map(|(number, row)| {
@@ -145,7 +145,7 @@ fn render_label(label: &str, what: &str, is_full: bool, out: &Output) -> Vec<Str
     .collect()
 }
 
-/// Returns a text as rows that have so many columns before them; in a pipe as one row.
+/// Renders a text as rows with `first` and `others` columns before them; in a pipe as one row.
 fn render_text(what: &str, first: usize, others: usize, is_full: bool, out: &Output) -> Vec<String> {
     let what = text::fit(what, if is_full { usize::MAX } else { MAX_TEXT_WIDTH });
     let room = |before: usize| out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(before).max(20));

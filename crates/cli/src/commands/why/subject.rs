@@ -1,4 +1,4 @@
-//! What a question of `windlass why` can be about: the events that belong to it, and where it stands.
+//! The subjects of `windlass why`: the events that belong to each, and its state.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ use crate::commands::task::driven;
 use crate::output::Tone;
 use crate::show::{self, bridge, drive};
 
-/// Causes of a state that are followed.
+/// The largest number of causes that are followed.
 const MAX_CAUSES: usize = 64;
 
 pub enum WhySubject {
@@ -37,7 +37,7 @@ pub enum WhySubject {
 
 impl WhySubject {
     pub fn report(&self, opened: &Opened) -> Result<WhyReport, Failure> {
-        // The rows and the log at one moment, although others may be at work.
+        // While the snapshot is open, the rows and the log are of one moment.
         let _moment = opened.store.snapshot().map_err(hints::store)?;
         match self {
             Self::Task(id) => report_task(opened, *id),
@@ -57,7 +57,7 @@ fn read_task(opened: &Opened, id: TaskId) -> Result<Vec<Record>, Failure> {
     read_events(opened, &Filter { task: Some(id), ..Filter::default() })
 }
 
-/// Returns the first step that is not this question again.
+/// Returns the first step that is not `windlass why` again.
 fn find_next(steps: impl IntoIterator<Item = NextStep>) -> Option<String> {
     steps.into_iter().find(|step| !step.command.starts_with("windlass why")).map(|step| step.line())
 }
@@ -98,7 +98,7 @@ fn report_task(opened: &Opened, id: TaskId) -> Result<WhyReport, Failure> {
     })
 }
 
-/// Returns the event that set the state of a task, and what led to it, back to a command.
+/// Returns the event that set the state of a task, and its causes, back to a command.
 fn trace_causes(opened: &Opened, id: TaskId, records: &[Record]) -> Result<Vec<String>, Failure> {
     let sets_state = |record: &&Record| record.kind() == EventType::TaskCreated || Move::on(record.kind()).is_some();
     let mut lines = Vec::new();
@@ -182,7 +182,7 @@ fn report_session(opened: &Opened, name: &SessionName) -> Result<WhyReport, Fail
     })
 }
 
-/// Returns the pieces of feedback that no finished turn has heard.
+/// Returns the pieces of feedback that no finished turn has delivered.
 fn find_unheard(records: &[Record]) -> BTreeSet<Seq> {
     let mut unheard = BTreeSet::new();
     for record in records {
@@ -234,7 +234,7 @@ fn report_series(opened: &Opened, task: TaskId, id: SeriesId) -> Result<WhyRepor
     report_judge(opened, &row, ("series", id.to_string()), (Tone::Plain, &standing), is_own)
 }
 
-/// Reports what judges the work on a task from within: a registered stop hook, or a series of iterations.
+/// Reports on a registered stop hook or a series of iterations, which judge the work on a task from within.
 fn report_judge(
     opened: &Opened,
     task: &Task,

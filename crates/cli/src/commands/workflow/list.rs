@@ -1,4 +1,4 @@
-//! `windlass workflow list`
+//! `windlass workflow list`: prints the workflows.
 
 use serde_json::json;
 use windlass_app::Failure;

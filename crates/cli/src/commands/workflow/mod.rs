@@ -1,4 +1,4 @@
-//! `windlass workflow …`: several steps that are taken by themselves.
+//! `windlass workflow …`: the commands about workflows.
 
 mod list;
 mod run;
@@ -36,7 +36,7 @@ pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
     }
 }
 
-/// The project, where there is one: those that come along can be looked at anywhere.
+/// Returns the project, if there is one. Built-in workflows can be shown without a project.
 fn project(context: &Context) -> Result<Option<Project>, Failure> {
     match context.project() {
         Ok(project) => Ok(Some(project)),
@@ -45,14 +45,14 @@ fn project(context: &Context) -> Result<Option<Project>, Failure> {
     }
 }
 
-/// Every step, and all that it would do.
+/// Prints every step with all that it would do.
 pub fn steps(defined: &WorkflowDefinition, indent: usize, out: &mut Output) -> Done {
     for row in crate::show::workflow::rows(defined) {
         let indent = indent + 2 * row.depth;
         let id = out.paint(Tone::Name, text::line(&row.id));
         out.line(format_args!("{:indent$}{id}  {}", "", text::line(&row.what)))?;
         for line in &row.does {
-            // All of it: what is cut off cannot be judged.
+            // The text is not cut, because a person has to judge all of it.
             out.line(format_args!("{:indent$}    {}", "", text::line(line)))?;
         }
     }

@@ -1,4 +1,4 @@
-//! `windlass workflow run`
+//! `windlass workflow run`: runs a workflow now.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let request = WorkflowRequest { id: args.id, context: given, task: args.task };
     let (mut shown, began) = (Ok(()), Instant::now());
     run_workflow(&mut opened, request, &mut |record| {
-        // Each step is shown as it ends. Where the output is closed, the workflow goes on.
+        // Each step is shown when it ends. After the output is closed, the workflow continues.
         if shown.is_ok() {
             shown = show_event(record, began.elapsed(), out).and_then(|()| out.flush());
         }

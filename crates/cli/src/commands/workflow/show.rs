@@ -1,4 +1,4 @@
-//! `windlass workflow show`
+//! `windlass workflow show`: prints one workflow.
 
 use serde_json::json;
 use windlass_app::context::Context;

@@ -1,4 +1,4 @@
-//! What an import finds in a file of another system, as a person sees it.
+//! The findings of an import from another system, as a person sees them.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use windlass_text as text;
 use crate::commands::confirm;
 use crate::output::{Done, Messages, Output, Stop, Tone};
 
-/// What was found, and what of it is new.
+/// The hooks of a foreign file, and the additions to the configuration that they lead to.
 pub struct ImportFindings<'a> {
     pub file: &'a Path,
     pub config: &'a Config,
@@ -24,7 +24,7 @@ pub struct ImportFindings<'a> {
 }
 
 impl ImportFindings<'_> {
-    /// Whose hooks they are, and in which unit they count.
+    /// Returns a heading that names the origin of the hooks and the unit of their timeouts.
     fn head(&self) -> String {
         let file = self.file.to_string_lossy();
         let from = self.import.from;
@@ -44,7 +44,7 @@ impl ImportFindings<'_> {
         self.import.notes.iter().chain(&self.additions.notes)
     }
 
-    /// The YAML alone; everything else goes to standard error.
+    /// Prints the YAML to standard output, and everything else to standard error.
     pub fn print(&self, out: &mut Output) -> Done {
         if out.is_json() {
             return out.object(&self.as_json(false));
@@ -108,7 +108,7 @@ impl ImportFindings<'_> {
         Ok(())
     }
 
-    /// Goes on only if a person says yes.
+    /// Shows the additions and continues only if a person agrees.
     pub fn ask(&self, out: &mut Output) -> Done {
         if !out.is_json() {
             self.show(out)?;
@@ -125,7 +125,7 @@ impl ImportFindings<'_> {
         }
     }
 
-    /// What cannot be added is at least shown.
+    /// Shows the additions that cannot be written, and returns the failure.
     pub fn refuse(&self, obstacle: &EditObstacle, out: &mut Output) -> Stop {
         let file = self.config.file().display();
         let failure = Failure::new(Code::Config, format!("cannot add to `{file}`: {obstacle}"));
@@ -138,7 +138,7 @@ impl ImportFindings<'_> {
         }
     }
 
-    /// How many hooks of the file are in the configuration as it says.
+    /// Counts the hooks of the file that the configuration already has.
     fn present(&self) -> usize {
         self.additions.present.len() + self.additions.settled.len()
     }
@@ -212,7 +212,7 @@ impl ImportFindings<'_> {
     }
 }
 
-/// What becomes of a hook that is there.
+/// Describes the fields of an existing hook that the import changes.
 fn changed(change: &HookChange) -> String {
     let fields: Vec<String> = change.fields.iter().map(|field| format!("`{field}`")).collect();
     format!("{} (line {}): {}", change.name, change.at, fields.join(", "))

@@ -1,10 +1,10 @@
-//! `windlass config import`: hooks of other systems, added to the project's configuration.
+//! `windlass config import`: adds hooks of other systems to the project's configuration.
 //!
 //! Invariants:
-//! - What is written is shown first, and only where a person said yes, or `--yes` did.
-//! - The file that is imported is only read, and of the configuration only `enabled` and `priority` of
-//!   hooks that it names are changed.
-//! - It is never trusted here: what runs now was never shown to the person who trusts.
+//! - The command shows its additions before it writes them, and writes only after a yes or with `--yes`.
+//! - It only reads the imported file, and changes nothing in the configuration but `enabled` and `priority` of
+//!   hooks that the file names.
+//! - It never trusts the result: the person who trusts has not seen the new content yet.
 
 mod findings;
 
@@ -49,7 +49,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let file = context.directory.join(&args.file);
     let import = read(&file, args.from)?;
     let project = match context.project() {
-        // What would be written can be seen anywhere.
+        // `--dry-run` works outside of a project, too.
         Err(failure) if args.dry_run && failure.code == Code::NoProject => None,
         found => Some(found?),
     };
@@ -75,7 +75,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     found.finish(true, out)
 }
 
-/// Returns a parser for the names of systems, with what they stand for.
+/// Returns a parser for the names of systems, with their descriptions.
 fn dialect_parser() -> impl TypedValueParser<Value = Dialect> {
     let names = Dialect::ALL.map(|dialect| PossibleValue::new(dialect.name()).help(dialect.description()));
     PossibleValuesParser::new(names).map(|name| {

@@ -1,4 +1,4 @@
-//! What stands at the bottom of the terminal while several workers are at it: a row for each, and how far they are.
+//! The status area of several workers: a row for each, and their totals above.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use windlass_text as text;
 use super::area::{Area, Row};
 use crate::output::{Palette, Tone};
 
-/// What is shown at a moment, in a terminal of this size.
+/// Renders the area for a terminal of this size.
 pub fn rows(
     all: &Area,
     seats: &[Area],
@@ -16,7 +16,7 @@ pub fn rows(
     (at, (columns, height)): (Instant, (usize, usize)),
     palette: Palette,
 ) -> Vec<Row> {
-    // The last column stays free, and one row is left to what scrolls.
+    // The last column and one row stay free, as in `StatusArea::render_rows`.
     let (width, height) = (columns.saturating_sub(1), height.saturating_sub(1));
     if width == 0 {
         return Vec::new();

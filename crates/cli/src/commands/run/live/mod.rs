@@ -1,17 +1,17 @@
-//! What a person sees who watches: lines that scroll, and below them what happens now.
+//! The live view of a run for a person at a terminal: scrolling lines, and a status area below them.
 //!
 //! ```text
-//!   loop ─ line, change ─► State ─ at most ten times a second ─► Terminal
-//!   signals ─ hold, release, clear ─┘         (a thread of its own)
+//!   loop ─ line, change ─► ViewState ─ at most ten times a second ─► LiveTerminal
+//!   signals ─ hold, release, clear ─┘            (a thread of its own)
 //! ```
 //!
 //! Invariants:
-//! - The loop never waits for the terminal: it leaves word, and a thread draws.
-//! - No frame is drawn if nothing has changed but a clock, and then one a second.
-//! - When it is dropped, every line has been written and nothing else is left.
-//! - What is typed is not shown while there are rows, and is whenever the terminal is left to somebody: held, stopped, over.
+//! - The loop never waits for the terminal: it changes the state, and a thread draws.
+//! - If only a clock has changed, the thread draws one frame per second.
+//! - When the view is dropped, it has written every line and removed its rows.
+//! - Typed characters are not echoed while there are rows. They are echoed while the view is held, stopped or over.
 //!
-//! Not here: what events mean in words (`progress`), what the rows say (`area`), bytes for the terminal (`terminal`).
+//! Not here: events in words (`progress`), the content of the rows (`area`), bytes for the terminal (`terminal`).
 
 mod area;
 mod board;
@@ -34,35 +34,35 @@ use crate::output::Palette;
 pub use self::area::Area;
 pub use self::updates::update_view;
 
-/// Nobody reads faster than that.
+/// The least time between two frames.
 const FRAME: Duration = Duration::from_millis(100);
-/// So many lines may wait for a terminal that takes none; the log has them all.
+/// The most lines that wait for a blocked terminal. The log has all of them.
 const LINES: usize = 10_000;
 /// The longest notice.
 const NOTICE: usize = 200;
-/// How long whoever is to stop at once waits for a frame that is being drawn.
+/// The longest time that `flush_and_clear` waits for a frame that is being drawn.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Drawing,
-    /// The terminal is somebody else's for a while.
+    /// The terminal belongs to a question or to the shell for a while.
     Held,
     Over,
 }
 
 struct State {
     area: Area,
-    /// One for each of several workers.
+    /// The areas of the workers, one each; empty for a session alone.
     seats: Vec<Area>,
     totals: PoolProgress,
-    /// Lines that are yet to be written, and how many there was no room for.
+    /// Lines to write, and the number of lines that were dropped for lack of room.
     lines: Vec<String>,
     lost: usize,
     notice: Option<String>,
     changed: bool,
     mode: Mode,
-    /// So many have the terminal: a person who is asked, and may go away meanwhile (Ctrl-Z).
+    /// The number of holders: a question to a person, and a stop with Ctrl-Z during it.
     holders: usize,
 }
 
@@ -73,18 +73,18 @@ struct Shared {
     palette: Palette,
 }
 
-/// The terminal while the loop turns.
+/// The live view, with the thread that draws it.
 pub struct Live {
     view: View,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A way to the terminal, for whoever else has something to say; perhaps from one of several seats.
+/// A handle to the live view, for the whole view or for one worker.
 #[derive(Clone)]
 pub struct View(Arc<Shared>, Option<usize>);
 
 impl Live {
-    /// With a seat for each of several workers; with none for a session alone.
+    /// Starts the view with an area for each worker, or with none for a session alone.
     pub fn start(palette: Palette, seats: usize) -> io::Result<Self> {
         let began = Instant::now();
         let state = State {
@@ -127,7 +127,7 @@ impl Drop for Live {
 }
 
 impl View {
-    /// A line that stays.
+    /// Prints a line above the status area.
     pub fn line(&self, line: String) {
         let mut state = self.0.state();
         if state.lines.len() < LINES {
@@ -138,12 +138,12 @@ impl View {
         self.0.changed(state);
     }
 
-    /// The same view from one of the seats.
+    /// Returns a handle for one worker.
     pub fn at(&self, seat: usize) -> Self {
         Self(self.0.clone(), Some(seat))
     }
 
-    /// Changes what is shown below the lines; from no seat, everywhere.
+    /// Changes the area of the worker, or every area if the handle is for the whole view.
     pub fn change(&self, mut change: impl FnMut(&mut Area)) {
         let mut state = self.0.state();
         match self.1.and_then(|seat| state.seats.get_mut(seat)) {
@@ -156,7 +156,7 @@ impl View {
         self.0.changed(state);
     }
 
-    /// Nobody sits here for now.
+    /// Empties the worker's area.
     pub fn clear_seat(&self) {
         self.change(|area| *area = Area::new(Instant::now()));
     }
@@ -167,7 +167,7 @@ impl View {
         self.0.changed(state);
     }
 
-    /// Has the terminal tell whoever does not look at it, if it can.
+    /// Shows a desktop notification, if the terminal can.
     pub fn notify(&self, words: &str) {
         let mut state = self.0.state();
         state.notice = Some(text::fit(words, NOTICE));
@@ -178,12 +178,12 @@ impl View {
         terminal::size().0
     }
 
-    /// The terminal has another size.
+    /// Redraws for a new size of the terminal.
     pub fn resized(&self) {
         self.0.changed(self.0.state());
     }
 
-    /// Leaves the terminal to somebody else, until all who hold it have released it.
+    /// Stops drawing and removes the rows until every holder has released the terminal.
     pub fn hold(&self) {
         self.0.state().holders += 1;
         self.0.set(Mode::Held);
@@ -198,11 +198,11 @@ impl View {
         }
         state.changed = true;
         drop(state);
-        // Whoever draws may have missed what came meanwhile: nobody is woken twice for one change.
+        // The drawing thread may have missed changes meanwhile: `mark_changed` wakes it once for several changes.
         self.0.wake.notify_all();
     }
 
-    /// Writes what is left and takes the rows away, unless the terminal takes nothing.
+    /// Writes the pending lines and removes the rows, unless the terminal blocks.
     pub fn clear(&self) {
         let give_up = Instant::now() + PATIENCE;
         let mut terminal = loop {
@@ -231,7 +231,7 @@ impl State {
         let mut lines = std::mem::take(&mut self.lines);
         match std::mem::take(&mut self.lost) {
             0 => {}
-            lost => lines.push(format!("  … {lost} lines that nobody could read; `windlass events` has them all")),
+            lost => lines.push(format!("  … {lost} lines left out; `windlass events` has them all")),
         }
         lines
     }
@@ -247,7 +247,7 @@ impl Shared {
     }
 
     fn changed(&self, mut state: MutexGuard<'_, State>) {
-        // Whoever draws is woken once for all that comes until it looks.
+        // One wake-up is enough for all changes until the thread draws.
         if !std::mem::replace(&mut state.changed, true) {
             self.wake.notify_all();
         }
@@ -265,7 +265,7 @@ impl Shared {
     fn draw_until_over(&self) {
         let mut earliest = Instant::now();
         while self.await_frame(earliest) {
-            // The terminal first: whoever holds it has then seen every line that was taken for it.
+            // The terminal is locked first, so that a holder finds every line written that was taken for it.
             let mut terminal = self.terminal();
             let mut state = self.state();
             if state.mode == Mode::Drawing {
@@ -281,7 +281,7 @@ impl Shared {
         }
     }
 
-    /// Waits until there is something to draw, and it is time. Answers whether there is.
+    /// Waits until there is something to draw and the frame interval is over. Returns false when the view is over.
     fn await_frame(&self, earliest: Instant) -> bool {
         let broken = "nothing panics while it holds what is shown";
         let held = |state: &mut State| state.mode == Mode::Held;

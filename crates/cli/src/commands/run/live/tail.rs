@@ -1,6 +1,6 @@
-//! The last lines of what a program writes, while it writes them.
+//! The last lines of a program's output, while it writes.
 //!
-//! Invariant: memory and work do not grow with the output: of a flood only its end is looked at.
+//! Invariant: memory and work do not grow with the output; of a flood only its end is read.
 
 use std::collections::VecDeque;
 
@@ -8,17 +8,17 @@ use windlass_hooks::clean;
 use windlass_process::Stream;
 use windlass_text as text;
 
-/// So many lines are shown.
+/// The number of lines that are shown.
 pub const LINES: usize = 3;
-/// Of a line that does not end, its end is kept.
+/// The bytes that are kept at the end of an unfinished line.
 const LONG: usize = 4096;
 
 #[derive(Debug, Default)]
 pub struct Tail {
     lines: VecDeque<String>,
-    /// What has no end yet, of each stream.
+    /// The unfinished line of each stream.
     open: [Vec<u8>; 2],
-    /// Which of them was written to last.
+    /// The index of the stream that was written to last.
     last: usize,
 }
 
@@ -26,11 +26,11 @@ impl Tail {
     pub fn hear(&mut self, stream: Stream, bytes: &[u8]) {
         self.last = usize::from(stream == Stream::Stderr);
         let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
-        // Blank lines are not shown, so a few more are looked at than that.
+        // Blank lines are not shown, so a few more lines than needed are read.
         let most = LINES * 4 + 1;
         let mut pieces: Vec<&[u8]> = bytes.rsplitn(most + 1, is_end).collect();
         if pieces.len() > most {
-            // Everything before the last lines of a flood, unsplit.
+            // The last piece of `rsplitn` is everything before these lines.
             pieces.pop();
             self.open[self.last].clear();
         }
@@ -58,7 +58,7 @@ impl Tail {
         self.lines.push_back(line);
     }
 
-    /// The last lines, each at most so wide. What has no end yet shows its end.
+    /// Returns the last lines, each at most `width` wide. Of an unfinished line the end is shown.
     pub fn lines(&self, width: usize) -> Vec<String> {
         let open = shown(&self.open[self.last]);
         let open = Some(fit_end(open.trim_end(), width)).filter(|open| !open.trim().is_empty());
@@ -76,12 +76,12 @@ fn end(bytes: &[u8], most: usize) -> &[u8] {
     &bytes[bytes.len().saturating_sub(most)..]
 }
 
-/// A line without anything that a terminal would obey.
+/// Returns the line without control characters.
 fn shown(line: &[u8]) -> String {
     text::line(clean(&String::from_utf8_lossy(line)).trim_end()).into_owned()
 }
 
-/// The end of a text that is one line already, at most so wide.
+/// Returns the end of a single line, at most `width` wide.
 fn fit_end(line: &str, width: usize) -> String {
     if text::width(line) <= width {
         return line.to_owned();

@@ -1,4 +1,4 @@
-//! What the live view shows of a session's events.
+//! Changes of the live view for the events of a session.
 
 use std::time::Instant;
 
@@ -10,14 +10,14 @@ use super::area::Area;
 use crate::commands::run::progress::session_name;
 use crate::show;
 
-/// Shows in the live view what a session does.
+/// Updates the live view for a runner event.
 pub fn update_view(view: &View, told: RunnerEvent<'_>) {
     let at = Instant::now();
     match told {
         RunnerEvent::Output(stream, bytes) => view.change(|area| area.hear(stream, bytes)),
         RunnerEvent::Waiting(time) => view.change(|area| area.begin_waiting(at, time)),
         RunnerEvent::Notice(words) => view.notify(words),
-        // Only one is merged at a time.
+        // Only one worker merges at a time.
         RunnerEvent::Queueing => view.change(|area| area.begin(at, "merge", show::pipeline::QUEUEING)),
         RunnerEvent::Note(_) => {}
         RunnerEvent::Asking => view.change(|area| area.begin(at, AGENT, "works")),
@@ -28,7 +28,7 @@ pub fn update_view(view: &View, told: RunnerEvent<'_>) {
 
 const AGENT: &str = "the agent";
 
-/// Shows an event.
+/// Updates an area for an event of the log.
 fn update_area(area: &mut Area, at: Instant, record: &Record) {
     area.used = area.used.plus(record.envelope.event.usage());
     match &record.envelope.event {
@@ -62,7 +62,7 @@ fn update_area(area: &mut Area, at: Instant, record: &Record) {
     }
 }
 
-/// Returns what the agent does in a turn, in words.
+/// Describes a turn of the agent.
 fn describe_turn(started: &payload::TurnStarted) -> String {
     let what = match started.purpose {
         Purpose::Work | Purpose::SendBack => "works",

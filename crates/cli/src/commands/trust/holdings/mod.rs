@@ -1,4 +1,4 @@
-//! What a store holds that can act: programs it would have run, agents it names, prompts it would send, paths it would touch.
+//! The holdings of a store that can act: programs to run, agents to start, prompts to send, paths to touch.
 
 mod prompts;
 mod recorded;
@@ -10,10 +10,10 @@ use windlass_text as text;
 
 use crate::output::{Done, Output, Tone};
 
-/// One of them.
+/// A holding: one thing in a store that can act.
 pub struct StoreHolding {
     kind: &'static str,
-    /// The task, the session or the event that it belongs to.
+    /// The task, session or event that it belongs to.
     about: String,
     what: String,
 }
@@ -26,7 +26,7 @@ impl StoreHolding {
     pub fn show(&self, out: &mut Output) -> Done {
         let title = format!("{} {}", self.kind, text::line(&self.about));
         out.line(format_args!("  {}", out.paint(Tone::Name, title)))?;
-        // All of it: what is cut off cannot be judged.
+        // The text is not cut, because a person has to judge all of it.
         out.line(format_args!("      {}", text::line(&self.what)))
     }
 }

@@ -1,4 +1,4 @@
-//! The texts of a store that become prompts: those of its open tasks, of the tasks that these review, and of its open sessions.
+//! The texts of a store that become prompts: those of its open tasks, of tasks under review, and of its open sessions.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use windlass_store::{StoreError, StoreSurvey};
 use super::StoreHolding;
 use crate::show;
 
-/// With more open tasks than these, the commands that print their texts are named instead.
+/// The greatest number of open tasks whose texts are listed. For more, the commands that print the texts are named.
 const MAX_SHOWN_TASKS: usize = 20;
 
-/// Lists every text, whole.
+/// Lists every text, uncut.
 pub fn list(survey: &StoreSurvey) -> Result<Vec<StoreHolding>, StoreError> {
     let tasks = || survey.rows.iter().filter_map(|row| if let Change::PutTask(task) = row { Some(task) } else { None });
     let is_open = |task: &Task| !matches!(task.state, State::Completed | State::Deleted);
@@ -39,7 +39,7 @@ pub fn list(survey: &StoreSurvey) -> Result<Vec<StoreHolding>, StoreError> {
     Ok(texts.holdings)
 }
 
-/// The texts that were found, and where others are looked up.
+/// The collected texts, and the store to look up further ones.
 struct PromptTexts<'a> {
     survey: &'a StoreSurvey,
     holdings: Vec<StoreHolding>,

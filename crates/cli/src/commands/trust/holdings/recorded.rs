@@ -1,6 +1,6 @@
-//! What the configurations would run that a store has recorded for its open sessions and pending hooks.
+//! The configurations that a store has recorded for its open sessions and pending hooks.
 //!
-//! A session goes on with the configuration that is recorded for it, and not with the project's file.
+//! A resumed session uses the configuration recorded for it, not the project's file.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use windlass_engine::{Change, ConfigDigest};
 use super::StoreHolding;
 use crate::commands::trust::{SHOWN, agent_commands};
 
-/// Lists what each configuration would run, and which other keys it sets.
+/// Lists the programs that each configuration would run, and its other keys.
 pub fn list(rows: &[Change]) -> Vec<StoreHolding> {
     let text_of = |wanted: ConfigDigest| {
         rows.iter().find_map(|row| match row {
@@ -48,7 +48,7 @@ fn describe(users: &str, text: &str) -> Vec<StoreHolding> {
     let holding = |about: String, what| StoreHolding { kind: "recorded configuration", about, what };
     let config = match Config::of(Path::new(".windlass/config.yaml"), text) {
         Ok(config) => config,
-        // Nothing of it runs, now; a person sees why.
+        // A configuration that cannot be read runs nothing; the error is shown.
         Err(error) => return vec![holding(format!("of {users}"), format!("cannot be read: {}", error.into_message()))],
     };
     let effects = config.effects();

@@ -1,7 +1,7 @@
-//! What stands at the bottom of the terminal while the loop turns: where it is, and what happens now.
+//! The status area at the bottom of the terminal during a run: the progress of the session, and the current activity.
 //!
 //! Invariants:
-//! - No row is wider than it may be, and nothing in it is obeyed by a terminal.
+//! - No row is wider than it may be, and no row has control characters from outside.
 //! - All clocks change at the same moment, once a second.
 
 use std::time::{Duration, Instant};
@@ -13,14 +13,14 @@ use windlass_text as text;
 use super::tail::Tail;
 use crate::output::{Palette, Tone};
 
-/// From so many columns on there is room for ornament.
+/// The width from which on rows have ornaments.
 const ROOMY: usize = 40;
-/// With fewer there is none for anything but where the session is.
+/// The width below which only the heading is shown.
 const NARROW: usize = 12;
-/// So much of a session's name.
+/// The widest form of a session's name.
 const NAME: usize = 48;
 
-/// One row, painted.
+/// A painted row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub text: String,
@@ -33,35 +33,35 @@ impl Row {
     }
 }
 
-/// What happens now, and since when.
+/// The current activity.
 #[derive(Debug)]
 struct Now {
     who: String,
     does: String,
     since: Duration,
-    /// When it ends, if that is known.
+    /// The end of the activity, if it is known.
     until: Option<Duration>,
 }
 
 #[derive(Debug)]
 pub struct Area {
-    /// When this process took the session up, and how long it had been going on before.
+    /// The moment at which this process started or resumed the session, and the time that the session had lasted before.
     began: Instant,
     before: Duration,
     pub session: String,
     pub task: Option<String>,
-    /// What the task is about.
+    /// The goal of the task.
     goal: String,
     pub iteration: u32,
-    /// How many iterations there may be.
+    /// The limit of iterations.
     pub most: u32,
-    /// How often stop hooks have sent the agent back in this iteration, and may.
+    /// The number of times that stop hooks have sent the agent back in this iteration, and its limit.
     pub sent_back: (u32, u32),
-    /// How long the session may take.
+    /// The limit of the session's time.
     pub time: Option<Duration>,
-    /// What its turns have used.
+    /// The usage of its turns.
     pub used: Usage,
-    /// It is to end, and what somebody can do who has no time for that.
+    /// A hint that tells how to end at once. It is set when the session is about to end.
     ending: Option<&'static str>,
     now: Option<Now>,
     tail: Tail,
@@ -86,7 +86,7 @@ impl Area {
         }
     }
 
-    /// It had been going on for so long.
+    /// Sets the time that a resumed session has lasted before.
     pub fn taken_up(&mut self, before: Duration) {
         self.before = before;
     }
@@ -95,7 +95,7 @@ impl Area {
         (self.task, self.goal) = (Some(task.id.to_string()), task.goal.clone());
     }
 
-    /// Something begins. What was written before has nothing to do with it.
+    /// Begins an activity, and drops the output of the previous one.
     pub fn begin(&mut self, at: Instant, who: &str, does: &str) {
         self.now = Some(Now { who: who.to_owned(), does: does.to_owned(), since: self.elapsed(at), until: None });
         self.tail = Tail::default();
@@ -108,7 +108,7 @@ impl Area {
         }
     }
 
-    /// Somebody has asked for the end. What happens now is given up; the end itself takes a while.
+    /// Marks the session as ending. The current activity is being ended, which takes a while.
     pub fn end(&mut self, at: Instant, quicker: &'static str) {
         self.ending = Some(quicker);
         match self.now.take() {
@@ -117,7 +117,7 @@ impl Area {
         }
     }
 
-    /// Nothing happens any more that takes time.
+    /// Clears the current activity.
     pub fn rest(&mut self) {
         self.now = None;
         self.tail = Tail::default();
@@ -131,16 +131,16 @@ impl Area {
         self.before + at.saturating_duration_since(self.began)
     }
 
-    /// How long it takes until a clock shows something else.
+    /// Returns the time until a clock changes.
     pub fn next_tick(&self, at: Instant) -> Duration {
         Duration::from_secs(1) - Duration::from_nanos(u64::from(self.elapsed(at).subsec_nanos()))
     }
 
-    /// What is shown at a moment, in a terminal of this size. Empty where there is nothing to show, or no room.
+    /// Renders the rows for a terminal of this size. There are none without a session or without room.
     pub fn rows(&self, at: Instant, (columns, height): (usize, usize), palette: Palette) -> Vec<Row> {
-        // The last column stays free: some terminals go to the next row there.
+        // The last column stays free, because some terminals wrap there.
         let width = columns.saturating_sub(1);
-        // One row is left to what scrolls.
+        // One row is left to the scrolling lines.
         let height = height.saturating_sub(1);
         if self.session.is_empty() || width == 0 {
             return Vec::new();
@@ -163,7 +163,7 @@ impl Area {
         rows
     }
 
-    /// One of several workers: its task on the left, what happens with it on the right.
+    /// Renders the row of a worker: its task on the left, the current activity on the right.
     pub(super) fn seat(&self, number: usize, at: Instant, width: usize, palette: Palette) -> Row {
         let number = text::fit(&format!("{number:>2}  "), width);
         let room = width.saturating_sub(text::width(&number));
@@ -172,12 +172,12 @@ impl Area {
         }
         let elapsed = self.elapsed(at);
         let now = self.now.as_ref().map(|now| format!("{} {}", now.who, now.does));
-        // For how long that goes on; where nothing does, the session.
+        // The time of the activity, or of the session while there is none.
         let time = self.now.as_ref().map_or_else(|| clock(elapsed), |now| now.time(elapsed));
         let iteration = (self.iteration > 1).then(|| format!("iteration {}/{}", self.iteration, self.most));
         let parts = [now, iteration, Some(time)];
         let state = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
-        // What is done matters more than the words for it.
+        // The activity gets at most two thirds of the row, and the task the rest.
         let state = text::fit(&state, room * 2 / 3);
         let what = format!("{} {}", self.task.as_deref().unwrap_or_default(), text::line(&self.goal));
         let left = room.saturating_sub(text::width(&state) + 2);
@@ -186,7 +186,7 @@ impl Area {
         Row::new(palette, &[(Tone::Faint, &number), (Tone::Plain, &what), (Tone::Plain, gap), (Tone::Name, &state)])
     }
 
-    /// Where several workers are together.
+    /// Renders the row above those of several workers.
     pub(super) fn over_all(&self, totals: &str, at: Instant, width: usize, palette: Palette) -> Row {
         let ending = if self.ending.is_some() { "ending · " } else { "" };
         let shown = text::fit(&format!("{ending}{totals} · {}", clock(self.elapsed(at))), width);
@@ -200,12 +200,12 @@ impl Area {
         }
     }
 
-    /// What somebody can do who has no time for the end.
+    /// Returns the hint that tells how to end at once, if the session is about to end.
     pub(super) fn quicker(&self) -> Option<&'static str> {
         self.ending
     }
 
-    /// Where the session is: what matters most comes first, and what has no room is left out.
+    /// Renders the heading: the most important parts first. A part without room is left out.
     fn head(&self, elapsed: Duration, width: usize, palette: Palette) -> Row {
         let left = self.time.map(|time| format!("{} left", clock(remaining(time, elapsed))));
         let sent_back = match self.sent_back {
@@ -245,7 +245,7 @@ impl Area {
 }
 
 impl Now {
-    /// For how long it goes on already, or still will.
+    /// Formats the time since the beginning, or the time that is left.
     fn time(&self, elapsed: Duration) -> String {
         match self.until {
             Some(until) => clock(remaining(until, elapsed)),
@@ -263,12 +263,12 @@ impl Now {
     }
 }
 
-/// What lies between two moments, both in whole seconds, so that all clocks change together.
+/// Returns the difference in whole seconds of both moments, so that all clocks change together.
 fn remaining(to: Duration, from: Duration) -> Duration {
     Duration::from_secs(to.as_secs().saturating_sub(from.as_secs()))
 }
 
-/// `0:07`, `12:34`, `1:02:03`
+/// Formats a time as `0:07`, `12:34` or `1:02:03`.
 fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
