@@ -5,7 +5,7 @@
 //! ```
 //!
 //! It keeps its store in the directory, or in a temporary one, executes a few commands, and prints the resulting events.
-//! `docs/library.md` explains it.
+//! `docs/how-to/use-as-a-library.md` explains it.
 
 #![expect(clippy::print_stdout, reason = "a program prints")]
 

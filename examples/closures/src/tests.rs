@@ -95,9 +95,7 @@ fn a_closure_decides_when_the_work_may_stop() {
 /// Fails where a task is completed without a word.
 fn wants_results() -> PureHook {
     PureHook::new("wants-results", [EventType::TaskCompleted], |record, _view| match &record.envelope.event {
-        Event::TaskCompleted(done) if done.result.is_none() => {
-            Err(PureHookError::failed("nobody said what came of it"))
-        }
+        Event::TaskCompleted(done) if done.result.is_none() => Err(PureHookError::failed("a result is missing")),
         _ => Ok(vec![]),
     })
     .priority(0)
@@ -112,7 +110,7 @@ fn a_closure_that_fails_leaves_a_hook_error_and_nothing_is_lost() {
     assert_eq!(kinds(&events), expected, "the others run all the same");
     let failed = data(&events[1]);
     assert_eq!(failed["hookName"], "wants-results");
-    assert_eq!(failed["error"], "nobody said what came of it");
+    assert_eq!(failed["error"], "a result is missing");
     assert_eq!(failed["originalEvent"]["type"], "task_completed");
     assert_eq!(failed["originalEvent"]["nodeId"], "T1");
     let kept = scene.project.store.read_events(&EventFilter::default(), Seq::START, usize::MAX).unwrap();
@@ -163,7 +161,7 @@ fn hooks_can_be_switched_off_and_moved() {
 
 #[expect(clippy::disallowed_methods, reason = "a guide of the repository is read")]
 fn guide() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/library.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to/use-as-a-library.md");
     fs::read_to_string(path).unwrap()
 }
 

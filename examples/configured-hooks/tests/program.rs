@@ -53,7 +53,7 @@ fn configuration_with_mistake_is_an_error_with_its_place() {
 
 #[test]
 fn guide_shows_the_program() {
-    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/library.md");
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to/use-as-a-library.md");
     let guide = fs::read_to_string(guide).expect("a guide");
     let program = include_str!("../src/main.rs");
     let shown = &program[program.find("use std::sync").expect("imports")..];
