@@ -1,7 +1,7 @@
-//! Every figure that `docs/performance.md` gives, measured in one run beside its floor.
+//! Every figure that `docs/internals/figures/performance.md` gives, measured in one run beside its floor.
 //!
 //! ```text
-//! cargo run --release -p windlass-bench --bin bench -- [--quick] [--only SECTION]… [--write docs/performance.md]
+//! cargo run --release -p windlass-bench --bin bench -- [--quick] [--only SECTION]… [--write docs/internals/figures/performance.md]
 //! ```
 //!
 //! `--only` measures nothing but what is named: `stores`, `hooks`, `many`, `commands`, `configured`, `bridge`, `log`, `processes`, `loops`, `delivery`, `workers`, `mcp`.
