@@ -1,5 +1,5 @@
-//! An agent that only says when it had the word: reads its prompt, answers with a line that is another one each time, and appends to a
-//! file when it began and when it ended, in nanoseconds of the monotonic clock.
+//! An agent that only records its turns: it reads its prompt, answers with a unique line, and appends the start and the end of the turn
+//! to a file, in nanoseconds of the monotonic clock.
 
 #![expect(clippy::print_stdout, reason = "an agent answers")]
 

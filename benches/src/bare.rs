@@ -1,4 +1,4 @@
-//! One SQLite commit alone: open, write two events and a row, close. What a `windlass task add` cannot do without.
+//! One SQLite commit and nothing else: open, write two events and a row, close. The floor for `windlass task add`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark's program prints")]
 

@@ -1,7 +1,7 @@
-//! What an agent pays at every turn and at every tool call for the bridge: whole commands, from cold.
+//! The cost of the bridge for an agent, at every turn and every tool call: whole commands, started cold.
 //!
-//! At most of these calls nothing is to be done: no hook stands at the point, or none for the tool. Beside them stands one
-//! whose stop hook is a rule that lets the agent go: everything but a program.
+//! Most of these calls find no hook at the point, or none for the tool. One more call has a stop hook whose rule lets the agent end:
+//! everything except a program.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tempfile::TempDir;
-use windlass_store::{Lifetime, Sqlite};
+use windlass_store::{Lifetime, SqliteStore};
 
 use crate::commands::program;
 use crate::floors::run;
@@ -18,11 +18,11 @@ use crate::report::{Report, Times, at_most, ratio, shown};
 use crate::stores::fill;
 use crate::{Effort, Outcome};
 
-/// Hooks that a call has nothing to do with, and those of a stop.
+/// Hooks that do not match the call, and a rule at `stop`.
 const OTHERS: &str = "pre_tool_use: [{matcher: Edit, command: 'false'}]";
 const RULE: &str = "stop: [{rules: [{when: 'retries > 9', action: continue, reason: never}]}]";
 
-/// What is called in a project with which hooks, and what it costs at most in bare programs, if there is a goal.
+/// The calls: title, hook point, configured hooks, and the maximum cost as a multiple of the bare program, if there is a goal.
 const CALLS: &[(&str, &str, &[&str], Option<f64>)] = &[
     ("`hook stop` without a hook at it", "stop", &[OTHERS], Some(1.3)),
     ("`hook pre_tool_use` with hooks for other tools", "pre_tool_use", &[OTHERS], Some(1.3)),
@@ -52,14 +52,14 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// The medians of the bare program and of every call, taken in turns.
+/// Returns the medians of the bare program and of every call. They take turns.
 fn at_size(effort: Effort, size: u64) -> Outcome<(Duration, Vec<Duration>)> {
     let filled = tempfile::tempdir()?;
-    let mut store = Sqlite::create(&filled.path().join("filled.db"), Lifetime::Service)?;
+    let mut store = SqliteStore::create(&filled.path().join("filled.db"), Lifetime::Service)?;
     fill(&mut store, size)?;
     let bare = program("bare")?;
     let copy = filled.path().join("bare.db");
-    store.backup(&copy)?;
+    store.backup_to(&copy)?;
     let projects: Vec<TempDir> = CALLS.iter().map(|(_, _, hooks, _)| project(&store, hooks)).collect::<Outcome<_>>()?;
     let mut bare_times = Vec::new();
     let mut times = vec![Vec::new(); CALLS.len()];
@@ -79,11 +79,11 @@ fn at_size(effort: Effort, size: u64) -> Outcome<(Duration, Vec<Duration>)> {
     Ok((Times::from(bare_times).p50(), medians))
 }
 
-/// A trusted project with these tasks and hooks, and what an agent says.
-fn project(store: &Sqlite, hooks: &[&str]) -> Outcome<TempDir> {
+/// Creates a trusted project with these tasks and hooks, and an agent's payload.
+fn project(store: &SqliteStore, hooks: &[&str]) -> Outcome<TempDir> {
     let directory = tempfile::tempdir()?;
     fs::create_dir(directory.path().join(".windlass"))?;
-    store.backup(&directory.path().join(".windlass/windlass.db"))?;
+    store.backup_to(&directory.path().join(".windlass/windlass.db"))?;
     fs::write(directory.path().join(".windlass/config.yaml"), format!("hooks:\n  {}\n", hooks.join("\n  ")))?;
     run(windlass(directory.path(), &["trust", "--yes"])?)?;
     let payload = json!({

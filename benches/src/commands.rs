@@ -1,17 +1,17 @@
-//! Whole commands, from cold, at three sizes of the graph, each beside the bare program.
+//! Whole commands, started cold, at three sizes of the graph, each compared with the bare program.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use windlass_store::{Lifetime, Sqlite};
+use windlass_store::{Lifetime, SqliteStore};
 
 use crate::floors::{Floors, run};
 use crate::report::{Report, Times, at_most, ratio, shown};
 use crate::stores::fill;
 use crate::{Effort, Outcome};
 
-/// The commands, with `{}` for a task that has not been touched yet; and whether they write.
+/// The commands, with `{}` for an untouched task, and whether they write.
 const COMMANDS: &[(&str, &[&str], bool)] = &[
     ("task add", &["task", "add", "one more"], true),
     ("task start", &["task", "start", "{}"], true),
@@ -22,7 +22,7 @@ const COMMANDS: &[(&str, &[&str], bool)] = &[
     ("task show", &["task", "show", "{}"], false),
 ];
 
-/// The programs that are compared, beside the one that is running.
+/// Returns the path of a program that is built beside this one.
 pub fn program(name: &str) -> Outcome<PathBuf> {
     let path = std::env::current_exe()?.with_file_name(name);
     if path.is_file() { Ok(path) } else { Err(format!("{} is not built", path.display()).into()) }
@@ -63,7 +63,7 @@ pub fn measure(effort: Effort, floor: &Floors, report: &mut Report) -> Outcome<(
     Ok(())
 }
 
-/// The medians of the bare program and of every command, taken in turns.
+/// Returns the medians of the bare program and of every command. They take turns.
 fn at_size(effort: Effort, windlass: &Path, size: u64) -> Outcome<(Duration, Vec<Duration>)> {
     let directory = tempfile::tempdir()?;
     let in_project = |words: &[&str]| {
@@ -74,10 +74,10 @@ fn at_size(effort: Effort, windlass: &Path, size: u64) -> Outcome<(Duration, Vec
     run(in_project(&["init"]))?;
     let file = directory.path().join(".windlass/windlass.db");
     let size = size.max(2 * effort.commands as u64 + 10);
-    fill(&mut Sqlite::open(&file, Lifetime::Service)?, size)?;
+    fill(&mut SqliteStore::open(&file, Lifetime::Service)?, size)?;
     let bare = program("bare")?;
     let copy = directory.path().join("bare.db");
-    Sqlite::open(&file, Lifetime::Service)?.backup(&copy)?;
+    SqliteStore::open(&file, Lifetime::Service)?.backup_to(&copy)?;
     let mut bare_times = Vec::new();
     let mut times = vec![Vec::new(); COMMANDS.len()];
     for turn in 0..effort.commands {
@@ -87,7 +87,7 @@ fn at_size(effort: Effort, windlass: &Path, size: u64) -> Outcome<(Duration, Vec
         run(command)?;
         bare_times.push(began.elapsed());
         for (place, (_, words, _)) in COMMANDS.iter().enumerate() {
-            // Claims take the oldest tasks; each of the youngest is started and completed once.
+            // Claims take the oldest tasks, so start and complete use the youngest.
             let id = format!("T{}", size - turn as u64);
             let words: Vec<&str> = words.iter().map(|word| if *word == "{}" { id.as_str() } else { word }).collect();
             let command = in_project(&words);

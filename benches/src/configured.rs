@@ -1,7 +1,7 @@
-//! Whole commands in projects with many configured hooks, beside the same commands in projects with few.
+//! Whole commands in projects with many configured hooks, compared with the same commands and few hooks.
 //!
-//! One hook hears every command that writes, and runs a program; all the others are of events that no command here leads
-//! to. What is measured is everything that a person waits for: reading the configuration, deciding, the hook, the end.
+//! One hook matches every command that writes, and runs a program. No command here causes the events of the others. The time
+//! includes everything that a person waits for: reading the configuration, the decision, the hook, and the exit.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use windlass_store::{Lifetime, Sqlite};
+use windlass_store::{Lifetime, SqliteStore};
 
 use crate::commands::program;
 use crate::floors::run;
@@ -18,10 +18,10 @@ use crate::report::{Report, Times, at_most, ratio, shown};
 use crate::stores::fill;
 use crate::{Effort, Outcome};
 
-/// Hooks beside the one that runs, in each of the projects.
+/// Numbers of additional hooks, one for each project.
 const OTHER_HOOKS: [usize; 3] = [0, 30, 1_000];
 
-/// Events of which none comes here.
+/// Events that no command here causes.
 const OTHERS: &[&str] = &[
     "task_failed",
     "task_deleted",
@@ -38,7 +38,7 @@ const OTHERS: &[&str] = &[
     "gate_decided",
 ];
 
-/// The commands, with `{}` for a task that is started and completed, `[]` for one that is blocked.
+/// The commands, with `{}` for a task to start and complete, and `[]` for a task to block.
 const COMMANDS: &[(&str, &[&str])] = &[
     ("task add", &["task", "add", "one more"]),
     ("task start", &["task", "start", "{}"]),
@@ -93,7 +93,7 @@ fn measure_in_turns(effort: Effort, projects: &[Project]) -> Outcome<Vec<Vec<Dur
     Ok(times.into_iter().map(medians).collect())
 }
 
-/// A trusted project with so many hooks, and enough tasks.
+/// A trusted project with a number of hooks, and enough tasks.
 struct Project {
     directory: TempDir,
     tasks: usize,
@@ -105,7 +105,7 @@ impl Project {
         run(project.command(&["init"])?)?;
         fs::write(project.file("config.yaml"), configuration(hooks, conditions))?;
         run(project.command(&["trust", "--yes"])?)?;
-        fill(&mut Sqlite::open(&project.file("windlass.db"), Lifetime::Service)?, project.tasks as u64)?;
+        fill(&mut SqliteStore::open(&project.file("windlass.db"), Lifetime::Service)?, project.tasks as u64)?;
         Ok(project)
     }
 
@@ -134,7 +134,7 @@ impl Project {
     }
 }
 
-/// So many hooks, of which one is meant.
+/// Returns a configuration with `hooks` hooks, of which one matches.
 fn configuration(hooks: usize, conditions: Conditions) -> String {
     let when = |condition: String| match conditions {
         Conditions::None => String::new(),

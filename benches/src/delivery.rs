@@ -1,11 +1,11 @@
-//! From claim to merge: what is added to git and to the agent; claiming among many.
+//! From claim to merge: the time beyond git and the agent; claiming one of many tasks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use windlass_store::{Lifetime, Sqlite};
+use windlass_store::{Lifetime, SqliteStore};
 
 use crate::commands::program;
 use crate::floors::run;
@@ -13,13 +13,13 @@ use crate::report::{Report, Times, at_most, shown};
 use crate::stores::fill;
 use crate::{Effort, Outcome};
 
-/// Tasks that are taken from claim to merge.
+/// The number of delivered tasks.
 const TASKS: usize = 20;
-/// Tasks among which one is claimed.
+/// The number of tasks in the store for the claim.
 const MANY: u64 = 100_000;
 
 const CONFIG: &str = "version: 1\nhooks:\n  before_submit: [rebase_on_main, create_pr]\n  before_merge: [merge_pr]\n";
-/// Reads its prompt, does something and says that it is done.
+/// An agent that reads its prompt, changes a file and reports completion.
 const AGENT: &str = "cat > /dev/null; echo done > \"$WINDLASS_TASK_ID\"; echo '<promise>COMPLETE</promise>'";
 
 pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
@@ -29,7 +29,7 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     claim(directory.path(), effort, report)
 }
 
-/// A directory with a project, its own home around it.
+/// A project directory with its own home directory.
 pub struct Place {
     pub root: PathBuf,
     home: PathBuf,
@@ -69,7 +69,8 @@ impl Place {
     }
 }
 
-/// Every git says how long it ran by its own clock. Starting and ending it comes on top, as for any program that calls git.
+/// Measures the time that Windlass adds. Each git process reports its own run time. Starting and ending it costs extra, as for any
+/// program that calls git.
 fn added(directory: &Path, report: &mut Report) -> Outcome<()> {
     let place = Place::new(directory, "merging", CONFIG)?;
     let trace = place.home.join("trace");
@@ -110,7 +111,7 @@ fn added(directory: &Path, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// Measures what a call of git takes beside what its own clock says.
+/// Measures the time of a git call beyond the run time that it reports.
 fn start_of_git(place: &Place) -> Outcome<Duration> {
     let trace = place.home.join("trace-of-start");
     fs::create_dir(&trace)?;
@@ -123,13 +124,13 @@ fn start_of_git(place: &Place) -> Outcome<Duration> {
     Ok(times.p50().saturating_sub(own / u32::try_from(calls)?))
 }
 
-/// How many gits were called by us, and how long they ran together.
+/// Returns the number of git processes that Windlass started, and their total run time.
 fn traced(directory: &Path) -> Outcome<(usize, Duration)> {
     let (mut calls, mut seconds) = (0, 0.0);
     for entry in fs::read_dir(directory)? {
         for line in fs::read_to_string(entry?.path())?.lines() {
             let event: serde_json::Value = serde_json::from_str(line)?;
-            // One that another git called is part of that.
+            // The run time of a child git is part of its parent's.
             let own = event["sid"].as_str().is_some_and(|sid| !sid.contains('/'));
             if own && event["event"] == "atexit" {
                 calls += 1;
@@ -144,7 +145,7 @@ fn claim(directory: &Path, effort: Effort, report: &mut Report) -> Outcome<()> {
     let place = Place::new(directory, "claiming", "")?;
     place.windlass(&["task", "add", "Do it"])?;
     let many = MANY.min(effort.sizes[2]);
-    fill(&mut Sqlite::open(&place.root.join(".windlass/windlass.db"), Lifetime::Service)?, many)?;
+    fill(&mut SqliteStore::open(&place.root.join(".windlass/windlass.db"), Lifetime::Service)?, many)?;
     let times = Times::of(effort.commands, |_| place.windlass(&["task", "claim"]).map(drop))?;
     let measured = format!("{} (p99 {})", shown(times.p50()), shown(times.p99()));
     let what = format!("`task claim` among {many} tasks, as a whole command");

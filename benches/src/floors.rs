@@ -1,4 +1,4 @@
-//! What nothing can beat: the disk, and starting a program.
+//! The floors: the disk, and starting a program.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -9,15 +9,15 @@ use crate::report::{Report, Times, shown};
 use crate::{Effort, Outcome};
 
 pub struct Floors {
-    /// Starting `/bin/true`.
+    /// Time to run `/bin/true`.
     pub spawn: Duration,
 }
 
-/// About as long as an event is on the disk.
+/// The approximate length of an event on disk.
 const EVENT: usize = 400;
-/// What SQLite writes to its log for a commit that changes four pages: of each a header and the page, one call after another.
+/// The writes of SQLite's log for a commit that changes four pages: a header and the page for each, one call after another.
 const FRAMES: [usize; 8] = [24, 4096, 24, 4096, 24, 4096, 24, 4096];
-/// How long the file is that is written to.
+/// The length of the file.
 const LENGTH: usize = 4 << 20;
 
 pub fn measure(effort: Effort, report: &mut Report) -> Outcome<Floors> {
@@ -36,12 +36,12 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<Floors> {
     Ok(Floors { spawn: spawn.p50() })
 }
 
-/// The floor of the disk, as it is right now: one event-sized write and `fdatasync` on a file that does not grow.
+/// Measures the floor of the disk at this moment: one event-sized write and `fdatasync` on a file that does not grow.
 pub fn event(effort: Effort) -> Outcome<Times> {
     written(effort, &[EVENT])
 }
 
-/// Writes of so many bytes, one after another, and a sync.
+/// Measures writes of these lengths, one after another, and a sync.
 fn written(effort: Effort, writes: &[usize]) -> Outcome<Times> {
     let directory = tempfile::tempdir()?;
     let file = OpenOptions::new().write(true).create(true).truncate(true).open(directory.path().join("floor"))?;
@@ -59,7 +59,7 @@ fn written(effort: Effort, writes: &[usize]) -> Outcome<Times> {
     })?)
 }
 
-/// Runs a program to its end without looking at what it says.
+/// Runs a program to its end and ignores its output.
 pub fn run(mut command: Command) -> Outcome<()> {
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
     if status.success() { Ok(()) } else { Err(format!("{command:?} ended with {status}").into()) }

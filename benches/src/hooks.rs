@@ -1,12 +1,13 @@
-//! Many hooks of which few are meant: what an event pays for the others.
+//! The cost of hooks that an event does not match.
 
 use std::path::Path;
 use std::time::Instant;
 
 use windlass_engine::{
-    Command, Effects, EventType, Hook, HookClass, HookEffect, HookPoint, OnFailure, Registry, Rules, TaskId,
+    Command, EngineRules, EventType, HookClass, HookEffect, HookFailurePolicy, HookPlan, HookPoint, HookRegistry,
+    PureHook, TaskId,
 };
-use windlass_store::{Lifetime, Sqlite, Store};
+use windlass_store::{Lifetime, SqliteStore, Store};
 
 use crate::report::{Report, Times, at_most, ratio, shown};
 use crate::stores::{fill, origin, rules};
@@ -14,7 +15,7 @@ use crate::{Effort, Outcome};
 
 const FEW: usize = 10;
 const MANY: usize = 1_000;
-/// The event that is measured.
+/// The measured event.
 const HEARD: EventType = EventType::TaskStarted;
 
 pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
@@ -26,49 +27,51 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     compare(effort, directory.path(), "planned hooks of other events", [planned(FEW), planned(MANY)], report)
 }
 
-/// Closures beside the built-ins, one of them for the event that is measured.
-fn closures(count: usize) -> Outcome<Rules> {
-    let mut registry = Registry::with_builtins();
-    registry.register(Hook::new("heard", [HEARD], |_, _| Ok(vec![])))?;
+/// Registers closures in addition to the built-ins, one of them for the measured event.
+fn closures(count: usize) -> Outcome<EngineRules> {
+    let mut registry = HookRegistry::with_builtins();
+    registry.register(PureHook::new("heard", [HEARD], |_, _| Ok(vec![])))?;
     for (number, event) in (1..count).zip(others()) {
-        registry.register(Hook::new(format!("closure {number}"), [event], |_, _| Ok(vec![])))?;
+        registry.register(PureHook::new(format!("closure {number}"), [event], |_, _| Ok(vec![])))?;
     }
-    Ok(Rules { registry, ..Rules::default() })
+    Ok(EngineRules { registry, ..EngineRules::default() })
 }
 
-/// Hooks that would be owed, none of them for the event that is measured.
-fn planned(count: usize) -> Rules {
-    let mut effects = Effects::of("", "bench".parse().expect("an owner's name"), []);
+/// Plans hooks, none of them for the measured event.
+fn planned(count: usize) -> EngineRules {
+    let mut effects = HookPlan::for_all_tasks("", "bench".parse().expect("an owner's name"), []);
     for (number, event) in (0..count).zip(others()) {
         let hook = HookEffect {
             hook: format!("planned {number}"),
             point: HookPoint::Event(event),
             class: HookClass::Other,
-            on_failure: OnFailure::Ignore,
+            on_failure: HookFailurePolicy::Ignore,
             send_backs: None,
         };
         effects.hooks.entry(event).or_default().push(hook.into());
     }
-    Rules { effects: Some(effects), ..rules() }
+    EngineRules { effects: Some(effects), ..rules() }
 }
 
-/// Every other event, over and over.
+/// Repeats all other events without end.
 fn others() -> impl Iterator<Item = EventType> {
     EventType::ALL.iter().copied().filter(|event| *event != HEARD).cycle()
 }
 
-/// Starting tasks under few hooks and under many, turn by turn: each durable, and without the disk, which would drown the
-/// difference.
-fn compare(effort: Effort, directory: &Path, what: &str, ways: [Rules; 2], report: &mut Report) -> Outcome<()> {
-    let mut store = Sqlite::create(&directory.join(format!("{what}.db")), Lifetime::Service)?;
+/// Starts tasks with few hooks and with many, by turns: once with a sync for each, and once without the disk, whose time would hide
+/// the difference.
+fn compare(effort: Effort, directory: &Path, what: &str, ways: [EngineRules; 2], report: &mut Report) -> Outcome<()> {
+    let mut store = SqliteStore::create(&directory.join(format!("{what}.db")), Lifetime::Service)?;
     let turns = 2 * effort.many;
     fill(&mut store, 2 * turns as u64)?;
     let origin = origin();
-    let durable =
-        in_turns(turns, |turn| Ok(store.execute(&ways[turn % 2], &origin, &start(turn), turn as u128).map(drop)?))?;
-    let decided = store.transact(|transaction| {
+    let durable = in_turns(turns, |turn| {
+        Ok(store.execute_command(&ways[turn % 2], &origin, &start(turn), turn as u128).map(drop)?)
+    })?;
+    let decided = store.run_transaction(|transaction| {
         Ok(in_turns(turns, |turn| {
-            let done = transaction.execute(&ways[turn % 2], &origin, &start(turns + turn), (turns + turn) as u128);
+            let done =
+                transaction.execute_command(&ways[turn % 2], &origin, &start(turns + turn), (turns + turn) as u128);
             Ok(done.map(drop)?)
         }))
     })??;
@@ -84,7 +87,7 @@ fn start(turn: usize) -> Command {
     Command::StartTask { id: TaskId(turn as u64 + 1), context: Default::default() }
 }
 
-/// The times of the even turns and of the odd ones.
+/// Returns the times of the even turns and of the odd ones.
 fn in_turns(turns: usize, mut run: impl FnMut(usize) -> Outcome<()>) -> Outcome<[Times; 2]> {
     let mut times = [Vec::new(), Vec::new()];
     for turn in 0..turns {

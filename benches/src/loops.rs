@@ -1,4 +1,4 @@
-//! The loop: what passes between two calls of an agent in a git repository, beside the bash loop that people write for it.
+//! The loop: the time between two calls of an agent in a git repository, compared with a hand-written bash loop.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ use crate::report::{Report, Times, at_most, ratio, shown};
 use crate::stores;
 use crate::{Effort, Outcome};
 
-/// How many gaps a median is taken of, at the start and at the end of a long session.
+/// The number of gaps in a median, at the start and at the end of a long session.
 const WINDOW: usize = 200;
-/// How often shell and session take turns.
+/// The number of rounds in which shell and session take turns.
 const ROUNDS: usize = 5;
-/// What the agent notes at each call: two times.
+/// The bytes that the agent appends at each call: two times.
 const NOTE: usize = 16;
-/// How many sessions are begun.
+/// The number of measured session starts.
 const BEGINNINGS: usize = 20;
-/// Resident memory that a run may have, in MiB.
+/// The goal for the resident memory of a run, in MiB.
 const MOST_MEMORY: f64 = 14.0;
-/// The floor of the gap between two calls.
+/// The unit of gaps: the floor is a bash loop.
 const BASH_LOOP: &str = " × a bash loop with the same agent";
 const GOAL: &str = "Mend the pump";
-/// The exit code of a session that ran into its limit, as these do.
+/// The exit code of a session that reaches its limit, as all of these do.
 const LIMIT: i32 = 3;
 
 pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
@@ -63,7 +63,7 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// From starting `windlass run` to the first word of its agent: where there is a store, and where one is made first.
+/// Measures the time from the start of `windlass run` to the first call of its agent: with an existing store, and with a new one.
 fn beginnings(directory: &Path, report: &mut Report) -> Outcome<()> {
     let mut times = [const { Vec::new() }; 2];
     for round in 0..BEGINNINGS {
@@ -82,7 +82,7 @@ fn beginnings(directory: &Path, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// What an agent reads besides its goal.
+/// Measures the length of the prompt without its goal.
 fn prompt(directory: &Path, report: &mut Report) -> Outcome<()> {
     let project = Project::new(directory, "reads", "")?;
     ended(project.turn_with(1, "command:cat > prompt")?)?;
@@ -91,13 +91,13 @@ fn prompt(directory: &Path, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// Nanoseconds of the clock that the agent notes.
+/// Returns nanoseconds of the clock that the agent uses.
 fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Short sessions and bash loops, turn by turn.
+/// Measures short sessions and bash loops by turns.
 fn in_turns(directory: &Path, report: &mut Report) -> Outcome<()> {
     let hook = |point: &str| format!("version: 1\nhooks:\n  {point}:\n    - command: 'true'\n");
     let kinds = [("plain", String::new()), ("stop", hook("stop")), ("post_iteration", hook("post_iteration"))];
@@ -128,7 +128,7 @@ fn in_turns(directory: &Path, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// A repository in which a session is run.
+/// A repository for sessions.
 struct Project {
     root: PathBuf,
     notes: PathBuf,
@@ -153,7 +153,7 @@ impl Project {
         Ok(Self { notes: root.join("notes"), root })
     }
 
-    /// A session of so many iterations.
+    /// Starts a session with a number of iterations.
     fn turn(&self, iterations: usize) -> Outcome<Child> {
         self.turn_with(iterations, &format!("command:{}", agent(&self.notes)?))
     }
@@ -169,7 +169,7 @@ impl Project {
         Ok(child)
     }
 
-    /// Its resident memory after a tenth of the iterations, and close to their end.
+    /// Runs a session. Returns its resident memory after a tenth of the iterations, and near the end.
     fn turn_and_watch(&self, iterations: usize) -> Outcome<[f64; 2]> {
         let mut child = self.turn(iterations)?;
         let mut sizes = [0.0; 2];
@@ -186,7 +186,7 @@ impl Project {
         Ok(sizes)
     }
 
-    /// How many commits its log has.
+    /// Returns the number of commits in the log.
     fn commits(&self) -> Outcome<f64> {
         let log = rusqlite::Connection::open(self.root.join(".windlass/windlass.db"))?;
         Ok(log.query_row("SELECT count(DISTINCT nonce) FROM events", [], |row| row.get(0))?)
@@ -198,7 +198,7 @@ fn ended(mut child: Child) -> Outcome<()> {
     if status.code() == Some(LIMIT) { Ok(()) } else { Err(format!("the session ended with {status}").into()) }
 }
 
-/// The command line of the agent, as a person would write it.
+/// Returns the command line of the agent, as a person would write it.
 fn agent(notes: &Path) -> Outcome<String> {
     Ok(format!("{} {}", program("agent")?.display(), notes.display()))
 }
@@ -219,13 +219,13 @@ fn run_bash_loop(project: &Project) -> Outcome<Vec<Duration>> {
     gaps(&project.notes)
 }
 
-/// From the end of each call to the start of the next.
+/// Returns the times from the end of each call to the start of the next.
 fn gaps(notes: &Path) -> Outcome<Vec<Duration>> {
     let calls = calls(notes)?;
     Ok(calls.windows(2).map(|pair| Duration::from_nanos(pair[1][0].saturating_sub(pair[0][1]))).collect())
 }
 
-/// When the agent began and ended, call by call.
+/// Returns the start and the end of each call.
 fn calls(notes: &Path) -> Outcome<Vec<[u64; 2]>> {
     let notes = fs::read(notes)?;
     let times: Vec<u64> = notes.as_chunks::<8>().0.iter().map(|time| u64::from_le_bytes(*time)).collect();

@@ -1,13 +1,13 @@
-//! Every figure that `docs/internals/figures/performance.md` gives, measured in one run beside its floor.
+//! Measures every figure of `docs/internals/figures/performance.md` in one run, each with its floor.
 //!
 //! ```text
 //! cargo run --release -p windlass-bench --bin bench -- [--quick] [--only SECTION]… [--write docs/internals/figures/performance.md]
 //! ```
 //!
-//! `--only` measures nothing but what is named: `stores`, `hooks`, `many`, `commands`, `configured`, `bridge`, `log`, `processes`, `loops`, `delivery`, `workers`, `mcp`.
+//! `--only` measures the named sections: `stores`, `hooks`, `many`, `commands`, `configured`, `bridge`, `log`, `processes`, `loops`,
+//! `delivery`, `workers`, `mcp`.
 //!
-//! Figures are ratios against something that was measured minutes apart on the same machine. Nothing here passes or
-//! fails: a goal that is missed is reported as missed.
+//! Figures are ratios to a floor that was measured minutes apart on the same machine. A missed goal is reported and fails nothing.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts programs and reads the clock")]
@@ -38,10 +38,10 @@ use report::Report;
 
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// How much is measured.
+/// The numbers of repetitions and the sizes.
 #[derive(Clone, Copy)]
 pub struct Effort {
-    /// Repetitions of something quick.
+    /// Repetitions of a fast operation.
     pub many: usize,
     /// Repetitions of a whole command.
     pub commands: usize,
@@ -56,7 +56,7 @@ const QUICK: Effort = Effort { many: 300, commands: 40, sizes: [10, 1_000, 20_00
 
 type Measure = fn(Effort, &Floors, &mut Report) -> Outcome<()>;
 
-/// Everything that is measured, in the order of the page.
+/// All sections, in the order of the page.
 const SECTIONS: [(&str, Measure); 12] = [
     ("stores", stores::measure),
     ("hooks", |effort, _, report| hooks::measure(effort, report)),
@@ -72,13 +72,13 @@ const SECTIONS: [(&str, Measure); 12] = [
     ("mcp", |effort, _, report| mcp::measure(effort, report)),
 ];
 
-/// The first argument of the process that starts programs for us.
+/// The first argument of the supervisor process, which starts programs for this one.
 pub const SUPERVISE: &str = "--supervise";
 
 fn main() -> Outcome<ExitCode> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == SUPERVISE) {
-        return Ok(windlass_process::supervisor::serve());
+        return Ok(windlass_process::supervisor::serve_owner());
     }
     if let Some(place) = words.iter().position(|word| word == "--write-many") {
         return many::write(&words[place + 1..]).map(|()| ExitCode::SUCCESS);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use windlass_store::{Lifetime, Sqlite, Store};
+use windlass_store::{Lifetime, SqliteStore, Store};
 
 use crate::report::{Report, Times, shown};
 use crate::stores::{self, create, origin, rules};
@@ -17,7 +17,7 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     report.section("Eight processes on one store");
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("many.db");
-    let store = Sqlite::create(&path, Lifetime::Service)?;
+    let store = SqliteStore::create(&path, Lifetime::Service)?;
     let each = effort.many;
     let began = Instant::now();
     let children: Vec<_> = (0..PROCESSES)
@@ -51,16 +51,16 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// One of the eight: adds tasks, and prints how long each took, in nanoseconds of eight bytes.
+/// Runs one of the eight processes: adds tasks, and prints the time of each in nanoseconds, eight bytes each.
 pub fn write(words: &[String]) -> Outcome<()> {
     let [path, number, each] = words else { return Err("usage: --write-many FILE NUMBER EACH".into()) };
     let (number, each): (usize, usize) = (number.parse()?, each.parse()?);
-    let mut store = Sqlite::open(Path::new(path), Lifetime::Service)?;
+    let mut store = SqliteStore::open(Path::new(path), Lifetime::Service)?;
     let (rules, origin) = (rules(), origin());
     let mut times = Vec::with_capacity(8 * each);
     for turn in 0..each {
         let began = Instant::now();
-        store.execute(&rules, &origin, &create("one of many"), (number * each + turn) as u128)?;
+        store.execute_command(&rules, &origin, &create("one of many"), (number * each + turn) as u128)?;
         times.extend(u64::try_from(began.elapsed().as_nanos())?.to_le_bytes());
     }
     std::io::stdout().write_all(&times)?;

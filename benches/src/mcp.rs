@@ -1,4 +1,4 @@
-//! The tools over the Model Context Protocol, beside the least that answers a request.
+//! The tools over the Model Context Protocol, compared with a minimal server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use windlass_engine::{Command as Order, NoteKind, TaskId};
-use windlass_store::{Lifetime, Sqlite, Store};
+use windlass_store::{Lifetime, SqliteStore, Store};
 
 use crate::commands::program;
 use crate::floors::run;
@@ -21,14 +21,14 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","param
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
 const READ: &str =
     r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"task_get","arguments":{"taskId":"T2"}}}"#;
-/// Goes to another task, so that what is read stays the same.
+/// The note goes to another task, so that the task to read stays the same.
 const NOTE: &str = "the pump is behind the door";
 const WRITE: &str = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"note_add","arguments":{"taskId":"T1","text":"the pump is behind the door"}}}"#;
-/// So many events are in a log that is called long.
+/// The number of events in the long log.
 const LONG: u64 = 100_000;
-/// So many of a kind are measured in a row: after another kind, the caches are that one's.
+/// The number of calls of one kind in a row: a call after another kind finds that kind's data in the caches.
 const ROW: usize = 50;
-/// What was written so recently is read again by every call; people's configurations are older.
+/// Every call reads a recently written file again; configurations in real use are older.
 const SETTLED: Duration = Duration::from_millis(2_500);
 
 pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
@@ -60,7 +60,7 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
         shown(figures.echo),
     );
     report.fact("the same for `note_add`", shown(figures.short_echo));
-    // Measured where it is made: after a wake-up it costs more than in a loop.
+    // The commit is measured inside the server: after a wake-up it costs more than in a loop.
     let commit = figures.committing.saturating_sub(figures.short_echo);
     let measured = format!("{}, of which the commit {}", shown(figures.committing), shown(commit));
     report.fact("the same with the commit of a note before it answers", measured);
@@ -94,7 +94,7 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     load(effort, directory.path(), report)
 }
 
-/// Many calls of one server, every other one of which writes.
+/// Measures many calls of one server, half of which write.
 fn load(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
     let calls = 4 * effort.iterations;
     let root = project(directory, "load", 5)?;
@@ -110,14 +110,14 @@ fn load(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
         let asked = Instant::now();
         server.ask(if call % 2 == 0 { WRITE } else { READ })?;
         times[call % 2].push(asked.elapsed());
-        // By its half the cache of the store is full.
+        // Halfway through, the cache of the store is full.
         if call == calls / 2 || call == calls {
             sizes.push(memory::size(&process, "RssAnon")? / MIB);
         }
     }
     let took = began.elapsed().as_secs_f64();
     let [writes, reads] = times;
-    // One at a time in the order in which they came, so that the first and the last can be compared.
+    // The times are still in the order of the calls, so the first and the last can be compared.
     let window = writes.len() / 10;
     let [first, last] =
         [&writes[..window], &writes[writes.len() - window..]].map(|some| Times::from(some.to_vec()).p50());
@@ -149,7 +149,7 @@ struct Figures {
     memory: [f64; 2],
 }
 
-/// Everything that is compared, one after the other, again and again.
+/// Measures all compared calls in turns.
 fn in_turns(effort: Effort, directory: &Path, short: &Path, long: &Path) -> Outcome<Figures> {
     let (mut short, mut long) = (Client::windlass(short)?, Client::windlass(long)?);
     let (read, written) = (short.ask(READ)?, short.ask(WRITE)?);
@@ -168,7 +168,7 @@ fn in_turns(effort: Effort, directory: &Path, short: &Path, long: &Path) -> Outc
                 match place {
                     0 => drop(echo.ask(READ)?),
                     1 => drop(short_echo.ask(WRITE)?),
-                    2 => drop(store.execute(&rules, &origin, &note, nonce as u128)?),
+                    2 => drop(store.execute_command(&rules, &origin, &note, nonce as u128)?),
                     3 => drop(committing.ask(WRITE)?),
                     4 => drop(short.ask(READ)?),
                     5 => drop(short.ask(WRITE)?),
@@ -186,24 +186,24 @@ fn in_turns(effort: Effort, directory: &Path, short: &Path, long: &Path) -> Outc
     Ok(Figures { echo, short_echo, commit, committing, read, write, long_read, long_write, listed, memory })
 }
 
-fn filled(path: &Path) -> Outcome<Sqlite> {
-    let mut store = Sqlite::create(path, Lifetime::Service)?;
+fn filled(path: &Path) -> Outcome<SqliteStore> {
+    let mut store = SqliteStore::create(path, Lifetime::Service)?;
     fill(&mut store, 5)?;
     Ok(store)
 }
 
-/// A project with so many tasks, each with two events.
+/// Creates a project with a number of tasks, each with two events.
 fn project(directory: &Path, name: &str, tasks: u64) -> Outcome<std::path::PathBuf> {
     let root = directory.join(name);
     std::fs::create_dir(&root)?;
     let mut init = Command::new(program("windlass")?);
     init.arg("init").current_dir(&root).env("WINDLASS_STATE_DIR", root.join("state"));
     run(init)?;
-    fill(&mut Sqlite::open(&root.join(".windlass/windlass.db"), Lifetime::Service)?, tasks)?;
+    fill(&mut SqliteStore::open(&root.join(".windlass/windlass.db"), Lifetime::Service)?, tasks)?;
     Ok(root)
 }
 
-/// The other end of a program that is asked line by line.
+/// The client of a server that answers line by line.
 struct Client {
     child: Child,
     input: ChildStdin,
@@ -223,7 +223,7 @@ impl Client {
         Self::start(command)
     }
 
-    /// A program that answers each call with the result that is in `answer`, and commits a note before, if there is a store.
+    /// Starts a server that answers each call with the result in `answer`. With a store, it commits a note first.
     fn echo(answer: &str, store: Option<&Path>) -> Outcome<Self> {
         let answer: Value = serde_json::from_str(answer)?;
         let mut command = Command::new(program("echo")?);

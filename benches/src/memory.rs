@@ -1,4 +1,4 @@
-//! How much memory a process has, as `/proc` tells.
+//! The memory of a process, from `/proc`.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::Outcome;
 
 pub const MIB: f64 = 1024.0 * 1024.0;
 
-/// One of the sizes in a process's status, such as `RssAnon`, in bytes.
+/// Returns one of the sizes in a process's status, such as `RssAnon`, in bytes.
 pub fn size(process: &str, name: &str) -> Outcome<f64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -14,9 +14,9 @@ pub fn size(process: &str, name: &str) -> Outcome<f64> {
     Ok(kibibytes.parse::<f64>()? * 1024.0)
 }
 
-/// Runs something in this process. By how much memory exceeded what there was before, at its highest.
+/// Runs something in this process. Returns by how much its peak memory exceeded the memory before.
 pub fn growth(run: impl FnOnce() -> Outcome<()>) -> Outcome<f64> {
-    // This has the kernel forget the highest so far.
+    // This resets the peak in the kernel.
     fs::write("/proc/self/clear_refs", "5")?;
     let before = size("self", "VmRSS")?;
     run()?;

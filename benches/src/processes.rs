@@ -1,22 +1,25 @@
-//! Starting programs: with capture, a timeout and nothing left behind, beside the bare call.
+//! Starting programs with capture, a timeout and cleanup, compared with the bare call.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use windlass_process::{Capture, Control, Exit, Finished, Invocation, Launcher, Roster, Spec, Supervisor};
+use windlass_process::{
+    CaptureLimits, OwnerLock, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, RunControl, Supervisor,
+    SupervisorLauncher,
+};
 
 use crate::memory::{self, MIB};
 use crate::report::{Report, Times, at_most, ratio, shown};
 use crate::spawn::Bare;
 use crate::{Effort, Outcome, SUPERVISE};
 
-/// Processes in the tree that is ended, below its leader.
+/// Processes in the killed tree, below its leader.
 const TREE: usize = 50;
-/// What is kept of an output, from its start and from its end.
+/// The captured bytes of an output, from its start and from its end.
 const KEPT: usize = 128 * 1024;
 
-/// Who starts a program.
+/// The process that starts a program.
 #[derive(Clone, Copy)]
 enum Way {
     Direct,
@@ -25,42 +28,52 @@ enum Way {
 
 struct Starter {
     directory: tempfile::TempDir,
-    roster: Roster,
+    roster: OwnerLock,
     supervisor: Supervisor,
 }
 
 impl Starter {
     fn new() -> Outcome<Self> {
         let directory = tempfile::tempdir()?;
-        let roster = Roster::enlist(directory.path(), u64::from(std::process::id()))?;
-        Ok(Self { directory, roster, supervisor: Supervisor::start(&Launcher::own(SUPERVISE)?)? })
+        let roster = OwnerLock::acquire(directory.path(), u64::from(std::process::id()))?;
+        Ok(Self { directory, roster, supervisor: Supervisor::start(&SupervisorLauncher::for_own_program(SUPERVISE)?)? })
     }
 
-    /// A script as a hook would be run, with a payload of about 500 bytes.
-    fn hook(&self, script: &str) -> Spec {
-        Spec {
-            invocation: Invocation::Shell(script.into()),
+    /// Returns a script as a hook runs it, with a payload of about 500 bytes.
+    fn hook(&self, script: &str) -> ProgramSpec {
+        ProgramSpec {
+            invocation: ProgramInvocation::Shell(script.into()),
             directory: self.directory.path().to_owned(),
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             stdin: format!("{{\"event\": \"stop\", \"agentOutput\": \"{}\"}}", "x".repeat(460)).into_bytes(),
             timeout: Some(Duration::from_secs(30)),
-            silence: None,
+            idle_timeout: None,
             grace: Duration::from_secs(2),
-            capture: Capture { head: KEPT, tail: KEPT, spill: None },
+            capture: CaptureLimits { head: KEPT, tail: KEPT, spill: None },
         }
     }
 
-    fn run(&mut self, spec: &Spec, way: Way, control: &Control, mut observe: impl FnMut(&[u8])) -> Outcome<Finished> {
+    fn run(
+        &mut self,
+        spec: &ProgramSpec,
+        way: Way,
+        control: &RunControl,
+        mut observe: impl FnMut(&[u8]),
+    ) -> Outcome<ProgramOutcome> {
         let mut observe = |_, bytes: &[u8]| observe(bytes);
         Ok(match way {
-            Way::Direct => windlass_process::run(spec, &self.roster, control, &mut observe)?,
-            Way::Supervised => self.supervisor.run(spec, &self.roster, control, &mut observe)?,
+            Way::Direct => windlass_process::run_program(spec, &self.roster, control, &mut observe)?,
+            Way::Supervised => self.supervisor.run_program(spec, &self.roster, control, &mut observe)?,
         })
     }
 
-    fn succeed(&mut self, spec: &Spec, way: Way) -> Outcome<Finished> {
-        let finished = self.run(spec, way, &Control::new(), |_| {})?;
-        if finished.exit == Exit::Code(0) { Ok(finished) } else { Err(format!("it ended: {:?}", finished.exit).into()) }
+    fn succeed(&mut self, spec: &ProgramSpec, way: Way) -> Outcome<ProgramOutcome> {
+        let finished = self.run(spec, way, &RunControl::new(), |_| {})?;
+        if finished.exit == ProgramExit::Code(0) {
+            Ok(finished)
+        } else {
+            Err(format!("it ended: {:?}", finished.exit).into())
+        }
     }
 }
 
@@ -92,12 +105,12 @@ fn against(report: &mut Report, what: &str, time: Duration, bare: Duration, goal
     report.figure(what, measured, value, at_most(goal, " ×"));
 }
 
-/// The medians of the bare call, of a hook, and of one under the supervisor, taken in turns.
+/// Returns the medians of the bare call, of a hook, and of a hook under the supervisor. They take turns.
 fn starts(effort: Effort, starter: &mut Starter) -> Outcome<[Duration; 3]> {
     let (bare, hook) = (Bare::shell("true"), starter.hook("true"));
     let mut times = [const { Vec::new() }; 3];
     for turn in 0..3 * effort.many / 2 {
-        // What comes first pays for what the one before has left, so each does as often.
+        // The first call pays for cleanup of the one before, so each comes first equally often.
         for place in (0..3).map(|place| (place + turn) % 3) {
             let began = Instant::now();
             match place {
@@ -111,26 +124,26 @@ fn starts(effort: Effort, starter: &mut Starter) -> Outcome<[Duration; 3]> {
     Ok(times.map(|times| Times::from(times).p50()))
 }
 
-/// How long it takes to end a tree, from the moment that the word comes.
+/// Measures the time from the kill request to the end of a tree.
 fn ending(starter: &mut Starter, way: Way) -> Outcome<Duration> {
     let one = "setsid sh -c 'echo; exec sleep 1000' &";
     let tree = starter.hook(&format!("i=0; while [ $i -lt {TREE} ]; do {one} i=$((i + 1)); done; wait"));
-    let control = Control::new();
+    let control = RunControl::new();
     let (mut there, mut killed) = (0, None);
     let finished = starter.run(&tree, way, &control, |bytes| {
         there += bytes.len();
         if there >= TREE && killed.is_none() {
             killed = Some(Instant::now());
-            control.kill();
+            control.kill_runs();
         }
     })?;
     match killed {
-        Some(killed) if finished.exit == Exit::Cancelled => Ok(killed.elapsed()),
+        Some(killed) if finished.exit == ProgramExit::Cancelled => Ok(killed.elapsed()),
         _ => Err(format!("the tree ended by itself: {:?}", finished.exit).into()),
     }
 }
 
-/// Much output, against reading it with nothing kept but its end; and what it takes in memory.
+/// Measures large output, compared with a drain that stores only its end; and its memory.
 fn output(starter: &mut Starter, report: &mut Report) -> Outcome<()> {
     let script = |bytes: u64| format!("head -c {bytes} /dev/zero");
     let hundred = starter.hook(&script(100_000_000));
@@ -152,7 +165,7 @@ fn output(starter: &mut Starter, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// A pipe of 1 MiB, and a ring for the end.
+/// Drains a pipe of 1 MiB into a ring buffer for the end.
 fn drain(script: &str) -> Outcome<()> {
     let mut child = Command::new("/bin/sh").args(["-c", script]).stdout(Stdio::piped()).spawn()?;
     let mut pipe = child.stdout.take().ok_or("no pipe")?;

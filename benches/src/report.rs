@@ -1,4 +1,4 @@
-//! Figures, and the page that is made of them.
+//! Figures, and the page that shows them.
 
 use std::fmt::Write;
 use std::fs;
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use crate::Effort;
 
-/// Times of one thing, sorted.
+/// The times of one operation, sorted.
 pub struct Times(Vec<Duration>);
 
 impl Times {
-    /// Runs something so many times.
+    /// Measures `count` runs of something.
     pub fn of<E>(count: usize, mut run: impl FnMut(usize) -> Result<(), E>) -> Result<Self, E> {
         let mut times = Vec::with_capacity(count);
         for turn in 0..count {
@@ -39,7 +39,7 @@ impl Times {
         self.0[self.0.len() - 1]
     }
 
-    /// The median, and what one in a hundred exceeds.
+    /// Returns the median and the 99th percentile.
     pub fn shown(&self) -> String {
         format!("{} (p99 {})", shown(self.p50()), shown(self.p99()))
     }
@@ -49,7 +49,7 @@ pub fn ratio(one: Duration, other: Duration) -> f64 {
     one.as_secs_f64() / other.as_secs_f64()
 }
 
-/// A length of time in the unit that suits it.
+/// Formats a duration in a suitable unit.
 pub fn shown(time: Duration) -> String {
     match time.as_secs_f64() {
         s if s < 1e-3 => format!("{:.1} µs", s * 1e6),
@@ -63,7 +63,7 @@ enum Bound {
     AtLeast(f64),
 }
 
-/// What a figure should be.
+/// The goal of a figure.
 pub struct Goal {
     bound: Bound,
     unit: &'static str,
@@ -84,7 +84,7 @@ struct Row {
     met: Option<bool>,
 }
 
-/// The page in the making.
+/// The page under construction.
 pub struct Report {
     effort: Effort,
     sections: Vec<(String, Vec<Row>)>,
@@ -104,12 +104,12 @@ impl Report {
         self.sections.last_mut().expect("a section was begun").1.push(row);
     }
 
-    /// A figure without a goal: a floor, or something worth knowing.
+    /// Adds a figure without a goal: a floor, or other information.
     pub fn fact(&mut self, what: &str, measured: impl Into<String>) {
         self.push(Row { what: what.to_owned(), measured: measured.into(), goal: String::new(), met: None });
     }
 
-    /// A figure with a goal.
+    /// Adds a figure with a goal.
     pub fn figure(&mut self, what: &str, measured: impl Into<String>, value: f64, goal: Goal) {
         let (sign, bound, met) = match goal.bound {
             Bound::AtMost(bound) => ('≤', bound, value <= bound),
@@ -140,7 +140,7 @@ impl Report {
         page
     }
 
-    /// What stands in the way of goals that are missed.
+    /// Explains the missed goals.
     fn obstacles(&self) -> String {
         let rows = self.sections.iter().flat_map(|(_, rows)| rows);
         let missed: Vec<&str> = rows.filter(|row| row.met == Some(false)).map(|row| row.what.as_str()).collect();
@@ -153,7 +153,7 @@ impl Report {
     }
 }
 
-/// Why a goal is missed where that is known, by how its row begins.
+/// Known reasons for missed goals, by the beginning of the row.
 const OBSTACLES: &[(&str, &str)] = &[
     (
         "an event and its rows, durable",
@@ -221,14 +221,14 @@ floor that was measured in the same run on the same machine.
 
 ";
 
-/// The day, and the commit that was measured.
+/// Returns the day and the measured commit.
 fn moment() -> String {
     let said = |program: &str, words: &[&str]| {
         let output = Command::new(program).args(words).output().ok().filter(|output| output.status.success());
         output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let day = said("date", &["-u", "+%Y-%m-%d"]).unwrap_or_else(|| "an unknown day".to_owned());
-    // What the pages say has no part in what is measured.
+    // Changes under `docs` do not affect the measurement.
     let but_pages = ["status", "--porcelain", "--", ".", ":!docs"];
     let changed = said("git", &but_pages).is_some_and(|changes| !changes.is_empty());
     match said("git", &["rev-parse", "--short", "HEAD"]) {

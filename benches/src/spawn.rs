@@ -1,4 +1,4 @@
-//! `posix_spawn` and `waitpid`, and nothing else: what starting a program cannot do without.
+//! `posix_spawn` and `waitpid` and nothing else: the floor for starting a program.
 #![expect(unsafe_code, reason = "the floor is the call into C itself")]
 
 use std::ffi::CString;
@@ -7,20 +7,20 @@ use std::ptr;
 
 use rustix::process::{Pid, WaitOptions, waitpid};
 
-/// A program that can be started without a word more than the call.
+/// A program with prepared arguments, so that starting it is only the call.
 pub struct Bare {
     strings: Vec<CString>,
     variable: CString,
 }
 
 impl Bare {
-    /// `sh -c` with a script.
+    /// Prepares `sh -c` with a script.
     pub fn shell(script: &str) -> Self {
         let text = |text: &str| CString::new(text).expect("no zero in it");
         Self { strings: ["/bin/sh", "-c", script].map(text).into(), variable: text("PATH=/usr/bin:/bin") }
     }
 
-    /// Starts it, and waits for its end.
+    /// Starts the program and waits for its end.
     pub fn run(&self) -> io::Result<()> {
         let list = |strings: &[CString]| -> Vec<_> {
             strings.iter().map(|string| string.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()

@@ -1,26 +1,26 @@
-//! The store inside a long-lived process.
+//! The store in a long-lived process.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use windlass_engine::{
-    Authority, Command, CommitId, Envelope, Event, Metadata, NewTask, Node, Origin, Registry, Rules, TaskId, Timestamp,
-    payload,
+    Authority, Command, CommandOrigin, CommitId, EngineRules, Event, EventEnvelope, EventMetadata, EventSubject,
+    HookRegistry, NewTask, TaskId, Timestamp, payload,
 };
-use windlass_store::{Commit, Lifetime, Sqlite, Store};
+use windlass_store::{Lifetime, SqliteStore, Store, StoreCommit};
 
 use crate::floors::{self, Floors};
 use crate::report::{Report, Times, at_least, at_most, ratio, shown};
 use crate::{Effort, Outcome};
 
-pub fn rules() -> Rules {
-    Rules { registry: Registry::with_builtins(), ..Rules::default() }
+pub fn rules() -> EngineRules {
+    EngineRules { registry: HookRegistry::with_builtins(), ..EngineRules::default() }
 }
 
-pub fn origin() -> Origin {
+pub fn origin() -> CommandOrigin {
     let at = Timestamp::from_millis(1_800_000_000_000);
-    Origin { by: "bench".to_owned(), at, authority: Authority::Person, run: None, via: None }
+    CommandOrigin { by: "bench".to_owned(), at, authority: Authority::Person, run: None, via: None }
 }
 
 pub fn create(goal: &str) -> Command {
@@ -31,16 +31,18 @@ pub fn complete(id: u64) -> Command {
     Command::CompleteTask { id: TaskId(id), result: None, artifacts: vec![] }
 }
 
-/// Fills a store with ready tasks, many to a transaction.
-pub fn fill(store: &mut Sqlite, tasks: u64) -> Outcome<()> {
+/// Fills a store with ready tasks, many in each transaction.
+pub fn fill(store: &mut SqliteStore, tasks: u64) -> Outcome<()> {
     let (rules, origin) = (rules(), origin());
     let mut made = 0;
     while made < tasks {
         let batch = (tasks - made).min(5_000);
-        store.transact(|transaction| {
+        store.run_transaction(|transaction| {
             for number in 0..batch {
                 let command = create(&format!("task number {}", made + number));
-                transaction.execute(&rules, &origin, &command, u128::from(made + number)).expect("a plain task");
+                transaction
+                    .execute_command(&rules, &origin, &command, u128::from(made + number))
+                    .expect("a plain task");
             }
             Ok(())
         })?;
@@ -58,7 +60,7 @@ pub fn measure(effort: Effort, _floors: &Floors, report: &mut Report) -> Outcome
     choosing(effort, directory.path(), report)
 }
 
-/// One event with its rows, durable, against the disk alone, turn by turn.
+/// Measures one durable event with its rows, compared with the disk, by turns.
 fn one_event(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
     let floor = floors::event(effort)?.p50();
     let times = starts(effort, &directory.join("one.db"))?;
@@ -68,25 +70,25 @@ fn one_event(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<(
     Ok(())
 }
 
-/// Starting tasks in a store of its own, one commit each.
+/// Measures starting tasks in a new store, one commit each.
 pub fn starts(effort: Effort, path: &Path) -> Outcome<Times> {
-    let mut store = Sqlite::create(path, Lifetime::Service)?;
+    let mut store = SqliteStore::create(path, Lifetime::Service)?;
     fill(&mut store, 2 * effort.many as u64 + 10)?;
     let (rules, origin) = (rules(), origin());
     let mut start = |turn: usize| {
         let command = Command::StartTask { id: TaskId(turn as u64 + 1), context: Default::default() };
-        store.execute(&rules, &origin, &command, turn as u128).map(drop)
+        store.execute_command(&rules, &origin, &command, turn as u128).map(drop)
     };
     Times::of(effort.many, &mut start)?;
     Ok(Times::of(effort.many, |turn| start(effort.many + turn))?)
 }
 
-/// What the default built-ins add to completing a task that another waits for, in a graph of so many.
+/// Measures the time that the default built-ins add to completing a task with one dependent.
 fn builtins(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
     for size in [10, effort.sizes[2]] {
-        let mut store = Sqlite::create(&directory.join(format!("built-ins-{size}.db")), Lifetime::Service)?;
+        let mut store = SqliteStore::create(&directory.join(format!("built-ins-{size}.db")), Lifetime::Service)?;
         fill(&mut store, size)?;
-        let [with, without] = completions(effort, &mut store, [&rules(), &Rules::default()])?;
+        let [with, without] = completions(effort, &mut store, [&rules(), &EngineRules::default()])?;
         let added = with.saturating_sub(without).as_secs_f64() * 1e6;
         let measured = format!("{added:.1} µs ({} with, {} without)", shown(with), shown(without));
         let what = format!("what the default built-ins add to `complete`, beyond the sync, at {size} tasks");
@@ -95,15 +97,15 @@ fn builtins(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()
     Ok(())
 }
 
-/// Completing tasks with one dependent each, under these rules and those in turn, all in one transaction: the disk would
-/// drown what is measured.
-fn completions(effort: Effort, store: &mut Sqlite, ways: [&Rules; 2]) -> Outcome<[Duration; 2]> {
+/// Completes tasks with one dependent each, under two rule sets by turns, all in one transaction: the disk's time would hide the
+/// difference.
+fn completions(effort: Effort, store: &mut SqliteStore, ways: [&EngineRules; 2]) -> Outcome<[Duration; 2]> {
     let (rules, origin) = (rules(), origin());
     let mut times = [Vec::new(), Vec::new()];
-    store.transact(|transaction| {
-        let mut give = |rules: &Rules, command: &Command| {
-            let records = transaction.execute(rules, &origin, command, 0).expect("a plain command");
-            records.first().and_then(|record| record.envelope.node.task()).expect("it is about a task")
+    store.run_transaction(|transaction| {
+        let mut give = |rules: &EngineRules, command: &Command| {
+            let records = transaction.execute_command(rules, &origin, command, 0).expect("a plain command");
+            records.first().and_then(|record| record.envelope.node.task_id()).expect("it is about a task")
         };
         for turn in 0..2 * effort.many {
             let first = give(&rules, &create("first"));
@@ -118,20 +120,20 @@ fn completions(effort: Effort, store: &mut Sqlite, ways: [&Rules; 2]) -> Outcome
     Ok(times.map(|times| Times::from(times).p50()))
 }
 
-/// Events that only tell something, a hundred to a commit.
+/// Measures events that change no row, a hundred in each commit.
 fn batches(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
-    let mut store = Sqlite::create(&directory.join("batch.db"), Lifetime::Service)?;
+    let mut store = SqliteStore::create(&directory.join("batch.db"), Lifetime::Service)?;
     fill(&mut store, 1)?;
-    let event = Envelope {
+    let event = EventEnvelope {
         timestamp: origin().at,
-        node: Node::Task(TaskId(1)),
+        node: EventSubject::Task(TaskId(1)),
         session: None,
         iteration: None,
         event: Event::AutoLabelSuggestion(payload::AutoLabelSuggestion {
             labels: vec!["bug".to_owned()],
             keywords: vec!["fix".to_owned()],
         }),
-        metadata: Metadata {
+        metadata: EventMetadata {
             triggered_by: "bench".to_owned(),
             cause: None,
             depth: 0,
@@ -141,10 +143,10 @@ fn batches(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()>
         },
     };
     let id = CommitId { after: store.head()?, nonce: 0 };
-    let mut commit = Commit { id, reads: BTreeMap::new(), events: vec![event; 100] };
+    let mut commit = StoreCommit { id, reads: BTreeMap::new(), events: vec![event; 100] };
     let times = Times::of(effort.many, |turn| {
         commit.id = CommitId { after: store.head()?, nonce: turn as u128 };
-        store.append(&commit).map(drop)
+        store.append_commit(&commit).map(drop)
     })?;
     let rate = 100.0 / times.p50().as_secs_f64();
     let plain = 100.0 / plain_batches(effort, directory)?.p50().as_secs_f64();
@@ -162,7 +164,7 @@ fn batches(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()>
     Ok(())
 }
 
-/// The floor of a batch: the rows of the log alone, without digests, without decisions, without projections.
+/// Measures the floor of a batch: only the rows of the log, without digests, decisions and projections.
 fn plain_batches(effort: Effort, directory: &Path) -> Outcome<Times> {
     let connection = rusqlite::Connection::open(directory.join("plain.db"))?;
     connection.pragma_update(None, "journal_mode", "wal")?;
@@ -179,20 +181,22 @@ fn plain_batches(effort: Effort, directory: &Path) -> Outcome<Times> {
     })?)
 }
 
-/// What is ready, and taking it, in graphs of three sizes.
+/// Measures finding a ready task and claiming it, in graphs of three sizes.
 fn choosing(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
     let mut times = [Vec::new(), Vec::new()];
     for size in effort.sizes {
         let path = directory.join(format!("choosing-{size}.db"));
-        let mut store = Sqlite::create(&path, Lifetime::Service)?;
+        let mut store = SqliteStore::create(&path, Lifetime::Service)?;
         fill(&mut store, size.max(effort.many as u64))?;
-        times[0].push(Times::of(effort.many, |_| store.snapshot()?.ready(1).map(drop))?);
+        times[0].push(Times::of(effort.many, |_| store.begin_snapshot()?.ready_tasks(1).map(drop))?);
         let (rules, origin) = (rules(), origin());
         let claim =
-            Command::ClaimTask { id: None, owner: "bench".parse()?, until: origin.at.plus_millis(60_000), agent: None };
-        // The disk would drown what is measured.
-        times[1].push(store.transact(|transaction| {
-            Ok(Times::of(effort.many, |turn| transaction.execute(&rules, &origin, &claim, turn as u128).map(drop)))
+            Command::ClaimTask { id: None, owner: "bench".parse()?, until: origin.at.add_millis(60_000), agent: None };
+        // In one transaction, because the disk's time would hide the difference.
+        times[1].push(store.run_transaction(|transaction| {
+            Ok(Times::of(effort.many, |turn| {
+                transaction.execute_command(&rules, &origin, &claim, turn as u128).map(drop)
+            }))
         })??);
     }
     for (what, times) in ["what is ready next, looked up", "claiming it, beyond the sync"].into_iter().zip(times) {
@@ -205,7 +209,7 @@ fn choosing(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()
     Ok(())
 }
 
-/// How many bytes a store uses, whether they are in its file already or still in its write-ahead log. A new one has room left.
+/// Returns the used bytes of a store, in its file and in its write-ahead log, without free pages.
 pub fn size(path: &Path) -> Outcome<u64> {
     let connection = rusqlite::Connection::open(path)?;
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));

@@ -1,4 +1,4 @@
-//! Workers on thousands of tasks of nothing: the log is what they have in common.
+//! Workers on thousands of empty tasks: they share only the log.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Event, Node, TaskId, Timestamp, decode};
-use windlass_store::{Lifetime, Sqlite};
+use windlass_engine::{Event, EventSubject, TaskId, Timestamp, decode_event};
+use windlass_store::{Lifetime, SqliteStore};
 
 use crate::commands::program;
 use crate::delivery::Place;
@@ -18,7 +18,7 @@ use crate::{Effort, Outcome};
 
 const TASKS: usize = 4_000;
 const CONFIG: &str = "version: 1\nworktrees: false\n";
-/// Says that it is done, and leaves two bytes.
+/// An agent that reports completion, and appends two bytes to a file.
 const AGENT: &str = "command:echo . >>calls; echo '<promise>COMPLETE</promise>'";
 
 pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
@@ -42,17 +42,17 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// What came of many tasks.
+/// The measurements of a run over many tasks.
 struct Load {
     tasks: usize,
     took: Duration,
     /// From claim to completion, task by task.
     times: Times,
-    /// How long the first tenth and the last took.
+    /// Time of the first tenth and of the last.
     tenths: [Duration; 2],
-    /// Anonymous memory after a tenth, and close to the end.
+    /// Anonymous memory after a tenth, and near the end.
     sizes: [f64; 2],
-    /// Bytes of the store, for each task.
+    /// Bytes that each task adds to the store.
     grown: f64,
 }
 
@@ -60,7 +60,7 @@ impl Load {
     fn of(place: &Place, workers: &str, tasks: usize) -> Outcome<Self> {
         let file = place.root.join(".windlass/windlass.db");
         place.windlass(&["task", "add", "Do it"])?;
-        fill(&mut Sqlite::open(&file, Lifetime::Service)?, tasks as u64 - 1)?;
+        fill(&mut SqliteStore::open(&file, Lifetime::Service)?, tasks as u64 - 1)?;
         let before = stores::size(&file)?;
         let began = Instant::now();
         let words = ["run", "--trust", "--workers", workers, "--agent", AGENT];
@@ -83,7 +83,7 @@ impl Load {
     }
 }
 
-/// How much memory it has after a tenth of the calls, and close to their end.
+/// Returns the memory of the run after a tenth of the calls, and near the end.
 fn watch(child: &mut Child, calls: &Path, tasks: usize) -> Outcome<[f64; 2]> {
     let mut sizes = [0.0; 2];
     for (size, mark) in sizes.iter_mut().zip([tasks / 10, tasks * 98 / 100]) {
@@ -98,7 +98,7 @@ fn watch(child: &mut Child, calls: &Path, tasks: usize) -> Outcome<[f64; 2]> {
     Ok(sizes)
 }
 
-/// How long each task took, and when each ended, in milliseconds. A task that was worked on twice is an error.
+/// Returns the time of each task, and the end of each in milliseconds. A task that two workers claimed is an error.
 fn ended(file: &Path) -> Outcome<(Vec<Duration>, Vec<i64>)> {
     let log = rusqlite::Connection::open(file)?;
     let mut query =
@@ -107,8 +107,8 @@ fn ended(file: &Path) -> Outcome<(Vec<Duration>, Vec<i64>)> {
     let mut claimed: BTreeMap<TaskId, Timestamp> = BTreeMap::new();
     let (mut times, mut ends) = (Vec::new(), Vec::new());
     while let Some(row) = rows.next()? {
-        let record = decode(row.get_ref(0)?.as_blob()?)?;
-        let (Node::Task(id), at) = (record.node, record.timestamp) else { continue };
+        let record = decode_event(row.get_ref(0)?.as_blob()?)?;
+        let (EventSubject::Task(id), at) = (record.node, record.timestamp) else { continue };
         match record.event {
             Event::TaskClaimed(_) if claimed.insert(id, at).is_some() => return Err(format!("{id} twice").into()),
             Event::TaskCompleted(_) => {

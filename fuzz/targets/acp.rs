@@ -1,4 +1,4 @@
-//! What an agent says over the Agent Client Protocol.
+//! Messages of an agent over the Agent Client Protocol.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_agents::laws::acp(bytes));

@@ -1,4 +1,4 @@
-//! Commands of hooks with names in them.
+//! Commands of hooks with fields.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_hooks::laws::script(bytes));

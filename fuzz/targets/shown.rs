@@ -1,4 +1,4 @@
-//! Text from outside that is shown on a terminal.
+//! Untrusted text that a terminal shows.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_text::laws::shown(bytes));

@@ -1,4 +1,4 @@
-//! Files of workflows.
+//! Workflow files.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_config::laws::workflow(bytes));

@@ -1,107 +1,107 @@
-//! Which agent works, as people name it, and how it is set up.
+//! Agents as users name them, and their set-up.
 
 use std::ffi::OsString;
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use windlass_process::{Environment, Invocation, overlay};
+use windlass_process::{Environment, ProgramInvocation, overlay_environment};
 
-use crate::acp::{McpServer, Permissions};
-use crate::headless::Dialect;
-use crate::{TurnEnd, trouble};
+use crate::acp::{AgentPermissions, McpServer};
+use crate::headless::HeadlessDialect;
+use crate::{TurnEnd, failure};
 
-/// Not the name of an agent that can be driven.
+/// An error for a name that stands for no known agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no agent that this version can drive")]
 pub struct ParseAgentError(pub String);
 
-/// An agent, and the driver that speaks to it.
+/// An agent that Windlass can drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// As people name it, and as the log has it.
+    /// The name in the configuration and in the log.
     pub name: String,
     pub kind: AgentKind,
-    pub setup: Setup,
+    pub setup: AgentSetup,
 }
 
-/// The kind of an agent: how it is started, and what it speaks.
+/// The kind of an agent: how to start it, and which protocol it speaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentKind {
-    /// A new process for each prompt: a script for the shell.
+    /// A new process for each prompt: a shell script.
     Command(String),
-    /// One process that speaks the Agent Client Protocol: a script for the shell.
+    /// One process that speaks the Agent Client Protocol: a shell script.
     Acp(String),
-    /// The built-in agent, which plays a script: its file.
+    /// The built-in agent, which plays the script in this file.
     Scripted(String),
-    /// A known agent by its own command line and its own stream of events.
-    Headless(Dialect),
+    /// A known agent, driven by its own command line and event stream.
+    Headless(HeadlessDialect),
 }
 
-/// What a person has said about how an agent is to be started.
+/// The user's settings for starting an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Setup {
-    /// The program of a known agent, if not the usual one: a script for the shell.
+pub struct AgentSetup {
+    /// A shell script that replaces the usual program of a known agent.
     pub command: Option<String>,
-    /// Arguments after the driver's own.
+    /// Arguments after those of the driver.
     pub args: Vec<String>,
     pub model: Option<String>,
-    /// Added to the environment.
+    /// Variables that are added to the environment.
     pub environment: Vec<(String, String)>,
-    /// What it may do, where it asks or has it done here.
-    pub permissions: Permissions,
-    /// What it is started for.
-    pub access: Access,
-    /// The directory of what it looks at, if that is somebody else's: what agents find to heed there is not heeded.
-    pub judged: Option<PathBuf>,
-    /// Servers of tools that it is handed, where its protocol allows it.
+    /// Permissions for the agent's requests and for the client services.
+    pub permissions: AgentPermissions,
+    /// The access that the agent needs.
+    pub access: AgentAccess,
+    /// The directory that the agent reviews, if the work is not its own. Instructions and settings in it must not take effect.
+    pub judged_directory: Option<PathBuf>,
+    /// MCP servers for the agent, if its protocol accepts them.
     pub servers: Vec<McpServer>,
-    /// The program that serves Windlass's own tools, by its whole path, if it is handed those as well.
-    pub tools: Option<PathBuf>,
+    /// The absolute path of the program that serves Windlass's own tools, if the agent gets them.
+    pub tool_server_program: Option<PathBuf>,
 }
 
-/// What an agent is started for, as far as its own command line can say so.
+/// The access of an agent, as far as its command line can limit it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Access {
-    /// To work.
+pub enum AgentAccess {
+    /// The agent may change files and run commands.
     #[default]
     Full,
-    /// Only to look: nothing is changed, and nothing run that could.
+    /// The agent may only read: it changes nothing and runs nothing that could.
     ReadOnly,
 }
 
-/// Agents that are known by name, best known first, and how each is driven unless somebody says otherwise.
-pub const KNOWN: [(&str, Known); 9] = [
-    ("claude", Known::Headless(Dialect::Claude)),
-    ("codex", Known::Headless(Dialect::Codex)),
-    ("opencode", Known::Headless(Dialect::Opencode)),
-    ("gemini", Known::Headless(Dialect::Gemini)),
-    ("goose", Known::Headless(Dialect::Goose)),
-    ("qwen", Known::Acp("qwen --acp")),
-    ("copilot", Known::Acp("copilot --acp")),
-    ("kimi", Known::Acp("kimi acp")),
-    ("aider", Known::Command(AIDER)),
+/// The agents that are known by name, best known first, and their usual drivers.
+pub const KNOWN_AGENTS: [(&str, KnownAgent); 9] = [
+    ("claude", KnownAgent::Headless(HeadlessDialect::Claude)),
+    ("codex", KnownAgent::Headless(HeadlessDialect::Codex)),
+    ("opencode", KnownAgent::Headless(HeadlessDialect::Opencode)),
+    ("gemini", KnownAgent::Headless(HeadlessDialect::Gemini)),
+    ("goose", KnownAgent::Headless(HeadlessDialect::Goose)),
+    ("qwen", KnownAgent::Acp("qwen --acp")),
+    ("copilot", KnownAgent::Acp("copilot --acp")),
+    ("kimi", KnownAgent::Acp("kimi acp")),
+    ("aider", KnownAgent::Command(AIDER_COMMAND)),
 ];
 
-/// It asks nobody, looks nothing up that nobody asked for, and tells of itself as little as it can.
-const AIDER: &str = "aider --yes-always --no-pretty --no-stream --no-fancy-input --no-check-update --no-show-release-notes \
+/// These options turn off questions, lookups and telemetry.
+const AIDER_COMMAND: &str = "aider --yes-always --no-pretty --no-stream --no-fancy-input --no-check-update --no-show-release-notes \
     --no-show-model-warnings --no-detect-urls --no-suggest-shell-commands --no-analytics --disable-playwright \
     --message-file /dev/stdin";
 
 /// How a known agent is driven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
-    Headless(Dialect),
+pub enum KnownAgent {
+    Headless(HeadlessDialect),
     Acp(&'static str),
     Command(&'static str),
 }
 
-impl Known {
-    pub fn find(name: &str) -> Option<Self> {
-        KNOWN.iter().find(|(known, _)| *known == name).map(|(_, known)| *known)
+impl KnownAgent {
+    pub fn find_by_name(name: &str) -> Option<Self> {
+        KNOWN_AGENTS.iter().find(|(known, _)| *known == name).map(|(_, known)| *known)
     }
 
-    pub fn kind(self) -> AgentKind {
+    pub fn to_agent_kind(self) -> AgentKind {
         match self {
             Self::Headless(dialect) => AgentKind::Headless(dialect),
             Self::Acp(command) => AgentKind::Acp(command.to_owned()),
@@ -111,103 +111,105 @@ impl Known {
 }
 
 impl Agent {
-    /// One that nobody has said more about than its name.
-    pub fn plain(name: &str, kind: AgentKind) -> Self {
-        Self { name: name.to_owned(), kind, setup: Setup::default() }
+    /// Returns an agent without any settings.
+    pub fn with_default_setup(name: &str, kind: AgentKind) -> Self {
+        Self { name: name.to_owned(), kind, setup: AgentSetup::default() }
     }
 
-    /// The same, wherever it is started: a program or a script that is named by a relative path is the one below `home`.
-    pub fn of(mut self, home: &Path) -> Self {
+    /// Resolves relative program and script paths against `home`, so that the agent can start in any directory.
+    pub fn resolve_relative_paths(mut self, home: &Path) -> Self {
         match &mut self.kind {
             AgentKind::Scripted(file) => *file = home.join(&*file).to_string_lossy().into_owned(),
-            AgentKind::Command(command) | AgentKind::Acp(command) => *command = below(home, command),
+            AgentKind::Command(command) | AgentKind::Acp(command) => *command = resolve_program_path(home, command),
             AgentKind::Headless(_) => {}
         }
-        self.setup.command = self.setup.command.map(|command| below(home, &command));
+        self.setup.command = self.setup.command.map(|command| resolve_program_path(home, &command));
         self
     }
 
-    /// Whether it stays from turn to turn, and is spoken with.
-    pub fn stays(&self) -> bool {
+    /// Returns whether the agent process stays from turn to turn.
+    pub fn is_persistent(&self) -> bool {
         matches!(self.kind, AgentKind::Acp(_) | AgentKind::Scripted(_))
     }
 
-    /// Whether it writes while it works, so that silence tells something.
-    pub fn streams(&self) -> bool {
+    /// Returns whether the agent writes while it works. Only then does an idle timeout make sense.
+    pub fn streams_output(&self) -> bool {
         !matches!(self.kind, AgentKind::Command(_))
     }
 
-    /// How it is started, for agents that take nothing on their command line. `own` is this very program.
-    pub fn invocation(&self, own: &Path) -> Invocation {
+    /// Returns the invocation of an agent without driver arguments. `own` is the path of this program.
+    pub fn build_invocation(&self, own: &Path) -> ProgramInvocation {
         match &self.kind {
             AgentKind::Command(command) | AgentKind::Acp(command) => {
-                Invocation::Shell(self.with_arguments(command).into())
+                ProgramInvocation::Shell(self.append_arguments(command).into())
             }
             AgentKind::Scripted(file) => {
                 let words: [OsString; 3] = [own.into(), "agent".into(), file.into()];
-                Invocation::Argv(words.into())
+                ProgramInvocation::Argv(words.into())
             }
-            AgentKind::Headless(dialect) => Invocation::Shell(self.with_arguments(self.program(*dialect)).into()),
+            AgentKind::Headless(dialect) => {
+                ProgramInvocation::Shell(self.append_arguments(self.program_script(*dialect)).into())
+            }
         }
     }
 
-    /// The script that starts a known agent's program.
-    pub fn program(&self, dialect: Dialect) -> &str {
-        self.setup.command.as_deref().unwrap_or(dialect.program())
+    /// Returns the script that starts a known agent's program.
+    pub fn program_script(&self, dialect: HeadlessDialect) -> &str {
+        self.setup.command.as_deref().unwrap_or(dialect.program_name())
     }
 
-    /// A script with the arguments that a person has added.
-    pub fn with_arguments(&self, command: &str) -> String {
+    /// Returns a script with the user's arguments appended.
+    pub fn append_arguments(&self, command: &str) -> String {
         let mut script = command.to_owned();
         for argument in &self.setup.args {
             script.push(' ');
-            script.push_str(&quoted(argument));
+            script.push_str(&quote_shell_word(argument));
         }
         script
     }
 
-    /// The environment of its program. What a driver needs stands behind what a person has said, here or around; whoever may
-    /// only look is not let off by what is around, which was said for all that the agent does.
-    pub fn environment(&self, around: &Environment) -> Environment {
+    /// Returns the environment of the agent's program. The user's settings and inherited variables take precedence over the
+    /// driver's. With read-only access, only the settings for this agent do: inherited variables are meant for any use of it.
+    pub fn build_environment(&self, around: &Environment) -> Environment {
         let needed = match self.kind {
-            AgentKind::Headless(dialect) => dialect.environment(self.setup.access),
+            AgentKind::Headless(dialect) => dialect.base_environment(self.setup.access),
             AgentKind::Command(_) | AgentKind::Acp(_) | AgentKind::Scripted(_) => &[],
         };
         let missing = |name: &str| around.iter().all(|(set, _)| set != name);
-        let holds = |name: &str| self.setup.access == Access::ReadOnly || missing(name);
+        let holds = |name: &str| self.setup.access == AgentAccess::ReadOnly || missing(name);
         let needed = needed.iter().filter(|(name, _)| holds(name)).map(|(name, value)| (*name, value.into()));
-        let around = overlay(around, needed.collect());
+        let around = overlay_environment(around, needed.collect());
         let added = self.setup.environment.iter().map(|(name, value)| (name.as_str(), value.into()));
-        overlay(&around, added.collect())
+        overlay_environment(&around, added.collect())
     }
 
-    /// What the end of a conversation's turn means, where an agent says in words that it cannot work.
-    pub fn understood(&self, end: TurnEnd) -> TurnEnd {
+    /// Returns what the end of a turn means. A message may say that the agent cannot work.
+    pub fn classify_turn_end(&self, end: TurnEnd) -> TurnEnd {
         if matches!(self.kind, AgentKind::Scripted(_)) {
             return end;
         }
         let found = match &end {
-            TurnEnd::Said(said) => trouble::instead_of_an_answer(said),
-            TurnEnd::Failed { why, .. } | TurnEnd::Broken(why) | TurnEnd::Unanswered(why) => {
-                trouble::of_failure("", why)
+            TurnEnd::Answered(said) => failure::classify_failure_answer(said),
+            TurnEnd::Failed { why, .. } | TurnEnd::Broken(why) | TurnEnd::NoConversation(why) => {
+                failure::classify_failed_output("", why)
             }
             _ => None,
         };
-        found.map_or(end, |trouble| trouble.end(self.words()))
+        found.map_or(end, |trouble| trouble.into_turn_end(self.command_text()))
     }
 
-    /// Its command, by which a remedy is found.
-    pub(crate) fn words(&self) -> &str {
+    /// Returns the agent's command, which tells the remedy for a failed login.
+    pub(crate) fn command_text(&self) -> &str {
         match &self.kind {
             AgentKind::Command(command) | AgentKind::Acp(command) => command,
             AgentKind::Scripted(file) => file,
-            AgentKind::Headless(dialect) => dialect.program(),
+            AgentKind::Headless(dialect) => dialect.program_name(),
         }
     }
 }
 
-/// A command line whose program is below a directory, if it is named by a relative path in plain letters.
-fn below(home: &Path, command: &str) -> String {
+/// Resolves the program of a command line against a directory, if it is a relative path without shell syntax.
+fn resolve_program_path(home: &Path, command: &str) -> String {
     let end = command.find(char::is_whitespace).unwrap_or(command.len());
     let (program, rest) = command.split_at(end);
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "./_-+".contains(letter);
@@ -219,8 +221,8 @@ fn below(home: &Path, command: &str) -> String {
     }
 }
 
-/// One word of the shell.
-pub(crate) fn quoted(word: &str) -> String {
+/// Quotes a word for the shell.
+pub(crate) fn quote_shell_word(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
@@ -236,9 +238,9 @@ impl FromStr for Agent {
             Some(("command", command)) => AgentKind::Command(command.to_owned()),
             Some(("acp", command)) => AgentKind::Acp(command.to_owned()),
             Some(("scripted", file)) => AgentKind::Scripted(file.to_owned()),
-            _ => Known::find(text).ok_or_else(|| ParseAgentError(text.to_owned()))?.kind(),
+            _ => KnownAgent::find_by_name(text).ok_or_else(|| ParseAgentError(text.to_owned()))?.to_agent_kind(),
         };
-        Ok(Self::plain(text, driver))
+        Ok(Self::with_default_setup(text, driver))
     }
 }
 
@@ -250,14 +252,15 @@ impl Display for Agent {
 
 #[cfg(test)]
 mod tests {
-    use windlass_engine::Fault;
+    use windlass_engine::TurnFailure;
 
     use super::*;
 
     #[test]
-    fn a_relative_program_is_the_projects_wherever_it_is_started() {
+    fn relative_program_path_is_resolved_below_home() {
         let check = |command: &str, home: &str, expected: &str| {
-            let agent = Agent::plain("x", AgentKind::Command(command.to_owned())).of(Path::new(home));
+            let agent = Agent::with_default_setup("x", AgentKind::Command(command.to_owned()))
+                .resolve_relative_paths(Path::new(home));
             assert_eq!(agent.kind, AgentKind::Command(expected.to_owned()));
         };
         check("./agent.sh -p 'x y'", "/p", "/p/agent.sh -p 'x y'");
@@ -265,12 +268,13 @@ mod tests {
         check("/abs/agent ./x", "/p", "/abs/agent ./x");
         check("claude -p ./x", "/p", "claude -p ./x");
         check("$HOME/agent ./x", "/p", "$HOME/agent ./x");
-        let tape = Agent::plain("x", AgentKind::Scripted("play.yaml".to_owned())).of(Path::new("/p"));
+        let tape = Agent::with_default_setup("x", AgentKind::Scripted("play.yaml".to_owned()))
+            .resolve_relative_paths(Path::new("/p"));
         assert_eq!(tape.kind, AgentKind::Scripted("/p/play.yaml".to_owned()));
     }
 
     #[test]
-    fn an_agent_reads_what_it_prints() {
+    fn agent_name_parses_and_prints_unchanged() {
         for text in ["command:claude -p", "command:sh -c 'x:y'", "acp:goose acp", "scripted:a b.yaml", "claude", "qwen"]
         {
             assert_eq!(text.parse::<Agent>().map(|agent| agent.to_string()), Ok(text.to_owned()));
@@ -289,17 +293,17 @@ mod tests {
     }
 
     #[test]
-    fn words_of_an_agent_that_stays_are_understood() {
+    fn failure_words_of_persistent_agent_are_classified() {
         let agent: Agent = "acp:goose acp".parse().unwrap();
-        let failed = |why: &str| agent.understood(TurnEnd::failed(Fault::Failed, why));
+        let failed = |why: &str| agent.classify_turn_end(TurnEnd::from_failure(TurnFailure::Failed, why));
         let limited = failed("the agent failed: 429 Too Many Requests, retry after 90 seconds");
         assert!(matches!(limited, TurnEnd::Limited { reset: Some(_), .. }), "{limited:?}");
-        let locked =
-            agent.understood(TurnEnd::Broken("the agent refused `session/new`: Authentication required".to_owned()));
+        let locked = agent
+            .classify_turn_end(TurnEnd::Broken("the agent refused `session/new`: Authentication required".to_owned()));
         assert!(matches!(locked, TurnEnd::Locked { .. }), "{locked:?}");
         let luck = "the agent failed: out of luck";
         assert_eq!(failed(luck), TurnEnd::failed(Fault::Failed, luck));
-        let answer = || TurnEnd::Said("I have raised the rate limit to 429 requests.".to_owned());
+        let answer = || TurnEnd::Answered("I have raised the rate limit to 429 requests.".to_owned());
         assert_eq!(agent.understood(answer()), answer());
     }
 }

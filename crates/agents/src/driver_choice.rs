@@ -1,15 +1,19 @@
 //! The driver of each kind of agent.
 
-use windlass_process::{Launcher, Roster};
+use windlass_process::{OwnerLock, SupervisorLauncher};
 
 use crate::acp::AcpDriver;
-use crate::command::CommandDriver;
+use crate::command_driver::CommandDriver;
 use crate::headless::HeadlessDriver;
 use crate::{Agent, AgentDriver, AgentKind};
 
 impl Agent {
-    /// Returns the driver of this agent. Without a launcher an agent that stays cannot be started.
-    pub fn driver<'a>(&self, launcher: Option<&Launcher>, roster: &'a Roster) -> Box<dyn AgentDriver + 'a> {
+    /// Returns the driver of this agent. Without a launcher, a persistent agent cannot be started.
+    pub fn create_driver<'a>(
+        &self,
+        launcher: Option<&SupervisorLauncher>,
+        roster: &'a OwnerLock,
+    ) -> Box<dyn AgentDriver + 'a> {
         let agent = self.clone();
         match self.kind {
             AgentKind::Command(_) => Box::new(CommandDriver::new(agent)),

@@ -1,46 +1,49 @@
-//! What holds of everything that is heard from agents, whatever they say. For tests and fuzzing alone.
+//! Laws of reading agents' output, for every input. For tests and fuzzing only.
 //!
-//! Each law takes bytes and panics where it is broken.
+//! Each law takes bytes and panics if it is broken.
 
 use serde_json::{Value, json};
-use windlass_process::{Exit, Stream};
+use windlass_process::{OutputStream, ProgramExit};
 
-use crate::acp::{PROMPT, Permission, Permissions, Said, Talk};
-use crate::headless::{Dialect, Ended, Heard, Hearing, Said as Word, is_name, parse};
-use crate::{Reset, TurnEnd, aider, trouble};
+use crate::acp::{AcpClient, AcpEvent, AgentPermissions, PROMPT, ToolPermission};
+use crate::headless::{
+    HeadlessDialect, HeadlessTurnEnd, HeadlessTurnReport, StreamEvent as Word, StreamReader, is_conversation_name,
+    parse_json_line,
+};
+use crate::{RateLimitReset, TurnEnd, aider_output, failure};
 
-/// How much is looked at with patterns, which are slow: they look the same at all of a text.
-const SLOW: usize = 160;
-/// Of so many streams that are tried two are looked at with patterns.
-const SELDOM: usize = 16;
-/// In how many ways a text is looked at that may tell of trouble.
-const LOOKS: usize = 4;
+/// The longest input for patterns, which are slow.
+const MAX_PATTERN_INPUT: usize = 160;
+/// Out of this many streams, two are searched with patterns.
+const STREAMS_PER_PATTERN_SEARCH: usize = 16;
+/// The number of ways in which `trouble` checks a text.
+const TROUBLE_CHECK_COUNT: usize = 4;
 
-/// Each dialect, with the words without one of which its stream does not say how a turn ended.
-const DIALECTS: [(Dialect, &[&str]); 5] = [
-    (Dialect::Claude, &["result"]),
-    (Dialect::Codex, &["turn.completed"]),
-    (Dialect::Opencode, &["step_finish"]),
-    (Dialect::Gemini, &["result"]),
-    (Dialect::Goose, &["complete"]),
+/// Each dialect, with words of which its stream needs one to say how a turn ended.
+const DIALECTS: [(HeadlessDialect, &[&str]); 5] = [
+    (HeadlessDialect::Claude, &["result"]),
+    (HeadlessDialect::Codex, &["turn.completed"]),
+    (HeadlessDialect::Opencode, &["step_finish"]),
+    (HeadlessDialect::Gemini, &["result"]),
+    (HeadlessDialect::Goose, &["complete"]),
 ];
 
-/// A stream means the same however it is cut into pieces; a turn has ended well only where it says so; and a conversation
-/// has a name that a command line can hold. Each is heard by one of the dialects.
+/// Checks that a stream means the same however it is cut into pieces; that a turn succeeds only if its stream says so; and
+/// that a conversation name is safe on a command line. Reads each stream in one of the dialects.
 pub fn stream(bytes: &[u8]) {
-    stream_as(bytes, any_of(bytes, DIALECTS.len() * SELDOM));
+    check_stream_case(bytes, choose_case(bytes, DIALECTS.len() * STREAMS_PER_PATTERN_SEARCH));
 }
 
-fn stream_as(bytes: &[u8], way: usize) {
+fn check_stream_case(bytes: &[u8], way: usize) {
     let (dialect, closing) = DIALECTS[way % DIALECTS.len()];
-    // Why a program has failed is looked for with patterns.
+    // Only a failed exit is searched for its cause with patterns.
     let (resumes, bytes, exit) = match way / DIALECTS.len() {
-        0 => (true, &bytes[..bytes.len().min(SLOW)], Exit::Code(1)),
-        1 => (false, bytes, Exit::Code(0)),
-        _ => (false, bytes, Exit::Cancelled),
+        0 => (true, &bytes[..bytes.len().min(MAX_PATTERN_INPUT)], ProgramExit::Code(1)),
+        1 => (false, bytes, ProgramExit::Code(0)),
+        _ => (false, bytes, ProgramExit::Cancelled),
     };
-    let (whole, words) = heard(dialect, resumes, bytes, bytes.len().max(1), exit);
-    let (pieces, others) = heard(dialect, resumes, bytes, 5, exit);
+    let (whole, words) = read_stream(dialect, resumes, bytes, bytes.len().max(1), exit);
+    let (pieces, others) = read_stream(dialect, resumes, bytes, 5, exit);
     assert_eq!(whole, pieces, "{dialect:?}");
     assert_eq!(told(&words), told(&others), "{dialect:?}");
     let named = words.iter().filter_map(|word| match word {
@@ -48,54 +51,60 @@ fn stream_as(bytes: &[u8], way: usize) {
         Word::Text(_) => None,
     });
     let named: Vec<&String> = named.collect();
-    assert!(named.len() <= 1 && named.iter().all(|name| is_name(name)), "{named:?}");
-    if let Ended::Turn(TurnEnd::Said(_)) = &whole.ended {
+    assert!(named.len() <= 1 && named.iter().all(|name| is_conversation_name(name)), "{named:?}");
+    if let HeadlessTurnEnd::Turn(TurnEnd::Answered(_)) = &whole.end {
         let text = String::from_utf8_lossy(bytes);
-        // A name may be written with escapes.
+        // Keys may be written with escapes.
         let closed = closing.iter().any(|word| text.contains(word)) || text.contains('\\');
         assert!(closed, "{dialect:?} does not say that its turn has ended");
     }
 }
 
-/// What an agent prints instead of an answer is understood or left as it is; and a limit that is over is none. Each text is
-/// looked at in one of these ways.
+/// Checks that a message instead of an answer is classified or left as it is, and that a reset is never in the past. Reads
+/// each text in one of several ways.
 pub fn trouble(bytes: &[u8]) {
-    trouble_as(bytes, any_of(bytes, LOOKS));
+    check_trouble_case(bytes, choose_case(bytes, TROUBLE_CHECK_COUNT));
 }
 
-fn trouble_as(bytes: &[u8], way: usize) {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SLOW)]);
+fn check_trouble_case(bytes: &[u8], way: usize) {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_PATTERN_INPUT)]);
     match way {
-        0 => drop(aider::heard(&text)),
-        1 => drop(trouble::of_failure(&text, &text)),
-        2 => drop(trouble::instead_of_an_answer(&text)),
+        0 => drop(aider_output::read_aider_output(&text)),
+        1 => drop(failure::classify_failed_output(&text, &text)),
+        2 => drop(failure::classify_failure_answer(&text)),
         _ => {
-            let without = trouble::without_warnings(&text);
+            let without = failure::strip_leading_warnings(&text);
             assert!(text.contains(without), "only a part is left");
-            if let Some(reset) = Reset::read(&text) {
+            if let Some(reset) = RateLimitReset::parse_reset_time(&text) {
                 for now in [0, 1_768_644_000_000, i64::MAX] {
-                    assert!(reset.millis(now) >= now, "{reset:?} is over");
+                    assert!(reset.to_epoch_millis(now) >= now, "{reset:?} is over");
                 }
             }
         }
     }
 }
 
-/// One of so many, by what the bytes are.
-fn any_of(bytes: &[u8], many: usize) -> usize {
+/// Chooses a case by the sum of the bytes.
+fn choose_case(bytes: &[u8], many: usize) -> usize {
     bytes.iter().map(|byte| usize::from(*byte)).sum::<usize>() % many
 }
 
-fn heard(dialect: Dialect, resumes: bool, bytes: &[u8], size: usize, exit: Exit) -> (Heard, Vec<Word>) {
-    let mut hearing = Hearing::new(dialect, resumes);
-    let mut said = hearing.hear(Stream::Stderr, &bytes[..bytes.len().min(80)]);
-    said.extend(bytes.chunks(size).flat_map(|piece| hearing.hear(Stream::Stdout, piece)));
-    // The end of a stream is the end of its last line.
-    said.extend(hearing.hear(Stream::Stdout, b"\n"));
-    (hearing.end(exit), said)
+fn read_stream(
+    dialect: HeadlessDialect,
+    resumes: bool,
+    bytes: &[u8],
+    size: usize,
+    exit: ProgramExit,
+) -> (HeadlessTurnReport, Vec<Word>) {
+    let mut hearing = StreamReader::new(dialect, resumes);
+    let mut said = hearing.receive_bytes(OutputStream::Stderr, &bytes[..bytes.len().min(80)]);
+    said.extend(bytes.chunks(size).flat_map(|piece| hearing.receive_bytes(OutputStream::Stdout, piece)));
+    // The end of a stream ends its last line.
+    said.extend(hearing.receive_bytes(OutputStream::Stdout, b"\n"));
+    (hearing.finish_turn(exit), said)
 }
 
-fn told(words: &[Word]) -> String {
+fn format_events(words: &[Word]) -> String {
     let text = |word: &Word| match word {
         Word::Text(text) => text.clone(),
         Word::Conversation(name) => format!("<{name}>"),
@@ -103,25 +112,25 @@ fn told(words: &[Word]) -> String {
     words.iter().map(text).collect()
 }
 
-/// Every question of an agent is answered once, or is a wish that somebody else answers; only one answer is taken; and what
-/// is said means the same however it is cut into pieces.
+/// Checks that every request of an agent is answered once, or left to the caller; that only one answer is accepted; and that
+/// the meaning does not depend on how the bytes are cut.
 pub fn acp(bytes: &[u8]) {
-    let lines = talked(bytes.split_inclusive(|byte| *byte == b'\n'));
-    // Never two lines at once: a breach leaves nothing of what was heard with it, unless that was the answer.
+    let lines = run_client(bytes.split_inclusive(|byte| *byte == b'\n'));
+    // Never two lines at once: a protocol error drops the events that came with it, except an answer.
     assert_eq!(lines, talked(bytes.chunks(1)), "however it is cut");
-    let whole = talked(std::iter::once(bytes));
-    let is_answer = |said: &Said| matches!(said, Said::Answer(_));
+    let whole = run_client(std::iter::once(bytes));
+    let is_answer = |said: &AcpEvent| matches!(said, Said::Answer(_));
     let answers = lines.said.iter().filter(|said| is_answer(said)).count();
     assert!(answers <= 1, "one question, {answers} answers");
     if lines.broken {
-        // What was answered before it stands.
+        // Events up to the answer count.
         let heard = lines.said.iter().position(is_answer).map_or(0, |at| at + 1);
         assert!(whole.broken || heard > 0 && whole.said.starts_with(&lines.said[..heard]), "however it is cut");
         return;
     }
     assert_eq!(lines, whole, "however it is cut");
     let wishes = lines.said.iter().filter_map(|said| match said {
-        Said::Wish { id, .. } => Some(id.clone()),
+        AcpEvent::Request { id, .. } => Some(id.clone()),
         _ => None,
     });
     let mut answered: Vec<Value> = wishes.collect();
@@ -138,34 +147,33 @@ pub fn acp(bytes: &[u8]) {
     assert_eq!(sorted(answered), sorted(questions(bytes)), "every question is answered once");
 }
 
-/// The ids of an agent's questions.
-fn questions(bytes: &[u8]) -> Vec<Value> {
+/// Returns the ids of an agent's requests.
+fn list_request_ids(bytes: &[u8]) -> Vec<Value> {
     let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
-    // Half a line is none.
+    // An incomplete line is no message.
     lines.pop();
-    let parsed = lines
-        .into_iter()
-        .map(|line| line.trim_ascii())
-        .filter_map(|line| parse(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)).ok().filter(Value::is_object));
+    let parsed = lines.into_iter().map(|line| line.trim_ascii()).filter_map(|line| {
+        parse_json_line(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)).ok().filter(Value::is_object)
+    });
     parsed.filter(|message| message["method"].is_string()).filter_map(|message| message.get("id").cloned()).collect()
 }
 
 #[derive(Debug, PartialEq)]
-struct Talked {
-    said: Vec<Said>,
+struct ClientTranscript {
+    said: Vec<AcpEvent>,
     out: Vec<u8>,
     speech: String,
     broken: bool,
 }
 
-fn talked<'b>(pieces: impl Iterator<Item = &'b [u8]>) -> Talked {
-    let mut talk = Talk::new(Permissions::all(Permission::Allow));
-    talk.listen_to("s");
-    talk.ask(PROMPT, json!({}));
-    talk.take_out();
+fn run_client<'b>(pieces: impl Iterator<Item = &'b [u8]>) -> ClientTranscript {
+    let mut talk = AcpClient::new(AgentPermissions::uniform(ToolPermission::Allow));
+    talk.set_conversation("s");
+    talk.send_request(PROMPT, json!({}));
+    talk.take_outgoing();
     let (mut said, mut broken) = (Vec::new(), false);
     for piece in pieces {
-        match talk.hear(piece) {
+        match talk.receive_bytes(piece) {
             Ok(more) => said.extend(more),
             Err(breach) => {
                 assert!(!breach.to_string().is_empty());
@@ -174,7 +182,7 @@ fn talked<'b>(pieces: impl Iterator<Item = &'b [u8]>) -> Talked {
             }
         }
     }
-    Talked { said, out: talk.take_out(), speech: talk.take_speech(), broken }
+    ClientTranscript { said, out: talk.take_outgoing(), speech: talk.take_final_message(), broken }
 }
 
 #[cfg(test)]
@@ -182,17 +190,17 @@ mod tests {
     use windlass_testkit::hostile::check;
 
     #[test]
-    fn streams_are_heard() {
-        check("stream", |bytes| (0..3 * super::DIALECTS.len()).for_each(|way| super::stream_as(bytes, way)));
+    fn stream_law_holds_for_hostile_input() {
+        check("stream", |bytes| (0..3 * super::DIALECTS.len()).for_each(|way| super::check_stream_case(bytes, way)));
     }
 
     #[test]
-    fn troubles_are_understood_or_left() {
-        check("trouble", |bytes| (0..super::LOOKS).for_each(|way| super::trouble_as(bytes, way)));
+    fn trouble_law_holds_for_hostile_input() {
+        check("trouble", |bytes| (0..super::TROUBLE_CHECK_COUNT).for_each(|way| super::check_trouble_case(bytes, way)));
     }
 
     #[test]
-    fn questions_are_answered() {
+    fn acp_law_holds_for_hostile_input() {
         check("acp", super::acp);
     }
 }

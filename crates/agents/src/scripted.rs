@@ -1,9 +1,9 @@
-//! What the scripted agent does, as it is written down.
+//! The script of the scripted agent.
 //!
 //! ```yaml
 //! remember: memory.json        # without it, nothing outlives the process
 //! turns:
-//!   - when: test_login         # only for a prompt with this in it
+//!   - when: test_login         # only for a prompt that contains this
 //!     do:
 //!       - say: I mend the login.
 //!       - replace: {path: login.sh, old: exit 1, new: exit 0}
@@ -16,62 +16,62 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-/// A play of an agent.
+/// A script.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Script {
-    /// A file that keeps the conversation, so that another process can take it up.
+pub struct AgentScript {
+    /// A file that keeps the conversation for another process.
     #[serde(default)]
     pub remember: Option<PathBuf>,
-    /// Takes it up without telling it again (`session/resume`).
+    /// Resumes a conversation without replaying it (`session/resume`).
     #[serde(default)]
     pub resume: bool,
-    /// Each prompt gets the first of these that fits it and was not played often enough.
-    pub turns: Vec<Turn>,
+    /// Each prompt gets the first turn that matches it and has plays left.
+    pub turns: Vec<ScriptTurn>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Turn {
-    /// What has to be in the prompt.
+pub struct ScriptTurn {
+    /// Text that the prompt has to contain.
     #[serde(default)]
     pub when: Option<String>,
-    /// What may not be in it.
+    /// Text that the prompt must not contain.
     #[serde(default)]
     pub unless: Option<String>,
-    /// How often it is played; 0 means: as often as it fits.
+    /// How often the turn is played. 0 means without limit.
     #[serde(default = "once")]
     pub times: u32,
     #[serde(rename = "do")]
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScriptStep>,
 }
 
 fn once() -> u32 {
     1
 }
 
-/// One thing that the agent does.
+/// A step of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
-    /// Says something to the person.
+pub enum ScriptStep {
+    /// Sends text.
     Say(String),
-    /// Claims something: `COMPLETE`, `BLOCKED`, `ESCALATE`.
+    /// Sends a promise: `COMPLETE`, `BLOCKED`, `ESCALATE`.
     Promise(String),
-    Write(Content),
-    Append(Content),
-    /// Changes the first place where a file has this text.
-    Replace(Change),
-    /// A script for the shell. How it ends does not matter.
+    Write(ScriptFileContent),
+    Append(ScriptFileContent),
+    /// Replaces the first occurrence of a text in a file.
+    Replace(ScriptTextChange),
+    /// Runs a shell script. Its exit code does not matter.
     Run(String),
-    Wait(Span),
-    /// Asks whether it may; if not, the turn is over.
+    Wait(ScriptDelay),
+    /// Asks for permission. If it is denied, the turn ends.
     Ask(String),
-    /// Asks for something in the protocol's own words, and says what came of it.
-    Request(Question),
-    /// Calls a tool of a server that it was handed, and says the answer.
-    Call(Call),
-    /// Tells of something in the protocol's own words.
+    /// Sends a request of the protocol, and reports the answer as text.
+    Request(ScriptRequest),
+    /// Calls a tool of an MCP server, and reports the answer as text.
+    Call(ScriptToolCall),
+    /// Sends an update of the protocol.
     Update(Value),
     /// Ends the turn with this stop reason.
     Stop(String),
@@ -79,39 +79,39 @@ pub enum Step {
     Answer(Value),
     /// Answers the prompt with an error.
     Fail(String),
-    /// Ends the process with this exit code, in the middle of the turn.
+    /// Exits with this code in the middle of the turn.
     Crash(u8),
-    /// Says nothing any more, and does not listen either.
+    /// Stops writing and reading.
     Hang,
-    /// Says so many bytes.
+    /// Sends this many bytes of text.
     Flood(u64),
-    /// Writes this to standard output, whatever the protocol says.
+    /// Writes this line to standard output, against the protocol.
     Print(String),
-    /// Begins a message that is so many bytes long.
+    /// Sends a message of this many bytes.
     LongLine(u64),
-    /// Answers a question of this number, which nobody has asked.
+    /// Answers a request of this number that the client never sent.
     Stray(u64),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Content {
+pub struct ScriptFileContent {
     pub path: PathBuf,
     pub content: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
+pub struct ScriptTextChange {
     pub path: PathBuf,
     pub old: String,
     pub new: String,
 }
 
-/// The conversation, and the terminal that was made last, are filled in.
+/// A request. The player fills in the conversation and the last created terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct ScriptRequest {
     pub method: String,
     #[serde(default)]
     pub params: Map<String, Value>,
@@ -119,8 +119,8 @@ pub struct Question {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Call {
-    /// The server's name; without it, Windlass's own.
+pub struct ScriptToolCall {
+    /// The name of the server. The default is Windlass's own.
     #[serde(default = "own_server")]
     pub server: String,
     pub tool: String,
@@ -132,11 +132,11 @@ fn own_server() -> String {
     "windlass".to_owned()
 }
 
-/// `500ms`, `2s`.
+/// A delay such as `500ms` or `2s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span(pub Duration);
+pub struct ScriptDelay(pub Duration);
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for ScriptDelay {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
         let parsed = match text.strip_suffix("ms") {
@@ -147,24 +147,24 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// A script that cannot be played.
+/// An error in a script.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the script: {0}")]
 pub struct ScriptError(String);
 
-impl Script {
-    pub fn parse(text: &str) -> Result<Self, ScriptError> {
+impl AgentScript {
+    pub fn parse_script(text: &str) -> Result<Self, ScriptError> {
         serde_saphyr::from_str(text).map_err(|error| ScriptError(error.to_string()))
     }
 
-    /// The turn for a prompt, given how often each was played.
-    pub fn turn(&self, prompt: &str, played: &[u32]) -> Option<usize> {
-        let fits = |turn: &Turn| {
+    /// Returns the turn for a prompt. `played` counts the plays of each turn.
+    pub fn find_next_turn(&self, prompt: &str, played: &[u32]) -> Option<usize> {
+        let fits = |turn: &ScriptTurn| {
             turn.when.as_ref().is_none_or(|text| prompt.contains(text))
                 && !turn.unless.as_ref().is_some_and(|text| prompt.contains(text))
         };
         let times = |index: usize| played.get(index).copied().unwrap_or(0);
-        let left = |index: usize, turn: &Turn| turn.times == 0 || times(index) < turn.times;
+        let left = |index: usize, turn: &ScriptTurn| turn.times == 0 || times(index) < turn.times;
         self.turns.iter().enumerate().position(|(index, turn)| left(index, turn) && fits(turn))
     }
 }
@@ -204,8 +204,8 @@ turns:
 ";
 
     #[test]
-    fn every_step_can_be_written() {
-        let script = Script::parse(ALL).expect("it is right");
+    fn every_step_kind_parses() {
+        let script = AgentScript::parse_script(ALL).expect("it is right");
         assert_eq!(script.turns[0].steps.len(), 20);
         assert_eq!(script.turns[0].steps[6], Step::Wait(Span(Duration::from_millis(20))));
         assert_eq!(script.turns[0].steps[15], Step::Hang);
@@ -213,8 +213,8 @@ turns:
     }
 
     #[test]
-    fn the_first_turn_that_fits_and_is_left_is_played() {
-        let script = Script::parse(ALL).expect("it is right");
+    fn first_matching_turn_with_plays_left_is_chosen() {
+        let script = AgentScript::parse_script(ALL).expect("it is right");
         let check = |prompt, played: &[u32], expected| assert_eq!(script.turn(prompt, played), expected, "{prompt}");
         check("red", &[], Some(0));
         check("red", &[7, 1], Some(0));
@@ -224,11 +224,11 @@ turns:
     }
 
     #[test]
-    fn a_wrong_script_is_refused_with_the_place() {
+    fn invalid_script_is_refused_with_its_line() {
         for text in
             ["turns: 3", "turns:\n  - do:\n      - sing: x", "turns: []\nextra: 1", "turns: [{do: [{wait: 3}]}]"]
         {
-            let error = Script::parse(text).expect_err(text).to_string();
+            let error = AgentScript::parse_script(text).expect_err(text).to_string();
             assert!(error.starts_with("cannot read the script: ") && error.contains("line"), "{error}");
         }
     }

@@ -1,63 +1,63 @@
-//! What a turn of an agent is allowed, and what came of it, whatever the agent.
+//! The limits of an agent's turn, and its outcome.
 
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Fault, Usage};
-use windlass_process::Control;
+use windlass_engine::{AgentUsage, TurnFailure};
+use windlass_process::RunControl;
 
-use crate::reset::Reset;
+use crate::rate_limit_reset::RateLimitReset;
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnEnd {
-    /// What it said last.
-    Said(String),
-    /// This turn failed; another may not.
+    /// The agent answered with this message.
+    Answered(String),
+    /// This turn failed. Another one may succeed.
     Failed {
-        fault: Fault,
+        fault: TurnFailure,
         why: String,
     },
-    /// It cannot be started at all.
+    /// The agent cannot be started at all.
     Broken(String),
-    /// It was started, and no conversation came of it. Another time one may.
-    Unanswered(String),
-    /// It was asked too often. It may be asked again, and may have said when.
-    Limited {
+    /// The agent was started, but no conversation could be opened. A later attempt may succeed.
+    NoConversation(String),
+    /// The agent is rate limited, with the time of the reset if it is known.
+    RateLimited {
         said: String,
-        reset: Option<Reset>,
+        reset: Option<RateLimitReset>,
     },
-    /// The agent is not logged in, with what a person has to do about it.
-    Locked {
+    /// The agent has no access to its model, with a remedy for the user.
+    AccessDenied {
         said: String,
         remedy: String,
     },
-    /// It took longer than it was given.
+    /// The turn exceeded its time limit.
     TimedOut,
     Cancelled,
 }
 
 impl TurnEnd {
-    pub fn failed(fault: Fault, why: impl Into<String>) -> Self {
+    pub fn from_failure(fault: TurnFailure, why: impl Into<String>) -> Self {
         Self::Failed { fault, why: why.into() }
     }
 }
 
-/// What came of a prompt.
+/// The outcome of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnOutcome {
     pub end: TurnEnd,
-    /// What the turn has used.
-    pub usage: Usage,
-    /// The agent left processes behind.
+    /// The usage of the turn.
+    pub usage: AgentUsage,
+    /// Whether the agent left processes behind.
     pub leaky: bool,
-    /// The name of the record of the turn. The host writes the record, and adds its name.
+    /// The name of the turn's record. The host writes the record and adds its name.
     pub record: Option<String>,
 }
 
 impl TurnOutcome {
-    /// Returns the outcome of a turn in which nothing was used and nothing is left.
-    pub fn ended(end: TurnEnd) -> Self {
-        Self { end, usage: Usage::default(), leaky: false, record: None }
+    /// Returns an outcome without usage and without leftover processes.
+    pub fn from_turn_end(end: TurnEnd) -> Self {
+        Self { end, usage: AgentUsage::default(), leaky: false, record: None }
     }
 }
 
@@ -66,16 +66,16 @@ impl TurnOutcome {
 pub struct TurnBudget {
     /// How long the turn may take.
     pub time: Option<Duration>,
-    /// When its time is up: one deadline for all of it. A pause moves the deadline.
+    /// The deadline of the whole turn. A pause moves it.
     pub until: Option<Instant>,
     /// How long the agent may write nothing.
     pub silence: Option<Duration>,
-    pub control: Control,
+    pub control: RunControl,
 }
 
 impl TurnBudget {
     /// Returns the budget of a turn that begins now.
-    pub fn new(time: Option<Duration>, silence: Option<Duration>, control: Control) -> Self {
+    pub fn new(time: Option<Duration>, silence: Option<Duration>, control: RunControl) -> Self {
         let until = time.and_then(|time| Instant::now().checked_add(time));
         Self { time, until, silence, control }
     }
@@ -85,9 +85,9 @@ impl TurnBudget {
         self.until.map(|until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// Runs a step that has so much time, and no more than the rest of the turn. A pause moves both deadlines. The agent may
-    /// be silent during the step.
-    pub(crate) fn bounded<T>(&mut self, time: Duration, step: impl FnOnce(&mut Self) -> T) -> T {
+    /// Runs a step with a time limit within the rest of the turn. A pause moves both deadlines. The agent may be silent during
+    /// the step.
+    pub(crate) fn run_bounded_step<T>(&mut self, time: Duration, step: impl FnOnce(&mut Self) -> T) -> T {
         let limit = Instant::now() + time;
         let before = self.until.map_or(limit, |until| until.min(limit));
         let mut budget = Self { until: Some(before), silence: None, ..self.clone() };

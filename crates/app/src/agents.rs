@@ -1,147 +1,153 @@
-//! Agents by name: those of the configuration, those that are known, and those that are installed.
+//! Agents by name: configured, known and installed ones.
 //!
-//! Not here: speaking with them (`agents`), which one a session works with (`run`).
+//! Not here: the communication with agents (`agents`), the choice of a session's agent (`run`).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use windlass_agents::acp::{McpServer, Permissions};
-use windlass_agents::headless::Dialect;
-use windlass_agents::scripted::Script;
-use windlass_agents::{Access, Agent, AgentKind, KNOWN, Known, Setup};
+use windlass_agents::acp::{AgentPermissions, McpServer};
+use windlass_agents::headless::HeadlessDialect;
+use windlass_agents::scripted::AgentScript;
+use windlass_agents::{Agent, AgentAccess, AgentKind, AgentSetup, KNOWN_AGENTS, KnownAgent};
 use windlass_config as config;
 use windlass_config::Settings;
 use windlass_process::file;
 
-use crate::{Code, Failure, environment};
+use crate::{Failure, FailureCode, environment};
 
 /// The largest script that is read, in bytes.
 const MAX_SCRIPT: u64 = 4 * 1024 * 1024;
 
-/// The agent of that name: as the configuration sets it up, else as it is known.
-pub fn resolve(name: &str, settings: &Settings) -> Result<Agent, Failure> {
+/// Returns the agent with a name: as the configuration sets it up, else as it is known.
+pub fn resolve_agent(name: &str, settings: &Settings) -> Result<Agent, Failure> {
     let Some(written) = settings.agents.get(name) else {
-        let mut agent = parse(name, settings)?;
-        agent.setup.tools = tools();
+        let mut agent = parse_agent_name(name, settings)?;
+        agent.setup.tool_server_program = find_tool_server_program();
         return Ok(agent);
     };
-    let setup = Setup {
+    let setup = AgentSetup {
         command: written.command.clone(),
         args: written.args.clone(),
         model: written.model.clone(),
         environment: written.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         permissions: written.permissions.clone().unwrap_or_default(),
-        access: Access::Full,
-        judged: None,
-        servers: written.mcp_servers.iter().map(|(name, server)| found(name, server)).collect::<Result<_, _>>()?,
-        tools: tools().filter(|_| written.tools != Some(false)),
+        access: AgentAccess::Full,
+        judged_directory: None,
+        servers: written
+            .mcp_servers
+            .iter()
+            .map(|(name, server)| resolve_mcp_server(name, server))
+            .collect::<Result<_, _>>()?,
+        tool_server_program: find_tool_server_program().filter(|_| written.tools != Some(false)),
     };
-    Ok(Agent { name: name.to_owned(), kind: kind(name, written), setup })
+    Ok(Agent { name: name.to_owned(), kind: resolve_agent_kind(name, written), setup })
 }
 
-/// The same to judge the work of others: it may look, and no more than that unless the configuration says what else, and is
-/// handed none of our tools.
-pub fn gatekeeper(name: &str, settings: &Settings) -> Result<Agent, Failure> {
-    let mut agent = resolve(name, settings)?;
+/// Returns an agent that judges the work of others: it gets none of our tools, and may only read unless the configuration permits
+/// more.
+pub fn resolve_gatekeeper_agent(name: &str, settings: &Settings) -> Result<Agent, Failure> {
+    let mut agent = resolve_agent(name, settings)?;
     let said = settings.agents.get(name).and_then(|written| written.permissions.clone());
-    agent.setup.permissions = said.unwrap_or_else(Permissions::read_only);
-    (agent.setup.access, agent.setup.tools) = (Access::ReadOnly, None);
+    agent.setup.permissions = said.unwrap_or_else(AgentPermissions::read_only);
+    (agent.setup.access, agent.setup.tool_server_program) = (AgentAccess::ReadOnly, None);
     Ok(agent)
 }
 
-/// The program that serves our own tools: this one.
-fn tools() -> Option<PathBuf> {
-    environment::own_program().ok().filter(|file| runs(file))
+/// Returns the program that serves our own tools, which is this one.
+fn find_tool_server_program() -> Option<PathBuf> {
+    environment::own_program().ok().filter(|file| is_executable_file(file))
 }
 
-/// A server of tools, by its whole path.
-fn found(name: &str, server: &config::McpServerSettings) -> Result<McpServer, Failure> {
+/// Resolves a configured MCP server to the full path of its program.
+fn resolve_mcp_server(name: &str, server: &config::McpServerSettings) -> Result<McpServer, Failure> {
     let program = Path::new(&server.command);
     let places = environment::program_directories();
     let place = match program.is_absolute() {
-        true => Some(program.to_owned()).filter(|file| runs(file)),
-        false => places.iter().map(|place| place.join(program)).find(|file| runs(file)),
+        true => Some(program.to_owned()).filter(|file| is_executable_file(file)),
+        false => places.iter().map(|place| place.join(program)).find(|file| is_executable_file(file)),
     };
     let env = server.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     match place {
         Some(command) => {
             Ok(McpServer { name: name.to_owned(), command, args: server.args.clone(), env, http_args: Vec::new() })
         }
-        None => Err(Failure::new(Code::Usage, format!("the MCP server `{name}` cannot be started"))
-            .caused_by(format!("cannot find the program {}", server.command))
-            .hint("look for a typing mistake in `mcp_servers`, or install it; nothing was begun")),
+        None => Err(Failure::new(FailureCode::Usage, format!("the MCP server `{name}` cannot be started"))
+            .with_cause(format!("cannot find the program {}", server.command))
+            .with_hint("look for a typing mistake in `mcp_servers`, or install it; nothing was begun")),
     }
 }
 
-/// Whether a file is a program.
-pub fn runs(file: &Path) -> bool {
+/// Returns whether a file is an executable program.
+pub fn is_executable_file(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// How an agent of the configuration is driven. That it can be was checked when it was read.
-fn kind(name: &str, written: &config::AgentSettings) -> AgentKind {
+/// Returns the kind of a configured agent. The reader of the configuration has checked that there is one.
+fn resolve_agent_kind(name: &str, written: &config::AgentSettings) -> AgentKind {
     let command = || written.command.clone().unwrap_or_default();
-    match (written.driver, Known::find(name)) {
-        (Some(config::Driver::Command), _) => AgentKind::Command(command()),
-        (Some(config::Driver::Acp), _) => AgentKind::Acp(command()),
-        (Some(config::Driver::Scripted), _) => AgentKind::Scripted(command()),
-        (Some(config::Driver::Claude), _) => AgentKind::Headless(Dialect::Claude),
-        (Some(config::Driver::Codex), _) => AgentKind::Headless(Dialect::Codex),
-        (Some(config::Driver::Opencode), _) => AgentKind::Headless(Dialect::Opencode),
-        (Some(config::Driver::Gemini), _) => AgentKind::Headless(Dialect::Gemini),
-        (Some(config::Driver::Goose), _) => AgentKind::Headless(Dialect::Goose),
-        (None, Some(Known::Headless(dialect))) => AgentKind::Headless(dialect),
-        (None, Some(Known::Acp(usual))) => AgentKind::Acp(written.command.clone().unwrap_or_else(|| usual.to_owned())),
-        (None, Some(Known::Command(usual))) => {
+    match (written.driver, KnownAgent::find_by_name(name)) {
+        (Some(config::DriverKind::Command), _) => AgentKind::Command(command()),
+        (Some(config::DriverKind::Acp), _) => AgentKind::Acp(command()),
+        (Some(config::DriverKind::Scripted), _) => AgentKind::Scripted(command()),
+        (Some(config::DriverKind::Claude), _) => AgentKind::Headless(HeadlessDialect::Claude),
+        (Some(config::DriverKind::Codex), _) => AgentKind::Headless(HeadlessDialect::Codex),
+        (Some(config::DriverKind::Opencode), _) => AgentKind::Headless(HeadlessDialect::Opencode),
+        (Some(config::DriverKind::Gemini), _) => AgentKind::Headless(HeadlessDialect::Gemini),
+        (Some(config::DriverKind::Goose), _) => AgentKind::Headless(HeadlessDialect::Goose),
+        (None, Some(KnownAgent::Headless(dialect))) => AgentKind::Headless(dialect),
+        (None, Some(KnownAgent::Acp(usual))) => {
+            AgentKind::Acp(written.command.clone().unwrap_or_else(|| usual.to_owned()))
+        }
+        (None, Some(KnownAgent::Command(usual))) => {
             AgentKind::Command(written.command.clone().unwrap_or_else(|| usual.to_owned()))
         }
         (None, None) => AgentKind::Command(command()),
     }
 }
 
-fn parse(name: &str, settings: &Settings) -> Result<Agent, Failure> {
+fn parse_agent_name(name: &str, settings: &Settings) -> Result<Agent, Failure> {
     name.parse().map_err(|error| {
         let names: Vec<&str> =
-            settings.agents.keys().map(String::as_str).chain(KNOWN.iter().map(|(name, _)| *name)).collect();
-        let hint = match windlass_expr::nearest(name, &names) {
+            settings.agents.keys().map(String::as_str).chain(KNOWN_AGENTS.iter().map(|(name, _)| *name)).collect();
+        let hint = match windlass_expr::nearest_name(name, &names) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => how_to_name(),
+            None => describe_agent_names(),
         };
-        Failure::from_error(Code::Usage, &error).hint(hint)
+        Failure::from_error(FailureCode::Usage, &error).with_hint(hint)
     })
 }
 
-/// How agents are named, for whoever has named none, or one that is not known.
-pub fn how_to_name() -> String {
-    let installed = installed(&environment::program_directories());
+/// Explains how to name an agent, for a command with a missing or unknown name.
+pub fn describe_agent_names() -> String {
+    let installed = list_installed_agents(&environment::program_directories());
     let others = "`acp:CMD` speaks the Agent Client Protocol, `command:CMD` is any other program";
     match installed.as_slice() {
         [] => {
-            let known: Vec<&str> = KNOWN.iter().map(|(name, _)| *name).collect();
+            let known: Vec<&str> = KNOWN_AGENTS.iter().map(|(name, _)| *name).collect();
             format!("--agent NAME takes {}, or one of `agents:`; {others}", known.join(", "))
         }
         [first, ..] => format!("installed here: {}; so for example `--agent {first}`. {others}", installed.join(", ")),
     }
 }
 
-/// Known agents that are in one of these directories.
-pub fn installed(directories: &[PathBuf]) -> Vec<&'static str> {
-    let found = |name: &&str| directories.iter().any(|directory| runs(&directory.join(name)));
-    KNOWN.iter().map(|(name, _)| *name).filter(found).collect()
+/// Returns the known agents that are installed in one of these directories.
+pub fn list_installed_agents(directories: &[PathBuf]) -> Vec<&'static str> {
+    let found = |name: &&str| directories.iter().any(|directory| is_executable_file(&directory.join(name)));
+    KNOWN_AGENTS.iter().map(|(name, _)| *name).filter(found).collect()
 }
 
 /// Reads the script of a scripted agent.
-pub fn read_script(path: &Path) -> Result<Script, Failure> {
-    let bytes = file::read(path, MAX_SCRIPT).map_err(|error| {
-        Failure::new(Code::Usage, format!("cannot read the script `{}`", path.display()))
-            .caused_by(error)
-            .hint("look for a typing mistake; docs/scripted.md has what can be in one")
+pub fn read_script(path: &Path) -> Result<AgentScript, Failure> {
+    let bytes = file::read_bounded(path, MAX_SCRIPT).map_err(|error| {
+        Failure::new(FailureCode::Usage, format!("cannot read the script `{}`", path.display()))
+            .with_cause(error)
+            .with_hint("look for a typing mistake; docs/scripted.md has what can be in one")
     })?;
-    Script::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| {
-        Failure::new(Code::Usage, format!("`{}` is no script", path.display()))
-            .caused_by(error)
-            .hint("docs/scripted.md has what can be in one")
+    AgentScript::parse_script(&String::from_utf8_lossy(&bytes)).map_err(|error| {
+        Failure::new(FailureCode::Usage, format!("`{}` is no script", path.display()))
+            .with_cause(error)
+            .with_hint("docs/scripted.md has what can be in one")
     })
 }
 
@@ -155,21 +161,21 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("config.yaml");
         fs::write(&file, yaml).unwrap();
-        config::Config::read(&file).map_err(Failure::from).unwrap().settings
+        config::Config::read_file(&file).map_err(Failure::from).unwrap().settings
     }
 
     #[track_caller]
     fn check(yaml: &str, name: &str, driver: &AgentKind) {
-        let agent = resolve(name, &settings(yaml)).unwrap();
+        let agent = resolve_agent(name, &settings(yaml)).unwrap();
         assert_eq!((agent.name.as_str(), &agent.kind), (name, driver));
     }
 
     #[test]
-    fn a_name_means_what_the_configuration_says_before_what_is_known() {
-        check("", "codex", &AgentKind::Headless(Dialect::Codex));
+    fn agent_name_resolves_to_configuration_before_known_agents() {
+        check("", "codex", &AgentKind::Headless(HeadlessDialect::Codex));
         check("", "kimi", &AgentKind::Acp("kimi acp".to_owned()));
         check("", "acp:x", &AgentKind::Acp("x".to_owned()));
-        check("agents: {claude: {model: big}}", "claude", &AgentKind::Headless(Dialect::Claude));
+        check("agents: {claude: {model: big}}", "claude", &AgentKind::Headless(HeadlessDialect::Claude));
         check(
             "agents: {claude: {driver: acp, command: claude-agent-acp}}",
             "claude",
@@ -177,40 +183,40 @@ mod tests {
         );
         check("agents: {qwen: {command: npx qwen --acp}}", "qwen", &AgentKind::Acp("npx qwen --acp".into()));
         check("agents: {mine: {command: ./a.sh}}", "mine", &AgentKind::Command("./a.sh".into()));
-        check("agents: {mine: {driver: goose}}", "mine", &AgentKind::Headless(Dialect::Goose));
+        check("agents: {mine: {driver: goose}}", "mine", &AgentKind::Headless(HeadlessDialect::Goose));
         check("agents: {tape: {driver: scripted, command: a.yaml}}", "tape", &AgentKind::Scripted("a.yaml".into()));
     }
 
     #[test]
-    fn what_is_set_up_reaches_the_agent() {
+    fn agent_settings_reach_the_resolved_agent() {
         let yaml = "agents: {codex: {command: npx codex, args: [-c, x=1], model: m, env: {A: 1}}}";
         let settings = settings(yaml);
-        let setup = Setup {
+        let setup = AgentSetup {
             command: Some("npx codex".to_owned()),
             args: vec!["-c".to_owned(), "x=1".to_owned()],
             model: Some("m".to_owned()),
             environment: vec![("A".to_owned(), "1".to_owned())],
-            permissions: Permissions::default(),
-            access: Access::Full,
-            judged: None,
+            permissions: AgentPermissions::default(),
+            access: AgentAccess::Full,
+            judged_directory: None,
             servers: vec![],
-            tools: tools(),
+            tool_server_program: find_tool_server_program(),
         };
         assert_eq!(resolve("codex", &settings).unwrap().setup, setup);
         let settings = self::settings("agents: {kimi: {permissions: {execute: deny}}, qwen: {permissions: read-only}}");
-        let permissions = |name| resolve(name, &settings).unwrap().setup.permissions;
-        let allowed = |name| ToolKind::ALL.map(|(_, kind)| permissions(name).allow(kind));
+        let permissions = |name| resolve_agent(name, &settings).unwrap().setup.permissions;
+        let allowed = |name| ToolKind::ALL.map(|(_, kind)| permissions(name).allows_tool_kind(kind));
         assert_eq!(allowed("kimi"), ToolKind::ALL.map(|(_, kind)| kind != ToolKind::Execute));
         assert_eq!(permissions("qwen"), Permissions::read_only());
         let settings = self::settings("agents: {claude: {tools: false}, goose: {tools: true}, kimi: {model: m}}");
-        let has_tools = |name| resolve(name, &settings).unwrap().setup.tools.is_some();
+        let has_tools = |name| resolve_agent(name, &settings).unwrap().setup.tool_server_program.is_some();
         assert_eq!(["claude", "goose", "kimi", "codex", "acp:x"].map(has_tools), [false, true, true, true, true]);
-        let failure = resolve("codx", &settings).unwrap_err();
+        let failure = resolve_agent("codx", &settings).unwrap_err();
         assert_eq!(failure.hint.as_deref(), Some("did you mean `codex`?"));
     }
 
     #[test]
-    fn only_programs_are_agents() {
+    fn only_executable_files_count_as_installed_agents() {
         let bin = tempfile::tempdir().unwrap();
         fs::write(bin.path().join("codex"), "").unwrap();
         fs::write(bin.path().join("claude"), "").unwrap();

@@ -1,10 +1,10 @@
-//! Files that are there as a whole, also when the power comes back.
+//! Atomic, durable file operations: a file is complete or absent, even after a power loss.
 //!
 //! Invariants:
-//! - A file that is replaced is the old one or the new one, whatever happens, and nothing else is left beside it.
-//! - What these functions have done is on the disk when they return: bytes, names, and the directories around them.
+//! - After a crash, a replaced file has its old or its new content, and no temporary file is left beside it.
+//! - When a function returns, its effect is on disk: bytes, names, and the directories above them.
 //!
-//! Not here: the store, which sees to its own files.
+//! Not here: the files of the store, which the store syncs itself.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 use windlass_process::file;
 use windlass_store::{failpoint, rename_new};
 
-/// Who may read a file that is written.
+/// The users that may read a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Readers {
-    /// Nobody but its owner.
+pub enum FileReaders {
+    /// The owner only.
     Owner,
-    /// Whoever may read the one that was there; everybody, if there was none.
+    /// The readers of the replaced file; all users if there was none.
     AsBefore,
 }
 
-impl Readers {
-    fn mode(self) -> u32 {
+impl FileReaders {
+    fn permission_bits(self) -> u32 {
         match self {
             Self::Owner => 0o600,
             Self::AsBefore => 0o666,
@@ -32,23 +32,23 @@ impl Readers {
     }
 }
 
-/// Writes beside the file and renames, so that a reader sees the old text or the new one. Directories that are missing are made.
-pub fn replace(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
-    let directory = parent(file);
+/// Replaces a file by a rename, so that a reader sees the old or the new text. Creates missing directories.
+pub fn replace_file(file: &Path, bytes: &[u8], readers: FileReaders) -> io::Result<()> {
+    let directory = parent_directory(file);
     make_directories(directory, 0o777)?;
-    let old = fs::metadata(file).ok().filter(|_| readers == Readers::AsBefore);
-    beside(file, |new| {
-        write(new, bytes, readers.mode(), old.as_ref())?;
+    let old = fs::metadata(file).ok().filter(|_| readers == FileReaders::AsBefore);
+    with_temporary_sibling(file, |new| {
+        write(new, bytes, readers.permission_bits(), old.as_ref())?;
         fs::rename(new, file)
     })?;
     sync_directory(directory)
 }
 
-/// Puts a file where there is none; `false` where there is one, which stays as it is.
-pub fn add(file: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let added = New::begin(file).and_then(|mut new| {
+/// Creates a file with this content. Returns false and changes nothing if the file exists.
+pub fn create_file_if_missing(file: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let added = UnpublishedFile::create_unpublished(file).and_then(|mut new| {
         new.write_all(bytes)?;
-        new.publish()
+        new.publish_file()
     });
     match added {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
@@ -56,35 +56,35 @@ pub fn add(file: &Path, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// A file for a place where there is none: it gets its name when it is whole. One that is dropped before is gone.
-pub struct New {
+/// A new file that gets its name only when it is complete. Dropping it earlier removes it.
+pub struct UnpublishedFile {
     to: File,
     beside: PathBuf,
     file: PathBuf,
 }
 
-impl New {
-    pub fn begin(file: &Path) -> io::Result<Self> {
+impl UnpublishedFile {
+    pub fn create_unpublished(file: &Path) -> io::Result<Self> {
         if fs::symlink_metadata(file).is_ok() {
             return Err(rustix::io::Errno::EXIST.into());
         }
-        let beside = name_beside(file);
-        let to = open(&beside, Readers::AsBefore.mode())?;
+        let beside = temporary_sibling_path(file);
+        let to = create_exclusively(&beside, FileReaders::AsBefore.permission_bits())?;
         Ok(Self { to, beside, file: file.to_owned() })
     }
 
-    /// Gives it its name, which nobody must have taken meanwhile.
-    pub fn publish(self) -> io::Result<()> {
+    /// Gives the file its name. Fails if the name is taken meanwhile.
+    pub fn publish_file(self) -> io::Result<()> {
         self.to.sync_all()?;
         failpoint::pass("durable.before_named")?;
         rename_new(&self.beside, &self.file)?;
         let file = self.file.clone();
         drop(self);
-        sync_directory(parent(&file))
+        sync_directory(parent_directory(&file))
     }
 }
 
-impl Write for New {
+impl Write for UnpublishedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.to.write(bytes)
     }
@@ -94,25 +94,24 @@ impl Write for New {
     }
 }
 
-impl Drop for New {
+impl Drop for UnpublishedFile {
     fn drop(&mut self) {
-        // Best effort: it is nobody's, or has another name by now.
+        // Best effort: the file is unused, or has its final name already.
         let _ = fs::remove_file(&self.beside);
     }
 }
 
-/// Writes a file into a directory that nobody knows of yet. Its name is kept with that directory.
-pub fn write_into(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    write(file, bytes, Readers::AsBefore.mode(), None)
+/// Writes a file into a directory that no other process uses yet. Syncing that directory makes the name durable.
+pub fn write_into_new_directory(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    write(file, bytes, FileReaders::AsBefore.permission_bits(), None)
 }
 
-/// Takes a file away.
-pub fn remove(file: &Path) -> io::Result<()> {
+pub fn remove_file(file: &Path) -> io::Result<()> {
     fs::remove_file(file)?;
-    sync_directory(parent(file))
+    sync_directory(parent_directory(file))
 }
 
-/// Makes a directory and those above it, as far as they are missing.
+/// Creates a directory and its missing parents.
 pub fn make_directories(directory: &Path, mode: u32) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
@@ -121,52 +120,52 @@ pub fn make_directories(directory: &Path, mode: u32) -> io::Result<()> {
         make_directories(above, mode)?;
     }
     match DirBuilder::new().mode(mode).create(directory) {
-        // Somebody else was faster, and may not have come to the rest.
+        // Another process was faster, and may not have synced the parent yet.
         Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => {}
         made => made?,
     }
-    sync_directory(parent(directory))
+    sync_directory(parent_directory(directory))
 }
 
-/// Keeps the names in a directory.
+/// Makes the names in a directory durable.
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
     file::sync_directory(directory)
 }
 
-fn parent(path: &Path) -> &Path {
+fn parent_directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The name of a file beside this one, which is free.
-fn name_beside(file: &Path) -> PathBuf {
+/// Returns a free name beside a file.
+fn temporary_sibling_path(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let new = parent(file).join(format!(".{name}.{}.new", std::process::id()));
-    // Left by somebody of the same number, who has died.
+    let new = parent_directory(file).join(format!(".{name}.{}.new", std::process::id()));
+    // A dead process with the same id may have left this file.
     let _ = fs::remove_file(&new);
     new
 }
 
-fn open(file: &Path, mode: u32) -> io::Result<File> {
+fn create_exclusively(file: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(mode).open(file)
 }
 
-/// Does something with a file beside this one, which is gone if that fails.
-fn beside(file: &Path, put: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-    let new = name_beside(file);
+/// Runs `put` with a temporary file beside this one, and removes that file if `put` fails.
+fn with_temporary_sibling(file: &Path, put: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let new = temporary_sibling_path(file);
     put(&new).inspect_err(|_| {
-        // Best effort: the error that matters is this one.
+        // Best effort: the caller needs the error of `put`.
         let _ = fs::remove_file(&new);
     })
 }
 
-/// A new file with all of its bytes, which is like an old one.
+/// Writes and syncs a new file, with the owner and mode of an old one if given.
 fn write(file: &Path, bytes: &[u8], mode: u32, old: Option<&Metadata>) -> io::Result<()> {
-    // Nobody reads it before it has its mode.
+    // The file is private until it has its final mode.
     let first = if old.is_some() { 0o600 } else { mode };
-    let mut to = open(file, first)?;
+    let mut to = create_exclusively(file, first)?;
     to.write_all(bytes)?;
     if let Some(old) = old {
-        // Only root can give a file away; for everybody else it is their own already.
+        // Only root can change the owner; for other users the file has the right owner already.
         let _ = std::os::unix::fs::fchown(&to, Some(old.uid()), Some(old.gid()));
         to.set_permissions(Permissions::from_mode(old.permissions().mode() & 0o7777))?;
     }
@@ -189,46 +188,46 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_and_nothing_is_left_beside_it() {
+    fn replaced_file_leaves_no_temporary_sibling() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("new/deep/file");
-        replace(&file, b"one", Readers::AsBefore).unwrap();
+        replace_file(&file, b"one", FileReaders::AsBefore).unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
-        replace(&file, b"two", Readers::AsBefore).unwrap();
+        replace_file(&file, b"two", FileReaders::AsBefore).unwrap();
         assert_eq!((fs::read(&file).unwrap().as_slice(), mode(&file)), (&b"two"[..], 0o640));
-        replace(&file, b"three", Readers::Owner).unwrap();
+        replace_file(&file, b"three", FileReaders::Owner).unwrap();
         assert_eq!((fs::read(&file).unwrap().as_slice(), mode(&file)), (&b"three"[..], 0o600));
         assert_eq!(names(parent(&file)), ["file"]);
     }
 
     #[test]
-    fn what_cannot_be_replaced_stays_and_nothing_is_left_beside_it() {
+    fn failed_replacement_keeps_target_and_leaves_no_sibling() {
         let place = tempfile::tempdir().unwrap();
         let taken = place.path().join("taken");
         fs::create_dir(&taken).unwrap();
-        assert!(replace(&taken, b"text", Readers::AsBefore).is_err());
-        assert!(replace(&taken.join("..").join("taken"), b"text", Readers::Owner).is_err());
+        assert!(replace_file(&taken, b"text", FileReaders::AsBefore).is_err());
+        assert!(replace_file(&taken.join("..").join("taken"), b"text", FileReaders::Owner).is_err());
         assert_eq!(names(place.path()), ["taken"]);
     }
 
     #[test]
-    fn only_what_is_missing_is_added() {
+    fn existing_file_is_not_overwritten_by_creation() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("file");
-        assert!(add(&file, b"one").unwrap());
-        assert!(!add(&file, b"two").unwrap());
+        assert!(create_file_if_missing(&file, b"one").unwrap());
+        assert!(!create_file_if_missing(&file, b"two").unwrap());
         assert_eq!((fs::read(&file).unwrap().as_slice(), names(place.path())), (&b"one"[..], vec!["file".to_owned()]));
     }
 
-    /// Of somebody who has died, or a link that was put there for us to write through.
+    /// The file in the way is a leftover of a dead process, or a link planted to redirect the write.
     #[test]
-    fn what_is_in_the_way_is_not_written_to() {
+    fn symlink_at_temporary_path_is_not_written_through() {
         let place = tempfile::tempdir().unwrap();
         let (file, other) = (place.path().join("file"), place.path().join("other"));
         fs::write(&other, "theirs").unwrap();
         let new = place.path().join(format!(".file.{}.new", std::process::id()));
         std::os::unix::fs::symlink(&other, &new).unwrap();
-        replace(&file, b"ours", Readers::AsBefore).unwrap();
+        replace_file(&file, b"ours", FileReaders::AsBefore).unwrap();
         assert_eq!(fs::read_to_string(&other).unwrap(), "theirs");
         assert_eq!(names(place.path()), ["file", "other"]);
     }

@@ -1,118 +1,137 @@
-//! Whether a command comes from inside a run, and what that means for it.
+//! The caller of a command: a person, or a program inside a run.
 
 use windlass_config::ConfigSource;
-use windlass_engine::{Command, ConfigDigest, EffectId, OwnerName, PendingEffect, RunId, Session, View};
-use windlass_process::{is_alive, is_below, supervisors_above};
+use windlass_engine::{Command, ConfigDigest, EffectId, OwnerName, PendingEffect, RunId, Session, StateView};
+use windlass_process::{count_supervisors_above, is_below_owner, is_owner_alive};
 
-use crate::context::Opened;
-use crate::execution::recorded;
+use crate::context::OpenedProject;
+use crate::execution::recorded_config_source;
 use crate::person::{self, ConcernedSessions};
-use crate::{Code, Failure, SUPERVISE, environment, hints};
+use crate::{Failure, FailureCode, SUPERVISE_ARGUMENT, environment, hints};
 
-/// The turn or the hook from inside which this command is given.
+/// The turn or the hook that this command comes from.
 #[derive(Clone)]
-pub struct Inside {
+pub struct CallerContext {
     pub run: Option<RunId>,
     pub via: Option<EffectId>,
-    /// What whoever runs it works with, while that lives.
+    /// The configuration of the session or hook, while its process lives.
     pub config: Option<ConfigDigest>,
 }
 
-impl Inside {
-    pub fn look(opened: &Opened) -> Result<Self, Failure> {
-        // Names of runs and hooks mean something else, or nothing, in another project.
-        if environment::project_of_run().is_some_and(|project| project != opened.project.root) {
+impl CallerContext {
+    pub fn detect_from_variables(opened: &OpenedProject) -> Result<Self, Failure> {
+        // Ids of runs and hooks are meaningless in another project.
+        if environment::run_project_directory().is_some_and(|project| project != opened.project.root) {
             return Ok(Self { run: None, via: None, config: None });
         }
-        let run = environment::run().map(|run| run.parse::<RunId>()).transpose().map_err(|error| {
-            Failure::from_error(Code::Usage, &error).hint("WINDLASS_RUN is set by Windlass for the programs it starts")
+        let run = environment::run_variable().map(|run| run.parse::<RunId>()).transpose().map_err(|error| {
+            Failure::from_error(FailureCode::Usage, &error)
+                .with_hint("WINDLASS_RUN is set by Windlass for the programs it starts")
         })?;
-        let effect = environment::effect().and_then(|effect| effect.parse::<EffectId>().ok());
+        let effect = environment::effect_variable().and_then(|effect| effect.parse::<EffectId>().ok());
         if run.is_none() && effect.is_none() {
             return Ok(Self { run, via: None, config: None });
         }
-        let alive = |owner: &OwnerName| is_alive(&opened.project.owners(), owner.as_str());
-        let snapshot = opened.store.snapshot().map_err(hints::store)?;
-        // A hook that is over has no say any more: what it left running is anybody's.
-        let effect = effect.map(|id| snapshot.effect(id)).transpose().map_err(hints::view)?.flatten();
-        let effect = effect.filter(|effect| effect.attempts > 0 && alive(&effect.owner) && is_of(effect));
-        let session = run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(hints::view)?;
+        let alive = |owner: &OwnerName| is_owner_alive(&opened.project.owner_directory(), owner.as_str());
+        let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+        // A hook that is over does not count: processes that it has left behind have no caller.
+        let effect = effect.map(|id| snapshot.find_effect(id)).transpose().map_err(hints::view_failure)?.flatten();
+        let effect =
+            effect.filter(|effect| effect.attempts > 0 && alive(&effect.owner) && is_below_effect_owner(effect));
+        let session =
+            run.as_ref().map(|run| snapshot.find_session(&run.session)).transpose().map_err(hints::view_failure)?;
         let session = session.flatten().filter(|session| alive(&session.owner));
-        // An agent that stays has the run of the turn in which it was started.
+        // A persistent agent has the run id of the turn in which it was started.
         let current = session.as_ref().zip(run.as_ref()).and_then(|(session, run)| {
             let stays = session.conversation.is_some() && session.nonce == run.nonce;
-            session.turn().filter(|_| stays).map(|turn| turn.run.clone())
+            session.current_turn().filter(|_| stays).map(|turn| turn.run.clone())
         });
         let run = current.or(run);
         let config = effect.as_ref().map(|effect| effect.config).or(session.map(|session| session.config));
         Ok(Self { run, via: effect.map(|effect| effect.id), config })
     }
 
-    /// The same for commands that only a person may give: whoever runs a session is looked for above this process too. An
-    /// agent can take variables away, but not its parents.
-    pub fn look_above(opened: &Opened) -> Result<Self, Failure> {
-        let inside = Self::look(opened)?;
-        // An agent is below a supervisor, and there are many more commands than agents.
-        if inside.via.is_some() || supervisors_above(SUPERVISE) == 0 {
+    /// Detects the caller of a command that only a person may give: also searches the ancestors of this process for the runner of
+    /// a session. An agent can unset variables, but cannot change its parent processes.
+    pub fn detect_from_ancestors(opened: &OpenedProject) -> Result<Self, Failure> {
+        let inside = Self::detect_from_variables(opened)?;
+        // Every agent runs below a supervisor, so most commands need no search.
+        if inside.via.is_some() || count_supervisors_above(SUPERVISE_ARGUMENT) == 0 {
             return Ok(inside);
         }
-        let snapshot = opened.store.snapshot().map_err(hints::store)?;
-        let above = |session: &Session| !session.is_over() && is_below(session.owner.as_str());
-        let named = inside.run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(hints::view)?;
-        // It can also name a run of somebody else, or one that never was.
+        let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+        let above = |session: &Session| !session.is_over() && is_below_owner(session.owner.as_str());
+        let named = inside
+            .run
+            .as_ref()
+            .map(|run| snapshot.find_session(&run.session))
+            .transpose()
+            .map_err(hints::view_failure)?;
+        // The variable may name a run of another session, or an invented one.
         if named.flatten().is_some_and(|session| above(&session)) {
             return Ok(inside);
         }
-        let sessions = snapshot.sessions().map_err(hints::store)?;
+        let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
         Ok(match sessions.into_iter().find(above) {
             Some(session) => {
-                Self { run: Some(session.run(session.iteration)), via: None, config: Some(session.config) }
+                Self { run: Some(session.run_id_for(session.iteration)), via: None, config: Some(session.config) }
             }
             None => inside,
         })
     }
 
-    /// The same where only a person may go on: refused where it cannot be told that the agent of a session does not ask.
-    pub fn look_for_person(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Self, Failure> {
-        let inside = Self::look_above(opened)?;
-        if !inside.is_seen(opened)? {
-            person::refuse(opened, concern, inside.run.as_ref())?;
+    /// Detects the caller of a command for persons, and refuses it if the caller could be the agent of a session.
+    pub fn detect_for_person(opened: &OpenedProject, concern: ConcernedSessions<'_>) -> Result<Self, Failure> {
+        let inside = Self::detect_from_ancestors(opened)?;
+        if !inside.is_verified_by_ancestors(opened)? {
+            person::refuse_possible_agent(opened, concern, inside.run.as_ref())?;
         }
         Ok(inside)
     }
 
-    /// Whether the process of the run or the hook is above this one. A name alone, which is a variable, proves nothing.
-    fn is_seen(&self, opened: &Opened) -> Result<bool, Failure> {
-        let snapshot = opened.store.snapshot().map_err(hints::store)?;
-        let session = self.run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(hints::view)?;
-        Ok(self.via.is_some() || session.flatten().is_some_and(|session| is_below(session.owner.as_str())))
+    /// Returns whether the process of the run or the hook is an ancestor of this one. A variable alone proves nothing.
+    fn is_verified_by_ancestors(&self, opened: &OpenedProject) -> Result<bool, Failure> {
+        let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+        let session = self
+            .run
+            .as_ref()
+            .map(|run| snapshot.find_session(&run.session))
+            .transpose()
+            .map_err(hints::view_failure)?;
+        Ok(self.via.is_some() || session.flatten().is_some_and(|session| is_below_owner(session.owner.as_str())))
     }
 
-    /// The same where a command may change what an agent is held to.
-    pub fn look_for(opened: &Opened, command: &Command) -> Result<Self, Failure> {
-        match is_for_persons(command) {
-            true => Self::look_for_person(opened, ConcernedSessions::of(command)),
-            false => Self::look(opened),
+    /// Detects the caller, with the check for a person if the command needs one.
+    pub fn detect_for_command(opened: &OpenedProject, command: &Command) -> Result<Self, Failure> {
+        match requires_person(command) {
+            true => Self::detect_for_person(opened, ConcernedSessions::of_command_subject(command)),
+            false => Self::detect_from_variables(opened),
         }
     }
 
-    /// What holds inside a run is what the run works with; elsewhere it is the file.
-    pub fn written(&self, opened: &Opened) -> Result<ConfigSource, Failure> {
+    /// Returns the configuration for the caller: inside a run that of the run, elsewhere the file.
+    pub fn load_config_source(&self, opened: &OpenedProject) -> Result<ConfigSource, Failure> {
         let Some(digest) = self.config else { return Ok(ConfigSource::load(&opened.project.root)?) };
-        let text = opened.store.snapshot().map_err(hints::store)?.config(digest).map_err(hints::view)?;
-        Ok(recorded(&opened.project, text.as_deref().unwrap_or_default()))
+        let text = opened
+            .store
+            .begin_snapshot()
+            .map_err(hints::store_failure)?
+            .find_config_text(digest)
+            .map_err(hints::view_failure)?;
+        Ok(recorded_config_source(&opened.project, text.as_deref().unwrap_or_default()))
     }
 }
 
-/// Whether this process is of a hook, and has not only its name: whoever runs the hook is above it, where that can be seen.
-fn is_of(effect: &PendingEffect) -> bool {
-    cfg!(not(target_os = "linux")) || is_below(effect.owner.as_str())
+/// Returns whether the owner of the effect is an ancestor of this process, where the platform shows ancestors. A variable alone
+/// proves nothing.
+fn is_below_effect_owner(effect: &PendingEffect) -> bool {
+    cfg!(not(target_os = "linux")) || is_below_owner(effect.owner.as_str())
 }
 
-/// Whether an agent is refused what a person may do with this, of its own task at least.
-pub fn is_for_persons(command: &Command) -> bool {
+/// Returns whether only a person may give this command, at least about the caller's own task.
+pub fn requires_person(command: &Command) -> bool {
     if matches!(command, Command::SwitchHook { .. }) {
         return true;
     }
-    command.subject().is_some() || matches!(command, Command::ClearHooks { .. } | Command::StartSeries { .. })
+    command.subject_task().is_some() || matches!(command, Command::ClearHooks { .. } | Command::StartSeries { .. })
 }

@@ -1,116 +1,123 @@
-//! What every command starts from: where it is run, the project, its store and its rules.
+//! The context of a command: its directory, the project and the store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use windlass_engine::{Session, SessionName, State, Task, TaskId, View};
-use windlass_store::{Lifetime, Sqlite, TaskFilter};
+use windlass_engine::{Session, SessionName, StateView, Task, TaskId, TaskState};
+use windlass_store::{Lifetime, SqliteStore, TaskFilter};
 
 use crate::project::{self, Project};
-use crate::{Code, Failure, FrontEnd, Notice, environment, hints, store_records};
+use crate::{Failure, FailureCode, FrontEnd, Notice, environment, hints, store_records};
 
-/// Where and for which project a command is run.
+/// The directory and the options of a command.
 #[derive(Debug, Clone)]
-pub struct Context {
+pub struct CommandContext {
     /// `--project`
     pub project: Option<PathBuf>,
     /// The working directory.
     pub directory: PathBuf,
-    /// `--trust`: the configuration may run what it says, and the store counts, for this command alone.
+    /// `--trust`: the configuration may run its programs, and the store counts, for this command alone.
     pub trust: bool,
     pub front_end: Arc<dyn FrontEnd>,
 }
 
-impl Context {
+impl CommandContext {
     /// Returns the context of a program that works in this directory.
     pub fn new(directory: PathBuf, front_end: Arc<dyn FrontEnd>) -> Self {
         Self { project: None, directory, trust: false, front_end }
     }
 
-    pub fn project(&self) -> Result<Project, Failure> {
-        project::find(self.project.as_deref(), environment::project(), &self.directory)
+    pub fn find_project(&self) -> Result<Project, Failure> {
+        project::find_project(self.project.as_deref(), environment::project_variable(), &self.directory)
     }
 
     /// Opens the project's store, if this machine made it.
-    pub fn open(&self) -> Result<Opened, Failure> {
-        self.open_for(Lifetime::Command)
+    pub fn open_project(&self) -> Result<OpenedProject, Failure> {
+        self.open_project_for(Lifetime::Command)
     }
 
-    /// Opens the project's store for a command that only looks and starts nothing, wherever the store comes from.
-    pub fn open_to_read(&self) -> Result<Opened, Failure> {
-        let project = self.project()?;
-        let (store, foreign) = store_records::open_quietly(&project, Lifetime::Command, self.trust)?;
+    /// Opens the project's store for a command that only reads and starts nothing. A foreign store is opened, too.
+    pub fn open_project_to_read(&self) -> Result<OpenedProject, Failure> {
+        let project = self.find_project()?;
+        let (store, foreign) = store_records::open_store_to_read(&project, Lifetime::Command, self.trust)?;
         if let Some(why) = foreign {
             let note = format!("{}; it is only read: `windlass trust` shows what it holds", why.message);
-            self.front_end.show(Notice::Note(&note));
+            self.front_end.show_notice(Notice::Note(&note));
         }
-        Ok(self.opened(project, store))
+        Ok(self.with_open_store(project, store))
     }
 
-    /// The same, for as long as it is meant to be used.
-    pub fn open_for(&self, lifetime: Lifetime) -> Result<Opened, Failure> {
-        let project = self.project()?;
-        let store = store_records::open(&project, lifetime, self.trust)?;
-        Ok(self.opened(project, store))
+    /// Opens the project's store for a lifetime, if this machine made it.
+    pub fn open_project_for(&self, lifetime: Lifetime) -> Result<OpenedProject, Failure> {
+        let project = self.find_project()?;
+        let store = store_records::open_store(&project, lifetime, self.trust)?;
+        Ok(self.with_open_store(project, store))
     }
 
-    /// Opens the project's store, or makes it where there is none.
-    pub fn create(&self, lifetime: Lifetime) -> Result<Opened, Failure> {
-        let project = self.project()?;
-        let store = store_records::create(&project, lifetime, self.trust)?;
-        Ok(self.opened(project, store))
+    /// Opens the project's store, or creates it.
+    pub fn open_or_create_project(&self, lifetime: Lifetime) -> Result<OpenedProject, Failure> {
+        let project = self.find_project()?;
+        let store = store_records::open_or_create_store(&project, lifetime, self.trust)?;
+        Ok(self.with_open_store(project, store))
     }
 
-    /// Returns a project whose store was opened for this command.
-    pub fn opened(&self, project: Project, store: Sqlite) -> Opened {
-        Opened { project, store, trust: self.trust, front_end: self.front_end.clone() }
+    /// Combines a project with its open store.
+    pub fn with_open_store(&self, project: Project, store: SqliteStore) -> OpenedProject {
+        OpenedProject { project, store, trust: self.trust, front_end: self.front_end.clone() }
     }
 }
 
-/// A project with its store open.
-pub struct Opened {
+/// A project with its open store.
+pub struct OpenedProject {
     pub project: Project,
-    pub store: Sqlite,
+    pub store: SqliteStore,
     pub trust: bool,
     pub front_end: Arc<dyn FrontEnd>,
 }
 
-impl Opened {
+impl OpenedProject {
     /// Returns whether a living process runs a session.
-    pub fn is_running(&self, session: &Session) -> bool {
-        windlass_process::is_alive(&self.project.owners(), session.owner.as_str())
+    pub fn is_session_running(&self, session: &Session) -> bool {
+        windlass_process::is_owner_alive(&self.project.owner_directory(), session.owner.as_str())
     }
 
-    pub fn task(&self, id: TaskId) -> Result<Task, Failure> {
-        let snapshot = self.store.snapshot().map_err(hints::store)?;
-        let task = snapshot.task(id).map_err(hints::view)?;
-        task.ok_or_else(|| hints::refusal(&windlass_engine::Refusal::UnknownTask(id)))
+    pub fn require_task(&self, id: TaskId) -> Result<Task, Failure> {
+        let snapshot = self.store.begin_snapshot().map_err(hints::store_failure)?;
+        let task = snapshot.find_task(id).map_err(hints::view_failure)?;
+        task.ok_or_else(|| hints::refusal_failure(&windlass_engine::Refusal::UnknownTask(id)))
     }
 
-    pub fn session(&self, name: &SessionName) -> Result<Session, Failure> {
-        let snapshot = self.store.snapshot().map_err(hints::store)?;
-        match snapshot.session(name).map_err(hints::view)? {
+    pub fn require_session(&self, name: &SessionName) -> Result<Session, Failure> {
+        let snapshot = self.store.begin_snapshot().map_err(hints::store_failure)?;
+        match snapshot.find_session(name).map_err(hints::view_failure)? {
             Some(session) => Ok(session),
             None => {
-                let failure = Failure::new(Code::NotFound, format!("there is no session `{name}`"));
-                Err(failure.hint(hints::sessions(name.as_str(), &snapshot.sessions().map_err(hints::store)?)))
+                let failure = Failure::new(FailureCode::NotFound, format!("there is no session `{name}`"));
+                Err(failure.with_hint(hints::suggest_session(
+                    name.as_str(),
+                    &snapshot.all_sessions().map_err(hints::store_failure)?,
+                )))
             }
         }
     }
 }
 
-/// Returns the tasks in these states, oldest first. For states that few tasks have at a time.
-pub fn tasks_in(store: &Sqlite, states: &[State]) -> Result<Vec<Task>, Failure> {
+/// Returns the tasks in these states, oldest first. Use it only for states that few tasks have at a time.
+pub fn list_tasks_in_states(store: &SqliteStore, states: &[TaskState]) -> Result<Vec<Task>, Failure> {
     let mut found = Vec::new();
-    visit_tasks(store, states, |task| {
+    visit_tasks_in_states(store, states, |task| {
         found.push(task);
         true
     })?;
     Ok(found)
 }
 
-/// Hands over the tasks in these states, oldest first, until `visit` returns false.
-pub fn visit_tasks(store: &Sqlite, states: &[State], visit: impl FnMut(Task) -> bool) -> Result<(), Failure> {
+/// Visits the tasks in these states, oldest first, until `visit` returns false.
+pub fn visit_tasks_in_states(
+    store: &SqliteStore,
+    states: &[TaskState],
+    visit: impl FnMut(Task) -> bool,
+) -> Result<(), Failure> {
     let filter = TaskFilter { states: states.to_vec(), ..TaskFilter::default() };
-    store.snapshot().and_then(|snapshot| snapshot.tasks(&filter, visit)).map_err(hints::store)
+    store.begin_snapshot().and_then(|snapshot| snapshot.visit_tasks(&filter, visit)).map_err(hints::store_failure)
 }

@@ -1,138 +1,147 @@
-//! Conversations whose agents have called by themselves, found by what people know of their ids.
+//! Conversations of agents whose own hook systems called, found by their ids.
 //!
-//! A subagent's calls belong to the conversation that started it, and have a name of their own besides: both ids with a
-//! slash between them.
+//! A subagent's calls belong to the conversation that started it. A subagent also has an id of its own: both ids with a slash
+//! between them.
 
 use std::collections::BTreeSet;
 
-use windlass_engine::{Caller, Event, EventType, HookPoint, Record, Seq, payload};
-use windlass_store::{Filter, Store, StoreError};
+use windlass_engine::{BridgeCaller, Event, EventRecord, EventType, HookPoint, Seq, payload};
+use windlass_store::{EventFilter, Store, StoreError};
 use windlass_text as text;
 
-use crate::context::Opened;
-use crate::{Code, Failure, hints};
+use crate::context::OpenedProject;
+use crate::{Failure, FailureCode, hints};
 
-/// Fewer letters of an id mean none.
-const LETTERS: usize = 6;
-/// So many are named to somebody who means one of several.
-const NAMED: usize = 10;
-/// Events that are read at a time.
-const PAGE: usize = 512;
-/// An id that is not longer is shown as it is.
-const WHOLE: usize = 16;
-/// So many letters of a longer one. Of an id that begins with the time they are all of it.
-const SHORT: usize = 13;
+/// The shortest id prefix that is looked up, in characters.
+const MIN_ID_PREFIX: usize = 6;
+/// How many conversations a hint names when a prefix is ambiguous.
+const MAX_NAMED_CONVERSATIONS: usize = 10;
+/// The number of events per read.
+const EVENT_PAGE_SIZE: usize = 512;
+/// The longest id that is shown unshortened, in characters.
+const MAX_UNSHORTENED_ID: usize = 16;
+/// The length of a shortened id, in characters. For an id that begins with a time stamp, this is the whole time stamp.
+const SHORT_ID_LENGTH: usize = 13;
 
-/// How to find an id.
-pub const HOW_TO_FIND: &str = "`windlass events --type bridge_called` names conversations";
+/// The hint of how to find an id.
+pub const CONVERSATION_ID_HINT: &str = "`windlass events --type bridge_called` names conversations";
 
-/// The conversation with this id, or the only one whose id begins so; `agent:id` means that agent's alone.
-pub fn find(opened: &Opened, name: &str) -> Result<Option<Caller>, Failure> {
+/// Returns the conversation with this id, or the only one whose id has this prefix. `agent:id` limits the search to that agent.
+pub fn find_conversation(opened: &OpenedProject, name: &str) -> Result<Option<BridgeCaller>, Failure> {
     let (mut whole, mut parts) = (BTreeSet::new(), BTreeSet::new());
-    read(opened, &[EventType::BridgeCalled], Seq::START, |record| {
+    visit_events(opened, &[EventType::BridgeCalled], Seq::START, |record| {
         if let Event::BridgeCalled(called) = &record.envelope.event {
-            whole.insert(conversation_of(called));
-            parts.insert(own(called));
+            whole.insert(parent_conversation_of_call(called));
+            parts.insert(caller_of_call(called));
         }
     })?;
-    let exact = whole.union(&parts).filter(|caller| names(caller).iter().any(|own| own == name));
-    let exact: Vec<&Caller> = exact.collect();
+    let exact = whole.union(&parts).filter(|caller| list_caller_names(caller).iter().any(|own| own == name));
+    let exact: Vec<&BridgeCaller> = exact.collect();
     if !exact.is_empty() {
-        return one_of(name, &exact).map(Some);
+        return require_single_match(name, &exact).map(Some);
     }
-    if name.chars().count() < LETTERS {
+    if name.chars().count() < MIN_ID_PREFIX {
         return Ok(None);
     }
-    let begins = |caller: &&Caller| {
-        names(caller).iter().any(|own| own.starts_with(name)) || short_id(&caller.conversation) == name
+    let begins = |caller: &&BridgeCaller| {
+        list_caller_names(caller).iter().any(|own| own.starts_with(name))
+            || shorten_conversation_id(&caller.conversation) == name
     };
-    let mut meant: Vec<&Caller> = whole.iter().filter(begins).collect();
+    let mut meant: Vec<&BridgeCaller> = whole.iter().filter(begins).collect();
     if meant.is_empty() {
         meant = parts.iter().filter(begins).collect();
     }
-    if meant.is_empty() { Ok(None) } else { one_of(name, &meant).map(Some) }
+    if meant.is_empty() { Ok(None) } else { require_single_match(name, &meant).map(Some) }
 }
 
-/// The same, where it has to be there.
-pub fn known(opened: &Opened, name: &str) -> Result<Caller, Failure> {
-    let none = || Failure::new(Code::NotFound, format!("there is no conversation `{}`", text::fit(name, 60)));
-    find(opened, name)?.ok_or_else(|| none().hint(HOW_TO_FIND))
+/// Returns the conversation with this id or prefix; an unknown one is a failure.
+pub fn require_conversation(opened: &OpenedProject, name: &str) -> Result<BridgeCaller, Failure> {
+    let none = || Failure::new(FailureCode::NotFound, format!("there is no conversation `{}`", text::fit(name, 60)));
+    find_conversation(opened, name)?.ok_or_else(|| none().with_hint(CONVERSATION_ID_HINT))
 }
 
-/// The conversation that was last called from.
-pub fn newest(opened: &Opened) -> Result<Option<Caller>, Failure> {
-    let filter = Filter { types: vec![EventType::BridgeCalled], ..Filter::default() };
-    let last = opened.store.read_back(&filter, None, 1).map_err(hints::store)?;
+/// Returns the conversation of the latest call.
+pub fn find_newest_conversation(opened: &OpenedProject) -> Result<Option<BridgeCaller>, Failure> {
+    let filter = EventFilter { types: vec![EventType::BridgeCalled], ..EventFilter::default() };
+    let last = opened.store.read_events_back(&filter, None, 1).map_err(hints::store_failure)?;
     Ok(last.iter().find_map(|record| match &record.envelope.event {
-        Event::BridgeCalled(called) => Some(conversation_of(called)),
+        Event::BridgeCalled(called) => Some(parent_conversation_of_call(called)),
         _ => None,
     }))
 }
 
-/// Whether it is this conversation that called, or a subagent of it.
-pub fn is_of(caller: &Caller, called: &payload::BridgeCalled) -> bool {
-    own(called) == *caller || conversation_of(called) == *caller
+/// Returns whether a call came from this conversation or from a subagent of it.
+pub fn is_call_of_conversation(caller: &BridgeCaller, called: &payload::BridgeCalled) -> bool {
+    caller_of_call(called) == *caller || parent_conversation_of_call(called) == *caller
 }
 
-/// Reads all events of these types after a position, oldest first.
-pub fn read(opened: &Opened, types: &[EventType], after: Seq, mut take: impl FnMut(Record)) -> Result<(), Failure> {
-    let filter = Filter { types: types.to_vec(), ..Filter::default() };
+/// Visits all events of these types after a position, oldest first.
+pub fn visit_events(
+    opened: &OpenedProject,
+    types: &[EventType],
+    after: Seq,
+    mut take: impl FnMut(EventRecord),
+) -> Result<(), Failure> {
+    let filter = EventFilter { types: types.to_vec(), ..EventFilter::default() };
     let mut after = after;
     loop {
-        let page: Result<Vec<Record>, StoreError> = opened.store.read(&filter, after, PAGE);
-        let page = page.map_err(hints::store)?;
+        let page: Result<Vec<EventRecord>, StoreError> = opened.store.read_events(&filter, after, EVENT_PAGE_SIZE);
+        let page = page.map_err(hints::store_failure)?;
         let Some(last) = page.last() else { return Ok(()) };
         after = last.seq;
         page.into_iter().for_each(&mut take);
     }
 }
 
-/// Whoever called, by its own name.
-fn own(called: &payload::BridgeCalled) -> Caller {
-    Caller { agent: called.agent.clone(), conversation: called.conversation.clone() }
+/// Returns the caller under its own id, even if it is a subagent.
+fn caller_of_call(called: &payload::BridgeCalled) -> BridgeCaller {
+    BridgeCaller { agent: called.agent.clone(), conversation: called.conversation.clone() }
 }
 
-/// The conversation that a call belongs to.
-fn conversation_of(called: &payload::BridgeCalled) -> Caller {
-    let caller = own(called);
+/// Returns the conversation that a call belongs to: for a subagent, the one that started it.
+fn parent_conversation_of_call(called: &payload::BridgeCalled) -> BridgeCaller {
+    let caller = caller_of_call(called);
     match caller.conversation.rsplit_once('/') {
         Some((whole, _)) if called.point == HookPoint::SubagentStop => {
-            Caller { conversation: whole.to_owned(), agent: caller.agent }
+            BridgeCaller { conversation: whole.to_owned(), agent: caller.agent }
         }
         _ => caller,
     }
 }
 
-/// What people may call it: as the agent does, or as they have seen it.
-fn names(caller: &Caller) -> [String; 4] {
-    let Caller { agent, conversation } = caller;
-    let seen = text::line(conversation);
+/// Returns the names that a person may type: the agent's own id and the id as displayed, each with and without the agent.
+fn list_caller_names(caller: &BridgeCaller) -> [String; 4] {
+    let BridgeCaller { agent, conversation } = caller;
+    let seen = text::clean_line(conversation);
     [conversation.clone(), seen.to_string(), format!("{agent}:{conversation}"), format!("{agent}:{seen}")]
 }
 
-fn one_of(name: &str, meant: &[&Caller]) -> Result<Caller, Failure> {
+fn require_single_match(name: &str, meant: &[&BridgeCaller]) -> Result<BridgeCaller, Failure> {
     if let [only] = meant {
         return Ok((*only).clone());
     }
-    let named = meant.iter().take(NAMED).map(|caller| text::line(&names(caller)[3]).into_owned());
+    let named = meant
+        .iter()
+        .take(MAX_NAMED_CONVERSATIONS)
+        .map(|caller| text::clean_line(&list_caller_names(caller)[3]).into_owned());
     let named: Vec<String> = named.collect();
-    let more = if meant.len() > NAMED { ", …" } else { "" };
+    let more = if meant.len() > MAX_NAMED_CONVERSATIONS { ", …" } else { "" };
     let message = format!("`{}` may be any of {} conversations", text::fit(name, 60), meant.len());
-    Err(Failure::new(Code::Usage, message).hint(format!("name one: {}{more}", named.join(", "))))
+    Err(Failure::new(FailureCode::Usage, message).with_hint(format!("name one: {}{more}", named.join(", "))))
 }
 
-/// Enough of a conversation's id to find it by; of a subagent's both parts.
-pub fn short_id(conversation: &str) -> String {
+/// Returns a prefix long enough to find a conversation by; for a subagent, of both parts of its id.
+pub fn shorten_conversation_id(conversation: &str) -> String {
     match conversation.rsplit_once('/') {
         Some((whole, part)) => format!("{}/{}", beginning(whole), beginning(part)),
-        None => beginning(conversation),
+        None => shorten_id_part(conversation),
     }
 }
 
-fn beginning(id: &str) -> String {
-    let id = text::line(id);
-    if id.chars().count() <= WHOLE {
+fn shorten_id_part(id: &str) -> String {
+    let id = text::clean_line(id);
+    if id.chars().count() <= MAX_UNSHORTENED_ID {
         return id.into_owned();
     }
-    id.chars().take(SHORT).collect()
+    id.chars().take(SHORT_ID_LENGTH).collect()
 }

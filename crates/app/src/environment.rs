@@ -1,6 +1,6 @@
-//! The one place that asks the machine: variables, directories, the clock, randomness, who is running us.
+//! The only access to the machine: variables, directories, the clock, randomness, and the processes around this one.
 //!
-//! Everything else gets these as values, so that the rest of the program is the same on every machine and in every test.
+//! All other code gets these as values, so that it behaves the same on every machine and in every test.
 
 #![expect(clippy::disallowed_methods, reason = "this is the one home of the environment and of the clock")]
 
@@ -14,11 +14,11 @@ use jiff::tz::TimeZone;
 use windlass_engine::Timestamp;
 use windlass_process::file;
 
-/// Time zones are a few kilobytes.
-const ZONE_FILE: u64 = 1024 * 1024;
+/// The largest time zone file that is read, in bytes. A usual one has a few kilobytes.
+const MAX_ZONE_FILE: u64 = 1024 * 1024;
 
-/// The words of the command line, the program's own name first.
-pub fn arguments() -> Vec<OsString> {
+/// Returns the words of the command line, the program's own name first.
+pub fn command_line_arguments() -> Vec<OsString> {
     env::args_os().collect()
 }
 
@@ -30,103 +30,104 @@ pub fn working_directory() -> io::Result<PathBuf> {
     env::current_dir()
 }
 
-/// The file of this very program.
+/// Returns the file of the running program.
 pub fn own_program() -> io::Result<PathBuf> {
-    windlass_process::running_program()
+    windlass_process::running_program_path()
 }
 
-/// Ends this process now, whatever its threads do.
-pub fn exit(code: i32) -> ! {
+/// Ends this process at once, without waiting for its threads.
+pub fn exit_process(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// Where the system keeps what may be gone tomorrow.
+/// Returns the directory of the system for temporary files.
 pub fn temporary_directory() -> PathBuf {
     env::temp_dir()
 }
 
-/// A variable's value, `None` where it is unset or empty.
-fn variable(name: &str) -> Option<OsString> {
+/// Returns the value of a variable; `None` if it is unset or empty.
+fn nonempty_variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-fn text(name: &str) -> Option<String> {
-    variable(name).and_then(|value| value.into_string().ok())
+fn text_variable(name: &str) -> Option<String> {
+    nonempty_variable(name).and_then(|value| value.into_string().ok())
 }
 
-/// `WINDLASS_PROJECT`: the project to work on, unless `--project` names one.
-pub fn project() -> Option<PathBuf> {
-    variable("WINDLASS_PROJECT").map(PathBuf::from)
+/// `WINDLASS_PROJECT`: the project of this command, unless `--project` names one.
+pub fn project_variable() -> Option<PathBuf> {
+    nonempty_variable("WINDLASS_PROJECT").map(PathBuf::from)
 }
 
-/// Whether a variable is there: agents are known by theirs.
-pub fn is_set(name: &str) -> bool {
-    variable(name).is_some()
+/// Returns whether a variable is set. The variables of an agent identify it.
+pub fn is_variable_set(name: &str) -> bool {
+    nonempty_variable(name).is_some()
 }
 
-/// A directory that one of these variables names.
-pub fn directory_in(names: &[&str]) -> Option<PathBuf> {
-    names.iter().find_map(|name| variable(name)).map(PathBuf::from).filter(|directory| directory.is_absolute())
+/// Returns the directory that the first set one of these variables names.
+pub fn find_directory_variable(names: &[&str]) -> Option<PathBuf> {
+    names.iter().find_map(|name| nonempty_variable(name)).map(PathBuf::from).filter(|directory| directory.is_absolute())
 }
 
-/// `WINDLASS_RUN`: the run that this process is part of, if an agent or a hook started it. A value that is no text is
-/// still a value: whoever reads it refuses it.
-pub fn run() -> Option<String> {
-    variable("WINDLASS_RUN").map(|value| value.to_string_lossy().into_owned())
+/// `WINDLASS_RUN`: the run that this process belongs to, if an agent or a hook started it. A value that is not UTF-8 is kept, so
+/// that its reader refuses it.
+pub fn run_variable() -> Option<String> {
+    nonempty_variable("WINDLASS_RUN").map(|value| value.to_string_lossy().into_owned())
 }
 
-/// `WINDLASS_DEBT`: the hook that this process is part of.
-pub fn effect() -> Option<String> {
-    text("WINDLASS_DEBT")
+/// `WINDLASS_DEBT`: the hook effect that this process belongs to.
+pub fn effect_variable() -> Option<String> {
+    text_variable("WINDLASS_DEBT")
 }
 
-/// `WINDLASS_JUDGING`: whether this process is part of a program that was started to judge an agent's work.
-pub fn is_judging() -> bool {
-    variable("WINDLASS_JUDGING").is_some()
+/// `WINDLASS_JUDGING`: whether this process belongs to a program that judges an agent's work.
+pub fn is_judging_process() -> bool {
+    nonempty_variable("WINDLASS_JUDGING").is_some()
 }
 
-/// `WINDLASS_PROJECT_DIR`: the project that both belong to.
-pub fn project_of_run() -> Option<PathBuf> {
-    variable("WINDLASS_PROJECT_DIR").map(PathBuf::from)
+/// `WINDLASS_PROJECT_DIR`: the project of `WINDLASS_RUN` and `WINDLASS_DEBT`.
+pub fn run_project_directory() -> Option<PathBuf> {
+    nonempty_variable("WINDLASS_PROJECT_DIR").map(PathBuf::from)
 }
 
-/// `WINDLASS_MCP_TOKEN`: what clients of our tools over HTTP have to know. A value that is no text is still a value.
+/// `WINDLASS_MCP_TOKEN`: the token that clients of our tools over HTTP must send. A value that is not UTF-8 still counts.
 pub fn mcp_token() -> Option<String> {
-    variable("WINDLASS_MCP_TOKEN").map(|value| value.to_string_lossy().into_owned())
+    nonempty_variable("WINDLASS_MCP_TOKEN").map(|value| value.to_string_lossy().into_owned())
 }
 
-/// The value of a variable that somebody has named as a secret.
-pub fn secret(name: &str) -> Option<OsString> {
-    variable(name)
+/// Returns the value of a variable that the configuration names as a secret.
+pub fn secret_value(name: &str) -> Option<OsString> {
+    nonempty_variable(name)
 }
 
-/// `WINDLASS_TRUSTED`: whether the run that this process is part of was trusted. Whoever can set it for a process of ours has
-/// that process's rights already.
-pub fn is_trusted() -> bool {
-    variable("WINDLASS_TRUSTED").is_some_and(|value| value == "1")
+/// `WINDLASS_TRUSTED`: whether the run that this process belongs to was trusted. A process that can set it for ours has our
+/// rights already.
+pub fn is_run_trusted() -> bool {
+    nonempty_variable("WINDLASS_TRUSTED").is_some_and(|value| value == "1")
 }
 
-/// `WINDLASS_TRUSTED_STORE`: the files of a store that the command which started this process was told to trust.
-pub fn trusted_store() -> Option<String> {
-    text("WINDLASS_TRUSTED_STORE")
+/// `WINDLASS_TRUSTED_STORE`: the files of the store that the command which started this process was told to trust.
+pub fn trusted_store_token() -> Option<String> {
+    text_variable("WINDLASS_TRUSTED_STORE")
 }
 
-/// Everything that programs started from here inherit, but for what Windlass itself says to the ones that it starts, and for
-/// which repository git was told to work in: a hook of git that calls us means another tree than the work is in. The state
-/// directory is named to them, because they may have another home.
-pub fn inherited() -> Vec<(OsString, OsString)> {
-    const OURS: [&str; 4] = ["WINDLASS_PROJECT", "WINDLASS_STATE_DIR", "WINDLASS_TRUSTED_STORE", "WINDLASS_FAILPOINT"];
-    let ours = |name: &str| name.starts_with("WINDLASS_") && !OURS.contains(&name);
-    let kept = |name: &OsString| !name.to_str().is_some_and(|name| ours(name) || is_of_a_repository(name));
-    let state = state_directory().filter(|_| !is_set("WINDLASS_STATE_DIR"));
+/// Returns the environment for programs that Windlass starts. It leaves out variables that Windlass sets for its own children,
+/// and variables that tie git to one repository: a git hook that calls us means another tree than the one with the work. It names
+/// the state directory, because those programs may have another home.
+pub fn inherited_environment() -> Vec<(OsString, OsString)> {
+    const PASSED_ON_VARIABLES: [&str; 4] =
+        ["WINDLASS_PROJECT", "WINDLASS_STATE_DIR", "WINDLASS_TRUSTED_STORE", "WINDLASS_FAILPOINT"];
+    let ours = |name: &str| name.starts_with("WINDLASS_") && !PASSED_ON_VARIABLES.contains(&name);
+    let kept = |name: &OsString| !name.to_str().is_some_and(|name| ours(name) || is_repository_variable(name));
+    let state = state_directory().filter(|_| !is_variable_set("WINDLASS_STATE_DIR"));
     let state = state.map(|state| ("WINDLASS_STATE_DIR".into(), state.into()));
     env::vars_os().filter(|(name, _)| kept(name)).chain(state).collect()
 }
 
-/// Whether a variable of git says something about one repository, or one commit. How people are known and how servers are
-/// reached is said for all of them.
-fn is_of_a_repository(name: &str) -> bool {
-    const OF_ALL: [&str; 12] = [
+/// Returns whether a variable of git belongs to one repository or one commit. Variables about identity and access to servers
+/// apply to all repositories.
+fn is_repository_variable(name: &str) -> bool {
+    const GLOBAL_GIT_VARIABLES: [&str; 12] = [
         "GIT_SSH",
         "GIT_SSH_COMMAND",
         "GIT_ASKPASS",
@@ -140,33 +141,35 @@ fn is_of_a_repository(name: &str) -> bool {
         "GIT_PAGER",
         "GIT_EDITOR",
     ];
-    name.starts_with("GIT_") && !name.starts_with("GIT_TRACE") && !OF_ALL.contains(&name)
+    name.starts_with("GIT_") && !name.starts_with("GIT_TRACE") && !GLOBAL_GIT_VARIABLES.contains(&name)
 }
 
-/// The same for programs that are run for an agent: they belong to the run and to the hook that this process belongs to.
-pub fn inherited_inside() -> Vec<(OsString, OsString)> {
-    let inside = ["WINDLASS_RUN", "WINDLASS_DEBT"].into_iter().filter_map(|name| Some((name.into(), variable(name)?)));
-    inherited().into_iter().chain(inside).collect()
+/// Returns the environment for programs that run for an agent: they belong to the run and the hook of this process.
+pub fn inherited_environment_in_run() -> Vec<(OsString, OsString)> {
+    let inside =
+        ["WINDLASS_RUN", "WINDLASS_DEBT"].into_iter().filter_map(|name| Some((name.into(), nonempty_variable(name)?)));
+    inherited_environment().into_iter().chain(inside).collect()
 }
 
-/// Everything that this process was given itself.
-pub fn whole() -> Vec<(OsString, OsString)> {
+/// Returns the unfiltered environment of this process.
+pub fn full_environment() -> Vec<(OsString, OsString)> {
     env::vars_os().collect()
 }
 
-/// `WINDLASS_FAILPOINT`: a place at which a test wants this program to fail.
-pub fn failpoint() -> Option<String> {
-    text("WINDLASS_FAILPOINT")
+/// `WINDLASS_FAILPOINT`: the failpoint at which a test makes this program fail.
+pub fn failpoint_variable() -> Option<String> {
+    text_variable("WINDLASS_FAILPOINT")
 }
 
-/// Whether a terminal, if there is one, can replace what it has shown, and somebody is there to see it: `TERM`, `CI`.
-pub fn can_redraw() -> bool {
-    text("TERM").is_some_and(|name| name != "dumb") && variable("CI").is_none_or(|value| value == "false")
+/// Returns whether a terminal can redraw its output and a person watches it: `TERM`, `CI`.
+pub fn can_redraw_terminal() -> bool {
+    text_variable("TERM").is_some_and(|name| name != "dumb")
+        && nonempty_variable("CI").is_none_or(|value| value == "false")
 }
 
-/// What shows long texts to a person: `WINDLASS_PAGER`, else `PAGER`, else `less` where it is there. One that is set to nothing,
-/// or to `cat`, is none.
-pub fn pager() -> Option<String> {
+/// Returns the pager for long texts: `WINDLASS_PAGER`, else `PAGER`, else `less` if it is installed. An empty value or `cat`
+/// means none.
+pub fn pager_command() -> Option<String> {
     let chosen = ["WINDLASS_PAGER", "PAGER"].into_iter().find_map(|name| env::var_os(name)?.into_string().ok());
     let usual =
         || program_directories().iter().any(|place| place.join("less").is_file()).then(|| "less -FRX".to_owned());
@@ -174,68 +177,70 @@ pub fn pager() -> Option<String> {
     Some(pager).filter(|pager| !matches!(pager.trim(), "" | "cat"))
 }
 
-/// Who is to be named as the author of an event: `USER`, else `LOGNAME`, else the user's number.
-pub fn user() -> String {
+/// Returns the author of events: `USER`, else `LOGNAME`, else the user's number.
+pub fn user_name() -> String {
     let number = || format!("uid-{}", rustix::process::getuid().as_raw());
-    text("USER").or_else(|| text("LOGNAME")).unwrap_or_else(number)
+    text_variable("USER").or_else(|| text_variable("LOGNAME")).unwrap_or_else(number)
 }
 
-/// Where this person's trust decisions are kept: outside every project.
+/// Returns the directory of this person's trust decisions, outside every project.
 pub fn state_directory() -> Option<PathBuf> {
-    variable("WINDLASS_STATE_DIR")
-        .or_else(|| variable("XDG_STATE_HOME").map(|home| PathBuf::from(home).join("windlass").into()))
+    nonempty_variable("WINDLASS_STATE_DIR")
+        .or_else(|| nonempty_variable("XDG_STATE_HOME").map(|home| PathBuf::from(home).join("windlass").into()))
         .map(PathBuf::from)
-        .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".local/state/windlass")))
+        .or_else(|| nonempty_variable("HOME").map(|home| PathBuf::from(home).join(".local/state/windlass")))
         .filter(|directory| directory.is_absolute())
 }
 
-/// The person's home.
-pub fn home() -> Option<PathBuf> {
-    variable("HOME").map(PathBuf::from).filter(|directory| directory.is_absolute())
+/// Returns the person's home directory.
+pub fn home_directory() -> Option<PathBuf> {
+    nonempty_variable("HOME").map(PathBuf::from).filter(|directory| directory.is_absolute())
 }
 
-/// The directories that programs are looked up in.
+/// Returns the directories in which programs are looked up.
 pub fn program_directories() -> Vec<PathBuf> {
-    variable("PATH").map(|path| env::split_paths(&path).filter(|d| d.is_absolute()).collect()).unwrap_or_default()
+    nonempty_variable("PATH")
+        .map(|path| env::split_paths(&path).filter(|d| d.is_absolute()).collect())
+        .unwrap_or_default()
 }
 
-/// Now as the file system tells the time.
+/// Returns the present time of the system.
 pub fn system_time() -> SystemTime {
     SystemTime::now()
 }
 
-pub fn now() -> Timestamp {
+pub fn current_timestamp() -> Timestamp {
     let since = system_time().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Now by a clock that goes on evenly, also while the machine sleeps: a change of the system's time does not move it. The times
-/// of a session's own events are of this clock, so that its limits are.
-pub fn steady_now() -> Timestamp {
-    static CLOCK: OnceLock<SteadyClock> = OnceLock::new();
-    let uptime = windlass_process::uptime();
-    CLOCK.get_or_init(|| SteadyClock { begun: now(), uptime }).at(uptime)
+/// Returns the time of a monotonic clock, which also runs while the machine sleeps; a change of the system's time does not move
+/// it. Events of a session, and so its limits, use this clock.
+pub fn steady_timestamp() -> Timestamp {
+    static STEADY_CLOCK: OnceLock<SteadyClock> = OnceLock::new();
+    let uptime = windlass_process::system_uptime();
+    STEADY_CLOCK.get_or_init(|| SteadyClock { started_at: current_timestamp(), uptime }).timestamp_at(uptime)
 }
 
-/// A moment of the system's time, and for how long the system had been up then.
+/// A moment of the system's time, with the uptime of the system at that moment.
 struct SteadyClock {
-    begun: Timestamp,
+    started_at: Timestamp,
     uptime: Duration,
 }
 
 impl SteadyClock {
-    fn at(&self, uptime: Duration) -> Timestamp {
+    fn timestamp_at(&self, uptime: Duration) -> Timestamp {
         let since = i64::try_from(uptime.saturating_sub(self.uptime).as_millis()).unwrap_or(i64::MAX);
-        Timestamp::from_millis(self.begun.millis().saturating_add(since))
+        Timestamp::from_millis(self.started_at.millis().saturating_add(since))
     }
 }
 
-/// The person's own time zone: `TZ`, else the machine's.
+/// Returns the person's time zone: `TZ`, else the machine's.
 ///
-/// One file is read. Finding the name in the whole database first would cost more than the rest of a command.
+/// This reads one file. Searching the whole database for the name would take longer than the rest of a command.
 pub fn time_zone() -> TimeZone {
-    static ZONE: OnceLock<TimeZone> = OnceLock::new();
-    let compiled = |path: &Path| TimeZone::tzif("", &file::read(path, ZONE_FILE).ok()?).ok();
+    static CACHED_ZONE: OnceLock<TimeZone> = OnceLock::new();
+    let compiled = |path: &Path| TimeZone::tzif("", &file::read_bounded(path, MAX_ZONE_FILE).ok()?).ok();
     let find = || match env::var_os("TZ") {
         None => compiled(Path::new("/etc/localtime")),
         Some(name) => {
@@ -243,11 +248,11 @@ pub fn time_zone() -> TimeZone {
             compiled(&Path::new("/usr/share/zoneinfo").join(name)).or_else(|| TimeZone::posix(name).ok())
         }
     };
-    ZONE.get_or_init(|| find().unwrap_or(TimeZone::UTC)).clone()
+    CACHED_ZONE.get_or_init(|| find().unwrap_or(TimeZone::UTC)).clone()
 }
 
-/// Sixteen random bytes, for ids that must not collide.
-pub fn random() -> Result<u128, getrandom::Error> {
+/// Returns sixteen random bytes, for ids that must not collide.
+pub fn random_u128() -> Result<u128, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
     Ok(u128::from_le_bytes(bytes))
@@ -259,10 +264,10 @@ mod tests {
 
     #[test]
     fn steady_clock_goes_by_the_time_that_has_passed() {
-        let clock = SteadyClock { begun: Timestamp::from_millis(5_000), uptime: Duration::from_secs(70) };
+        let clock = SteadyClock { started_at: Timestamp::from_millis(5_000), uptime: Duration::from_secs(70) };
         assert_eq!(clock.at(Duration::from_secs(70)).millis(), 5_000);
         assert_eq!(clock.at(Duration::from_millis(71_250)).millis(), 6_250);
         assert_eq!(clock.at(Duration::ZERO).millis(), 5_000);
-        assert!(steady_now() <= steady_now());
+        assert!(steady_timestamp() <= steady_timestamp());
     }
 }

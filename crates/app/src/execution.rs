@@ -1,13 +1,13 @@
 //! Commands that run their hooks before they return.
 //!
 //! ```text
-//! command ─► caller ─► which configuration, and is it trusted ─► commit ─► the hooks that it made owed, one after another
+//! command ─► caller ─► which configuration, and is it trusted ─► commit ─► its pending hooks, one after another
 //! ```
 //!
 //! Invariants:
-//! - A command that owes no hook pays for none: no lock file, no signals.
+//! - A command without pending hooks has no cost for them: no lock file, no signal handlers.
 //! - Nothing of a configuration counts that no person trusts.
-//! - The person hears of a failing hook, and the command still succeeds.
+//! - A failing hook becomes a notice, and the command still succeeds.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,148 +15,149 @@ use std::sync::Arc;
 
 use windlass_config::{Config, ConfigSource, plan};
 use windlass_engine::{
-    Authority, Command, Event, EventType, HookOutcome, Origin, OwnerName, PlannedHook, Record, Rules, Timestamp,
-    Trusted, Types, View, payload,
+    Authority, Command, CommandOrigin, ConfigTrust, EngineRules, Event, EventRecord, EventType, HookOutcome, OwnerName,
+    PlannedHook, StateView, TaskTypes, Timestamp, payload,
 };
-use windlass_process::{Control, Launcher, Roster, is_alive, signals};
+use windlass_process::{OwnerLock, RunControl, SupervisorLauncher, is_owner_alive, signals};
 use windlass_runner::{EffectRunner, RunnerEnv, RunnerEvent, RunnerSettings};
 use windlass_store::Store;
 
-use crate::caller::{Inside, is_for_persons};
-use crate::context::Opened;
+use crate::caller::{CallerContext, requires_person};
+use crate::context::OpenedProject;
 use crate::person::ConcernedSessions;
 use crate::project::Project;
-use crate::runner_settings::{mask, settings};
-use crate::trust::{self, Trust};
-use crate::{Code, Failure, FrontEnd, Notice, environment, hints};
+use crate::runner_settings::{build_runner_settings, build_secret_mask};
+use crate::trust::{self, TrustState};
+use crate::{Failure, FailureCode, FrontEnd, Notice, environment, hints};
 
-/// Where commands keep what their hooks write.
-const RECORDS: &str = "commands";
-/// What a person hears while another task is merged first.
-pub const QUEUEING: &str = "waiting for another task to be merged";
+/// The directory of records for the hooks of commands.
+const RECORDS_DIRECTORY: &str = "commands";
+/// The note while another task is merged first.
+pub const MERGE_QUEUE_NOTE: &str = "waiting for another task to be merged";
 
-impl Opened {
-    /// Has the engine decide a command, and returns when its events are durable and their hooks have run.
-    pub fn execute(&mut self, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
+impl OpenedProject {
+    /// Lets the engine decide a command, and returns when its events are durable and their hooks have run.
+    pub fn execute_command(&mut self, command: &Command, authority: Authority) -> Result<Vec<EventRecord>, Failure> {
         execute(self, command, authority)
     }
 }
 
-/// Has the engine decide a command, and runs what it owes.
-fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
-    // An override is a person's.
+/// Detects the caller, lets the engine decide a command, and runs its effects.
+fn execute(opened: &mut OpenedProject, command: &Command, authority: Authority) -> Result<Vec<EventRecord>, Failure> {
+    // Only a person may override the rules.
     let inside = match authority {
-        Authority::Forced => Inside::look_for_person(opened, ConcernedSessions::every(command))?,
-        Authority::Person | Authority::Holder(_) => Inside::look_for(opened, command)?,
+        Authority::Forced => CallerContext::detect_for_person(opened, ConcernedSessions::every_session_for(command))?,
+        Authority::Person | Authority::Holder(_) => CallerContext::detect_for_command(opened, command)?,
     };
-    execute_inside(opened, inside, command, authority)
+    execute_with_caller(opened, inside, command, authority)
 }
 
 /// Returns the origin of a command that a person gives to this process.
-pub(crate) fn person_origin(authority: Authority, at: Timestamp) -> Origin {
-    Origin { by: environment::user(), at, authority, run: None, via: None }
+pub(crate) fn person_origin(authority: Authority, at: Timestamp) -> CommandOrigin {
+    CommandOrigin { by: environment::user_name(), at, authority, run: None, via: None }
 }
 
-/// The same, where it is known from inside which run it is given.
-pub fn execute_inside(
-    opened: &mut Opened,
-    inside: Inside,
+/// Executes a command of a known caller.
+pub fn execute_with_caller(
+    opened: &mut OpenedProject,
+    inside: CallerContext,
     command: &Command,
     authority: Authority,
-) -> Result<Vec<Record>, Failure> {
-    let config = Config::parse(inside.written(opened)?)?;
-    let counts = trust::counts(&opened.project, &config, opened.trust || inside.config.is_some())?;
-    // Hooks of a configuration that is gone cannot be run, and the task would go past them.
-    if !counts && !config.exists() && is_for_persons(command) {
-        return Err(trust::refuse(&config, Trust::Changed));
+) -> Result<Vec<EventRecord>, Failure> {
+    let config = Config::from_source(inside.load_config_source(opened)?)?;
+    let counts = trust::is_config_effective(&opened.project, &config, opened.trust || inside.config.is_some())?;
+    // Hooks of a removed configuration cannot run, and the task would bypass them.
+    if !counts && !config.has_file() && requires_person(command) {
+        return Err(trust::trust_failure(&config, TrustState::Changed));
     }
-    let Inside { run, via, .. } = inside;
-    // Whoever speaks, the log is read by others.
-    let mask = mask(&config);
-    let by = mask.text(&environment::user()).into_owned();
-    let origin = Origin { by, at: environment::now(), authority, run, via };
-    if !counts && config.decides_about_tasks() {
-        trust::note_defaults(&*opened.front_end);
+    let CallerContext { run, via, .. } = inside;
+    // The log has readers other than the user, so the user name is masked, too.
+    let mask = build_secret_mask(&config);
+    let by = mask.mask_text(&environment::user_name()).into_owned();
+    let origin = CommandOrigin { by, at: environment::current_timestamp(), authority, run, via };
+    if !counts && config.affects_tasks() {
+        trust::note_untrusted_defaults(&*opened.front_end);
     }
-    if plan::planned_hooks(&config).is_empty() {
-        let nonce = random()?;
-        let rules = if counts { plan::pure_rules(&config) } else { plan::pure_rules(&config.without_say()) }?;
-        let command = mask.command(command);
-        return opened.store.execute(&rules, &origin, &command, nonce).map_err(hints::execute);
+    if plan::plan_hooks(&config).is_empty() {
+        let nonce = random_u128()?;
+        let rules = if counts { plan::pure_rules(&config) } else { plan::pure_rules(&config.without_trust()) }?;
+        let command = mask.mask_command(command);
+        return opened.store.execute_command(&rules, &origin, &command, nonce).map_err(hints::execute_failure);
     }
-    let trusted = if counts { Trusted::Yes } else { Trusted::No };
-    let (control, received) = listen()?;
+    let trusted = if counts { ConfigTrust::Yes } else { ConfigTrust::No };
+    let (control, received) = listen_to_signals()?;
     let config = Arc::new(config);
-    let done = HookExecution::new(opened, &config, &control).trusted(trusted).run(|dispatch| {
-        let records = dispatch.commit_as(&origin, command).map_err(hints::run)?;
-        dispatch.run_pending().map_err(hints::run)?;
+    let done = HookExecution::new(opened, &config, &control).with_trust(trusted).run_with_effects(|dispatch| {
+        let records = dispatch.commit_command_as(&origin, command).map_err(hints::run_failure)?;
+        dispatch.run_pending_effects().map_err(hints::run_failure)?;
         Ok(records)
     });
-    done.map_err(|failure| failure.by(received.first()))
+    done.map_err(|failure| failure.with_signal(received.first_signal()))
 }
 
-/// The types of tasks that hold here, and the agent of the session from inside which this command is given.
-pub fn types(opened: &Opened) -> Result<(Types, Option<String>), Failure> {
-    let inside = Inside::look(opened)?;
-    let config = Config::parse(inside.written(opened)?)?;
-    let counts = trust::counts(&opened.project, &config, opened.trust || inside.config.is_some())?;
+/// Returns the task types that apply here, and the agent of the session that this command comes from.
+pub fn load_task_types(opened: &OpenedProject) -> Result<(TaskTypes, Option<String>), Failure> {
+    let inside = CallerContext::detect_from_variables(opened)?;
+    let config = Config::from_source(inside.load_config_source(opened)?)?;
+    let counts = trust::is_config_effective(&opened.project, &config, opened.trust || inside.config.is_some())?;
     if !counts {
-        let state = trust::state(&opened.project, &config)?;
+        let state = trust::find_trust_state(&opened.project, &config)?;
         // With the defaults every agent may work on everything.
-        if state == Trust::Changed || config.restricts_agents() {
-            return Err(trust::refuse(&config, state));
+        if state == TrustState::Changed || config.restricts_agents() {
+            return Err(trust::trust_failure(&config, state));
         }
-        if config.decides_about_tasks() {
-            trust::note_defaults(&*opened.front_end);
+        if config.affects_tasks() {
+            trust::note_untrusted_defaults(&*opened.front_end);
         }
     }
-    let types = if counts { plan::types(&config) } else { Types::default() };
-    let snapshot = opened.store.snapshot().map_err(hints::store)?;
-    let session = inside.run.map(|run| snapshot.session(&run.session)).transpose().map_err(hints::view)?.flatten();
+    let types = if counts { plan::plan_task_types(&config) } else { TaskTypes::default() };
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let session =
+        inside.run.map(|run| snapshot.find_session(&run.session)).transpose().map_err(hints::view_failure)?.flatten();
     Ok((types, session.map(|session| session.agent)))
 }
 
-/// Returns a configuration as far as it counts: all of it where a person trusts it, or where a run works with it (`is_ours`).
-pub fn trusted_part(opened: &Opened, config: Config, is_ours: bool) -> Result<Config, Failure> {
-    if trust::counts(&opened.project, &config, opened.trust || is_ours)? {
+/// Returns a configuration as far as it counts: all of it if a person trusts it, or if a run works with it (`is_ours`).
+pub fn restrict_to_trusted(opened: &OpenedProject, config: Config, is_ours: bool) -> Result<Config, Failure> {
+    if trust::is_config_effective(&opened.project, &config, opened.trust || is_ours)? {
         return Ok(config);
     }
-    if config.has_say() {
-        trust::note_defaults(&*opened.front_end);
+    if config.has_trusted_settings() {
+        trust::note_untrusted_defaults(&*opened.front_end);
     }
-    Ok(config.without_say())
+    Ok(config.without_trust())
 }
 
-/// A configuration that was recorded; an empty one is that of a project without a file.
-pub fn recorded(project: &Project, text: &str) -> ConfigSource {
+/// Returns the source of a recorded configuration. An empty text is the configuration of a project without a file.
+pub fn recorded_config_source(project: &Project, text: &str) -> ConfigSource {
     let file = project.config_file();
-    if text.is_empty() { ConfigSource::missing(file) } else { ConfigSource::of(&file, text) }
+    if text.is_empty() { ConfigSource::for_missing_file(file) } else { ConfigSource::from_text(&file, text) }
 }
 
-/// Hears what happens while hooks run.
-pub type Observer<'a> = &'a mut dyn FnMut(RunnerEvent<'_>);
+/// An observer of the events while hooks run.
+pub type RunnerEventObserver<'a> = &'a mut dyn FnMut(RunnerEvent<'_>);
 
-/// The runner of hooks for a command, set up step by step.
+/// A builder for running the hooks of a command.
 pub struct HookExecution<'a> {
-    opened: &'a mut Opened,
+    opened: &'a mut OpenedProject,
     config: &'a Arc<Config>,
-    control: Control,
-    trusted: Trusted,
-    owner: Option<(&'a Roster, Rules)>,
+    control: RunControl,
+    trusted: ConfigTrust,
+    owner: Option<(&'a OwnerLock, EngineRules)>,
     directory: Option<PathBuf>,
-    launcher: Option<Launcher>,
-    observer: Option<Observer<'a>>,
+    launcher: Option<SupervisorLauncher>,
+    observer: Option<RunnerEventObserver<'a>>,
     planned: Option<(EventType, Vec<PlannedHook>)>,
 }
 
 impl<'a> HookExecution<'a> {
-    /// Starts from a configuration that a person trusts, in a process of its own, with the front end as its observer.
-    pub fn new(opened: &'a mut Opened, config: &'a Arc<Config>, control: &Control) -> Self {
+    /// Starts with a trusted configuration, a new owner, and the front end as the observer.
+    pub fn new(opened: &'a mut OpenedProject, config: &'a Arc<Config>, control: &RunControl) -> Self {
         Self {
             opened,
             config,
             control: control.clone(),
-            trusted: Trusted::Yes,
+            trusted: ConfigTrust::Yes,
             owner: None,
             directory: None,
             launcher: None,
@@ -165,36 +166,39 @@ impl<'a> HookExecution<'a> {
         }
     }
 
-    pub fn trusted(self, trusted: Trusted) -> Self {
+    pub fn with_trust(self, trusted: ConfigTrust) -> Self {
         Self { trusted, ..self }
     }
 
-    /// Owes hooks as a process that runs programs already, under its rules.
-    pub fn owned_by(self, roster: &'a Roster, rules: Rules) -> Self {
+    /// Uses the owner lock and the rules of this process, which runs programs already.
+    pub fn with_owner(self, roster: &'a OwnerLock, rules: EngineRules) -> Self {
         Self { owner: Some((roster, rules)), ..self }
     }
 
-    /// Runs hooks elsewhere than in the project.
+    /// Runs hooks in another directory than the project's root.
     pub fn in_directory(self, directory: PathBuf) -> Self {
         Self { directory: Some(directory), ..self }
     }
 
-    /// Runs hooks under a supervisor, which ends them with this process.
-    pub fn supervised(self, launcher: Option<Launcher>) -> Self {
+    /// Runs hooks under a supervisor, which ends them when this process ends.
+    pub fn with_supervisor(self, launcher: Option<SupervisorLauncher>) -> Self {
         Self { launcher, ..self }
     }
 
-    pub fn observed_by(self, observer: Observer<'a>) -> Self {
+    pub fn with_observer(self, observer: RunnerEventObserver<'a>) -> Self {
         Self { observer: Some(observer), ..self }
     }
 
-    /// Takes these hooks of an event, instead of those that the configuration plans.
-    pub fn with_planned(self, event: EventType, planned: Vec<PlannedHook>) -> Self {
+    /// Uses these hooks for an event, in place of those that the configuration plans.
+    pub fn with_planned_hooks(self, event: EventType, planned: Vec<PlannedHook>) -> Self {
         Self { planned: Some((event, planned)), ..self }
     }
 
-    /// Has the runner do some work.
-    pub fn run<T>(self, work: impl FnOnce(&mut EffectRunner<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+    /// Runs `work` with an effect runner.
+    pub fn run_with_effects<T>(
+        self,
+        work: impl FnOnce(&mut EffectRunner<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let Self { opened, config, control, trusted, owner, directory, launcher, observer, planned } = self;
         let (own_roster, mut rules);
         let roster = match owner {
@@ -203,16 +207,16 @@ impl<'a> HookExecution<'a> {
                 roster
             }
             None => {
-                own_roster = enlist(&opened.project)?;
-                rules = plan::rules(config, &owner_name(&own_roster), trusted)?;
+                own_roster = acquire_owner_lock(&opened.project)?;
+                rules = plan::engine_rules(config, &owner_name(&own_roster), trusted)?;
                 &own_roster
             }
         };
         if let (Some((event, hooks)), Some(effects)) = (planned, &mut rules.effects) {
             effects.hooks.insert(event, hooks);
         }
-        let records = opened.project.make_records(RECORDS)?;
-        let usual = settings((&opened.project, opened.trust), config, rules, records, launcher);
+        let records = opened.project.create_record_directory(RECORDS_DIRECTORY)?;
+        let usual = build_runner_settings((&opened.project, opened.trust), config, rules, records, launcher);
         let settings = RunnerSettings { directory: directory.unwrap_or(usual.directory), ..usual };
         let front_end = opened.front_end.clone();
         let mut observer = observer;
@@ -220,94 +224,101 @@ impl<'a> HookExecution<'a> {
             Some(observer) => observer(told),
             None => show_failed_hook(&*front_end, &told),
         };
-        let outside = RunnerEnv { now: &environment::now, random: &random_bytes, tell: &mut tell, shows_output: false };
+        let outside = RunnerEnv {
+            now: &environment::current_timestamp,
+            random: &random_u128_or_io_error,
+            observe: &mut tell,
+            shows_output: false,
+        };
         let dispatch = EffectRunner::new(&mut opened.store, settings, roster, control, outside);
-        work(&mut dispatch.map_err(hints::run)?)
+        work(&mut dispatch.map_err(hints::run_failure)?)
     }
 }
 
-/// Has the runner do some work that runs no hooks, and may run git.
+/// Runs `work` with an effect runner that runs no hooks, and may run git.
 pub fn run_git_work<T>(
-    opened: &mut Opened,
+    opened: &mut OpenedProject,
     work: impl FnOnce(&mut EffectRunner<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let config = Config::parse(ConfigSource::load(&opened.project.root)?)?;
-    let config = Arc::new(trusted_part(opened, config, false)?);
-    let (control, received) = listen()?;
-    let done = HookExecution::new(opened, &config, &control).trusted(Trusted::No).run(work);
-    done.map_err(|failure| failure.by(received.first()))
+    let config = Config::from_source(ConfigSource::load(&opened.project.root)?)?;
+    let config = Arc::new(restrict_to_trusted(opened, config, false)?);
+    let (control, received) = listen_to_signals()?;
+    let done = HookExecution::new(opened, &config, &control).with_trust(ConfigTrust::No).run_with_effects(work);
+    done.map_err(|failure| failure.with_signal(received.first_signal()))
 }
 
-/// Returns the name under which a process owes hooks.
-pub fn owner_name(roster: &Roster) -> OwnerName {
+/// Returns the name under which this process owns hooks.
+pub fn owner_name(roster: &OwnerLock) -> OwnerName {
     roster.name().parse().expect("digits and dashes make a name")
 }
 
-/// A control that follows the signals to this process.
-pub fn listen() -> Result<(Control, signals::Received), Failure> {
-    let control = Control::new();
-    let received = signals::install(&control, |_| {})
-        .map_err(|error| Failure::new(Code::System, "cannot listen to signals").caused_by(error))?;
+/// Returns a control that the signals to this process cancel.
+pub fn listen_to_signals() -> Result<(RunControl, signals::SignalHandlers), Failure> {
+    let control = RunControl::new();
+    let received = signals::install_handlers(&control, |_| {})
+        .map_err(|error| Failure::new(FailureCode::System, "cannot listen to signals").with_cause(error))?;
     Ok((control, received))
 }
 
-/// Makes this process known as one that runs programs.
-pub fn enlist(project: &Project) -> Result<Roster, Failure> {
-    let place = project.owners();
-    Roster::enlist(&place, nonce()?).map_err(|error| {
-        Failure::new(Code::System, format!("cannot make a file in `{}`", place.display()))
-            .hint(hints::directory(&error))
-            .caused_by(error)
+/// Registers this process as one that runs programs for the project.
+pub fn acquire_owner_lock(project: &Project) -> Result<OwnerLock, Failure> {
+    let place = project.owner_directory();
+    OwnerLock::acquire(&place, random_nonce()?).map_err(|error| {
+        Failure::new(FailureCode::System, format!("cannot make a file in `{}`", place.display()))
+            .with_hint(hints::directory_error_hint(&error))
+            .with_cause(error)
     })
 }
 
-/// A number that nobody else has.
-pub fn nonce() -> Result<u64, Failure> {
-    Ok(u64::try_from(random()? & u128::from(u64::MAX)).expect("it was cut to size"))
+/// Returns a random number.
+pub fn random_nonce() -> Result<u64, Failure> {
+    Ok(u64::try_from(random_u128()? & u128::from(u64::MAX)).expect("it was cut to size"))
 }
 
-pub fn random() -> Result<u128, Failure> {
-    environment::random().map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))
+pub fn random_u128() -> Result<u128, Failure> {
+    environment::random_u128()
+        .map_err(|error| Failure::new(FailureCode::System, "cannot get random bytes").with_cause(error))
 }
 
-pub fn random_bytes() -> io::Result<u128> {
-    environment::random().map_err(io::Error::other)
+pub fn random_u128_or_io_error() -> io::Result<u128> {
+    environment::random_u128().map_err(io::Error::other)
 }
 
 /// Returns the names of the worktrees that a living session works in.
-pub fn worktrees_in_use(opened: &Opened) -> Result<Vec<String>, Failure> {
-    if !opened.project.worktrees().is_dir() {
+pub fn worktrees_in_use(opened: &OpenedProject) -> Result<Vec<String>, Failure> {
+    if !opened.project.worktree_directory().is_dir() {
         return Ok(Vec::new());
     }
-    let sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
-    let owners = opened.project.owners();
+    let sessions =
+        opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
+    let owners = opened.project.owner_directory();
     let used = sessions.into_iter().filter(|session| session.workspace.is_some());
-    let used = used.filter(|session| is_alive(&owners, session.owner.as_str()));
+    let used = used.filter(|session| is_owner_alive(&owners, session.owner.as_str()));
     Ok(used.filter_map(|session| Some(session.workspace?.name)).collect())
 }
 
-/// Shows a person the hooks that went wrong, and no others.
+/// Shows failed hooks to a person, and no other hooks.
 pub fn show_failed_hook(front_end: &dyn FrontEnd, told: &RunnerEvent<'_>) {
     let record = match told {
         RunnerEvent::Event(record) => record,
-        RunnerEvent::Note(words) => return front_end.show(Notice::Note(words)),
-        RunnerEvent::Queueing => return front_end.show(Notice::Note(QUEUEING)),
+        RunnerEvent::Note(words) => return front_end.show_notice(Notice::Note(words)),
+        RunnerEvent::Queueing => return front_end.show_notice(Notice::Note(MERGE_QUEUE_NOTE)),
         _ => return,
     };
     let said = match &record.envelope.event {
-        Event::HookFinished(finished) => went_wrong(finished),
-        // The end of its run has said so already.
+        Event::HookFinished(finished) => describe_failed_hook(finished),
+        // The end of its run has been shown already.
         Event::HookError(failed) if failed.effect.is_some() => None,
         Event::HookError(failed) => Some(format!("hook `{}` failed: {}", failed.hook_name, failed.error)),
         Event::ActionError(failed) => Some(format!("cannot carry out `{}`: {}", failed.action_type, failed.error)),
         _ => None,
     };
     if let Some(said) = said {
-        front_end.show(Notice::Warning(&said));
+        front_end.show_notice(Notice::Warning(&said));
     }
 }
 
-fn went_wrong(finished: &payload::HookFinished) -> Option<String> {
+fn describe_failed_hook(finished: &payload::HookFinished) -> Option<String> {
     let what = match finished.outcome {
         HookOutcome::Success | HookOutcome::Skip | HookOutcome::Again => return None,
         HookOutcome::Failure => "failed",

@@ -1,4 +1,4 @@
-//! What is said when something cannot be done: the error, its causes, and a hint that can be acted on.
+//! The failure of a command: the error, its causes, and a hint that can be typed.
 
 use std::error::Error;
 use std::fmt::{self, Display};
@@ -7,30 +7,30 @@ use serde_json::{Value, json};
 use windlass_config::ConfigError;
 use windlass_engine::RegistryError;
 
-/// The kinds of failure that a script may tell apart; each has a name and an exit code, and both are a promise.
+/// The kind of a failure, for scripts. Names and exit codes are stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
-    /// The command line itself is wrong.
+pub enum FailureCode {
+    /// The command line is wrong.
     Usage,
-    /// The project's configuration is wrong.
+    /// The configuration of the project is wrong.
     Config,
     /// The project is not trusted.
     Trust,
-    /// There is no project here.
+    /// The directory has no project.
     NoProject,
-    /// A task, event or file that was named does not exist.
+    /// A named task, event or file does not exist.
     NotFound,
-    /// The rules do not allow it in the present state.
+    /// The rules do not allow the command in the present state.
     Refused,
-    /// The store cannot be used, or is damaged.
+    /// The store is unusable or damaged.
     Store,
-    /// Anything that the machine refused: files, permissions.
+    /// The operating system refused an operation: files, permissions.
     System,
-    /// Somebody asked for the end, with this signal.
+    /// A person or a program interrupted the command with this signal.
     Interrupted(u8),
 }
 
-impl Code {
+impl FailureCode {
     pub fn name(self) -> &'static str {
         match self {
             Self::Usage => "usage",
@@ -45,7 +45,7 @@ impl Code {
         }
     }
 
-    pub fn exit(self) -> u8 {
+    pub fn exit_code(self) -> u8 {
         match self {
             Self::Usage | Self::Config | Self::Trust | Self::NoProject => 64,
             Self::NotFound | Self::Refused | Self::Store | Self::System => 1,
@@ -54,21 +54,21 @@ impl Code {
     }
 }
 
-/// A command that failed.
+/// The failure of a command.
 #[derive(Debug)]
 pub struct Failure {
-    pub code: Code,
+    pub code: FailureCode,
     pub message: String,
     pub causes: Vec<String>,
     pub hint: Option<String>,
-    /// Whether `--trust` on the same command line lets it through.
+    /// Whether `--trust` on the same command line avoids the failure.
     pub offers_trust: bool,
-    /// Shown to people in place of the message, with the offending text underlined.
+    /// The diagnostic that people see in place of the message, with the offending text underlined.
     pub diagnostic: Option<Box<ConfigError>>,
 }
 
 impl Failure {
-    pub fn new(code: Code, message: impl Display) -> Self {
+    pub fn new(code: FailureCode, message: impl Display) -> Self {
         Self {
             code,
             message: message.to_string(),
@@ -79,13 +79,13 @@ impl Failure {
         }
     }
 
-    /// The error and everything that led to it.
-    pub fn from_error(code: Code, error: &dyn Error) -> Self {
+    /// Returns the failure for an error with all its causes.
+    pub fn from_error(code: FailureCode, error: &dyn Error) -> Self {
         let mut failure = Self::new(code, error);
         let mut cause = error.source();
         while let Some(error) = cause {
             let text = error.to_string();
-            // Some libraries repeat their cause in their own message, or themselves in their cause.
+            // Some libraries repeat the cause in the message, or the message in the cause.
             if !failure.causes.last().is_some_and(|said| said.ends_with(&text) || text.ends_with(said.as_str())) {
                 failure.causes.push(text);
             }
@@ -94,39 +94,39 @@ impl Failure {
         failure
     }
 
-    pub fn caused_by(mut self, cause: impl Display) -> Self {
+    pub fn with_cause(mut self, cause: impl Display) -> Self {
         self.causes.push(cause.to_string());
         self
     }
 
-    pub fn hint(mut self, hint: impl Display) -> Self {
+    pub fn with_hint(mut self, hint: impl Display) -> Self {
         self.hint = Some(hint.to_string());
         self
     }
 
-    /// Offers the option `--trust` beside the hint.
-    pub fn offer_trust(mut self) -> Self {
+    /// Offers `--trust` beside the hint.
+    pub fn with_trust_option(mut self) -> Self {
         self.offers_trust = true;
         self
     }
 
-    /// Leaves `--trust` out, where a command refuses it all the same or where no person types it.
+    /// Drops the offer of `--trust`, where it would not help or where no person types it.
     pub fn without_trust_option(mut self) -> Self {
         self.offers_trust = false;
         self
     }
 
-    /// Returns the whole hint, as it is shown.
-    pub fn shown_hint(&self) -> Option<String> {
+    /// Returns the hint with the options that are offered.
+    pub fn hint_with_options(&self) -> Option<String> {
         let option = self.offers_trust.then_some("--trust allows it for this command alone");
         let parts: Vec<&str> = self.hint.as_deref().into_iter().chain(option).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// Says by which signal, where it was one.
-    pub fn by(mut self, signal: Option<i32>) -> Self {
-        if let (Code::Interrupted(_), Some(Ok(signal))) = (self.code, signal.map(u8::try_from)) {
-            self.code = Code::Interrupted(signal);
+    /// Sets the signal of an interruption.
+    pub fn with_signal(mut self, signal: Option<i32>) -> Self {
+        if let (FailureCode::Interrupted(_), Some(Ok(signal))) = (self.code, signal.map(u8::try_from)) {
+            self.code = FailureCode::Interrupted(signal);
         }
         self
     }
@@ -136,14 +136,14 @@ impl Failure {
             "code": self.code.name(),
             "message": self.message,
             "causes": self.causes,
-            "hint": self.shown_hint(),
+            "hint": self.hint_with_options(),
         }})
     }
 }
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
-        let failure = Self::from_error(Code::Config, &error);
+        let failure = Self::from_error(FailureCode::Config, &error);
         let hint = error.hint().map(str::to_owned);
         Self { hint, diagnostic: Some(Box::new(error)), ..failure }
     }
@@ -151,7 +151,7 @@ impl From<ConfigError> for Failure {
 
 impl From<RegistryError> for Failure {
     fn from(error: RegistryError) -> Self {
-        Self::from_error(Code::Config, &error)
+        Self::from_error(FailureCode::Config, &error)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a person should hear while a command goes on, and the front end that shows it.
+//! Notices for the person who waits for a command, and the front end that shows them.
 
 use std::fmt::{self, Debug, Display};
 
@@ -10,14 +10,14 @@ use crate::Failure;
 #[derive(Debug)]
 pub enum Notice<'a> {
     Note(&'a str),
-    /// A note that is shown once, however often it is due.
+    /// A note that is shown at most once.
     NoteOnce(&'static str),
     Warning(&'a str),
-    /// Something failed after the command itself had succeeded.
+    /// A failure after the command itself has succeeded.
     Failure(&'a Failure),
 }
 
-/// One line that a terminal does not obey: a notice may hold text of agents and hooks.
+/// Cleaned to one line without control characters: a notice may hold text of agents and hooks.
 impl Display for Notice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -29,9 +29,9 @@ impl Display for Notice<'_> {
     }
 }
 
-/// A program that people use Windlass by: a command line, a web page, a library.
+/// A user interface of Windlass: a command line, a web page, a library.
 pub trait FrontEnd: Debug + Send + Sync {
-    fn show(&self, notice: Notice<'_>);
+    fn show_notice(&self, notice: Notice<'_>);
 }
 
 /// A front end that shows nothing.
@@ -39,5 +39,5 @@ pub trait FrontEnd: Debug + Send + Sync {
 pub struct SilentFrontEnd;
 
 impl FrontEnd for SilentFrontEnd {
-    fn show(&self, _: Notice<'_>) {}
+    fn show_notice(&self, _: Notice<'_>) {}
 }

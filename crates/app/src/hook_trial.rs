@@ -1,4 +1,4 @@
-//! Trials of hooks: what a hook would be given, and what it says to that.
+//! Trials of hooks: their input, and their result.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -8,52 +8,52 @@ use windlass_bridge::AgentHookRequest;
 use windlass_config::{Config, HookSpec, plan};
 use windlass_engine::{HookOutcome, HookPoint, HookReport};
 use windlass_hooks::{
-    self as hooks, HookInput, HookRole, Mask, Papers, PipeOutput, RunnableKind, ShellCommand, answer_of_command, http,
-    ruling, sifted,
+    self as hooks, HookInput, HookInputFiles, HookRole, PipeOutput, RunnableKind, SecretMask, ShellCommand,
+    build_command_report, excerpt_run, http, ruling,
 };
-use windlass_process::{Control, run as start};
+use windlass_process::{RunControl, run_program as start};
 
 use crate::project::Project;
-use crate::{Code, Failure, environment, execution, runner_settings};
+use crate::{Failure, FailureCode, environment, execution, runner_settings};
 
-/// Where trials keep what they write.
-const RECORDS: &str = "trials";
-/// Names a file that is there only while the hook runs.
-const PAYLOAD_FILE: &str = "WINDLASS_PAYLOAD_FILE";
+/// The directory of records for trials.
+const RECORDS_DIRECTORY: &str = "trials";
+/// The variable with the path of a file that exists only while the hook runs.
+const PAYLOAD_FILE_VARIABLE: &str = "WINDLASS_PAYLOAD_FILE";
 
-/// What a trial of one hook came to.
+/// The result of a trial of one hook.
 pub struct HookTrial<'c> {
     pub hook: &'c HookSpec,
-    /// Whether it is for the tool; where there is none, it is.
+    /// Whether its matcher fits the tool; true without a tool.
     pub matches: bool,
     /// Whether its condition holds.
-    pub holds: Result<bool, String>,
+    pub condition: Result<bool, String>,
     pub command: Option<String>,
     pub environment: Map<String, Value>,
-    /// What it would read from its standard input, or a server would get.
+    /// The input on standard input, or the body of a request.
     pub payload: Value,
     pub report: Option<HookReport>,
 }
 
 impl HookTrial<'_> {
-    /// Returns that the exit of the command will not send the agent back. A run that passed, or that blocks, needs no hint.
-    pub fn hint(&self) -> Option<String> {
+    /// Returns a hint that the exit code of the command does not block the agent. A run that passed or blocked needs no hint.
+    pub fn exit_code_hint(&self) -> Option<String> {
         let failed = |report: &HookReport| report.outcome == HookOutcome::Failure && !report.unstarted;
         let (message, remedy) = self.hook.exit_hint().filter(|_| self.report.as_ref().is_none_or(failed))?;
         Some(format!("{message}; {remedy}"))
     }
 }
 
-/// Tries hooks out, outside any session. Nothing of a trial is recorded.
+/// A runner for trials outside any session. Trials are not recorded.
 pub struct HookTrialRunner<'a> {
     project: &'a Project,
     point: HookPoint,
     values: Value,
-    /// What an agent says whose own hook system calls.
+    /// The request of an agent whose own hook system calls.
     request: Option<AgentHookRequest>,
     records: PathBuf,
-    mask: Mask,
-    control: Control,
+    mask: SecretMask,
+    control: RunControl,
 }
 
 impl<'a> HookTrialRunner<'a> {
@@ -62,34 +62,36 @@ impl<'a> HookTrialRunner<'a> {
         (project, config): (&'a Project, &Config),
         point: HookPoint,
         (values, request): (Value, Option<AgentHookRequest>),
-        control: Control,
+        control: RunControl,
     ) -> Result<Self, Failure> {
-        let (records, mask) = (project.make_records(RECORDS)?, runner_settings::mask(config));
+        let (records, mask) =
+            (project.create_record_directory(RECORDS_DIRECTORY)?, runner_settings::build_secret_mask(config));
         Ok(Self { project, point, values, request, records, mask, control })
     }
 
-    /// Tries a hook out; runs it only if `really`, unless it starts nothing.
-    pub fn try_out<'c>(&self, hook: &'c HookSpec, really: bool) -> Result<HookTrial<'c>, Failure> {
+    /// Tries a hook out. Hooks that start programs run only if `really` is set.
+    pub fn try_hook<'c>(&self, hook: &'c HookSpec, really: bool) -> Result<HookTrial<'c>, Failure> {
         let mut values = self.values.clone();
         values["hook"] = json!(hook.name);
-        let told = plan::runnable(hook).map(|hook| hook.kind);
+        let told = plan::runnable_hook(hook).map(|hook| hook.kind);
         let is_told_at_gate =
             self.point.is_gate() && matches!(told, Some(RunnableKind::Command(_) | RunnableKind::Http(_)));
         if is_told_at_gate || matches!(told, Some(RunnableKind::Rules(_))) {
-            values = ruling::with_context(&values, &ruling::context_of_values(&values));
+            values = ruling::merge_agent_context(&values, &ruling::agent_context_from_values(&values));
         }
         let tool = values["tool_name"].as_str().unwrap_or_default();
-        let names = self.request.as_ref().map_or_else(|| vec![tool], Self::matched);
-        let matches = names.iter().all(|name| name.is_empty()) || names.iter().any(|name| hook.matcher.matches(name));
+        let names = self.request.as_ref().map_or_else(|| vec![tool], Self::list_matched_names);
+        let matches =
+            names.iter().all(|name| name.is_empty()) || names.iter().any(|name| hook.matcher.matches_tool(name));
         let holds = match &hook.when {
-            Some(when) => when.holds(&values).map_err(|fault| fault.to_string()),
+            Some(when) => when.is_satisfied(&values).map_err(|fault| fault.to_string()),
             None => Ok(true),
         };
-        let mut runnable = plan::runnable(hook).expect("only those are tried");
+        let mut runnable = plan::runnable_hook(hook).expect("only those are tried");
         if self.request.is_some() {
-            runnable.pipes.get_or_insert(PipeOutput::when(self.point.output_is_context()));
+            runnable.pipes.get_or_insert(PipeOutput::from_flag(self.point.output_is_context()));
         }
-        let environment = environment::inherited();
+        let environment = environment::inherited_environment();
         let event = json!({"type": values["event"]["type"], "data": values["event"]["data"]});
         let input = HookInput {
             values: &values,
@@ -100,36 +102,47 @@ impl<'a> HookTrialRunner<'a> {
             environment: &environment,
             agent_payload: self.request.as_ref().map(|request| &request.payload),
         };
-        let papers = Papers::at(&self.records.join(format!("trial-{}", std::process::id())), &input);
+        let papers = HookInputFiles::for_run(&self.records.join(format!("trial-{}", std::process::id())), &input);
         let command = match &runnable.kind {
-            RunnableKind::Command(script) => Some(input.filled(script, &papers)),
+            RunnableKind::Command(script) => Some(input.fill_script(script, &papers)),
             RunnableKind::Http(address) => Some(format!("{} {}", address.method.name(), address.url)),
             RunnableKind::Desktop => Some("a notice on the desktop".to_owned()),
-            RunnableKind::Step(_) | RunnableKind::Workflow(_) => hook.effect(),
+            RunnableKind::Step(_) | RunnableKind::Workflow(_) => hook.describe_effect(),
             RunnableKind::Rules(_) | RunnableKind::Prompt(_) => None,
         };
         let runs = matches
-            && self.would_run(&holds)
+            && self.would_run_on_condition(&holds)
             && (really || matches!(runnable.kind, RunnableKind::Rules(_) | RunnableKind::Prompt(_)));
-        let told = if matches!(runnable.kind, RunnableKind::Command(_)) { input.told(&papers) } else { Vec::new() };
-        let told = told.into_iter().filter(|(name, _)| runs || *name != PAYLOAD_FILE);
+        let told = if matches!(runnable.kind, RunnableKind::Command(_)) {
+            input.environment_variables(&papers)
+        } else {
+            Vec::new()
+        };
+        let told = told.into_iter().filter(|(name, _)| runs || *name != PAYLOAD_FILE_VARIABLE);
         let told = told.map(|(name, value)| (name.to_owned(), json!(value.to_string_lossy()))).collect();
-        let report = if runs { Some(self.mask.report(self.report(&runnable, &input, &papers)?)) } else { None };
-        Ok(HookTrial { hook, matches, holds, command, environment: told, payload: input.payload(), report })
+        let report = if runs { Some(self.mask.mask_report(self.run_hook(&runnable, &input, &papers)?)) } else { None };
+        Ok(HookTrial {
+            hook,
+            matches,
+            condition: holds,
+            command,
+            environment: told,
+            payload: input.build_payload(),
+            report,
+        })
     }
 
-    /// What matchers look at.
-    fn matched(request: &AgentHookRequest) -> Vec<&str> {
+    /// Returns the names that matchers are applied to.
+    fn list_matched_names(request: &AgentHookRequest) -> Vec<&str> {
         request.call.matched.iter().map(String::as_str).collect()
     }
 
-    /// As the engine has it: where a condition cannot be answered a gate runs, for otherwise it would stand open, and nothing
-    /// else does.
-    pub fn would_run(&self, holds: &Result<bool, String>) -> bool {
+    /// Returns whether the hook would run in the engine: if its condition fails to evaluate, a gate runs and other hooks do not.
+    pub fn would_run_on_condition(&self, holds: &Result<bool, String>) -> bool {
         *holds.as_ref().unwrap_or(&(self.point.is_gate()))
     }
 
-    fn role(&self) -> HookRole {
+    fn hook_role(&self) -> HookRole {
         match self.point {
             _ if self.request.is_some() && self.point.hears_refusal() => HookRole::Stop,
             _ if self.request.is_some() => HookRole::Observer,
@@ -139,33 +152,33 @@ impl<'a> HookTrialRunner<'a> {
         }
     }
 
-    fn report(
+    fn run_hook(
         &self,
         hook: &hooks::RunnableHook,
         input: &HookInput<'_>,
-        papers: &Papers,
+        papers: &HookInputFiles,
     ) -> Result<HookReport, Failure> {
         match &hook.kind {
             RunnableKind::Command(script) => {
-                let spec = input.spec(script, hook.timeout, papers);
-                let system = |error| Failure::new(Code::System, "cannot write the payload").caused_by(error);
+                let spec = input.build_spec(script, hook.timeout, papers);
+                let system = |error| Failure::new(FailureCode::System, "cannot write the payload").with_cause(error);
                 papers.write(&spec.stdin).map_err(system)?;
-                let roster = execution::enlist(self.project)?;
+                let roster = execution::acquire_owner_lock(self.project)?;
                 let ran = start(&spec, &roster, &self.control, &mut |_, _| {});
-                // Before anything is cut out of it: half a secret is one too.
-                let ran = ran.map(|ran| sifted(ran, &self.mask));
-                // Nothing of a trial is kept.
+                // The output is masked before it is cut: half a secret is one, too.
+                let ran = ran.map(|ran| excerpt_run(ran, &self.mask));
+                // Trials keep no output.
                 for spilled in ran.iter().flat_map(|ran| [&ran.stdout.spilled, &ran.stderr.spilled]).flatten() {
                     let _ = std::fs::remove_file(&spilled.path);
                 }
                 let command =
                     ShellCommand { text: script.text(), directory: input.directory, environment: &spec.environment };
-                let report = answer_of_command(hook, self.role(), &ran, input.values, command);
-                // The agent does not hear of a gate that could not run.
-                let is_told = !report.unstarted || !self.role().is_gate();
+                let report = build_command_report(hook, self.hook_role(), &ran, input.values, command);
+                // The agent gets no feedback from a gate that could not run.
+                let is_told = !report.unstarted || !self.hook_role().is_gate();
                 Ok(HookReport { feedback: report.feedback.filter(|_| is_told), ..report })
             }
-            RunnableKind::Http(address) => Ok(self.sent(hook, address, input)),
+            RunnableKind::Http(address) => Ok(self.send_webhook(hook, address, input)),
             RunnableKind::Desktop => {
                 let message = Some("only the loop shows notices on the desktop".to_owned());
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })
@@ -179,7 +192,7 @@ impl<'a> HookTrialRunner<'a> {
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })
             }
             RunnableKind::Workflow(flow) => {
-                let message = match flow.given(input.values) {
+                let message = match flow.fill_context(input.values) {
                     Ok(given) if given.is_empty() => format!("`windlass workflow run {}` runs it", flow.id),
                     Ok(given) => {
                         let (id, given) = (&flow.id, Value::Object(given));
@@ -189,19 +202,24 @@ impl<'a> HookTrialRunner<'a> {
                 };
                 Ok(HookReport { message: Some(message), ..HookOutcome::Skip.into() })
             }
-            // Files that have changed are those that the payload names.
-            RunnableKind::Rules(rules) => Ok(ruling::report(hook, self.role(), rules, input.values)),
+            // The payload names the changed files.
+            RunnableKind::Rules(rules) => Ok(ruling::build_rule_report(hook, self.hook_role(), rules, input.values)),
         }
     }
 
-    fn sent(&self, hook: &hooks::RunnableHook, address: &hooks::WebhookAddress, input: &HookInput<'_>) -> HookReport {
+    fn send_webhook(
+        &self,
+        hook: &hooks::RunnableHook,
+        address: &hooks::WebhookTemplate,
+        input: &HookInput<'_>,
+    ) -> HookReport {
         let request = match address.request(input, hook.timeout, "trial".to_owned()) {
             Ok(request) => request,
             Err(error) => return HookReport { message: Some(error.to_string()), ..HookOutcome::Failure.into() },
         };
         let began = Instant::now();
-        match http::ask(request, &self.mask, || self.control.is_cancelled()) {
-            Some(ended) => http::report(hook, self.role(), ended, began.elapsed(), input.values),
+        match http::send_until_cancelled(request, &self.mask, || self.control.is_cancelled()) {
+            Some(ended) => http::build_webhook_report(hook, self.hook_role(), ended, began.elapsed(), input.values),
             None => HookOutcome::Cancelled.into(),
         }
     }

@@ -1,12 +1,12 @@
-//! What every front end of Windlass needs: the project and its trust, who gives a command, commands that run their hooks, runs of
-//! agents and workers, recovery after a crash, next steps, the health of a project, and the tools of agents.
+//! The application layer that every front end shares: project and trust, callers, commands that run their hooks, runs of agents
+//! and workers, crash recovery, next steps, project health, and the tools of agents.
 //!
 //! ```text
-//! Context ─ project, store ─► Opened ─ caller, configuration, trust ─► decide and commit ─► hooks that the commit made owed
+//! CommandContext ─ project, store ─► OpenedProject ─ caller, configuration, trust ─► decide, commit ─► pending hooks of the commit
 //! ```
 //!
 //! Invariants:
-//! - Everything comes back as a value or a `Failure`; nothing is printed. A `FrontEnd` shows what a person should hear meanwhile.
+//! - Everything comes back as a value or a `Failure`; nothing is printed. A `FrontEnd` shows notices while a command runs.
 //! - Nothing of a configuration counts that no person trusts.
 //!
 //! Not here: the rules (`engine`), reading a configuration (`config`), running a hook or a session (`runner`), words and colours
@@ -32,7 +32,6 @@ pub mod hook_runs;
 pub mod hook_switch;
 pub mod hook_trial;
 pub mod next_step;
-pub mod obstacles;
 pub mod person;
 pub mod project;
 pub mod project_setup;
@@ -43,15 +42,16 @@ pub mod run;
 pub mod runner_settings;
 pub mod session_view;
 pub mod store_records;
-pub mod times;
+pub mod time_format;
 pub mod tool_host;
 pub mod trust;
 pub mod typed_step;
 pub mod unchecked_work;
+pub mod unreadable_files;
 pub mod workflows;
 
-pub use failure::{Code, Failure};
+pub use failure::{Failure, FailureCode};
 pub use front_end::{FrontEnd, Notice, SilentFrontEnd};
 
-/// The first argument of the process that starts agents and gates for us.
-pub const SUPERVISE: &str = "__supervise";
+/// The first argument of the supervisor process, which starts agents and gates.
+pub const SUPERVISE_ARGUMENT: &str = "__supervise";

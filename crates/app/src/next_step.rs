@@ -1,4 +1,4 @@
-//! The command that leads on with a task, as the task stands now.
+//! The next command for a task in its present state.
 //!
 //! ```text
 //! held by a session: watch it │ answer it │ go on with it      blocked by a dependency, waiting, stacked: that task first
@@ -6,17 +6,17 @@
 //! ```
 //!
 //! Invariants:
-//! - No command is offered that is refused in this state. Where a command needs trust that is missing, its line says so.
-//! - A command has no placeholder: it can be typed as it is printed. An agent that is not known is the one exception.
+//! - An offered command is legal in this state. If it needs missing trust, its line says so.
+//! - A command has no placeholder: a person can type it as printed. An unknown agent is the one exception.
 
 use windlass_config::Config;
-use windlass_engine::{EventType, Lease, SessionName, State, Task, TaskId, View, Wanted};
+use windlass_engine::{EventType, Lease, NextAction, SessionName, StateView, Task, TaskId, TaskState};
 use windlass_runner::stacked_branches::work_without_change;
-use windlass_vcs::git::{Branch, UncleanTree, quoted as quoted_path};
+use windlass_vcs::git::{BranchName, UncleanTree, quote_path as quoted_path};
 
 use crate::changes::{has_open_change, waits_for_merge, with_optional_git};
-use crate::context::Opened;
-use crate::resume_command::{ResumeCommand, quoted};
+use crate::context::OpenedProject;
+use crate::resume_command::{ResumeCommand, quote_typed_word};
 use crate::run::find_open_dependencies;
 use crate::trust;
 use crate::typed_step::NextStep;
@@ -24,7 +24,7 @@ use crate::{Failure, environment, hints, runner_settings};
 
 /// How many tasks are followed to the one that has to move first.
 const MAX_HOPS: usize = 64;
-/// The events of an answer. Without trust the engine refuses them where hooks run for them.
+/// The events of an answer. Without trust the engine refuses them if hooks run for them.
 const ANSWER_EVENTS: &[EventType] = &[
     EventType::TaskAnswered,
     EventType::TaskUnblocked,
@@ -34,103 +34,105 @@ const ANSWER_EVENTS: &[EventType] = &[
     EventType::FeedbackQueued,
 ];
 
-/// Returns the command that leads on with a task, unless another task has to move first.
-pub fn own_step(opened: &Opened, task: &Task) -> Result<Option<NextStep>, Failure> {
-    Ok(match find_way(opened, task)? {
-        Way::Type(step) => Some(step),
-        Way::After(_) | Way::Wait => None,
+/// Returns the next command for a task, unless another task has to move first.
+pub fn find_own_step(opened: &OpenedProject, task: &Task) -> Result<Option<NextStep>, Failure> {
+    Ok(match find_task_route(opened, task)? {
+        TaskRoute::Step(step) => Some(step),
+        TaskRoute::After(_) | TaskRoute::Wait => None,
     })
 }
 
-/// Returns the step of a task whose change waits for a person.
-pub fn for_change(opened: &Opened, task: &Task) -> Result<Option<String>, Failure> {
+/// Returns the next command for a change that waits for a person.
+pub fn find_change_step(opened: &OpenedProject, task: &Task) -> Result<Option<String>, Failure> {
     let waits = has_open_change(task) && matches!(task.state, State::Completed | State::Blocked);
-    let step = if waits { next_step(opened, task.id)? } else { None };
-    Ok(step.map(|step| step.line()))
+    let step = if waits { find_next_step(opened, task.id)? } else { None };
+    Ok(step.map(|step| step.shell_line()))
 }
 
-/// Where a task leads.
-enum Way {
-    Type(NextStep),
+/// The way to the next step of a task.
+enum TaskRoute {
+    Step(NextStep),
     /// Another task has to move first.
     After(TaskId),
-    /// Its holder has to move first.
+    /// The holder has to move first.
     Wait,
 }
 
-/// Returns the command that leads on with a task, if there is one.
-pub fn next_step(opened: &Opened, id: TaskId) -> Result<Option<NextStep>, Failure> {
+/// Returns the next command for a task, or for the task that has to move first.
+pub fn find_next_step(opened: &OpenedProject, id: TaskId) -> Result<Option<NextStep>, Failure> {
     let mut id = id;
     for _ in 0..MAX_HOPS {
-        match find_way(opened, &opened.task(id)?)? {
-            Way::Type(step) => return Ok(Some(step)),
-            Way::After(other) => id = other,
-            Way::Wait => return Ok(None),
+        match find_task_route(opened, &opened.require_task(id)?)? {
+            TaskRoute::Step(step) => return Ok(Some(step)),
+            TaskRoute::After(other) => id = other,
+            TaskRoute::Wait => return Ok(None),
         }
     }
     Ok(None)
 }
 
-fn find_way(opened: &Opened, task: &Task) -> Result<Way, Failure> {
+fn find_task_route(opened: &OpenedProject, task: &Task) -> Result<TaskRoute, Failure> {
     let id = task.id;
-    if let Some(lease) = task.lease.as_ref().filter(|lease| !has_expired(lease)) {
-        return find_way_past(opened, lease);
+    if let Some(lease) = task.lease.as_ref().filter(|lease| !is_lease_expired(lease)) {
+        return find_route_past_holder(opened, lease);
     }
     let blocker = find_blocker(opened, task)?;
-    let step = |command: String, purpose: &str| Ok(Way::Type(NextStep::new(command, purpose)));
+    let step = |command: String, purpose: &str| Ok(TaskRoute::Step(NextStep::new(command, purpose)));
     let look = has_open_change(task).then(|| format!("look first: windlass change show {id}"));
     match (task.state, &task.blocked) {
-        (State::Completed, _) if has_open_change(task) => merge(opened, task),
-        (State::Blocked, _) if blocker.is_some() => Ok(blocker.map_or(Way::Wait, Way::After)),
-        (State::Blocked, _) if waits_for_merge(task) => merge(opened, task),
-        (State::Blocked, blocked) => {
+        (TaskState::Completed, _) if has_open_change(task) => find_merge_route(opened, task),
+        (TaskState::Blocked, _) if blocker.is_some() => Ok(blocker.map_or(TaskRoute::Wait, TaskRoute::After)),
+        (TaskState::Blocked, _) if waits_for_merge(task) => find_merge_route(opened, task),
+        (TaskState::Blocked, blocked) => {
             let others = match blocked.as_ref().is_some_and(|blocked| !blocked.hooks.is_empty()) {
                 true => "go on, with words if you add some; or retry, approve, reject, ignore-hook",
                 false => "go on, with words if you add some; or retry, approve, reject",
             };
             let step = NextStep::new(format!("windlass answer {id} continue"), others);
-            Ok(Way::Type(step.with_note(look).with_trust(opened, ANSWER_EVENTS)))
+            Ok(TaskRoute::Step(step.with_note(look).with_needed_trust(opened, ANSWER_EVENTS)))
         }
-        (State::Failed, _) => {
+        (TaskState::Failed, _) => {
             let step = NextStep::new(format!("windlass answer {id} retry"), "take it up again; or approve");
-            Ok(Way::Type(step.with_trust(opened, ANSWER_EVENTS)))
+            Ok(TaskRoute::Step(step.with_needed_trust(opened, ANSWER_EVENTS)))
         }
-        (State::Created, _) if task.open_dependencies > 0 => {
-            let snapshot = opened.store.snapshot().map_err(hints::store)?;
-            Ok(find_open_dependencies(&snapshot, task)?.first().map_or(Way::Wait, |first| Way::After(*first)))
+        (TaskState::Created, _) if task.open_dependencies > 0 => {
+            let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+            Ok(find_open_dependencies(&snapshot, task)?
+                .first()
+                .map_or(TaskRoute::Wait, |first| TaskRoute::After(*first)))
         }
-        (State::Active | State::Submitted, _) if task.lease.is_none() => {
+        (TaskState::Active | TaskState::Submitted, _) if task.lease.is_none() => {
             step(format!("windlass task release {id}"), "give it back")
         }
-        (State::Completed, _) => step(format!("windlass why {id}"), "see who decided what"),
-        (State::Deleted, _) => step(format!("windlass task reopen {id} --force"), "bring it back"),
+        (TaskState::Completed, _) => step(format!("windlass why {id}"), "see who decided what"),
+        (TaskState::Deleted, _) => step(format!("windlass task reopen {id} --force"), "bring it back"),
         _ => {
             let purpose = if task.started_at.is_some() { "try again" } else { "work on it" };
-            Ok(Way::Type(ResumeCommand::for_task(opened, id)?.step(purpose)))
+            Ok(TaskRoute::Step(ResumeCommand::for_task(opened, id)?.to_next_step(purpose)))
         }
     }
 }
 
-/// Returns the dependency whose end has blocked a task, while it can still be taken up again.
-fn find_blocker(opened: &Opened, task: &Task) -> Result<Option<TaskId>, Failure> {
+/// Returns the dependency whose end has blocked a task, while it can still be reopened.
+fn find_blocker(opened: &OpenedProject, task: &Task) -> Result<Option<TaskId>, Failure> {
     let Some(by) = task.blocked.as_ref().and_then(|blocked| blocked.by) else { return Ok(None) };
     let is_over = matches!(opened.task(by)?.state, State::Deleted | State::Completed);
     Ok(if is_over { None } else { Some(by) })
 }
 
-/// Returns the answer to a session that asks at its gate.
-pub fn answer_gate(opened: &Opened, name: &SessionName) -> NextStep {
+/// Returns the step that answers a session at its gate.
+pub fn answer_gate_step(opened: &OpenedProject, name: &SessionName) -> NextStep {
     let purpose = "send the agent back, with words if you add some; or ignore-hook, reject";
-    NextStep::new(format!("windlass answer {name} continue"), purpose).with_trust(opened, ANSWER_EVENTS)
+    NextStep::new(format!("windlass answer {name} continue"), purpose).with_needed_trust(opened, ANSWER_EVENTS)
 }
 
-/// Returns the command that has accepted work taken up again, and tells the agent why.
-pub fn take_up_again(opened: &Opened, task: &Task, why: &str) -> NextStep {
+/// Returns the step that reopens accepted work, with the reason for the agent.
+pub fn reopen_task_step(opened: &OpenedProject, task: &Task, why: &str) -> NextStep {
     let id = task.id;
-    // Words that cannot be typed stay out; `task reopen` has some of its own.
-    let why = quoted(why);
+    // A reason that cannot be typed is left out; `task reopen` has a default one.
+    let why = quote_typed_word(why);
     let command = match task.state {
-        State::Blocked => {
+        TaskState::Blocked => {
             format!("windlass answer {id} continue{}", why.map_or(String::new(), |why| format!(" {why}")))
         }
         _ => {
@@ -138,69 +140,69 @@ pub fn take_up_again(opened: &Opened, task: &Task, why: &str) -> NextStep {
             format!("windlass task reopen {id} --force{reason}")
         }
     };
-    NextStep::new(command, "take it up again").with_trust(opened, ANSWER_EVENTS)
+    NextStep::new(command, "take it up again").with_needed_trust(opened, ANSWER_EVENTS)
 }
 
-/// Returns the way past the holder of a task.
-fn find_way_past(opened: &Opened, lease: &Lease) -> Result<Way, Failure> {
-    let Some(name) = &lease.session else { return Ok(Way::Wait) };
-    let session = opened.session(name)?;
-    let alive = opened.is_running(&session);
-    Ok(Way::Type(match (session.wanted(), alive) {
-        (Wanted::Answer, _) => answer_gate(opened, name),
+/// Returns the route for a task that a session holds.
+fn find_route_past_holder(opened: &OpenedProject, lease: &Lease) -> Result<TaskRoute, Failure> {
+    let Some(name) = &lease.session else { return Ok(TaskRoute::Wait) };
+    let session = opened.require_session(name)?;
+    let alive = opened.is_session_running(&session);
+    Ok(TaskRoute::Step(match (session.next_action(), alive) {
+        (NextAction::Answer, _) => answer_gate_step(opened, name),
         (_, true) => NextStep::new(format!("windlass session logs {name} --follow"), "watch it"),
-        (_, false) if session.stopping.is_some() || session.ended().is_some() => {
+        (_, false) if session.stopping.is_some() || session.ending_kind().is_some() => {
             NextStep::new("windlass doctor --settle", "do what is left of its end")
         }
-        (_, false) => ResumeCommand::for_session(opened, &session).step("go on with it"),
+        (_, false) => ResumeCommand::for_session(opened, &session).to_next_step("go on with it"),
     }))
 }
 
-/// Returns the merge of a change, or the task that has to be merged before it.
-fn merge(opened: &Opened, task: &Task) -> Result<Way, Failure> {
+/// Returns the step that merges a change, or the task that has to be merged first.
+fn find_merge_route(opened: &OpenedProject, task: &Task) -> Result<TaskRoute, Failure> {
     let id = task.id;
-    let snapshot = opened.store.snapshot().map_err(hints::store)?;
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     for below in task.workspace.iter().flat_map(|workspace| &workspace.stacked_on) {
         let is_unmerged = |task: &Task| has_open_change(task) || work_without_change(task).is_some();
-        let below = snapshot.task(*below).map_err(hints::view)?.filter(is_unmerged);
+        let below = snapshot.find_task(*below).map_err(hints::view_failure)?.filter(is_unmerged);
         match below {
-            // It is for git to merge, and for git to know whether it is merged.
-            Some(below) if below.state == State::Deleted || !has_open_change(&below) => {
-                return Ok(Way::Type(NextStep::new(format!("windlass change show {id}"), "look at it")));
+            // A person has to merge this work with git, and only git knows whether it is merged.
+            Some(below) if below.state == TaskState::Deleted || !has_open_change(&below) => {
+                return Ok(TaskRoute::Step(NextStep::new(format!("windlass change show {id}"), "look at it")));
             }
-            Some(below) => return Ok(Way::After(below.id)),
+            Some(below) => return Ok(TaskRoute::After(below.id)),
             None => {}
         }
     }
-    Ok(Way::Type(match find_unclean_tree(opened, task) {
+    Ok(TaskRoute::Step(match find_unclean_tree(opened, task) {
         Some(tree) => NextStep::new(format!("git -C {} status", quoted_path(&tree.path)), "see what is in the way")
             .with_note(format!("{}; then windlass change merge {id}", tree.remedy)),
-        None => merge_step(opened, id),
+        None => merge_change_step(opened, id),
     }))
 }
 
-/// Returns the tree that keeps the change of a task from being merged: its local base is checked out there, and not clean.
-pub fn find_unclean_tree(opened: &Opened, task: &Task) -> Option<UncleanTree> {
-    let base = Branch::new(&task.workspace.as_ref()?.base).ok()?;
+/// Returns the tree that prevents the merge of a task's change: its local base is checked out there, and the tree is not clean.
+pub fn find_unclean_tree(opened: &OpenedProject, task: &Task) -> Option<UncleanTree> {
+    let base = BranchName::new(&task.workspace.as_ref()?.base).ok()?;
     let config = Config::load(&opened.project.root).ok()?;
-    let counts = trust::counts(&opened.project, &config, opened.trust).ok()?;
-    let config = if counts { config } else { config.without_say() };
-    let delivery = runner_settings::delivery(&opened.project, &config);
+    let counts = trust::is_config_effective(&opened.project, &config, opened.trust).ok()?;
+    let config = if counts { config } else { config.without_trust() };
+    let delivery = runner_settings::delivery_settings(&opened.project, &config);
     let found = with_optional_git(&opened.project, |git| {
-        // Only a tree that is not clean is worth more calls.
+        // Only an unclean tree justifies more calls of git.
         let Some(tree) = git.find_unclean_tree(&base)? else { return Ok(None) };
-        let configured = delivery.base.as_deref().map(Branch::new).transpose()?;
+        let configured = delivery.base.as_deref().map(BranchName::new).transpose()?;
         Ok(git.local_base(configured.as_ref())?.filter(|local| *local == base).map(|_| tree))
     });
     found.flatten()
 }
 
-/// Returns the command that merges an open change, with the trust that it needs.
-pub fn merge_step(opened: &Opened, id: TaskId) -> NextStep {
+/// Returns the step that merges an open change, with the trust that it needs.
+pub fn merge_change_step(opened: &OpenedProject, id: TaskId) -> NextStep {
     let step = NextStep::new(format!("windlass change merge {id}"), "merge it");
-    step.with_note(format!("look first: windlass change show {id}")).with_trust(opened, &[])
+    step.with_note(format!("look first: windlass change show {id}")).with_needed_trust(opened, &[])
 }
 
-fn has_expired(lease: &Lease) -> bool {
-    lease.until.is_some_and(|until| until < environment::now())
+fn is_lease_expired(lease: &Lease) -> bool {
+    lease.until.is_some_and(|until| until < environment::current_timestamp())
 }

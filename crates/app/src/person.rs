@@ -1,153 +1,168 @@
-//! Commands that only a person may give, from processes that an agent may have left behind or hidden.
+//! Commands that only a person may give, checked against processes that an agent may have left behind or hidden.
 //!
-//! The rule: a command about a session that has not ended, or that was gone on with after its runner had died, counts as a
-//! person's if the processes above it can be seen, the session's runner is none of them, and the command has a controlling
-//! terminal or comes from a process that is older than the session. An agent that kills its runner and lives on is younger.
+//! The rule covers commands about a session that has not ended, or that was resumed after its runner died. Such a command counts
+//! as a person's if three things hold: the ancestors of this process are visible, the session's runner is none of them, and the
+//! command has a controlling terminal or comes from a process that is older than the session. An agent that kills its runner and
+//! lives on is younger.
 //!
-//! Not here: what an agent can do that takes a terminal for itself, or writes where the person writes. Only a sandbox keeps
-//! it from that.
+//! Not here: an agent that acquires a terminal of its own, or writes to the person's terminal. Only a sandbox prevents that.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use windlass_engine::{Command, Event, EventType, RunId, Session, SessionName, TaskId, View};
-use windlass_process::{can_see_ancestors, has_terminal, is_below, is_below_supervisor, is_out_of_sight, may_outlive};
-use windlass_store::{Filter, Lifetime};
+use windlass_engine::{Command, Event, EventType, RunId, Session, SessionName, StateView, TaskId};
+use windlass_process::{
+    can_see_ancestors, has_controlling_terminal, is_below_owner, is_below_supervisor, is_owner_in_other_namespace,
+    may_be_left_by_owner,
+};
+use windlass_store::{EventFilter, Lifetime};
 
-use crate::caller::Inside;
-use crate::context::Opened;
+use crate::caller::CallerContext;
+use crate::context::OpenedProject;
 use crate::project::Project;
-use crate::{Code, Failure, SUPERVISE, SilentFrontEnd, environment, hints, store_records};
+use crate::{Failure, FailureCode, SUPERVISE_ARGUMENT, SilentFrontEnd, environment, hints, store_records};
 
 /// The sessions that a command is about.
 #[derive(Clone, Copy)]
 pub enum ConcernedSessions<'c> {
-    /// All, and those that have ended and have worked on this task.
+    /// All open sessions, and the ended ones that worked on this task.
     Every(Option<TaskId>),
-    Of(&'c SessionName),
-    /// The one that holds this task, and those that have worked on it.
+    Named(&'c SessionName),
+    /// The session that holds this task, and those that worked on it.
     OfTask(TaskId),
 }
 
 impl ConcernedSessions<'_> {
-    pub fn of(command: &Command) -> Self {
+    pub fn of_command_subject(command: &Command) -> Self {
         use Command as C;
         let task = match command {
             C::StartSeries { task, .. } | C::ClearHooks { task, .. } | C::SwitchHook { task, .. } => Some(*task),
-            _ => command.subject(),
+            _ => command.subject_task(),
         };
         task.map_or(Self::Every(None), Self::OfTask)
     }
 
-    /// All, for a command that goes past what agents are held to.
-    pub fn every(command: &Command) -> Self {
-        Self::Every(command.subject())
+    /// Returns all sessions, for a command that overrides the constraints of agents.
+    pub fn every_session_for(command: &Command) -> Self {
+        Self::Every(command.subject_task())
     }
 }
 
-/// Refuses a command that may come from the agent of a session that it is about. A session that the command names as its own
-/// (`run`) is left out: the engine takes the command for one of that session's agent.
-pub fn refuse(opened: &Opened, concern: ConcernedSessions<'_>, run: Option<&RunId>) -> Result<(), Failure> {
-    let (can_see, has_terminal) = (can_see_ancestors(), has_terminal());
+/// Refuses a command that may come from the agent of a session that it is about. The session that the command names as its own
+/// (`run`) is left out: the engine treats the command as one of that session's agent.
+pub fn refuse_possible_agent(
+    opened: &OpenedProject,
+    concern: ConcernedSessions<'_>,
+    run: Option<&RunId>,
+) -> Result<(), Failure> {
+    let (can_see, has_terminal) = (can_see_ancestors(), has_controlling_terminal());
     let is_own = |session: &Session| run.is_some_and(|run| run.session == session.name);
-    let mut sessions = under_way(opened, concern)?;
+    let mut sessions = list_unfinished_sessions(opened, concern)?;
     if !can_see || !has_terminal {
-        sessions.extend(ended(opened, concern)?);
+        sessions.extend(list_ended_resumed_sessions(opened, concern)?);
     }
     sessions.retain(|session| !is_own(session));
     for session in sessions {
         let (why, hint) = if !can_see {
-            (NOT_SHOWN, "give the command where /proc can be read")
-        } else if is_below(session.owner.as_str()) {
+            (ANCESTORS_HIDDEN, "give the command where /proc can be read")
+        } else if is_below_owner(session.owner.as_str()) {
             ("its process is above this one", "give the command outside the run")
         } else if has_terminal {
             continue;
-        } else if is_out_of_sight(&opened.project.owners(), session.owner.as_str()) {
-            ("the process of the session is in another PID namespace", ON_A_TERMINAL)
-        } else if may_be_left(opened, &session)? {
-            ("this process has no terminal, and none above it is older than the session", ON_A_TERMINAL)
+        } else if is_owner_in_other_namespace(&opened.project.owner_directory(), session.owner.as_str()) {
+            ("the process of the session is in another PID namespace", TERMINAL_HINT)
+        } else if may_have_outlived_runner(opened, &session)? {
+            ("this process has no terminal, and none above it is older than the session", TERMINAL_HINT)
         } else {
             continue;
         };
         let state = if session.is_over() { "was gone on with after its runner had died" } else { "has not ended" };
         let message = format!("cannot tell a person from the agent of session `{}`, which {state}", session.name);
-        return Err(Failure::new(Code::Refused, message).caused_by(why).hint(hint));
+        return Err(Failure::new(FailureCode::Refused, message).with_cause(why).with_hint(hint));
     }
     Ok(())
 }
 
-/// Refuses a decision about what a project may run, unless a person makes it. An agent can move the store away or put another one
-/// in its place, so no process below a run in the project is a person's, whatever the store says.
+/// Refuses a decision about trust unless a person makes it. An agent can move the store away or replace it, so no process below a
+/// run in the project counts as a person's, whatever the store says.
 pub fn require_person(project: &Project) -> Result<(), Failure> {
     let refused = |cause| {
-        Failure::new(Code::Trust, "only a person can trust a project")
-            .caused_by(cause)
-            .hint("say it in a terminal of your own, outside the run")
+        Failure::new(FailureCode::Trust, "only a person can trust a project")
+            .with_cause(cause)
+            .with_hint("say it in a terminal of your own, outside the run")
     };
     let asks = || refused("an agent or a hook asks");
-    let is_elsewhere = environment::project_of_run().is_some_and(|of_run| of_run != project.root);
-    let is_told = environment::run().is_some() || environment::effect().is_some();
-    if is_told && !is_elsewhere || is_below_supervisor(SUPERVISE, &project.root) {
+    let is_elsewhere = environment::run_project_directory().is_some_and(|of_run| of_run != project.root);
+    let is_told = environment::run_variable().is_some() || environment::effect_variable().is_some();
+    if is_told && !is_elsewhere || is_below_supervisor(SUPERVISE_ARGUMENT, &project.root) {
         return Err(asks());
     }
-    let Ok((store, _)) = store_records::open_quietly(project, Lifetime::Command, false) else {
-        let is_hidden = store_records::has_record(project) && !can_see_ancestors();
-        return if is_hidden { Err(refused(NOT_SHOWN)) } else { Ok(()) };
+    let Ok((store, _)) = store_records::open_store_to_read(project, Lifetime::Command, false) else {
+        let is_hidden = store_records::has_store_record(project) && !can_see_ancestors();
+        return if is_hidden { Err(refused(ANCESTORS_HIDDEN)) } else { Ok(()) };
     };
-    let opened = Opened { project: project.clone(), store, trust: false, front_end: Arc::new(SilentFrontEnd) };
-    let inside = Inside::look_for_person(&opened, ConcernedSessions::Every(None))?;
+    let opened = OpenedProject { project: project.clone(), store, trust: false, front_end: Arc::new(SilentFrontEnd) };
+    let inside = CallerContext::detect_for_person(&opened, ConcernedSessions::Every(None))?;
     if inside.run.is_some() || inside.via.is_some() { Err(asks()) } else { Ok(()) }
 }
 
-const NOT_SHOWN: &str = "/proc does not show the processes above this one";
-const ON_A_TERMINAL: &str = "give the command on a terminal (`ssh -t`, `docker exec -t`)";
+const ANCESTORS_HIDDEN: &str = "/proc does not show the processes above this one";
+const TERMINAL_HINT: &str = "give the command on a terminal (`ssh -t`, `docker exec -t`)";
 
-/// The sessions of a command that have not ended.
-fn under_way(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Vec<Session>, Failure> {
-    let snapshot = opened.store.snapshot().map_err(hints::store)?;
+/// Returns the sessions of a command that have not ended.
+fn list_unfinished_sessions(opened: &OpenedProject, concern: ConcernedSessions<'_>) -> Result<Vec<Session>, Failure> {
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let name = match concern {
         ConcernedSessions::Every(_) => {
-            let sessions = snapshot.sessions().map_err(hints::store)?;
+            let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
             return Ok(sessions.into_iter().filter(|session| !session.is_over()).collect());
         }
-        ConcernedSessions::Of(name) => Some(name.clone()),
+        ConcernedSessions::Named(name) => Some(name.clone()),
         ConcernedSessions::OfTask(id) => {
-            let task = snapshot.task(id).map_err(hints::view)?;
+            let task = snapshot.find_task(id).map_err(hints::view_failure)?;
             task.and_then(|task| task.lease).and_then(|lease| lease.session)
         }
     };
-    let session = name.map(|name| snapshot.session(&name)).transpose().map_err(hints::view)?;
+    let session = name.map(|name| snapshot.find_session(&name)).transpose().map_err(hints::view_failure)?;
     Ok(session.flatten().into_iter().filter(|session| !session.is_over()).collect())
 }
 
-/// The sessions of a command that have ended and were gone on with before. Of others nothing is left: only what outlives its
-/// runner outlives the session.
-fn ended(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Vec<Session>, Failure> {
+/// Returns the sessions of a command that have ended and were resumed before. Other ended sessions left no process: a process
+/// that outlives its session has also outlived a runner.
+fn list_ended_resumed_sessions(
+    opened: &OpenedProject,
+    concern: ConcernedSessions<'_>,
+) -> Result<Vec<Session>, Failure> {
     let id = match concern {
         ConcernedSessions::Every(Some(id)) | ConcernedSessions::OfTask(id) => id,
-        ConcernedSessions::Every(None) | ConcernedSessions::Of(_) => return Ok(Vec::new()),
+        ConcernedSessions::Every(None) | ConcernedSessions::Named(_) => return Ok(Vec::new()),
     };
-    let mut sessions = opened.store.snapshot().and_then(|snapshot| snapshot.sessions()).map_err(hints::store)?;
-    sessions.retain(|session| session.is_over() && session.has_taken_up(id));
-    // The log is read only where it can tell something: it has no index of types.
+    let mut sessions =
+        opened.store.begin_snapshot().and_then(|snapshot| snapshot.all_sessions()).map_err(hints::store_failure)?;
+    sessions.retain(|session| session.is_over() && session.has_worked_on(id));
+    // The log has no index of types, so it is read only if there is a candidate.
     if !sessions.is_empty() {
-        let filter = Filter { types: vec![EventType::SessionResumed], ..Filter::default() };
-        let resumed = opened.store.read_back(&filter, None, usize::MAX).map_err(hints::store)?;
+        let filter = EventFilter { types: vec![EventType::SessionResumed], ..EventFilter::default() };
+        let resumed = opened.store.read_events_back(&filter, None, usize::MAX).map_err(hints::store_failure)?;
         let names: BTreeSet<_> = resumed.into_iter().filter_map(|record| record.envelope.session).collect();
         sessions.retain(|session| names.contains(&session.name));
     }
     Ok(sessions)
 }
 
-/// Whether this process may be one that the session has started, and that has outlived its runner.
-fn may_be_left(opened: &Opened, session: &Session) -> Result<bool, Failure> {
-    let filter =
-        Filter { types: vec![EventType::SessionStarted], session: Some(session.name.clone()), ..Filter::default() };
-    let found = opened.store.read_back(&filter, None, 1).map_err(hints::store)?;
+/// Returns whether the session may have started this process, and the process has outlived the session's runner.
+fn may_have_outlived_runner(opened: &OpenedProject, session: &Session) -> Result<bool, Failure> {
+    let filter = EventFilter {
+        types: vec![EventType::SessionStarted],
+        session: Some(session.name.clone()),
+        ..EventFilter::default()
+    };
+    let found = opened.store.read_events_back(&filter, None, 1).map_err(hints::store_failure)?;
     Ok(found.iter().any(|record| match &record.envelope.event {
-        Event::SessionStarted(started) => {
-            may_outlive(started.owner.as_str(), environment::now().since(record.envelope.timestamp))
-        }
+        Event::SessionStarted(started) => may_be_left_by_owner(
+            started.owner.as_str(),
+            environment::current_timestamp().elapsed_since(record.envelope.timestamp),
+        ),
         _ => false,
     }))
 }

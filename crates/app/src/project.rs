@@ -1,13 +1,13 @@
-//! Finding the project that a command works on.
+//! The search for the project of a command.
 //!
 //! ```text
 //! --project DIR ─► WINDLASS_PROJECT ─► main worktree of a linked git worktree ─► nearest parent with `.windlass/`
 //! ```
 //!
 //! Invariants:
-//! - Looking starts no program: git's files are read, and only as far as git's own rules for them go.
-//! - A `.git` file counts as a worktree's only if the repository that it names points back at it, so that no directory
-//!   can lead its visitors into a project elsewhere.
+//! - The search starts no program: it reads git's files, and only as far as git's own rules for them go.
+//! - A `.git` file counts as a worktree's only if the repository that it names points back at it. Otherwise a directory could
+//!   lead its visitors into another project.
 //! - A project's root is a real path, without symbolic links. Neither `.windlass` nor a directory of ours below it is a link.
 
 use std::fs;
@@ -17,15 +17,15 @@ use std::path::{Path, PathBuf};
 
 use windlass_engine::Digest;
 use windlass_process::file;
-use windlass_vcs::git::{Repository, has_git};
+use windlass_vcs::git::{GitRepository, has_git_entry};
 
-use crate::{Code, Failure, environment, retention};
+use crate::{Failure, FailureCode, environment, retention};
 
-/// What makes a directory a project.
-pub const DIRECTORY: &str = ".windlass";
+/// The directory that makes its parent a project.
+pub const PROJECT_DIRECTORY: &str = ".windlass";
 
-/// What git is not to see of a project.
-pub const IGNORED: &str = "\
+/// The `.gitignore` of a project.
+pub const GITIGNORE_TEXT: &str = "\
 # What Windlass keeps for itself. The configuration and the workflows belong into git.
 windlass.db*
 runs/
@@ -36,11 +36,11 @@ owners/
 *.lock
 ";
 
-/// Git's own pointer files hold one path.
-const POINTER: u64 = 16 * 1024;
+/// The largest pointer file of git that is read, in bytes. It holds one path.
+const MAX_GIT_POINTER: u64 = 16 * 1024;
 
-/// What Windlass writes to and clears away below `.windlass`.
-const OWN_DIRECTORIES: [&str; 5] = ["runs", "worktrees", "owners", "backups", "workflows"];
+/// The directories below `.windlass` that Windlass writes to and cleans up.
+const OWNED_DIRECTORIES: [&str; 5] = ["runs", "worktrees", "owners", "backups", "workflows"];
 
 /// A directory with `.windlass/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,93 +49,101 @@ pub struct Project {
 }
 
 impl Project {
-    /// The project in exactly this directory, if there is one.
-    pub fn at(root: &Path) -> Result<Option<Self>, Failure> {
-        let directory = root.join(DIRECTORY);
+    /// Returns the project in exactly this directory, if there is one.
+    pub fn open_at(root: &Path) -> Result<Option<Self>, Failure> {
+        let directory = root.join(PROJECT_DIRECTORY);
         match fs::symlink_metadata(&directory) {
             Ok(metadata) if metadata.is_dir() => {
-                OWN_DIRECTORIES.iter().try_for_each(|name| refuse_link(&directory.join(name)))?;
-                Ok(Some(Self { root: real(root)? }))
+                OWNED_DIRECTORIES.iter().try_for_each(|name| refuse_symlink(&directory.join(name)))?;
+                Ok(Some(Self { root: canonicalize_path(root)? }))
             }
-            Ok(metadata) if metadata.is_symlink() => Err(linked(&directory)),
-            Ok(_) => Err(Failure::new(Code::NoProject, format!("`{}` is not a directory", directory.display()))
-                .hint("move it away: a project keeps its configuration and its store in a directory of that name")),
+            Ok(metadata) if metadata.is_symlink() => Err(symlink_failure(&directory)),
+            Ok(_) => Err(Failure::new(FailureCode::NoProject, format!("`{}` is not a directory", directory.display()))
+                .with_hint(
+                    "move it away: a project keeps its configuration and its store in a directory of that name",
+                )),
             Err(_) => Ok(None),
         }
     }
 
-    /// `.windlass`, where everything of the project is kept.
-    pub fn directory(&self) -> PathBuf {
-        self.root.join(DIRECTORY)
+    /// Returns `.windlass`, which holds all files of the project.
+    pub fn project_directory(&self) -> PathBuf {
+        self.root.join(PROJECT_DIRECTORY)
     }
 
-    /// Where tasks are worked on.
-    pub fn worktrees(&self) -> PathBuf {
-        self.directory().join("worktrees")
+    /// Returns the directory of the worktrees of tasks.
+    pub fn worktree_directory(&self) -> PathBuf {
+        self.project_directory().join("worktrees")
     }
 
-    /// Where commits are judged: outside the project, so that no program finds the person's files in a directory above.
-    pub fn checkouts(&self) -> PathBuf {
-        let Some(state) = environment::state_directory() else { return self.directory().join("checkouts") };
-        let digest = Digest::of(self.root.as_os_str().as_bytes()).to_string();
+    /// Returns the directory of the checkouts in which gates judge commits. It lies outside the project, so that no program finds
+    /// the person's files in a parent directory.
+    pub fn checkout_directory(&self) -> PathBuf {
+        let Some(state) = environment::state_directory() else { return self.project_directory().join("checkouts") };
+        let digest = Digest::of_bytes(self.root.as_os_str().as_bytes()).to_string();
         state.join("checkouts").join(&digest[..16])
     }
 
     pub fn config_file(&self) -> PathBuf {
-        self.directory().join("config.yaml")
+        self.project_directory().join("config.yaml")
     }
 
-    /// Who runs programs for the project, one file each.
-    pub fn owners(&self) -> PathBuf {
-        self.directory().join("owners")
+    /// Returns the directory of owner files: one for each process that runs programs for the project.
+    pub fn owner_directory(&self) -> PathBuf {
+        self.project_directory().join("owners")
     }
 
-    /// Output that is too long for memory.
-    pub fn records(&self) -> PathBuf {
-        self.directory().join("runs")
+    /// Returns the directory of records: output that is too long for memory.
+    pub fn record_directory(&self) -> PathBuf {
+        self.project_directory().join("runs")
     }
 
-    /// Sees to it that git leaves the store alone, where nobody has said anything about that yet.
-    pub fn keep_out_of_git(&self) {
-        let file = fs::OpenOptions::new().write(true).create_new(true).open(self.directory().join(".gitignore"));
-        // A store that is not ignored is still a store.
-        let _ = file.and_then(|mut file| file.write_all(IGNORED.as_bytes()));
+    /// Writes a `.gitignore` that excludes the store, unless there is one.
+    pub fn write_gitignore(&self) {
+        let file =
+            fs::OpenOptions::new().write(true).create_new(true).open(self.project_directory().join(".gitignore"));
+        // The store works without a `.gitignore`.
+        let _ = file.and_then(|mut file| file.write_all(GITIGNORE_TEXT.as_bytes()));
     }
 
-    /// A directory for the output of a session, or of something else; made if it is missing. Old records make room.
-    pub fn make_records(&self, name: &str) -> Result<PathBuf, Failure> {
-        // Workers make one for every task: to look at all of them each time would take ever longer.
-        retention::prune_if_due(&self.records(), &self.directory().join("prune.lock"), environment::system_time());
-        let records = self.records().join(name);
-        for directory in [&self.records(), &records] {
-            make_directory(directory).map_err(|error| {
+    /// Returns the directory for the output of a session or a command, and creates it if it is missing. Prunes old records.
+    pub fn create_record_directory(&self, name: &str) -> Result<PathBuf, Failure> {
+        // Workers call this for every task, so old records are pruned only once per interval.
+        retention::prune_if_due(
+            &self.record_directory(),
+            &self.project_directory().join("prune.lock"),
+            environment::system_time(),
+        );
+        let records = self.record_directory().join(name);
+        for directory in [&self.record_directory(), &records] {
+            create_real_directory(directory).map_err(|error| {
                 let what = format!("cannot make the directory `{}`", directory.display());
-                Failure::new(Code::System, what).caused_by(error)
+                Failure::new(FailureCode::System, what).with_cause(error)
             })?;
         }
         Ok(records)
     }
 
     pub fn store_file(&self) -> PathBuf {
-        self.directory().join("windlass.db")
+        self.project_directory().join("windlass.db")
     }
 }
 
-/// Refuses a link in the place of a directory of ours: what is written and cleared away there would be somewhere else.
-fn refuse_link(path: &Path) -> Result<(), Failure> {
+/// Refuses a symbolic link in place of a directory of ours: writes and cleanups would happen elsewhere.
+fn refuse_symlink(path: &Path) -> Result<(), Failure> {
     match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_symlink() => Err(linked(path)),
+        Ok(metadata) if metadata.is_symlink() => Err(symlink_failure(path)),
         _ => Ok(()),
     }
 }
 
-fn linked(path: &Path) -> Failure {
-    Failure::new(Code::NoProject, format!("`{}` is a link, which is not followed", path.display()))
-        .hint("remove the link, and put the directory itself there: what a project keeps stays inside of it")
+fn symlink_failure(path: &Path) -> Failure {
+    Failure::new(FailureCode::NoProject, format!("`{}` is a link, which is not followed", path.display()))
+        .with_hint("remove the link, and put the directory itself there: what a project keeps stays inside of it")
 }
 
-/// A directory that is there, or is made. A link in its place may lead anywhere.
-fn make_directory(path: &Path) -> io::Result<()> {
+/// Creates a directory if it is missing. Fails on a link in its place, which may lead anywhere.
+fn create_real_directory(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match fs::symlink_metadata(path)?.is_dir() {
             true => Ok(()),
@@ -145,114 +153,120 @@ fn make_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The project that is named, else the one around `cwd`.
-pub fn find(explicit: Option<&Path>, variable: Option<PathBuf>, cwd: &Path) -> Result<Project, Failure> {
+/// Returns the named project, else the one around `cwd`.
+pub fn find_project(explicit: Option<&Path>, variable: Option<PathBuf>, cwd: &Path) -> Result<Project, Failure> {
     if let Some(named) = explicit {
-        return named_project("--project", &cwd.join(named));
+        return open_named_project("--project", &cwd.join(named));
     }
     if let Some(named) = variable {
-        return named_project("WINDLASS_PROJECT", &cwd.join(named));
+        return open_named_project("WINDLASS_PROJECT", &cwd.join(named));
     }
-    match around(cwd)? {
+    match find_enclosing_project(cwd)? {
         Some(project) => Ok(project),
-        None => Err(none(&format!("`{}` and its parents have no `{DIRECTORY}` directory", cwd.display()))),
+        None => {
+            Err(no_project_failure(&format!("`{}` and its parents have no `{DIRECTORY}` directory", cwd.display())))
+        }
     }
 }
 
-/// Returns how `--project` is typed, if commands without it mean another project here, or none.
-pub fn flag_needed_here(named: &Path) -> Option<String> {
+/// Returns the `--project` flag as a person types it, if commands without it would use another project or none.
+pub fn project_flag_if_needed(named: &Path) -> Option<String> {
     let cwd = environment::working_directory().ok()?;
-    let there = Project::at(&cwd.join(named)).ok()??;
-    let here = find(None, environment::project(), &cwd).ok();
+    let there = Project::open_at(&cwd.join(named)).ok()??;
+    let here = find_project(None, environment::project_variable(), &cwd).ok();
     here.is_none_or(|here| here.root != there.root)
         .then(|| format!("--project {}", shell_word(&named.to_string_lossy())))
 }
 
-/// Where an agent's work lies that works in a directory: the worktree around it, if that is one of the project's.
-pub fn worktree(project: &Project, directory: &Path) -> PathBuf {
+/// Returns the directory in which an agent's work lies: the worktree around `directory` if it belongs to the project, else the
+/// project's root.
+pub fn find_project_worktree(project: &Project, directory: &Path) -> PathBuf {
     let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     let linked = real.ancestors().find(|above| above.join(".git").is_file());
     let place = linked.and_then(|linked| {
-        let below = project.root.strip_prefix(main_worktree(linked)?).ok()?.to_owned();
-        // An empty path would leave a mark at the end.
+        let below = project.root.strip_prefix(find_main_worktree_path(linked)?).ok()?.to_owned();
+        // Joining an empty path would append a slash.
         Some(if below.as_os_str().is_empty() { linked.to_owned() } else { linked.join(below) })
     });
     place.filter(|place| place.is_dir()).unwrap_or_else(|| project.root.clone())
 }
 
-/// The project around a directory: the main worktree's, else the nearest parent's.
-pub fn around(cwd: &Path) -> Result<Option<Project>, Failure> {
-    match main_worktree(cwd) {
-        Some(position) => Ok(nearest(&position)?.or(nearest(cwd)?)),
-        None => nearest(cwd),
+/// Returns the project around a directory: that of the main worktree, else of the nearest parent.
+pub fn find_enclosing_project(cwd: &Path) -> Result<Option<Project>, Failure> {
+    match find_main_worktree_path(cwd) {
+        Some(position) => Ok(find_nearest_project(&position)?.or(find_nearest_project(cwd)?)),
+        None => find_nearest_project(cwd),
     }
 }
 
-/// The directory that a new project is made in: that of the git repository around, else this one.
-pub fn root_for_new(cwd: &Path) -> PathBuf {
+/// Returns the directory for a new project: the root of the git repository around `cwd`, else `cwd`.
+pub fn choose_new_project_root(cwd: &Path) -> PathBuf {
     let is_in_repository = matches!(Repository::find(cwd), Ok(Some(_)));
-    let root = cwd.ancestors().find(|directory| has_git(directory)).filter(|_| is_in_repository);
+    let root = cwd.ancestors().find(|directory| has_git_entry(directory)).filter(|_| is_in_repository);
     root.unwrap_or(cwd).to_owned()
 }
 
-fn nearest(start: &Path) -> Result<Option<Project>, Failure> {
+fn find_nearest_project(start: &Path) -> Result<Option<Project>, Failure> {
     for directory in start.ancestors() {
-        if let Some(project) = Project::at(directory)? {
+        if let Some(project) = Project::open_at(directory)? {
             return Ok(Some(project));
         }
     }
     Ok(None)
 }
 
-fn named_project(by: &str, root: &Path) -> Result<Project, Failure> {
-    match Project::at(root)? {
+fn open_named_project(by: &str, root: &Path) -> Result<Project, Failure> {
+    match Project::open_at(root)? {
         Some(project) => Ok(project),
         None => {
             let cause = format!("{by} names `{}`, which has no `{DIRECTORY}` directory", root.display());
             let hint = format!("`windlass init --project {}` makes one there", shell_word(&root.to_string_lossy()));
-            Err(none(&cause).hint(hint))
+            Err(no_project_failure(&cause).with_hint(hint))
         }
     }
 }
 
-/// A text as one word for a shell.
-pub fn shell_word(text: &str) -> String {
+/// Quotes a text as one word for a shell.
+pub fn quote_shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@".contains(c);
     if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
-fn none(cause: &str) -> Failure {
-    Failure::new(Code::NoProject, "there is no project here").caused_by(cause).hint("`windlass init` makes one here")
+fn no_project_failure(cause: &str) -> Failure {
+    Failure::new(FailureCode::NoProject, "there is no project here")
+        .with_cause(cause)
+        .with_hint("`windlass init` makes one here")
 }
 
-fn real(path: &Path) -> Result<PathBuf, Failure> {
-    path.canonicalize()
-        .map_err(|error| Failure::new(Code::System, format!("cannot resolve `{}`", path.display())).caused_by(error))
+fn canonicalize_path(path: &Path) -> Result<PathBuf, Failure> {
+    path.canonicalize().map_err(|error| {
+        Failure::new(FailureCode::System, format!("cannot resolve `{}`", path.display())).with_cause(error)
+    })
 }
 
-/// Inside a linked git worktree: the same position in the main worktree, whether or not it exists there.
-pub fn main_worktree(cwd: &Path) -> Option<PathBuf> {
+/// Maps a directory in a linked git worktree to the same position in the main worktree, whether or not it exists there.
+pub fn find_main_worktree_path(cwd: &Path) -> Option<PathBuf> {
     let cwd = cwd.canonicalize().ok()?;
-    let worktree = cwd.ancestors().find(|directory| has_git(directory))?;
+    let worktree = cwd.ancestors().find(|directory| has_git_entry(directory))?;
     let pointer = worktree.join(".git");
-    let git = resolve(worktree, read_pointer(&pointer)?.strip_prefix("gitdir:")?)?;
-    // Only a linked worktree has these two; a submodule's directory has neither.
-    let common = resolve(&git, &read_pointer(&git.join("commondir"))?)?;
-    let back = resolve(&git, &read_pointer(&git.join("gitdir"))?)?;
+    let git = resolve_relative_path(worktree, read_git_pointer(&pointer)?.strip_prefix("gitdir:")?)?;
+    // Only a linked worktree has these two files; a submodule's directory has neither.
+    let common = resolve_relative_path(&git, &read_git_pointer(&git.join("commondir"))?)?;
+    let back = resolve_relative_path(&git, &read_git_pointer(&git.join("gitdir"))?)?;
     if back != pointer || !git.starts_with(common.join("worktrees")) || common.file_name()? != ".git" {
         return None;
     }
     Some(common.parent()?.join(cwd.strip_prefix(worktree).ok()?))
 }
 
-/// A real path from one that is written relative to a directory.
-fn resolve(base: &Path, written: &str) -> Option<PathBuf> {
+/// Resolves a path that is written relative to a directory.
+fn resolve_relative_path(base: &Path, written: &str) -> Option<PathBuf> {
     let written = written.trim();
     (!written.is_empty()).then(|| base.join(written).canonicalize().ok()).flatten()
 }
 
-fn read_pointer(path: &Path) -> Option<String> {
-    file::read_text(path, POINTER)
+fn read_git_pointer(path: &Path) -> Option<String> {
+    file::read_text_file(path, MAX_GIT_POINTER)
 }
 
 #[cfg(test)]
@@ -285,7 +299,7 @@ mod tests {
         }
 
         fn find(&self, cwd: &str) -> Option<PathBuf> {
-            find(None, None, &self.path(cwd)).ok().map(|project| project.root)
+            find_project(None, None, &self.path(cwd)).ok().map(|project| project.root)
         }
     }
 
@@ -303,20 +317,20 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_parent_wins() {
+    fn nearest_parent_with_project_is_found() {
         let tree = Tree::new(&[("a/.windlass/", ""), ("a/b/.windlass/", ""), ("a/b/c/", ""), ("x/", "")]);
         assert_eq!(tree.find("a"), Some(tree.path("a")));
         assert_eq!(tree.find("a/b/c"), Some(tree.path("a/b")));
-        let failure = find(None, None, &tree.path("x")).unwrap_err();
+        let failure = find_project(None, None, &tree.path("x")).unwrap_err();
         assert_eq!(failure.code, Code::NoProject);
         assert_eq!(failure.hint.as_deref(), Some("`windlass init` makes one here"));
     }
 
     #[test]
-    fn a_name_goes_before_a_variable_before_the_place() {
+    fn flag_precedes_variable_precedes_working_directory() {
         let tree = Tree::new(&[("a/.windlass/", ""), ("b/.windlass/", ""), ("c/.windlass/", ""), ("d/", "")]);
         let found = |explicit: Option<&str>, variable: Option<&str>| {
-            find(explicit.map(Path::new), variable.map(|path| tree.path(path)), &tree.path("a")).map(|p| p.root)
+            find_project(explicit.map(Path::new), variable.map(|path| tree.path(path)), &tree.path("a")).map(|p| p.root)
         };
         assert_eq!(found(Some("../b"), Some("c")).unwrap(), tree.path("b"));
         assert_eq!(found(None, Some("c")).unwrap(), tree.path("c"));
@@ -326,14 +340,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_the_place_of_the_directory_is_named() {
+    fn file_named_like_project_directory_is_reported() {
         let tree = Tree::new(&[("a/.windlass", "not a directory")]);
-        let failure = find(None, None, &tree.path("a")).unwrap_err();
+        let failure = find_project(None, None, &tree.path("a")).unwrap_err();
         assert!(failure.message.ends_with(".windlass` is not a directory"), "{failure}");
     }
 
     #[test]
-    fn a_linked_worktree_belongs_to_the_main_one() {
+    fn linked_worktree_resolves_to_main_project() {
         let tree = worktrees();
         tree.add("main/.windlass/", "");
         tree.add("linked/.windlass/", "");
@@ -344,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_project_in_the_main_one_the_worktree_counts() {
+    fn linked_worktree_project_is_used_without_main_project() {
         let tree = worktrees();
         assert_eq!(tree.find("linked/sub"), None);
         tree.add("linked/.windlass/", "");
@@ -361,13 +375,13 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_cannot_claim_to_be_anothers_worktree() {
+    fn unregistered_worktree_pointer_is_ignored() {
         let tree = worktrees();
         tree.add("main/.windlass/", "");
         tree.add("hostile/", "");
         fs::copy(tree.path("linked/.git"), tree.path("hostile/.git")).unwrap();
         assert_eq!(tree.find("hostile"), None);
-        // Not even with a repository of its own that names the other one as common.
+        // A fake git directory that names the other repository as common does not help either.
         tree.add("hostile/fake/commondir", &tree.path("main/.git").display().to_string());
         tree.add("hostile/fake/gitdir", &tree.path("hostile/.git").display().to_string());
         tree.add("hostile/.git", "gitdir: fake");
@@ -388,7 +402,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn odd_files_do_not_hang() {
+    fn special_files_do_not_block_project_search() {
         let tree = Tree::new(&[("a/.windlass/", ""), ("a/b/", ""), ("a/c/", "")]);
         rustix::fs::mknodat(rustix::fs::CWD, tree.path("a/b/.git"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
             .unwrap();

@@ -1,86 +1,94 @@
-//! What commands that died have left undone.
+//! Recovery of the effects and cancellations that dead commands have left.
 
 use std::sync::Arc;
 
 use windlass_config::Config;
 use windlass_engine::{
-    ConfigDigest, EffectId, EffectKind, OwnerName, PendingEffect, Session, SessionName, View, Wanted,
+    ConfigDigest, EffectId, EffectKind, NextAction, OwnerName, PendingEffect, Session, SessionName, StateView,
 };
-use windlass_process::{Control, is_alive, sweep};
+use windlass_process::{RunControl, is_owner_alive, sweep_dead_owners};
 
-use crate::context::Opened;
-use crate::execution::{HookExecution, recorded};
-use crate::trust::{self, Trust};
-use crate::{Code, Failure, Notice, hints, workflows};
+use crate::context::OpenedProject;
+use crate::execution::{HookExecution, recorded_config_source};
+use crate::trust::{self, TrustState};
+use crate::{Failure, FailureCode, Notice, hints, workflows};
 
-/// Whose hooks are settled.
+/// The effects that a recovery covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach<'a> {
-    /// Everybody's; with `--trust` under older configurations too.
+pub enum RecoveryScope<'a> {
+    /// All; with `--trust`, those of older configurations, too.
     Everything,
-    /// Those that do not belong to the session which is about to be run.
+    /// Those that do not belong to the session that is about to run.
     BeforeSession(&'a SessionName),
-    /// Those that no session waits for: sessions are taken up one by one.
+    /// Those that no session waits for: the workers resume sessions one by one.
     BeforeWork,
 }
 
-/// What was done that the dead had left.
+/// The result of a recovery.
 #[derive(Debug, Default)]
-pub struct Settled {
+pub struct RecoveryReport {
     pub hooks: usize,
-    /// Cancelled sessions that are over now.
+    /// Cancelled sessions that have ended now.
     pub sessions: usize,
-    /// Hooks and sessions whose configuration nobody trusts.
+    /// Hooks and sessions whose configuration is not trusted.
     pub untrusted: usize,
 }
 
-/// Does what the dead have left: ends the sessions that somebody has cancelled since, and takes over the hooks, each under
-/// the configuration that it was owed under.
-pub fn settle_dead(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> Result<Settled, Failure> {
+/// Ends the sessions that were cancelled since their process died, and adopts orphaned hooks, each under the configuration of its
+/// commit.
+pub fn recover_orphans(
+    opened: &mut OpenedProject,
+    control: &RunControl,
+    reach: RecoveryScope<'_>,
+) -> Result<RecoveryReport, Failure> {
     let project = opened.project.clone();
-    let place = project.owners();
-    sweep(&place).map_err(|error| {
+    let place = project.owner_directory();
+    sweep_dead_owners(&place).map_err(|error| {
         let what = format!("cannot end what an earlier command has left, by its files in `{}`", place.display());
-        Failure::new(Code::System, what).hint(hints::directory(&error)).caused_by(error)
+        Failure::new(FailureCode::System, what).with_hint(hints::directory_error_hint(&error)).with_cause(error)
     })?;
-    let mut done = close_cancelled(opened, control, reach)?;
-    let mut left = left_by_the_dead(opened)?;
-    if let Reach::BeforeSession(session) = reach {
+    let mut done = close_cancelled_sessions(opened, control, reach)?;
+    let mut left = list_orphaned_effects(opened)?;
+    if let RecoveryScope::BeforeSession(session) = reach {
         left.retain(|effect| effect.session.as_ref() != Some(session));
     }
     let mut configs: Vec<ConfigDigest> = left.iter().map(|effect| effect.config).collect();
     configs.sort_unstable();
     configs.dedup();
     for digest in configs {
-        let config = config_of_effect(opened, digest)?;
-        if !may_run(opened, &config, reach)? {
+        let config = load_effect_config(opened, digest)?;
+        if !may_run_config(opened, &config, reach)? {
             done.untrusted += left.iter().filter(|effect| effect.config == digest).count();
             continue;
         }
         let among: Vec<EffectId> = left.iter().map(|effect| effect.id).collect();
-        let is_dead = |owner: &OwnerName| !is_alive(&project.owners(), owner.as_str());
-        done.hooks += HookExecution::new(opened, &config, control).run(|dispatch| {
+        let is_dead = |owner: &OwnerName| !is_owner_alive(&project.owner_directory(), owner.as_str());
+        done.hooks += HookExecution::new(opened, &config, control).run_with_effects(|dispatch| {
             let meant = |effect: &PendingEffect| {
                 effect.config == digest && is_dead(&effect.owner) && among.contains(&effect.id)
             };
-            dispatch.adopt_orphans(meant).map_err(hints::run)
+            dispatch.adopt_orphaned_hooks(meant).map_err(hints::run_failure)
         })?;
     }
     Ok(done)
 }
 
-/// The same, and tells the person what was done.
-pub fn settle_and_report(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> Result<(), Failure> {
-    let done = settle_dead(opened, control, reach)?;
+/// Recovers, and shows the result to the person.
+pub fn recover_and_notify(
+    opened: &mut OpenedProject,
+    control: &RunControl,
+    reach: RecoveryScope<'_>,
+) -> Result<(), Failure> {
+    let done = recover_orphans(opened, control, reach)?;
     let front_end = &opened.front_end;
     if done.hooks > 0 {
-        front_end.show(Notice::Note(&format!("hooks that a dead command had left: {}", done.hooks)));
+        front_end.show_notice(Notice::Note(&format!("hooks that a dead command had left: {}", done.hooks)));
     }
     if done.sessions > 0 {
-        front_end.show(Notice::Note(&format!("cancelled sessions that were ended: {}", done.sessions)));
+        front_end.show_notice(Notice::Note(&format!("cancelled sessions that were ended: {}", done.sessions)));
     }
     if done.untrusted > 0 {
-        front_end.show(Notice::Warning(&format!(
+        front_end.show_notice(Notice::Warning(&format!(
             "hooks that a dead command has left under a configuration that is not trusted now: {}; \
              `windlass doctor --settle --trust` runs them",
             done.untrusted
@@ -89,78 +97,95 @@ pub fn settle_and_report(opened: &mut Opened, control: &Control, reach: Reach<'_
     Ok(())
 }
 
-/// What nobody can read any more has no hooks that could run: they are recorded as failed.
-fn config_of_effect(opened: &Opened, digest: ConfigDigest) -> Result<Arc<Config>, Failure> {
-    let text = opened.store.snapshot().map_err(hints::store)?.config(digest).map_err(hints::view)?;
-    let config = Config::parse(recorded(&opened.project, text.as_deref().unwrap_or_default()));
-    Ok(Arc::new(config.unwrap_or_else(|_| Config::absent(&opened.project.root))))
+/// Returns the configuration of an effect. One that cannot be read has no hooks, so the effect is recorded as failed.
+fn load_effect_config(opened: &OpenedProject, digest: ConfigDigest) -> Result<Arc<Config>, Failure> {
+    let text = opened
+        .store
+        .begin_snapshot()
+        .map_err(hints::store_failure)?
+        .find_config_text(digest)
+        .map_err(hints::view_failure)?;
+    let config = Config::from_source(recorded_config_source(&opened.project, text.as_deref().unwrap_or_default()));
+    Ok(Arc::new(config.unwrap_or_else(|_| Config::without_file(&opened.project.root))))
 }
 
-/// Sessions that somebody has cancelled while nobody ran them.
-pub fn orphaned_cancellations(opened: &Opened) -> Result<Vec<Session>, Failure> {
-    let mut sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
-    let owners = opened.project.owners();
+/// Returns the sessions that were cancelled while no process ran them.
+pub fn list_orphaned_cancellations(opened: &OpenedProject) -> Result<Vec<Session>, Failure> {
+    let mut sessions =
+        opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
+    let owners = opened.project.owner_directory();
     sessions.retain(|session| {
-        session.stopping.is_some() && session.ended().is_none() && !is_alive(&owners, session.owner.as_str())
+        session.stopping.is_some()
+            && session.ending_kind().is_none()
+            && !is_owner_alive(&owners, session.owner.as_str())
     });
     Ok(sessions)
 }
 
-/// Sessions whose command has died, and that can be gone on with.
-pub fn interrupted(opened: &Opened) -> Result<Vec<Session>, Failure> {
-    let mut sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
-    let owners = opened.project.owners();
+/// Returns the sessions whose process has died, and that can be resumed.
+pub fn list_interrupted_sessions(opened: &OpenedProject) -> Result<Vec<Session>, Failure> {
+    let mut sessions =
+        opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
+    let owners = opened.project.owner_directory();
     sessions.retain(|session| {
         session.stopping.is_none()
-            && session.ended().is_none()
-            && session.wanted() != Wanted::Answer
-            // What was taken from it is somebody else's.
-            && (session.task.is_none() || session.epoch().is_some())
-            && !is_alive(&owners, session.owner.as_str())
+            && session.ending_kind().is_none()
+            && session.next_action() != NextAction::Answer
+            // A task that was taken from the session belongs to another holder now.
+            && (session.task.is_none() || session.held_epoch().is_some())
+            && !is_owner_alive(&owners, session.owner.as_str())
     });
     Ok(sessions)
 }
 
-fn close_cancelled(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> Result<Settled, Failure> {
-    let mut done = Settled::default();
-    for session in orphaned_cancellations(opened)? {
-        if reach == Reach::BeforeSession(&session.name) {
+fn close_cancelled_sessions(
+    opened: &mut OpenedProject,
+    control: &RunControl,
+    reach: RecoveryScope<'_>,
+) -> Result<RecoveryReport, Failure> {
+    let mut done = RecoveryReport::default();
+    for session in list_orphaned_cancellations(opened)? {
+        if reach == RecoveryScope::BeforeSession(&session.name) {
             continue;
         }
-        let config = config_of_effect(opened, session.config)?;
-        if !config.effectful_hooks().is_empty() && !may_run(opened, &config, reach)? {
+        let config = load_effect_config(opened, session.config)?;
+        if !config.effectful_hooks().is_empty() && !may_run_config(opened, &config, reach)? {
             done.untrusted += 1;
             continue;
         }
         let closed = HookExecution::new(opened, &config, control)
-            .run(|dispatch| dispatch.close(&session).map_err(hints::run))?;
+            .run_with_effects(|dispatch| dispatch.close_cancelled_session(&session).map_err(hints::run_failure))?;
         done.sessions += usize::from(closed);
     }
     Ok(done)
 }
 
-/// Hooks whose owner is dead, and that no session waits for which could be gone on with. One that has ended waits for none
-/// but those of its end.
-pub fn left_by_the_dead(opened: &Opened) -> Result<Vec<PendingEffect>, Failure> {
-    let snapshot = opened.store.snapshot().map_err(hints::store)?;
-    let mut effects = snapshot.effects().map_err(hints::store)?;
-    let open = snapshot.sessions().map_err(hints::store)?.into_iter().filter(|session| session.ended().is_none());
+/// Returns the hooks whose owner is dead, and that no open session waits for. An ended session waits only for the hooks of its
+/// end.
+pub fn list_orphaned_effects(opened: &OpenedProject) -> Result<Vec<PendingEffect>, Failure> {
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let mut effects = snapshot.pending_effects().map_err(hints::store_failure)?;
+    let open = snapshot
+        .all_sessions()
+        .map_err(hints::store_failure)?
+        .into_iter()
+        .filter(|session| session.ending_kind().is_none());
     let waited: Vec<EffectId> = open.flat_map(|session| session.owed).collect();
-    let owners = opened.project.owners();
+    let owners = opened.project.owner_directory();
     effects.retain(|effect| {
         matches!(effect.kind, EffectKind::Hook(_))
             && !waited.contains(&effect.id)
-            && !is_alive(&owners, effect.owner.as_str())
+            && !is_owner_alive(&owners, effect.owner.as_str())
     });
     Ok(effects)
 }
 
-/// Whether a configuration may run. `run` knows only the present one: a store can come with a repository, and nobody has
-/// seen what it says.
-fn may_run(opened: &Opened, config: &Config, reach: Reach<'_>) -> Result<bool, Failure> {
+/// Returns whether a configuration may run. A run accepts only the present one: a store can come with a repository, and no person
+/// has reviewed the configurations in it.
+fn may_run_config(opened: &OpenedProject, config: &Config, reach: RecoveryScope<'_>) -> Result<bool, Failure> {
     let present = Config::load(&opened.project.root).is_ok_and(|present| present.text() == config.text());
-    let told = opened.trust && (present || reach == Reach::Everything);
-    // Without a configuration there may be workflows all the same.
-    let is_bare = !config.exists() && !workflows::has_files(&opened.project)?;
-    Ok(told || is_bare || (present && trust::state(&opened.project, config)? == Trust::Trusted))
+    let told = opened.trust && (present || reach == RecoveryScope::Everything);
+    // Without a configuration there may still be workflows.
+    let is_bare = !config.has_file() && !workflows::has_workflow_files(&opened.project)?;
+    Ok(told || is_bare || (present && trust::find_trust_state(&opened.project, config)? == TrustState::Trusted))
 }

@@ -1,117 +1,119 @@
-//! The command that goes on with a session or a task, as a person types it.
+//! The command that resumes a session or a task, as a person types it.
 //!
 //! Invariants:
-//! - An agent is named wherever a run that names none would have none, or another one.
-//! - `--trust` is offered only to a person who has given it. Others hear that it is needed: a store, and with it the command,
-//!   can come with a repository.
+//! - The command names an agent if a run without a name would use another one or none.
+//! - `--trust` is offered only to a person who has used it. Other people read that trust is needed: a store, and with it the
+//!   command, can come with a repository.
 //!
-//! Not here: when that is the thing to do (`next_step`).
+//! Not here: when to offer this command (`next_step`).
 
 use windlass_config::{Config, plan};
-use windlass_engine::{Event, EventType, Record, Session, TaskId, View as _};
-use windlass_store::Filter;
+use windlass_engine::{Event, EventRecord, EventType, Session, StateView as _, TaskId};
+use windlass_store::EventFilter;
 use windlass_text as text;
 
-use crate::context::Opened;
-use crate::run::{check_trust, find_recorded_config, find_task_agent};
+use crate::context::OpenedProject;
+use crate::run::{check_config_trust, find_task_agent, read_recorded_config};
 use crate::typed_step::NextStep;
 use crate::{Failure, execution, hints};
 
-/// The longest word that a person would type, in bytes.
-const MAX_WORD: usize = 200;
-/// How many claims of a task are looked at: those of people name no agent.
-const MAX_CLAIMS: usize = 20;
-/// Stands for an agent that is not known or cannot be typed.
+/// The longest word in an offered command, in bytes.
+const MAX_SHELL_WORD: usize = 200;
+/// How many claims of a task are examined: claims by people name no agent.
+const MAX_EXAMINED_CLAIMS: usize = 20;
+/// The placeholder for an agent that is unknown or cannot be typed.
 const UNKNOWN_AGENT: &str = "AGENT";
 
-/// A command that goes on with a session or a task.
+/// A command that resumes a session or a task.
 pub struct ResumeCommand {
     pub command: String,
     untrusted: bool,
 }
 
 impl ResumeCommand {
-    /// Returns the command for a session that was left. It works with the configuration that it was started with.
-    pub fn for_session(opened: &Opened, session: &Session) -> Self {
-        let text = find_recorded_config(&opened.store, session).ok();
-        let config = text.and_then(|text| Config::parse(execution::recorded(&opened.project, &text)).ok());
+    /// Returns the command for an unfinished session, which keeps the configuration that it was started with.
+    pub fn for_session(opened: &OpenedProject, session: &Session) -> Self {
+        let text = read_recorded_config(&opened.store, session).ok();
+        let config =
+            text.and_then(|text| Config::from_source(execution::recorded_config_source(&opened.project, &text)).ok());
         let usual = config.as_ref().and_then(|config| config.settings.agent.as_ref()).map(|agent| agent.as_str());
         let agent = Some(session.agent.as_str()).filter(|agent| usual != Some(*agent));
-        let untrusted = config.is_some_and(|config| is_untrusted(opened, &config, Some(session)));
-        Self { command: run_command(&format!(" --session {}", session.name), agent, opened.trust), untrusted }
+        let untrusted = config.is_some_and(|config| lacks_needed_trust(opened, &config, Some(session)));
+        Self { command: format_run_command(&format!(" --session {}", session.name), agent, opened.trust), untrusted }
     }
 
-    /// Returns the command for a task that may be taken, by the agent that has worked on it last.
-    pub fn for_task(opened: &Opened, id: TaskId) -> Result<Self, Failure> {
-        Self::for_flag(opened, id, "--task")
+    /// Returns the command for a task that may be claimed, with the agent that worked on it last.
+    pub fn for_task(opened: &OpenedProject, id: TaskId) -> Result<Self, Failure> {
+        Self::for_task_with_flag(opened, id, "--task")
     }
 
-    /// Returns the command for a task whose change conflicts with its base, by the agent that has worked on it last.
-    pub fn for_conflict(opened: &Opened, id: TaskId) -> Result<Self, Failure> {
-        Self::for_flag(opened, id, "--resolve")
+    /// Returns the command for a task whose change conflicts with its base, with the agent that worked on it last.
+    pub fn for_conflict(opened: &OpenedProject, id: TaskId) -> Result<Self, Failure> {
+        Self::for_task_with_flag(opened, id, "--resolve")
     }
 
-    fn for_flag(opened: &Opened, id: TaskId, flag: &str) -> Result<Self, Failure> {
+    fn for_task_with_flag(opened: &OpenedProject, id: TaskId, flag: &str) -> Result<Self, Failure> {
         let last = find_last_session(opened, id)?;
-        // A configuration that is wrong names no agent; the run itself tells what is wrong.
+        // An invalid configuration names no agent; the run itself reports the error.
         let config = Config::load(&opened.project.root).ok();
         let listed = config.as_ref().map(|config| find_task_agent(&opened.store, id, config)).transpose()?;
         let usual = config.as_ref().and_then(|config| config.settings.agent.as_ref()).map(|agent| agent.value.clone());
         let usual = listed.flatten().or(usual);
         // The list of implementers may have changed since.
-        let task = opened.task(id)?;
-        let may_work =
-            |agent: &str| config.as_ref().is_none_or(|config| plan::types(config).admit(&task, agent).is_ok());
+        let task = opened.require_task(id)?;
+        let may_work = |agent: &str| {
+            config.as_ref().is_none_or(|config| plan::plan_task_types(config).check_agent_allowed(&task, agent).is_ok())
+        };
         let last = last.filter(|last| may_work(&last.agent));
         let agent = match (&last, &usual) {
             (Some(last), usual) => Some(last.agent.as_str()).filter(|agent| usual.as_deref() != Some(*agent)),
             (None, None) => Some(UNKNOWN_AGENT),
             (None, Some(_)) => None,
         };
-        let untrusted = config.is_some_and(|config| is_untrusted(opened, &config, None));
-        Ok(Self { command: run_command(&format!(" {flag} {id}"), agent, opened.trust), untrusted })
+        let untrusted = config.is_some_and(|config| lacks_needed_trust(opened, &config, None));
+        Ok(Self { command: format_run_command(&format!(" {flag} {id}"), agent, opened.trust), untrusted })
     }
 
-    /// Returns the command as a step of its own.
-    pub fn step(&self, purpose: &str) -> NextStep {
-        let note = self.untrusted.then(|| hints::UNTRUSTED.to_owned());
+    /// Returns the command as a next step.
+    pub fn to_next_step(&self, purpose: &str) -> NextStep {
+        let note = self.untrusted.then(|| hints::UNTRUSTED_NOTE.to_owned());
         NextStep::new(self.command.clone(), purpose).with_note(note)
     }
 
-    /// Returns a sentence that goes on so.
-    pub fn in_sentence(&self, does: &str) -> String {
+    /// Returns a sentence with the command as its subject.
+    pub fn describe_in_sentence(&self, does: &str) -> String {
         let but = if self.untrusted { format!("; {}", hints::UNTRUSTED) } else { String::new() };
         format!("`{}` {does}{but}", self.command)
     }
 }
 
-/// Returns the session that has taken a task last.
-fn find_last_session(opened: &Opened, id: TaskId) -> Result<Option<Session>, Failure> {
-    let filter = Filter { types: vec![EventType::TaskClaimed], task: Some(id), ..Filter::default() };
-    let claims = opened.store.read_back(&filter, None, MAX_CLAIMS).map_err(hints::store)?;
-    let by_session = |record: &Record| match &record.envelope.event {
+/// Returns the last session that claimed a task.
+fn find_last_session(opened: &OpenedProject, id: TaskId) -> Result<Option<Session>, Failure> {
+    let filter = EventFilter { types: vec![EventType::TaskClaimed], task: Some(id), ..EventFilter::default() };
+    let claims = opened.store.read_events_back(&filter, None, MAX_EXAMINED_CLAIMS).map_err(hints::store_failure)?;
+    let by_session = |record: &EventRecord| match &record.envelope.event {
         Event::TaskClaimed(claimed) => claimed.session.clone(),
         _ => None,
     };
     let Some(name) = claims.iter().find_map(by_session) else { return Ok(None) };
-    opened.store.snapshot().map_err(hints::store)?.session(&name).map_err(hints::view)
+    opened.store.begin_snapshot().map_err(hints::store_failure)?.find_session(&name).map_err(hints::view_failure)
 }
 
-/// Returns whether a run would be refused because no person trusts what it would run.
-fn is_untrusted(opened: &Opened, config: &Config, resumed: Option<&Session>) -> bool {
-    check_trust(&opened.project, config, resumed, opened.trust).is_err()
+/// Returns whether a run would be refused because no person trusts its configuration.
+fn lacks_needed_trust(opened: &OpenedProject, config: &Config, resumed: Option<&Session>) -> bool {
+    check_config_trust(&opened.project, config, resumed, opened.trust).is_err()
 }
 
-/// Returns `windlass run` with its target, the agent if it has to be named, and trust if it was given.
-pub fn run_command(what: &str, agent: Option<&str>, trust: bool) -> String {
+/// Returns `windlass run` with its target, and the agent and `--trust` if needed.
+pub fn format_run_command(what: &str, agent: Option<&str>, trust: bool) -> String {
     let agent = agent.map(|agent| format!(" --agent {}", quoted(agent).unwrap_or_else(|| UNKNOWN_AGENT.to_owned())));
     let trust = if trust { " --trust" } else { "" };
     format!("windlass run{what}{}{trust}", agent.unwrap_or_default())
 }
 
-/// Returns a word quoted for a shell, unless it is too long to be typed or holds characters that a terminal does not show.
-pub fn quoted(word: &str) -> Option<String> {
-    if word.is_empty() || word.len() > MAX_WORD || text::line(word) != word {
+/// Returns a word quoted for a shell, or `None` if it is too long to type or has invisible characters.
+pub fn quote_typed_word(word: &str) -> Option<String> {
+    if word.is_empty() || word.len() > MAX_SHELL_WORD || text::clean_line(word) != word {
         return None;
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
@@ -133,6 +135,6 @@ mod tests {
         check("don't; rm -rf $HOME", Some(r"'don'\''t; rm -rf $HOME'"));
         check("two\nlines", None);
         check("\u{202e}", None);
-        check(&"x".repeat(MAX_WORD + 1), None);
+        check(&"x".repeat(MAX_SHELL_WORD + 1), None);
     }
 }

@@ -1,10 +1,10 @@
-//! Clearing away old records: what agents and hooks have written that was too long for memory, and what they were given.
+//! Retention of records: output of agents and hooks that was too long for memory, and their input.
 //!
 //! Invariants:
-//! - Only regular files below the directory go, and directories below it that are empty; no link is followed.
-//! - Every record is looked at, however many there are: one that is not would stay for ever.
-//! - What is young stays, whatever it takes up: somebody may still be writing it.
-//! - A record that cannot be removed is no reason not to work.
+//! - Only regular files below the directory are removed, and empty directories below it; no link is followed.
+//! - Every record is examined, however many there are: a skipped one would stay forever.
+//! - Young files stay, whatever their size: a process may still be writing them.
+//! - A record that cannot be removed stops no command.
 
 use std::fs;
 use std::io::Write;
@@ -13,24 +13,25 @@ use std::time::{Duration, SystemTime};
 
 use windlass_process::file;
 
-const HOUR: Duration = Duration::from_secs(60 * 60);
-const GIB: u64 = 1024 * 1024 * 1024;
+const ONE_HOUR: Duration = Duration::from_secs(60 * 60);
+const ONE_GIBIBYTE: u64 = 1024 * 1024 * 1024;
 
-/// What may stay.
+/// The limits of what is kept.
 #[derive(Debug, Clone, Copy)]
-pub struct Keep {
-    /// Older files go.
-    pub age: Duration,
-    /// The oldest files go until the rest is no larger, in bytes.
-    pub size: u64,
-    /// Younger files and directories stay.
-    pub young: Duration,
+pub struct RetentionLimits {
+    /// Files above this age are removed.
+    pub max_age: Duration,
+    /// The oldest files are removed until the total size is at most this, in bytes.
+    pub max_total_size: u64,
+    /// Files and directories below this age stay.
+    pub min_age: Duration,
 }
 
-/// What is kept of a project's records.
-pub const KEEP: Keep = Keep { age: HOUR.saturating_mul(24 * 30), size: GIB, young: HOUR };
+/// The limits for the records of a project.
+pub const RECORD_RETENTION: RetentionLimits =
+    RetentionLimits { max_age: ONE_HOUR.saturating_mul(24 * 30), max_total_size: ONE_GIBIBYTE, min_age: ONE_HOUR };
 
-/// How long all processes of a project let pass between two times.
+/// The shortest time between two prunings by any process of a project.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 struct RecordFile {
@@ -39,33 +40,33 @@ struct RecordFile {
     path: PathBuf,
 }
 
-/// Removes what is too old or too much, unless that was done not long ago, as the time of a file says.
+/// Prunes records, unless the modification time of the stamp file shows a recent pruning.
 pub fn prune_if_due(directory: &Path, stamp: &Path, now: SystemTime) {
-    let Ok(file) = file::open_lock(stamp) else { return };
+    let Ok(file) = file::open_lock_file(stamp) else { return };
     let last = file.metadata().ok().filter(|found| found.len() > 0).and_then(|found| found.modified().ok());
-    // A time to come was set by another program.
+    // Another program has set a time in the future.
     let is_due = last.is_none_or(|last| now.duration_since(last).is_ok_and(|age| age >= PRUNE_INTERVAL) || last > now);
     if is_due && file.try_lock().is_ok() {
         let _ = (&file).write_all(b".").and_then(|()| file.set_len(1)).and_then(|()| file.set_modified(now));
-        prune(directory, now, KEEP);
+        prune_records(directory, now, RECORD_RETENTION);
     }
 }
 
-/// Removes what is too old, then the oldest of what is too much, then directories that are empty.
-fn prune(directory: &Path, now: SystemTime, keep: Keep) {
-    let (mut files, directories) = found(directory, now);
+/// Removes files that are too old, then the oldest files above the size limit, then empty directories.
+fn prune_records(directory: &Path, now: SystemTime, keep: RetentionLimits) {
+    let (mut files, directories) = list_records(directory, now);
     prune_files(&mut files, keep);
-    // One that is not empty stays.
-    for (_, directory) in directories.iter().rev().filter(|(age, _)| *age >= keep.young) {
+    // A directory that is not empty stays.
+    for (_, directory) in directories.iter().rev().filter(|(age, _)| *age >= keep.min_age) {
         let _ = fs::remove_dir(directory);
     }
 }
 
-fn prune_files(files: &mut Vec<RecordFile>, keep: Keep) {
+fn prune_files(files: &mut Vec<RecordFile>, keep: RetentionLimits) {
     files.sort_unstable_by_key(|file| file.age);
     let mut total: u64 = files.iter().map(|file| file.size).sum();
     while let Some(oldest) = files.pop() {
-        if oldest.age < keep.young || (oldest.age <= keep.age && total <= keep.size) {
+        if oldest.age < keep.min_age || (oldest.age <= keep.max_age && total <= keep.max_total_size) {
             return;
         }
         if fs::remove_file(&oldest.path).is_ok() {
@@ -75,14 +76,14 @@ fn prune_files(files: &mut Vec<RecordFile>, keep: Keep) {
 }
 
 /// Returns the files below a directory, and the directories with their ages, each after those above it.
-fn found(directory: &Path, now: SystemTime) -> (Vec<RecordFile>, Vec<(Duration, PathBuf)>) {
+fn list_records(directory: &Path, now: SystemTime) -> (Vec<RecordFile>, Vec<(Duration, PathBuf)>) {
     let (mut files, mut found) = (Vec::new(), Vec::new());
     let is_real = fs::symlink_metadata(directory).is_ok_and(|metadata| metadata.is_dir());
     let mut directories: Vec<PathBuf> = is_real.then(|| directory.to_owned()).into_iter().collect();
     while let Some(directory) = directories.pop() {
         let Ok(listed) = fs::read_dir(directory) else { continue };
         for entry in listed.flatten() {
-            // Of the entry itself, not of where a link leads.
+            // These are the metadata of the entry itself, not of a link's target.
             let Ok(metadata) = entry.metadata() else { continue };
             let Ok(written) = metadata.modified() else { continue };
             let age = now.duration_since(written).unwrap_or_default();
@@ -101,7 +102,8 @@ fn found(directory: &Path, now: SystemTime) -> (Vec<RecordFile>, Vec<(Duration, 
 mod tests {
     use super::*;
 
-    const KEEP: Keep = Keep { age: Duration::from_secs(100), size: 10, young: Duration::from_secs(10) };
+    const KEEP: RetentionLimits =
+        RetentionLimits { max_age: Duration::from_secs(100), max_total_size: 10, min_age: Duration::from_secs(10) };
 
     fn now() -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000)
@@ -115,21 +117,21 @@ mod tests {
         fs::File::options().write(true).open(path).unwrap().set_modified(written).unwrap();
     }
 
-    /// Files with their ages and sizes, and which of them are left.
+    /// Checks which of these files, given with ages and sizes, remain after a pruning.
     #[track_caller]
     fn check(files: &[(&str, i64, usize)], left: &[&str]) {
         let directory = tempfile::tempdir().unwrap();
         for (name, age, size) in files {
             write(&directory.path().join(name), *age, *size);
         }
-        prune(directory.path(), now(), KEEP);
+        prune_records(directory.path(), now(), KEEP);
         let there: Vec<&str> =
             files.iter().map(|file| file.0).filter(|name| directory.path().join(name).exists()).collect();
         assert_eq!(there, left, "{files:?}");
     }
 
     #[test]
-    fn what_is_old_goes_then_the_oldest_of_what_is_too_much() {
+    fn pruning_removes_expired_then_oldest_over_size_limit() {
         check(&[], &[]);
         check(&[("s/a", 100, 5), ("t/b", 20, 5)], &["s/a", "t/b"]);
         check(&[("s/a", 101, 1), ("t/b", 20, 1)], &["t/b"]);
@@ -138,22 +140,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_young_stays() {
+    fn files_below_minimum_age_are_kept() {
         check(&[("s/a", 9, 50), ("s/b", -500, 50)], &["s/a", "s/b"]);
         check(&[("s/a", 9, 50), ("s/b", 10, 1)], &["s/a"]);
     }
 
     #[test]
-    fn every_record_is_looked_at() {
+    fn all_expired_records_are_pruned_however_many() {
         let directory = tempfile::tempdir().unwrap();
         (0..10_050).for_each(|number| fs::write(directory.path().join(number.to_string()), "").unwrap());
         let much_later = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 33);
-        prune(directory.path(), much_later, KEEP);
+        prune_records(directory.path(), much_later, KEEP);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn directories_that_are_empty_go_unless_they_are_young() {
+    fn empty_directories_are_removed_unless_young() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         write(&path("old/deep/file"), 500, 1);
@@ -162,7 +164,7 @@ mod tests {
         for (name, age) in [("old/deep", 500), ("old", 500), ("kept", 500), ("young", 9)] {
             fs::File::open(path(name)).unwrap().set_modified(now() - Duration::from_secs(age)).unwrap();
         }
-        prune(directory.path(), now(), KEEP);
+        prune_records(directory.path(), now(), KEEP);
         let mut left: Vec<_> =
             fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_looked_at_once_in_an_interval() {
+    fn pruning_runs_at_most_once_per_interval() {
         let directory = tempfile::tempdir().unwrap();
         let (runs, stamp) = (directory.path().join("runs"), directory.path().join("prune.lock"));
         let is_pruned = |now: SystemTime| {
@@ -197,10 +199,10 @@ mod tests {
         symlink(path("elsewhere"), path("runs/s/link")).unwrap();
         symlink(path("elsewhere/a"), path("runs/s/file")).unwrap();
         symlink(path("runs"), path("linked")).unwrap();
-        prune(&path("linked"), now(), KEEP);
+        prune_records(&path("linked"), now(), KEEP);
         assert!(path("runs/s/old").exists());
-        prune(&path("missing"), now(), KEEP);
-        prune(&path("runs"), now(), KEEP);
+        prune_records(&path("missing"), now(), KEEP);
+        prune_records(&path("runs"), now(), KEEP);
         assert!(!path("runs/s/old").exists());
         assert!(path("elsewhere/a").exists());
         assert!(path("runs/s/link").symlink_metadata().is_ok() && path("runs/s/file").symlink_metadata().is_ok());

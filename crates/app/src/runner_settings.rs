@@ -1,4 +1,4 @@
-//! The settings of a runner, from the configuration of a project and from the machine.
+//! The settings of a runner, built from the project's configuration and the environment.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,138 +7,141 @@ use std::time::Duration;
 
 use windlass_agents::Agent;
 use windlass_config::{self as config, Config, DurationSetting, plan};
-use windlass_engine::Rules;
-use windlass_hooks::Mask;
-use windlass_process::Launcher;
-use windlass_runner::{CachePatterns, Delivery, Gatekeepers, HookFinder, Protected, RunnerSettings, TurnAllowance};
-use windlass_tools::validation::{AgentCommands, Permission, Standing};
+use windlass_engine::EngineRules;
+use windlass_hooks::SecretMask;
+use windlass_process::SupervisorLauncher;
+use windlass_runner::{
+    CachePatterns, DeliverySettings, GatekeeperSettings, HookFinder, ProtectedFiles, RunnerSettings, TurnLimits,
+};
+use windlass_tools::validation::{AgentCommandPermission, ExecutionTrust, ProgramPermission};
 use windlass_vcs::forge;
 
 use crate::project::Project;
 use crate::store_records::StoreMarks;
-use crate::{Code, Failure, SUPERVISE, environment, workflows};
+use crate::{Failure, FailureCode, SUPERVISE_ARGUMENT, environment, workflows};
 
-/// Returns the settings under which hooks run. `told` says that a person trusts the store for this command.
-pub fn settings(
+/// Returns the settings under which hooks run. `told` is true if a person trusts the store for this command.
+pub fn build_runner_settings(
     (project, told): (&Project, bool),
     config: &Arc<Config>,
-    rules: Rules,
+    rules: EngineRules,
     records: PathBuf,
-    launcher: Option<Launcher>,
+    launcher: Option<SupervisorLauncher>,
 ) -> RunnerSettings {
-    let mask = mask(config);
+    let mask = build_secret_mask(config);
     RunnerSettings {
-        // Only a session judges what agents have registered, and it says whether it may.
-        permission: permission(config, standing(false)),
+        // Only a session runs validators that agents have registered, and sets its own permission.
+        permission: validator_permission(config, validator_standing(false)),
         validation: config.validation_rules(),
-        hooks: hook_finder(config.clone()),
+        hooks: build_hook_finder(config.clone()),
         workflows: workflows::finder(project, config, told),
         rules,
         project: project.root.clone(),
         directory: project.root.clone(),
         records,
-        environment: inherited(project, told),
+        environment: hook_environment(project, told),
         prompt: None,
-        protected: protected_files(config).hiding(mask.clone()),
+        protected: protected_files(config).with_mask(mask.clone()),
         mask,
-        delivery: delivery(project, config),
+        delivery: delivery_settings(project, config),
         launcher,
     }
 }
 
-/// Returns the variables that programs inherit, with the token of a store that counts for this command alone.
-fn inherited(project: &Project, told: bool) -> Vec<(OsString, OsString)> {
-    let token = told.then(|| StoreMarks::of(project)).flatten().map(|marks| marks.token());
+/// Returns the variables for child programs, with the trust token of a store that counts for this command alone.
+fn hook_environment(project: &Project, told: bool) -> Vec<(OsString, OsString)> {
+    let token = told.then(|| StoreMarks::read_marks(project)).flatten().map(|marks| marks.trust_token());
     let token = token.map(|token| ("WINDLASS_TRUSTED_STORE".into(), token.into()));
-    environment::inherited().into_iter().chain(token).collect()
+    environment::inherited_environment().into_iter().chain(token).collect()
 }
 
-/// Returns where work is done, and where it goes.
-pub fn delivery(project: &Project, config: &Config) -> Delivery {
+/// Returns the delivery settings: worktrees, checkouts, base branch and forge.
+pub fn delivery_settings(project: &Project, config: &Config) -> DeliverySettings {
     let settings = &config.settings;
-    Delivery {
-        worktrees: project.worktrees(),
-        checkouts: project.checkouts(),
-        lock: project.directory().join("merge.lock"),
+    DeliverySettings {
+        worktrees: project.worktree_directory(),
+        checkouts: project.checkout_directory(),
+        lock: project.project_directory().join("merge.lock"),
         base: settings.base_branch.as_ref().map(|branch| branch.value.clone()),
         remote: settings.forge.remote.as_ref().map(|remote| remote.value.clone()),
-        forge: forge::Settings {
+        forge: forge::ForgeOptions {
             kind: settings.forge.kind.map(|kind| match kind {
-                config::ForgeKind::Github => forge::Kind::GitHub,
-                config::ForgeKind::Gitlab => forge::Kind::GitLab,
+                config::ForgeKind::Github => forge::ForgeVendor::GitHub,
+                config::ForgeKind::Gitlab => forge::ForgeVendor::GitLab,
             }),
             api: settings.forge.api.as_ref().map(|api| api.value.clone()),
             project: None,
         },
         method: match settings.merge.method {
-            config::MergeMethod::Merge => forge::Method::Merge,
-            config::MergeMethod::Squash => forge::Method::Squash,
-            config::MergeMethod::Rebase => forge::Method::Rebase,
+            config::MergeMethod::Merge => forge::ForgeMergeMethod::Merge,
+            config::MergeMethod::Squash => forge::ForgeMergeMethod::Squash,
+            config::MergeMethod::Rebase => forge::ForgeMergeMethod::Rebase,
         },
         caches: cache_patterns(config),
         tests: settings.test_command.as_ref().map(|command| command.value.clone()),
-        // Only a session has its work judged, and says by whom.
-        gatekeepers: Gatekeepers::default(),
+        // Only a session has its work judged, and sets its own gatekeepers.
+        gatekeepers: GatekeeperSettings::default(),
     }
 }
 
-/// Whether programs that judge an agent's work may be run.
-pub fn standing(trusted: bool) -> Standing {
+/// Returns whether programs that judge an agent's work may run.
+pub fn validator_standing(trusted: bool) -> ExecutionTrust {
     match trusted {
-        _ if environment::is_judging() => Standing::Nested,
-        true => Standing::Trusted,
-        false => Standing::Untrusted,
+        _ if environment::is_judging_process() => ExecutionTrust::Nested,
+        true => ExecutionTrust::Trusted,
+        false => ExecutionTrust::Untrusted,
     }
 }
 
 /// Returns the mask of the configured secrets.
-pub fn mask(config: &Config) -> Mask {
+pub fn build_secret_mask(config: &Config) -> SecretMask {
     let secrets = config.settings.secrets.iter().filter_map(|name| {
-        let value = environment::secret(name)?;
+        let value = environment::secret_value(name)?;
         Some((name.value.clone(), value.into_encoded_bytes()))
     });
-    Mask::new(secrets)
+    SecretMask::new(secrets)
 }
 
-/// Returns how supervisors are started, which end their programs with this process.
-pub fn launcher() -> Result<Launcher, Failure> {
-    Launcher::own(SUPERVISE)
-        .map_err(|error| Failure::new(Code::System, "cannot find this very program").caused_by(error))
+/// Returns the launcher of supervisors, which end their programs when this process ends.
+pub fn supervisor_launcher() -> Result<SupervisorLauncher, Failure> {
+    SupervisorLauncher::for_own_program(SUPERVISE_ARGUMENT)
+        .map_err(|error| Failure::new(FailureCode::System, "cannot find this very program").with_cause(error))
 }
 
-/// Finds the hooks that this version can run, by name.
-pub fn hook_finder(config: Arc<Config>) -> HookFinder {
-    Box::new(move |name| plan::find_runnable(&config, name))
+/// Returns a function that finds the runnable hook of a name.
+pub fn build_hook_finder(config: Arc<Config>) -> HookFinder {
+    Box::new(move |name| plan::find_runnable_hook(&config, name))
 }
 
-/// Returns which commands an agent may have run.
-pub fn permission(config: &Config, standing: Standing) -> Permission {
-    let agent_commands = match config.agent_commands() {
-        config::AgentCommands::Allow => AgentCommands::Allow,
-        config::AgentCommands::Named => AgentCommands::Named,
-        config::AgentCommands::Deny => AgentCommands::Deny,
+/// Returns the permission for commands that agents register.
+pub fn validator_permission(config: &Config, standing: ExecutionTrust) -> ProgramPermission {
+    let agent_commands = match config.agent_command_policy() {
+        config::AgentCommandSetting::Allow => AgentCommandPermission::Allow,
+        config::AgentCommandSetting::Named => AgentCommandPermission::Named,
+        config::AgentCommandSetting::Deny => AgentCommandPermission::Deny,
     };
-    Permission { standing, agent_commands, validators: config.validators() }
+    ProgramPermission { trust: standing, agent_commands, validators: config.validator_commands() }
 }
 
-/// Returns the files that may not change under a session.
-pub fn protected_files(config: &Config) -> Protected {
-    Protected::new(&config.settings.protected.iter().map(|pattern| pattern.value.clone()).collect::<Vec<_>>())
+/// Returns the protected files: a session must not change them.
+pub fn protected_files(config: &Config) -> ProtectedFiles {
+    ProtectedFiles::new(&config.settings.protected.iter().map(|pattern| pattern.value.clone()).collect::<Vec<_>>())
         .expect("the patterns were checked when they were read")
 }
 
-/// Returns the patterns of what gates find in their checkout although git does not keep it.
+/// Returns the patterns of caches, which a gate finds in its checkout although git does not track them.
 fn cache_patterns(config: &Config) -> CachePatterns {
     CachePatterns::new(config.settings.caches.iter().map(|pattern| pattern.as_str()))
         .expect("the patterns were checked when they were read")
 }
 
-/// How long an agent may be silent while it works.
-pub const SILENCE: Duration = Duration::from_mins(30);
+/// The default time without output after which a working agent counts as hanging.
+pub const DEFAULT_OUTPUT_IDLE_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// Returns how long a turn of an agent may take, and how long the agent may be silent in it.
-pub fn turn_allowance(config: &Config, agent: &Agent) -> TurnAllowance {
+/// Returns the time limits of a turn: its total time, and the time without output.
+pub fn turn_allowance(config: &Config, agent: &Agent) -> TurnLimits {
     let limits = &config.settings.limits;
-    let silence = limits.silence.map(DurationSetting::duration).or(agent.streams().then_some(SILENCE));
-    TurnAllowance { time: limits.turn_time.map(DurationSetting::duration), silence }
+    let silence =
+        limits.silence.map(DurationSetting::duration).or(agent.streams_output().then_some(DEFAULT_OUTPUT_IDLE_TIMEOUT));
+    TurnLimits { time: limits.turn_time.map(DurationSetting::duration), idle_timeout: silence }
 }

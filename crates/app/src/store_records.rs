@@ -1,4 +1,4 @@
-//! Which store this machine made: a record outside every project, and the one place that opens stores.
+//! The records of the stores that this machine made, kept outside every project, and the only functions that open stores.
 //!
 //! ```text
 //! record of the project ─ knows the files? ─ yes ─► identity inside? ─ yes ─► open to write
@@ -6,13 +6,13 @@
 //! ```
 //!
 //! Invariants:
-//! - What a store says is data until this machine wrote it, or a person has looked at it (`windlass trust`).
-//! - A file is known by its birth: what git, tar or rsync put in its place is another file. What was copied over it in place
-//!   has another identity.
-//! - A write-ahead log counts like the store: one that is not empty and not recorded is foreign. It is recorded before SQLite
-//!   writes to it, so a kill at any moment leaves no log of ours that is not known.
+//! - The content of a store counts only if this machine wrote it, or a person has looked at it (`windlass trust`).
+//! - A file is identified by its birth time: a file that git, tar or rsync put in its place is another file. A copy written over
+//!   it in place has another identity inside.
+//! - A write-ahead log counts like the store: one that is neither empty nor recorded is foreign. It is recorded before SQLite
+//!   writes to it, so a kill at any moment leaves no unknown log of ours.
 //!
-//! Not here: what a foreign store holds (`commands::trust`); trust in configurations (`trust`).
+//! Not here: the content of a foreign store (`commands::trust`); trust in configurations (`trust`).
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -25,23 +25,23 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 use windlass_engine::Digest;
 use windlass_process::file;
-use windlass_store::{Lifetime, Sqlite, StoreError, log_path};
+use windlass_store::{Lifetime, SqliteStore, StoreError, log_path};
 
-use crate::atomic_file::{self, Readers};
+use crate::atomic_file::{self, FileReaders};
 use crate::project::Project;
-use crate::{Code, Failure, environment, hints};
+use crate::{Failure, FailureCode, environment, hints};
 
-/// A record is a few hundred bytes; anything larger is none.
-const RECORD: u64 = 64 * 1024;
+/// The largest record that is read, in bytes. A usual one has a few hundred.
+const MAX_RECORD_FILE: u64 = 64 * 1024;
 
-/// What tells a file from another one in its place: when it was made, or its number where the file system does not tell. No
-/// device: its number changes with a restart.
+/// The identity of a file, which distinguishes it from another one in its place: its birth time, or its inode number if the file
+/// system has none. The device is left out, because its number changes with a restart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 struct FileMark(String);
 
 impl FileMark {
-    fn of(path: &Path) -> Option<Self> {
+    fn read_mark(path: &Path) -> Option<Self> {
         let found = fs::symlink_metadata(path).ok()?;
         let born = found.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
         Some(Self(match born {
@@ -51,7 +51,7 @@ impl FileMark {
     }
 }
 
-/// The files of a store, as they are now.
+/// The identities of a store's files at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreMarks {
     store: FileMark,
@@ -59,164 +59,171 @@ pub struct StoreMarks {
 }
 
 impl StoreMarks {
-    pub fn of(project: &Project) -> Option<Self> {
+    pub fn read_marks(project: &Project) -> Option<Self> {
         let file = project.store_file();
-        Some(Self { store: FileMark::of(&file)?, log: FileMark::of(&log_path(&file)) })
+        Some(Self { store: FileMark::read_mark(&file)?, log: FileMark::read_mark(&log_path(&file)) })
     }
 
-    /// As the programs of a command are told that its `--trust` counts for them.
-    pub fn token(&self) -> String {
+    /// Returns the token that tells the programs of a command that its `--trust` counts for them.
+    pub fn trust_token(&self) -> String {
         let log = self.log.as_ref().map_or("", |log| log.0.as_str());
         format!("{}, {log}", self.store.0)
     }
 }
 
-/// What is recorded of a store.
+/// The record of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreRecord {
     version: u32,
-    /// For people who look at the file; the file's name is what counts.
+    /// For people who read the file; the name of the record file is what counts.
     project: String,
     store: FileMark,
     log: Option<FileMark>,
     /// None before the first event.
     identity: Option<String>,
-    /// A person has looked at it: it was not made here.
+    /// Whether a person has looked at the store and trusts it: this machine did not make it.
     trusted: bool,
 }
 
-/// What the records say of a project's store.
-enum StoreStanding {
-    /// There is none, or no more of one than a maker that was killed has left.
-    Unmade,
+/// The origin of a project's store, according to the records.
+enum StoreOrigin {
+    /// There is no store, or only a leftover of a killed creation.
+    Missing,
     Known(StoreRecord),
     Foreign,
 }
 
 /// Opens the store of a project to write to it.
-pub fn open(project: &Project, lifetime: Lifetime, trust: bool) -> Result<Sqlite, Failure> {
+pub fn open_store(project: &Project, lifetime: Lifetime, trust: bool) -> Result<SqliteStore, Failure> {
     let file = project.store_file();
     if trust || is_trusted_by_caller(project) {
-        return Sqlite::open(&file, lifetime).map_err(hints::store);
+        return SqliteStore::open(&file, lifetime).map_err(hints::store_failure);
     }
-    let records = StoreRecords::find()?;
-    match records.standing(project)? {
-        StoreStanding::Unmade => Sqlite::open(&file, lifetime).map_err(hints::store),
-        StoreStanding::Known(record) => records.open_known(project, lifetime, record),
-        StoreStanding::Foreign => Err(hints::store(StoreError::Foreign(file))),
+    let records = StoreRecordDirectory::find_directory()?;
+    match records.find_store_origin(project)? {
+        StoreOrigin::Missing => SqliteStore::open(&file, lifetime).map_err(hints::store_failure),
+        StoreOrigin::Known(record) => records.open_known_store(project, lifetime, record),
+        StoreOrigin::Foreign => Err(hints::store_failure(StoreError::Foreign(file))),
     }
 }
 
-/// Opens the store of a project for a command that only looks: a foreign one too, with the reason why it is only read.
-pub fn open_quietly(project: &Project, lifetime: Lifetime, trust: bool) -> Result<(Sqlite, Option<Failure>), Failure> {
-    match open(project, lifetime, trust) {
+/// Opens the store of a project for a command that only reads. A foreign store comes with the reason why it is read-only.
+pub fn open_store_to_read(
+    project: &Project,
+    lifetime: Lifetime,
+    trust: bool,
+) -> Result<(SqliteStore, Option<Failure>), Failure> {
+    match open_store(project, lifetime, trust) {
         Ok(store) => Ok((store, None)),
         Err(failure) if matches!(failure.code, Code::Trust | Code::System) => {
-            Sqlite::open_foreign(&project.store_file()).map(|store| (store, Some(failure))).map_err(hints::store)
+            SqliteStore::open_foreign(&project.store_file())
+                .map(|store| (store, Some(failure)))
+                .map_err(hints::store_failure)
         }
         Err(failure) => Err(failure),
     }
 }
 
-/// Makes the store of a project, or opens the one that is there.
-pub fn create(project: &Project, lifetime: Lifetime, trust: bool) -> Result<Sqlite, Failure> {
-    project.keep_out_of_git();
-    match open(project, lifetime, trust) {
-        Err(failure) if failure.code == Code::Store => match Sqlite::is_unmade(&project.store_file()) {
-            true => StoreRecords::find()?.make(project, lifetime),
-            // Another process may have made it since this one looked for it.
-            false => open(project, lifetime, trust),
-        },
+/// Creates the store of a project, or opens the existing one.
+pub fn open_or_create_store(project: &Project, lifetime: Lifetime, trust: bool) -> Result<SqliteStore, Failure> {
+    project.write_gitignore();
+    match open_store(project, lifetime, trust) {
+        Err(failure) if failure.code == FailureCode::Store => {
+            match SqliteStore::is_missing_or_blank(&project.store_file()) {
+                true => StoreRecordDirectory::find_directory()?.create_store(project, lifetime),
+                // Another process may have created it since the first attempt.
+                false => open_store(project, lifetime, trust),
+            }
+        }
         opened => opened,
     }
 }
 
-/// Whether this machine made a store for a project, or a person trusted one.
-pub fn has_record(project: &Project) -> bool {
-    StoreRecords::find().is_ok_and(|records| records.read(project).is_some())
+/// Returns whether this machine made a store for the project, or a person trusted one.
+pub fn has_store_record(project: &Project) -> bool {
+    StoreRecordDirectory::find_directory().is_ok_and(|records| records.read_record(project).is_some())
 }
 
-/// Opens the store of a project to fill it with what comes from elsewhere: from now on it is foreign. What was recorded of it
-/// before comes with it.
-pub fn disown(project: &Project, trust: bool) -> Result<(Sqlite, Option<StoreRecord>), Failure> {
-    let store = create(project, Lifetime::Command, trust)?;
-    let records = StoreRecords::find()?;
-    let record = records.read(project);
-    records.remove(project)?;
+/// Opens the store of a project for an import from elsewhere, and makes it foreign from now on. Returns its previous record.
+pub fn disown_store(project: &Project, trust: bool) -> Result<(SqliteStore, Option<StoreRecord>), Failure> {
+    let store = open_or_create_store(project, Lifetime::Command, trust)?;
+    let records = StoreRecordDirectory::find_directory()?;
+    let record = records.read_record(project);
+    records.remove_record(project)?;
     Ok((store, record))
 }
 
-/// Takes it back, where nothing was written to the store.
-pub fn own_again(project: &Project, record: Option<StoreRecord>) -> Result<(), Failure> {
-    let records = StoreRecords::find()?;
-    let written = record.map_or(Ok(()), |record| records.write(project, &record));
-    written.map_err(|error| records.cannot_write(project, &error))
+/// Restores the record, if the import wrote nothing to the store.
+pub fn restore_store_record(project: &Project, record: Option<StoreRecord>) -> Result<(), Failure> {
+    let records = StoreRecordDirectory::find_directory()?;
+    let written = record.map_or(Ok(()), |record| records.write_record(project, &record));
+    written.map_err(|error| records.write_failure(project, &error))
 }
 
-/// Refuses where no record could be kept, before anything is made that would need one.
-pub fn check_place() -> Result<(), Failure> {
-    StoreRecords::find().map(drop)
+/// Fails if records cannot be kept, before a caller creates a store that would need one.
+pub fn check_record_directory() -> Result<(), Failure> {
+    StoreRecordDirectory::find_directory().map(drop)
 }
 
-/// Whether the store of a project is there and is not this machine's own.
-pub fn is_foreign(project: &Project) -> Result<bool, Failure> {
-    match StoreRecords::find() {
-        Ok(records) => match records.standing(project)? {
-            StoreStanding::Foreign => Ok(true),
-            StoreStanding::Unmade => Ok(false),
-            StoreStanding::Known(record) => {
-                let opened = records.open_known(project, Lifetime::Command, record);
-                Ok(opened.is_err_and(|failure| failure.code == Code::Trust))
+/// Returns whether the project has a store that is not this machine's own.
+pub fn is_store_foreign(project: &Project) -> Result<bool, Failure> {
+    match StoreRecordDirectory::find_directory() {
+        Ok(records) => match records.find_store_origin(project)? {
+            StoreOrigin::Foreign => Ok(true),
+            StoreOrigin::Missing => Ok(false),
+            StoreOrigin::Known(record) => {
+                let opened = records.open_known_store(project, Lifetime::Command, record);
+                Ok(opened.is_err_and(|failure| failure.code == FailureCode::Trust))
             }
         },
-        // Without a place for records nothing is known.
-        Err(_) => Ok(!Sqlite::is_unmade(&project.store_file())),
+        // Without a directory for records, no store is known.
+        Err(_) => Ok(!SqliteStore::is_missing_or_blank(&project.store_file())),
     }
 }
 
-/// Records a store that a person has looked at, if its files are still those that were seen.
-pub fn adopt(project: &Project, seen: &StoreMarks, identity: Option<String>) -> Result<(), Failure> {
-    if StoreMarks::of(project).as_ref() != Some(seen) {
-        return Err(Failure::new(Code::Trust, "the store stays untrusted")
-            .caused_by("it has been replaced while it was looked at")
-            .hint("look at it again: `windlass trust`"));
+/// Records a store that a person has looked at, if its files are still the ones that the person saw.
+pub fn adopt_store(project: &Project, seen: &StoreMarks, identity: Option<String>) -> Result<(), Failure> {
+    if StoreMarks::read_marks(project).as_ref() != Some(seen) {
+        return Err(Failure::new(FailureCode::Trust, "the store stays untrusted")
+            .with_cause("it has been replaced while it was looked at")
+            .with_hint("look at it again: `windlass trust`"));
     }
-    let records = StoreRecords::find()?;
+    let records = StoreRecordDirectory::find_directory()?;
     let record = StoreRecord::new(project, seen.clone(), identity, true);
-    records.write(project, &record).map_err(|error| records.cannot_write(project, &error))
+    records.write_record(project, &record).map_err(|error| records.write_failure(project, &error))
 }
 
-/// Forgets that a person has trusted a store. Says whether one had.
-pub fn revoke(project: &Project) -> Result<bool, Failure> {
-    let records = StoreRecords::find()?;
-    match records.read(project) {
-        Some(record) if record.trusted => records.remove(project).map(|()| true),
+/// Forgets that a person has trusted a store. Returns whether one had.
+pub fn revoke_store_trust(project: &Project) -> Result<bool, Failure> {
+    let records = StoreRecordDirectory::find_directory()?;
+    match records.read_record(project) {
+        Some(record) if record.trusted => records.remove_record(project).map(|()| true),
         _ => Ok(false),
     }
 }
 
-/// Whether the command that has started this process was told to trust exactly these files.
+/// Returns whether the command that started this process was told to trust exactly these files.
 fn is_trusted_by_caller(project: &Project) -> bool {
-    let Some(told) = environment::trusted_store() else { return false };
-    StoreMarks::of(project).is_some_and(|marks| marks.token() == told)
+    let Some(told) = environment::trusted_store_token() else { return false };
+    StoreMarks::read_marks(project).is_some_and(|marks| marks.trust_token() == told)
 }
 
-/// The records of one person.
-struct StoreRecords {
+/// The record files of one person.
+struct StoreRecordDirectory {
     directory: PathBuf,
 }
 
-impl StoreRecords {
-    fn find() -> Result<Self, Failure> {
+impl StoreRecordDirectory {
+    fn find_directory() -> Result<Self, Failure> {
         let state = environment::state_directory().ok_or_else(|| {
-            Failure::new(Code::System, "there is no place to record which stores this machine made")
-                .caused_by("`WINDLASS_STATE_DIR`, `XDG_STATE_HOME` and `HOME` are unset or not absolute")
-                .hint("set `WINDLASS_STATE_DIR` to a directory of your own")
+            Failure::new(FailureCode::System, "there is no place to record which stores this machine made")
+                .with_cause("`WINDLASS_STATE_DIR`, `XDG_STATE_HOME` and `HOME` are unset or not absolute")
+                .with_hint("set `WINDLASS_STATE_DIR` to a directory of your own")
         })?;
-        Ok(Self::under(&state))
+        Ok(Self::in_state_directory(&state))
     }
 
-    fn under(state: &Path) -> Self {
+    fn in_state_directory(state: &Path) -> Self {
         Self { directory: state.join("stores") }
     }
 
@@ -224,61 +231,62 @@ impl StoreRecords {
         self.directory.join(format!("{}.json", Digest::of(project.root.as_os_str().as_bytes())))
     }
 
-    fn read(&self, project: &Project) -> Option<StoreRecord> {
-        let bytes = file::read(&self.record_file(project), RECORD).ok()?;
+    fn read_record(&self, project: &Project) -> Option<StoreRecord> {
+        let bytes = file::read_bounded(&self.record_file(project), MAX_RECORD_FILE).ok()?;
         serde_json::from_slice(&bytes).ok().filter(|record: &StoreRecord| record.version == 1)
     }
 
-    fn write(&self, project: &Project, record: &StoreRecord) -> io::Result<()> {
-        // What is written beside a file has the name of the process, and threads share it.
-        static WRITING: Mutex<()> = Mutex::new(());
-        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    fn write_record(&self, project: &Project, record: &StoreRecord) -> io::Result<()> {
+        // The temporary file has the name of the process, which threads share.
+        static WRITE_LOCK: Mutex<()> = Mutex::new(());
+        let _writing = WRITE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
         let text = serde_json::to_string(record).expect("a record is plain text");
         atomic_file::make_directories(&self.directory, 0o700)?;
-        atomic_file::replace(&self.record_file(project), text.as_bytes(), Readers::Owner)
+        atomic_file::replace_file(&self.record_file(project), text.as_bytes(), FileReaders::Owner)
     }
 
-    fn remove(&self, project: &Project) -> Result<(), Failure> {
+    fn remove_record(&self, project: &Project) -> Result<(), Failure> {
         let file = self.record_file(project);
-        match atomic_file::remove(&file) {
+        match atomic_file::remove_file(&file) {
             Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                Err(Failure::new(Code::System, format!("cannot remove `{}`", file.display())).caused_by(error))
+                Err(Failure::new(FailureCode::System, format!("cannot remove `{}`", file.display())).with_cause(error))
             }
             _ => Ok(()),
         }
     }
 
-    fn cannot_write(&self, project: &Project, error: &io::Error) -> Failure {
+    fn write_failure(&self, project: &Project, error: &io::Error) -> Failure {
         let file = self.record_file(project);
-        Failure::new(Code::System, format!("cannot record whose store it is in `{}`", file.display()))
-            .caused_by(error)
-            .hint("set `WINDLASS_STATE_DIR` to a directory of your own; --trust uses it for one command alone")
+        Failure::new(FailureCode::System, format!("cannot record whose store it is in `{}`", file.display()))
+            .with_cause(error)
+            .with_hint("set `WINDLASS_STATE_DIR` to a directory of your own; --trust uses it for one command alone")
     }
 
-    fn standing(&self, project: &Project) -> Result<StoreStanding, Failure> {
-        if let Some(record) = self.known(project)? {
-            return Ok(StoreStanding::Known(record));
+    fn find_store_origin(&self, project: &Project) -> Result<StoreOrigin, Failure> {
+        if let Some(record) = self.find_matching_record(project)? {
+            return Ok(StoreOrigin::Known(record));
         }
-        if Sqlite::is_unmade(&project.store_file()) {
-            return Ok(StoreStanding::Unmade);
+        if SqliteStore::is_missing_or_blank(&project.store_file()) {
+            return Ok(StoreOrigin::Missing);
         }
-        // Another process may have made and recorded it between the two looks.
-        Ok(self.known(project)?.map_or(StoreStanding::Foreign, StoreStanding::Known))
+        // Another process may have created and recorded the store between the two checks.
+        Ok(self.find_matching_record(project)?.map_or(StoreOrigin::Foreign, StoreOrigin::Known))
     }
 
-    /// The record, if it knows the files as they are; an empty log is entered into it.
-    fn known(&self, project: &Project) -> Result<Option<StoreRecord>, Failure> {
+    /// Returns the record if it matches the files, and adds an empty log to it.
+    fn find_matching_record(&self, project: &Project) -> Result<Option<StoreRecord>, Failure> {
         let file = project.store_file();
-        let Some(record) = self.read(project).filter(|record| FileMark::of(&file).as_ref() == Some(&record.store))
+        let Some(record) =
+            self.read_record(project).filter(|record| FileMark::read_mark(&file).as_ref() == Some(&record.store))
         else {
             return Ok(None);
         };
         let log = log_path(&file);
-        if FileMark::of(&log).is_none() && make_empty(&log, &file).is_err() {
-            // A disk that cannot be written to: what is in the store can be read.
+        if FileMark::read_mark(&log).is_none() && create_empty_log(&log, &file).is_err() {
+            // On a read-only disk the store can still be read.
             return Ok(Some(record));
         }
-        let mark = FileMark::of(&log);
+        let mark = FileMark::read_mark(&log);
         if mark == record.log {
             return Ok(Some(record));
         }
@@ -286,26 +294,31 @@ impl StoreRecords {
             return Ok(None);
         }
         let record = StoreRecord { log: mark, ..record };
-        self.write(project, &record).map_err(|error| self.cannot_write(project, &error))?;
+        self.write_record(project, &record).map_err(|error| self.write_failure(project, &error))?;
         Ok(Some(record))
     }
 
-    fn make(&self, project: &Project, lifetime: Lifetime) -> Result<Sqlite, Failure> {
-        let record = || match StoreMarks::of(project) {
-            Some(marks) => self.write(project, &StoreRecord::new(project, marks, None, false)),
+    fn create_store(&self, project: &Project, lifetime: Lifetime) -> Result<SqliteStore, Failure> {
+        let record = || match StoreMarks::read_marks(project) {
+            Some(marks) => self.write_record(project, &StoreRecord::new(project, marks, None, false)),
             None => Err(ErrorKind::NotFound.into()),
         };
-        Sqlite::create_recorded(&project.store_file(), lifetime, record).map_err(hints::store)
+        SqliteStore::create_with_record(&project.store_file(), lifetime, record).map_err(hints::store_failure)
     }
 
-    fn open_known(&self, project: &Project, lifetime: Lifetime, record: StoreRecord) -> Result<Sqlite, Failure> {
+    fn open_known_store(
+        &self,
+        project: &Project,
+        lifetime: Lifetime,
+        record: StoreRecord,
+    ) -> Result<SqliteStore, Failure> {
         let knows = |found: Option<&str>| record.identity.is_none() || record.identity.as_deref() == found;
-        let store = Sqlite::open_known(&project.store_file(), lifetime, knows).map_err(hints::store)?;
+        let store = SqliteStore::open_if_known(&project.store_file(), lifetime, knows).map_err(hints::store_failure)?;
         if record.identity.is_none()
-            && let Some(identity) = store.identity().map_err(hints::store)?
+            && let Some(identity) = store.read_identity().map_err(hints::store_failure)?
         {
             let record = StoreRecord { identity: Some(identity), ..record };
-            self.write(project, &record).map_err(|error| self.cannot_write(project, &error))?;
+            self.write_record(project, &record).map_err(|error| self.write_failure(project, &error))?;
         }
         Ok(store)
     }
@@ -318,8 +331,8 @@ impl StoreRecord {
     }
 }
 
-/// Makes the file of a write-ahead log, as SQLite would: others read it who read the store.
-fn make_empty(log: &Path, store: &Path) -> io::Result<()> {
+/// Creates the file of a write-ahead log with the mode of the store, as SQLite does.
+fn create_empty_log(log: &Path, store: &Path) -> io::Result<()> {
     let mode = fs::metadata(store)?.permissions().mode() & 0o666;
     match OpenOptions::new().write(true).create_new(true).mode(mode).open(log) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),

@@ -1,14 +1,15 @@
-//! Whose configuration counts: a person's decision, kept outside every project.
+//! Trust in configurations: a person's decision, kept outside every project.
 //!
-//! One small file per project under the person's state directory says which content was trusted. Its name comes from
-//! the project's real path, so that a copy or a move asks again.
+//! One small file per project under the person's state directory records the trusted content. Its name comes from the project's
+//! real path, so a copied or moved project needs a new decision.
 //!
 //! Invariants:
 //! - Nothing inside a project can grant trust.
-//! - A record that is damaged or stands for other content grants nothing.
-//! - A record is replaced as a whole, and is on the disk when `grant` returns; so is its end when `revoke` does.
+//! - A record that is damaged, or for other content, grants nothing.
+//! - A record is replaced as a whole, and is on disk when `grant_trust` returns; its removal is on disk when `revoke_trust`
+//!   returns.
 //!
-//! Not here: what needs trust (the commands that run hooks); asking (`commands::trust`).
+//! Not here: which commands need trust (those that run hooks); the question to the person (`commands::trust`).
 
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -19,24 +20,24 @@ use windlass_config::Config;
 use windlass_engine::Digest;
 use windlass_process::file;
 
-use crate::atomic_file::{self, Readers};
+use crate::atomic_file::{self, FileReaders};
 use crate::project::Project;
-use crate::{Code, Failure, FrontEnd, Notice, environment, hints};
+use crate::{Failure, FailureCode, FrontEnd, Notice, environment, hints};
 
-/// A record is a few hundred bytes; anything larger is none.
-const RECORD: u64 = 64 * 1024;
+/// The largest record that is read, in bytes. A usual one has a few hundred.
+const MAX_RECORD_FILE: u64 = 64 * 1024;
 
-/// What a person has said about a project.
+/// A person's decision about a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
+pub enum TrustState {
     Trusted,
-    /// It was trusted once; since then the configuration or a workflow has changed.
+    /// The project was trusted; since then the configuration or a workflow has changed.
     Changed,
     Never,
 }
 
-impl Trust {
-    pub fn name(self) -> &'static str {
+impl TrustState {
+    pub fn state_name(self) -> &'static str {
         match self {
             Self::Trusted => "trusted",
             Self::Changed => "changed",
@@ -45,123 +46,125 @@ impl Trust {
     }
 }
 
-/// Whether the project may run what its configuration says.
-pub fn state(project: &Project, config: &Config) -> Result<Trust, Failure> {
+/// Returns whether the project may run the programs of its configuration.
+pub fn find_trust_state(project: &Project, config: &Config) -> Result<TrustState, Failure> {
     match environment::state_directory() {
-        Some(directory) => Decisions::under(&directory).state(project, config),
-        None => Ok(Trust::Never),
+        Some(directory) => TrustDecisions::in_state_directory(&directory).find_state(project, config),
+        None => Ok(TrustState::Never),
     }
 }
 
-/// Whether what a configuration says counts for a command. `told` stands for `--trust`, and for a run that works with it. Where
-/// there is no file, nothing is said, unless a trusted one was taken away.
-pub fn counts(project: &Project, config: &Config, told: bool) -> Result<bool, Failure> {
+/// Returns whether a configuration counts for a command. `told` is true with `--trust`, and inside a run that works with the
+/// configuration. Without a file the defaults count, unless a trusted file was removed.
+pub fn is_config_effective(project: &Project, config: &Config, told: bool) -> Result<bool, Failure> {
     if told {
         return Ok(true);
     }
-    Ok(match state(project, config)? {
-        Trust::Trusted => true,
-        Trust::Changed => false,
-        Trust::Never => !config.exists(),
+    Ok(match find_trust_state(project, config)? {
+        TrustState::Trusted => true,
+        TrustState::Changed => false,
+        TrustState::Never => !config.has_file(),
     })
 }
 
-/// Refuses what would go on without something that a configuration holds agents to.
-pub fn refuse(config: &Config, state: Trust) -> Failure {
-    let failure = Failure::new(Code::Trust, "this project may not run what its configuration says");
+/// Returns the failure of a command that an untrusted configuration would constrain.
+pub fn trust_failure(config: &Config, state: TrustState) -> Failure {
+    let failure = Failure::new(FailureCode::Trust, "this project may not run what its configuration says");
     match state {
-        Trust::Changed if !config.exists() => failure
-            .caused_by("the configuration that was trusted is gone")
-            .hint("restore the file; `windlass trust` accepts that there is none"),
-        Trust::Changed => {
-            failure.caused_by("it has changed since it was trusted").hint(hints::HOW_TO_TRUST).offer_trust()
+        TrustState::Changed if !config.has_file() => failure
+            .with_cause("the configuration that was trusted is gone")
+            .with_hint("restore the file; `windlass trust` accepts that there is none"),
+        TrustState::Changed => {
+            failure.with_cause("it has changed since it was trusted").with_hint(hints::HOW_TO_TRUST).with_trust_option()
         }
-        Trust::Trusted | Trust::Never => failure.caused_by("it is not trusted").hint(hints::HOW_TO_TRUST).offer_trust(),
+        TrustState::Trusted | TrustState::Never => {
+            failure.with_cause("it is not trusted").with_hint(hints::HOW_TO_TRUST).with_trust_option()
+        }
     }
 }
 
-/// Tells a person once that the defaults hold in place of an untrusted configuration.
-pub fn note_defaults(front_end: &dyn FrontEnd) {
-    front_end.show(Notice::NoteOnce(
+/// Notes once that the defaults apply in place of an untrusted configuration.
+pub fn note_untrusted_defaults(front_end: &dyn FrontEnd) {
+    front_end.show_notice(Notice::NoteOnce(
         "the configuration is not trusted, so the defaults hold in its place; `windlass trust` shows it and asks",
     ));
 }
 
-/// Returns what a person should know about the configuration of a project, which may be wrong.
-pub fn warning(project: &Project) -> Option<&'static str> {
+/// Returns a warning about the configuration of a project, which may be invalid.
+pub fn trust_warning(project: &Project) -> Option<&'static str> {
     let looked = || -> Result<_, Failure> {
         let config = Config::load(&project.root)?;
-        Ok((state(project, &config)?, config))
+        Ok((find_trust_state(project, &config)?, config))
     };
     match looked() {
         Err(_) => Some("its configuration is wrong: `windlass config check` shows where"),
-        Ok((Trust::Trusted, _)) => None,
-        Ok((Trust::Changed, config)) if !config.exists() => Some(
+        Ok((TrustState::Trusted, _)) => None,
+        Ok((TrustState::Changed, config)) if !config.has_file() => Some(
             "the configuration that was trusted is gone: restore the file; `windlass trust` accepts that there is none",
         ),
-        Ok((_, config)) if config.runs_something() => {
+        Ok((_, config)) if config.has_hook_or_rule_effects() => {
             Some("its hooks are not trusted: `windlass trust` shows what would run")
         }
-        Ok((_, config)) if config.has_say() => {
+        Ok((_, config)) if config.has_trusted_settings() => {
             Some("its configuration is not trusted, so the defaults hold: `windlass trust` shows it and asks")
         }
         Ok(_) => None,
     }
 }
 
-/// Whether agents may have programs run for their rules and hooks. Where nothing is written nothing can be trusted; but where
-/// something that was trusted has been taken away, or where the defaults hold in place of a file, a person has to look.
-pub fn serves_agents(project: &Project, config: &Config) -> Result<bool, Failure> {
-    Ok(match state(project, config)? {
-        Trust::Trusted => true,
-        Trust::Never => !config.exists() && !is_there(&project.config_file()),
-        Trust::Changed => false,
+/// Returns whether programs may run for the rules and hooks that agents register. Without a configuration there is nothing to
+/// trust; but if a trusted one was removed, or the defaults apply in place of a file, a person has to decide.
+pub fn may_run_agent_programs(project: &Project, config: &Config) -> Result<bool, Failure> {
+    Ok(match find_trust_state(project, config)? {
+        TrustState::Trusted => true,
+        TrustState::Never => !config.has_file() && !path_exists(&project.config_file()),
+        TrustState::Changed => false,
     })
 }
 
-fn is_there(file: &Path) -> bool {
+fn path_exists(file: &Path) -> bool {
     file.symlink_metadata().is_ok()
 }
 
 /// Trusts the configuration as it was read, and everything beside it as a person has seen it.
-pub fn grant(project: &Project, config: &Config, seen: Digest) -> Result<(), Failure> {
-    if config.digest()? != seen {
-        return Err(Failure::new(Code::Trust, "the project stays untrusted")
-            .caused_by("something has been changed while it was looked at")
-            .hint("look at it again"));
+pub fn grant_trust(project: &Project, config: &Config, seen: Digest) -> Result<(), Failure> {
+    if config.trust_digest()? != seen {
+        return Err(Failure::new(FailureCode::Trust, "the project stays untrusted")
+            .with_cause("something has been changed while it was looked at")
+            .with_hint("look at it again"));
     }
-    decisions()?.grant(project, seen)
+    find_trust_decisions()?.record_trust(project, seen)
 }
 
-/// Forgets the decision. Says whether there was one.
-pub fn revoke(project: &Project) -> Result<bool, Failure> {
-    decisions()?.revoke(project)
+/// Removes the decision. Returns whether there was one.
+pub fn revoke_trust(project: &Project) -> Result<bool, Failure> {
+    find_trust_decisions()?.remove_record(project)
 }
 
-fn decisions() -> Result<Decisions, Failure> {
+fn find_trust_decisions() -> Result<TrustDecisions, Failure> {
     let directory = environment::state_directory().ok_or_else(|| {
-        Failure::new(Code::System, "there is no place to keep trust decisions in")
-            .caused_by("`WINDLASS_STATE_DIR`, `XDG_STATE_HOME` and `HOME` are unset or not absolute")
-            .hint("set `WINDLASS_STATE_DIR` to a directory of your own")
+        Failure::new(FailureCode::System, "there is no place to keep trust decisions in")
+            .with_cause("`WINDLASS_STATE_DIR`, `XDG_STATE_HOME` and `HOME` are unset or not absolute")
+            .with_hint("set `WINDLASS_STATE_DIR` to a directory of your own")
     })?;
-    Ok(Decisions::under(&directory))
+    Ok(TrustDecisions::in_state_directory(&directory))
 }
 
 /// The decisions of one person.
-struct Decisions {
+struct TrustDecisions {
     directory: PathBuf,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Record {
+struct TrustRecord {
     version: u32,
-    /// For people who look at the file; the file's name is what counts.
+    /// For people who read the file; the name of the record file is what counts.
     project: String,
     digest: String,
 }
 
-impl Decisions {
-    fn under(state: &Path) -> Self {
+impl TrustDecisions {
+    fn in_state_directory(state: &Path) -> Self {
         Self { directory: state.join("trust") }
     }
 
@@ -169,39 +172,41 @@ impl Decisions {
         self.directory.join(format!("{}.json", Digest::of(project.root.as_os_str().as_bytes())))
     }
 
-    fn state(&self, project: &Project, config: &Config) -> Result<Trust, Failure> {
-        Ok(match self.record(project) {
-            None => Trust::Never,
-            Some(record) if record.digest == config.digest()?.to_string() => Trust::Trusted,
-            Some(_) => Trust::Changed,
+    fn find_state(&self, project: &Project, config: &Config) -> Result<TrustState, Failure> {
+        Ok(match self.read_record(project) {
+            None => TrustState::Never,
+            Some(record) if record.digest == config.trust_digest()?.to_string() => TrustState::Trusted,
+            Some(_) => TrustState::Changed,
         })
     }
 
-    fn record(&self, project: &Project) -> Option<Record> {
-        let bytes = file::read(&self.record_file(project), RECORD).ok()?;
-        serde_json::from_slice(&bytes).ok().filter(|record: &Record| record.version == 1)
+    fn read_record(&self, project: &Project) -> Option<TrustRecord> {
+        let bytes = file::read_bounded(&self.record_file(project), MAX_RECORD_FILE).ok()?;
+        serde_json::from_slice(&bytes).ok().filter(|record: &TrustRecord| record.version == 1)
     }
 
-    fn grant(&self, project: &Project, seen: Digest) -> Result<(), Failure> {
+    fn record_trust(&self, project: &Project, seen: Digest) -> Result<(), Failure> {
         let root = project.root.to_string_lossy().into_owned();
-        let record = Record { version: 1, project: root, digest: seen.to_string() };
+        let record = TrustRecord { version: 1, project: root, digest: seen.to_string() };
         let text = serde_json::to_string(&record).expect("a record is plain text");
         let file = self.record_file(project);
         let made = atomic_file::make_directories(&self.directory, 0o700);
-        made.and_then(|()| atomic_file::replace(&file, text.as_bytes(), Readers::Owner)).map_err(|error| {
-            Failure::new(Code::System, format!("cannot record the decision in `{}`", file.display()))
-                .caused_by(error)
-                .hint("set `WINDLASS_STATE_DIR` to a directory of your own; --trust allows it for one command alone")
+        made.and_then(|()| atomic_file::replace_file(&file, text.as_bytes(), FileReaders::Owner)).map_err(|error| {
+            Failure::new(FailureCode::System, format!("cannot record the decision in `{}`", file.display()))
+                .with_cause(error)
+                .with_hint(
+                    "set `WINDLASS_STATE_DIR` to a directory of your own; --trust allows it for one command alone",
+                )
         })
     }
 
-    fn revoke(&self, project: &Project) -> Result<bool, Failure> {
+    fn remove_record(&self, project: &Project) -> Result<bool, Failure> {
         let file = self.record_file(project);
-        match atomic_file::remove(&file) {
+        match atomic_file::remove_file(&file) {
             Ok(()) => Ok(true),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
             Err(error) => {
-                Err(Failure::new(Code::System, format!("cannot remove `{}`", file.display())).caused_by(error))
+                Err(Failure::new(FailureCode::System, format!("cannot remove `{}`", file.display())).with_cause(error))
             }
         }
     }
@@ -217,7 +222,7 @@ mod tests {
     struct Setting {
         _directory: tempfile::TempDir,
         project: Project,
-        decisions: Decisions,
+        decisions: TrustDecisions,
     }
 
     impl Setting {
@@ -225,29 +230,29 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let root = directory.path().join("project");
             fs::create_dir_all(root.join(".windlass/workflows")).unwrap();
-            let project = Project::at(&root).unwrap().unwrap();
-            let decisions = Decisions::under(&directory.path().join("state"));
+            let project = Project::open_at(&root).unwrap().unwrap();
+            let decisions = TrustDecisions::in_state_directory(&directory.path().join("state"));
             let setting = Self { _directory: directory, project, decisions };
             setting.write("config.yaml", "hooks: {stop: [{command: make test}]}\n");
             setting
         }
 
         fn write(&self, path: &str, text: &str) {
-            fs::write(self.project.directory().join(path), text).unwrap();
+            fs::write(self.project.project_directory().join(path), text).unwrap();
         }
 
-        fn state(&self) -> Trust {
-            self.decisions.state(&self.project, &Config::load(&self.project.root).unwrap()).unwrap()
+        fn state(&self) -> TrustState {
+            self.decisions.find_state(&self.project, &Config::load(&self.project.root).unwrap()).unwrap()
         }
 
         fn grant(&self) {
-            let seen = Config::load(&self.project.root).unwrap().digest().unwrap();
-            self.decisions.grant(&self.project, seen).unwrap();
+            let seen = Config::load(&self.project.root).unwrap().trust_digest().unwrap();
+            self.decisions.record_trust(&self.project, seen).unwrap();
         }
     }
 
     #[test]
-    fn a_decision_holds_for_what_was_seen() {
+    fn trust_holds_until_config_or_workflow_changes() {
         let setting = Setting::new();
         assert_eq!(setting.state(), Trust::Never);
         setting.grant();
@@ -261,17 +266,17 @@ mod tests {
         setting.grant();
         assert_eq!(setting.state(), Trust::Trusted);
 
-        assert!(setting.decisions.revoke(&setting.project).unwrap());
+        assert!(setting.decisions.remove_record(&setting.project).unwrap());
         assert_eq!(setting.state(), Trust::Never);
-        assert!(!setting.decisions.revoke(&setting.project).unwrap());
+        assert!(!setting.decisions.remove_record(&setting.project).unwrap());
     }
 
     #[test]
-    fn what_was_read_is_trusted_and_not_what_came_later() {
+    fn trust_is_granted_to_digest_that_was_read() {
         let setting = Setting::new();
         let seen = Config::load(&setting.project.root).unwrap();
         setting.write("config.yaml", "hooks: {stop: [{command: something else}]}\n");
-        setting.decisions.grant(&setting.project, seen.digest().unwrap()).unwrap();
+        setting.decisions.record_trust(&setting.project, seen.trust_digest().unwrap()).unwrap();
         assert_eq!(setting.state(), Trust::Changed);
     }
 
@@ -290,12 +295,12 @@ mod tests {
     }
 
     #[test]
-    fn another_place_is_another_project() {
+    fn moved_project_is_not_trusted() {
         let setting = Setting::new();
         setting.grant();
         let copy = setting.project.root.with_file_name("copy");
         fs::rename(&setting.project.root, &copy).unwrap();
-        let moved = Project::at(&copy).unwrap().unwrap();
+        let moved = Project::open_at(&copy).unwrap().unwrap();
         let config = Config::load(&moved.root).unwrap();
         assert_eq!(setting.decisions.state(&moved, &config).unwrap(), Trust::Never);
     }
@@ -317,12 +322,11 @@ mod tests {
         let file = setting.project.root.join("file");
         fs::write(&file, "").unwrap();
         let config = Config::load(&setting.project.root).unwrap();
-        let failure = Decisions::under(&file).grant(&setting.project, config.digest().unwrap()).unwrap_err();
+        let failure = TrustDecisions::in_state_directory(&file)
+            .record_trust(&setting.project, config.trust_digest().unwrap())
+            .unwrap_err();
         assert!(failure.message.starts_with("cannot record the decision in"), "{failure}");
-        assert!(
-            failure.hint.is_some_and(|hint| hint.contains("WINDLASS_STATE_DIR")),
-            "somebody can do something about it"
-        );
+        assert!(failure.hint.is_some_and(|hint| hint.contains("WINDLASS_STATE_DIR")), "a person can act on the hint");
         assert_eq!(Decisions::under(&file).state(&setting.project, &config).unwrap(), Trust::Never);
     }
 }

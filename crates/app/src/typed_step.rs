@@ -1,20 +1,20 @@
-//! A command that a person types next, with its purpose.
+//! A command for a person to type next, with its purpose.
 //!
-//! Not here: which command that is (`next_step`, `resume_command`).
+//! Not here: the choice of the command (`next_step`, `resume_command`).
 
 use windlass_config::{Config, ConfigSource, plan};
 use windlass_engine::EventType;
 
-use crate::context::Opened;
+use crate::context::OpenedProject;
 use crate::hints;
-use crate::trust::{self, Trust};
+use crate::trust::{self, TrustState};
 
-/// A command to type.
+/// A command for a person to type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextStep {
     pub command: String,
     pub purpose: String,
-    /// What a person should know before.
+    /// A note for the person to read first.
     note: Option<String>,
 }
 
@@ -27,34 +27,36 @@ impl NextStep {
         Self { note: note.into(), ..self }
     }
 
-    /// Returns the command with what a person should know, as a comment of the shell.
-    pub fn line(&self) -> String {
+    /// Returns the command with its note as a shell comment.
+    pub fn shell_line(&self) -> String {
         match &self.note {
             Some(note) => format!("{}  # {note}", self.command),
             None => self.command.clone(),
         }
     }
 
-    /// Returns the line with another comment, where there is nothing that a person should know first.
-    pub fn line_with(&self, comment: &str) -> String {
+    /// Returns the command with its note, or if it has none, with this comment.
+    pub fn shell_line_with_comment(&self, comment: &str) -> String {
         match &self.note {
-            Some(_) => self.line(),
+            Some(_) => self.shell_line(),
             None => format!("{}  # {comment}", self.command),
         }
     }
 
-    /// Returns the step with the trust that it needs, where hooks run for one of these events, or for any if none is named.
-    /// `--trust` is offered only to a person who has said it.
-    pub fn with_trust(self, opened: &Opened, events: &[EventType]) -> Self {
-        // A configuration that cannot be read is told by the command itself.
-        let config = ConfigSource::load(&opened.project.root).ok().and_then(|written| Config::parse(written).ok());
+    /// Adds the trust that the step needs if hooks run for one of these events, or for any event if none is named. `--trust` is
+    /// offered only to a person who has used it.
+    pub fn with_needed_trust(self, opened: &OpenedProject, events: &[EventType]) -> Self {
+        // The command itself reports a configuration that cannot be read.
+        let config =
+            ConfigSource::load(&opened.project.root).ok().and_then(|written| Config::from_source(written).ok());
         let Some(config) = config else { return self };
-        let runs_hooks = plan::planned_hooks(&config).keys().any(|event| events.is_empty() || events.contains(event));
-        let trusted = || trust::state(&opened.project, &config).is_ok_and(|state| state == Trust::Trusted);
+        let runs_hooks = plan::plan_hooks(&config).keys().any(|event| events.is_empty() || events.contains(event));
+        let trusted =
+            || trust::find_trust_state(&opened.project, &config).is_ok_and(|state| state == TrustState::Trusted);
         match (runs_hooks && !trusted(), opened.trust) {
             (false, _) => self,
             (true, true) => Self { command: format!("{} --trust", self.command), ..self },
-            (true, false) => self.with_note(hints::UNTRUSTED.to_owned()),
+            (true, false) => self.with_note(hints::UNTRUSTED_NOTE.to_owned()),
         }
     }
 }

@@ -1,18 +1,17 @@
-//! The note about tasks that were completed while nothing checked their work.
+//! The note about tasks that were completed without any check of their work.
 
 use std::collections::BTreeSet;
 
 use windlass_engine::{EffectId, Event, EventType, HookOutcome, Session};
-use windlass_store::{Filter, Sqlite, Store as _};
+use windlass_store::{EventFilter, SqliteStore, Store as _};
 use windlass_text as text;
 
 use crate::{Failure, hints};
 
-/// How much of the reason for a skip is shown.
+/// The longest shown reason for a skipped check.
 const MAX_REASON: usize = 200;
 
-/// Returns that nothing checked the work on so many of the completed tasks, and what would. `skipped` is a check that was
-/// skipped.
+/// Returns a note that nothing checked the work on these tasks, and how to add a check. `skipped` describes a skipped check.
 pub fn describe_unchecked_work(tasks: u32, completed: usize, skipped: Option<&str>) -> Option<String> {
     let how = skipped.unwrap_or("a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml");
     match tasks {
@@ -25,32 +24,32 @@ pub fn describe_unchecked_work(tasks: u32, completed: usize, skipped: Option<&st
     }
 }
 
-/// Returns how many tasks a session has taken up and completed, if nothing checked the work on some of them.
-pub fn count_completed_tasks(store: &Sqlite, session: &Session) -> Result<usize, Failure> {
+/// Returns how many tasks a session has claimed and completed, or 0 if all its work was checked.
+pub fn count_completed_tasks(store: &SqliteStore, session: &Session) -> Result<usize, Failure> {
     if session.unchecked == 0 {
         return Ok(0);
     }
     let types = vec![EventType::TaskClaimed, EventType::TaskCompleted];
-    let filter = Filter { session: Some(session.name.clone()), types, ..Filter::default() };
+    let filter = EventFilter { session: Some(session.name.clone()), types, ..EventFilter::default() };
     let (mut claimed, mut completed) = (BTreeSet::new(), BTreeSet::new());
-    for record in store.read(&filter, Default::default(), usize::MAX).map_err(hints::store)? {
+    for record in store.read_events(&filter, Default::default(), usize::MAX).map_err(hints::store_failure)? {
         match record.envelope.event {
-            Event::TaskClaimed(_) => claimed.extend(record.envelope.node.task()),
-            _ => completed.extend(record.envelope.node.task().filter(|task| claimed.contains(task))),
+            Event::TaskClaimed(_) => claimed.extend(record.envelope.node.task_id()),
+            _ => completed.extend(record.envelope.node.task_id().filter(|task| claimed.contains(task))),
         }
     }
     Ok(completed.len())
 }
 
-/// Returns the last check that was skipped in a session with unchecked work, and why it was.
-pub fn find_skipped_check(store: &Sqlite, session: &Session) -> Result<Option<String>, Failure> {
+/// Returns the last check that was skipped in a session with unchecked work, and the reason.
+pub fn find_skipped_check(store: &SqliteStore, session: &Session) -> Result<Option<String>, Failure> {
     if session.unchecked == 0 {
         return Ok(None);
     }
-    let filter = Filter { session: Some(session.name.clone()), ..Filter::default() };
+    let filter = EventFilter { session: Some(session.name.clone()), ..EventFilter::default() };
     let mut checks: BTreeSet<EffectId> = BTreeSet::new();
     let mut skipped = None;
-    for record in store.read(&filter, Default::default(), usize::MAX).map_err(hints::store)? {
+    for record in store.read_events(&filter, Default::default(), usize::MAX).map_err(hints::store_failure)? {
         let owed = record.envelope.metadata.owes.iter().flat_map(|owed| &owed.hooks);
         let owed = (0..).zip(owed).filter(|(_, hook)| hook.is_check());
         checks.extend(owed.map(|(index, _)| EffectId { seq: record.seq, index }));

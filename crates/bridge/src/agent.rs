@@ -1,11 +1,11 @@
-//! The agents whose hook systems can call us.
+//! The agents whose hook systems can call Windlass.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
 /// An agent with a hook system of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Agent {
+pub enum BridgeAgent {
     Claude,
     Codex,
     Gemini,
@@ -16,8 +16,8 @@ pub enum Agent {
     Cursor,
 }
 
-/// What each agent is called by programs and by people, in the order of [`Agent`].
-const NAMES: [(&str, &str); 8] = [
+/// The name of each agent on the command line and its title, in the order of [`BridgeAgent`].
+const AGENT_NAMES: [(&str, &str); 8] = [
     ("claude", "Claude Code"),
     ("codex", "Codex"),
     ("gemini", "Gemini CLI"),
@@ -28,36 +28,36 @@ const NAMES: [(&str, &str); 8] = [
     ("cursor", "Cursor"),
 ];
 
-/// A name that none of them has.
+/// An error for a name that no agent has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no agent with hooks is called `{0}`")]
-pub struct UnknownAgent(String);
+pub struct UnknownAgentError(String);
 
-impl Agent {
+impl BridgeAgent {
     pub const ALL: &[Self] =
         &[Self::Claude, Self::Codex, Self::Gemini, Self::Qwen, Self::Copilot, Self::Goose, Self::Kimi, Self::Cursor];
 
-    /// What it is called on the command line and in the log.
+    /// Returns the name on the command line and in the log.
     pub const fn name(self) -> &'static str {
-        NAMES[self as usize].0
+        AGENT_NAMES[self as usize].0
     }
 
-    /// What people call it.
+    /// Returns the product name.
     pub const fn title(self) -> &'static str {
-        NAMES[self as usize].1
+        AGENT_NAMES[self as usize].1
     }
 }
 
-impl Display for Agent {
+impl Display for BridgeAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Agent {
-    type Err = UnknownAgent;
+impl FromStr for BridgeAgent {
+    type Err = UnknownAgentError;
 
-    fn from_str(text: &str) -> Result<Self, UnknownAgent> {
-        Self::ALL.iter().copied().find(|agent| agent.name() == text).ok_or_else(|| UnknownAgent(text.to_owned()))
+    fn from_str(text: &str) -> Result<Self, UnknownAgentError> {
+        Self::ALL.iter().copied().find(|agent| agent.name() == text).ok_or_else(|| UnknownAgentError(text.to_owned()))
     }
 }

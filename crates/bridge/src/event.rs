@@ -1,8 +1,8 @@
-//! The events at which agents call, the points of the bridge, and what each agent calls them.
+//! The events at which agents call, which are the points of the bridge, and their names in each agent.
 
 use windlass_engine::HookPoint;
 
-use crate::Agent;
+use crate::BridgeAgent;
 
 /// An event of an agent's conversation at which its hook system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,7 +19,7 @@ pub enum AgentHookEvent {
 }
 
 /// The point of each event and its name, in the order of [`AgentHookEvent`]: for Claude Code, Gemini CLI, and Cursor.
-static NAMES: [(HookPoint, &str, Option<&str>, Option<&str>); 9] = [
+static EVENT_NAMES: [(HookPoint, &str, Option<&str>, Option<&str>); 9] = [
     (HookPoint::SessionStart, "SessionStart", Some("SessionStart"), Some("sessionStart")),
     (HookPoint::UserPromptSubmit, "UserPromptSubmit", Some("BeforeAgent"), Some("beforeSubmitPrompt")),
     (HookPoint::PreToolUse, "PreToolUse", Some("BeforeTool"), Some("preToolUse")),
@@ -45,21 +45,21 @@ impl AgentHookEvent {
     ];
 
     /// Returns the point at which the hooks for this event are configured.
-    pub fn point(self) -> &'static HookPoint {
-        &NAMES[self as usize].0
+    pub fn point_name(self) -> &'static HookPoint {
+        &EVENT_NAMES[self as usize].0
     }
 
     /// Returns Claude Code's name of the event.
-    pub const fn claude_name(self) -> &'static str {
-        NAMES[self as usize].1
+    pub const fn claude_event_name(self) -> &'static str {
+        EVENT_NAMES[self as usize].1
     }
 
     /// Returns the event of a point, where an agent calls at that point.
-    pub fn of_point(point: &HookPoint) -> Option<Self> {
-        Self::ALL.iter().copied().find(|event| event.point() == point)
+    pub fn from_point(point: &HookPoint) -> Option<Self> {
+        Self::ALL.iter().copied().find(|event| event.point_name() == point)
     }
 
-    /// Where matchers look at something else than a tool: the field of Claude Code's payload that has it.
+    /// Returns the field of Claude Code's payload that matchers use at events without a tool.
     pub const fn matched_field(self) -> Option<&'static str> {
         match self {
             Self::SessionStart => Some("source"),
@@ -72,10 +72,10 @@ impl AgentHookEvent {
     }
 }
 
-impl Agent {
-    /// Returns what the agent calls an event; none where it has no such event.
+impl BridgeAgent {
+    /// Returns the agent's name of an event, or `None` if it has no such event.
     pub const fn event_name(self, event: AgentHookEvent) -> Option<&'static str> {
-        let (_, claude, gemini, cursor) = NAMES[event as usize];
+        let (_, claude, gemini, cursor) = EVENT_NAMES[event as usize];
         match (self, event) {
             (Self::Gemini, _) => gemini,
             (Self::Cursor, _) => cursor,

@@ -1,82 +1,81 @@
-//! A response as it is written for an agent.
+//! A response, encoded for an agent.
 //!
 //! ```text
-//! AgentHookResponse ─ Contract::adapt: what this agent can be told at this event ─► claude or cursor: how it is worded
-//!                                                                                       └─► AgentHookOutput
+//! AgentHookResponse ─ AgentContract::adapt_response: the supported part ─► claude or cursor: its encoding ─► AgentHookOutput
 //! ```
 //!
 //! Invariants:
-//! - Words that block, and exit code 2, come from a ruling that blocks, or from a question or another input that this
-//!   agent knows no milder word for.
-//! - Standard output is empty or one JSON object, standard error is not blank with exit code 2.
-//! - What cannot be said is told to the caller.
+//! - Blocking answers and exit code 2 come from a ruling that blocks, or from a question or an updated input that this agent
+//!   supports only as a block.
+//! - Standard output is empty or one JSON object, and standard error is not blank with exit code 2.
+//! - The caller learns which parts are unsupported.
 
 use serde_json::{Map, Value};
 
-use crate::contract::{Contract, claude, cursor};
-use crate::{Agent, AgentHookEvent, AgentHookResponse};
+use crate::contract::{AgentContract, claude, cursor};
+use crate::{AgentHookEvent, AgentHookResponse, BridgeAgent};
 
-/// What is written for the agent, and with what we exit.
+/// The output for an agent, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentHookOutput {
     pub stdout: String,
     pub stderr: String,
     pub exit: u8,
-    /// What the agent has no words for at this event.
-    pub unsupported: Vec<Unsupported>,
+    /// The parts of the response that the agent does not support at this event.
+    pub unsupported: Vec<UnsupportedPart>,
 }
 
-/// A part of a response that an agent cannot be told.
+/// A part of a response that an agent does not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Unsupported {
-    /// It happens all the same. The person is told why it should not.
+pub enum UnsupportedPart {
+    /// The action happens anyway. The user sees the reason against it.
     Block,
-    /// It goes on. Where something is about to happen, that is blocked instead.
+    /// The agent continues. If an action is about to happen, it is blocked instead.
     Halt,
-    /// It decides by its own rules.
+    /// The agent decides by its own rules.
     Allow,
-    /// It cannot ask, so that it does not happen.
+    /// The agent cannot ask, so the action is blocked.
     Ask,
-    /// It does not read it.
+    /// The agent does not read the context.
     Context,
-    /// The tool is not used, and the agent is told which input is wanted.
+    /// The tool is blocked, and the reason names the wanted input.
     UpdatedInput,
-    /// It reads what the tool answered.
+    /// The agent reads the tool's own output.
     UpdatedOutput,
-    /// The person does not see it.
+    /// The user does not see the message.
     Message,
 }
 
 impl AgentHookOutput {
-    /// Words a response for an agent.
-    pub fn new(agent: Agent, event: AgentHookEvent, response: &AgentHookResponse) -> Self {
-        let contract = Contract::new(agent, event);
-        let (response, unsupported) = contract.adapt(response);
+    /// Encodes a response for an agent.
+    pub fn new(agent: BridgeAgent, event: AgentHookEvent, response: &AgentHookResponse) -> Self {
+        let contract = AgentContract::new(agent, event);
+        let (response, unsupported) = contract.adapt_response(response);
         match agent {
-            Agent::Cursor => cursor::output(event, response, unsupported),
-            _ => claude::output(&contract, response, unsupported),
+            BridgeAgent::Cursor => cursor::encode_output(event, response, unsupported),
+            _ => claude::encode_output(&contract, response, unsupported),
         }
     }
 
-    /// Returns what people should know of what the agent could not be told, a line for each.
-    pub fn left_out(&self, agent: Agent, event: AgentHookEvent) -> Vec<String> {
+    /// Describes for the user what the agent does not support, one line for each part.
+    pub fn describe_unsupported(&self, agent: BridgeAgent, event: AgentHookEvent) -> Vec<String> {
         let title = agent.title();
         self.unsupported.iter().filter_map(|part| Some(format!("{title} {}", part.told(event)?))).collect()
     }
 
-    /// An answer that may have nothing in it.
-    pub(crate) fn answer(answer: Map<String, Value>, unsupported: Vec<Unsupported>) -> Self {
+    /// Returns an output with a JSON answer. An empty object becomes empty output.
+    pub(crate) fn from_json_object(answer: Map<String, Value>, unsupported: Vec<UnsupportedPart>) -> Self {
         let stdout = if answer.is_empty() { String::new() } else { Value::Object(answer).to_string() };
         Self { stdout, stderr: String::new(), exit: 0, unsupported }
     }
 }
 
-impl Unsupported {
-    /// What it means for people; nothing where it makes no difference to them.
-    const fn told(self, event: AgentHookEvent) -> Option<&'static str> {
+impl UnsupportedPart {
+    /// Describes the effect for the user. `None` if there is no difference.
+    const fn describe_effect(self, event: AgentHookEvent) -> Option<&'static str> {
         match self {
             Self::Block => Some("cannot be held back at this point: it goes on all the same"),
-            // It ends anyway.
+            // The agent ends anyway.
             Self::Halt if matches!(event, AgentHookEvent::Stop | AgentHookEvent::SubagentStop) => None,
             Self::Halt => Some("cannot be made to end at this point"),
             Self::Allow => Some("takes no permission from hooks: it decides by its own rules"),
@@ -88,14 +87,14 @@ impl Unsupported {
             Self::UpdatedOutput => {
                 Some("takes no other answer of a tool from hooks: it has read the one that there was")
             }
-            // Whoever would read it does not.
+            // A notice about it would reach the user in the same way, and be lost as well.
             Self::Message => None,
         }
     }
 }
 
-/// Puts something into an object, if there is something.
-pub(crate) fn put(object: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
+/// Inserts a value into an object, if there is one.
+pub(crate) fn insert_if_some(object: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         object.insert(key.to_owned(), value.into());
     }

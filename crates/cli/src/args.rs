@@ -1,6 +1,6 @@
-//! The command line as it is typed.
+//! The command line of the binary.
 //!
-//! Exit codes here are ours, not clap's: a wrong command line is 64, never 2, which means "blocked" to an agent.
+//! Exit codes here are ours, not clap's: a wrong command line exits with 64, never with 2, which means "blocked" to an agent.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,14 +11,14 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use windlass_app::{Failure, environment};
 
 use crate::commands::Command;
-use crate::output::{Messages, Output};
+use crate::output::{MessageWriter, Output};
 use crate::usage;
 
 /// Turns any coding agent until the work is really done.
 #[derive(Debug, Parser)]
-#[command(name = "windlass", version, about, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "windlass", version, about, max_term_width = 100, after_help = HELP_EXAMPLES)]
 #[command(disable_help_subcommand = true, subcommand_required = true, arg_required_else_help = true)]
-pub struct Invocation {
+pub struct CliInvocation {
     /// The project to work on [default: $WINDLASS_PROJECT, then the nearest parent with .windlass/]
     #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
     pub project: Option<PathBuf>,
@@ -32,7 +32,7 @@ pub struct Invocation {
     pub command: Command,
 }
 
-const EXAMPLES: &str = "\
+const HELP_EXAMPLES: &str = "\
 Examples:
   windlass demo                                a tour, in a temporary repository
   windlass init                                make a project here
@@ -41,75 +41,75 @@ Examples:
   windlass task ready                          what can be worked on now
   windlass events --follow                     watch what happens";
 
-/// A command line that cannot be carried out, or that only asked for help.
-pub struct Refused {
+/// A command line that clap rejects, or that only asks for help or the version.
+pub struct CommandLineError {
     error: clap::Error,
     words: Vec<OsString>,
     json: bool,
 }
 
-pub fn parse() -> Result<(Invocation, bool), Refused> {
-    let mut words = environment::arguments();
-    if let Some(asked) = help_word(&words) {
+pub fn parse_command_line() -> Result<(CliInvocation, bool), CommandLineError> {
+    let mut words = environment::command_line_arguments();
+    if let Some(asked) = find_help_argument(&words) {
         words.remove(asked);
         words.push("--help".into());
     }
-    parse_from(words)
+    parse_command_line_from(words)
 }
 
-/// Where `help` stands as if it were a command: `windlass help task add` and `windlass task help add` are what many type.
-fn help_word(words: &[OsString]) -> Option<usize> {
+/// Returns the position of a `help` that stands where a command could: `windlass help task add`, `windlass task help add`.
+fn find_help_argument(words: &[OsString]) -> Option<usize> {
     let place = words.iter().take(3).skip(1).position(|word| word == "help")? + 1;
-    let root = command();
+    let root = build_clap_command();
     let parents =
         words[1..place].iter().all(|word| root.find_subcommand(word).is_some_and(clap::Command::has_subcommands));
     parents.then_some(place)
 }
 
-pub fn parse_from(words: Vec<OsString>) -> Result<(Invocation, bool), Refused> {
+pub fn parse_command_line_from(words: Vec<OsString>) -> Result<(CliInvocation, bool), CommandLineError> {
     let json = words.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json");
-    let mut command = Invocation::command();
+    let mut command = CliInvocation::command();
     let parsed = command
         .try_get_matches_from_mut(&words)
-        .and_then(|mut matches| Invocation::from_arg_matches_mut(&mut matches))
+        .and_then(|mut matches| CliInvocation::from_arg_matches_mut(&mut matches))
         .map_err(|error| error.format(&mut command));
     match parsed {
         Ok(invocation) => {
             let json = invocation.json;
             Ok((invocation, json))
         }
-        Err(error) => Err(Refused { error, words, json }),
+        Err(error) => Err(CommandLineError { error, words, json }),
     }
 }
 
-/// The whole command line, for completions and the reference.
-pub fn command() -> clap::Command {
-    let mut command = Invocation::command();
+/// Returns the whole command line as clap sees it, for completions and the reference.
+pub fn build_clap_command() -> clap::Command {
+    let mut command = CliInvocation::command();
     command.build();
     command
 }
 
-impl Refused {
-    pub fn report(self) -> ExitCode {
+impl CommandLineError {
+    pub fn print_and_exit_code(self) -> ExitCode {
         let asked = matches!(self.error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         if asked {
-            // A closed pipe is no reason to complain about help.
+            // The reader may have closed the pipe; that is no error for help.
             let _ = self.error.print();
             return ExitCode::SUCCESS;
         }
-        let failure = self.failure();
+        let failure = self.to_failure();
         if self.json {
             let mut out = Output::new(true);
-            let _ = out.object(&failure.to_json()).and_then(|()| out.flush());
+            let _ = out.print_json(&failure.to_json()).and_then(|()| out.flush());
         } else if self.error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             let _ = self.error.print();
         } else {
-            Messages::new().failure(&failure);
+            MessageWriter::new().print_failure(&failure);
         }
-        ExitCode::from(failure.code.exit())
+        ExitCode::from(failure.code.exit_code())
     }
 
-    pub fn failure(&self) -> Failure {
-        usage::failure(&self.error, &self.words)
+    pub fn to_failure(&self) -> Failure {
+        usage::usage_failure(&self.error, &self.words)
     }
 }

@@ -1,6 +1,6 @@
-//! The program `windlass`: arguments, configuration, printing, exit codes. The rules are in `engine`.
+//! The program `windlass`: arguments, printing and exit codes. The rules are in `engine`, the application in `app`.
 //!
-//! It is a library only so that fuzzing can call into it; nobody else is promised anything.
+//! It is a library only so that fuzzing can call into it. There is no promise of a stable interface.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod args;
@@ -14,46 +14,46 @@ mod usage;
 
 use std::process::ExitCode;
 
-use windlass_app::{SUPERVISE, environment, project};
+use windlass_app::{SUPERVISE_ARGUMENT, environment, project};
 
-use crate::output::{Messages, Output, Stop};
+use crate::output::{EarlyExit, MessageWriter, Output};
 
-/// The whole program.
+/// Runs the program.
 pub fn main() -> ExitCode {
-    // Before anything else: it is started for every session, and has nothing to do with the rest.
-    if environment::first_argument().is_some_and(|argument| argument == SUPERVISE) {
-        return windlass_process::supervisor::serve();
+    // A supervisor is started for every session and needs nothing of the rest, so it comes first.
+    if environment::first_argument().is_some_and(|argument| argument == SUPERVISE_ARGUMENT) {
+        return windlass_process::supervisor::serve_owner();
     }
-    // It never fails for this signal; if it did, all would be as it is without it.
-    let _ = windlass_process::signals::outlive_file_limits();
-    if let Some(place) = environment::failpoint() {
+    // A failure leaves the default reaction to the signal, which is acceptable.
+    let _ = windlass_process::signals::handle_file_size_signal();
+    if let Some(place) = environment::failpoint_variable() {
         windlass_store::failpoint::arm(&place);
     }
-    let (invocation, json) = match args::parse() {
+    let (invocation, json) = match args::parse_command_line() {
         Ok(parsed) => parsed,
-        Err(refused) => return refused.report(),
+        Err(refused) => return refused.print_and_exit_code(),
     };
     let mut out = Output::new(json);
-    let named = invocation.project.clone().filter(|_| !json && invocation.command.is_for_people());
-    let done = commands::run(invocation, &mut out).and_then(|code| out.flush().map(|()| code));
-    let mut names_command = out.names_command();
+    let named = invocation.project.clone().filter(|_| !json && invocation.command.is_read_by_person());
+    let done = commands::run_invocation(invocation, &mut out).and_then(|code| out.flush().map(|()| code));
+    let mut names_command = out.has_named_command();
     let code = match done {
         Ok(code) => code,
-        Err(Stop::Closed) => return ExitCode::SUCCESS,
-        Err(Stop::Failed(failure)) => {
+        Err(EarlyExit::Closed) => return ExitCode::SUCCESS,
+        Err(EarlyExit::Failed(failure)) => {
             if json {
-                // What was written so far stays valid JSON, line by line.
-                let _ = out.object(&failure.to_json()).and_then(|()| out.flush());
+                // The output so far stays valid JSON, line by line.
+                let _ = out.print_json(&failure.to_json()).and_then(|()| out.flush());
             } else {
                 let _ = out.flush();
-                Messages::new().failure(&failure);
+                MessageWriter::new().print_failure(&failure);
             }
-            names_command |= failure.hint.as_deref().is_some_and(output::names_command);
-            failure.code.exit()
+            names_command |= failure.hint.as_deref().is_some_and(output::mentions_command);
+            failure.code.exit_code()
         }
     };
-    if let Some(flag) = named.filter(|_| names_command).and_then(|named| project::flag_needed_here(&named)) {
-        Messages::new().note(&format!("from this directory the commands need `{flag}`"));
+    if let Some(flag) = named.filter(|_| names_command).and_then(|named| project::project_flag_if_needed(&named)) {
+        MessageWriter::new().print_note(&format!("from this directory the commands need `{flag}`"));
     }
     ExitCode::from(code)
 }

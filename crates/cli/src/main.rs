@@ -1,4 +1,4 @@
-//! The binary `windlass`. Everything in it is in the library beside it.
+//! The binary `windlass`. Its code is in the library beside it.
 
 use std::process::ExitCode;
 

@@ -1,10 +1,10 @@
-//! What reaches the terminal or the pipe: plain text for people, or JSON for programs, never both.
+//! The output of the program: text for people or JSON for programs, never both.
 //!
 //! Invariants:
-//! - With `--json` nothing but JSON is written to standard output.
-//! - Colours appear on a terminal only, and never where `NO_COLOR` asks for none.
-//! - A reader that went away ends the command quietly.
-//! - Text that came from outside passes through [`crate::text`] before it is shown.
+//! - With `--json` only JSON is written to standard output.
+//! - Colours appear on a terminal only, and not if `NO_COLOR` is set.
+//! - A closed output ends the command without an error.
+//! - Text from outside passes through [`windlass_text`] before it is shown.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, ErrorKind, StderrLock, StdoutLock, Write};
@@ -14,37 +14,37 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
-use windlass_app::{Code, Failure, environment};
+use windlass_app::{Failure, FailureCode, environment};
 use windlass_config::ConfigError;
 use windlass_text as text;
 
-/// Why a command ended before its end.
+/// The reason why a command ended early.
 #[derive(Debug)]
-pub enum Stop {
+pub enum EarlyExit {
     Failed(Box<Failure>),
-    /// Whoever was reading our output has seen enough.
+    /// The reader of the output has closed it.
     Closed,
 }
 
-pub type Done = Result<(), Stop>;
+pub type CommandResult = Result<(), EarlyExit>;
 
-impl From<Failure> for Stop {
+impl From<Failure> for EarlyExit {
     fn from(failure: Failure) -> Self {
         Self::Failed(Box::new(failure))
     }
 }
 
-impl From<ConfigError> for Stop {
+impl From<ConfigError> for EarlyExit {
     fn from(error: ConfigError) -> Self {
         Failure::from(error).into()
     }
 }
 
-impl From<io::Error> for Stop {
+impl From<io::Error> for EarlyExit {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             ErrorKind::BrokenPipe => Self::Closed,
-            _ => Failure::new(Code::System, "cannot write the output").caused_by(error).into(),
+            _ => Failure::new(FailureCode::System, "cannot write the output").with_cause(error).into(),
         }
     }
 }
@@ -62,7 +62,7 @@ pub enum Tone {
 }
 
 impl Tone {
-    fn style(self) -> Style {
+    fn ansi_style(self) -> Style {
         match self {
             Self::Plain => Style::new(),
             Self::Strong => Style::new().bold(),
@@ -75,25 +75,25 @@ impl Tone {
     }
 }
 
-/// Text with a tone, or without where colours are off.
-pub struct Painted<T> {
+/// Text with a tone, or without one if colours are off.
+pub struct PaintedText<T> {
     text: T,
     tone: Option<Tone>,
 }
 
-impl<T: Display> Display for Painted<T> {
+impl<T: Display> Display for PaintedText<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tone {
             None | Some(Tone::Plain) => self.text.fmt(f),
             Some(tone) => {
-                let style = tone.style();
+                let style = tone.ansi_style();
                 write!(f, "{style}{}{style:#}", self.text)
             }
         }
     }
 }
 
-/// Whether there are colours.
+/// A switch between coloured and plain text.
 #[derive(Debug, Clone, Copy)]
 pub struct Palette {
     color: bool,
@@ -103,19 +103,19 @@ impl Palette {
     #[cfg(test)]
     pub const NONE: Self = Self { color: false };
 
-    pub fn paint<T: Display>(self, tone: Tone, text: T) -> Painted<T> {
-        Painted { text, tone: self.color.then_some(tone) }
+    pub fn paint<T: Display>(self, tone: Tone, text: T) -> PaintedText<T> {
+        PaintedText { text, tone: self.color.then_some(tone) }
     }
 }
 
-/// How wide a terminal is.
-fn columns(terminal: impl AsFd) -> Option<usize> {
+/// Returns the width of a terminal.
+fn terminal_columns(terminal: impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(terminal).ok().filter(|size| size.ws_col > 0);
     size.map(|size| usize::from(size.ws_col))
 }
 
-/// Whether a text names a command of ours that says no project.
-pub fn names_command(text: &str) -> bool {
+/// Returns whether a text mentions a `windlass` command without `--project`.
+pub fn mentions_command(text: &str) -> bool {
     text.contains("windlass ") && !text.contains("--project")
 }
 
@@ -124,8 +124,8 @@ pub struct Output {
     json: bool,
     palette: Palette,
     on_terminal: bool,
-    /// Nobody gets what is written, and that does not matter.
-    given_up: bool,
+    /// The output has no reader any more, and is not flushed.
+    ignores_closed_output: bool,
     names_command: bool,
     to: BufWriter<StdoutLock<'static>>,
 }
@@ -134,63 +134,63 @@ impl Output {
     pub fn new(json: bool) -> Self {
         let stdout = io::stdout();
         let color = AutoStream::choice(&stdout) != ColorChoice::Never;
-        let on_terminal = columns(&stdout).is_some();
+        let on_terminal = terminal_columns(&stdout).is_some();
         let (palette, to) = (Palette { color }, BufWriter::new(stdout.lock()));
-        Self { json, palette, on_terminal, given_up: false, names_command: false, to }
+        Self { json, palette, on_terminal, ignores_closed_output: false, names_command: false, to }
     }
 
-    /// How wide the terminal is now. In a pipe nothing is cut.
+    /// Returns the width of the terminal; `None` for a pipe, where nothing is cut.
     pub fn columns(&self) -> Option<usize> {
-        self.on_terminal.then(|| columns(rustix::stdio::stdout())).flatten()
+        self.on_terminal.then(|| terminal_columns(rustix::stdio::stdout())).flatten()
     }
 
     pub fn has_color(&self) -> bool {
         self.palette.color
     }
 
-    /// Whether the reader is a program.
+    /// Returns whether the reader is a program.
     pub fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Whether a person watches, on a terminal on which what was shown can be replaced.
+    /// Returns whether a person watches, on a terminal that can redraw.
     pub fn is_watched(&self) -> bool {
-        self.on_terminal && !self.json && environment::can_redraw()
+        self.on_terminal && !self.json && environment::can_redraw_terminal()
     }
 
     pub fn palette(&self) -> Palette {
         self.palette
     }
 
-    pub fn paint<T: Display>(&self, tone: Tone, text: T) -> Painted<T> {
+    pub fn paint<T: Display>(&self, tone: Tone, text: T) -> PaintedText<T> {
         self.palette.paint(tone, text)
     }
 
-    /// One line for people.
-    pub fn line(&mut self, line: impl Display) -> Done {
+    /// Prints a line for people.
+    pub fn print_line(&mut self, line: impl Display) -> CommandResult {
         let line = line.to_string();
-        self.names_command |= names_command(&line);
+        self.names_command |= mentions_command(&line);
         Ok(writeln!(self.to, "{line}")?)
     }
 
-    /// Whether a line for people has named a command of ours that says no project.
-    pub fn names_command(&self) -> bool {
+    /// Returns whether a printed line has mentioned a command without `--project`.
+    pub fn has_named_command(&self) -> bool {
         self.names_command
     }
 
-    /// One object for programs. Control characters are escaped, so that it is harmless on a terminal as well.
-    pub fn object(&mut self, object: &impl Serialize) -> Done {
+    /// Prints an object for programs. Control characters are escaped, so that the line does no harm on a terminal either.
+    pub fn print_json(&mut self, object: &impl Serialize) -> CommandResult {
         let text = serde_json::to_string(object).expect("what we print has string keys");
         Ok(writeln!(self.to, "{}", text::json(&text))?)
     }
 
-    /// The same object for people, one field per line.
-    pub fn indented(&mut self, object: &impl Serialize) -> Done {
+    /// Prints the same object for people, one field per line.
+    pub fn print_indented_json(&mut self, object: &impl Serialize) -> CommandResult {
         let text = serde_json::to_string_pretty(object).expect("what we print has string keys");
-        text.lines().try_for_each(|line| self.line(text::json(line)))
+        text.lines().try_for_each(|line| self.print_line(text::clean_json(line)))
     }
 
-    /// Whether the reader went away, as far as that can be known without writing.
+    /// Returns whether the reader has closed the output, as far as that can be known without a write.
     pub fn is_closed(&self) -> bool {
         let stdout = io::stdout();
         let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
@@ -199,76 +199,76 @@ impl Output {
         poll(&mut watched, Some(&now)).is_ok_and(|ready| ready > 0) && watched[0].revents().intersects(gone)
     }
 
-    /// Lets the reader see what was written so far.
-    pub fn flush(&mut self) -> Done {
-        if self.given_up {
+    /// Passes the output so far on to the reader.
+    pub fn flush(&mut self) -> CommandResult {
+        if self.ignores_closed_output {
             return Ok(());
         }
         Ok(self.to.flush()?)
     }
 
-    /// Goes on without a reader: what is done counts, not who sees it.
-    pub fn give_up(&mut self) {
-        self.given_up = true;
+    /// Continues after the output is closed: the work counts, not its display.
+    pub fn ignore_closed_output(&mut self) {
+        self.ignores_closed_output = true;
     }
 }
 
-/// Standard error: failures and warnings.
-pub struct Messages {
+/// Standard error: failures, warnings, notes and questions.
+pub struct MessageWriter {
     color: bool,
     columns: Option<usize>,
     to: StderrLock<'static>,
 }
 
-impl Messages {
+impl MessageWriter {
     pub fn new() -> Self {
         let stderr = io::stderr();
         let color = AutoStream::choice(&stderr) != ColorChoice::Never;
-        Self { color, columns: columns(&stderr), to: stderr.lock() }
+        Self { color, columns: terminal_columns(&stderr), to: stderr.lock() }
     }
 
-    /// A question to a person, and what it takes for an answer.
-    pub fn question(&mut self, message: &str) {
-        let message = Painted { text: text::line(message), tone: self.color.then_some(Tone::Warning) };
+    /// Prints a question to a person. The possible answers follow in lines of their own.
+    pub fn print_question(&mut self, message: &str) {
+        let message = PaintedText { text: text::clean_line(message), tone: self.color.then_some(Tone::Warning) };
         let _ = writeln!(self.to, "{message}");
     }
 
-    pub fn plain(&mut self, message: &str) {
+    pub fn print_plain(&mut self, message: &str) {
         let _ = writeln!(self.to, "{}", text::line(message));
     }
 
-    fn say(&mut self, tone: Tone, label: &str, message: &str) {
+    fn print_labelled(&mut self, tone: Tone, label: &str, message: &str) {
         let rows = match self.columns {
-            None => text::line(message).into_owned(),
+            None => text::clean_line(message).into_owned(),
             Some(columns) => {
                 let room = |before: usize| columns.saturating_sub(before).max(20);
-                text::wrap(message, room(label.len() + 2), room(2)).join("\n  ")
+                text::wrap_to_width(message, room(label.len() + 2), room(2)).join("\n  ")
             }
         };
-        let label = Painted { text: label, tone: self.color.then_some(tone) };
-        // There is nobody left to tell if standard error is closed.
+        let label = PaintedText { text: label, tone: self.color.then_some(tone) };
+        // A closed standard error leaves no place for a message.
         let _ = writeln!(self.to, "{label}: {rows}");
     }
 
-    pub fn warning(&mut self, message: &str) {
-        self.say(Tone::Warning, "warning", message);
+    pub fn print_warning(&mut self, message: &str) {
+        self.print_labelled(Tone::Warning, "warning", message);
     }
 
-    pub fn note(&mut self, message: &str) {
-        self.say(Tone::Faint, "note", message);
+    pub fn print_note(&mut self, message: &str) {
+        self.print_labelled(Tone::Faint, "note", message);
     }
 
-    /// Error, causes, hint.
-    pub fn failure(&mut self, failure: &Failure) {
-        match failure.diagnostic.as_ref().and_then(|error| error.render(self.color)) {
+    /// Prints the error, its causes and the hint.
+    pub fn print_failure(&mut self, failure: &Failure) {
+        match failure.diagnostic.as_ref().and_then(|error| error.render_picture(self.color)) {
             Some(picture) => drop(writeln!(self.to, "{}", picture.trim_end())),
-            None => self.say(Tone::Bad, "error", &failure.message),
+            None => self.print_labelled(Tone::Bad, "error", &failure.message),
         }
         for cause in &failure.causes {
-            self.say(Tone::Faint, "caused by", cause);
+            self.print_labelled(Tone::Faint, "caused by", cause);
         }
-        if let Some(hint) = failure.shown_hint() {
-            self.say(Tone::Good, "hint", &hint);
+        if let Some(hint) = failure.hint_with_options() {
+            self.print_labelled(Tone::Good, "hint", &hint);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Parsers of values on the command line, and the failure for a command line that cannot be understood.
+//! Parsers of values on the command line, and the failure for a wrong command line.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use windlass_app::{Code, Failure};
+use windlass_app::{Failure, FailureCode};
 use windlass_text as text;
-use windlass_tools::find;
+use windlass_tools::find_tool;
 
 use crate::args;
 
-/// Columns of clap's message that are repeated: it names what was typed, which may be as long as it likes.
-const MAX_MESSAGE: usize = 400;
+/// The longest part of clap's message that is repeated: it holds typed text of any length.
+const MAX_MESSAGE_COLUMNS: usize = 400;
 
-/// How many: at least one. More than anybody has is as good as all.
-pub fn count(text: &str) -> Result<usize, String> {
+/// Parses a number of items, from 1 on. A number too large for `usize` counts as the largest.
+pub fn parse_count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("expected a whole number from 1 on".to_owned()),
         Ok(count) => Ok(count),
@@ -26,14 +26,14 @@ pub fn count(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A number that the log can hold.
-pub fn number(text: &str) -> Result<u64, String> {
+/// Parses a number that the log can hold.
+pub fn parse_number(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| i64::try_from(*number).is_ok());
     number.ok_or_else(|| format!("expected a whole number from 0 to {}", i64::MAX))
 }
 
-/// How long back: `90s`, `30m`, `24h`, `7d`, `2w`.
-pub fn span(text: &str) -> Result<Duration, String> {
+/// Parses a span of time: `90s`, `30m`, `24h`, `7d`, `2w`.
+pub fn parse_time_span(text: &str) -> Result<Duration, String> {
     let expected = || "expected a length of time such as `30m`, `24h`, `7d`".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(expected)?;
     let (number, unit) = text.split_at(digits);
@@ -49,18 +49,18 @@ pub fn span(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(number.saturating_mul(seconds)))
 }
 
-/// One of these names.
-pub fn one_of<T>(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = T>
+/// Returns a parser that accepts these names.
+pub fn name_parser<T>(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = T>
 where
     T: FromStr<Err: Debug> + Clone + Send + Sync + 'static,
 {
     PossibleValuesParser::new(names).map(|name| name.parse().expect("each name stands for a value"))
 }
 
-/// Turns clap's error into a failure: what clap says first, what it suggests, and where the usage is shown.
-pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
+/// Turns clap's error into a failure with clap's message, its suggestion, and the command that shows the usage.
+pub fn usage_failure(error: &clap::Error, words: &[OsString]) -> Failure {
     let unknown = error.get(ContextKind::InvalidSubcommand);
-    let root = args::command();
+    let root = args::build_clap_command();
     let (parent, command) = find_command(&root, words, unknown);
     let message = match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
@@ -79,7 +79,7 @@ pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
         _ => "",
     };
     let replacement = unknown.and_then(|unknown| find_replacement(words, unknown));
-    Failure::new(Code::Usage, text::fit(&message, MAX_MESSAGE)).hint(
+    Failure::new(FailureCode::Usage, text::fit_to_width(&message, MAX_MESSAGE_COLUMNS)).with_hint(
         match (replacement, find_suggestion(error, parent)) {
             (Some(replacement), _) => replacement,
             (None, Some(suggestion)) => {
@@ -90,7 +90,7 @@ pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
     )
 }
 
-/// Commands that change nothing.
+/// The commands that change nothing.
 const READING_COMMANDS: [&str; 16] = [
     "check",
     "completions",
@@ -110,13 +110,13 @@ const READING_COMMANDS: [&str; 16] = [
     "why",
 ];
 
-/// Returns the word that clap takes a misspelt one for. A command that changes something is none, and neither is an option that
-/// overrides a safeguard: the caller has to know them.
+/// Returns clap's correction of a misspelt word. Commands that change something and options that override a safeguard are not
+/// suggested, because a caller should know them.
 fn find_suggestion<'e>(error: &'e clap::Error, parent: &clap::Command) -> Option<&'e str> {
     let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     let suggestion = kinds.into_iter().find_map(|kind| match error.get(kind)? {
         ContextValue::String(word) => Some(word.as_str()),
-        // The nearest comes last.
+        // The nearest word comes last.
         ContextValue::Strings(words) => words.last().map(String::as_str),
         _ => None,
     })?;
@@ -135,7 +135,7 @@ fn find_replacement(words: &[OsString], unknown: &ContextValue) -> Option<String
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let names = words.windows(2).map(|pair| format!("{}_{}", pair[0].trim_end_matches('s'), pair[1]));
     let is_replaced = |name: &str| ["iteration_", "checkpoint_", "hook_"].iter().any(|group| name.starts_with(group));
-    let tool = names.filter(|name| is_replaced(name)).find_map(|name| find(&name).ok());
+    let tool = names.filter(|name| is_replaced(name)).find_map(|name| find_tool(&name).ok());
     let ContextValue::String(unknown) = unknown else { return None };
     let is_group = matches!(unknown.trim_end_matches('s'), "iteration" | "checkpoint");
     let of_group = || is_group.then(|| "`windlass tool list` shows the tools that replace it".to_owned());
@@ -181,7 +181,7 @@ mod tests {
             ("windlass run --agent x --turst", None),
         ] {
             let words = line.split(' ').map(OsString::from).collect();
-            let failure = args::parse_from(words).expect_err("it is misspelt").failure();
+            let failure = args::parse_command_line_from(words).expect_err("it is misspelt").to_failure();
             let hint = failure.hint.expect("a hint");
             assert!(hint.contains(" --help` "), "{line}: {hint}");
             assert_eq!(hint.split_inclusive('?').next().filter(|_| hint.contains('?')), suggestion, "{line}");

@@ -2,8 +2,8 @@
 //! without ever listening
 
 use windlass_agents::TurnEnd;
-use windlass_engine::Fault;
-use windlass_process::Invocation;
+use windlass_engine::TurnFailure;
+use windlass_process::ProgramInvocation;
 
 use crate::support::driven::{Driven, With};
 
@@ -25,14 +25,14 @@ read -r line
 /// What comes of a turn of an agent that goes on like this.
 fn turned(driven: &Driven, script: &str) -> (TurnEnd, String) {
     driven.world.write("wild.sh", format!("{BEGIN}{script}"));
-    let opened = driven.open_with(Invocation::Shell("sh wild.sh".into()), &With::default());
+    let opened = driven.open_with(ProgramInvocation::Shell("sh wild.sh".into()), &With::default());
     let (outcome, _, told) = driven.prompt(opened.connection);
     (outcome.end, told)
 }
 
 /// Whoever has asked for the end of a program hears of it, whoever has ended it.
 #[test]
-fn the_end_of_a_terminal_is_told_to_whoever_waits_for_it() {
+fn terminal_exit_answers_pending_wait_requests() {
     for (method, told) in [("kill", "SIGKILL"), ("release", "there is no terminal")] {
         let script = format!(
             r#"
@@ -47,7 +47,7 @@ answer b; case $line in *'{told}'*) end Done.;; *) end Wrong.;; esac
 }
 
 #[test]
-fn terminals_that_nobody_releases_are_forgotten_in_the_end() {
+fn unreleased_terminals_are_dropped_above_the_limit() {
     let script = r#"
 number=0
 while [ $number -lt 70 ]; do
@@ -64,7 +64,7 @@ case $line in *exitStatus*) end Done.;; esac
 }
 
 #[test]
-fn one_that_asks_and_does_not_read_is_not_served_for_ever() {
+fn agent_that_sends_requests_without_reading_is_ended() {
     let driven = Driven::new(&[]);
     driven.world.write("large", "x".repeat(4 * 1024 * 1024));
     let script = r#"
@@ -97,7 +97,7 @@ answer b; case $line in *content*) ;; *) exit 1;; esac
 read -r line; words Two.; say '"id":4,"result":{"stopReason":"end_turn"}'; cat > /dev/null
 "#;
     driven.world.write("wild.sh", format!("{BEGIN}{script}"));
-    let opened = driven.open_with(Invocation::Shell("sh wild.sh".into()), &With::default());
+    let opened = driven.open_with(ProgramInvocation::Shell("sh wild.sh".into()), &With::default());
     let mut connection = driven.prompt(opened.connection).1.expect("it is good for another prompt");
     assert!(driven.is_ready(&mut connection));
     assert_eq!(driven.prompt(connection).0.end, TurnEnd::Said("Two.".to_owned()));
@@ -112,5 +112,5 @@ ask a fs/read_text_file '{"path":"'$path'"}'; answer a
 end Done.
 "#;
     let (end, told) = turned(&Driven::new(&[]), script);
-    assert!(end == TurnEnd::Said("Done.".to_owned()) && told.len() < 1500, "{end:?} {}", told.len());
+    assert!(end == TurnEnd::Answered("Done.".to_owned()) && told.len() < 1500, "{end:?} {}", told.len());
 }

@@ -7,7 +7,7 @@ use rustix::process::Pid;
 use serde_json::{Value, json};
 use windlass_agents::TurnEnd;
 use windlass_agents::acp::McpServer;
-use windlass_process::Invocation;
+use windlass_process::ProgramInvocation;
 
 use crate::support::WINDLASS;
 use crate::support::driven::{Driven, With};
@@ -83,7 +83,7 @@ fn server_over_http_is_handed_with_its_token_and_ends_with_the_agent() {
         assert_eq!((run, token), ("s/1/ab", "none"));
         let alive = || rustix::process::test_kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap()).is_ok();
         assert!(alive());
-        opened.connection.close();
+        opened.connection.close_connection();
         assert!(!alive(), "it ends with the agent");
     }
 }
@@ -151,10 +151,10 @@ fn played(permissions: &str, steps: &str) -> (String, String) {
     driven.world.write("play.yaml", format!("turns: [{{do: [{steps}]}}]"));
     let words = [WINDLASS, "agent", "play.yaml"].map(Into::into);
     let connection =
-        driven.open_with(Invocation::Argv(words.into()), &With { permissions, ..With::default() }).connection;
+        driven.open_with(ProgramInvocation::Argv(words.into()), &With { permissions, ..With::default() }).connection;
     let (outcome, connection, told) = driven.prompt(connection);
-    connection.expect("it is good for another prompt").close();
-    let TurnEnd::Said(said) = outcome.end else { panic!("{outcome:?}") };
+    connection.expect("it is good for another prompt").close_connection();
+    let TurnEnd::Answered(said) = outcome.end else { panic!("{outcome:?}") };
     (said, told)
 }
 

@@ -260,7 +260,7 @@ turns:
 
 /// The sum that it tells is that of both turns.
 #[test]
-fn money_is_counted_once_by_whoever_takes_a_conversation_up() {
+fn resumed_conversation_counts_its_cost_once() {
     let told = |dollars| format!("update: {{sessionUpdate: usage_update, cost: {{amount: {dollars}, currency: USD}}}}");
     let script = format!(
         "{{remember: memory.json, turns: [{{do: [run: echo $PPID > pid, {}, say: Done?]}}, {{do: [{}, promise: COMPLETE]}}]}}",

@@ -210,7 +210,7 @@ fn nothing_is_recorded_where_no_hook_stands() {
 }
 
 #[test]
-fn it_is_never_in_the_way() {
+fn bridge_errors_never_block_the_agent() {
     let marking = "hooks: {stop: [{command: 'touch ran; exit 2'}]}\n";
     let untrusted = World::new();
     untrusted.write(".windlass/config.yaml", marking);
@@ -273,7 +273,7 @@ fn called(world: &World) -> Child {
     let mut command = world.command(&["hook", "stop", "--as", "claude"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(stopping(world, "one", false).to_string().as_bytes()).unwrap();
-    world.hear("began");
+    world.await_word("began");
     child
 }
 
@@ -419,7 +419,7 @@ fn what_hooks_print_at_a_prompt_and_at_the_start_reaches_the_agent() {
 
 /// In Claude Code that sends the agent back, and it counts.
 #[test]
-fn what_is_to_be_read_at_the_end_is_read() {
+fn additional_context_of_stop_hook_sends_agent_back_until_limit() {
     let config = "hooks: {stop: [{command: 'echo x >> tried; jq -n \"{hookSpecificOutput: {additionalContext: \\\"line $(wc -l < tried)\\\"}}\"'}]}\nlimits: {max_hook_retries: 1}\n";
     let world = hooked(config);
     let first = call(&world, "stop", &stopping(&world, "one", false));
@@ -508,7 +508,7 @@ fn tools_of_run_are_watched_whatever_becomes_of_file() {
 
 /// An agent that a hook asks for help is not judged by that hook again.
 #[test]
-fn inside_a_hook_nobody_is_called() {
+fn no_hook_runs_for_agent_inside_a_hook() {
     for point in ["stop", "pre_tool_use"] {
         // One that was called again and again would still come to an end.
         let hook = format!(
@@ -527,7 +527,7 @@ fn inside_a_hook_nobody_is_called() {
 
 /// A program that judges work is no agent whose tools are to be watched.
 #[test]
-fn whoever_judges_is_not_judged() {
+fn no_hook_runs_for_program_that_judges_work() {
     let world = hooked("hooks: {pre_tool_use: [{command: 'echo no >&2; exit 2'}]}\n");
     let payload = tool(&world, "Bash", &json!({"command": "ls"}));
     let called = |judging: &str| {

@@ -190,7 +190,7 @@ fn it_is_no_store_at_all() {
 
 /// SQLite would wait for somebody to write to it.
 #[test]
-fn a_pipe_beside_the_store_keeps_nobody() {
+fn fifo_beside_the_store_blocks_no_command() {
     let world = World::new();
     world.make_pipe(".windlass/windlass.db-journal");
     assert_snapshot!(world.fails(&["task", "list"]), @"

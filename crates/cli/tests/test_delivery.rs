@@ -63,7 +63,7 @@ fn failing_tests_are_mended_in_the_same_conversation() {
 #[test]
 fn a_conflict_is_told_with_its_files_and_mended_by_the_agent() {
     let repo = Repo::with_remote(STEPS.replace("run_tests, ", "").as_str());
-    repo.others("sed -i s/two/theirs/ a.txt");
+    repo.push_from_other_clone("sed -i s/two/theirs/ a.txt");
     repo.agent(
         "prompt=$(cat)\ncase $prompt in *'- a.txt'*)\n  \
          git rebase -q origin/main >/dev/null 2>&1; printf 'one\\ntheirs and ours\\nthree\\n' > a.txt; git add a.txt\n  \
@@ -261,7 +261,7 @@ hooks:
     - merge_pr
 ";
     let repo = Repo::with_remote(config);
-    repo.others("echo theirs > theirs.txt");
+    repo.push_from_other_clone("echo theirs > theirs.txt");
     repo.agent("echo work > work.txt");
     let ran = repo.add("Write it").run();
     assert_eq!(ran.code, 0, "{ran}");
@@ -293,7 +293,7 @@ hooks:
 
 /// It was about to merge when the base moved, and did not pass on top of it.
 #[test]
-fn whoever_works_again_keeps_nobody_from_merging() {
+fn task_that_is_worked_on_again_does_not_block_merges_of_others() {
     let config = "\
 hooks:
   before_submit: [create_pr]
@@ -303,13 +303,13 @@ hooks:
     - merge_pr
 ";
     let repo = Repo::with_remote(config);
-    repo.others("echo theirs > theirs.txt");
+    repo.push_from_other_clone("echo theirs > theirs.txt");
     repo.agent("echo work >> work.txt; cd ../../..; if [ -f moved ]; then touch worked; echo > began; cat go; fi");
     ["began", "go"].iter().for_each(|pipe| repo.world.make_pipe(pipe));
     repo.add("Write it");
     let mut run = repo.world.command(&["run", "--trust", "--agent", "command:agent"]);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    repo.world.hear("began");
+    repo.world.await_word("began");
     let merging = fs::File::open(repo.world.path(".windlass/merge.lock")).unwrap().try_lock();
     repo.world.write("go", "go\n");
     let ran = run.wait_with_output().unwrap();
@@ -318,7 +318,7 @@ hooks:
 
 /// Whoever calls us from a hook of git means their own repository; the agent and the steps mean the worktree.
 #[test]
-fn what_git_was_told_about_another_repository_reaches_nobody() {
+fn git_variables_of_caller_reach_neither_agent_nor_steps() {
     let repo = Repo::new("test_command: git add -A; git diff --cached --quiet\nhooks: {before_submit: [run_tests]}\n");
     repo.agent("cat > /dev/null; echo x > work.txt; git add -A; git commit -qm work");
     repo.add("Work");
@@ -334,7 +334,7 @@ fn what_git_was_told_about_another_repository_reaches_nobody() {
 
 /// An agent without a worktree is told nothing: it would hear it in the person's own tree.
 #[test]
-fn nobody_works_in_the_users_tree_because_a_worktree_is_missing() {
+fn agent_never_works_in_users_tree_when_its_worktree_is_missing() {
     let repo = Repo::new("");
     repo.agent("cat > /dev/null; echo x > work.txt");
     repo.add("Work").git(&["branch", "windlass/t1-work"]);
@@ -402,7 +402,7 @@ fn nothing_is_merged_of_a_task_that_was_taken_away() {
     let before = repo.git(&["ls-remote", "origin", "main"]);
     let mut run = repo.world.command(&["run", "--trust", "--agent", "command:agent"]);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    repo.world.hear("looked");
+    repo.world.await_word("looked");
     repo.world.ok(&["task", "release", "T1", "--force"]);
     repo.world.ok(&["task", "claim", "T1", "--owner", "bob"]);
     repo.world.write("go", "");

@@ -527,7 +527,7 @@ fn a_worktree_is_not_put_away_under_an_agent() {
     repo.agent("cat > /dev/null; echo > ../../../here; cat ../../../never").add("Write it");
     let mut run = repo.world.command(&["run", "--trust", "--agent", "command:agent"]);
     let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    repo.world.hear("here");
+    repo.world.await_word("here");
     repo.world.ok(&["task", "delete", "T1", "--force"]);
     let settle = || {
         let settled = repo.world.run(&["doctor", "--settle"]);

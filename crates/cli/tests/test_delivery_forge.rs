@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use windlass_testkit::forge::{Fault, Flavour, Forge, Ground, PullStage, TOKEN};
+use windlass_testkit::forge::{Fault, Flavour, Forge, GitBackend, PullStage, TOKEN};
 
 use crate::support::Ran;
 use crate::support::delivered::Repo;
@@ -32,7 +32,7 @@ impl Hosted {
         let repo = Repo::with_remote("");
         let remote = repo.remote();
         let (head_of, merge_in) = (remote.clone(), remote.clone());
-        let ground = Ground {
+        let ground = GitBackend {
             head: Box::new(move |branch| {
                 git(&head_of, &["rev-parse", "--verify", "-q", &format!("refs/heads/{branch}")]).ok()
             }),
@@ -120,7 +120,7 @@ fn a_change_is_opened_once_although_the_run_is_killed() {
         fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let mut child = hosted.command(&["run", "--trust", "--agent", "command:agent"]);
         let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        repo.world.hear("pushed");
+        repo.world.await_word("pushed");
         child.kill().unwrap();
         child.wait().unwrap();
         fs::remove_file(&pipe).unwrap();
@@ -149,7 +149,7 @@ fn no_change_is_opened_for_a_task_that_was_taken_away() {
     fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let mut child = hosted.command(&["run", "--trust", "--agent", "command:agent"]);
     let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    repo.world.hear("pushed");
+    repo.world.await_word("pushed");
     for words in [&["task", "release", "T1", "--force"][..], &["task", "claim", "T1", "--owner", "bob"]] {
         let ran = hosted.windlass(words);
         assert_eq!(ran.code, 0, "{ran}");

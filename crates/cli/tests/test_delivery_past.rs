@@ -103,7 +103,7 @@ fn a_commit_under_another_name_is_told() {
 fn what_others_have_pushed_is_theirs() {
     for take in ["git pull -q origin main", "git fetch -q; git cherry-pick --ff origin/main >/dev/null"] {
         let repo = shared();
-        repo.others("echo y > other.txt");
+        repo.push_from_other_clone("echo y > other.txt");
         repo.agent(&format!("cat > /dev/null; others; {take}")).add("Work");
         let ran = repo.world.run(&["run", "--trust", "--agent", "command:agent", "--max-iterations", "1"]);
         assert_eq!(ran.code, 3, "{take}\n{ran}");
@@ -231,7 +231,7 @@ fn what_others_have_merged_on_the_remote_is_noted_by_workers() {
     let repo = Repo::with_remote("hooks: {before_submit: [create_pr]}\n");
     repo.agent("cat > /dev/null; echo one > one.txt").add("Work");
     assert_eq!(repo.run().code, 0);
-    let others = repo.others("git merge -q --squash origin/windlass/t1-work");
+    let others = repo.push_from_other_clone("git merge -q --squash origin/windlass/t1-work");
     assert_eq!(repo.world.finish(&mut repo.world.program(others.to_str().unwrap())).code, 0);
     repo.add("More");
     repo.world.run(&["run", "--workers", "1", "--trust", "--agent", "command:agent"]);
@@ -245,7 +245,7 @@ fn what_others_have_merged_is_noted_although_nothing_is_ready() {
     let repo = Repo::untrusted("hooks: {before_submit: [create_pr]}\n").pushed();
     repo.agent("cat > /dev/null; echo one > one.txt").add("Work");
     assert_eq!(repo.run().code, 0);
-    let others = repo.others("git merge -q --squash origin/windlass/t1-work");
+    let others = repo.push_from_other_clone("git merge -q --squash origin/windlass/t1-work");
     assert_eq!(repo.world.finish(&mut repo.world.program(others.to_str().unwrap())).code, 0);
     let ran = repo.world.run(&["run", "--agent", "command:agent"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "every task is completed\n"), "{ran}");
@@ -276,7 +276,7 @@ fn work_in_place_fetches_nothing() {
 
 /// What is said of who takes note of a merge is what happens.
 #[test]
-fn who_takes_note_of_a_merge_is_told_by_the_state_of_its_task() {
+fn change_list_names_what_records_an_external_merge() {
     let list = |repo: &Repo| {
         let listed = repo.world.ok(&["change", "list"]);
         listed.lines().last().unwrap().split_once("; ").unwrap().1.to_owned()

@@ -21,7 +21,7 @@ fn guarded(config: &str) -> Repo {
     repo.git(&["add", "."]);
     repo.git(&["commit", "-q", "-m", "Guard it"]);
     repo.git(&["push", "-q", "origin", "main"]);
-    repo.others("echo 'echo strict; exit 0' > gate.sh; echo b > tests/b; git rm -q tests/old");
+    repo.push_from_other_clone("echo 'echo strict; exit 0' > gate.sh; echo b > tests/b; git rm -q tests/old");
     repo
 }
 
@@ -45,7 +45,7 @@ fn check(script: &str, expected: Result<(), &str>) {
 const COMMIT: &str = "git add -A; git commit -qm Work;";
 
 #[test]
-fn what_the_base_brings_along_is_nobodys_tampering() {
+fn changes_from_the_base_are_no_tampering() {
     check("true", Ok(()));
     check("others", Ok(()));
     check(&format!("{COMMIT} others; git pull -q --rebase origin main"), Ok(()));
@@ -166,7 +166,7 @@ fn a_submodule_counts_as_its_commit_has_it() {
         repo.git(&["commit", "-q", "-m", "Gates"]);
         repo.git(&["push", "-q", "origin", "main"]);
         commit("two");
-        repo.others("git -c protocol.file.allow=always submodule --quiet update --init --remote");
+        repo.push_from_other_clone("git -c protocol.file.allow=always submodule --quiet update --init --remote");
         repo.agent(&format!("cat > /dev/null; echo x > work.txt; others 2>/dev/null; {script}"));
         // Somebody has fetched what the base names: nothing is fetched into submodules by itself.
         let gates = repo.world.path("gates");
@@ -186,7 +186,7 @@ fn no_secret_is_in_the_name_of_a_protected_file() {
         ("echo n > tests/$API_KEY; git add -A; git commit -qm Work", Some("tests/[secret API_KEY]")),
     ] {
         let repo = guarded(&format!("secrets: [API_KEY]\n{CONFIG}"));
-        let others = repo.others("echo s > tests/hunter2-abc; echo s > tests/again-hunter2-abc");
+        let others = repo.push_from_other_clone("echo s > tests/hunter2-abc; echo s > tests/again-hunter2-abc");
         assert_eq!(repo.world.finish(&mut repo.world.program(others)).code, 0);
         repo.agent(&format!("cat > /dev/null\necho x > work.txt\n{script}")).add("Work");
         let words = ["run", "--trust", "--agent", "command:agent"];

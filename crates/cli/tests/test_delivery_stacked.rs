@@ -17,7 +17,7 @@ fn stacked(remote: bool) -> Repo {
 }
 
 fn by_others(repo: &Repo, script: &str) {
-    let others = repo.others(script);
+    let others = repo.push_from_other_clone(script);
     let ran = repo.world.finish(&mut repo.world.program(others.to_str().unwrap()));
     assert_eq!(ran.code, 0, "{ran}");
 }
@@ -113,7 +113,7 @@ fn commits_that_change_nothing_are_nothing_to_submit() {
         ["git commit -q --allow-empty -m Nothing", "others; git fetch -q; git merge -q --no-ff -m Newer origin/main"]
     {
         let repo = Repo::with_remote(CHANGES);
-        repo.others("echo y > other.txt");
+        repo.push_from_other_clone("echo y > other.txt");
         repo.agent(script).add("Do nothing");
         let ran = repo.world.run(&["run", "--trust", "--agent", "command:agent", "--max-iterations", "1"]);
         assert!(ran.code != 0 && repo.events("change_opened").is_empty(), "{ran}");

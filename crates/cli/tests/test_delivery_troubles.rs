@@ -27,7 +27,7 @@ fn blocked(repo: &Repo) -> String {
 }
 
 #[test]
-fn a_branch_of_somebody_else_is_named_with_what_to_do() {
+fn branch_of_another_owner_is_named_with_what_to_do() {
     let repo = Repo::new(CHANGES);
     repo.agent("cat > /dev/null; echo x > work.txt").add("Work").git(&["branch", "windlass/t1-work"]);
     let reason = blocked(&repo);
@@ -256,9 +256,9 @@ fn a_refusal_to_merge_has_one_hint() {
 
 /// Whoever has pushed to it meanwhile is not seen either.
 #[test]
-fn nothing_is_merged_where_nobody_has_seen_the_newest_base() {
+fn nothing_is_merged_if_newest_base_cannot_be_fetched() {
     let repo = Repo::with_remote("hooks: {before_submit: [create_pr], before_merge: [merge_pr]}\n");
-    repo.others("echo theirs > theirs.txt");
+    repo.push_from_other_clone("echo theirs > theirs.txt");
     // What was pushed is there, and cannot be read.
     let file = "objects/$(git rev-parse main:theirs.txt | sed s:..:\\&/:)";
     repo.agent(&format!("echo work > work.txt; others; cd {}; rm -f {file}", repo.remote().display()));

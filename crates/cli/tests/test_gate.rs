@@ -165,7 +165,7 @@ fn hook_at_its_limit_leaves_the_gate_closed_for_others() {
 
 /// That one hook is at its limit says nothing of the others.
 #[test]
-fn what_is_let_pass_at_the_limit_takes_nobody_else_with_it() {
+fn hook_that_passes_at_its_limit_does_not_let_other_blocks_pass() {
     let table = [
         ("echo 3 failed >&2; exit 1", 3, "tests failed: exit 1: 3 failed"),
         ("exit 1", 3, "[Warning: no hook retries are allowed: red. The work is not done.]"),
@@ -196,7 +196,7 @@ fn the_same_block_three_times_in_a_row_asks_for_a_person_early() {
 
 /// No limit has to do with it.
 #[test]
-fn whoever_asks_for_a_person_is_not_said_to_have_come_to_a_limit() {
+fn escalation_by_agent_is_not_shown_as_retry_limit() {
     for (promise, says) in [("ESCALATE", "the agent asks for a person"), ("BLOCKED", "the agent says it is blocked")] {
         let again = format!("test $turn = 1 || echo '<promise>{promise}</promise>'");
         for agent in [format!("echo '<promise>{promise}</promise>'"), again] {
@@ -346,7 +346,7 @@ fn work_that_is_rejected_has_failed() {
 }
 
 #[test]
-fn a_session_that_lost_its_task_asks_nobody() {
+fn session_that_lost_its_task_asks_no_person() {
     let world = asking();
     world.ok(&["task", "complete", "T1", "--force"]);
     let refused = world.fails(&["answer", NAME, "continue"]);
@@ -493,7 +493,7 @@ fn a_wait_ends_with_what_others_do() {
 }
 
 #[test]
-fn whoever_is_not_let_in_ends_the_session_at_once_with_the_remedy() {
+fn authentication_failure_ends_session_at_once_with_remedy() {
     let config = "hooks: {session_end: [{command: touch ended}]}";
     let world = world(config, "echo 'API Error: 401 authentication_error: invalid x-api-key' >&2; exit 1");
     let ran = world.run(RUN);

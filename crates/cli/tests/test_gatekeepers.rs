@@ -195,7 +195,7 @@ fn a_gatekeeper_that_fails_rejects_nothing() {
 
 /// What it writes into its checkout, or commits there, is in no branch; another brief sees nothing of it.
 #[test]
-fn what_a_gatekeeper_writes_reaches_nobody() {
+fn files_that_a_gatekeeper_writes_reach_no_branch() {
     let judges = "chmod -R u+w . 2>/dev/null; cat work.txt; echo evil >> work.txt; \
                   git -c user.name=x -c user.email=x@y commit -qam evil 2>/dev/null; \
                   git switch -q -c evil$asked\n";
@@ -386,7 +386,7 @@ fn a_prompt_is_told_to_the_agent() {
 
 /// That nobody could judge it says nothing about the work: the next run asks again, and nobody works meanwhile.
 #[test]
-fn whoever_could_not_judge_is_asked_again_without_another_turn() {
+fn gatekeeper_that_failed_is_asked_again_without_another_turn() {
     let world = judged("", &format!("if [ $asked = 1 ]; then exit 1\nelse {YES}\nfi"));
     let ran = world.run(&["run"]);
     assert_eq!(ran.code, 3, "{ran}");
@@ -477,7 +477,7 @@ fn a_person_is_heard_before_what_was_approved_is_merged() {
     world.make_pipe("began");
     world.make_pipe("go");
     let run = world.command(&["run"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    world.hear("began");
+    world.await_word("began");
     world.ok(&["say", "Two lines, please."]);
     fs::write(world.path("go"), "").unwrap();
     let ran = run.wait_with_output().unwrap();

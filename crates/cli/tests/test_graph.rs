@@ -1,8 +1,8 @@
 //! `windlass task graph`
 
 use insta::assert_snapshot;
-use windlass_engine::{Authority, Command, NewTask, Origin, Registry, Rules, TaskId, Timestamp};
-use windlass_store::{Lifetime, Sqlite};
+use windlass_engine::{Authority, Command, CommandOrigin, EngineRules, HookRegistry, NewTask, TaskId, Timestamp};
+use windlass_store::{Lifetime, SqliteStore};
 
 use crate::support::World;
 
@@ -144,16 +144,16 @@ fn hostile_goals_stay_inside_their_boxes() {
 #[test]
 fn a_chain_of_three_thousand() {
     let world = World::new();
-    let mut store = Sqlite::open(&world.path(".windlass/windlass.db"), Lifetime::Service).unwrap();
-    let rules = Rules { registry: Registry::with_builtins(), ..Rules::default() };
+    let mut store = SqliteStore::open(&world.path(".windlass/windlass.db"), Lifetime::Service).unwrap();
+    let rules = EngineRules { registry: HookRegistry::with_builtins(), ..EngineRules::default() };
     let at = Timestamp::from_millis(1_768_644_000_000);
-    let origin = Origin { by: "ann".to_owned(), at, authority: Authority::Person, run: None, via: None };
+    let origin = CommandOrigin { by: "ann".to_owned(), at, authority: Authority::Person, run: None, via: None };
     store
-        .transact(|transaction| {
+        .run_transaction(|transaction| {
             for number in 0..3000 {
                 let depends_on = if number == 0 { vec![] } else { vec![TaskId(number)] };
                 let new = NewTask { goal: format!("Link {number}"), depends_on, ..NewTask::default() };
-                let made = transaction.execute(&rules, &origin, &Command::CreateTask(new), u128::from(number));
+                let made = transaction.execute_command(&rules, &origin, &Command::CreateTask(new), u128::from(number));
                 made.expect("a chain is legal");
             }
             Ok(())

@@ -8,11 +8,11 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use windlass_engine::{
-    ActionRequest, Authority, Cause, Command, CommitId, EffectId, Effects, Envelope, EventType, HookClass, HookEffect,
-    HookOutcome, HookPoint, HookReport, Metadata, NewTask, Node, OnFailure, Origin, Record, Registry, Rules, Seq,
-    Timestamp, payload,
+    ActionRequest, Authority, Command, CommandOrigin, CommitId, EffectId, EngineRules, EventCause, EventEnvelope,
+    EventMetadata, EventRecord, EventSubject, EventType, HookClass, HookEffect, HookFailurePolicy, HookOutcome,
+    HookPlan, HookPoint, HookRegistry, HookReport, NewTask, Seq, Timestamp, payload,
 };
-use windlass_store::{Commit, Lifetime, Sqlite, Store};
+use windlass_store::{Lifetime, SqliteStore, Store, StoreCommit};
 
 use crate::support::terminal::watch;
 use crate::support::{WINDLASS, World, timeless};
@@ -33,38 +33,39 @@ pub const THIRD_TIME: &str = "test $turn -lt 3 || touch fixed; echo \"turn $turn
 
 /// Somebody who runs hooks of events, as far as the log is concerned. Each command comes a second after the last.
 pub struct Runner {
-    store: Sqlite,
-    rules: Rules,
+    store: SqliteStore,
+    rules: EngineRules,
     given: u32,
 }
 
 impl Runner {
     pub fn new(world: &World, hooks: &[(EventType, &str)]) -> Self {
-        let store = Sqlite::open(&world.path(".windlass/windlass.db"), Lifetime::Command).unwrap();
+        let store = SqliteStore::open(&world.path(".windlass/windlass.db"), Lifetime::Command).unwrap();
         let mut owed: BTreeMap<EventType, Vec<HookEffect>> = BTreeMap::new();
         for (event, name) in hooks {
             owed.entry(*event).or_default().push(HookEffect {
                 hook: (*name).to_owned(),
                 point: HookPoint::Event(*event),
                 class: HookClass::Idempotent,
-                on_failure: OnFailure::Ignore,
+                on_failure: HookFailurePolicy::Ignore,
                 send_backs: None,
             });
         }
-        let effects = Effects::of("hooks: {}", "1-2-3".parse().unwrap(), owed);
-        let rules = Rules { registry: Registry::with_builtins(), effects: Some(effects), ..Rules::default() };
+        let effects = HookPlan::for_all_tasks("hooks: {}", "1-2-3".parse().unwrap(), owed);
+        let rules =
+            EngineRules { registry: HookRegistry::with_builtins(), effects: Some(effects), ..EngineRules::default() };
         Self { store, rules, given: 0 }
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_768_644_000_000).plus_millis(1000 * i64::from(self.given))
+        Timestamp::from_millis(1_768_644_000_000).add_millis(1000 * i64::from(self.given))
     }
 
-    pub fn give(&mut self, command: &Command) -> Vec<Record> {
+    pub fn give(&mut self, command: &Command) -> Vec<EventRecord> {
         self.given += 1;
         let origin =
-            Origin { by: "ann".to_owned(), at: self.now(), authority: Authority::Person, run: None, via: None };
-        self.store.execute(&self.rules, &origin, command, self.given.into()).unwrap()
+            CommandOrigin { by: "ann".to_owned(), at: self.now(), authority: Authority::Person, run: None, via: None };
+        self.store.execute_command(&self.rules, &origin, command, self.given.into()).unwrap()
     }
 
     /// Adds a task, and answers the first effect of its creation.
@@ -95,17 +96,17 @@ impl Runner {
             payload::HookError { hook_name: hook.to_owned(), error, original_event: nothing.clone(), effect: None };
         let error = "there is no task T9".to_owned();
         let action = payload::ActionError { action_type: action.to_owned(), error, payload: nothing };
-        let metadata = Metadata {
+        let metadata = EventMetadata {
             triggered_by: "ann".to_owned(),
-            cause: Some(Cause::At(Seq(2))),
+            cause: Some(EventCause::At(Seq(2))),
             via: None,
             depth: 1,
             forced: false,
             owes: None,
         };
-        let envelope = |event| Envelope {
+        let envelope = |event| EventEnvelope {
             timestamp: self.now(),
-            node: Node::System,
+            node: EventSubject::System,
             session: None,
             iteration: None,
             event,
@@ -113,7 +114,7 @@ impl Runner {
         };
         let id = CommitId { after: self.store.head().unwrap(), nonce: 77 };
         let events = vec![envelope(hook.into()), envelope(action.into())];
-        self.store.append(&Commit { id, reads: BTreeMap::new(), events }).unwrap();
+        self.store.append_commit(&StoreCommit { id, reads: BTreeMap::new(), events }).unwrap();
     }
 }
 

@@ -33,7 +33,7 @@ fn outcomes(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn what_may_run_again_does() {
+fn idempotent_hook_runs_again_after_kill() {
     let world = killer("idempotent: true");
     assert_eq!(world.ok(&["doctor", "--settle"]), "2 hooks were settled\n");
     assert_eq!(world.ok(&["doctor", "--settle"]), "nothing was left behind\n");
@@ -55,7 +55,7 @@ fn what_may_not_is_recorded() {
 
 /// Only `run` and `doctor --settle` take over what the dead have left.
 #[test]
-fn nobody_else_takes_it_over() {
+fn only_run_and_settle_adopt_orphaned_hooks() {
     let world = killer("idempotent: true");
     for words in [&["task", "list"][..], &["status"], &["doctor"], &["hooks", "history"], &["task", "start", "T1"]] {
         world.run(words);
@@ -204,7 +204,7 @@ fn a_hook_works_on_its_own_task() {
 
 /// What a hook leaves running has no say any more.
 #[test]
-fn a_call_after_the_end_is_anybodys() {
+fn call_with_id_of_ended_hook_has_no_cause() {
     let world = hooked("hooks: {task_created: [{name: tell, command: echo}]}");
     world.ok(&["task", "add", "One"]);
     let debt = world.data_of("hook_started")[0]["debt"].as_str().unwrap().to_owned();

@@ -103,7 +103,7 @@ fn leaves_a_daemon() {
 
 /// A child that holds the pipe does not hold the hook.
 #[test]
-fn leaves_somebody_with_its_output() {
+fn hook_leaves_child_that_holds_its_output() {
     for world in check("sleep 1000 & echo $! >hidden; echo said", "timeout: 100s", &Expected { message: NOTED, ..FINE })
     {
         assert!(is_dead(world.number_in("hidden")));
@@ -239,7 +239,7 @@ fn changes_the_configuration() {
 }
 
 #[test]
-fn removes_the_ground_under_its_feet() {
+fn hook_removes_its_working_directory() {
     check("mkdir d && cd d && rmdir ../d && test ! -d \"$PWD\"", "timeout: 10s", &FINE);
     check("rm -rf .windlass/runs", "timeout: 10s", &FINE);
     check("rm -rf .windlass/owners", "timeout: 10s", &FINE);
@@ -302,7 +302,7 @@ fn is_interrupted() {
             at.world("trap '' TERM; echo $$ >pid; echo >running; while :; do sleep 1000; done", "timeout: 100s");
         world.make_pipe("running");
         let mut child = world.command(&at.words()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        world.hear("running");
+        world.await_word("running");
         world.finish(world.program("sh").args(["-c", &format!("kill -{signal} {}", child.id())]));
         assert_eq!(child.wait().unwrap().code(), Some(code), "{at:?}");
         assert!(is_dead(world.number_in("pid")), "{at:?}");
@@ -318,7 +318,7 @@ fn is_interrupted() {
 
 /// Output of agents and hooks is never taken for ours.
 #[test]
-fn pretends_to_be_somebody_else() {
+fn hook_output_with_control_sequences_is_cleaned() {
     let world = At::Stop.world("printf '\\033]0;title\\007\\033[31mstop[0] ok\\n'; exit 2", "timeout: 10s");
     world.write("agent.sh", DONE);
     let ran = world.run(&[RUN, &["--max-iterations", "1"]].concat());

@@ -255,7 +255,7 @@ fn it_is_so_from_then_on() {
 }
 
 #[test]
-fn a_notice_that_is_off_tells_nobody() {
+fn disabled_notification_is_not_sent() {
     let notices = "notify:\n  - command: echo a >> told\n  - command: echo b >> told\n";
     let world = world(notices, "echo '<promise>COMPLETE</promise>'");
     world.ok(&["hooks", "disable", "notify[0]"]);

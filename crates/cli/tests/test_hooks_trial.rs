@@ -70,7 +70,7 @@ fn a_trial_is_interrupted() {
         if is_web {
             stalls.asked();
         } else {
-            world.hear("running");
+            world.await_word("running");
         }
         world.finish(world.program("sh").args(["-c", &format!("kill -TERM {}", child.id())]));
         assert_eq!(child.wait().unwrap().code(), Some(143), "{hook}");
@@ -132,7 +132,7 @@ fn the_payload_is_what_a_run_gets() {
 fn half_a_secret_is_one_too() {
     let check = |world: &World, words: &[&str]| {
         let ran = world.run_with(("API_KEY", SECRET), words);
-        let everything = world.everything();
+        let everything = world.read_files_and_events();
         for (place, bytes) in everything.iter().chain([&("output".to_owned(), ran.to_string().into_bytes())]) {
             for half in [&SECRET[..6], &SECRET[SECRET.len() - 6..]] {
                 let found = bytes.windows(half.len()).any(|window| window == half.as_bytes());

@@ -155,7 +155,7 @@ fn trust_is_not_had_by_the_name_of_a_hook() {
 
 /// An agent that looks after another project is a stranger there: neither its run nor its trust counts.
 #[test]
-fn an_agent_is_nobody_in_another_project() {
+fn run_of_agent_has_no_trust_in_another_project() {
     let world = hooked("hooks: {}");
     fs::create_dir(world.path("other")).unwrap();
     assert_eq!(world.run(&["init", "--project", "other"]).code, 0);
@@ -171,7 +171,7 @@ fn an_agent_is_nobody_in_another_project() {
 
 /// An agent works under the configuration that its session began with.
 #[test]
-fn an_agent_gets_no_hook_of_its_own_run() {
+fn config_written_by_agent_does_not_apply_to_its_session() {
     let world = hooked("hooks: {task_created: [{name: old, command: sh old.sh}]}");
     world.write("old.sh", "touch old");
     let agent = format!(
@@ -194,7 +194,7 @@ const SECRET: &str = "hunter2-and-some-more";
 
 fn check_secret(world: &World, words: &[&str]) {
     let ran = world.finish(world.command(words).env("API_KEY", SECRET));
-    let everything = world.everything();
+    let everything = world.read_files_and_events();
     assert!(!ran.to_string().contains(SECRET), "{ran}");
     let said = ran.to_string() + &String::from_utf8_lossy(&everything[0].1);
     assert!(said.contains("[secret API_KEY]"), "{words:?}: {said}");
@@ -246,7 +246,7 @@ fn secrets_of_programs_of_workflows_are_masked() {
     world.write("bad.sh", "head -c 300000 /dev/zero; echo error: $API_KEY; head -c 300000 /dev/zero; exit 1");
     world.ok(&["trust", "--yes"]);
     check_secret(&world, &["task", "add", "One"]);
-    let records = world.everything().into_iter().filter(|(place, _)| place.ends_with(".stdout"));
+    let records = world.read_files_and_events().into_iter().filter(|(place, _)| place.ends_with(".stdout"));
     assert_eq!(records.count(), 3, "each of them wrote too much for memory");
 }
 
@@ -307,7 +307,7 @@ fn half_a_secret_of_an_agent_is_one_too() {
 pad $((16 * 1024 - 8)); printf %s $API_KEY; pad 1000; printf %s $API_KEY; pad $((40 * 1024 - 8))";
     world.write("agent.sh", script);
     world.run_with(("API_KEY", SECRET), &[RUN, &["--max-iterations", "1"]].concat());
-    for (place, bytes) in world.everything() {
+    for (place, bytes) in world.read_files_and_events() {
         for half in [&SECRET[..6], &SECRET[SECRET.len() - 6..]] {
             assert!(!bytes.windows(half.len()).any(|window| window == half.as_bytes()), "{place}: {half}");
         }

@@ -51,7 +51,7 @@ fn programs_read_the_same() {
 }
 
 #[test]
-fn status_names_what_needs_somebody() {
+fn status_names_held_and_blocked_tasks() {
     let world = World::with_tasks(&["Parse", "Test", "Ship"]);
     world.ok(&["task", "claim", "T1", "--owner", "worker-1"]);
     world.ok(&["task", "block", "T2", "--reason", "which framework?"]);

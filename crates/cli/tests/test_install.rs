@@ -490,7 +490,7 @@ fn a_linked_file_is_edited_where_it_is() {
 
 /// Claude Code and Copilot read the same file of MCP servers: the last one takes the entry away.
 #[test]
-fn a_shared_file_stays_as_long_as_somebody_needs_it() {
+fn shared_file_stays_until_last_agent_is_uninstalled() {
     let world = world();
     world.ok(&["install", "claude", "--mcp", "--yes"]);
     world.ok(&["install", "copilot", "--mcp", "--yes"]);

@@ -32,7 +32,7 @@ pub fn escalated(terms: &str) -> World {
 }
 
 #[test]
-fn whoever_goes_on_with_a_session_is_told_its_agent() {
+fn resume_command_names_the_agent_of_the_session() {
     let world = left("");
     assert!(world.ok(&["status"]).contains(&format!("\n  {GO_ON}\n")), "{}", world.ok(&["status"]));
     assert_eq!(world.json(&["session", "show", NAME])["next"][0], GO_ON);
@@ -46,7 +46,7 @@ fn whoever_goes_on_with_a_session_is_told_its_agent() {
 }
 
 #[test]
-fn nobody_has_to_name_the_agent_that_the_configuration_names() {
+fn resume_command_omits_configured_agent() {
     let world = left("agent: command:sh agent.sh");
     let next = format!("windlass run --session {NAME}");
     assert_eq!(world.json(&["session", "show", NAME])["next"][0], next.as_str());
@@ -58,7 +58,7 @@ fn nobody_has_to_name_the_agent_that_the_configuration_names() {
 
 /// What nobody has trusted is not offered as if somebody had: a store can come with a repository.
 #[test]
-fn trust_is_only_typed_by_whoever_has_said_it() {
+fn trust_option_is_offered_only_to_its_user() {
     let world = left("hooks: {session_end: [{command: 'true'}]}");
     world.ok(&["trust", "--revoke"]);
     let offered = |words: &[&str]| world.json(&[words, &["session", "show", NAME]].concat())["next"][0].clone();
@@ -69,7 +69,7 @@ fn trust_is_only_typed_by_whoever_has_said_it() {
 }
 
 #[test]
-fn whoever_has_answered_is_told_how_it_goes_on() {
+fn answer_prints_the_next_command() {
     let world = escalated("");
     assert_snapshot!(world.ok(&["answer", "T1", "ignore-hook"]), @"
     T1  ready  P2  Mend the pump

@@ -98,7 +98,7 @@ fn a_command_is_told_after_everything_else() {
 
 /// Whatever becomes of a notice, the session has ended as it has.
 #[test]
-fn nothing_depends_on_it() {
+fn failed_notification_does_not_change_the_ending() {
     let closed = Server::new(vec![]).url("/");
     let config = format!(
         "notify: [{{command: 'exit 2'}}, {{command: 'echo {{\"decision\": \"block\", \"reason\": \"no\"}}'}}, {{http: '{closed}'}}, {{command: /nope}}]"
@@ -113,7 +113,7 @@ fn nothing_depends_on_it() {
 }
 
 #[test]
-fn whoever_is_told_has_no_wishes() {
+fn actions_in_notification_output_are_ignored() {
     let world = world("notify: [{command: cat wish}]", COMPLETE);
     world.write("wish", r#"{"actions": [{"type": "create_task", "payload": {"goal": "More"}}]}"#);
     let ran = world.run(RUN);
@@ -182,7 +182,7 @@ fn killable(world: &World) -> Ran {
 }
 
 #[test]
-fn nobody_is_told_without_trust() {
+fn notification_needs_trust() {
     let world = world("notify: [{command: touch told}]", COMPLETE);
     let words = ["run", "Mend the pump", "--agent", "command:sh agent.sh"];
     let ran = world.run(&words);

@@ -49,7 +49,7 @@ fn the_reader_is_gone_after_a_line() {
 
 /// Nobody reads the failure either: its exit code is left.
 #[test]
-fn nobody_listens() {
+fn failure_with_closed_streams_keeps_its_exit_code() {
     let world = World::new();
     let mut child =
         world.command(&["task", "show", "T9"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -80,7 +80,7 @@ fn a_message_comes_in_its_turn_among_what_hooks_say() {
     }
     let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut waiting = Waiting { world, child };
-    waiting.world.hear("judged");
+    waiting.world.await_word("judged");
     assert!(waiting.world.feed(&["say", "-"], b"by ann\n").stdout.contains("with its next prompt"));
     assert_eq!(waiting.go().0, 0);
     let prompt = waiting.world.prompt(2);
@@ -108,7 +108,7 @@ fn hooks_hear_what_is_said_and_can_add_to_it() {
 }
 
 #[test]
-fn nobody_inside_a_turn_is_a_person() {
+fn commands_inside_a_turn_never_count_as_a_persons() {
     let agent = "test $turn -gt 1 || { windlass say one; env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" USER=ann windlass say two; \
                  windlass session cancel \"$WINDLASS_SESSION\" > refused 2>&1; }; echo '<promise>COMPLETE</promise>'";
     let world = world("", agent).with_windlass();
@@ -158,7 +158,7 @@ fn no_agent_cancels_a_session() {
 }
 
 #[test]
-fn who_is_meant_has_to_be_clear() {
+fn say_without_a_unique_running_session_is_refused() {
     let world = world("", "echo '<promise>COMPLETE</promise>'");
     assert_eq!(world.run(RUN).code, 0);
     assert_snapshot!(world.fails(&["say", "hello"]), @"
@@ -181,7 +181,7 @@ fn who_is_meant_has_to_be_clear() {
     waiting.world.write("wait.sh", "echo > started; cat go2; echo '<promise>COMPLETE</promise>'");
     waiting.world.make_pipe("go2");
     let mut child = other.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    waiting.world.hear("started");
+    waiting.world.await_word("started");
     assert_snapshot!(waiting.world.fails(&["say", "hello"]), @"
     error: there are 2 sessions, and it is not clear which one is meant
     caused by: mend-the-pump-e01275de, other
@@ -249,7 +249,7 @@ fn a_hook_that_runs_is_cancelled_too() {
         }
         let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut waiting = Waiting { world, child };
-        waiting.world.hear("started");
+        waiting.world.await_word("started");
         waiting.world.ok(&["session", "cancel", NAME]);
         let (code, said) = waiting.end();
         assert_eq!(code, 3, "{point}: {said}");
@@ -259,7 +259,7 @@ fn a_hook_that_runs_is_cancelled_too() {
 }
 
 #[test]
-fn a_cancelled_session_of_the_dead_is_ended_by_whoever_comes_next() {
+fn cancelled_session_of_dead_process_is_ended_by_next_command() {
     for settled_by in ["doctor", "run"] {
         let mut waiting = Waiting::new(PIPED);
         waiting.signal(Signal::KILL);
@@ -471,7 +471,7 @@ fn a_person_can_go_over_the_heads_of_the_gates() {
 }
 
 #[test]
-fn nobody_else_answers() {
+fn agents_and_hooks_cannot_answer_for_a_person() {
     let world = World::with_tasks(&["One"]).with_windlass();
     world.ok(&["task", "block", "T1", "--reason", "which?"]);
     assert_snapshot!(world.fails(&["answer", "T1", "ignore-hook"]), @"
@@ -512,7 +512,7 @@ fn logs_tell_what_was_said_and_follow_until_the_end() {
     }
     let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut waiting = Waiting { world, child };
-    waiting.world.hear("started");
+    waiting.world.await_word("started");
     let follow = &["session", "logs", NAME, "--follow", "--json"];
     let mut follower = waiting.world.command(follow).stdout(Stdio::piped()).spawn().unwrap();
     let mut told = BufReader::new(follower.stdout.take().unwrap());

@@ -463,7 +463,7 @@ fn complete_stays_complete() {
 
 /// The work counts, not who watches it.
 #[test]
-fn nobody_has_to_watch() {
+fn run_completes_when_its_output_cannot_be_written() {
     let world = world("", "test $turn -lt 3 || echo '<promise>COMPLETE</promise>'");
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     assert_eq!(world.command(RUN).stdout(full).stderr(Stdio::null()).status().unwrap().code(), Some(0));

@@ -72,7 +72,7 @@ fn a_limit_on_the_size_of_files_is_an_error() {
 }
 
 #[test]
-fn links_in_a_project_lead_nobody_astray() {
+fn links_in_place_of_own_directories_are_refused() {
     let world = world("", "head -c 400000 /dev/zero; echo '<promise>COMPLETE</promise>'");
     world.write("victim/precious", "gold");
     fs::create_dir(world.path(".windlass")).unwrap();
@@ -276,7 +276,7 @@ fn hook_of_a_session_is_offered_no_force() {
 
 /// Names of runs mean nothing there, even where a session has the same one.
 #[test]
-fn in_another_project_an_agent_is_anybody() {
+fn agent_acts_as_ordinary_caller_in_another_project() {
     let agent = "cd ../other && windlass task update T1 --goal 'Mend both' > said 2>&1
         windlass task complete T2 > /dev/null 2>> said; echo '<promise>COMPLETE</promise>'";
     let world = world("", agent).with_windlass();
@@ -354,7 +354,7 @@ fn a_project_without_a_configuration_gets_one() {
 }
 
 #[test]
-fn git_does_not_see_what_nobody_configured() {
+fn store_of_unconfigured_project_is_ignored_by_git() {
     let world = world("", "echo '<promise>COMPLETE</promise>'");
     world.finish(world.program("git").args(["init", "-q"]));
     assert_eq!(world.run(RUN).code, 0);

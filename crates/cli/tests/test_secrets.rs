@@ -1,6 +1,6 @@
 //! Secrets that are said by commands, in names, and between control sequences.
 
-use windlass_hooks::clean;
+use windlass_hooks::clean_output;
 
 use crate::support::hooked::{DONE, hooked};
 use crate::support::watched::Watched;
@@ -19,9 +19,9 @@ fn run(world: &World, words: &[&str]) -> Ran {
 #[track_caller]
 fn check(world: &World, said: &str) {
     let shown = ("what was said".to_owned(), said.as_bytes().to_vec());
-    for (place, bytes) in world.everything().into_iter().chain([shown]) {
+    for (place, bytes) in world.read_files_and_events().into_iter().chain([shown]) {
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        assert!(!text.contains(SECRET) && !clean(&text).contains(SECRET), "{place}");
+        assert!(!text.contains(SECRET) && !clean_output(&text).contains(SECRET), "{place}");
     }
 }
 

@@ -46,7 +46,7 @@ fn owning(world: &World, words: &[&str]) -> Command {
 fn in_terminal(world: &World) -> (Terminal, Child) {
     let terminal = Terminal::open();
     let child = terminal.start(&mut owning(world, &[&["windlass"], RUN].concat()));
-    world.hear("started");
+    world.await_word("started");
     (terminal, child)
 }
 
@@ -75,7 +75,7 @@ fn a_key_ends_it_in_order_and_the_same_key_again_at_once() {
     world.write("slow", "");
     let (mut terminal, mut child) = in_terminal(&world);
     terminal.press(CTRL_C);
-    world.hear("hearing");
+    world.await_word("hearing");
     terminal.press(CTRL_C);
     assert_eq!((code(&mut child), ending(&world).as_str()), (130, "cancelled"));
     await_end(world.number_in("last"));
@@ -127,7 +127,7 @@ fn a_closed_terminal_does_not_keep_it_from_ending_in_order() {
     for shell in ["bash", "dash"] {
         let world = piped();
         let (terminal, mut child) = in_shell(&world, shell);
-        world.hear("started");
+        world.await_word("started");
         let runner = runner(&world);
         drop(terminal);
         child.wait().unwrap();
@@ -174,7 +174,7 @@ fn a_job_that_is_stopped_stands_still_as_a_whole_and_goes_on() {
     for shell in ["bash", "dash"] {
         let world = piped();
         let (mut terminal, mut child) = in_shell(&world, shell);
-        world.hear("started");
+        world.await_word("started");
         terminal.press(CTRL_Z);
         terminal.read_until("left 1");
         await_stop(runner(&world));
@@ -191,7 +191,7 @@ fn a_job_that_is_stopped_stands_still_as_a_whole_and_goes_on() {
 fn a_stopped_job_whose_terminal_is_closed_ends_in_order() {
     let world = piped();
     let (mut terminal, mut child) = in_shell(&world, "bash");
-    world.hear("started");
+    world.await_word("started");
     terminal.press(CTRL_Z);
     terminal.read_until("left 1");
     let runner = runner(&world);
@@ -210,9 +210,9 @@ fn a_second_hangup_asks_for_nothing_more() {
         world.write("slow", "");
         let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut waiting = Waiting { world, child };
-        waiting.world.hear("started");
+        waiting.world.await_word("started");
         waiting.signal(first);
-        waiting.world.hear("hearing");
+        waiting.world.await_word("hearing");
         waiting.signal(Signal::HUP);
         waiting.signal(Signal::HUP);
         fs::write(waiting.world.path("go"), "").unwrap();
@@ -224,14 +224,14 @@ fn a_second_hangup_asks_for_nothing_more() {
 
 /// What is printed is what the command does: the hooks of the end are finished first.
 #[test]
-fn whoever_ends_everything_at_once_is_told_what_the_same_command_does() {
+fn second_interrupt_prints_the_resume_command() {
     let world = piped();
     world.write("slow", "");
     let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut waiting = Waiting { world, child };
-    waiting.world.hear("started");
+    waiting.world.await_word("started");
     waiting.signal(Signal::INT);
-    waiting.world.hear("hearing");
+    waiting.world.await_word("hearing");
     waiting.signal(Signal::INT);
     let (code, said) = waiting.end();
     assert_eq!(code, 130, "{said}");
@@ -243,12 +243,12 @@ fn whoever_ends_everything_at_once_is_told_what_the_same_command_does() {
 
 /// `nohup` means: go on.
 #[test]
-fn a_hangup_that_is_to_be_ignored_is() {
+fn ignored_hangup_does_not_end_the_run() {
     let world = piped();
     let mut command = world.program("nohup");
     let child = command.arg("windlass").args(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut waiting = Waiting { world, child };
-    waiting.world.hear("started");
+    waiting.world.await_word("started");
     waiting.signal(Signal::HUP);
     fs::write(waiting.world.path("go"), "").unwrap();
     assert_eq!(waiting.end().0, 0);
@@ -260,7 +260,7 @@ fn a_run_that_cannot_be_interrupted_can_be_cancelled() {
     let world = piped();
     let script = "windlass run 'Mend the pump' --agent 'command:sh agent.sh' > said 2>&1 & wait $!; echo $? > code";
     let mut shell = world.program("sh").args(["-c", script]).spawn().unwrap();
-    world.hear("started");
+    world.await_word("started");
     let pid = rustix::process::Pid::from_raw(runner(&world).try_into().unwrap()).unwrap();
     rustix::process::kill_process(pid, Signal::INT).unwrap();
     world.ok(&["session", "cancel", NAME, "--reason", "enough"]);
@@ -277,7 +277,7 @@ fn a_reader_that_goes_away_ends_nothing() {
     let mut first = String::new();
     BufReader::new(waiting.child.stdout.take().unwrap()).read_line(&mut first).unwrap();
     assert_eq!(first, format!("session {NAME}\n"));
-    waiting.world.hear("started");
+    waiting.world.await_word("started");
     fs::write(waiting.world.path("go"), "").unwrap();
     assert_eq!(waiting.child.wait().unwrap().code(), Some(0));
     assert_eq!((ending(&waiting.world).as_str(), waiting.world.read("ended").as_str()), ("completed", "end\n"));

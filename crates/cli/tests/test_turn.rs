@@ -5,31 +5,36 @@ use std::os::unix::ffi::OsStrExt;
 use insta::assert_snapshot;
 use serde_json::json;
 use windlass_engine::{
-    Answer, Authority, Command, Effects, Event, EventType, HookClass, HookEffect, HookOutcome, HookPoint, HookReport,
-    NewSession, OnFailure, Origin, Promise, Registry, Rules, RunId, TaskId, Terms, Timestamp,
+    Authority, Command, CommandOrigin, EngineRules, Event, EventType, HookClass, HookEffect, HookFailurePolicy,
+    HookOutcome, HookPlan, HookPoint, HookRegistry, HookReport, NewSession, Promise, RunId, SessionTerms, TaskId,
+    Timestamp, TurnAnswer,
 };
-use windlass_store::{Lifetime, Sqlite, Store};
+use windlass_store::{Lifetime, SqliteStore, Store};
 
 use crate::support::World;
 
 /// A runner, as far as it concerns the log.
 struct Runner {
-    store: Sqlite,
-    rules: Rules,
+    store: SqliteStore,
+    rules: EngineRules,
     nonce: u128,
 }
 
 impl Runner {
     fn new(world: &World) -> Self {
-        let store = Sqlite::open(&world.path(".windlass/windlass.db"), Lifetime::Command).unwrap();
-        Self { store, rules: Rules { registry: Registry::with_builtins(), ..Rules::default() }, nonce: 0 }
+        let store = SqliteStore::open(&world.path(".windlass/windlass.db"), Lifetime::Command).unwrap();
+        Self {
+            store,
+            rules: EngineRules { registry: HookRegistry::with_builtins(), ..EngineRules::default() },
+            nonce: 0,
+        }
     }
 
     fn give(&mut self, command: &Command) -> Vec<Event> {
         let at = Timestamp::from_millis(1_768_644_000_000);
-        let origin = Origin { by: "runner".to_owned(), at, authority: Authority::Person, run: None, via: None };
+        let origin = CommandOrigin { by: "runner".to_owned(), at, authority: Authority::Person, run: None, via: None };
         self.nonce += 1;
-        let records = self.store.execute(&self.rules, &origin, command, self.nonce).unwrap();
+        let records = self.store.execute_command(&self.rules, &origin, command, self.nonce).unwrap();
         records.into_iter().map(|record| record.envelope.event).collect()
     }
 
@@ -39,12 +44,12 @@ impl Runner {
             name: "main".parse().unwrap(),
             task: Some(TaskId(1)),
             goal: None,
-            work: windlass_engine::Work::Given,
-            grounds: windlass_engine::Grounds::InPlace,
+            work: windlass_engine::WorkSource::Given,
+            grounds: windlass_engine::WorkspaceMode::InPlace,
             config: "version: 1".to_owned(),
             protected: None,
             agent: "command:true".to_owned(),
-            terms: Terms::default(),
+            terms: SessionTerms::default(),
             owner: "runner".parse().unwrap(),
             nonce: 7,
             fresh: false,
@@ -77,7 +82,7 @@ fn an_agent_only_claims_to_be_done() {
     assert_snapshot!(world.run(&["events", "--type", "completion_claimed"]), @"     9  <time>  T1     completion_claimed        in main.1.0000000000000007");
     runner.give(&Command::FinishTurn {
         run: run.clone(),
-        answer: Answer { output: "All green.".to_owned(), ..Answer::default() },
+        answer: TurnAnswer { output: "All green.".to_owned(), ..TurnAnswer::default() },
     });
     assert_snapshot!(world.run(&["task", "list", "--all"]), @"T1  completed  P2  One");
     assert_snapshot!(world.run_with(variable, &["task", "complete", "T1"]), @"
@@ -95,21 +100,21 @@ fn what_a_session_did() {
         hook: "tests".to_owned(),
         point: HookPoint::Stop,
         class: HookClass::Gate,
-        on_failure: OnFailure::Ignore,
+        on_failure: HookFailurePolicy::Ignore,
         send_backs: None,
     };
     let owner = || "runner".parse().unwrap();
     let hooks = [(EventType::TurnFinished, vec![hook])];
-    runner.rules.effects = Some(Effects::of("version: 1", owner(), hooks));
+    runner.rules.effects = Some(HookPlan::for_all_tasks("version: 1", owner(), hooks));
     let run = runner.start_turn();
     let answers = [(HookOutcome::Block, Some("red \u{1b}[31m\nin two places")), (HookOutcome::Success, None)];
     for (outcome, feedback) in answers {
         let output = "\nAll \u{1b}[32mgreen.\nReally.\n".to_owned();
         runner.give(&Command::FinishTurn {
             run: run.clone(),
-            answer: Answer { output, promise: Some(Promise::Complete), ..Answer::default() },
+            answer: TurnAnswer { output, promise: Some(Promise::Complete), ..TurnAnswer::default() },
         });
-        let effect = runner.store.snapshot().unwrap().effects().unwrap()[0].id;
+        let effect = runner.store.begin_snapshot().unwrap().pending_effects().unwrap()[0].id;
         runner.give(&Command::BeginEffect { effect, owner: owner() });
         let report = HookReport { feedback: feedback.map(str::to_owned), ..outcome.into() };
         runner.give(&Command::FinishEffect { effect, owner: owner(), report: report.into() });

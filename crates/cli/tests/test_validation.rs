@@ -111,7 +111,7 @@ fn a_validation_that_is_interrupted_leaves_nothing() {
     let series = started(&world, &start_command("T1", "echo $$ >pid; echo >begun; sleep 1000"));
     let mut command = world.command(&["tool", "call", "iteration_validate", &series]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    world.hear("begun");
+    world.await_word("begun");
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(143));
     let pid: i32 = std::fs::read_to_string(world.path("pid")).unwrap().trim().parse().unwrap();

@@ -297,7 +297,7 @@ fn a_call_that_was_cut_off() {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let payload = json!({"session_id": ID, "cwd": world.directory, "stop_hook_active": false});
     child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
-    world.hear("running");
+    world.await_word("running");
     let shown = seen(&world, &["why", ID]);
     assert!(shown.contains("slow at stop is running\n"), "{shown}");
     child.kill().unwrap();

@@ -83,7 +83,7 @@ fn every_task_is_merged_once() {
 
 /// Killed again and again at any moment, and run again. `scripts/workers` has more of them, for longer.
 #[test]
-fn whoever_is_killed_leaves_nothing_undone_and_nothing_done_twice() {
+fn killed_workers_leave_no_task_undone_or_done_twice() {
     #[expect(clippy::disallowed_methods, reason = "the script that wants more of it says so")]
     let is_long = std::env::var_os("WINDLASS_TEST_WORKERS").is_some();
     let (tasks, rounds) = if is_long { (60, 12_u64) } else { (6, 3) };
@@ -298,7 +298,7 @@ fn begun(world: &World, words: &[&str]) -> Child {
     world.make_pipe("began");
     world.make_pipe("go");
     let child = world.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    world.hear("began");
+    world.await_word("began");
     child
 }
 
@@ -351,7 +351,7 @@ fn a_worker_that_was_stopped_past_its_lease_cannot_submit() {
 
 /// Nobody has agreed to what the configuration says now.
 #[test]
-fn what_is_taken_from_the_silent_runs_nothing_without_trust() {
+fn expired_lease_runs_no_untrusted_hook() {
     let world = cloned(&merging(SLOW), 1);
     let stopped = begun(&world, &["run", "--workers", "1"]);
     send(&stopped, Signal::STOP);
@@ -367,7 +367,7 @@ fn what_is_taken_from_the_silent_runs_nothing_without_trust() {
 
 /// It may wake up, and its agent goes on there meanwhile.
 #[test]
-fn the_worktree_of_the_silent_is_left_to_them_while_they_live() {
+fn worktree_of_living_process_without_heartbeat_is_kept() {
     let config = merging(SLOW)
         .replace("agents:\n", "agents:\n  quick: {command: 'cat > /dev/null; echo quick > quick; echo done'}\n");
     let world = cloned(&config, 1);
@@ -462,7 +462,7 @@ fn a_session_of_a_dead_worker_is_taken_up() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     let next = world.command(&["run", "--workers", "2"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    world.hear("began");
+    world.await_word("began");
     world.write("go", "go\n");
     let ran = next.wait_with_output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
@@ -491,7 +491,7 @@ fn a_session_of_a_dead_worker_is_not_taken_up_without_trust() {
 
 /// Whoever brings a store along brings no program along.
 #[test]
-fn a_session_of_a_dead_worker_whose_agent_nobody_names_is_left_alone() {
+fn session_of_dead_worker_with_unnamed_agent_is_left_alone() {
     let world = cloned(&merging(WRITES), 1);
     let mut killed = begun(&world, &["run", "--workers", "1", "--agent", &format!("command:{SLOW}")]);
     killed.kill().unwrap();
@@ -520,7 +520,7 @@ fn a_view_of_all_workers() {
     world.make_pipe("began");
     world.make_pipe("go");
     let mut watched = world.watch((12, 70), &["run", "--workers", "2"], &[]);
-    world.hear("began");
+    world.await_word("began");
     let screen = watched.until(|screen| screen.contains("waits for a task") && screen.contains("the agent works"));
     let shown = timeless(&screen);
     assert!(shown.contains("── 1 at work · 0 done · 0 ready"), "{shown}");

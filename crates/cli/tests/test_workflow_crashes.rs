@@ -149,7 +149,7 @@ fn looks_again(step: &str) {
 
 /// A store can come with a repository, and nobody has seen what it says.
 #[test]
-fn what_nobody_has_trusted_is_not_gone_on_with() {
+fn untrusted_interrupted_workflow_is_not_resumed() {
     let world = World::new();
     let _ = fs::remove_file(world.path(".windlass/config.yaml"));
     fs::create_dir_all(world.path(".windlass/workflows")).unwrap();

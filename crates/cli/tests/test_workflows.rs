@@ -217,7 +217,7 @@ fn programs_find_what_hooks_are_told_in_a_file() {
 }
 
 #[test]
-fn nothing_runs_that_nobody_trusts() {
+fn untrusted_workflow_does_not_run() {
     let world = with("  - {id: a, type: execute_command, config: {command: touch, args: [hurt]}}\n");
     world.write(
         ".windlass/workflows/w.yaml",

@@ -1,10 +1,10 @@
-//! The hooks that Windlass brings along.
+//! The hooks that ship with Windlass.
 
 use std::fmt::{self, Display};
 
-/// A hook that is named, not written.
+/// A hook that a configuration selects by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Builtin {
+pub enum BuiltinHook {
     RebaseOnMain,
     RunTests,
     CreatePr,
@@ -16,7 +16,7 @@ pub enum Builtin {
     TrackAgentTaskLifecycle,
 }
 
-impl Builtin {
+impl BuiltinHook {
     pub const ALL: &[Self] = &[
         Self::RebaseOnMain,
         Self::RunTests,
@@ -47,12 +47,12 @@ impl Builtin {
         Self::ALL.iter().copied().find(|builtin| builtin.name() == name)
     }
 
-    pub fn names() -> Vec<&'static str> {
+    pub fn all_names() -> Vec<&'static str> {
         Self::ALL.iter().map(|builtin| builtin.name()).collect()
     }
 
-    /// What it does to the world; `None` for the hooks of the registry, which only look at the graph.
-    pub fn effect(self) -> Option<&'static str> {
+    /// Describes the hook's effect. Returns `None` for the hooks of the registry, which only read the graph.
+    pub fn describe_effect(self) -> Option<&'static str> {
         match self {
             Self::RebaseOnMain => Some("git: fetch, and rebase onto the base branch"),
             Self::RunTests => Some("runs the project's tests"),
@@ -66,13 +66,13 @@ impl Builtin {
         }
     }
 
-    /// Whether it is in the registry already, so that naming it reconfigures it and never adds a second.
+    /// Returns whether the hook is in the registry. Naming such a hook reconfigures it and adds no second one.
     pub fn is_registered(self) -> bool {
-        self.effect().is_none()
+        self.describe_effect().is_none()
     }
 }
 
-impl Display for Builtin {
+impl Display for BuiltinHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn names_are_read_back() {
-        for builtin in Builtin::ALL {
+        for builtin in BuiltinHook::ALL {
             assert_eq!(Builtin::parse(builtin.name()), Some(*builtin));
         }
         assert_eq!(Builtin::parse("create-pr"), None);

@@ -1,26 +1,26 @@
-//! What a configuration would run, for a person who is asked to trust it.
+//! The effects of a configuration, for a person who decides whether to trust it.
 
-use windlass_engine::validation::{RuleKind, ValidationRule};
+use windlass_engine::validation::{ValidationRule, ValidationRuleKind};
 
 use super::config::Config;
-use super::file::{AgentCommands, Settings};
 use super::hooks::HookSpec;
+use super::settings::{AgentCommandSetting, Settings};
 use super::validators;
 
-/// Something that would run a program, send a request or prompt an agent.
+/// A setting that runs a program, sends a request or prompts an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredEffect {
     /// The point, or the section of the file.
     pub place: String,
     pub name: String,
-    /// As it is written: not cleaned, perhaps several lines.
+    /// The text as written: not cleaned, perhaps several lines.
     pub what: String,
     pub line: Option<usize>,
 }
 
 impl ConfiguredEffect {
-    /// Where it runs and what it is called, once where the one says the other.
-    pub fn title(&self) -> String {
+    /// Returns the place and the name, without repetition.
+    pub fn display_title(&self) -> String {
         match self.name.starts_with(&self.place) {
             true => self.name.clone(),
             false => format!("{} {}", self.place, self.name),
@@ -29,18 +29,23 @@ impl ConfiguredEffect {
 }
 
 impl Config {
-    /// Every hook that would run a program, send a request or prompt an agent.
+    /// Returns every enabled hook that runs a program, sends a request or prompts an agent.
     pub fn effectful_hooks(&self) -> Vec<ConfiguredEffect> {
         let effect = |hook: &HookSpec| {
-            let what = hook.effect()?;
-            Some(ConfiguredEffect { place: hook.place(), name: hook.name.clone(), what, line: Some(hook.line) })
+            let what = hook.describe_effect()?;
+            Some(ConfiguredEffect {
+                place: hook.describe_place(),
+                name: hook.name.clone(),
+                what,
+                line: Some(hook.line),
+            })
         };
-        self.hooks.iter().filter(|hook| hook.enabled()).filter_map(effect).collect()
+        self.hooks.iter().filter(|hook| hook.is_enabled()).filter_map(effect).collect()
     }
 
-    /// Everything that would run because of this configuration: hooks, notices, agents' programs, validators, tests; and what
-    /// agents are told.
-    pub fn effects(&self) -> Vec<ConfiguredEffect> {
+    /// Returns everything that this configuration runs: hooks, notices, agents' programs, validators, tests; and the texts that agents
+    /// receive.
+    pub fn list_effects(&self) -> Vec<ConfiguredEffect> {
         let Settings { agent, agents, prompt, prompt_file, test_command, briefs, forge, .. } = &self.settings;
         let other = |place: &str, name: &str, what: String| ConfiguredEffect {
             place: place.to_owned(),
@@ -51,7 +56,7 @@ impl Config {
         let mut effects = self.effectful_hooks();
         let by_name = agent.iter().filter(|agent| !agents.contains_key(&agent.value));
         effects.extend(by_name.map(|agent| other("agent", "default", agent.value.clone())));
-        effects.extend(agents.iter().map(|(name, agent)| other("agents", name, agent.describe(name))));
+        effects.extend(agents.iter().map(|(name, agent)| other("agents", name, agent.describe_program(name))));
         for (name, roles) in self.task_types() {
             for (role, names) in [("implementer", &roles.implementer), ("gatekeeper", &roles.gatekeeper)] {
                 let names =
@@ -59,9 +64,9 @@ impl Config {
                 effects.extend(names.map(|agent| other("task_types", &format!("{name} {role}"), agent.value.clone())));
             }
         }
-        effects.extend(self.rule_effects());
+        effects.extend(self.validation_rule_effects());
         effects.extend(self.validator_effects());
-        effects.extend(self.command_effect());
+        effects.extend(self.agent_command_effect());
         effects.extend(briefs.iter().map(|(name, text)| other("briefs", name, text.value.clone())));
         effects.extend(forge.api.iter().map(|api| other("forge", "api", format!("your token goes to {}", api.value))));
         effects.extend(prompt.iter().map(|prompt| other("prompt", "prompt", prompt.value.clone())));
@@ -70,28 +75,28 @@ impl Config {
         effects
     }
 
-    /// What rules would run.
-    fn rule_effects(&self) -> Vec<ConfiguredEffect> {
+    /// Returns the programs that validation rules run.
+    fn validation_rule_effects(&self) -> Vec<ConfiguredEffect> {
         let effect = |rule: &ValidationRule| {
             let what = match &rule.kind {
-                RuleKind::Command(command) => command.command.clone(),
-                RuleKind::Custom(custom) => format!("the validator {}", custom.validator_id),
+                ValidationRuleKind::Command(command) => command.command.clone(),
+                ValidationRuleKind::Custom(custom) => format!("the validator {}", custom.validator_id),
                 _ => return None,
             };
             Some(ConfiguredEffect { place: "validation".to_owned(), name: rule.name.clone(), what, line: None })
         };
-        self.validation_rules().all().filter_map(effect).collect()
+        self.validation_rules().all_rules().filter_map(effect).collect()
     }
 
-    /// Whether a hook or a rule would run a program, send a request or prompt an agent.
-    pub fn runs_something(&self) -> bool {
-        !self.effectful_hooks().is_empty() || !self.rule_effects().is_empty()
+    /// Returns whether a hook or a rule runs a program, sends a request or prompts an agent.
+    pub fn has_hook_or_rule_effects(&self) -> bool {
+        !self.effectful_hooks().is_empty() || !self.validation_rule_effects().is_empty()
     }
 
-    /// Returns what validators would run, for the person who is asked for trust. A project that runs none has none.
+    /// Returns the programs of validators. The list is empty if agents may not run validators.
     fn validator_effects(&self) -> impl Iterator<Item = ConfiguredEffect> {
         self.settings.validators.iter().filter(|_| self.runs_validators()).map(|(name, written)| {
-            let rule = validators::rule(&written.value);
+            let rule = validators::command_rule(&written.value);
             let place = rule.working_directory.map(|path| format!(" (in {path})")).unwrap_or_default();
             let line = self.text()[..written.at.start].matches('\n').count() + 1;
             let (what, line) = (format!("{}{place}", rule.command), Some(line));
@@ -99,9 +104,9 @@ impl Config {
         })
     }
 
-    /// Returns that an agent may have any command run, which the person who is asked for trust has to know.
-    fn command_effect(&self) -> Option<ConfiguredEffect> {
-        let allowed = self.settings.agent_commands == Some(AgentCommands::Allow);
+    /// Returns an effect if an agent may run any command.
+    fn agent_command_effect(&self) -> Option<ConfiguredEffect> {
+        let allowed = self.settings.agent_commands == Some(AgentCommandSetting::Allow);
         allowed.then(|| ConfiguredEffect {
             place: "agent_commands".to_owned(),
             name: "allow".to_owned(),

@@ -1,10 +1,10 @@
-//! What is wrong with a configuration, where, and what to write instead.
+//! Errors of a configuration, with their place and a suggestion.
 //!
 //! Invariants:
 //! - Text from the file is cleaned and cut before it becomes part of a picture.
-//! - A suggestion is made only where it is likely to be what was meant.
+//! - A suggestion is made only if it is likely to be right.
 //!
-//! Not here: where and whether the picture is printed (`cli`).
+//! Not here: when and where the picture is printed (`cli`).
 
 use std::error::Error;
 use std::ops::Range;
@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-use windlass_expr::nearest;
+use windlass_expr::nearest_name;
 use windlass_text as text;
 
-/// Columns that a picture is wide at most; of the offending text, and of what follows it, a part is enough.
-const WIDTH: usize = 120;
-const MARKED: usize = 70;
-const AFTER: usize = 40;
+/// Maximum width of a picture in columns, of the marked text, and of the text after it.
+const MAX_PICTURE_WIDTH: usize = 120;
+const MAX_MARKED_WIDTH: usize = 70;
+const MAX_TRAILING_WIDTH: usize = 40;
 
-/// Something wrong at a place of the text that is being read.
+/// An error at a place of the text that is being read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
     pub at: Option<Range<usize>>,
@@ -33,86 +33,86 @@ impl ConfigProblem {
         Self { at: None, message: message.into(), suggestion: None }
     }
 
-    /// Says where, unless a more exact place is known already.
-    pub fn at(mut self, place: Range<usize>) -> Self {
+    /// Sets the place, unless a more exact one is set already.
+    pub fn with_range(mut self, place: Range<usize>) -> Self {
         self.at.get_or_insert(place);
         self
     }
 
-    pub fn suggest(mut self, suggestion: impl Into<Option<String>>) -> Self {
+    pub fn with_suggestion(mut self, suggestion: impl Into<Option<String>>) -> Self {
         self.suggestion = suggestion.into();
         self
     }
 
-    /// A name that is none of the known ones.
-    pub fn unknown(what: &str, name: &str, known: &[&str]) -> Self {
-        Self::new(format!("unknown {what} {}", quoted(name))).suggest(suggestion(name, known))
+    /// Reports an unknown name.
+    pub fn unknown_name(what: &str, name: &str, known: &[&str]) -> Self {
+        Self::new(format!("unknown {what} {}", quoted(name))).with_suggestion(suggest_known_name(name, known))
     }
 }
 
-/// Text of the file as a part of a sentence.
-pub fn quoted(text: &str) -> String {
+/// Quotes text of the file in a message.
+pub fn quote_text(text: &str) -> String {
     format!("`{}`", text::fit(text, 60))
 }
 
-/// The known name that was probably meant; where there are few, all of them.
-pub fn suggestion(name: &str, known: &[&str]) -> Option<String> {
-    if let Some(near) = nearest(name, known) {
+/// Suggests the nearest known name, or all of them if there are few.
+pub fn suggest_known_name(name: &str, known: &[&str]) -> Option<String> {
+    if let Some(near) = nearest_name(name, known) {
         return Some(format!("did you mean `{near}`?"));
     }
     (1..=16).contains(&known.len()).then(|| format!("known here: `{}`", known.join("`, `")))
 }
 
-/// A configuration file that cannot be used.
+/// An error that makes a configuration file unusable.
 #[derive(Debug)]
 pub struct ConfigError {
     file: PathBuf,
-    place: Option<Box<Place>>,
+    place: Option<Box<TextPosition>>,
     message: String,
     suggestion: Option<String>,
     cause: Option<io::Error>,
 }
 
-/// A position for people, and the line that is there.
+/// A line and a column, with the line's text.
 #[derive(Debug)]
-struct Place {
+struct TextPosition {
     line: usize,
     column: usize,
-    excerpt: Excerpt,
+    excerpt: LineExcerpt,
 }
 
-/// One source line, harmless to look at, with the offending part marked.
+/// One cleaned source line, with the offending part marked.
 #[derive(Debug, PartialEq, Eq)]
-struct Excerpt {
+struct LineExcerpt {
     text: String,
     marked: Range<usize>,
 }
 
 impl ConfigError {
-    /// Something wrong in the file's text.
-    pub fn in_text(file: &Path, source: &str, problem: ConfigProblem) -> Self {
+    /// Makes an error from a problem in the file's text.
+    pub fn from_problem(file: &Path, source: &str, problem: ConfigProblem) -> Self {
         let ConfigProblem { at, message, suggestion } = problem;
-        let place = at.map(|range| Box::new(Place::of(source, range)));
+        let place = at.map(|range| Box::new(TextPosition::find_in_source(source, range)));
         Self { file: file.to_owned(), place, message, suggestion, cause: None }
     }
 
-    /// Something wrong with the file itself.
-    pub fn of_file(file: &Path, message: impl Into<String>) -> Self {
+    /// Makes an error about the file itself.
+    pub fn for_file(file: &Path, message: impl Into<String>) -> Self {
         Self { file: file.to_owned(), place: None, message: message.into(), suggestion: None, cause: None }
     }
 
-    pub fn caused_by(mut self, cause: io::Error) -> Self {
+    pub fn with_cause(mut self, cause: io::Error) -> Self {
         self.cause = Some(cause);
         self
     }
 
-    pub fn suggest(mut self, suggestion: &str) -> Self {
+    pub fn with_suggestion(mut self, suggestion: &str) -> Self {
         self.suggestion = Some(suggestion.to_owned());
         self
     }
 
-    /// Whether there is no such file.
-    pub fn is_missing(&self) -> bool {
+    /// Returns whether the file does not exist.
+    pub fn is_missing_file(&self) -> bool {
         self.cause.as_ref().is_some_and(|cause| cause.kind() == io::ErrorKind::NotFound)
     }
 
@@ -121,24 +121,24 @@ impl ConfigError {
         self.message
     }
 
-    /// Returns what to write instead.
+    /// Returns the suggestion.
     pub fn hint(&self) -> Option<&str> {
         self.suggestion.as_deref()
     }
 
-    /// Returns the message with the offending line below it, if it is about a place of the file.
-    pub fn render(&self, is_styled: bool) -> Option<String> {
+    /// Renders the message with the offending line below it, if the error has a place in the file.
+    pub fn render_picture(&self, is_styled: bool) -> Option<String> {
         let renderer = if is_styled { Renderer::styled() } else { Renderer::plain() };
-        self.picture(&renderer.term_width(WIDTH))
+        self.render_picture_with(&renderer.term_width(MAX_PICTURE_WIDTH))
     }
 
-    pub(crate) fn picture(&self, renderer: &Renderer) -> Option<String> {
-        let Place { line, excerpt, .. } = self.place.as_deref()?;
+    pub(crate) fn render_picture_with(&self, renderer: &Renderer) -> Option<String> {
+        let TextPosition { line, excerpt, .. } = self.place.as_deref()?;
         let file = self.file.to_string_lossy();
-        let title = text::line(&self.message);
+        let title = text::clean_line(&self.message);
         let marked = AnnotationKind::Primary.span(excerpt.marked.clone());
         let source =
-            Snippet::source(excerpt.text.as_str()).line_start(*line).path(text::line(&file)).annotation(marked);
+            Snippet::source(excerpt.text.as_str()).line_start(*line).path(text::clean_line(&file)).annotation(marked);
         Some(renderer.render(&[Level::ERROR.primary_title(title).element(source)]))
     }
 }
@@ -154,20 +154,20 @@ impl fmt::Display for ConfigError {
 }
 
 impl Error for ConfigError {
-    /// A missing file is its own cause.
+    /// A missing file has no further cause.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.cause.as_ref().filter(|_| !self.is_missing()).map(|cause| cause as &(dyn Error + 'static))
+        self.cause.as_ref().filter(|_| !self.is_missing_file()).map(|cause| cause as &(dyn Error + 'static))
     }
 }
 
-/// The line and the column of a place, for people.
-pub fn position(source: &str, at: Range<usize>) -> (usize, usize) {
-    let place = Place::of(source, at);
+/// Returns the line and the column of a range.
+pub fn find_position(source: &str, at: Range<usize>) -> (usize, usize) {
+    let place = TextPosition::find_in_source(source, at);
     (place.line, place.column)
 }
 
-impl Place {
-    fn of(source: &str, range: Range<usize>) -> Self {
+impl TextPosition {
+    fn find_in_source(source: &str, range: Range<usize>) -> Self {
         let start = source.floor_char_boundary(range.start);
         let end = source.floor_char_boundary(range.end).max(start);
         let begin = source[..start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -177,19 +177,19 @@ impl Place {
         Self {
             line: source[..begin].matches('\n').count() + 1,
             column: source[begin..start].chars().count() + 1,
-            excerpt: Excerpt::of(line, marked),
+            excerpt: LineExcerpt::from_line(line, marked),
         }
     }
 }
 
-impl Excerpt {
-    /// A place without extent, such as the start of a map, marks the rest of its line.
-    fn of(line: &str, marked: Range<usize>) -> Self {
+impl LineExcerpt {
+    /// Marks a part of a line. An empty range, such as the start of a map, marks the rest of the line.
+    fn from_line(line: &str, marked: Range<usize>) -> Self {
         let rest = line.trim_end().len().max(marked.start);
         let marked = if marked.is_empty() { marked.start..rest } else { marked };
-        let before = text::line(&line[..marked.start]);
-        let offending = text::fit(&line[marked.clone()], MARKED);
-        let after = text::fit(&line[marked.end..], AFTER);
+        let before = text::clean_line(&line[..marked.start]);
+        let offending = text::fit_to_width(&line[marked.clone()], MAX_MARKED_WIDTH);
+        let after = text::fit_to_width(&line[marked.end..], MAX_TRAILING_WIDTH);
         let marked = before.len()..before.len() + offending.len();
         Self { text: format!("{before}{offending}{after}"), marked }
     }
@@ -212,9 +212,12 @@ mod tests {
     #[test]
     fn long_lines_are_cut_around_the_offending_text() {
         let source = format!("{}BAD{}\n", "a".repeat(500_000), "b".repeat(500_000));
-        let error =
-            ConfigError::in_text(Path::new("c.yaml"), &source, ConfigProblem::new("wrong").at(500_000..500_003));
-        insta::assert_snapshot!(error.picture(&Renderer::plain().term_width(WIDTH)).unwrap(), @"
+        let error = ConfigError::from_problem(
+            Path::new("c.yaml"),
+            &source,
+            ConfigProblem::new("wrong").with_range(500_000..500_003),
+        );
+        insta::assert_snapshot!(error.render_picture_with(&Renderer::plain().term_width(MAX_PICTURE_WIDTH)).unwrap(), @"
         error: wrong
          --> c.yaml:1:500001
           |
@@ -226,9 +229,9 @@ mod tests {
     #[test]
     fn escape_sequences_do_not_reach_the_picture() {
         let source = "ok: 1\n\u{1b}[31mkey\u{7}: \u{1b}]0;x\u{7}value\n";
-        let problem = ConfigProblem::unknown("key", "\u{1b}[31mkey\u{7}", &[]).at(6..15);
-        let error = ConfigError::in_text(Path::new("a\u{1b}b.yaml"), source, problem);
-        let picture = error.picture(&Renderer::plain()).unwrap();
+        let problem = ConfigProblem::unknown_name("key", "\u{1b}[31mkey\u{7}", &[]).with_range(6..15);
+        let error = ConfigError::from_problem(Path::new("a\u{1b}b.yaml"), source, problem);
+        let picture = error.render_picture_with(&Renderer::plain()).unwrap();
         assert!(!picture.contains(|c: char| c.is_control() && c != '\n'), "{picture:?}");
         insta::assert_snapshot!(picture, @r"
         error: unknown key `\u{1b}[31mkey\u{7}`
@@ -241,12 +244,12 @@ mod tests {
 
     #[test]
     fn places_count_characters_and_forgive_odd_ranges() {
-        let place = Place::of("a: 1\r\nüü: x\r\n", 11..12);
+        let place = TextPosition::find_in_source("a: 1\r\nüü: x\r\n", 11..12);
         assert_eq!((place.line, place.column), (2, 4));
         assert_eq!(place.excerpt.text, "üü: x");
         for range in [0..usize::MAX, 7..8, 1_000..2_000] {
-            Place::of("ü\nüü", range);
+            TextPosition::find_in_source("ü\nüü", range);
         }
-        Place::of("", 0..1);
+        TextPosition::find_in_source("", 0..1);
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use windlass_engine::{EventType, HookPoint, HookScope, Registry, RegistryError, VALIDATION};
+use windlass_engine::{EventType, HookPoint, HookRegistry, HookScope, RegistryError, VALIDATION_RULES_NAME};
 
-use crate::{Builtin, Config, DEFAULT_PRIORITY, HookKind, HookSpec, PipeSetting, hook_points, plan};
+use crate::{BuiltinHook, Config, DEFAULT_PRIORITY, HookKind, HookSpec, PipeSetting, hook_points, plan};
 
 /// The work that hooks would run for.
 #[derive(Debug, Clone, Default)]
@@ -17,19 +17,19 @@ pub struct WorkSubject {
 
 /// A hook in a list.
 pub enum ListedHook<'c> {
-    Written(&'c HookSpec),
-    /// A hook of the registry that nobody has configured.
+    Configured(&'c HookSpec),
+    /// A registry hook without settings in the configuration.
     BuiltIn {
         name: String,
         priority: i64,
         enabled: bool,
         description: String,
     },
-    /// The validation rules of the configuration, by their names.
+    /// The names of the validation rules.
     Validation {
         rules: Vec<String>,
     },
-    /// What holds for work in worktrees where nothing is written.
+    /// The default hook for tasks in worktrees, without a list in the configuration.
     Default {
         worktrees: bool,
     },
@@ -45,27 +45,29 @@ pub struct HookListing<'c> {
 impl<'c> ListedHook<'c> {
     pub fn name(&self) -> &str {
         match self {
-            Self::Written(hook) => &hook.name,
+            Self::Configured(hook) => &hook.name,
             Self::BuiltIn { name, .. } => name,
-            Self::Validation { .. } => VALIDATION,
-            Self::Default { .. } => plan::USUAL,
+            Self::Validation { .. } => VALIDATION_RULES_NAME,
+            Self::Default { .. } => plan::DEFAULT_SUBMIT_HOOK,
         }
     }
 
-    /// `None` for what comes before every priority.
+    /// Returns the priority; `None` for a hook that runs before every priority.
     pub fn priority(&self) -> Option<i64> {
         match self {
-            Self::Written(hook) => Some(hook.entry.priority.or_else(|| registered(hook)).unwrap_or(DEFAULT_PRIORITY)),
+            Self::Configured(hook) => {
+                Some(hook.entry.priority.or_else(|| registry_priority(hook)).unwrap_or(DEFAULT_PRIORITY))
+            }
             Self::BuiltIn { priority, .. } => Some(*priority),
             Self::Validation { .. } => None,
             Self::Default { .. } => Some(DEFAULT_PRIORITY),
         }
     }
 
-    /// What it is, in a word.
+    /// Returns the kind as one word.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Written(hook) => match hook.kind {
+            Self::Configured(hook) => match hook.kind {
                 HookKind::Command(_) => "command",
                 HookKind::Builtin(_) => "built-in",
                 HookKind::Rules(_) => "rules",
@@ -80,25 +82,25 @@ impl<'c> ListedHook<'c> {
         }
     }
 
-    /// What runs, in words.
-    pub fn what(&self) -> String {
+    /// Describes what the hook runs.
+    pub fn describe_effect(&self) -> String {
         match self {
-            Self::Written(hook) => hook.effect().unwrap_or_else(|| match &hook.kind {
+            Self::Configured(hook) => hook.describe_effect().unwrap_or_else(|| match &hook.kind {
                 HookKind::Rules(rules) if rules.len() == 1 => "1 rule".to_owned(),
                 HookKind::Rules(rules) => format!("{} rules", rules.len()),
-                HookKind::Builtin(builtin) if hook.entry.description.is_none() => described(*builtin),
+                HookKind::Builtin(builtin) if hook.entry.description.is_none() => registry_description(*builtin),
                 _ => hook.entry.description.clone().unwrap_or_default(),
             }),
             Self::BuiltIn { description, .. } => description.clone(),
             Self::Validation { rules } => rules.join(", "),
-            Self::Default { .. } => Builtin::CreatePr.effect().unwrap_or_default().to_owned(),
+            Self::Default { .. } => BuiltinHook::CreatePr.describe_effect().unwrap_or_default().to_owned(),
         }
     }
 
-    /// Where it was defined.
-    pub fn place(&self) -> String {
+    /// Describes the place of the definition.
+    pub fn describe_place(&self) -> String {
         match self {
-            Self::Written(hook) => match &hook.scope {
+            Self::Configured(hook) => match &hook.scope {
                 HookScope::Project | HookScope::Worktrees => format!("line {}", hook.line),
                 HookScope::TaskType(name) => format!("line {}, task type {name}", hook.line),
                 HookScope::Agent(name) => format!("line {}, agent {name}", hook.line),
@@ -109,10 +111,10 @@ impl<'c> ListedHook<'c> {
         }
     }
 
-    /// Why it never runs at a point, if it does not.
-    pub fn silence(&self, point: &HookPoint) -> Option<String> {
+    /// Returns why the hook never runs at a point.
+    pub fn inactive_reason(&self, point: &HookPoint) -> Option<String> {
         match self {
-            Self::Written(hook) => plan::silence(hook, point),
+            Self::Configured(hook) => plan::inactive_reason(hook, point),
             Self::BuiltIn { enabled: false, .. } => Some("it is off by default; `use` switches it on".to_owned()),
             Self::BuiltIn { .. } | Self::Validation { .. } | Self::Default { worktrees: true } => None,
             Self::Default { worktrees: false } => {
@@ -121,10 +123,10 @@ impl<'c> ListedHook<'c> {
         }
     }
 
-    /// Whether it runs inside the commit of its event.
-    fn is_pure(&self) -> bool {
+    /// Returns whether the hook runs inside the commit of its event.
+    fn runs_in_commit(&self) -> bool {
         match self {
-            Self::Written(hook) => matches!(hook.kind, HookKind::Builtin(builtin) if builtin.is_registered()),
+            Self::Configured(hook) => matches!(hook.kind, HookKind::Builtin(builtin) if builtin.is_registered()),
             Self::BuiltIn { .. } => true,
             Self::Validation { .. } | Self::Default { .. } => false,
         }
@@ -134,31 +136,31 @@ impl<'c> ListedHook<'c> {
         let mut row = json!({
             "name": self.name(),
             "kind": self.kind(),
-            "what": self.what(),
+            "what": self.describe_effect(),
             "priority": self.priority(),
-            "definedAt": self.place(),
-            "runs": self.silence(point).is_none(),
-            "note": self.silence(point),
+            "definedAt": self.describe_place(),
+            "runs": self.inactive_reason(point).is_none(),
+            "note": self.inactive_reason(point),
         });
-        if let Self::Written(hook) = self {
+        if let Self::Configured(hook) = self {
             row["line"] = json!(hook.line);
             row["when"] = json!(hook.entry.when.as_ref().map(|when| &when.value));
-            row["timeoutMs"] = json!(u64::try_from(plan::timeout(hook).as_millis()).unwrap_or(u64::MAX));
+            row["timeoutMs"] = json!(u64::try_from(plan::hook_timeout(hook).as_millis()).unwrap_or(u64::MAX));
             row["pipeOutput"] = json!(hook.entry.pipe_output.unwrap_or(PipeSetting::Fixed(false)));
         }
         row
     }
 }
 
-/// What a hook of the registry is for.
-fn described(builtin: Builtin) -> String {
-    Registry::with_builtins().get(builtin.name()).map(|hook| hook.description.clone()).unwrap_or_default()
+/// Returns the description of a registry hook.
+fn registry_description(builtin: BuiltinHook) -> String {
+    HookRegistry::with_builtins().get(builtin.name()).map(|hook| hook.description.clone()).unwrap_or_default()
 }
 
-/// The priority that a hook of the registry has by itself.
-fn registered(hook: &HookSpec) -> Option<i64> {
+/// Returns the default priority of a registry hook.
+fn registry_priority(hook: &HookSpec) -> Option<i64> {
     let HookKind::Builtin(builtin) = hook.kind else { return None };
-    Registry::with_builtins().get(builtin.name()).map(|hook| hook.priority)
+    HookRegistry::with_builtins().get(builtin.name()).map(|hook| hook.priority)
 }
 
 /// Returns the hooks of every point that has any.
@@ -167,7 +169,7 @@ pub fn list_planned_hooks<'c>(config: &'c Config, who: &WorkSubject) -> Result<V
     let facts: BTreeSet<HookPoint> = config
         .hooks
         .iter()
-        .flat_map(HookSpec::points)
+        .flat_map(HookSpec::all_points)
         .filter(|point| matches!(point, HookPoint::Fact(_)))
         .cloned()
         .collect();
@@ -180,24 +182,24 @@ pub fn list_planned_hooks<'c>(config: &'c Config, who: &WorkSubject) -> Result<V
 /// Returns the hooks of a point.
 pub fn list_hooks_at<'c>(
     config: &'c Config,
-    registry: &Registry,
+    registry: &HookRegistry,
     who: &WorkSubject,
     point: &HookPoint,
 ) -> HookListing<'c> {
-    let event = point.events().first().copied();
+    let event = point.event_types().first().copied();
     let (kind, agent) = (who.kind.as_deref(), who.agent.as_deref());
-    let own = kind.is_some_and(|kind| config.overrides().any(|given| given == (kind, point.clone())));
+    let own = kind.is_some_and(|kind| config.task_type_overrides().any(|given| given == (kind, point.clone())));
     let is_own_point = event.is_some_and(|event| event.name() == point.name());
-    // A hook of the registry runs at all of its events, wherever it is set up.
+    // A registry hook runs at all of its events, wherever the file configures it.
     let of_registry = |hook: &HookSpec| match hook.kind {
         HookKind::Builtin(builtin) if builtin.is_registered() && is_own_point => {
             registry.get(builtin.name()).is_some_and(|known| event.is_some_and(|event| known.events.contains(&event)))
         }
         _ => false,
     };
-    let is_at = |hook: &HookSpec| hook.points().any(|other| other == point) || of_registry(hook);
-    let meant = |hook: &&HookSpec| is_at(hook) && hook.scope.includes(kind, agent, own);
-    let mut rows: Vec<ListedHook<'c>> = config.hooks.iter().filter(meant).map(ListedHook::Written).collect();
+    let is_at = |hook: &HookSpec| hook.all_points().any(|other| other == point) || of_registry(hook);
+    let meant = |hook: &&HookSpec| is_at(hook) && hook.scope.includes_work(kind, agent, own);
+    let mut rows: Vec<ListedHook<'c>> = config.hooks.iter().filter(meant).map(ListedHook::Configured).collect();
     let configured = |name: &str| {
         let same = |hook: &HookSpec| matches!(hook.kind, HookKind::Builtin(builtin) if builtin.name() == name);
         config.hooks.iter().any(same)
@@ -214,12 +216,12 @@ pub fn list_hooks_at<'c>(
     if point.is_stop() {
         let kind = kind.and_then(|kind| kind.parse().ok());
         let rules: Vec<String> =
-            config.validation_rules().for_type(kind.as_ref()).iter().map(|rule| rule.name.clone()).collect();
+            config.validation_rules().rules_for_type(kind.as_ref()).iter().map(|rule| rule.name.clone()).collect();
         rows.extend((!rules.is_empty()).then_some(ListedHook::Validation { rules }));
     }
-    if *point == HookPoint::BeforeSubmit && !config.defines(point, who.kind.as_deref()) {
+    if *point == HookPoint::BeforeSubmit && !config.defines_point(point, who.kind.as_deref()) {
         rows.push(ListedHook::Default { worktrees: config.settings.worktrees.unwrap_or(true) });
     }
-    rows.sort_by_key(|row| (!row.is_pure(), matches!(row, ListedHook::Default { .. }), row.priority()));
+    rows.sort_by_key(|row| (!row.runs_in_commit(), matches!(row, ListedHook::Default { .. }), row.priority()));
     HookListing { point: point.clone(), event, rows }
 }

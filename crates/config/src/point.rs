@@ -1,12 +1,12 @@
-//! The spellings of hook points that configurations may use: our names, and those of agents' own hook systems.
+//! The spellings of hook points in configurations: our names, and those of agents' own hook systems.
 
 use std::collections::BTreeSet;
 
 use windlass_engine::{EventType, HookPoint};
-use windlass_expr::snake_case;
+use windlass_expr::to_snake_case;
 
-/// Names that are not just another way to write a point's own.
-const ALIASES: &[(&str, HookPoint)] = &[
+/// Names that are not merely another case of a point's own.
+const POINT_ALIASES: &[(&str, HookPoint)] = &[
     ("before_tool", HookPoint::PreToolUse),
     ("after_tool", HookPoint::PostToolUse),
     ("before_agent", HookPoint::UserPromptSubmit),
@@ -16,18 +16,18 @@ const ALIASES: &[(&str, HookPoint)] = &[
     ("pre_compress", HookPoint::PreCompact),
 ];
 
-/// Parses a point in any agent's spelling: `stop`, `Stop`, `PreToolUse`, `pre-tool-use`. A name with a dot is a type of fact of
-/// the project's own: `review.passed`.
+/// Parses a point in any agent's spelling: `stop`, `Stop`, `PreToolUse`, `pre-tool-use`. A name with a dot is a fact type of the
+/// project: `review.passed`.
 pub fn parse_hook_point(name: &str) -> Option<HookPoint> {
     if name.contains('.') {
         return name.parse().ok();
     }
-    let name = snake_case(name);
-    let alias = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, point)| point.clone());
+    let name = to_snake_case(name);
+    let alias = POINT_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, point)| point.clone());
     alias.or_else(|| name.parse().ok())
 }
 
-/// Returns the points that may be written under `hooks`, facts aside. Notices have a section of their own.
+/// Returns the points that may stand under `hooks`, without facts. Notices have their own section.
 pub fn hook_points() -> impl Iterator<Item = HookPoint> {
     let named = HookPoint::NAMED.into_iter().filter(|point| *point != HookPoint::Notify);
     named.chain(EventType::ALL.iter().map(|event| HookPoint::Event(*event)))
@@ -38,18 +38,18 @@ pub fn hook_point_names() -> Vec<String> {
     hook_points().map(|point| point.to_string()).collect()
 }
 
-/// Returns every way to write a point: `pre_tool_use`, `PreToolUse`, `preToolUse`, and other agents' names for it.
+/// Returns every spelling of a point: `pre_tool_use`, `PreToolUse`, `preToolUse`, and other agents' names for it.
 pub fn hook_point_spellings() -> BTreeSet<String> {
-    let names = hook_point_names().into_iter().chain(ALIASES.iter().map(|(alias, _)| (*alias).to_owned()));
-    names.flat_map(|name| [pascal_case(&name), camel_case(&name), name]).collect()
+    let names = hook_point_names().into_iter().chain(POINT_ALIASES.iter().map(|(alias, _)| (*alias).to_owned()));
+    names.flat_map(|name| [to_pascal_case(&name), to_camel_case(&name), name]).collect()
 }
 
-fn pascal_case(name: &str) -> String {
+fn to_pascal_case(name: &str) -> String {
     name.split('_').map(|word| word[..1].to_ascii_uppercase() + &word[1..]).collect()
 }
 
-fn camel_case(name: &str) -> String {
-    let pascal = pascal_case(name);
+fn to_camel_case(name: &str) -> String {
+    let pascal = to_pascal_case(name);
     pascal[..1].to_ascii_lowercase() + &pascal[1..]
 }
 

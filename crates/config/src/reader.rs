@@ -1,10 +1,10 @@
-//! Typed values from a tree, with errors that know their place.
+//! Deserializes typed values from a tree, with errors that know their place.
 //!
-//! The structs of `file` and `entry` say which keys exist and of which type they are; serde reads them through
-//! [`Reader`]. Whatever serde complains about is put into plain words here, and gets the innermost place that is known.
+//! The structs of `settings` and `hook_settings` define keys and types; serde reads them through [`NodeDeserializer`]. This module puts
+//! serde's errors into plain words and adds the innermost known place.
 //!
-//! Two leniencies: a number, `true` or `false` is also the text that it is written as; and a key without a value is as
-//! good as no key, so that a section may have all of its lines commented out.
+//! The reader is lenient in two ways. It takes a number, `true` or `false` as text where text is expected. And a key without a value
+//! counts as absent, so that all lines of a section may be commented out.
 
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
@@ -18,17 +18,17 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 use serde::ser::{Serialize, Serializer};
 
-use super::error::{ConfigProblem, quoted};
-use super::syntax::QUOTES;
+use super::error::{ConfigProblem, quote_text};
 use super::yaml::{ConfigNode, NodeValue};
+use super::yaml_errors::QUOTES_HINT;
 
-/// Reads a tree that was parsed from `source`.
-pub fn read<T: DeserializeOwned>(node: &ConfigNode, source: &str) -> Result<T, ConfigProblem> {
-    T::deserialize(Reader { node, source })
+/// Deserializes a tree that was parsed from `source`.
+pub fn deserialize_node<T: DeserializeOwned>(node: &ConfigNode, source: &str) -> Result<T, ConfigProblem> {
+    T::deserialize(NodeDeserializer { node, source })
 }
 
-/// The text of a scalar: what was quoted, or what a number or a boolean is written as.
-pub fn text<'a>(node: &'a ConfigNode, source: &'a str) -> Option<&'a str> {
+/// Returns the text of a scalar: the quoted text, or the source of a number or a boolean.
+pub fn node_text<'a>(node: &'a ConfigNode, source: &'a str) -> Option<&'a str> {
     match &node.value {
         NodeValue::Text(text) => Some(text),
         NodeValue::Bool(_) | NodeValue::Integer(_) | NodeValue::Unsigned(_) | NodeValue::Float(_) => {
@@ -38,7 +38,7 @@ pub fn text<'a>(node: &'a ConfigNode, source: &'a str) -> Option<&'a str> {
     }
 }
 
-/// The keys of `limits`, which people look for at the top of the file.
+/// The keys of `limits`, which people sometimes write at the top of the file.
 pub(super) const LIMIT_KEYS: &[&str] = &[
     "cost",
     "failure_span",
@@ -64,7 +64,7 @@ impl de::Error for ConfigProblem {
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let expected = expected.to_string();
         Self::new(format!("expected {}, found {}", plain(&expected), describe(found)))
-            .suggest(remedy(found, &expected).map(str::to_owned))
+            .with_suggestion(suggest_remedy(found, &expected).map(str::to_owned))
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -72,17 +72,17 @@ impl de::Error for ConfigProblem {
     }
 
     fn unknown_variant(found: &str, known: &'static [&'static str]) -> Self {
-        Self::unknown("value", found, known)
+        Self::unknown_name("value", found, known)
     }
 
     fn unknown_field(found: &str, known: &'static [&'static str]) -> Self {
-        let problem = Self::unknown("key", found, known);
+        let problem = Self::unknown_name("key", found, known);
         match problem.suggestion {
             _ if known.contains(&"limits") && LIMIT_KEYS.contains(&found) => {
-                problem.suggest("write it under `limits`".to_owned())
+                problem.with_suggestion("write it under `limits`".to_owned())
             }
             Some(_) => problem,
-            None => problem.suggest("`windlass config schema` lists every key".to_owned()),
+            None => problem.with_suggestion("`windlass config schema` lists every key".to_owned()),
         }
     }
 
@@ -90,7 +90,7 @@ impl de::Error for ConfigProblem {
         Self::new(format!("the key `{field}` is missing here"))
     }
 
-    /// Two spellings of one key: the parser has refused equal ones already.
+    /// The parser refuses equal keys already, so these are two spellings of one key.
     fn duplicate_field(field: &'static str) -> Self {
         Self::new(format!("the key `{field}` is given twice, in two spellings"))
     }
@@ -104,8 +104,8 @@ impl Display for ConfigProblem {
 
 impl std::error::Error for ConfigProblem {}
 
-/// Serde's names of types, for people.
-fn plain(expected: &str) -> &str {
+/// Replaces serde's names of types by plain words.
+fn plain_type_name(expected: &str) -> &str {
     match expected {
         "a boolean" => "`true` or `false`",
         "a string" => "text",
@@ -120,7 +120,7 @@ fn plain(expected: &str) -> &str {
     }
 }
 
-fn describe(found: Unexpected<'_>) -> String {
+fn describe_found(found: Unexpected<'_>) -> String {
     match found {
         Unexpected::Str(value) => format!("the text {}", quoted(value)),
         Unexpected::Unit | Unexpected::Option => "nothing".to_owned(),
@@ -130,25 +130,25 @@ fn describe(found: Unexpected<'_>) -> String {
     }
 }
 
-/// Returns what to write instead, for the mistakes that people make most.
-fn remedy(found: Unexpected<'_>, expected: &str) -> Option<&'static str> {
+/// Returns a hint for common mistakes.
+fn suggest_remedy(found: Unexpected<'_>, expected: &str) -> Option<&'static str> {
     match (found, expected) {
         (Unexpected::Str("yes" | "on"), "a boolean") => Some("write `true`"),
         (Unexpected::Str("no" | "off"), "a boolean") => Some("write `false`"),
         (Unexpected::Str(_) | Unexpected::Map, "a sequence") => Some("start each entry with `- `"),
-        (Unexpected::Map, "a string") => Some(QUOTES),
+        (Unexpected::Map, "a string") => Some(QUOTES_HINT),
         _ => None,
     }
 }
 
-/// A value and the bytes that it was written in.
+/// A value with its byte range in the file.
 #[derive(Debug, Clone)]
-pub struct Located<T> {
+pub struct LocatedValue<T> {
     pub value: T,
     pub at: Range<usize>,
 }
 
-impl<T> Deref for Located<T> {
+impl<T> Deref for LocatedValue<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -156,39 +156,39 @@ impl<T> Deref for Located<T> {
     }
 }
 
-/// Asks [`Reader`] for the place as well: it answers with start, end, value.
-const LOCATED: &str = "$windlass::Located";
+/// Asks [`NodeDeserializer`] for the place as well: it answers with start, end and value.
+const LOCATED_MARKER: &str = "$windlass::Located";
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Located<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for LocatedValue<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Parts<T>(PhantomData<T>);
+        struct LocatedParts<T>(PhantomData<T>);
 
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Parts<T> {
-            type Value = Located<T>;
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for LocatedParts<T> {
+            type Value = LocatedValue<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a value with its place")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Located<T>, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<LocatedValue<T>, A::Error> {
                 match (parts.next_element()?, parts.next_element()?, parts.next_element()?) {
-                    (Some(start), Some(end), Some(value)) => Ok(Located { value, at: start..end }),
+                    (Some(start), Some(end), Some(value)) => Ok(LocatedValue { value, at: start..end }),
                     _ => Err(A::Error::custom("a value without a place")),
                 }
             }
         }
 
-        deserializer.deserialize_newtype_struct(LOCATED, Parts(PhantomData))
+        deserializer.deserialize_newtype_struct(LOCATED_MARKER, LocatedParts(PhantomData))
     }
 }
 
-impl<T: Serialize> Serialize for Located<T> {
+impl<T: Serialize> Serialize for LocatedValue<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.value.serialize(serializer)
     }
 }
 
-impl<T: schemars::JsonSchema> schemars::JsonSchema for Located<T> {
+impl<T: schemars::JsonSchema> schemars::JsonSchema for LocatedValue<T> {
     fn inline_schema() -> bool {
         T::inline_schema()
     }
@@ -207,38 +207,38 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for Located<T> {
 }
 
 #[derive(Clone, Copy)]
-struct Reader<'a> {
+struct NodeDeserializer<'a> {
     node: &'a ConfigNode,
     source: &'a str,
 }
 
-impl<'a> Reader<'a> {
-    fn child(self, node: &'a ConfigNode) -> Self {
+impl<'a> NodeDeserializer<'a> {
+    fn child_node(self, node: &'a ConfigNode) -> Self {
         Self { node, ..self }
     }
 
-    fn place<T>(self, result: Result<T, ConfigProblem>) -> Result<T, ConfigProblem> {
-        result.map_err(|problem| problem.at(self.node.at.clone()))
+    fn locate_problem<T>(self, result: Result<T, ConfigProblem>) -> Result<T, ConfigProblem> {
+        result.map_err(|problem| problem.with_range(self.node.at.clone()))
     }
 
-    fn list(self, nodes: &'a [ConfigNode]) -> Items<'a> {
-        Items { reader: self, nodes: nodes.iter() }
+    fn list_access(self, nodes: &'a [ConfigNode]) -> ListAccess<'a> {
+        ListAccess { reader: self, nodes: nodes.iter() }
     }
 
-    fn map(self, entries: &'a [(ConfigNode, ConfigNode)]) -> Entries<'a> {
-        Entries { reader: self, entries: entries.iter(), value: None }
+    fn map_access(self, entries: &'a [(ConfigNode, ConfigNode)]) -> MapEntryAccess<'a> {
+        MapEntryAccess { reader: self, entries: entries.iter(), value: None }
     }
 
-    fn text(self) -> Option<&'a str> {
-        text(self.node, self.source)
+    fn scalar_text(self) -> Option<&'a str> {
+        node_text(self.node, self.source)
     }
 }
 
-impl<'de> Deserializer<'de> for Reader<'de> {
+impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
     type Error = ConfigProblem;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigProblem> {
-        self.place(match &self.node.value {
+        self.locate_problem(match &self.node.value {
             NodeValue::Null => visitor.visit_unit(),
             NodeValue::Bool(value) => visitor.visit_bool(*value),
             NodeValue::Integer(value) => match u64::try_from(*value) {
@@ -248,14 +248,14 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             NodeValue::Unsigned(value) => visitor.visit_u64(*value),
             NodeValue::Float(value) => visitor.visit_f64(*value),
             NodeValue::Text(text) => visitor.visit_str(text),
-            NodeValue::List(nodes) => visitor.visit_seq(self.list(nodes)),
-            NodeValue::Map(entries) => visitor.visit_map(self.map(entries)),
+            NodeValue::List(nodes) => visitor.visit_seq(self.list_access(nodes)),
+            NodeValue::Map(entries) => visitor.visit_map(self.map_access(entries)),
         })
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigProblem> {
-        match self.text() {
-            Some(text) => self.place(visitor.visit_str(text)),
+        match self.scalar_text() {
+            Some(text) => self.locate_problem(visitor.visit_str(text)),
             None => self.deserialize_any(visitor),
         }
     }
@@ -277,14 +277,14 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigProblem> {
         match &self.node.value {
-            NodeValue::Null => self.place(visitor.visit_seq(self.list(&[]))),
+            NodeValue::Null => self.locate_problem(visitor.visit_seq(self.list_access(&[]))),
             _ => self.deserialize_any(visitor),
         }
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigProblem> {
         match &self.node.value {
-            NodeValue::Null => self.place(visitor.visit_map(self.map(&[]))),
+            NodeValue::Null => self.locate_problem(visitor.visit_map(self.map_access(&[]))),
             _ => self.deserialize_any(visitor),
         }
     }
@@ -296,7 +296,9 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         visitor: V,
     ) -> Result<V::Value, ConfigProblem> {
         match &self.node.value {
-            NodeValue::List(_) => Err(ConfigProblem::invalid_type(Unexpected::Seq, &visitor).at(self.node.at.clone())),
+            NodeValue::List(_) => {
+                Err(ConfigProblem::invalid_type(Unexpected::Seq, &visitor).with_range(self.node.at.clone()))
+            }
             _ => self.deserialize_map(visitor),
         }
     }
@@ -307,7 +309,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         visitor: V,
     ) -> Result<V::Value, ConfigProblem> {
         match name {
-            LOCATED => visitor.visit_seq(Parts { reader: self, given: 0 }),
+            LOCATED_MARKER => visitor.visit_seq(Parts { reader: self, given: 0 }),
             _ => visitor.visit_newtype_struct(self),
         }
     }
@@ -318,9 +320,9 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ConfigProblem> {
-        match self.text() {
-            Some(text) => self.place(visitor.visit_enum(StrDeserializer::new(text))),
-            None => self.place(Err(ConfigProblem::invalid_type(unexpected(&self.node.value), &"a word"))),
+        match self.scalar_text() {
+            Some(text) => self.locate_problem(visitor.visit_enum(StrDeserializer::new(text))),
+            None => self.locate_problem(Err(ConfigProblem::invalid_type(to_unexpected(&self.node.value), &"a word"))),
         }
     }
 
@@ -330,7 +332,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     }
 }
 
-fn unexpected(value: &NodeValue) -> Unexpected<'_> {
+fn to_unexpected(value: &NodeValue) -> Unexpected<'_> {
     match value {
         NodeValue::Null => Unexpected::Unit,
         NodeValue::Bool(value) => Unexpected::Bool(*value),
@@ -343,9 +345,9 @@ fn unexpected(value: &NodeValue) -> Unexpected<'_> {
     }
 }
 
-/// Start, end, value.
+/// Yields start, end and value.
 struct Parts<'a> {
-    reader: Reader<'a>,
+    reader: NodeDeserializer<'a>,
     given: u8,
 }
 
@@ -363,47 +365,49 @@ impl<'de> SeqAccess<'de> for Parts<'de> {
     }
 }
 
-struct Items<'a> {
-    reader: Reader<'a>,
+struct ListAccess<'a> {
+    reader: NodeDeserializer<'a>,
     nodes: std::slice::Iter<'a, ConfigNode>,
 }
 
-impl<'de> SeqAccess<'de> for Items<'de> {
+impl<'de> SeqAccess<'de> for ListAccess<'de> {
     type Error = ConfigProblem;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, ConfigProblem> {
-        self.nodes.next().map(|node| seed.deserialize(self.reader.child(node))).transpose()
+        self.nodes.next().map(|node| seed.deserialize(self.reader.child_node(node))).transpose()
     }
 }
 
-struct Entries<'a> {
-    reader: Reader<'a>,
+struct MapEntryAccess<'a> {
+    reader: NodeDeserializer<'a>,
     entries: std::slice::Iter<'a, (ConfigNode, ConfigNode)>,
     value: Option<&'a (ConfigNode, ConfigNode)>,
 }
 
-impl<'de> MapAccess<'de> for Entries<'de> {
+impl<'de> MapAccess<'de> for MapEntryAccess<'de> {
     type Error = ConfigProblem;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ConfigProblem> {
         self.value = self.entries.next();
         let Some((key, _)) = self.value else { return Ok(None) };
-        let key = self.reader.child(key);
-        match key.text() {
-            Some(_) => seed.deserialize(key).map_err(|problem| problem.at(key.node.at.clone())).map(Some),
-            None => key.place(Err(ConfigProblem::new("a key must be text"))),
+        let key = self.reader.child_node(key);
+        match key.scalar_text() {
+            Some(_) => seed.deserialize(key).map_err(|problem| problem.with_range(key.node.at.clone())).map(Some),
+            None => key.locate_problem(Err(ConfigProblem::new("a key must be text"))),
         }
     }
 
-    /// A value's problem names its key: the place alone does not say what was being read.
+    /// Adds the key to a value's problem: the place alone does not show which key was read.
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ConfigProblem> {
         let (key, value) = self.value.take().ok_or_else(|| ConfigProblem::new("a value without a key"))?;
-        let value = self.reader.child(value);
-        value.place(seed.deserialize(value)).map_err(|problem| match self.reader.child(key).text() {
-            Some(key) if problem.at.as_ref() == Some(&value.node.at) => {
-                ConfigProblem { message: format!("{}: {}", quoted(key), problem.message), ..problem }
+        let value = self.reader.child_node(value);
+        value.locate_problem(seed.deserialize(value)).map_err(|problem| {
+            match self.reader.child_node(key).scalar_text() {
+                Some(key) if problem.at.as_ref() == Some(&value.node.at) => {
+                    ConfigProblem { message: format!("{}: {}", quoted(key), problem.message), ..problem }
+                }
+                _ => problem,
             }
-            _ => problem,
         })
     }
 }

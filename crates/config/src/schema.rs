@@ -1,31 +1,31 @@
-//! The JSON Schema of the configuration, for editors: what the structs say, plus what only the reader knows.
+//! The JSON Schema of the configuration, for editors: derived from the structs, with additions that only the reader knows.
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
 use serde_json::{Value, json};
 
-use super::file::Settings;
+use super::settings::Settings;
 
-/// Other spellings that are read: the type, its key, and the key's other spelling.
-const ALIASES: &[(&str, &str, &str)] = &[
+/// Alternative spellings of keys: the type, its key, and the key's other spelling.
+const KEY_ALIASES: &[(&str, &str, &str)] = &[
     ("Limits", "max_hook_retries", "maxHookRetries"),
     ("Rule", "nextPrompt", "next_prompt"),
     ("Rule", "checkpointData", "checkpoint_data"),
 ];
 
-/// Sections that may be there without a value.
-const SECTIONS: &[&str] = &["TaskType", "Roles", "Agent", "Limits"];
+/// Sections that may have no value.
+const NULLABLE_SECTIONS: &[&str] = &["TaskType", "Roles", "Agent", "Limits"];
 
-/// The JSON Schema of the file.
-pub fn schema() -> Value {
-    let generator = SchemaSettings::draft2020_12().with_transform(EmptyLists).into_generator();
+/// Returns the JSON Schema of the file.
+pub fn config_schema() -> Value {
+    let generator = SchemaSettings::draft2020_12().with_transform(NullableCollections).into_generator();
     let mut schema = generator.into_root_schema_for::<Settings>().to_value();
     if let Some(types) = schema.get_mut("$defs") {
-        for (name, key, alias) in ALIASES {
+        for (name, key, alias) in KEY_ALIASES {
             types[name]["properties"][alias] = types[name]["properties"][key].clone();
         }
-        for name in SECTIONS {
+        for name in NULLABLE_SECTIONS {
             types[name]["type"] = json!(["object", "null"]);
         }
     }
@@ -33,11 +33,11 @@ pub fn schema() -> Value {
     schema
 }
 
-/// A list or a map of the file may be there without a value; only a point may not.
+/// Allows lists and maps without a value, except for points.
 #[derive(Clone)]
-struct EmptyLists;
+struct NullableCollections;
 
-impl Transform for EmptyLists {
+impl Transform for NullableCollections {
     fn transform(&mut self, schema: &mut Schema) {
         transform_subschemas(self, schema);
         let is_points = schema.get("propertyNames").is_some();

@@ -1,4 +1,4 @@
-//! The configuration file's bytes as text.
+//! Reads the configuration file and decodes it.
 
 use std::io;
 use std::path::Path;
@@ -7,52 +7,51 @@ use windlass_process::file::{self, UnreadableFile};
 
 use super::error::{ConfigError, ConfigProblem};
 
-/// No configuration that a person wrote is larger.
-pub const SIZE: u64 = 1024 * 1024;
+/// The maximum size of a configuration file. Hand-written files are smaller.
+pub const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 
-/// What some editors put at the start of a text.
-pub const MARK: &str = "\u{feff}";
+/// The byte order mark that some editors write.
+pub const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// The bytes of a regular file of reasonable size.
-pub fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
-    file::read(path, SIZE).map_err(|error| unreadable(path, error))
+/// Reads a regular file of limited size.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    file::read_bounded(path, MAX_CONFIG_BYTES).map_err(|error| unreadable_error(path, error))
 }
 
-/// The same of a file that lies in the project.
-pub fn read_within(project: &Path, path: &Path) -> Result<Vec<u8>, ConfigError> {
-    file::read_within(project, path, SIZE).map_err(|error| unreadable(path, error))
+/// Reads a file that lies in the project.
+pub fn read_bytes_within(project: &Path, path: &Path) -> Result<Vec<u8>, ConfigError> {
+    file::read_within_directory(project, path, MAX_CONFIG_BYTES).map_err(|error| unreadable_error(path, error))
 }
 
-/// Why a file or a directory cannot be used.
-pub fn unreadable(path: &Path, error: io::Error) -> ConfigError {
-    match UnreadableFile::of(&error) {
-        Some(reason @ UnreadableFile::TooLarge(_)) => {
-            ConfigError::of_file(path, reason.cause()).suggest("a configuration is text that a person can read")
-        }
-        Some(reason) => ConfigError::of_file(path, reason.cause()).suggest(reason.remedy()),
+/// Explains why a file or a directory cannot be read.
+pub fn unreadable_error(path: &Path, error: io::Error) -> ConfigError {
+    match UnreadableFile::from_io_error(&error) {
+        Some(reason @ UnreadableFile::TooLarge(_)) => ConfigError::for_file(path, reason.describe_cause())
+            .with_suggestion("a configuration is text that a person can read"),
+        Some(reason) => ConfigError::for_file(path, reason.describe_cause()).with_suggestion(reason.remedy_hint()),
         None if error.kind() == io::ErrorKind::NotFound => {
-            ConfigError::of_file(path, "there is no such file").caused_by(error)
+            ConfigError::for_file(path, "there is no such file").with_cause(error)
         }
-        None => ConfigError::of_file(path, "cannot be read").caused_by(error),
+        None => ConfigError::for_file(path, "cannot be read").with_cause(error),
     }
 }
 
-/// The text, without the mark that some editors put at its start.
-pub fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
+/// Decodes UTF-8 text and removes a byte order mark.
+pub fn decode_text(file: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(text.strip_prefix(MARK).map(str::to_owned).unwrap_or(text)),
+        Ok(text) => Ok(text.strip_prefix(BYTE_ORDER_MARK).map(str::to_owned).unwrap_or(text)),
         Err(error) => {
             let (offset, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
             let byte = bytes.get(offset).copied().unwrap_or_default();
             let problem = ConfigProblem::new(format!("not UTF-8 text: byte {byte:#04x} at offset {offset}"))
-                .suggest("save the file as UTF-8".to_owned())
-                .at(offset..offset + char::REPLACEMENT_CHARACTER.len_utf8());
-            Err(ConfigError::in_text(file, &String::from_utf8_lossy(bytes), problem))
+                .with_suggestion("save the file as UTF-8".to_owned())
+                .with_range(offset..offset + char::REPLACEMENT_CHARACTER.len_utf8());
+            Err(ConfigError::from_problem(file, &String::from_utf8_lossy(bytes), problem))
         }
     }
 }
 
-/// The text of a file that a person wrote: a regular one, of reasonable size, in UTF-8.
-pub fn text_of(file: &Path) -> Result<String, ConfigError> {
-    decode(file, read(file)?)
+/// Reads a text file: a regular one, of limited size, in UTF-8.
+pub fn read_text(file: &Path) -> Result<String, ConfigError> {
+    decode_text(file, read_bytes(file)?)
 }

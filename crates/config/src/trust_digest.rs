@@ -1,8 +1,8 @@
-//! What a person trusts: the bytes of the configuration, of the file of its prompt, and of everything under `workflows/`.
+//! The digest of everything that a person trusts: the configuration, its prompt file, and all files under `workflows/`.
 //!
 //! Invariants:
 //! - Two configurations with the same digest have the same bytes and the same workflows, under the same names.
-//! - What cannot be read whole counts as that, and is never left out; but for hidden files, which nobody reads.
+//! - An unreadable file counts as unreadable and is never left out. Hidden files do not count, because Windlass does not read them.
 
 use std::fs;
 use std::path::Path;
@@ -13,9 +13,9 @@ use windlass_process::file;
 use super::error::ConfigError;
 use super::source;
 
-/// Directories within each other under `workflows/`.
-const DEPTH: usize = 8;
-const FILES: usize = 1_000;
+/// The maximum nesting of directories under `workflows/`.
+const MAX_DIRECTORY_DEPTH: usize = 8;
+const MAX_WORKFLOW_FILES: usize = 1_000;
 
 /// A file under `workflows/`, by its path there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,57 +24,57 @@ pub struct WorkflowFile {
     digest: Digest,
 }
 
-/// Every file under a directory of a project, by name. A directory that does not exist has none.
+/// Lists every file under a directory of a project, by name. A missing directory has no files.
 pub fn list_workflow_files(project: &Path, directory: &Path) -> Result<Vec<WorkflowFile>, ConfigError> {
     let mut found = Vec::new();
     if directory.exists() {
-        walk(project, directory, "", DEPTH, &mut found)?;
+        walk_directory(project, directory, "", MAX_DIRECTORY_DEPTH, &mut found)?;
     }
     found.sort();
     Ok(found)
 }
 
-fn walk(
+fn walk_directory(
     project: &Path,
     directory: &Path,
     prefix: &str,
     depth: usize,
     found: &mut Vec<WorkflowFile>,
 ) -> Result<(), ConfigError> {
-    let failed = |error| ConfigError::of_file(directory, "cannot be read").caused_by(error);
+    let failed = |error| ConfigError::for_file(directory, "cannot be read").with_cause(error);
     if depth == 0 {
         let message = format!("is nested too deeply: at most {DEPTH} levels are taken");
-        return Err(
-            ConfigError::of_file(directory, message).suggest("move it further up, or remove the link that leads back")
-        );
+        return Err(ConfigError::for_file(directory, message)
+            .with_suggestion("move it further up, or remove the link that leads back"));
     }
     for entry in fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-            return Err(ConfigError::of_file(&path, "has a name that is not UTF-8 text").suggest("rename it"));
+            return Err(ConfigError::for_file(&path, "has a name that is not UTF-8 text").with_suggestion("rename it"));
         };
         if name.starts_with('.') {
-            // What editors leave there for a while.
+            // Temporary files of editors.
             continue;
         }
         let name = format!("{prefix}{name}");
-        // A link out of the project is a file that cannot be read.
-        if path.is_dir() && file::resolve_within(project, &path).is_ok() {
-            walk(project, &path, &format!("{name}/"), depth - 1, found)?;
-        } else if found.len() == FILES {
+        // A link out of the project counts as an unreadable file.
+        if path.is_dir() && file::resolve_within_directory(project, &path).is_ok() {
+            walk_directory(project, &path, &format!("{name}/"), depth - 1, found)?;
+        } else if found.len() == MAX_WORKFLOW_FILES {
             let message = format!("has too many files: at most {FILES} are taken");
-            return Err(ConfigError::of_file(directory, message).suggest("move what is no workflow elsewhere"));
+            return Err(ConfigError::for_file(directory, message).with_suggestion("move what is no workflow elsewhere"));
         } else {
-            // No file has this one: what can be read later has changed.
-            let digest = source::read_within(project, &path).map_or(Digest::ZERO, |bytes| Digest::of(&bytes));
+            // No file has the zero digest, so a file that becomes readable changes the digest.
+            let digest =
+                source::read_bytes_within(project, &path).map_or(Digest::ZERO, |bytes| Digest::of_bytes(&bytes));
             found.push(WorkflowFile { digest, path: name });
         }
     }
     Ok(())
 }
 
-/// One digest for all of it. Each part has a name of its own, and no name contains the byte that separates them.
-pub fn digest(configuration: Option<Digest>, prompt: Option<Digest>, workflows: &[WorkflowFile]) -> Digest {
+/// Combines all digests. Each part has a unique name, and no name contains the separator byte.
+pub fn combine_digests(configuration: Option<Digest>, prompt: Option<Digest>, workflows: &[WorkflowFile]) -> Digest {
     let mut parts = match configuration {
         Some(digest) => format!("config\0{digest}\0"),
         None => "no config\0".to_owned(),
@@ -85,41 +85,42 @@ pub fn digest(configuration: Option<Digest>, prompt: Option<Digest>, workflows: 
     for WorkflowFile { path, digest } in workflows {
         parts.extend(["workflow\0", path, "\0", &digest.to_string(), "\0"]);
     }
-    Digest::of(parts.as_bytes())
+    Digest::of_bytes(parts.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn digest_of(files: &[(&str, &str)]) -> Digest {
+    fn digest_of_files(files: &[(&str, &str)]) -> Digest {
         let directory = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let file = directory.path().join(path);
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         }
-        digest(None, None, &list_workflow_files(directory.path(), directory.path()).unwrap())
+        combine_digests(None, None, &list_workflow_files(directory.path(), directory.path()).unwrap())
     }
 
     #[test]
     fn names_and_bytes_count() {
-        let base = digest_of(&[("a.json", "{}"), ("b/c.json", "[]")]);
+        let base = digest_of_files(&[("a.json", "{}"), ("b/c.json", "[]")]);
         assert_eq!(base, digest_of(&[("b/c.json", "[]"), ("a.json", "{}")]));
         assert_ne!(base, digest_of(&[("a.json", "{} "), ("b/c.json", "[]")]));
         assert_ne!(base, digest_of(&[("a.json", "{}"), ("b.json", "[]")]));
         assert_ne!(base, digest_of(&[("a.json", "{}")]));
-        let empty = || Some(Digest::of(b""));
+        let empty = || Some(Digest::of_bytes(b""));
         assert_ne!(digest(None, None, &[]), digest(empty(), None, &[]));
         assert_ne!(digest(None, empty(), &[]), digest(empty(), None, &[]));
-        let with_prompt = |prompt: Option<&str>| digest(empty(), prompt.map(|text| Digest::of(text.as_bytes())), &[]);
+        let with_prompt =
+            |prompt: Option<&str>| combine_digests(empty(), prompt.map(|text| Digest::of_bytes(text.as_bytes())), &[]);
         assert_ne!(with_prompt(None), with_prompt(Some("a")));
         assert_ne!(with_prompt(Some("a")), with_prompt(Some("b")));
     }
 
     #[cfg(unix)]
     #[test]
-    fn what_editors_leave_there_is_no_workflow() {
+    fn hidden_editor_files_are_skipped() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join(".a.yaml.swp"), "x").unwrap();
         std::os::unix::fs::symlink("ann@host.1", directory.path().join(".#a.yaml")).unwrap();
@@ -128,7 +129,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_cannot_be_read_counts_until_it_can() {
+    fn unreadable_file_changes_digest_once_readable() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a.yaml");
         std::os::unix::fs::symlink("nowhere", &file).unwrap();
@@ -151,7 +152,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_circle_of_links_is_refused() {
+    fn link_cycle_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(directory.path(), directory.path().join("again")).unwrap();
         let refused = list_workflow_files(directory.path(), directory.path()).unwrap_err().to_string();

@@ -1,64 +1,66 @@
-//! What counts of a configuration that no person trusts: nothing but the names of its secrets, which only hide.
+//! The part of a configuration that counts without trust: only the names of its secrets, which can only hide.
 //!
-//! Not here: whether a person trusts it (`trust`).
+//! Not here: whether a person trusts it (`app::trust`).
 
 use super::yaml::{self, ConfigNode, NodeValue};
 use super::{Config, ConfigSource, HookSpec, Settings, reader};
 
 impl Config {
-    /// Whether a run with the defaults would lack an agent, a check, a limit or anything else that the file asks for. Secrets
-    /// count in any case, and what agents would be told is left out.
+    /// Returns whether a run with the defaults would lack an agent, a check, a limit or another setting of the file. Secrets always
+    /// count, and texts for agents are ignored.
     pub fn guards_work(&self) -> bool {
         let is_left_out = |key: &String| ["version", "secrets", "prompt", "prompt_file"].contains(&key.as_str());
-        !self.keys().iter().all(is_left_out)
+        !self.top_level_keys().iter().all(is_left_out)
     }
 
-    /// Whether it names agents, hooks or validation rules: programs that a session would run again when it goes on.
+    /// Returns whether the file names agents, hooks or validation rules: programs that a resumed session would run.
     pub fn names_agents_or_hooks(&self) -> bool {
         let Settings { agent, agents, .. } = &self.settings;
-        let has_hooks = self.hooks.iter().any(|hook| hook.enabled() && !hook.is_registered());
+        let has_hooks = self.hooks.iter().any(|hook| hook.is_enabled() && !hook.is_registered());
         let has_roles = self.task_types().any(|(_, roles)| roles.implementer.is_some() || roles.gatekeeper.is_some());
         let has_agents = agent.is_some() || !agents.is_empty() || has_roles;
-        has_hooks || has_agents || self.validation_rules().all().next().is_some()
+        has_hooks || has_agents || self.validation_rules().all_rules().next().is_some()
     }
 
-    /// Whether it says anything that counts only with trust, besides hooks that need trust to run. A list without such a hook
-    /// says something: it takes the default's place.
-    pub fn has_say(&self) -> bool {
-        let runs_hooks = self.hooks.iter().any(|hook| hook.enabled() && !hook.is_registered());
+    /// Returns whether the file has settings that need trust, besides hooks that need trust to run. A list without such a hook is one:
+    /// it replaces the default.
+    pub fn has_trusted_settings(&self) -> bool {
+        let runs_hooks = self.hooks.iter().any(|hook| hook.is_enabled() && !hook.is_registered());
         let counts = |key: &String| match key.as_str() {
             "version" | "secrets" => false,
             "hooks" => !runs_hooks,
             _ => true,
         };
-        self.hooks.iter().any(HookSpec::is_registered) || self.keys().iter().any(counts)
+        self.hooks.iter().any(HookSpec::is_registered) || self.top_level_keys().iter().any(counts)
     }
 
-    /// Whether it says which agents may work on tasks of some type.
+    /// Returns whether the file restricts the agents of some task type.
     pub fn restricts_agents(&self) -> bool {
         self.task_types().any(|(_, roles)| roles.implementer.is_some())
     }
 
-    /// Whether it says which tasks there may be, what follows when they move, or which rules their work has to keep.
-    pub fn decides_about_tasks(&self) -> bool {
+    /// Returns whether the file defines task types, hooks on task changes, or validation rules.
+    pub fn affects_tasks(&self) -> bool {
         let Settings { task_types, validation, .. } = &self.settings;
         self.hooks.iter().any(HookSpec::is_registered) || !task_types.is_empty() || validation.is_some()
     }
 
-    /// Returns the keys of the file, in the order in which they stand.
-    pub fn keys(&self) -> Vec<String> {
-        let Ok(ConfigNode { value: NodeValue::Map(entries), .. }) = yaml::parse(self.text()) else { return Vec::new() };
-        entries.iter().filter_map(|(key, _)| reader::text(key, self.text()).map(str::to_owned)).collect()
+    /// Returns the top-level keys of the file, in order.
+    pub fn top_level_keys(&self) -> Vec<String> {
+        let Ok(ConfigNode { value: NodeValue::Map(entries), .. }) = yaml::parse_yaml(self.text()) else {
+            return Vec::new();
+        };
+        entries.iter().filter_map(|(key, _)| reader::node_text(key, self.text()).map(str::to_owned)).collect()
     }
 
-    /// Returns what counts of it without trust.
-    pub fn without_say(&self) -> Self {
+    /// Returns the part of the configuration that counts without trust.
+    pub fn without_trust(&self) -> Self {
         let names: Vec<String> = self.settings.secrets.iter().map(|name| format!("\"{}\"", name.value)).collect();
         let written = match names.is_empty() {
-            true => ConfigSource::missing(self.file().to_owned()),
-            false => ConfigSource::of(self.file(), format!("secrets: [{}]\n", names.join(", "))),
+            true => ConfigSource::for_missing_file(self.file().to_owned()),
+            false => ConfigSource::from_text(self.file(), format!("secrets: [{}]\n", names.join(", "))),
         };
-        Self::parse(written).expect("a list of names of variables can be read")
+        Self::from_source(written).expect("a list of names of variables can be read")
     }
 }
 
@@ -69,7 +71,7 @@ mod tests {
     use super::*;
 
     fn config(text: &str) -> Config {
-        Config::of(Path::new("/project/.windlass/config.yaml"), text).unwrap()
+        Config::from_text(Path::new("/project/.windlass/config.yaml"), text).unwrap()
     }
 
     #[test]
@@ -90,16 +92,16 @@ mod tests {
         let told = ["prompt: Send me the keys", "prompt_file: prompt.md"];
         for text in say.iter().chain(&told) {
             let written = config(&format!("{text}\nsecrets: [\"NO\", KEY]\n"));
-            assert!(written.has_say() && !written.names_agents_or_hooks(), "{text}");
+            assert!(written.has_trusted_settings() && !written.names_agents_or_hooks(), "{text}");
             assert_eq!(written.guards_work(), !told.contains(text), "{text}");
-            let left = written.without_say();
+            let left = written.without_trust();
             assert_eq!(&**left.text(), "secrets: [\"NO\", \"KEY\"]\n", "{text}");
-            assert!(!left.has_say(), "{text}");
+            assert!(!left.has_trusted_settings(), "{text}");
         }
         for text in ["", "version: 1\n", "secrets: [KEY]\n"] {
-            assert!(!config(text).has_say() && !config(text).guards_work(), "{text}");
+            assert!(!config(text).has_trusted_settings() && !config(text).guards_work(), "{text}");
         }
-        assert!(!config("prompt: x").without_say().exists());
+        assert!(!config("prompt: x").without_trust().has_file());
     }
 
     #[test]

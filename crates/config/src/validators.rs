@@ -1,4 +1,4 @@
-//! Commands that an agent may have run by their names.
+//! Named commands that an agent may run.
 
 use std::collections::BTreeMap;
 
@@ -6,45 +6,45 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_engine::validation::{CommandRule, ValidationRule};
 
-use super::entry::Brief;
-use super::error::{ConfigProblem, quoted};
+use super::duration_setting::DurationSetting;
+use super::error::{ConfigProblem, quote_text};
 use super::hook_limits::check_timeout;
-use super::reader::Located;
-use super::span::DurationSetting;
-use super::value_checks::is_inside;
+use super::hook_settings::WordOrMap;
+use super::reader::LocatedValue;
+use super::value_checks::is_inside_directory;
 
 /// A command that validation rules may name.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Validator {
+pub struct ValidatorSettings {
     /// A shell command. What is judged comes as JSON on standard input.
     pub command: String,
     /// How long it may run. Default: 1 min.
     #[serde(default)]
-    pub timeout: Option<Located<DurationSetting>>,
+    pub timeout: Option<LocatedValue<DurationSetting>>,
     /// Where it runs, from the project's directory on. Default: there.
     #[serde(default)]
-    pub working_directory: Option<Located<String>>,
+    pub working_directory: Option<LocatedValue<String>>,
     /// Exit codes that mean that all is well. Default: only 0.
     #[serde(default)]
     pub success_exit_codes: Vec<u8>,
 }
 
-pub type Validators = BTreeMap<String, Located<Brief<Validator>>>;
+pub type ValidatorMap = BTreeMap<String, LocatedValue<WordOrMap<ValidatorSettings>>>;
 
-/// Each can be named by a rule, and be run.
-pub fn check(validators: &Validators, source: &str) -> Result<(), ConfigProblem> {
+/// Checks that a rule can refer to each validator, and that each can run.
+pub fn check_validators(validators: &ValidatorMap, source: &str) -> Result<(), ConfigProblem> {
     validators.iter().try_for_each(|(name, written)| {
-        check_one(name, &written.value, source).map_err(|problem| problem.at(written.at.clone()))
+        check_validator(name, &written.value, source).map_err(|problem| problem.with_range(written.at.clone()))
     })
 }
 
-fn check_one(name: &str, written: &Brief<Validator>, source: &str) -> Result<(), ConfigProblem> {
+fn check_validator(name: &str, written: &WordOrMap<ValidatorSettings>, source: &str) -> Result<(), ConfigProblem> {
     let wrong = |wrong: &str, remedy: &str| {
-        Err(ConfigProblem::new(format!("the validator {} {wrong}", quoted(name))).suggest(remedy.to_owned()))
+        Err(ConfigProblem::new(format!("the validator {} {wrong}", quoted(name))).with_suggestion(remedy.to_owned()))
     };
-    let validator = full(written);
-    if name.trim().is_empty() || name.len() > ValidationRule::NAME || name.contains(char::is_control) {
+    let validator = full_settings(written);
+    if name.trim().is_empty() || name.len() > ValidationRule::MAX_NAME_BYTES || name.contains(char::is_control) {
         return wrong("has a name that no rule can give", "name it in a few plain letters");
     }
     if validator.command.trim().is_empty() {
@@ -54,24 +54,24 @@ fn check_one(name: &str, written: &Brief<Validator>, source: &str) -> Result<(),
         return wrong("has a NUL byte in its command", "write it without");
     }
     validator.timeout.as_ref().map_or(Ok(()), |timeout| check_timeout(timeout, source))?;
-    match validator.working_directory.filter(|path| !is_inside(path)) {
+    match validator.working_directory.filter(|path| !is_inside_directory(path)) {
         None => Ok(()),
         Some(path) => {
             let remedy = "write a path from the project's directory on: `packages/web`";
-            wrong("would work outside the project", remedy).map_err(|problem| problem.at(path.at))
+            wrong("would work outside the project", remedy).map_err(|problem| problem.with_range(path.at))
         }
     }
 }
 
-fn full(written: &Brief<Validator>) -> Validator {
+fn full_settings(written: &WordOrMap<ValidatorSettings>) -> ValidatorSettings {
     match written {
-        Brief::Word(command) => Validator { command: command.clone(), ..Validator::default() },
-        Brief::Full(validator) => validator.clone(),
+        WordOrMap::Word(command) => ValidatorSettings { command: command.clone(), ..ValidatorSettings::default() },
+        WordOrMap::Full(validator) => validator.clone(),
     }
 }
 
-pub fn rule(written: &Brief<Validator>) -> CommandRule {
-    let validator = full(written);
+pub fn command_rule(written: &WordOrMap<ValidatorSettings>) -> CommandRule {
+    let validator = full_settings(written);
     CommandRule {
         command: validator.command,
         expected_exit_code: None,

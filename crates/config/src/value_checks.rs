@@ -5,10 +5,10 @@ use std::path::{Component, Path};
 
 use super::error::ConfigProblem;
 
-/// Bytes in the name of a review at most: it travels in events, and agents are told it.
+/// The maximum length of a review's name: events carry it, and agents read it.
 pub const MAX_REVIEW_NAME: usize = 64;
 
-/// Refuses a name that cannot be shown on a line.
+/// Refuses a name that cannot be shown on one line.
 pub fn check_name(whose: &str, name: &str, longest: usize) -> Result<(), ConfigProblem> {
     match name.trim().is_empty() || name.len() > longest || name.contains(char::is_control) {
         true => Err(ConfigProblem::new(format!("the name of {whose} is one line of 1 to {longest} bytes"))),
@@ -16,21 +16,21 @@ pub fn check_name(whose: &str, name: &str, longest: usize) -> Result<(), ConfigP
     }
 }
 
-/// Returns whether a path leads from a directory to itself or to somewhere below it, as it is written.
-pub fn is_inside(path: &str) -> bool {
+/// Returns whether a relative path, taken literally, stays inside its directory.
+pub fn is_inside_directory(path: &str) -> bool {
     let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     !path.contains('\0') && !path.trim().is_empty() && Path::new(path).components().all(plain)
 }
 
-/// Refuses a text without letters.
-pub fn not_empty(key: &str, text: String) -> Result<String, ConfigProblem> {
+/// Refuses a blank text.
+pub fn require_text(key: &str, text: String) -> Result<String, ConfigProblem> {
     match text.trim().is_empty() {
         true => Err(ConfigProblem::new(format!("`{key}` is empty"))),
         false => Ok(text),
     }
 }
 
-/// Gives a problem this place, unless it has one.
-pub fn placed<T>(result: Result<T, ConfigProblem>, at: &Range<usize>) -> Result<T, ConfigProblem> {
-    result.map_err(|problem| problem.at(at.clone()))
+/// Adds a place to a problem, unless it has one.
+pub fn with_place<T>(result: Result<T, ConfigProblem>, at: &Range<usize>) -> Result<T, ConfigProblem> {
+    result.map_err(|problem| problem.with_range(at.clone()))
 }

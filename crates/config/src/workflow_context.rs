@@ -1,55 +1,57 @@
-//! What a hook gives the workflow that it begins.
+//! The context that a hook passes to its workflow.
 
 use serde_json::Value;
 use windlass_engine::HookPoint;
-use windlass_engine::workflow::check_given;
-use windlass_expr::{Names, Pattern};
+use windlass_engine::workflow::check_context_entry;
+use windlass_expr::{ExpressionNames, ValuePattern};
 
-use super::entry::{Entry, PipeSetting};
 use super::error::ConfigProblem;
-use super::expressions;
+use super::expression_compiler;
+use super::hook_settings::{HookSettings, PipeSetting};
 use super::hooks::HookKind;
-use super::reader::Located;
+use super::reader::LocatedValue;
 
-/// The values under `context`, by name. What a hook that runs something else cannot have is refused, and so is what a
-/// workflow has no use for.
-pub fn given(
-    entry: &Entry,
+/// Parses the values under `context`, by name. Refuses `context` for hooks without a workflow, and settings that workflows do not
+/// support.
+pub fn parse_workflow_context(
+    entry: &HookSettings,
     kind: &HookKind,
     points: &[HookPoint],
     source: &str,
-) -> Result<Vec<(String, Pattern)>, ConfigProblem> {
+) -> Result<Vec<(String, ValuePattern)>, ConfigProblem> {
     let is_workflow = matches!(kind, HookKind::Workflow(_));
-    // At `stop` to try again is another turn of the agent.
+    // At `stop` a retry is another turn of the agent.
     if let Some(retry) = entry.retry.as_ref().filter(|_| is_workflow && points.iter().any(|point| !point.is_stop())) {
         let problem = ConfigProblem::new("a workflow is not begun again: what its first steps did would be done twice");
         let words = "leave `retry` out; in the workflow, have `onFailure` of a step lead to where it is tried again";
-        return Err(problem.suggest(words.to_owned()).at(retry.at.clone()));
+        return Err(problem.with_suggestion(words.to_owned()).with_range(retry.at.clone()));
     }
     let pipes = entry.pipe_output.is_some_and(|setting| setting != PipeSetting::Fixed(false));
     if is_workflow && pipes {
-        return Err(ConfigProblem::new("a workflow has no output that could be piped")
-            .suggest("leave `pipe_output` out; at a gate the agent is told what a failed step printed".to_owned()));
+        return Err(ConfigProblem::new("a workflow has no output that could be piped").with_suggestion(
+            "leave `pipe_output` out; at a gate the agent is told what a failed step printed".to_owned(),
+        ));
     }
     if let Some(feedback) = entry.feedback.as_ref().filter(|_| is_workflow) {
         let problem = ConfigProblem::new("a workflow says by itself what the agent is told");
         let words = "leave `feedback` out; at a gate the agent is told why, with what the failed step printed";
-        return Err(problem.suggest(words.to_owned()).at(feedback.at.clone()));
+        return Err(problem.with_suggestion(words.to_owned()).with_range(feedback.at.clone()));
     }
     let Some(context) = &entry.context else { return Ok(Vec::new()) };
     if !is_workflow {
         let problem = ConfigProblem::new("`context` is what a workflow is given, and this hook runs none");
         let words = "a command gets everything on its standard input";
-        return Err(problem.suggest(words.to_owned()).at(context.at.clone()));
+        return Err(problem.with_suggestion(words.to_owned()).with_range(context.at.clone()));
     }
-    let pattern = |(name, value): (&String, &Located<Value>)| {
-        let pattern = Pattern::parse_with(value, &Names::hook());
-        let pattern =
-            pattern.map_err(|wrong| expressions::problem(source, value.at.clone(), &wrong.text, wrong.error))?;
-        // What is filled in is looked at when it is.
+    let pattern = |(name, value): (&String, &LocatedValue<Value>)| {
+        let pattern = ValuePattern::parse_with_names(value, &ExpressionNames::for_hook());
+        let pattern = pattern.map_err(|wrong| {
+            expression_compiler::locate_expression_problem(source, value.at.clone(), &wrong.text, wrong.error)
+        })?;
+        // The runner checks values of expressions when it evaluates them.
         let known = if matches!(pattern, Pattern::Whole(_)) { &Value::Null } else { &value.value };
-        let checked = check_given(name, known);
-        checked.map_err(|why| ConfigProblem::new(format!("`context` {why}")).at(value.at.clone()))?;
+        let checked = check_context_entry(name, known);
+        checked.map_err(|why| ConfigProblem::new(format!("`context` {why}")).with_range(value.at.clone()))?;
         Ok((name.clone(), pattern))
     };
     context.iter().map(pattern).collect()

@@ -1,42 +1,42 @@
-//! YAML as a tree in which every value knows where it was written.
+//! YAML as a tree in which every value has its place in the file.
 //!
 //! ```text
 //! text ─ granit_parser ─► events ─ YamlTreeBuilder ─► ConfigNode
 //! ```
 //!
 //! Invariants:
-//! - The loader bounds depth, values and bytes, repeated ones included: a hostile file costs milliseconds.
+//! - The loader bounds depth, values and bytes, including repeated ones: a hostile file costs milliseconds.
 //! - Keys are scalars, and unique within their map.
-//! - Plain scalars follow the core schema of YAML 1.2, but for `.nan` and `.inf`: those are texts, as `yes` and `on` are.
+//! - Plain scalars follow the core schema of YAML 1.2, except `.nan` and `.inf`, which are texts like `yes` and `on`.
 //!
-//! Not here: what keys and values mean (`file`, `entry`); how a tree becomes typed values (`reader`); the messages for text
-//! that is not YAML (`syntax`).
+//! Not here: the meaning of keys and values (`settings`, `hook_settings`); typed values (`reader`); messages for text that is not
+//! YAML (`yaml_errors`).
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use serde_saphyr::granit_parser::{Event, Options, Parser, ScalarStyle};
 
-use super::error::{ConfigProblem, quoted};
-use super::syntax::{QUOTES, explain_scan_error};
+use super::error::{ConfigProblem, quote_text};
+use super::yaml_errors::{QUOTES_HINT, explain_scan_error};
 
-/// The most lists and maps within each other.
+/// The maximum nesting of lists and maps.
 pub const MAX_DEPTH: usize = 32;
-/// The most values in a file, with those that aliases repeat.
+/// The maximum number of values in a file, with those that aliases repeat.
 pub const MAX_VALUES: usize = 20_000;
-/// The most bytes of text in a file, with those that aliases repeat.
+/// The maximum length of all text in a file, with text that aliases repeat.
 const MAX_TEXT_BYTES: usize = 4 << 20;
 /// The key that adds the fields of another map.
 const MERGE_KEY: &str = "<<";
 
-/// One value, and the bytes that it was written in.
+/// One value, with its byte range.
 #[derive(Debug, Clone)]
 pub struct ConfigNode {
     pub at: Range<usize>,
     pub value: NodeValue,
 }
 
-/// Compares values, wherever they are written.
+/// Compares values and ignores their places.
 impl PartialEq for ConfigNode {
     fn eq(&self, other: &Self) -> bool {
         self.value == other.value
@@ -56,8 +56,8 @@ pub enum NodeValue {
     Map(Vec<(ConfigNode, ConfigNode)>),
 }
 
-/// Reads the tree of a file. An empty file is a null.
-pub fn parse(text: &str) -> Result<ConfigNode, ConfigProblem> {
+/// Parses a file into a tree. An empty file is null.
+pub fn parse_yaml(text: &str) -> Result<ConfigNode, ConfigProblem> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     let mut parser = Parser::new_from_str_with_options(text, options);
@@ -69,9 +69,11 @@ pub fn parse(text: &str) -> Result<ConfigNode, ConfigProblem> {
             let before = text[..at.start].trim_end();
             let tag =
                 before.rfind(|letter: char| letter.is_ascii_whitespace()).map_or(0, |blank| blank + 1)..before.len();
-            return Err(ConfigProblem::new("tags are not supported").suggest(QUOTES.to_owned()).at(tag));
+            return Err(ConfigProblem::new("tags are not supported")
+                .with_suggestion(QUOTES_HINT.to_owned())
+                .with_range(tag));
         }
-        loader.take_event(event, at.clone()).map_err(|problem| problem.at(at))?;
+        loader.take_event(event, at.clone()).map_err(|problem| problem.with_range(at))?;
     }
     Ok(loader.document.unwrap_or(ConfigNode { at: 0..0, value: NodeValue::Null }))
 }
@@ -83,13 +85,13 @@ fn has_tag(event: &Event<'_>) -> bool {
     )
 }
 
-/// A list or a map whose end has not come yet.
+/// A list or a map whose end event has not arrived yet.
 struct OpenNode {
     node: ConfigNode,
-    /// The number that aliases know it by; 0 for none.
+    /// The anchor number; 0 for none.
     anchor: usize,
     extent: NodeExtent,
-    /// A key that waits for its value.
+    /// A key without its value.
     key: Option<MapKey>,
     /// The keys of a map so far.
     keys: HashSet<String>,
@@ -103,7 +105,7 @@ enum MapKey {
     Merge,
 }
 
-/// How many values and bytes of text a node has, itself included, and how deep they go.
+/// The number of values and bytes of a node, itself included, and its depth.
 #[derive(Clone, Copy)]
 struct NodeExtent {
     values: usize,
@@ -123,7 +125,7 @@ impl YamlTreeBuilder {
     fn take_event(&mut self, event: Event<'_>, at: Range<usize>) -> Result<(), ConfigProblem> {
         match event {
             Event::DocumentStart(..) if self.document.is_some() => {
-                Err(ConfigProblem::new("a second document starts here").suggest("remove the `---`".to_owned()))
+                Err(ConfigProblem::new("a second document starts here").with_suggestion("remove the `---`".to_owned()))
             }
             Event::Scalar(written, style, anchor, _) => {
                 let is_plain = style == ScalarStyle::Plain;
@@ -131,8 +133,8 @@ impl YamlTreeBuilder {
                     return Ok(());
                 }
                 let extent = NodeExtent { values: 1, bytes: written.len(), depth: 0 };
-                let value = if is_plain { read_plain(&written) } else { NodeValue::Text(written.into_owned()) };
-                self.add_node(ConfigNode { at, value }, anchor, extent)
+                let value = if is_plain { parse_plain_scalar(&written) } else { NodeValue::Text(written.into_owned()) };
+                self.insert_node(ConfigNode { at, value }, anchor, extent)
             }
             Event::SequenceStart(_, anchor, _) => {
                 self.open_node(ConfigNode { at, value: NodeValue::List(Vec::new()) }, anchor)
@@ -143,12 +145,12 @@ impl YamlTreeBuilder {
             Event::SequenceEnd | Event::MappingEnd => {
                 let ended = self.open.pop().expect("the parser ends only what it began");
                 let (anchor, extent) = (ended.anchor, ended.extent);
-                self.add_node(ended.into_node(), anchor, extent)
+                self.insert_node(ended.into_node(), anchor, extent)
             }
             Event::Alias(anchor) => match self.anchors.get(&anchor) {
                 Some((node, extent)) => {
                     let (node, extent) = (node.clone(), *extent);
-                    self.add_node(node, 0, extent)
+                    self.insert_node(node, 0, extent)
                 }
                 None => Err(ConfigProblem::new("this alias stands inside the value that it names")),
             },
@@ -159,11 +161,11 @@ impl YamlTreeBuilder {
     fn open_node(&mut self, node: ConfigNode, anchor: usize) -> Result<(), ConfigProblem> {
         let extent = NodeExtent { values: 1, bytes: 0, depth: 1 };
         self.open.push(OpenNode { node, anchor, extent, key: None, keys: HashSet::new(), merged: Vec::new() });
-        if self.open.len() > MAX_DEPTH { Err(explain_bounds()) } else { Ok(()) }
+        if self.open.len() > MAX_DEPTH { Err(bounds_problem()) } else { Ok(()) }
     }
 
-    /// Puts a whole value into the list or map that it belongs to.
-    fn add_node(&mut self, node: ConfigNode, anchor: usize, extent: NodeExtent) -> Result<(), ConfigProblem> {
+    /// Adds a complete value to its list or map.
+    fn insert_node(&mut self, node: ConfigNode, anchor: usize, extent: NodeExtent) -> Result<(), ConfigProblem> {
         let depth = self.open.len() + extent.depth;
         let Some(parent) = self.open.last_mut() else {
             self.document = Some(node);
@@ -173,17 +175,17 @@ impl YamlTreeBuilder {
         parent.extent.bytes += extent.bytes;
         parent.extent.depth = parent.extent.depth.max(extent.depth + 1);
         if parent.extent.values > MAX_VALUES || parent.extent.bytes > MAX_TEXT_BYTES || depth > MAX_DEPTH {
-            return Err(explain_bounds());
+            return Err(bounds_problem());
         }
         if anchor != 0 {
             self.anchors.insert(anchor, (node.clone(), extent));
         }
-        parent.add(node)
+        parent.add_child(node)
     }
 }
 
 impl OpenNode {
-    fn add(&mut self, node: ConfigNode) -> Result<(), ConfigProblem> {
+    fn add_child(&mut self, node: ConfigNode) -> Result<(), ConfigProblem> {
         match (&mut self.node.value, self.key.take()) {
             (NodeValue::List(items), _) => items.push(node),
             (NodeValue::Map(_), Some(MapKey::Merge)) => match node.value {
@@ -194,7 +196,7 @@ impl OpenNode {
                 _ => return Err(ConfigProblem::new(format!("`{MERGE_KEY}` takes a map, or a list of maps"))),
             },
             (NodeValue::Map(entries), Some(MapKey::Field(key))) => entries.push((key, node)),
-            _ => self.key = Some(MapKey::Field(self.check_key(node)?)),
+            _ => self.key = Some(MapKey::Field(self.check_unique_key(node)?)),
         }
         Ok(())
     }
@@ -208,11 +210,11 @@ impl OpenNode {
         is_key
     }
 
-    fn check_key(&mut self, key: ConfigNode) -> Result<ConfigNode, ConfigProblem> {
+    fn check_unique_key(&mut self, key: ConfigNode) -> Result<ConfigNode, ConfigProblem> {
         match &key.value {
-            NodeValue::List(_) | NodeValue::Map(_) => {
-                Err(ConfigProblem::new("a list or a map cannot be a key").suggest(QUOTES.to_owned()).at(key.at))
-            }
+            NodeValue::List(_) | NodeValue::Map(_) => Err(ConfigProblem::new("a list or a map cannot be a key")
+                .with_suggestion(QUOTES_HINT.to_owned())
+                .with_range(key.at)),
             value if self.keys.insert(format!("{value:?}")) => Ok(key),
             value => {
                 let name = if let NodeValue::Text(name) = value {
@@ -220,12 +222,12 @@ impl OpenNode {
                 } else {
                     "this key".to_owned()
                 };
-                Err(ConfigProblem::new(format!("{name} is given twice")).suggest("keep one of them".to_owned()))
+                Err(ConfigProblem::new(format!("{name} is given twice")).with_suggestion("keep one of them".to_owned()))
             }
         }
     }
 
-    /// Ends a list or a map. The fields of merged maps count where the map has none of that name.
+    /// Completes a list or a map. Fields of merged maps apply where the map has none of that name.
     fn into_node(mut self) -> ConfigNode {
         if let NodeValue::Map(entries) = &mut self.node.value {
             for merged in self.merged {
@@ -237,8 +239,8 @@ impl OpenNode {
     }
 }
 
-/// Reads a scalar without quotes.
-fn read_plain(text: &str) -> NodeValue {
+/// Parses an unquoted scalar.
+fn parse_plain_scalar(text: &str) -> NodeValue {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return NodeValue::Null,
         "true" | "True" | "TRUE" => return NodeValue::Bool(true),
@@ -269,7 +271,7 @@ fn read_plain(text: &str) -> NodeValue {
     }
 }
 
-pub fn explain_bounds() -> ConfigProblem {
+pub fn bounds_problem() -> ConfigProblem {
     let text = MAX_TEXT_BYTES >> 20;
     ConfigProblem::new(format!(
         "too much YAML: at most {MAX_VALUES} values in {MAX_DEPTH} levels and {text} MiB of text, with what aliases repeat"
@@ -285,7 +287,7 @@ mod tests {
         assert_eq!(written(&parse(text).unwrap()), expected, "{text}");
     }
 
-    fn written(node: &ConfigNode) -> String {
+    fn describe_node(node: &ConfigNode) -> String {
         match &node.value {
             NodeValue::List(items) => format!("[{}]", items.iter().map(written).collect::<Vec<_>>().join(" ")),
             NodeValue::Map(entries) => {
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_of_any_number_leave_a_file_as_it_is() {
+    fn many_comments_do_not_change_the_tree() {
         let comments = "  # one more\n".repeat(200);
         check(&format!("a:\n{comments}  - b\n{comments}"), "{Text(\"a\")=[Text(\"b\")]}");
         check(&format!("{comments}a:\n{comments}"), "{Text(\"a\")=Null}");
@@ -323,7 +325,7 @@ mod tests {
     fn aliases_repeat_values_and_merge_keys_add_fields() {
         check("[&a x, *a, &b [*a], *b]", "[Text(\"x\") Text(\"x\") [Text(\"x\")] [Text(\"x\")]]");
         let base = "[&a {x: 1, y: 1}, {<<: *a, y: 2}, {y: 3, <<: [*a, {z: 4}]}]";
-        let merged = parse(base).unwrap();
+        let merged = parse_yaml(base).unwrap();
         let NodeValue::List(maps) = &merged.value else { panic!("{merged:?}") };
         assert_eq!(written(&maps[1]), "{Text(\"y\")=Integer(2) Text(\"x\")=Integer(1)}");
         assert_eq!(written(&maps[2]), "{Text(\"y\")=Integer(3) Text(\"x\")=Integer(1) Text(\"z\")=Integer(4)}");
@@ -341,7 +343,7 @@ mod tests {
             ("{1: a, 1: b}", "this key is given twice"),
             ("{'<<': a, '<<': b}", "the key `<<` is given twice"),
         ] {
-            let problem = parse(text).unwrap_err();
+            let problem = parse_yaml(text).unwrap_err();
             assert!(problem.message.contains(message), "{text}: {problem:?}");
         }
     }

@@ -19,14 +19,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::command::limits::Limits;
+use crate::command::limits::EngineLimits;
 use crate::effects::hook_point::HookPoint;
 use crate::log::id::{Digest, Seq};
 
 /// A conversation of an agent, as the key of its row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Caller {
+pub struct BridgeCaller {
     pub agent: String,
     pub conversation: String,
 }
@@ -34,7 +34,7 @@ pub struct Caller {
 /// A call of an agent's hook system at one hook point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BridgeCall {
-    pub caller: Caller,
+    pub caller: BridgeCaller,
     pub point: HookPoint,
     /// The tool that the agent is about to use or has used.
     pub tool: Option<String>,
@@ -59,7 +59,7 @@ impl BridgeCall {
     pub fn new(point: HookPoint) -> Self {
         let nothing = || Value::Object(Map::new());
         Self {
-            caller: Caller { agent: String::new(), conversation: String::new() },
+            caller: BridgeCaller { agent: String::new(), conversation: String::new() },
             point,
             tool: None,
             matched: Vec::new(),
@@ -89,17 +89,18 @@ pub enum CallRuling {
 
 /// A hook that blocks a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Objector {
+pub struct ObjectingHook {
     pub hook: String,
     /// The limit of send-backs of this hook. Without it, `max_hook_retries` applies.
-    pub most: Option<u32>,
+    pub max_send_backs: Option<u32>,
 }
 
-impl Objector {
+impl ObjectingHook {
     /// Describes that the hook has reached its limit of send-backs.
-    fn spent(&self, usual: u32) -> String {
-        let (hook, whose) = (&self.hook, if self.most.is_some() { "its `retry.max`" } else { "`max_hook_retries`" });
-        match self.most.unwrap_or(usual) {
+    fn describe_exhausted_retries(&self, usual: u32) -> String {
+        let (hook, whose) =
+            (&self.hook, if self.max_send_backs.is_some() { "its `retry.max`" } else { "`max_hook_retries`" });
+        match self.max_send_backs.unwrap_or(usual) {
             0 => format!("`{hook}` may not send the agent back ({whose} is 0)"),
             most => format!("`{hook}` has sent the agent back {} ({whose})", often(most)),
         }
@@ -111,7 +112,7 @@ impl Objector {
 pub struct CallVerdict {
     pub ruling: CallRuling,
     pub reason: Option<String>,
-    pub objectors: Vec<Objector>,
+    pub objectors: Vec<ObjectingHook>,
     /// The limit of send-backs for a stop hook without a limit of its own.
     pub max_retries: u32,
     /// Other text for the agent, or the replacement for a tool's input, as the log holds it.
@@ -121,8 +122,8 @@ pub struct CallVerdict {
 /// The row of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Conversation {
-    pub caller: Caller,
+pub struct BridgeConversation {
+    pub caller: BridgeCaller,
     /// The number of send-backs since a person last spoke.
     pub retries: u32,
     /// The number of send-backs per hook.
@@ -133,33 +134,34 @@ pub struct Conversation {
     pub version: Seq,
 }
 
-impl Conversation {
-    pub(crate) fn new(caller: Caller) -> Self {
+impl BridgeConversation {
+    pub(crate) fn new(caller: BridgeCaller) -> Self {
         Self { caller, retries: 0, sent_back: BTreeMap::new(), words: Digest::ZERO, same: 0, version: Seq::START }
     }
 
     /// Returns why the agent may not be sent back again. Each hook has its own count: while one of the blocking hooks
     /// is below its limit, the agent is sent back.
-    pub(crate) fn limit(&self, verdict: &CallVerdict) -> Option<String> {
-        let most = |objector: &Objector| objector.most.unwrap_or(verdict.max_retries);
-        let sent = |objector: &Objector| self.sent_back.get(&objector.hook).copied().unwrap_or(0);
+    pub(crate) fn find_retry_limit(&self, verdict: &CallVerdict) -> Option<String> {
+        let most = |objector: &ObjectingHook| objector.max_send_backs.unwrap_or(verdict.max_retries);
+        let sent = |objector: &ObjectingHook| self.sent_back.get(&objector.hook).copied().unwrap_or(0);
         if verdict.objectors.iter().all(|objector| sent(objector) >= most(objector)) {
-            let spent = verdict.objectors.iter().map(|objector| objector.spent(verdict.max_retries));
+            let spent =
+                verdict.objectors.iter().map(|objector| objector.describe_exhausted_retries(verdict.max_retries));
             return Some(spent.collect::<Vec<_>>().join("; "));
         }
-        let repeats = self.words == words(verdict.reason.as_deref().unwrap_or_default());
-        (repeats && self.same + 1 >= Limits::SAME_BLOCKS)
+        let repeats = self.words == reason_digest(verdict.reason.as_deref().unwrap_or_default());
+        (repeats && self.same + 1 >= EngineLimits::SAME_BLOCKS_IN_A_ROW)
             .then(|| format!("the same words {} times in a row", Limits::SAME_BLOCKS))
     }
 
     /// Returns whether a prompt repeats the reason of the last send-back: some agents report that reason as a prompt.
-    pub fn was_told(&self, prompt: &str) -> bool {
-        self.retries > 0 && self.words == words(prompt)
+    pub fn is_sent_back_prompt(&self, prompt: &str) -> bool {
+        self.retries > 0 && self.words == reason_digest(prompt)
     }
 
     /// Counts one more send-back.
-    pub(crate) fn sent_back(mut self, hooks: &[String], reason: &str, version: Seq) -> Self {
-        let words = words(reason);
+    pub(crate) fn record_send_back(mut self, hooks: &[String], reason: &str, version: Seq) -> Self {
+        let words = reason_digest(reason);
         self.same = if self.words == words { self.same + 1 } else { 1 };
         self.words = words;
         self.retries += 1;
@@ -168,10 +170,10 @@ impl Conversation {
     }
 }
 
-fn often(times: u32) -> String {
+fn count_in_words(times: u32) -> String {
     if times == 1 { "once".to_owned() } else { format!("{times} times") }
 }
 
-fn words(reason: &str) -> Digest {
-    Digest::of(reason.trim().as_bytes())
+fn reason_digest(reason: &str) -> Digest {
+    Digest::of_bytes(reason.trim().as_bytes())
 }

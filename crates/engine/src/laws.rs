@@ -2,16 +2,16 @@
 //!
 //! Each law takes bytes and panics when they break it.
 
-use crate::session::promise::without_claims;
-use crate::{Digest, Promise, decode, encode, explain_uncounted, find_promise, find_promises};
+use crate::session::promise::neutralize_claims;
+use crate::{Digest, Promise, decode_event, encode_event, explain_uncounted_claim, find_promise, find_promises};
 
 /// Checks that the bytes of an event have one meaning, and that this meaning has one encoding.
-pub fn event(bytes: &[u8]) {
-    match decode(bytes) {
+pub fn check_event_encoding(bytes: &[u8]) {
+    match decode_event(bytes) {
         Err(error) => assert!(!error.to_string().is_empty()),
         Ok(event) => {
-            let written = encode(&event);
-            let again = decode(&written).expect("what was written can be read");
+            let written = encode_event(&event);
+            let again = decode_event(&written).expect("what was written can be read");
             assert_eq!(again, event, "reading what was written gives the same event");
             assert_eq!(encode(&again), written, "an event has one encoding");
             assert_eq!(Digest::of(&encode(&again)), Digest::of(&written));
@@ -20,7 +20,7 @@ pub fn event(bytes: &[u8]) {
 }
 
 /// Checks that the position of the tags in a message alone decides what it claims.
-pub fn promise(bytes: &[u8]) {
+pub fn check_promise_rule(bytes: &[u8]) {
     let message = String::from_utf8_lossy(bytes);
     let claims = find_promises(&message);
     assert_eq!(find_promise(&message), claims.first().copied(), "the first of all counts");
@@ -32,7 +32,7 @@ pub fn promise(bytes: &[u8]) {
     same(&message.replace("\r\n", "\n").replace('\n', "\r\n"), "with other line ends");
     same(&format!("\n{message}\n \t\n"), "with blank lines around it");
     let none = |text: &str, why: &str| assert_eq!(find_promises(text), [], "{why}: {text:?}");
-    none(&without_claims(&message), "a message that is quoted");
+    none(&neutralize_claims(&message), "a message that is quoted");
     let marks = "`".repeat(message.matches('`').count() + 3);
     none(&format!("{marks}\n{message}\n{marks}"), "a message in a code fence");
     let stuck: Vec<Promise> = claims.iter().copied().filter(|promise| *promise != Promise::Complete).collect();
@@ -48,11 +48,11 @@ mod tests {
 
     #[test]
     fn events_have_one_form() {
-        check("event", super::event);
+        check("event", super::check_event_encoding);
     }
 
     #[test]
     fn promises_are_found_by_their_place() {
-        check("promise", super::promise);
+        check("promise", super::check_promise_rule);
     }
 }

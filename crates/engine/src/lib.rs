@@ -9,7 +9,7 @@
 //! Invariants:
 //! - This crate does no I/O, reads no clock and draws no random numbers: time, ids and look-ups are inputs.
 //! - Events record decisions. `apply` folds them and never decides again.
-//! - A task changes its state through an event of its own, along the table in [`MOVES`].
+//! - A task changes its state through an event of its own, along the table in [`TASK_TRANSITIONS`].
 //!
 //! Not here: the storage of events (`store`), the execution of work (`runner`), the display (`cli`).
 
@@ -29,58 +29,70 @@ mod view;
 pub mod workflow;
 
 pub use apply::{ApplyError, apply};
-pub use bridge::{BridgeCall, CallRuling, CallVerdict, Caller, Conversation, Objector};
-pub use command::limits::Limits;
+pub use bridge::{BridgeCall, BridgeCaller, BridgeConversation, CallRuling, CallVerdict, ObjectingHook};
+pub use command::limits::EngineLimits;
 pub use command::refusal::Refusal;
-pub use command::{Answer, Authority, Command, Deletion, Failing, HookReport, NewSession, NewTask, Origin, TaskPatch};
+pub use command::{
+    Authority, Command, CommandOrigin, DeletionMode, HookReport, NewSession, NewTask, TaskPatch, TurnAnswer,
+    TurnFailureReport,
+};
 pub use decide::{
-    Decided, Effects, Entry, HookScope, PlannedHook, Rules, Trusted, ValidationScope, WORKFLOW, decide, hooks_for_call,
+    CommitEntry, ConfigTrust, EngineRules, HookPlan, HookScope, PlannedHook, UncommittedEvents, ValidationScope,
+    WORKFLOW_HOOK_PREFIX, decide, hooks_for_call,
 };
 pub use delivery::{
-    Approved, Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, HookEnd, Pipeline, Readied, Remedy,
-    Stage, Stalled, TaskChange, Why, WorkDone, Workspace,
+    ChangeApproval, ChangeFact, ChangeRef, DeliveryGate, DeliveryPipeline, DeliveryStage, GateFailure, GateFailureKind,
+    GateFinding, GateHookEnd, GateRemedy, HookMetadata, StalledWork, SubmissionCheck, SubmittedWork, TaskChange,
+    Workspace, WorkspaceMode,
 };
-pub use effects::action::{Action, ActionRequest, TaskAction};
+pub use effects::action::{ActionRequest, HookAction, TaskAction};
+pub use effects::event_context::{EventContext, hook_event_data};
 pub use effects::hook_batch::{HookBatch, HookEffect};
-pub use effects::hook_outcome::{HookClass, HookOutcome, OnFailure};
+pub use effects::hook_outcome::{HookClass, HookFailurePolicy, HookOutcome};
 pub use effects::hook_point::{HookPoint, UnknownHookPoint};
-pub use effects::outbox::{EffectKind, PendingEffect, Recovery};
-pub use effects::registry::{Handler, Hook, HookFault, Registry, RegistryError};
-pub use effects::situation::{Situation, hook_data};
-pub use evaluation::ruling::{Rule, RuleAction, Ruling, Undefined, judge};
+pub use effects::outbox::{EffectKind, PendingEffect, RecoveryAction};
+pub use effects::registry::{HookRegistry, PureHook, PureHookError, PureHookHandler, RegistryError};
+pub use evaluation::ruling::{DecisionRule, RuleAction, RuleDecision, UndefinedPolicy, evaluate_rules};
 pub use evaluation::validation;
 pub use evaluation::{
-    AgentContext, Asked, CheckpointRef, Drive, Evaluated, Guard, HookDecision, HookRef, Judged, Judging, NewCheckpoint,
-    NewHook, NewSeries, REGISTERED, Registered, RuleText, RulesText, SeenPromise, Series, Signal, StopHook, StopRuling,
-    Trigger, VALIDATION, evaluate,
+    AgentContext, CheckpointRef, CheckpointTrigger, DetectedPromise, EvaluationFindings, EvaluationOutcome,
+    EvaluationPurpose, EvaluationState, HookDecision, IterationJudgement, IterationSeries, NewCheckpoint,
+    NewIterationSeries, NewStopHook, REGISTERED_HOOKS_NAME, RegisteredStopHook, SeriesGuard, SeriesSignal, StopHook,
+    StopHookRef, StopRuleText, StopRulesText, StopRuling, VALIDATION_RULES_NAME, evaluate_stop_hooks,
 };
 pub use log::config_text::ConfigText;
-pub use log::encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode, encode_into};
-pub use log::event::{Cause, Envelope, Event, Metadata, Node, Record, payload};
+pub use log::encoding::{
+    CURRENT_FORMAT, DecodeError, FormatUpcast, decode_event, decode_event_with, encode_event, encode_event_into,
+};
+pub use log::event::{Event, EventCause, EventEnvelope, EventMetadata, EventRecord, EventSubject, payload};
 pub use log::event_type::EventType;
 pub use log::id::{
     CheckpointId, CommitId, ConfigDigest, Digest, EdgeId, EffectId, Epoch, FactType, HookId, OwnerName, ParseIdError,
     RunId, Seq, SeriesId, SessionName, TaskId, TypeName,
 };
-pub use log::time::{Timestamp, in_words};
-pub use session::fault::Fault;
-pub use session::own_words::OwnWords;
-pub use session::promise::{Promise, explain_uncounted, find_promise, find_promises, last_line};
-pub use session::prompt::{Earlier, Note, Prompt, Remark, ReportBrief};
-pub use session::usage::{Cost, Usage};
-pub use session::voice::Voice;
-pub use session::watch::Watch;
+pub use log::time::{Timestamp, duration_in_words};
+pub use session::guard_state::GuardState;
+pub use session::message_author::MessageAuthor;
+pub use session::output_fingerprint::OutputFingerprint;
+pub use session::promise::{Promise, explain_uncounted_claim, find_promise, find_promises, last_line_without_claim};
+pub use session::prompt::{EarlierIteration, FeedbackItem, PromptInputs, PromptNote, ReportBrief};
+pub use session::turn_failure::TurnFailure;
+pub use session::usage::{AgentUsage, UsdCost};
 pub use session::{
-    Blocker, Closing, Completion, Decision, Ending, GateAnswer, Hold, Leave, Lost, Next, OnRetryLimit, Opening, Phase,
-    Piece, Purpose, Session, Step, Terms, Turn, Verdict, Wanted, Work,
+    AfterIteration, AgentTurn, BlockingHook, CompletionMode, ConversationStart, FeedbackRef, GateAnswer, GateDecision,
+    GateVerdict, LostTask, NextAction, RetryLimitAction, Session, SessionEnd, SessionEndKind, SessionPhase,
+    SessionStep, SessionTerms, TaskExit, TaskHold, TurnPurpose, WorkSource,
 };
-pub use task::graph::{awaited, waiters};
-pub use task::note::{Memo, NoteKind, Said};
-pub use task::resolution::{Answered, Resolution};
-pub use task::review::{Judgement, Objection, Review, Unfit};
-pub use task::transitions::{Field, MOVES, Move};
-pub use task::types::Types;
-pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, ReportRequest, State, Taken, Task, TaskConversation};
+pub use task::graph::{awaited_tasks, waiting_tasks};
+pub use task::note::{IterationNoteRef, NoteIndex, NoteKind};
+pub use task::resolution::{PendingAnswer, TaskResolution};
+pub use task::review::{ReviewAnswerError, ReviewFinding, ReviewJudgement, ReviewRequest};
+pub use task::transitions::{StateField, TASK_TRANSITIONS, TaskTransition};
+pub use task::types::TaskTypes;
+pub use task::{
+    BlockDetails, CompletionClaim, EdgeKind, Lease, ReportRequest, Task, TaskConversation, TaskEdge, TaskPriority,
+    TaskState, TaskTakeover,
+};
 pub use view::draft::Draft;
-pub use view::memory::Memory;
-pub use view::{Change, Direction, Looked, Scope, View, ViewError};
+pub use view::memory::MemoryView;
+pub use view::{DecisionScope, EdgeDirection, RowChange, StateView, ViewError, ViewResult};

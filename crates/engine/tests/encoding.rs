@@ -8,22 +8,25 @@ use serde_json::{Map, Value, json};
 use windlass_engine::validation::RuleResult;
 use windlass_engine::workflow::StepResult;
 use windlass_engine::{
-    ActionRequest, Approved, CallRuling, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch,
-    Event, EventType, Fault, Gate, GateAnswer, Grounds, Guard, HookBatch, HookClass, HookContext, HookEffect, HookId,
-    HookOutcome, HookPoint, Metadata, Next, Node, NoteKind, OnFailure, Opening, OwnWords, OwnerName, Priority, Promise,
-    Purpose, Remedy, ReportRequest, Resolution, RuleAction, RulesText, RunId, Seq, SeriesId, Signal, State, StopHook,
-    TaskId, Terms, Timestamp, Trigger, Usage, Verdict, Voice, Why, Work, WorkDone, Workspace, decode, encode, payload,
+    ActionRequest, AfterIteration, AgentUsage, CallRuling, ChangeApproval, CheckpointTrigger, ConversationStart,
+    DeliveryGate, Digest, EdgeKind, Epoch, Event, EventCause, EventEnvelope, EventMetadata, EventSubject, EventType,
+    GateAnswer, GateDecision, GateFailureKind, GateRemedy, GateVerdict, HookBatch, HookClass, HookEffect,
+    HookFailurePolicy, HookId, HookMetadata, HookOutcome, HookPoint, MessageAuthor, NoteKind, OutputFingerprint,
+    OwnerName, Promise, ReportRequest, RuleAction, RunId, Seq, SeriesGuard, SeriesId, SeriesSignal, SessionEnd,
+    SessionEndKind, SessionTerms, StopHook, StopRulesText, SubmittedWork, TaskId, TaskPriority, TaskResolution,
+    TaskState, Timestamp, TurnFailure, TurnPurpose, UsdCost, WorkSource, Workspace, WorkspaceMode, decode_event,
+    encode_event, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
-fn envelope(node: Node, event: impl Into<Event>) -> Envelope {
-    Envelope {
+fn wrap_in_envelope(node: EventSubject, event: impl Into<Event>) -> EventEnvelope {
+    EventEnvelope {
         timestamp: Timestamp::from_millis(1_768_644_000_000),
         node,
         session: None,
         iteration: None,
         event: event.into(),
-        metadata: Metadata {
+        metadata: EventMetadata {
             triggered_by: "ada".to_owned(),
             cause: None,
             depth: 0,
@@ -39,46 +42,48 @@ fn run() -> RunId {
 }
 
 #[track_caller]
-fn check(envelope: &Envelope, bytes: &str) {
+fn check_encoding(envelope: &EventEnvelope, bytes: &str) {
     assert_eq!(String::from_utf8(encode(envelope)).expect("JSON"), bytes);
     assert_eq!(&decode(bytes.as_bytes()).expect("an event"), envelope);
 }
 
 #[test]
-fn a_claim_from_inside_a_turn() {
+fn claim_inside_turn_keeps_its_encoding() {
     let claim = payload::CompletionClaimed { run: run(), result: Some("done".to_owned()), artifacts: vec![] };
-    let inside = Envelope {
+    let inside = EventEnvelope {
         session: Some("main".parse().expect("a name")),
         iteration: Some(3),
-        ..envelope(Node::Task(TaskId(7)), claim)
+        ..wrap_in_envelope(EventSubject::Task(TaskId(7)), claim)
     };
-    check(
+    check_encoding(
         &inside,
         r#"{"v":1,"type":"completion_claimed","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T7","session":"main","iteration":3,"data":{"run":"main.3.00000000000000ff","result":"done","artifacts":[]},"metadata":{"triggeredBy":"ada","depth":0}}"#,
     );
 }
 
 #[test]
-fn an_event_that_owes_hooks_and_has_a_cause() {
-    let mut owing =
-        envelope(Node::Task(TaskId(7)), payload::TaskStarted { context: json!({"b": 1, "a": [1.5, null]}) });
+fn event_with_hooks_and_cause_keeps_its_encoding() {
+    let mut owing = wrap_in_envelope(
+        EventSubject::Task(TaskId(7)),
+        payload::TaskStarted { context: json!({"b": 1, "a": [1.5, null]}) },
+    );
     let hook = HookEffect {
         hook: "push".to_owned(),
         point: "task_started".parse().expect("a hook point"),
         class: HookClass::Vcs,
-        on_failure: OnFailure::Block,
+        on_failure: HookFailurePolicy::Block,
         send_backs: None,
     };
-    let config = Digest::of(b"hooks: {}");
+    let config = Digest::of_bytes(b"hooks: {}");
     let owes = HookBatch { config, owner: "w1".parse().expect("a name"), hooks: vec![hook], share: 256, nesting: 0 };
     owing.metadata =
-        Metadata { cause: Some(Cause::Back(2)), depth: 1, forced: true, owes: Some(owes), ..owing.metadata };
+        EventMetadata { cause: Some(EventCause::Back(2)), depth: 1, forced: true, owes: Some(owes), ..owing.metadata };
     let bytes = r#"{"v":1,"type":"task_started","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T7","data":{"context":{"a":[1.5,null],"b":1}},"metadata":{"triggeredBy":"ada","cause":-2,"depth":1,"forced":true,"owes":{"config":"CONFIG","owner":"w1","hooks":[{"hook":"push","point":"task_started","class":"vcs","onFailure":"block"}],"share":256}}}"#;
-    check(&owing, &bytes.replace("CONFIG", &config.to_string()));
+    check_encoding(&owing, &bytes.replace("CONFIG", &config.to_string()));
 }
 
 #[test]
-fn an_interrupted_hook_of_no_task() {
+fn hook_without_task_keeps_its_encoding() {
     let effect = "12.1".parse().expect("a debt");
     let finished = payload::HookFinished {
         effect,
@@ -89,85 +94,85 @@ fn an_interrupted_hook_of_no_task() {
         duration_ms: None,
         record: None,
         actions: vec![],
-        context: HookContext::new(),
+        context: HookMetadata::new(),
         approved: None,
-        used: Usage::default(),
+        used: AgentUsage::default(),
         head: None,
         unstarted: false,
         results: vec![],
     };
-    check(
-        &envelope(Node::System, finished),
+    check_encoding(
+        &wrap_in_envelope(EventSubject::System, finished),
         r#"{"v":1,"type":"hook_finished","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"system","data":{"debt":"12.1","hook":"tell","outcome":"interrupted"},"metadata":{"triggeredBy":"ada","depth":0}}"#,
     );
 }
 
 /// Checks the encoding of a payload.
 #[track_caller]
-fn check_data(event: impl Into<Event>, data: &str) {
-    let event = envelope(Node::System, event);
+fn check_data_encoding(event: impl Into<Event>, data: &str) {
+    let event = wrap_in_envelope(EventSubject::System, event);
     let kind = event.event.kind();
     let rest = r#""metadata":{"triggeredBy":"ada","depth":0}"#;
     let bytes = format!(
         r#"{{"v":1,"type":"{kind}","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"system","data":{data},{rest}}}"#
     );
-    check(&event, &bytes);
+    check_encoding(&event, &bytes);
 }
 
 #[test]
-fn sessions() {
-    let config = Digest::of(b"hooks: {}");
+fn session_events_keep_their_encoding() {
+    let config = Digest::of_bytes(b"hooks: {}");
     let terms = r#"{"maxIterations":25,"maxHookRetries":5,"maxFailures":3,"failureSpanMs":300000,"completion":"promise","strict":true,"onRetryLimit":"escalate"}"#;
     let started = payload::SessionStarted {
         config,
         protected: None,
         goal: None,
-        work: Work::Given,
-        grounds: Grounds::InPlace,
+        work: WorkSource::Given,
+        grounds: WorkspaceMode::InPlace,
         agent: "command:true".to_owned(),
-        terms: Terms::default(),
-        owner: owner(),
+        terms: SessionTerms::default(),
+        owner: sample_owner(),
         nonce: 255,
         keeps_feedback: false,
         fresh: false,
     };
-    check_data(
+    check_data_encoding(
         started,
         &format!(r#"{{"config":"{config}","agent":"command:true","terms":{terms},"owner":"w1","nonce":255}}"#),
     );
-    let resumed = payload::SessionResumed { owner: owner(), terms: Terms::default() };
-    check_data(resumed, &format!(r#"{{"owner":"w1","terms":{terms}}}"#));
-    let bounded = Terms {
+    let resumed = payload::SessionResumed { owner: sample_owner(), terms: SessionTerms::default() };
+    check_data_encoding(resumed, &format!(r#"{{"owner":"w1","terms":{terms}}}"#));
+    let bounded = SessionTerms {
         wall_time: Some(Duration::from_millis(1500)),
-        cost: Some(Cost(2_500_000)),
+        cost: Some(UsdCost(2_500_000)),
         tokens: Some(9),
         thrashing: 0,
-        ..Terms::default()
+        ..SessionTerms::default()
     };
     let more = terms
         .replace("\"escalate\"}", "\"escalate\",\"wallTimeMs\":1500,\"cost\":2500000,\"tokens\":9,\"thrashing\":0}");
-    let resumed = payload::SessionResumed { owner: owner(), terms: bounded };
-    check_data(resumed, &format!(r#"{{"owner":"w1","terms":{more}}}"#));
-    let stopping = payload::SessionStopping { ending: Ending::Cancelled, reason: None, commits: vec![] };
-    check_data(stopping, r#"{"ending":"cancelled"}"#);
-    let ended = payload::SessionEnded { ending: Ending::Limit, reason: Some("so".to_owned()), unchecked: 0 };
-    check_data(ended, r#"{"ending":"limit","reason":"so"}"#);
+    let resumed = payload::SessionResumed { owner: sample_owner(), terms: bounded };
+    check_data_encoding(resumed, &format!(r#"{{"owner":"w1","terms":{more}}}"#));
+    let stopping = payload::SessionStopping { ending: SessionEndKind::Cancelled, reason: None, commits: vec![] };
+    check_data_encoding(stopping, r#"{"ending":"cancelled"}"#);
+    let ended = payload::SessionEnded { ending: SessionEndKind::Limit, reason: Some("so".to_owned()), unchecked: 0 };
+    check_data_encoding(ended, r#"{"ending":"limit","reason":"so"}"#);
 }
 
 #[test]
-fn turns_and_what_they_carry() {
-    let closing = Closing { ending: Ending::Limit, reason: None };
+fn turn_events_keep_their_encoding() {
+    let closing = SessionEnd { ending: SessionEndKind::Limit, reason: None };
     let purposes = [
-        (Purpose::Work, r#""work""#),
-        (Purpose::SendBack, r#""send_back""#),
-        (Purpose::Recovery, r#""recovery""#),
-        (Purpose::Delivery, r#""final_delivery""#),
-        (Purpose::UnjudgedDelivery(closing), r#"{"delivery":{"ending":"limit"}}"#),
+        (TurnPurpose::Work, r#""work""#),
+        (TurnPurpose::SendBack, r#""send_back""#),
+        (TurnPurpose::Recovery, r#""recovery""#),
+        (TurnPurpose::Delivery, r#""final_delivery""#),
+        (TurnPurpose::UnjudgedDelivery(closing), r#"{"delivery":{"ending":"limit"}}"#),
     ];
     for (purpose, bytes) in purposes {
-        let started = payload::TurnStarted { run: run(), owner: owner(), purpose, feedback: 2 };
+        let started = payload::TurnStarted { run: run(), owner: sample_owner(), purpose, feedback: 2 };
         let run = "main.3.00000000000000ff";
-        check_data(started, &format!(r#"{{"run":"{run}","owner":"w1","purpose":{bytes},"feedback":2}}"#));
+        check_data_encoding(started, &format!(r#"{{"run":"{run}","owner":"w1","purpose":{bytes},"feedback":2}}"#));
     }
     let opened = |opening, reason: Option<&str>| payload::ConversationOpened {
         run: run(),
@@ -176,11 +181,14 @@ fn turns_and_what_they_carry() {
         reason: reason.map(str::to_owned),
     };
     let named = r#""run":"main.3.00000000000000ff","conversation":"c1""#;
-    check_data(opened(Opening::New, None), &format!(r#"{{{named},"opening":"new"}}"#));
-    check_data(opened(Opening::Loaded, None), &format!(r#"{{{named},"opening":"loaded"}}"#));
-    check_data(opened(Opening::Anew, Some("gone")), &format!(r#"{{{named},"opening":"anew","reason":"gone"}}"#));
+    check_data_encoding(opened(ConversationStart::New, None), &format!(r#"{{{named},"opening":"new"}}"#));
+    check_data_encoding(opened(ConversationStart::Loaded, None), &format!(r#"{{{named},"opening":"loaded"}}"#));
+    check_data_encoding(
+        opened(ConversationStart::Anew, Some("gone")),
+        &format!(r#"{{{named},"opening":"anew","reason":"gone"}}"#),
+    );
     let delivered = payload::FeedbackDelivered { run: run(), feedback: vec![Seq(4), Seq(7)] };
-    check_data(delivered, r#"{"run":"main.3.00000000000000ff","feedback":[4,7]}"#);
+    check_data_encoding(delivered, r#"{"run":"main.3.00000000000000ff","feedback":[4,7]}"#);
     let (source, text) = (|| "check".to_owned(), || "red".to_owned());
     let queued = payload::FeedbackQueued {
         source: source(),
@@ -188,123 +196,142 @@ fn turns_and_what_they_carry() {
         reason: None,
         own: None,
         passing: false,
-        voice: Voice::Hook,
+        voice: MessageAuthor::Hook,
     };
-    check_data(queued, r#"{"source":"check","text":"red"}"#);
+    check_data_encoding(queued, r#"{"source":"check","text":"red"}"#);
     let queued = payload::FeedbackQueued {
         source: source(),
         text: text(),
         reason: Some(text()),
         own: None,
         passing: true,
-        voice: Voice::Hook,
+        voice: MessageAuthor::Hook,
     };
-    check_data(queued.clone(), r#"{"source":"check","text":"red","reason":"red","passing":true}"#);
-    let config = Digest::of(b"red");
-    let own = OwnWords { exact: config, loose: Digest::ZERO };
+    check_data_encoding(queued.clone(), r#"{"source":"check","text":"red","reason":"red","passing":true}"#);
+    let config = Digest::of_bytes(b"red");
+    let own = OutputFingerprint { exact: config, loose: Digest::ZERO };
     let data = format!(r#"{{"source":"check","text":"red","own":{{"exact":"{config}","loose":"{}"}}}}"#, Digest::ZERO);
-    check_data(payload::FeedbackQueued { reason: None, own: Some(own), passing: false, ..queued }, &data);
+    check_data_encoding(payload::FeedbackQueued { reason: None, own: Some(own), passing: false, ..queued }, &data);
     let output = || "said".to_owned();
     let said = r#"{"run":"main.3.00000000000000ff","output":"said"}"#;
-    let (leaky, record, usage, tree, unchanged) = (false, None, Usage::default(), None, false);
-    check_data(payload::TurnFinished { run: run(), output: output(), leaky, record, usage, tree, unchanged }, said);
-    check_data(payload::DeliveryFinished { run: run(), output: output(), usage, leaky }, said);
+    let (leaky, record, usage, tree, unchanged) = (false, None, AgentUsage::default(), None, false);
+    check_data_encoding(
+        payload::TurnFinished { run: run(), output: output(), leaky, record, usage, tree, unchanged },
+        said,
+    );
+    check_data_encoding(payload::DeliveryFinished { run: run(), output: output(), usage, leaky }, said);
     let until = Timestamp::from_millis(1_768_644_000_000);
     let postponed = payload::IterationPostponed { run: run(), error: output(), until, record: None, usage };
     let bytes = r#"{"run":"main.3.00000000000000ff","error":"said","until":"2026-01-17T10:00:00.000Z"}"#;
-    check_data(postponed, bytes);
+    check_data_encoding(postponed, bytes);
     let failed = r#"{"run":"main.3.00000000000000ff","error":"said"}"#;
-    let (fault, record) = (Fault::Failed, None);
+    let (fault, record) = (TurnFailure::Failed, None);
     let plain = payload::IterationFailed { run: run(), error: output(), fault, record, usage, leaky, until: None };
-    check_data(payload::IterationFailed { until: Some(until), ..plain.clone() }, bytes);
-    check_data(plain, failed);
-    check_data(payload::DeliveryFailed { run: run(), error: output(), fault, usage, leaky }, failed);
-    let (fault, record) = (Fault::OutOfTokens, Some("r".to_owned()));
-    let usage = Usage { input: 12, cached: 4, output: 3, cost: Some(Cost(5)) };
+    check_data_encoding(payload::IterationFailed { until: Some(until), ..plain.clone() }, bytes);
+    check_data_encoding(plain, failed);
+    check_data_encoding(payload::DeliveryFailed { run: run(), error: output(), fault, usage, leaky }, failed);
+    let (fault, record) = (TurnFailure::OutOfTokens, Some("r".to_owned()));
+    let usage = AgentUsage { input: 12, cached: 4, output: 3, cost: Some(UsdCost(5)) };
     let more = r#"{"run":"main.3.00000000000000ff","error":"said","fault":"out_of_tokens","record":"r","usage":{"input":12,"cached":4,"output":3,"cost":5}}"#;
-    check_data(
+    check_data_encoding(
         payload::IterationFailed { run: run(), error: output(), fault, record, usage, leaky, until: None },
         more,
     );
     let named = r#"{"run":"main.3.00000000000000ff"}"#;
-    check_data(payload::IterationStarted { run: run() }, named);
-    check_data(payload::IterationCompleted { run: run(), used: Usage::default() }, named);
-    check_data(payload::IterationInterrupted { run: run(), record: None, usage: Usage::default() }, named);
-    check_data(payload::DeliveryInterrupted { run: run() }, named);
+    check_data_encoding(payload::IterationStarted { run: run() }, named);
+    check_data_encoding(payload::IterationCompleted { run: run(), used: AgentUsage::default() }, named);
+    check_data_encoding(
+        payload::IterationInterrupted { run: run(), record: None, usage: AgentUsage::default() },
+        named,
+    );
+    check_data_encoding(payload::DeliveryInterrupted { run: run() }, named);
 }
 
 #[test]
-fn what_is_claimed_and_decided() {
+fn claim_and_gate_events_keep_their_encoding() {
     for (promise, bytes) in
         [(Promise::Complete, "COMPLETE"), (Promise::Escalate, "ESCALATE"), (Promise::Blocked, "BLOCKED")]
     {
         let detected = payload::PromiseDetected { run: run(), promise };
-        check_data(detected, &format!(r#"{{"run":"main.3.00000000000000ff","promise":"{bytes}"}}"#));
+        check_data_encoding(detected, &format!(r#"{{"run":"main.3.00000000000000ff","promise":"{bytes}"}}"#));
     }
-    let closing = Closing { ending: Ending::Completed, reason: None };
+    let closing = SessionEnd { ending: SessionEndKind::Completed, reason: None };
     let decisions = [
-        (Verdict::Block, Decision::SendBack, r#""verdict":"block","decision":"send_back""#),
-        (Verdict::Fail, Decision::Next(Next::Continue), r#""verdict":"fail","decision":{"next":"continue"}"#),
-        (Verdict::Pass, Decision::Next(Next::TakeUp), r#""verdict":"pass","decision":{"next":"take_up"}"#),
+        (GateVerdict::Block, GateDecision::SendBack, r#""verdict":"block","decision":"send_back""#),
         (
-            Verdict::Escalate,
-            Decision::Next(Next::Close(closing)),
+            GateVerdict::Fail,
+            GateDecision::Next(AfterIteration::Continue),
+            r#""verdict":"fail","decision":{"next":"continue"}"#,
+        ),
+        (
+            GateVerdict::Pass,
+            GateDecision::Next(AfterIteration::TakeUp),
+            r#""verdict":"pass","decision":{"next":"take_up"}"#,
+        ),
+        (
+            GateVerdict::Escalate,
+            GateDecision::Next(AfterIteration::Close(closing)),
             r#""verdict":"escalate","decision":{"next":{"close":{"ending":"completed"}}}"#,
         ),
     ];
     for (verdict, decision, bytes) in decisions {
         let (max_retries, reason) = (None, None);
         let decided = payload::GateDecided { run: run(), verdict, decision, retries: 1, max_retries, reason };
-        check_data(decided, &format!(r#"{{"run":"main.3.00000000000000ff",{bytes},"retries":1}}"#));
+        check_data_encoding(decided, &format!(r#"{{"run":"main.3.00000000000000ff",{bytes},"retries":1}}"#));
     }
-    let (verdict, decision, reason) = (Verdict::Block, Decision::Ask, Some("red".to_owned()));
+    let (verdict, decision, reason) = (GateVerdict::Block, GateDecision::Ask, Some("red".to_owned()));
     let decided = payload::GateDecided { run: run(), verdict, decision, retries: 5, max_retries: Some(5), reason };
     let bytes = r#""verdict":"block","decision":"ask","retries":5,"maxRetries":5,"reason":"red""#;
-    check_data(decided, &format!(r#"{{"run":"main.3.00000000000000ff",{bytes}}}"#));
+    check_data_encoding(decided, &format!(r#"{{"run":"main.3.00000000000000ff",{bytes}}}"#));
     for (answer, bytes) in
         [(GateAnswer::Continue, "continue"), (GateAnswer::Abort, "abort"), (GateAnswer::Ignore, "ignore")]
     {
         let answered = payload::GateAnswered { run: run(), answer };
-        check_data(answered, &format!(r#"{{"run":"main.3.00000000000000ff","answer":"{bytes}"}}"#));
+        check_data_encoding(answered, &format!(r#"{{"run":"main.3.00000000000000ff","answer":"{bytes}"}}"#));
     }
 }
 
 #[test]
-fn the_edges_and_their_ends() {
-    let node = Node::Task(TaskId(2));
+fn dependency_events_keep_their_encoding() {
+    let node = EventSubject::Task(TaskId(2));
     let added = payload::DependencyAdded { from_id: TaskId(2), to_id: TaskId(1), edge_type: EdgeKind::DependsOn };
-    check(
-        &envelope(node, added),
+    check_encoding(
+        &wrap_in_envelope(node, added),
         r#"{"v":1,"type":"dependency_added","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T2","data":{"fromId":"T2","toId":"T1","edgeType":"depends_on"},"metadata":{"triggeredBy":"ada","depth":0}}"#,
     );
     let deleted = payload::TaskDeleted { edges_removed: vec!["E4".parse().expect("an edge")] };
-    check(
-        &envelope(node, deleted),
+    check_encoding(
+        &wrap_in_envelope(node, deleted),
         r#"{"v":1,"type":"task_deleted","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T2","data":{"edgesRemoved":["E4"]},"metadata":{"triggeredBy":"ada","depth":0}}"#,
     );
 }
 
 #[test]
-fn workspaces_and_gates() {
-    let digest = Digest::of(b"x");
-    check_data(
-        payload::WorkspaceOpened { workspace: workspace(), reused: true },
+fn pipeline_events_keep_their_encoding() {
+    let digest = Digest::of_bytes(b"x");
+    check_data_encoding(
+        payload::WorkspaceOpened { workspace: sample_workspace(), reused: true },
         &format!(
             r#"{{"workspace":{{"branch":"windlass/t7-x","base":"origin/main","start":"0a1b","name":"T7-x","stackedOn":["T3"],"protected":"{digest}"}},"reused":true}}"#
         ),
     );
-    let bare = Workspace { stacked_on: vec![], protected: None, ..workspace() };
-    check_data(
+    let bare = Workspace { stacked_on: vec![], protected: None, ..sample_workspace() };
+    check_data_encoding(
         payload::WorkspaceOpened { workspace: bare, reused: false },
         r#"{"workspace":{"branch":"windlass/t7-x","base":"origin/main","start":"0a1b","name":"T7-x"}}"#,
     );
-    check_data(
-        payload::SubmissionStarted { run: run(), work: Some(work_done()), remediations: 2, rejudged: false },
+    check_data_encoding(
+        payload::SubmissionStarted {
+            run: run(),
+            work: Some(sample_submitted_work()),
+            remediations: 2,
+            rejudged: false,
+        },
         r#"{"run":"main.3.00000000000000ff","work":{"head":"2c3d","commits":2,"files":5},"remediations":2}"#,
     );
     let in_place = payload::SubmissionStarted { run: run(), work: None, remediations: 0, rejudged: false };
-    check_data(in_place, r#"{"run":"main.3.00000000000000ff"}"#);
-    check_data(payload::MergeStarted { run: run(), work: None }, r#"{"run":"main.3.00000000000000ff"}"#);
+    check_data_encoding(in_place, r#"{"run":"main.3.00000000000000ff"}"#);
+    check_data_encoding(payload::MergeStarted { run: run(), work: None }, r#"{"run":"main.3.00000000000000ff"}"#);
     let failed = |gate, why, remedy| payload::PipelineFailed {
         run: run(),
         gate,
@@ -321,40 +348,55 @@ fn workspaces_and_gates() {
             r#"{{"run":"main.3.00000000000000ff","gate":"{gate}","hook":"tests","why":"{why}","reason":"red","remedy":"{remedy}","count":1,"most":3}}"#
         )
     };
-    let (submit, merge) = (Gate::BeforeSubmit, Gate::BeforeMerge);
-    check_data(failed(submit, Why::Blocked, Remedy::Remediate), &data("before_submit", "blocked", "remediate"));
-    check_data(failed(submit, Why::Failed, Remedy::GiveUp), &data("before_submit", "failed", "give_up"));
-    check_data(failed(merge, Why::Conflicts, Remedy::Reject), &data("before_merge", "conflicts", "reject"));
-    check_data(failed(merge, Why::Escalated, Remedy::Escalate), &data("before_merge", "escalated", "escalate"));
-    check_data(failed(merge, Why::Moved, Remedy::Again), &data("before_merge", "moved", "again"));
+    let (submit, merge) = (DeliveryGate::BeforeSubmit, DeliveryGate::BeforeMerge);
+    check_data_encoding(
+        failed(submit, GateFailureKind::Blocked, GateRemedy::Remediate),
+        &data("before_submit", "blocked", "remediate"),
+    );
+    check_data_encoding(
+        failed(submit, GateFailureKind::Failed, GateRemedy::GiveUp),
+        &data("before_submit", "failed", "give_up"),
+    );
+    check_data_encoding(
+        failed(merge, GateFailureKind::Conflicts, GateRemedy::Reject),
+        &data("before_merge", "conflicts", "reject"),
+    );
+    check_data_encoding(
+        failed(merge, GateFailureKind::Escalated, GateRemedy::Escalate),
+        &data("before_merge", "escalated", "escalate"),
+    );
+    check_data_encoding(
+        failed(merge, GateFailureKind::Moved, GateRemedy::Again),
+        &data("before_merge", "moved", "again"),
+    );
 }
 
 #[test]
-fn changes() {
+fn change_events_keep_their_encoding() {
     let opened = payload::ChangeOpened {
         branch: Some("windlass/t7-x".to_owned()),
         base: Some("main".to_owned()),
         url: Some("https://x/pull/7".to_owned()),
         number: Some(7),
     };
-    check_data(opened, r#"{"branch":"windlass/t7-x","base":"main","url":"https://x/pull/7","number":7}"#);
-    check_data(payload::ChangeOpened { branch: None, base: None, url: None, number: None }, "{}");
-    check_data(payload::ChangeMerged { commit: "2c3d".to_owned(), seen: None }, r#"{"commit":"2c3d"}"#);
+    check_data_encoding(opened, r#"{"branch":"windlass/t7-x","base":"main","url":"https://x/pull/7","number":7}"#);
+    check_data_encoding(payload::ChangeOpened { branch: None, base: None, url: None, number: None }, "{}");
+    check_data_encoding(payload::ChangeMerged { commit: "2c3d".to_owned(), seen: None }, r#"{"commit":"2c3d"}"#);
     let seen = Some("main has its branch".to_owned());
     let found = payload::ChangeMerged { commit: "2c3d".to_owned(), seen };
-    check_data(found, r#"{"commit":"2c3d","seen":"main has its branch"}"#);
+    check_data_encoding(found, r#"{"commit":"2c3d","seen":"main has its branch"}"#);
     let rejected = payload::TaskRejected { by: "review".to_owned(), reason: "too long".to_owned() };
-    check_data(rejected, r#"{"by":"review","reason":"too long"}"#);
+    check_data_encoding(rejected, r#"{"by":"review","reason":"too long"}"#);
 }
 
 /// Terms of gates are encoded only when they differ from the default.
 #[test]
-fn terms_of_gates() {
-    let terms = Terms { max_remediations: 0, max_rejections: 7, ..Terms::default() };
-    let usual = serde_json::to_string(&Terms::default()).expect("string keys");
+fn gate_terms_are_encoded_when_not_default() {
+    let terms = SessionTerms { max_remediations: 0, max_rejections: 7, ..SessionTerms::default() };
+    let usual = serde_json::to_string(&SessionTerms::default()).expect("string keys");
     let more = usual.replace('}', r#","maxRemediations":0,"maxRejections":7}"#);
-    let resumed = payload::SessionResumed { owner: owner(), terms };
-    check_data(resumed, &format!(r#"{{"owner":"w1","terms":{more}}}"#));
+    let resumed = payload::SessionResumed { owner: sample_owner(), terms };
+    check_data_encoding(resumed, &format!(r#"{{"owner":"w1","terms":{more}}}"#));
 }
 
 /// The names in the log, in the order in which they were introduced.
@@ -380,16 +422,16 @@ fn event_types_keep_their_names() {
     );
 }
 
-fn word() -> String {
+fn sample_text() -> String {
     "why \"so\"\n\u{1f980}".to_owned()
 }
 
-fn owner() -> OwnerName {
+fn sample_owner() -> OwnerName {
     "w1".parse().expect("a name")
 }
 
 /// Returns one event of every type, with all fields filled.
-fn one_of_each() -> Vec<Event> {
+fn sample_every_event() -> Vec<Event> {
     let of_sessions = [session_events(), feedback_events(), drive_events(), bridge_events()].concat();
     let others = [pipeline_events(), workflow_events(), hook_events(), other_events()].concat();
     [of_sessions, others].concat()
@@ -419,19 +461,19 @@ fn pipeline_events() -> Vec<Event> {
     ]
 }
 
-fn workspace() -> Workspace {
+fn sample_workspace() -> Workspace {
     Workspace {
         branch: "windlass/t7-x".to_owned(),
         base: "origin/main".to_owned(),
         start: "0a1b".to_owned(),
         name: "T7-x".to_owned(),
         stacked_on: vec![TaskId(3)],
-        protected: Some(Digest::of(b"x")),
+        protected: Some(Digest::of_bytes(b"x")),
     }
 }
 
-fn work_done() -> WorkDone {
-    WorkDone { head: "2c3d".to_owned(), commits: 2, files: 5 }
+fn sample_submitted_work() -> SubmittedWork {
+    SubmittedWork { head: "2c3d".to_owned(), commits: 2, files: 5 }
 }
 
 fn bridge_events() -> Vec<Event> {
@@ -463,10 +505,11 @@ fn bridge_events() -> Vec<Event> {
 }
 
 fn drive_events() -> Vec<Event> {
-    let (series, metadata) = (SeriesId(7), Map::from_iter([("note".to_owned(), json!(word()))]));
-    let result = RuleResult { rule_name: word(), passed: false, message: word(), broken: true };
+    let (series, metadata) = (SeriesId(7), Map::from_iter([("note".to_owned(), json!(sample_text()))]));
+    let result = RuleResult { rule_name: sample_text(), passed: false, message: sample_text(), broken: true };
     let rule = json!([{"type": "file_existence", "name": "docs", "config": {"paths": ["README.md"]}}]);
-    let rules = RulesText::parse(&json!([{"when": "iteration > 2", "action": "escalate", "reason": word()}]));
+    let rules =
+        StopRulesText::parse_rules(&json!([{"when": "iteration > 2", "action": "escalate", "reason": sample_text()}]));
     vec![
         payload::HookRegistered {
             hook: StopHook::Rules { rules: rules.expect("rules") },
@@ -529,9 +572,10 @@ fn drive_events() -> Vec<Event> {
 }
 
 fn session_events() -> Vec<Event> {
-    let (config, terms) = (Digest::of(b"x"), Terms::default);
-    let closing = || Closing { ending: Ending::Escalated, reason: Some(word()) };
-    let (fault, usage) = (Fault::Silent, Usage { input: 12, cached: 4, output: 3, cost: Some(Cost(1_250_000)) });
+    let (config, terms) = (Digest::of_bytes(b"x"), SessionTerms::default);
+    let closing = || SessionEnd { ending: SessionEndKind::Escalated, reason: Some(sample_text()) };
+    let (fault, usage) =
+        (TurnFailure::Silent, AgentUsage { input: 12, cached: 4, output: 3, cost: Some(UsdCost(1_250_000)) });
     vec![
         payload::SessionStarted {
             config,
@@ -619,7 +663,7 @@ fn feedback_events() -> Vec<Event> {
 }
 
 fn workflow_events() -> Vec<Event> {
-    let (effect, config) = ("7.0".parse().expect("a debt"), Digest::of(b"w"));
+    let (effect, config) = ("7.0".parse().expect("a debt"), Digest::of_bytes(b"w"));
     let value = || json!({"deep": [{"er": null}], "n": 0.1});
     vec![
         payload::WorkflowTriggered { workflow_id: word(), context: Map::from_iter([("days".to_owned(), value())]) }
@@ -645,7 +689,7 @@ fn other_events() -> Vec<Event> {
     let until = Timestamp::from_millis(1_768_644_000_001);
     let value = || json!({"deep": [{"er": null}], "n": 0.1});
     let kind = || Some("bugfix".parse().expect("a name"));
-    let priority = Priority::LEAST;
+    let priority = TaskPriority::LOWEST;
     vec![
         payload::TaskCreated {
             goal: word(),
@@ -703,7 +747,7 @@ fn other_events() -> Vec<Event> {
 fn hook_events() -> Vec<Event> {
     let list = || vec!["one".to_owned(), "two".to_owned()];
     let effect = "12.1".parse().expect("a debt");
-    let config = Digest::of(b"x");
+    let config = Digest::of_bytes(b"x");
     let value = || json!({"deep": [{"er": null}], "n": 0.1});
     vec![
         payload::FactLogged {
@@ -737,12 +781,12 @@ fn hook_events() -> Vec<Event> {
 }
 
 #[test]
-fn every_event_is_read_as_it_was_written() {
-    let kinds: BTreeSet<_> = one_of_each().iter().map(Event::kind).collect();
+fn every_event_round_trips() {
+    let kinds: BTreeSet<_> = sample_every_event().iter().map(Event::kind).collect();
     assert!(EventType::ALL.iter().all(|kind| kinds.contains(kind)), "one is missing");
-    for event in one_of_each() {
-        let written = envelope(Node::Task(TaskId(1)), event);
-        let bytes = encode(&written);
+    for event in sample_every_event() {
+        let written = wrap_in_envelope(EventSubject::Task(TaskId(1)), event);
+        let bytes = encode_event(&written);
         assert_eq!(decode(&bytes).expect("an event"), written);
         assert!(!bytes.contains(&b'\n'), "an event is one line");
     }
@@ -750,12 +794,12 @@ fn every_event_is_read_as_it_was_written() {
 
 /// Relocation finds every id that contains a position.
 #[test]
-fn every_position_moves_along() {
-    for event in one_of_each() {
-        let mut moved = envelope(Node::System, event);
-        moved.metadata.cause = Some(Cause::At(Seq(3)));
+fn relocation_moves_every_position_in_event() {
+    for event in sample_every_event() {
+        let mut moved = wrap_in_envelope(EventSubject::System, event);
+        moved.metadata.cause = Some(EventCause::At(Seq(3)));
         moved.metadata.via = Some("3.0".parse().expect("a debt"));
-        moved.relocate(|_| Some(Seq(1000))).expect("nothing is lost");
+        moved.relocate_positions(|_| Some(Seq(1000))).expect("nothing is lost");
         let shown = format!("{moved:?}");
         for name in ["Seq(", "EdgeId(", "HookId(", "SeriesId(", "CheckpointId("] {
             shown.match_indices(name).for_each(|(at, _)| {
@@ -767,10 +811,10 @@ fn every_position_moves_along() {
 
 /// A reference that only lists a lost event disappears. An event about a lost event cannot be relocated.
 #[test]
-fn a_position_that_is_lost_is_no_other() {
+fn relocation_drops_or_reports_lost_positions() {
     let edges = ["E4", "E5"].map(|edge| edge.parse().expect("an edge"));
     let kept = |seq| (seq != Seq(4)).then_some(seq);
-    let mut deleted = envelope(Node::System, payload::TaskDeleted { edges_removed: edges.to_vec() });
+    let mut deleted = wrap_in_envelope(EventSubject::System, payload::TaskDeleted { edges_removed: edges.to_vec() });
     assert_eq!(deleted.relocate(kept), Ok(()));
     assert_eq!(deleted.event, payload::TaskDeleted { edges_removed: vec![edges[1]] }.into());
     let removed = payload::DependencyRemoved { edge_id: edges[0], from_id: TaskId(2), to_id: TaskId(1) };
@@ -778,24 +822,24 @@ fn a_position_that_is_lost_is_no_other() {
 }
 
 #[test]
-fn a_field_that_nobody_knows_is_no_event() {
-    for event in one_of_each() {
-        let bytes = String::from_utf8(encode(&envelope(Node::System, event))).expect("JSON");
+fn event_with_unknown_field_is_refused() {
+    for event in sample_every_event() {
+        let bytes = String::from_utf8(encode_event(&wrap_in_envelope(EventSubject::System, event))).expect("JSON");
         for place in ["{\"v\":1,", "\"data\":{", "\"metadata\":{"] {
             let more = if bytes.contains("\"data\":{}") && place == "\"data\":{" { "\"x\":1" } else { "\"x\":1," };
             // Maps that accept any key are not the subject.
             let found = if place.starts_with("\"metadata") { bytes.rfind(place) } else { bytes.find(place) };
             let (before, after) = bytes.split_at(found.expect("every event has it") + place.len());
             let changed = format!("{before}{more}{after}");
-            assert!(decode(changed.as_bytes()).is_err(), "{changed}");
+            assert!(decode_event(changed.as_bytes()).is_err(), "{changed}");
         }
     }
 }
 
 #[test]
-fn a_cause_that_cannot_be_is_no_event() {
+fn event_with_impossible_cause_is_refused() {
     let bytes = r#"{"v":1,"type":"task_ready","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T1","data":{},"metadata":{"triggeredBy":"ada","cause":CAUSE,"depth":0}}"#;
-    let cause = |text: &str| decode(bytes.replace("CAUSE", text).as_bytes()).map(|read| read.metadata.cause);
+    let cause = |text: &str| decode_event(bytes.replace("CAUSE", text).as_bytes()).map(|read| read.metadata.cause);
     assert_eq!(cause("7").expect("a position"), Some(Cause::At(Seq(7))));
     assert_eq!(cause("-7").expect("a distance"), Some(Cause::Back(7)));
     for text in ["-4294967296", "-9223372036854775808", "1.5", "\"7\""] {
@@ -825,36 +869,36 @@ proptest! {
 
     /// An event has one encoding, with any external values in it.
     #[test]
-    fn what_comes_from_outside_is_kept_to_the_last_bit(context in json_value(), by in any::<String>(), at in any::<i64>()) {
-        let mut written = envelope(Node::Task(TaskId(1)), payload::TaskStarted { context });
+    fn external_values_round_trip_unchanged(context in json_value(), by in any::<String>(), at in any::<i64>()) {
+        let mut written = wrap_in_envelope(EventSubject::Task(TaskId(1)), payload::TaskStarted { context });
         written.metadata.triggered_by = by;
         written.timestamp = Timestamp::from_millis(at);
-        let bytes = encode(&written);
-        let read = decode(&bytes).expect("an event");
+        let bytes = encode_event(&written);
+        let read = decode_event(&bytes).expect("an event");
         prop_assert_eq!(&read, &written);
-        prop_assert_eq!(encode(&read), bytes);
+        prop_assert_eq!(encode_event(&read), bytes);
     }
 
     /// Damaged bytes give an error or another event, never a panic.
     #[test]
-    fn damaged_bytes_are_survived(place in any::<prop::sample::Index>(), byte in any::<u8>(), which in 0..one_of_each().len()) {
-        let mut bytes = encode(&envelope(Node::Task(TaskId(1)), one_of_each().swap_remove(which)));
+    fn damaged_bytes_never_panic(place in any::<prop::sample::Index>(), byte in any::<u8>(), which in 0..sample_every_event().len()) {
+        let mut bytes = encode_event(&wrap_in_envelope(EventSubject::Task(TaskId(1)), sample_every_event().swap_remove(which)));
         let place = place.index(bytes.len());
         bytes[place] = byte;
-        if let Ok(read) = decode(&bytes) {
-            prop_assert_eq!(decode(&encode(&read)).expect("an event"), read);
+        if let Ok(read) = decode_event(&bytes) {
+            prop_assert_eq!(decode_event(&encode_event(&read)).expect("an event"), read);
         }
     }
 }
 
 /// The shown record names its cause by position, not by distance.
 #[test]
-fn a_record_shows_its_cause_as_a_position() {
+fn shown_record_names_cause_by_position() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let history = histories(40).new_tree(&mut runner).expect("a history").current();
     let mut project = Project::new(rules());
-    history.iter().for_each(|step| drop(project.step(step)));
+    history.iter().for_each(|step| drop(project.run_step(step)));
     let positions: BTreeSet<u64> = project.log().iter().map(|record| record.seq.0).collect();
     let mut caused = 0;
     for record in project.log() {

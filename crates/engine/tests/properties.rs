@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use windlass_engine::{
-    Answer, Authority, CallRuling, Cause, Command, Draft, EffectKind, Entry, Event, EventType, GateAnswer, HookOutcome,
-    Memory, Node, Opening, Origin, Readied, Record, Refusal, Remedy, Rules, Seq, SessionName, Step as Decision, Task,
-    TaskId, View, Wanted, Why, WorkDone, decide, decode, encode,
+    Authority, CallRuling, Command, CommandOrigin, CommitEntry, ConversationStart, Draft, EffectKind, EngineRules,
+    Event, EventCause, EventRecord, EventSubject, EventType, GateAnswer, GateFailureKind, GateRemedy, HookOutcome,
+    MemoryView, NextAction, Refusal, Seq, SessionName, SessionStep as Decision, StateView, SubmissionCheck,
+    SubmittedWork, Task, TaskId, TurnAnswer, decide, decode_event, encode_event,
 };
-use windlass_testkit::delivering::workspace;
-use windlass_testkit::effects::due;
+use windlass_testkit::delivery::workspace;
+use windlass_testkit::effects::read_pending_effects;
 use windlass_testkit::invariants::Rows;
 use windlass_testkit::model::Row;
 use windlass_testkit::{
@@ -20,33 +21,33 @@ use windlass_testkit::{
 
 const STEPS: usize = 50;
 
-fn some(cases: u32) -> ProptestConfig {
+fn proptest_config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {
-    #![proptest_config(some(400))]
+    #![proptest_config(proptest_config(400))]
 
     /// The engine and the model accept the same commands and reach the same state.
     #[test]
-    fn the_engine_agrees_with_the_model(history in histories(STEPS)) {
+    fn engine_and_model_accept_same_commands(history in histories(STEPS)) {
         let (mut project, mut model) = (Project::new(rules()), Model::default());
         for step in &history {
-            let (origin, command) = project.next(step);
-            let expected = model.give(&origin, &command, project.log());
+            let (origin, command) = project.resolve_step(step);
+            let expected = model.apply_command(&origin, &command, project.log());
             let before = project.memory().clone();
             let from = project.log().len();
-            let given = project.give(&origin, &command);
-            if reaches_a_bound(&given) {
+            let given = project.run_command(&origin, &command);
+            if reaches_cascade_limit(&given) {
                 break;
             }
             prop_assert_eq!(given.is_ok(), expected, "{:?} {:?}: {:?}", origin, command, given);
-            model.hear(&origin, &command, project.log(), from);
+            model.apply_hook_actions(&origin, &command, project.log(), from);
             if let Err(refusal) = &given {
                 prop_assert!(!matches!(refusal, Refusal::Apply(_) | Refusal::View(_)), "{:?}: {:?}", command, refusal);
                 prop_assert_eq!(&before, project.memory());
             }
-            same_state(&model, project.memory())?;
+            check_same_state(&model, project.memory())?;
         }
     }
 
@@ -56,30 +57,30 @@ proptest! {
         let mut project = Project::new(rules());
         for step in &history {
             let before = project.memory().clone();
-            let Ok(entries) = project.step(step) else { continue };
-            let wrong = invariants::broken(project.memory(), project.log());
+            let Ok(entries) = project.run_step(step) else { continue };
+            let wrong = invariants::find_violations(project.memory(), project.log());
             prop_assert!(wrong.is_empty(), "{:#?} after {:#?}", wrong, entries);
-            versions_tell_of_changes(&before, project.memory())?;
-            refused_actions_leave_their_errors(&entries)?;
+            check_versions_track_changes(&before, project.memory())?;
+            check_errors_of_refused_actions(&entries)?;
         }
     }
 }
 
 proptest! {
-    #![proptest_config(some(250))]
+    #![proptest_config(proptest_config(250))]
 
     /// A log folds to the state that it was made with, also from its bytes.
     #[test]
-    fn every_prefix_of_a_log_replays(history in histories(STEPS)) {
+    fn every_log_prefix_replays_to_same_state(history in histories(STEPS)) {
         let mut project = Project::new(rules());
-        let mut replayed = Memory::default();
+        let mut replayed = MemoryView::default();
         for step in &history {
-            for entry in project.step(step).into_iter().flatten() {
-                let bytes = encode(&entry.record.envelope);
-                let envelope = decode(&bytes).expect("what was written can be read");
-                prop_assert_eq!(&encode(&envelope), &bytes);
+            for entry in project.run_step(step).into_iter().flatten() {
+                let bytes = encode_event(&entry.record.envelope);
+                let envelope = decode_event(&bytes).expect("what was written can be read");
+                prop_assert_eq!(&encode_event(&envelope), &bytes);
                 prop_assert_eq!(&envelope, &entry.record.envelope);
-                replayed.apply(&Record { seq: entry.record.seq, envelope }).expect("what was decided fits");
+                replayed.apply_event(&EventRecord { seq: entry.record.seq, envelope }).expect("what was decided fits");
             }
             prop_assert_eq!(&replayed, project.memory());
         }
@@ -87,34 +88,34 @@ proptest! {
 
     /// A replay checks the log: it refuses a repeated event.
     #[test]
-    fn an_event_that_stands_twice_does_not_fit(history in histories(STEPS), place in any::<prop::sample::Index>()) {
+    fn repeated_event_is_refused_by_replay(history in histories(STEPS), place in any::<prop::sample::Index>()) {
         let mut project = Project::new(rules());
-        history.iter().for_each(|step| drop(project.step(step)));
-        stands_once(&project.log()[..=place.index(project.log().len())])?;
+        history.iter().for_each(|step| drop(project.run_step(step)));
+        check_last_event_is_unique(&project.log()[..=place.index(project.log().len())])?;
     }
 
     /// Three ways lead to the same rows: the changes of a commit, its events one by one, and its events through a
     /// draft.
     #[test]
-    fn the_changes_of_a_commit_are_what_its_events_fold_to(history in histories(STEPS)) {
+    fn row_changes_of_commit_match_folded_events(history in histories(STEPS)) {
         let mut project = Project::new(rules());
         for step in &history {
-            let (origin, command) = project.next(step);
+            let (origin, command) = project.resolve_step(step);
             let before = project.memory().clone();
             let Ok(decided) = decide(&before, project.rules(), &origin, &command) else { continue };
             let (entries, changes) = decided.into_parts();
-            let head = entries.last().map_or(before.head().expect("in memory"), |entry| entry.record.seq);
+            let head = entries.last().map_or(before.head_position().expect("in memory"), |entry| entry.record.seq);
             let mut carried_out = before.clone();
-            carried_out.carry_out(changes, head);
+            carried_out.apply_row_changes(changes, head);
 
             let mut draft = Draft::new(&before).expect("in memory");
             for entry in &entries {
-                prop_assert_eq!(draft.apply(entry.record.seq, &entry.record.envelope).expect("it was decided so"), entry.previous);
+                prop_assert_eq!(draft.apply_event(entry.record.seq, &entry.record.envelope).expect("it was decided so"), entry.previous);
             }
             let mut drafted = before.clone();
-            drafted.carry_out(draft.into_changes(), head);
+            drafted.apply_row_changes(draft.into_changes(), head);
 
-            prop_assert_eq!(&project.give(&origin, &command).expect("it was decided before"), &entries);
+            prop_assert_eq!(&project.run_command(&origin, &command).expect("it was decided before"), &entries);
             prop_assert_eq!(&carried_out, project.memory());
             prop_assert_eq!(&drafted, project.memory());
         }
@@ -122,9 +123,9 @@ proptest! {
 
     /// The links of a task's history reach every event of that task.
     #[test]
-    fn a_history_leaves_out_no_event(history in histories(STEPS)) {
+    fn task_history_links_every_event(history in histories(STEPS)) {
         let mut project = Project::new(rules());
-        let entries: Vec<Entry> = history.iter().flat_map(|step| project.step(step).unwrap_or_default()).collect();
+        let entries: Vec<CommitEntry> = history.iter().flat_map(|step| project.run_step(step).unwrap_or_default()).collect();
         let previous: BTreeMap<Seq, Seq> = entries.iter().map(|entry| (entry.record.seq, entry.previous)).collect();
         for task in project.memory().tasks() {
             let mut met = BTreeSet::new();
@@ -133,7 +134,7 @@ proptest! {
                 met.insert(at);
                 at = previous[&at];
             }
-            let own = |entry: &&Entry| entry.record.envelope.node == Node::Task(task.id);
+            let own = |entry: &&CommitEntry| entry.record.envelope.node == EventSubject::Task(task.id);
             let events: BTreeSet<Seq> = entries.iter().filter(own).map(|entry| entry.record.seq).collect();
             prop_assert_eq!(met, events, "{}", task.id);
         }
@@ -141,47 +142,47 @@ proptest! {
 
     /// A decision stays valid as long as no scope that it read has changed, after any other step.
     #[test]
-    fn what_a_decision_read_is_all_that_it_depends_on(history in histories(STEPS)) {
+    fn decision_depends_only_on_scopes_read(history in histories(STEPS)) {
         let mut project = Project::new(rules());
         for pair in history.windows(2) {
-            overtaken(project.clone(), &pair[0], &pair[1])?;
-            drop(project.step(&pair[0]));
+            check_interleaved_commit(project.clone(), &pair[0], &pair[1])?;
+            drop(project.run_step(&pair[0]));
         }
     }
 }
 
 proptest! {
-    #![proptest_config(some(400))]
+    #![proptest_config(proptest_config(400))]
 
     /// Sessions rest only where an outside action is needed, lose and repeat no feedback, and have one turn at most.
     #[test]
-    fn sessions_go_on_by_themselves(history in histories_of_sessions(STEPS)) {
-        obeys(rules(), &history)?;
+    fn session_histories_agree_with_model(history in histories_of_sessions(STEPS)) {
+        check_against_model(rules(), &history)?;
     }
 
     /// The same for work on its way from done to accepted.
     #[test]
-    fn work_passes_its_gates(history in histories_of_gates(STEPS)) {
-        obeys(rules_of_gates(), &history)?;
+    fn gate_histories_agree_with_model(history in histories_of_gates(STEPS)) {
+        check_against_model(rules_of_gates(), &history)?;
     }
 
     /// The same when a gate could not be asked.
     #[test]
-    fn work_goes_on_at_a_gate(history in histories_of_stalls(STEPS)) {
-        obeys(rules_of_gates(), &history)?;
-        ends(rules_of_gates(), &history)?;
+    fn stalled_work_resumes_and_ends(history in histories_of_stalls(STEPS)) {
+        check_against_model(rules_of_gates(), &history)?;
+        check_effects_end(rules_of_gates(), &history)?;
     }
 
     /// With gates configured, a session completes no task past them.
     #[test]
-    fn nothing_is_completed_past_the_gates(history in prop_oneof![histories_of_gates(STEPS), histories_of_stalls(STEPS)]) {
+    fn session_completes_task_only_through_gates(history in prop_oneof![histories_of_gates(STEPS), histories_of_stalls(STEPS)]) {
         let mut project = Project::new(rules_of_gates());
-        history.iter().for_each(|step| drop(project.step(step)));
+        history.iter().for_each(|step| drop(project.run_step(step)));
         let log = project.log();
         for (place, record) in log.iter().enumerate().filter(|(_, record)| is_completed_by_its_session(record)) {
             let since = log[..place].iter().rev().filter(|earlier| earlier.envelope.session == record.envelope.session);
             let seen: Vec<EventType> =
-                since.map(Record::kind).take_while(|kind| *kind != EventType::TaskClaimed).collect();
+                since.map(EventRecord::kind).take_while(|kind| *kind != EventType::TaskClaimed).collect();
             // The change is merged, by a session or by a person.
             let since = log[..place].iter().rev().filter(|earlier| earlier.envelope.node == record.envelope.node);
             let merged = since
@@ -199,148 +200,148 @@ proptest! {
 
     /// Running the pending effects ends, from the end of any history.
     #[test]
-    fn every_effect_ends(history in histories_of_sessions(STEPS)) {
-        ends(rules(), &history)?;
+    fn pending_effects_always_come_to_end(history in histories_of_sessions(STEPS)) {
+        check_effects_end(rules(), &history)?;
     }
 
     /// Taking work through its gates ends too.
     #[test]
-    fn every_gate_ends(history in histories_of_gates(STEPS)) {
-        ends(rules_of_gates(), &history)?;
+    fn work_in_gates_always_comes_to_end(history in histories_of_gates(STEPS)) {
+        check_effects_end(rules_of_gates(), &history)?;
     }
 
     /// Histories of gates replay to the same state, and row changes show in versions.
     #[test]
-    fn every_gate_replays(history in histories_of_gates(STEPS)) {
+    fn gate_histories_replay_to_same_state(history in histories_of_gates(STEPS)) {
         let mut project = Project::new(rules_of_gates());
-        let mut replayed = Memory::default();
+        let mut replayed = MemoryView::default();
         for step in &history {
             let before = project.memory().clone();
-            for entry in project.step(step).into_iter().flatten() {
-                let envelope = decode(&encode(&entry.record.envelope)).expect("what was written can be read");
+            for entry in project.run_step(step).into_iter().flatten() {
+                let envelope = decode_event(&encode_event(&entry.record.envelope)).expect("what was written can be read");
                 prop_assert_eq!(&envelope, &entry.record.envelope);
-                replayed.apply(&Record { seq: entry.record.seq, envelope }).expect("what was decided fits");
+                replayed.apply_event(&EventRecord { seq: entry.record.seq, envelope }).expect("what was decided fits");
             }
             prop_assert_eq!(&replayed, project.memory());
-            versions_tell_of_changes(&before, project.memory())?;
+            check_versions_track_changes(&before, project.memory())?;
         }
     }
 
     /// A replay refuses a repeated event of a gate.
     #[test]
-    fn an_event_of_a_gate_that_stands_twice_does_not_fit(
+    fn repeated_gate_event_is_refused_by_replay(
         history in histories_of_gates(STEPS),
         place in any::<prop::sample::Index>(),
     ) {
         let mut project = Project::new(rules_of_gates());
-        history.iter().for_each(|step| drop(project.step(step)));
-        stands_once(&project.log()[..=place.index(project.log().len())])?;
+        history.iter().for_each(|step| drop(project.run_step(step)));
+        check_last_event_is_unique(&project.log()[..=place.index(project.log().len())])?;
     }
 
     /// The same as for any history, with mostly gate commands.
     #[test]
-    fn what_a_decision_about_a_gate_read_is_all_that_it_depends_on(history in histories_of_gates(STEPS)) {
+    fn gate_decision_depends_only_on_scopes_read(history in histories_of_gates(STEPS)) {
         let mut project = Project::new(rules_of_gates());
         for pair in history.windows(2) {
-            overtaken(project.clone(), &pair[0], &pair[1])?;
-            drop(project.step(&pair[0]));
+            check_interleaved_commit(project.clone(), &pair[0], &pair[1])?;
+            drop(project.run_step(&pair[0]));
         }
     }
 
     /// The same as for any history, with mostly session commands.
     #[test]
-    fn what_a_decision_about_a_session_read_is_all_that_it_depends_on(history in histories_of_sessions(STEPS)) {
+    fn session_decision_depends_only_on_scopes_read(history in histories_of_sessions(STEPS)) {
         let mut project = Project::new(rules());
         for pair in history.windows(2) {
-            overtaken(project.clone(), &pair[0], &pair[1])?;
-            drop(project.step(&pair[0]));
+            check_interleaved_commit(project.clone(), &pair[0], &pair[1])?;
+            drop(project.run_step(&pair[0]));
         }
     }
 }
 
 /// Checks that the engine and the model accept the same commands, and that no illegal state results.
-fn obeys(rules: Rules, history: &[Step]) -> TestCaseResult {
+fn check_against_model(rules: EngineRules, history: &[Step]) -> TestCaseResult {
     let (mut project, mut model) = (Project::new(rules), Model::default());
     for step in history {
-        let (origin, command) = project.next(step);
-        let expected = model.give(&origin, &command, project.log());
+        let (origin, command) = project.resolve_step(step);
+        let expected = model.apply_command(&origin, &command, project.log());
         let from = project.log().len();
-        let given = project.give(&origin, &command);
-        if reaches_a_bound(&given) {
+        let given = project.run_command(&origin, &command);
+        if reaches_cascade_limit(&given) {
             break;
         }
         prop_assert_eq!(given.is_ok(), expected, "{:?} {:?}: {:?}", origin, command, given);
-        model.hear(&origin, &command, project.log(), from);
-        let wrong = invariants::broken(project.memory(), project.log());
+        model.apply_hook_actions(&origin, &command, project.log(), from);
+        let wrong = invariants::find_violations(project.memory(), project.log());
         prop_assert!(wrong.is_empty(), "{:#?} after {:?} {:#?}", wrong, command, given);
     }
     Ok(())
 }
 
 /// Checks that running the pending effects, and nothing else, ends.
-fn ends(rules: Rules, history: &[Step]) -> TestCaseResult {
+fn check_effects_end(rules: EngineRules, history: &[Step]) -> TestCaseResult {
     let mut project = Project::new(rules);
-    history.iter().for_each(|step| drop(project.step(step)));
+    history.iter().for_each(|step| drop(project.run_step(step)));
     // Late enough for every wait to be over.
-    let at = project.now().plus_millis(7_200_000);
-    let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
+    let at = project.now().add_millis(7_200_000);
+    let origin = CommandOrigin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
     let mut works = 0;
-    while let Some(command) = next_work(project.memory()) {
+    while let Some(command) = next_pending_command(project.memory()) {
         works += 1;
         prop_assert!(works < 1000, "it goes on for ever: {:?}", command);
-        let given = project.give(&origin, &command);
+        let given = project.run_command(&origin, &command);
         prop_assert!(given.is_ok(), "{:?}: {:?}", command, given);
     }
     prop_assert!(Rows::of(project.memory()).sessions.iter().all(|session| session.is_over()));
-    let wrong = invariants::broken(project.memory(), project.log());
+    let wrong = invariants::find_violations(project.memory(), project.log());
     prop_assert!(wrong.is_empty(), "{:#?}", wrong);
     Ok(())
 }
 
 /// Checks that the last event of a log is refused when repeated, unless it changes no state.
-fn stands_once(log: &[Record]) -> TestCaseResult {
-    let mut replayed = Memory::default();
-    log.iter().for_each(|record| replayed.apply(record).expect("what was decided fits"));
+fn check_last_event_is_unique(log: &[EventRecord]) -> TestCaseResult {
+    let mut replayed = MemoryView::default();
+    log.iter().for_each(|record| replayed.apply_event(record).expect("what was decided fits"));
     let last = log.last().expect("a history begins with a task");
-    let twice = Record { seq: last.seq.next(), ..last.clone() };
-    prop_assert_eq!(replayed.apply(&twice).is_ok(), may_stand_twice(last), "{}", last.kind());
+    let twice = EventRecord { seq: last.seq.next(), ..last.clone() };
+    prop_assert_eq!(replayed.apply_event(&twice).is_ok(), may_be_repeated(last), "{}", last.kind());
     Ok(())
 }
 
 /// Returns whether a session has completed its task by itself, without a person's command.
-fn is_completed_by_its_session(record: &Record) -> bool {
+fn is_completed_by_its_session(record: &EventRecord) -> bool {
     let metadata = &record.envelope.metadata;
     let session: Option<&SessionName> = record.envelope.session.as_ref();
     record.kind() == EventType::TaskCompleted && session.is_some() && metadata.depth == 0 && metadata.cause.is_some()
 }
 
 /// Returns the command for the next pending effect, or for the next action of a session without effects.
-fn next_work(memory: &Memory) -> Option<Command> {
-    let Some(effect) = memory.next_effect(None).expect("in memory") else {
-        return Rows::of(memory).sessions.into_iter().find_map(|session| match session.wanted() {
-            Wanted::Answer => {
+fn next_pending_command(memory: &MemoryView) -> Option<Command> {
+    let Some(effect) = memory.next_pending_effect(None).expect("in memory") else {
+        return Rows::of(memory).sessions.into_iter().find_map(|session| match session.next_action() {
+            NextAction::Answer => {
                 Some(Command::AnswerGate { session: session.name, answer: GateAnswer::Abort, text: None })
             }
-            Wanted::Decision | Wanted::Moment(_) => Some(Command::AdvanceSession { name: session.name }),
-            Wanted::Workspace => {
+            NextAction::Decision | NextAction::WaitUntil(_) => Some(Command::AdvanceSession { name: session.name }),
+            NextAction::Workspace => {
                 let (name, workspace) = (session.name, workspace());
                 Some(Command::OpenWorkspace { name, workspace, reused: true, protected: None, feedback: None })
             }
-            Wanted::Work => {
-                let work = WorkDone { head: "abc".to_owned(), commits: 1, files: 1 };
-                Some(Command::SubmitWork { name: session.name, readied: Readied::Work(work) })
+            NextAction::Work => {
+                let work = SubmittedWork { head: "abc".to_owned(), commits: 1, files: 1 };
+                Some(Command::SubmitWork { name: session.name, readied: SubmissionCheck::Work(work) })
             }
-            Wanted::Hook(_) | Wanted::Turn(_) | Wanted::Nothing => None,
+            NextAction::Hook(_) | NextAction::Turn(_) | NextAction::Nothing => None,
         });
     };
     let (id, owner) = (effect.id, effect.owner);
-    let session = effect.session.and_then(|name| memory.session(&name).expect("in memory"));
+    let session = effect.session.and_then(|name| memory.find_session(&name).expect("in memory"));
     let skipped = session.filter(|session| matches!(session.step(), Decision::SkipHook(skipped) if skipped == id));
     if let Some(session) = skipped.filter(|_| effect.attempts == 0) {
         return Some(Command::AdvanceSession { name: session.name });
     }
     Some(match effect.kind {
-        EffectKind::Turn { run, .. } => Command::FinishTurn { run, answer: Answer::default() },
+        EffectKind::Turn { run, .. } => Command::FinishTurn { run, answer: TurnAnswer::default() },
         EffectKind::Hook(_) if effect.attempts == 0 => Command::BeginEffect { effect: id, owner },
         EffectKind::Hook(_) => {
             Command::FinishEffect { effect: id, owner, report: Box::new(HookOutcome::Success.into()) }
@@ -349,8 +350,8 @@ fn next_work(memory: &Memory) -> Option<Command> {
 }
 
 /// Returns whether a cascade of hooks has reached its limit, which the model does not know.
-fn reaches_a_bound(given: &Result<Vec<Entry>, Refusal>) -> bool {
-    let error = |entry: &Entry| match &entry.record.envelope.event {
+fn reaches_cascade_limit(given: &Result<Vec<CommitEntry>, Refusal>) -> bool {
+    let error = |entry: &CommitEntry| match &entry.record.envelope.event {
         Event::HookError(error) => error.error.starts_with("a cascade of hooks"),
         Event::ActionError(error) => error.error.starts_with("a cascade of hooks"),
         _ => false,
@@ -362,35 +363,35 @@ fn reaches_a_bound(given: &Result<Vec<Entry>, Refusal>) -> bool {
 }
 
 /// Decides one step, commits another one first, and then commits the first one if its scopes allow it.
-fn overtaken(mut project: Project, step: &Step, first: &Step) -> TestCaseResult {
+fn check_interleaved_commit(mut project: Project, step: &Step, first: &Step) -> TestCaseResult {
     let before = project.memory().clone();
-    let (origin, command) = project.next(step);
+    let (origin, command) = project.resolve_step(step);
     let Ok(decided) = decide(&before, project.rules(), &origin, &command) else { return Ok(()) };
-    let Ok(between) = project.step(first) else { return Ok(()) };
+    let Ok(between) = project.run_step(first) else { return Ok(()) };
     let mut memory = project.memory().clone();
-    let reads = decided.reads().expect("in memory");
-    let moved = reads.iter().any(|(scope, version)| memory.version(scope).expect("in memory") != *version);
+    let reads = decided.scopes_read().expect("in memory");
+    let moved = reads.iter().any(|(scope, version)| memory.scope_version(scope).expect("in memory") != *version);
     if moved {
         return Ok(());
     }
     let mut log = project.log().to_vec();
     for entry in decided.entries() {
         let seq = Seq(entry.record.seq.0 + between.len() as u64);
-        let record = Record { seq, ..entry.record.clone() };
-        let folded = memory.apply(&record);
+        let record = EventRecord { seq, ..entry.record.clone() };
+        let folded = memory.apply_event(&record);
         prop_assert!(folded.is_ok(), "{:?} after {:?}: {:?}", record, between, folded);
         log.push(record);
     }
-    let wrong = invariants::broken(&memory, &log);
+    let wrong = invariants::find_violations(&memory, &log);
     prop_assert!(wrong.is_empty(), "{:#?} after {:#?}", wrong, log);
     Ok(())
 }
 
 /// Returns whether an event may follow itself, because it changes no state.
-fn may_stand_twice(record: &Record) -> bool {
+fn may_be_repeated(record: &EventRecord) -> bool {
     use EventType as E;
     if let Event::ConversationOpened(opened) = &record.envelope.event {
-        return opened.opening != Opening::New;
+        return opened.opening != ConversationStart::New;
     }
     if let Event::BridgeAnswered(answered) = &record.envelope.event {
         return !answered.point.is_stop() || answered.ruling != CallRuling::Block;
@@ -423,7 +424,7 @@ fn may_stand_twice(record: &Record) -> bool {
     )
 }
 
-fn same_state(model: &Model, memory: &Memory) -> TestCaseResult {
+fn check_same_state(model: &Model, memory: &MemoryView) -> TestCaseResult {
     let row = |task: &Task| Row {
         state: task.state,
         blocked_by: task.blocked.as_ref().and_then(|blocked| blocked.by),
@@ -445,13 +446,13 @@ fn same_state(model: &Model, memory: &Memory) -> TestCaseResult {
 }
 
 /// Checks that versions never decrease, and that a changed row has a new version.
-fn versions_tell_of_changes(before: &Memory, after: &Memory) -> TestCaseResult {
+fn check_versions_track_changes(before: &MemoryView, after: &MemoryView) -> TestCaseResult {
     for old in before.tasks() {
-        let new = after.task(old.id).expect("in memory").expect("rows are never lost");
+        let new = after.find_task(old.id).expect("in memory").expect("rows are never lost");
         prop_assert!(new.version > old.version || new == *old, "{:?} became {:?}", old, new);
     }
     for old in Rows::of(before).sessions {
-        let new = after.session(&old.name).expect("in memory").expect("rows are never lost");
+        let new = after.find_session(&old.name).expect("in memory").expect("rows are never lost");
         prop_assert!(new.version > old.version || new == old, "{:?} became {:?}", old, new);
     }
     Ok(())
@@ -459,12 +460,12 @@ fn versions_tell_of_changes(before: &Memory, after: &Memory) -> TestCaseResult {
 
 /// Checks the errors of refused actions. The test hooks of these histories fail at every block, and request three
 /// refused actions at every update.
-fn refused_actions_leave_their_errors(entries: &[Entry]) -> TestCaseResult {
+fn check_errors_of_refused_actions(entries: &[CommitEntry]) -> TestCaseResult {
     for (place, entry) in entries.iter().enumerate() {
         let led_to: Vec<EventType> = entries[place..]
             .iter()
             .zip(0..)
-            .filter(|(later, back)| later.record.envelope.metadata.cause == Some(Cause::Back(*back)))
+            .filter(|(later, back)| later.record.envelope.metadata.cause == Some(EventCause::Back(*back)))
             // The session continues by itself, at depth 0.
             .filter(|(later, _)| later.record.envelope.metadata.depth > 0)
             .map(|(later, _)| later.record.kind())
@@ -485,10 +486,10 @@ fn refused_actions_leave_their_errors(entries: &[Entry]) -> TestCaseResult {
 
 /// The number of events of each kind that hooks are involved in.
 #[derive(Debug, Default)]
-struct Reached(BTreeMap<&'static str, u32>);
+struct HookEventCounts(BTreeMap<&'static str, u32>);
 
-impl Reached {
-    fn hear(&mut self, record: &Record) {
+impl HookEventCounts {
+    fn count_record(&mut self, record: &EventRecord) {
         let mut count = |what: &'static str, holds: bool| *self.0.entry(what).or_default() += u32::from(holds);
         let metadata = &record.envelope.metadata;
         count("commands of hooks", metadata.via.is_some() && record.kind() == EventType::TaskCreated);
@@ -501,17 +502,20 @@ impl Reached {
         match &record.envelope.event {
             Event::HookStarted(started) => count("retries", started.after.is_some()),
             Event::TurnStarted(started) => {
-                count("recoveries", started.purpose == windlass_engine::Purpose::Recovery);
-                count("final deliveries", started.purpose == windlass_engine::Purpose::Delivery);
+                count("recoveries", started.purpose == windlass_engine::TurnPurpose::Recovery);
+                count("final deliveries", started.purpose == windlass_engine::TurnPurpose::Delivery);
             }
             Event::HookFinished(finished) => count("wishes", !finished.actions.is_empty()),
             Event::PipelineFailed(failed) => {
-                count("mending", failed.remedy == Remedy::Remediate);
-                count("giving up", failed.remedy == Remedy::GiveUp);
-                count("asking for a person", failed.remedy == Remedy::Escalate);
-                count("hearing a person first", failed.remedy == Remedy::Hear);
-                count("judging again", failed.remedy == Remedy::Again);
-                count("rejections at the limit", failed.why == Why::Blocked && failed.remedy == Remedy::Escalate);
+                count("mending", failed.remedy == GateRemedy::Remediate);
+                count("giving up", failed.remedy == GateRemedy::GiveUp);
+                count("asking for a person", failed.remedy == GateRemedy::Escalate);
+                count("hearing a person first", failed.remedy == GateRemedy::Hear);
+                count("judging again", failed.remedy == GateRemedy::Again);
+                count(
+                    "rejections at the limit",
+                    failed.why == GateFailureKind::Blocked && failed.remedy == GateRemedy::Escalate,
+                );
             }
             Event::SubmissionStarted(started) => count("going on without a turn", started.run.iteration == 0),
             Event::MergeStarted(started) => count("going on without a turn", started.work.is_some()),
@@ -524,23 +528,23 @@ impl Reached {
 
 /// The coverage of all histories so far.
 #[derive(Debug, Default)]
-struct Found {
+struct HistoryCoverage {
     events: BTreeSet<EventType>,
     refusals: BTreeSet<String>,
-    hooks: Reached,
+    hooks: HookEventCounts,
     steps: u32,
     refused: u32,
 }
 
-impl Found {
-    fn play(&mut self, rules: Rules, history: &[Step]) {
+impl HistoryCoverage {
+    fn play_history(&mut self, rules: EngineRules, history: &[Step]) {
         let mut project = Project::new(rules);
         for step in history {
             self.steps += 1;
-            match project.step(step) {
+            match project.run_step(step) {
                 Ok(entries) => {
                     self.events.extend(entries.iter().map(|entry| entry.record.kind()));
-                    entries.iter().for_each(|entry| self.hooks.hear(&entry.record));
+                    entries.iter().for_each(|entry| self.hooks.count_record(&entry.record));
                 }
                 Err(refusal) => {
                     self.refused += 1;
@@ -553,7 +557,7 @@ impl Found {
     }
 
     /// Returns the cases that no history has reached, or too few.
-    fn missing(&self) -> Vec<String> {
+    fn list_missing_cases(&self) -> Vec<String> {
         // A recovery turn is rarely interrupted: `decide/tests/recovery.rs` covers it.
         let expected = EventType::ALL.iter().filter(|kind| **kind != EventType::DeliveryInterrupted);
         let never = expected.filter(|kind| !self.events.contains(kind)).map(|kind| kind.to_string());
@@ -600,14 +604,14 @@ fn histories_reach_every_event_and_most_refusals() {
     let mut runner = TestRunner::deterministic();
     let (of_gates, of_stalls) = (histories_of_gates(STEPS).boxed(), histories_of_stalls(STEPS).boxed());
     let kinds = [histories(STEPS).boxed(), histories_of_sessions(STEPS).boxed(), of_gates, of_stalls];
-    let all_rules: [fn() -> Rules; 4] = [rules, rules, rules_of_gates, rules_of_gates];
-    let mut found = Found::default();
+    let all_rules: [fn() -> EngineRules; 4] = [rules, rules, rules_of_gates, rules_of_gates];
+    let mut found = HistoryCoverage::default();
     // Rare cases need many rounds. Once every case was reached, further rounds add nothing.
     for round in 0..600 {
         for (kind, rules) in kinds.iter().zip(all_rules) {
-            found.play(rules(), &kind.new_tree(&mut runner).expect("a history").current());
+            found.play_history(rules(), &kind.new_tree(&mut runner).expect("a history").current());
         }
-        if found.missing().is_empty() {
+        if found.list_missing_cases().is_empty() {
             println!("everything was there after {round} rounds");
             break;
         }

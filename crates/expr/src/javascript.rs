@@ -1,4 +1,4 @@
-//! Forms of JavaScript that an expression may have, rewritten token by token. The parser takes or refuses everything else.
+//! JavaScript syntax that an expression may use, rewritten token by token. The parser accepts or refuses everything else.
 //!
 //! | written | read as |
 //! | --- | --- |
@@ -10,8 +10,8 @@
 
 use std::ops::Range;
 
-/// Forms and what replaces them. A form comes before those that it begins with.
-const FORMS: &[(&str, &str)] = &[
+/// JavaScript tokens and their replacements. A token comes before its own prefixes.
+const JAVASCRIPT_FORMS: &[(&str, &str)] = &[
     ("===", "=="),
     ("!==", "!="),
     ("!=", "!="),
@@ -23,17 +23,17 @@ const FORMS: &[(&str, &str)] = &[
     (".length", " | length"),
     ("null", "none"),
 ];
-/// Takes the place of `||` behind a name that may be missing.
-const OR_MISSING: &str = " | default(none) or ";
+/// Replaces `||` after a name that may be missing.
+const OR_IF_MISSING: &str = " | default(none) or ";
 
-/// An expression without forms of JavaScript.
+/// An expression with its JavaScript syntax replaced.
 pub struct RewrittenText {
     pub text: String,
-    /// The places of replaced forms: here and in the source.
+    /// Ranges of replaced tokens: in the rewritten text and in the source.
     replaced: Vec<(Range<usize>, Range<usize>)>,
 }
 
-/// The part of an operand that has been read.
+/// The kind of operand that has been read so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OperandPart {
     Empty,
@@ -43,7 +43,7 @@ enum OperandPart {
 }
 
 impl RewrittenText {
-    /// Returns where a part of the rewritten text stands in the source.
+    /// Maps a range of the rewritten text to the source.
     pub fn source_range(&self, at: &Range<usize>) -> Range<usize> {
         let mut range = at.clone();
         for (ours, theirs) in &self.replaced {
@@ -62,14 +62,14 @@ impl RewrittenText {
     }
 }
 
-/// Replaces the forms of JavaScript in an expression.
-pub fn rewrite(source: &str) -> RewrittenText {
+/// Replaces the JavaScript syntax in an expression.
+pub fn rewrite_javascript(source: &str) -> RewrittenText {
     let mut rewritten = RewrittenText { text: String::with_capacity(source.len()), replaced: Vec::new() };
     let (mut at, mut operand) = (0, OperandPart::Empty);
     while at < source.len() {
-        let token = next_token(&source[at..]);
-        let ours = match FORMS.iter().find(|(form, _)| *form == token) {
-            Some(("||", _)) if operand == OperandPart::Path => OR_MISSING,
+        let token = first_token(&source[at..]);
+        let ours = match JAVASCRIPT_FORMS.iter().find(|(form, _)| *form == token) {
+            Some(("||", _)) if operand == OperandPart::Path => OR_IF_MISSING,
             form => form.map_or(token, |(_, ours)| ours),
         };
         if ours != token {
@@ -83,11 +83,11 @@ pub fn rewrite(source: &str) -> RewrittenText {
     rewritten
 }
 
-/// Returns the token that a text starts with: a form, a text in quotes, a word or field, or one character.
-fn next_token(text: &str) -> &str {
+/// Returns the first token of a text: a JavaScript token, a quoted text, a word or field, or one character.
+fn first_token(text: &str) -> &str {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
     let is_cut = |form: &str| form.ends_with(is_word) && text[form.len()..].starts_with(is_word);
-    let form = FORMS.iter().find(|(form, _)| text.starts_with(form) && !is_cut(form));
+    let form = JAVASCRIPT_FORMS.iter().find(|(form, _)| text.starts_with(form) && !is_cut(form));
     let is_name = text.starts_with(|first| is_word(first) || first == '.');
     let end = text.char_indices().skip(1).find(|(_, letter)| !is_name || !is_word(*letter));
     let length = form.map(|(form, _)| form.len()).or_else(|| quoted_length(text));
@@ -108,7 +108,7 @@ fn operand_after(operand: OperandPart, token: &str) -> OperandPart {
     }
 }
 
-/// Returns the length of the text in quotes that a text starts with, quotes included. Without a closing quote it is all.
+/// Returns the length of the quoted text at the start, quotes included. Without a closing quote that is the whole text.
 pub fn quoted_length(text: &str) -> Option<usize> {
     let quote = text.chars().next().filter(|first| matches!(first, '\'' | '"'))?;
     let mut is_escaped = false;
@@ -126,7 +126,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Formula, Names, laws};
+    use crate::{ExpressionNames, ValueExpression, laws};
 
     #[test]
     fn forms_are_rewritten() {
@@ -145,9 +145,9 @@ mod tests {
     }
 
     #[test]
-    fn places_are_those_of_the_source() {
+    fn rewritten_range_maps_to_source_range() {
         let source = "é === null || !task.gaol";
-        let rewritten = rewrite(source);
+        let rewritten = rewrite_javascript(source);
         let start = rewritten.text.find("task").expect("a name");
         assert_eq!(&source[rewritten.source_range(&(start..start + 9))], "task.gaol");
         let or = rewritten.text.find("or").expect("an operator");
@@ -156,8 +156,8 @@ mod tests {
         assert_eq!(&source[rewritten.source_range(&(none..or))], "null ||");
     }
 
-    /// Expressions, each with what it comes to.
-    fn guards() -> impl Strategy<Value = (String, bool)> {
+    /// Expressions, each with its expected truth value.
+    fn guard_expressions() -> impl Strategy<Value = (String, bool)> {
         let leaves = [
             ("context.yes", true),
             ("context.no", false),
@@ -182,15 +182,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn guards_mean_what_they_mean_in_javascript((text, holds) in guards()) {
+        fn guards_mean_what_they_mean_in_javascript((text, holds) in guard_expressions()) {
             let context = json!({"context": {
                 "yes": true, "no": false, "one": 1, "nothing": null, "list": ["x"], "text": "abc",
             }});
-            prop_assert_eq!(Formula::parse(&text, &Names::workflow()).unwrap().holds(&context), Ok(holds), "{}", text);
+            prop_assert_eq!(ValueExpression::parse(&text, &ExpressionNames::for_workflow()).unwrap().is_satisfied(&context), Ok(holds), "{}", text);
         }
 
         #[test]
-        fn any_text_is_refused_with_a_place_or_read(
+        fn any_text_is_read_or_refused_with_place(
             text in "([a-c!|&.() \\[\\]{}:,='/-]|\\.includes\\(|\\.length|task|null|===| in |é|\\$\\{){0,40}"
         ) {
             laws::expression(text.as_bytes());

@@ -1,6 +1,6 @@
-//! What the language has: filters, tests, one function. A chosen part of minijinja's, so that no expression, whoever
-//! wrote it, makes much out of little: filters whose result can be longer than what they were given are bounded here,
-//! and those that no condition needs are absent. What each goes over is said beside it, and counted (`cost`).
+//! The language: its filters, tests and one function, a subset of minijinja's. Filters whose result can be longer than their
+//! input are bounded here, so that no expression produces much from little, even if its author is hostile. Filters that
+//! conditions do not need are absent. Each entry declares its cost, which `cost` charges.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -9,18 +9,18 @@ use std::sync::LazyLock;
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, Value, filters, tests};
 
-use crate::bounds::{OUTPUT, RANGE, STEPS};
-use crate::cost::{self, Cost, paid};
+use crate::bounds::{MAX_EVALUATION_STEPS, MAX_OUTPUT_BYTES, MAX_RANGE_ELEMENTS};
+use crate::cost::{self, FunctionCost, metered_function};
 
-/// Loops within each other.
-const NESTING: usize = 32;
+/// The maximum nesting of loops.
+const MAX_LOOP_NESTING: usize = 32;
 
-const FREE: Cost = Cost::Free;
-const ONCE: Cost = Cost::Once;
-const EACH: Cost = Cost::Each;
-const SORTED: Cost = Cost::Sorted;
+const FREE: FunctionCost = FunctionCost::Free;
+const ONCE: FunctionCost = FunctionCost::Once;
+const EACH: FunctionCost = FunctionCost::Each;
+const SORTED: FunctionCost = FunctionCost::Sorted;
 
-/// Names what it adds as well, so that the list cannot disagree with the language.
+/// Defines a list of names and the function that registers them, so that both agree.
 macro_rules! known {
     ($names:ident, $add:ident, $method:ident: $($name:literal $cost:ident => $function:expr),* $(,)?) => {
         pub const $names: &[&str] = &[$($name),*];
@@ -41,10 +41,10 @@ known! { FILTERS, add_filters, add_filter:
     "dictsort" SORTED => filters::dictsort,
     "first" ONCE => filters::first,
     "float" ONCE => filters::float,
-    "indent" ONCE => indent,
+    "indent" ONCE => indent_lines,
     "int" ONCE => filters::int,
     "items" ONCE => filters::items,
-    "join" ONCE => join,
+    "join" ONCE => join_bounded,
     "last" ONCE => filters::last,
     "length" ONCE => filters::length,
     "lines" ONCE => filters::lines,
@@ -55,16 +55,16 @@ known! { FILTERS, add_filters, add_filter:
     "min" ONCE => filters::min,
     "reject" EACH => filters::reject,
     "rejectattr" EACH => filters::rejectattr,
-    "replace" ONCE => replace,
+    "replace" ONCE => replace_bounded,
     "reverse" ONCE => filters::reverse,
     "round" FREE => filters::round,
     "select" EACH => filters::select,
     "selectattr" EACH => filters::selectattr,
     "sort" SORTED => filters::sort,
     "split" ONCE => filters::split,
-    "string" ONCE => string,
+    "string" ONCE => value_to_string,
     "title" ONCE => filters::title,
-    "tojson" ONCE => tojson,
+    "tojson" ONCE => value_to_json,
     "trim" ONCE => filters::trim,
     "unique" SORTED => filters::unique,
     "upper" ONCE => filters::upper,
@@ -103,47 +103,48 @@ known! { TESTS, add_tests, add_test:
 }
 
 known! { FUNCTIONS, add_functions, add_function:
-    "range" FREE => range,
+    "range" FREE => integer_range,
 }
 
-/// Filters that `map` may apply by name: none of them makes its text longer.
-pub const MAPPED: &[&str] =
+/// Filters that `map` may apply by name: none of them lengthens its text.
+pub const MAPPABLE_FILTERS: &[&str] =
     &["abs", "bool", "capitalize", "first", "float", "int", "last", "length", "lower", "title", "trim", "upper"];
 
-/// What a loop knows about itself.
-pub const LOOP: &[&str] = &["index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0"];
+/// Fields of the `loop` variable.
+pub const LOOP_FIELDS: &[&str] =
+    &["index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0"];
 
-/// The one environment of all conditions; templates have copies of it.
+/// The environment of all conditions. Templates use copies of it.
 pub static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::empty();
     add_filters(&mut environment);
     add_tests(&mut environment);
     add_functions(&mut environment);
-    // Nobody can write these: they are no part of the lists.
-    environment.add_filter("_weighed", cost::weighed);
-    environment.add_filter("_counted", cost::counted);
-    environment.add_filter("_no_text", cost::no_text);
-    environment.add_filter("_no_number", cost::no_number);
-    environment.add_filter("_field", cost::field);
+    // Expressions cannot name these filters: the checker accepts only the lists above.
+    environment.add_filter("_weighed", cost::charge_operand);
+    environment.add_filter("_counted", cost::charge_lookup);
+    environment.add_filter("_no_text", cost::reject_text);
+    environment.add_filter("_no_number", cost::reject_number);
+    environment.add_filter("_field", cost::lookup_field);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_fuel(Some(STEPS));
-    environment.set_recursion_limit(NESTING);
+    environment.set_fuel(Some(MAX_EVALUATION_STEPS));
+    environment.set_recursion_limit(MAX_LOOP_NESTING);
     environment.set_debug(false);
     environment
 });
 
-fn invalid(message: impl Into<Cow<'static, str>>) -> Error {
+fn invalid_operation(message: impl Into<Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
-fn bounded(length: usize) -> Result<(), Error> {
-    match length > OUTPUT {
-        true => Err(invalid(format!("the result of a filter is longer than {OUTPUT} bytes"))),
+fn check_output_length(length: usize) -> Result<(), Error> {
+    match length > MAX_OUTPUT_BYTES {
+        true => Err(invalid_operation(format!("the result of a filter is longer than {OUTPUT} bytes"))),
         false => Ok(()),
     }
 }
 
-fn join(list: &Value, separator: Option<Cow<'_, str>>) -> Result<String, Error> {
+fn join_bounded(list: &Value, separator: Option<Cow<'_, str>>) -> Result<String, Error> {
     let separator = separator.unwrap_or_default();
     let mut joined = String::new();
     for (index, item) in list.try_iter()?.enumerate() {
@@ -153,25 +154,25 @@ fn join(list: &Value, separator: Option<Cow<'_, str>>) -> Result<String, Error> 
         if index > 0 {
             joined.push_str(&separator);
         }
-        write!(joined, "{item}").map_err(|_| invalid("an element has no text"))?;
-        bounded(joined.len())?;
+        write!(joined, "{item}").map_err(|_| invalid_operation("an element has no text"))?;
+        check_output_length(joined.len())?;
     }
     Ok(joined)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "arguments of filters are taken by value")]
-fn replace(text: Cow<'_, str>, from: Cow<'_, str>, to: Cow<'_, str>) -> Result<String, Error> {
+fn replace_bounded(text: Cow<'_, str>, from: Cow<'_, str>, to: Cow<'_, str>) -> Result<String, Error> {
     let found = text.matches(&*from).count();
-    bounded(text.len().saturating_add(found.saturating_mul(to.len())))?;
+    check_output_length(text.len().saturating_add(found.saturating_mul(to.len())))?;
     Ok(text.replace(&*from, &to))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "arguments of filters are taken by value")]
-fn indent(text: Cow<'_, str>, width: Option<usize>) -> Result<String, Error> {
+fn indent_lines(text: Cow<'_, str>, width: Option<usize>) -> Result<String, Error> {
     let width = width.unwrap_or(4);
     let lines = text.matches('\n').count();
-    bounded(text.len().saturating_add(lines.saturating_mul(width)))?;
-    let margin = " ".repeat(width.min(OUTPUT));
+    check_output_length(text.len().saturating_add(lines.saturating_mul(width)))?;
+    let margin = " ".repeat(width.min(MAX_OUTPUT_BYTES));
     let indented =
         |line: &str| if line.is_empty() || line == "\r" { line.to_owned() } else { format!("{margin}{line}") };
     let mut lines = text.split('\n');
@@ -179,44 +180,44 @@ fn indent(text: Cow<'_, str>, width: Option<usize>) -> Result<String, Error> {
     Ok(lines.fold(first.to_owned(), |whole, line| whole + "\n" + &indented(line)))
 }
 
-fn string(value: &Value) -> Result<String, Error> {
+fn value_to_string(value: &Value) -> Result<String, Error> {
     if value.is_undefined() {
         return Err(Error::from(ErrorKind::UndefinedError));
     }
     let text = value.to_string();
-    bounded(text.len())?;
+    check_output_length(text.len())?;
     Ok(text)
 }
 
-fn tojson(value: &Value) -> Result<Value, Error> {
+fn value_to_json(value: &Value) -> Result<Value, Error> {
     let none: [(String, Value); 0] = [];
     let json = filters::tojson(value, None, Kwargs::from_iter(none))?;
-    bounded(json.as_str().map_or(0, str::len))?;
+    check_output_length(json.as_str().map_or(0, str::len))?;
     Ok(json)
 }
 
 fn is_containing(state: &State<'_, '_>, whole: &Value, part: &Value) -> Result<bool, Error> {
     match whole.kind() {
         ValueKind::String | ValueKind::Seq | ValueKind::Map => tests::is_in(state, part, whole),
-        kind => Err(invalid(format!("a {kind} contains nothing: it is no text, list or map"))),
+        kind => Err(invalid_operation(format!("a {kind} contains nothing: it is no text, list or map"))),
     }
 }
 
-/// Nothing is divisible by 0; minijinja's own test panics there.
+/// Returns `false` for a divisor of 0, where minijinja's own test panics.
 fn is_divisible_by(number: i64, by: i64) -> bool {
     number.checked_rem(by) == Some(0)
 }
 
-/// `range(end)` or `range(start, end)`: whole numbers, the end not included.
-fn range(first: i64, second: Option<i64>) -> Result<Value, Error> {
+/// Implements `range(end)` and `range(start, end)`: whole numbers, the end not included.
+fn integer_range(first: i64, second: Option<i64>) -> Result<Value, Error> {
     let (start, end) = second.map_or((0, first), |end| (first, end));
     match end.checked_sub(start).map(usize::try_from) {
-        Some(Ok(length)) if length <= RANGE => {
+        Some(Ok(length)) if length <= MAX_RANGE_ELEMENTS => {
             let list: Value = (start..end).collect();
-            cost::made_up(&list)?;
+            cost::charge_created_value(&list)?;
             Ok(list)
         }
         Some(Err(_)) => Ok(Value::from_iter::<[i64; 0]>([])),
-        _ => Err(invalid(format!("a range has at most {RANGE} elements"))),
+        _ => Err(invalid_operation(format!("a range has at most {RANGE} elements"))),
     }
 }

@@ -1,27 +1,29 @@
-//! What holds of every text that is read as an expression, a template or a pattern. For tests and fuzzing alone.
+//! Properties of every text that is read as an expression, a template or a pattern. For tests and fuzzing only.
 //!
-//! Each law takes bytes and panics where it is broken. A byte that is in no text divides the two texts of an input.
+//! Each law takes bytes and panics if it does not hold. The byte 0xff, which no text contains, separates the two texts of an input.
 
 use serde_json::{Value, json};
 
-use crate::{Condition, ExpressionError, Formula, Names, Pattern, Template, predicate};
+use crate::{
+    Condition, ExpressionError, ExpressionNames, TextTemplate, ValueExpression, ValuePattern, parse_predicate,
+};
 
-/// Divides the texts of an input.
-const BETWEEN: u8 = 0xff;
-/// The most bytes that anything comes to.
-const OUTPUT: usize = 256 * 1024;
+/// Separates the texts of an input.
+const TEXT_SEPARATOR: u8 = 0xff;
+/// The maximum length of a result.
+const MAX_RESULT_BYTES: usize = 256 * 1024;
 
-/// An expression is refused with its place, or means the same each time it is asked, within its bounds.
+/// The parser refuses an expression with its place, or the expression has the same value at each evaluation, within its bounds.
 pub fn expression(bytes: &[u8]) {
-    let (text, value) = two(bytes);
-    let context = context(&value);
-    for names in [Names::hook(), Names::rules(), Names::workflow()] {
+    let (text, value) = split_texts(bytes);
+    let context = hostile_context(&value);
+    for names in [ExpressionNames::for_hook(), ExpressionNames::for_rules(), ExpressionNames::for_workflow()] {
         match Condition::parse(&text, &names) {
             Err(error) => check_place(&error, &text),
             Ok(condition) => {
                 assert_eq!(condition.text(), text);
-                let formula = Formula::parse(&text, &names).expect("a condition is an expression");
-                let (holds, came) = (condition.holds(&context), formula.value(&context));
+                let formula = ValueExpression::parse(&text, &names).expect("a condition is an expression");
+                let (holds, came) = (condition.is_satisfied(&context), formula.evaluate(&context));
                 assert_eq!(holds, condition.holds(&context), "asked twice, it means the same");
                 assert_eq!(came, formula.value(&context), "asked twice, it comes to the same");
                 match (holds, came) {
@@ -36,55 +38,59 @@ pub fn expression(bytes: &[u8]) {
     }
 }
 
-/// A template is refused with its place, or becomes a text within its bounds. Values arrive as they are, and nothing in
-/// them is an expression.
+/// The parser refuses a template with its place, or the template renders to a text within its bounds. Values are inserted
+/// unchanged, and expressions in values are not evaluated.
 pub fn template(bytes: &[u8]) {
-    let (text, value) = two(bytes);
-    let context = context(&value);
-    for names in [Names::feedback(), Names::prompt()] {
-        match Template::parse(&text, &names) {
+    let (text, value) = split_texts(bytes);
+    let context = hostile_context(&value);
+    for names in [ExpressionNames::for_feedback(), ExpressionNames::for_prompt()] {
+        match TextTemplate::parse(&text, &names) {
             Err(error) => check_place(&error, &text),
             Ok(template) => {
                 assert_eq!(template.text(), text);
                 let rendered = template.render(&context);
                 assert_eq!(rendered, template.render(&context), "asked twice, it says the same");
                 if let Ok(rendered) = rendered {
-                    assert!(rendered.len() <= OUTPUT, "{} bytes", rendered.len());
-                    // But for the end of the last line.
+                    assert!(rendered.len() <= MAX_RESULT_BYTES, "{} bytes", rendered.len());
+                    // Rendering drops the newline at the end of the last line.
                     let rest = text.strip_prefix(&rendered).unwrap_or("lost");
                     assert!(text.contains('{') || matches!(rest, "" | "\n" | "\r" | "\r\n"), "{text:?}: {rendered:?}");
                 }
             }
         }
     }
-    let plain = Template::parse("<{{ error }}>", &Names::feedback()).expect("a template");
+    let plain = TextTemplate::parse("<{{ error }}>", &ExpressionNames::for_feedback()).expect("a template");
     assert_eq!(plain.render(&context).as_deref(), Ok(format!("<{value}>").as_str()), "a value arrives as it is");
 }
 
-/// A value of a workflow with expressions in it is refused with its place, or can be filled within its bounds.
+/// The parser refuses a pattern with its place, or the pattern can be filled within its bounds.
 pub fn pattern(bytes: &[u8]) {
-    let (text, value) = two(bytes);
-    let context = context(&value);
+    let (text, value) = split_texts(bytes);
+    let context = hostile_context(&value);
     let pattern = serde_json::from_str(&text).unwrap_or_else(|_| Value::from(text.as_str()));
-    match Pattern::parse(&pattern) {
+    match ValuePattern::parse(&pattern) {
         Err(refused) => check_place(&refused.error, &refused.text),
         Ok(filled) => {
-            let came = filled.fill(&context);
+            let came = filled.fill_values(&context);
             assert_eq!(came, filled.fill(&context), "asked twice, it comes to the same");
             if let Ok(came) = came {
-                assert!(size(&came) <= size(&pattern) + 2 * OUTPUT, "{} bytes", size(&came));
+                assert!(
+                    value_size(&came) <= value_size(&pattern) + 2 * MAX_RESULT_BYTES,
+                    "{} bytes",
+                    value_size(&came)
+                );
                 if !text.contains("${") && !text.contains("romContext") && !text.contains("rom_context") {
                     assert!(came == pattern, "what names nothing stays as it is");
                 }
             }
         }
     }
-    if let Err(error) = predicate(&text) {
+    if let Err(error) = parse_predicate(&text) {
         check_place(&error, &text);
     }
 }
 
-/// What is marked of a text can be shown.
+/// Checks that the marked range lies in the text.
 fn check_place(error: &ExpressionError, text: &str) {
     assert!(!error.message.is_empty());
     if let Some(at) = &error.at {
@@ -92,24 +98,24 @@ fn check_place(error: &ExpressionError, text: &str) {
     }
 }
 
-fn two(bytes: &[u8]) -> (String, String) {
-    let mut parts = bytes.splitn(2, |byte| *byte == BETWEEN);
+fn split_texts(bytes: &[u8]) -> (String, String) {
+    let mut parts = bytes.splitn(2, |byte| *byte == TEXT_SEPARATOR);
     let mut next = || String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
     (next(), next())
 }
 
-/// How much a value holds.
-fn size(value: &Value) -> usize {
+/// Returns the approximate size of a value.
+fn value_size(value: &Value) -> usize {
     match value {
-        Value::Array(items) => items.iter().map(|item| size(item) + 1).sum(),
-        Value::Object(fields) => fields.iter().map(|(name, field)| name.len() + size(field) + 1).sum(),
+        Value::Array(items) => items.iter().map(|item| value_size(item) + 1).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, field)| name.len() + value_size(field) + 1).sum(),
         Value::String(text) => text.len(),
         _ => 1,
     }
 }
 
-/// What is known when something is evaluated: a hostile text, and large values.
-fn context(text: &str) -> Value {
+/// Returns a context with a hostile text and large values.
+fn hostile_context(text: &str) -> Value {
     json!({
         "point": "stop",
         "session": "main",

@@ -1,27 +1,27 @@
-//! The one expression language: conditions of hooks, rules, templates of prompts and feedback, values in workflows.
+//! The expression language: conditions of hooks, rules, templates of prompts and feedback, values in workflows.
 //!
 //! ```text
-//! text ─ javascript, bounds ─► tokens ─ minijinja ─► syntax tree ─ check, metering ─► compiled, with the names that it uses
+//! text ─ javascript, bounds ─► tokens ─ minijinja ─► syntax tree ─ checker, metering ─► compiled, with the names that it uses
 //!                                                                                 │
 //!                                        context (JSON) ─ only those names ──────►│──► true or false, or a text
 //! ```
 //!
 //! Invariants:
 //! - This crate knows text and values, not tasks and events.
-//! - A name, filter, test or function that is not known is an error when the text is read, with its place.
-//! - Nothing is read twice: what was parsed is shared by its clones.
-//! - Whatever the text and the context, reading and evaluating end within a tenth of a second and some ten megabytes: what
-//!   is done with values is counted, inside filters and operators, too (`cost`, `metering`).
-//! - Nothing is escaped, included, loaded or called back.
+//! - An unknown name, filter, test or function is an error when the text is parsed, with its place.
+//! - Each text is parsed once: clones share the result.
+//! - Parsing and evaluation end within a tenth of a second and some ten megabytes, for every text and every context. Work inside
+//!   filters and operators counts too (`cost`, `metering`).
+//! - Evaluation escapes, includes, loads and calls back nothing.
 //!
-//! Not here: what a context holds for which point (`engine`); where a text stands in a file (`config`).
+//! Not here: the contexts of hook points (`engine`); the place of a text in a file (`config`).
 
 mod bounds;
-mod check;
+mod checker;
 mod context;
 mod cost;
 mod error;
-mod formula;
+mod expression;
 mod javascript;
 mod json;
 mod language;
@@ -36,11 +36,11 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub use error::{ExpressionError, ExpressionFault};
-pub use formula::{Allowance, Condition, Formula};
-pub use json::{FieldError, find_list, read_json};
-pub use matcher::{Matcher, MatcherError};
-pub use names::Names;
-pub use pattern::{Pattern, PatternError, predicate};
-pub use spelling::{join_path, nearest, snake_case, suggest_name};
-pub use template::Template;
+pub use error::{EvaluationError, ExpressionError};
+pub use expression::{Condition, EvaluationBudget, ValueExpression};
+pub use json::{FieldError, find_list_value, read_json};
+pub use matcher::{MatcherError, ToolMatcher};
+pub use names::ExpressionNames;
+pub use pattern::{PatternError, ValuePattern, parse_predicate};
+pub use spelling::{join_path, nearest_name, suggest_name, to_snake_case};
+pub use template::TextTemplate;

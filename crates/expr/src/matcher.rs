@@ -1,31 +1,31 @@
-//! Which tools a hook is for, in Claude Code's notation: a list of names, or a regular expression.
+//! Tool matchers of hooks, in Claude Code's notation: a list of names, or a regular expression.
 //!
-//! As there, `\w`, `\d` and `(?i)` mean the letters and digits of ASCII. Tables of all other letters would have to be put
-//! in place whenever the program starts, and no tool is named with them.
+//! As there, `\w`, `\d` and `(?i)` mean ASCII letters and digits. Tables for other letters would have to be relocated at every
+//! start of the program, and tools have ASCII names.
 
 use regex_lite::{Regex, RegexBuilder};
 
-/// Bytes of a matcher, and of what it is compiled to.
-const TEXT: usize = 4 * 1024;
-const COMPILED: usize = 1024 * 1024;
+/// Maximum length of a matcher, and of its compiled form.
+const MAX_MATCHER_BYTES: usize = 4 * 1024;
+const MAX_COMPILED_BYTES: usize = 1024 * 1024;
 
-/// Says of a tool's name whether a hook is for it.
+/// A matcher that decides by a tool's name whether a hook runs.
 #[derive(Debug, Clone)]
-pub struct Matcher(Kind);
+pub struct ToolMatcher(MatcherKind);
 
 #[derive(Debug, Clone)]
-enum Kind {
+enum MatcherKind {
     All,
-    /// Exactly these.
+    /// Exact names.
     Names(Vec<String>),
-    /// Wherever it is found in the name.
+    /// A regular expression, found anywhere in the name.
     Pattern(Regex),
 }
 
-/// A matcher that cannot be used.
+/// The reason why a matcher cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MatcherError {
-    #[error("a matcher has at most {TEXT} bytes")]
+    #[error("a matcher has at most {MAX_MATCHER_BYTES} bytes")]
     TooLong,
     #[error("this matcher names no tool")]
     NoNames,
@@ -33,16 +33,16 @@ pub enum MatcherError {
     NotAPattern(String),
 }
 
-impl Default for Matcher {
+impl Default for ToolMatcher {
     /// Matches every tool.
     fn default() -> Self {
-        Self(Kind::All)
+        Self(MatcherKind::All)
     }
 }
 
-impl Matcher {
+impl ToolMatcher {
     pub fn parse(text: &str) -> Result<Self, MatcherError> {
-        if text.len() > TEXT {
+        if text.len() > MAX_MATCHER_BYTES {
             return Err(MatcherError::TooLong);
         }
         if matches!(text.trim(), "" | "*") {
@@ -50,32 +50,32 @@ impl Matcher {
         }
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | ',' | '|');
         match text.chars().all(plain) {
-            true => Self::names(text),
-            false => Self::pattern(text),
+            true => Self::parse_names(text),
+            false => Self::parse_pattern(text),
         }
     }
 
-    fn names(text: &str) -> Result<Self, MatcherError> {
+    fn parse_names(text: &str) -> Result<Self, MatcherError> {
         let names = text.split(['|', ',']).map(str::trim).filter(|name| !name.is_empty());
         let names: Vec<_> = names.map(str::to_owned).collect();
         match names.is_empty() {
             true => Err(MatcherError::NoNames),
-            false => Ok(Self(Kind::Names(names))),
+            false => Ok(Self(MatcherKind::Names(names))),
         }
     }
 
-    fn pattern(text: &str) -> Result<Self, MatcherError> {
-        let pattern = RegexBuilder::new(text).size_limit(COMPILED).build();
+    fn parse_pattern(text: &str) -> Result<Self, MatcherError> {
+        let pattern = RegexBuilder::new(text).size_limit(MAX_COMPILED_BYTES).build();
         pattern
-            .map(|pattern| Self(Kind::Pattern(pattern)))
+            .map(|pattern| Self(MatcherKind::Pattern(pattern)))
             .map_err(|error| MatcherError::NotAPattern(error.to_string()))
     }
 
-    pub fn matches(&self, tool: &str) -> bool {
+    pub fn matches_tool(&self, tool: &str) -> bool {
         match &self.0 {
-            Kind::All => true,
-            Kind::Names(names) => names.iter().any(|name| name == tool),
-            Kind::Pattern(pattern) => pattern.is_match(tool),
+            MatcherKind::All => true,
+            MatcherKind::Names(names) => names.iter().any(|name| name == tool),
+            MatcherKind::Pattern(pattern) => pattern.is_match(tool),
         }
     }
 }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_match_is_refused() {
+    fn unusable_matcher_is_refused() {
         let check = |matcher: &str, message: &str| {
             assert_eq!(Matcher::parse(matcher).unwrap_err().to_string(), message, "{matcher:?}");
         };
@@ -124,7 +124,11 @@ mod tests {
         check("Edit(", "this is not a regular expression: found open group without closing ')'");
         check("a{1000}{1000}{1000}.", "this is not a regular expression: compiled regex exceeded size limit");
         let nested = "(".repeat(2000) + &")".repeat(2000);
-        assert!(Matcher::parse(&nested).unwrap_err().to_string().contains("nesting"), "{:?}", Matcher::parse(&nested));
+        assert!(
+            ToolMatcher::parse(&nested).unwrap_err().to_string().contains("nesting"),
+            "{:?}",
+            ToolMatcher::parse(&nested)
+        );
         check(&"x".repeat(4097), "a matcher has at most 4096 bytes");
     }
 }

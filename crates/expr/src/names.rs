@@ -1,29 +1,29 @@
-//! The names that an expression may use: a closed set, so that a wrong one is found when the expression is read.
+//! The names that an expression may use: a closed set, so that the parser finds wrong ones.
 
-use crate::spelling::{nearest, suggest_name};
+use crate::spelling::{nearest_name, suggest_name};
 
-/// Names that are known in one kind of place.
+/// The names that are known in one kind of expression.
 #[derive(Debug, Clone, Copy)]
-pub struct Names(&'static [&'static [Name]]);
+pub struct ExpressionNames(&'static [&'static [KnownName]]);
 
-type Name = (&'static str, Shape);
+type KnownName = (&'static str, NameShape);
 
-/// What is below a name.
+/// The names that can follow a name.
 #[derive(Debug, Clone, Copy)]
-enum Shape {
-    /// Nothing that has a name.
+enum NameShape {
+    /// No fields.
     Plain,
-    /// Anything at all.
+    /// Any field.
     Open,
-    /// These and no others.
-    Fields(&'static [Name]),
-    /// Every name that is known here once more, and anything else.
-    Again,
+    /// Only these fields.
+    Fields(&'static [KnownName]),
+    /// All names of the same set, and any other.
+    AllNames,
 }
 
-use Shape::{Again, Fields, Open, Plain};
+use NameShape::{AllNames, Fields, Open, Plain};
 
-const HOOK: &[Name] = &[
+const HOOK_NAMES: &[KnownName] = &[
     ("point", Plain),
     ("hook", Plain),
     ("session", Plain),
@@ -39,7 +39,7 @@ const HOOK: &[Name] = &[
     ("task_id", Plain),
     ("taskId", Plain),
     ("task_content", Plain),
-    ("task", Fields(TASK)),
+    ("task", Fields(TASK_FIELDS)),
     ("task_title", Plain),
     ("task_path", Plain),
     ("task_type", Plain),
@@ -48,15 +48,15 @@ const HOOK: &[Name] = &[
     ("worktree", Plain),
     ("agent_name", Plain),
     ("commits_count", Plain),
-    ("extra", Fields(EXTRA)),
-    ("event", Fields(EVENT)),
+    ("extra", Fields(EXTRA_FIELDS)),
+    ("event", Fields(EVENT_FIELDS)),
     ("tool_name", Plain),
     ("tool_input", Open),
     ("tool_response", Open),
     ("project_dir", Plain),
 ];
 
-const TASK: &[Name] = &[
+const TASK_FIELDS: &[KnownName] = &[
     ("id", Plain),
     ("goal", Plain),
     ("body", Plain),
@@ -68,8 +68,8 @@ const TASK: &[Name] = &[
     ("deliverables", Plain),
 ];
 
-/// What else there is to know on the way from done to accepted.
-const EXTRA: &[Name] = &[
+/// Fields of hooks between completion and acceptance of a task.
+const EXTRA_FIELDS: &[KnownName] = &[
     ("remediations", Plain),
     ("rejections", Plain),
     ("change_url", Plain),
@@ -77,7 +77,7 @@ const EXTRA: &[Name] = &[
     ("stacked_on", Plain),
 ];
 
-const EVENT: &[Name] = &[
+const EVENT_FIELDS: &[KnownName] = &[
     ("type", Plain),
     ("node_id", Plain),
     ("nodeId", Plain),
@@ -88,14 +88,14 @@ const EVENT: &[Name] = &[
     ("triggered_by", Plain),
     ("triggeredBy", Plain),
     ("depth", Plain),
-    ("metadata", Fields(METADATA)),
+    ("metadata", Fields(METADATA_FIELDS)),
 ];
 
-/// The same once more, where the log has it.
-const METADATA: &[Name] = &[("triggeredBy", Plain), ("depth", Plain)];
+/// The same values, under their names in the log.
+const METADATA_FIELDS: &[KnownName] = &[("triggeredBy", Plain), ("depth", Plain)];
 
-/// What rules know beyond hooks: the state of the agent's work.
-const RULES: &[Name] = &[
+/// Names of rules, besides those of hooks: the state of the agent's work.
+const RULE_NAMES: &[KnownName] = &[
     ("executionPhase", Plain),
     ("filesModified", Plain),
     ("validationResults", Open),
@@ -105,11 +105,11 @@ const RULES: &[Name] = &[
     ("draftType", Plain),
 ];
 
-/// What rules of a registered stop hook know: the agent's context alone.
-const STOP_HOOK: &[Name] = &[("taskId", Plain), ("iteration", Plain)];
+/// Names of the rules of a registered stop hook: only the agent's context.
+const STOP_HOOK_NAMES: &[KnownName] = &[("taskId", Plain), ("iteration", Plain)];
 
-/// What feedback knows beyond hooks: how the hook ended.
-const FEEDBACK: &[Name] = &[
+/// Names of feedback templates, besides those of hooks: how the hook ended.
+const FEEDBACK_NAMES: &[KnownName] = &[
     ("reason", Plain),
     ("stdout", Plain),
     ("stderr", Plain),
@@ -118,9 +118,9 @@ const FEEDBACK: &[Name] = &[
     ("max_retries", Plain),
 ];
 
-/// What the prompt knows. What agents and hooks wrote comes fenced.
-const PROMPT: &[Name] = &[
-    ("task", Fields(TASK)),
+/// Names of prompt templates. Text by agents and hooks is fenced.
+const PROMPT_NAMES: &[KnownName] = &[
+    ("task", Fields(TASK_FIELDS)),
     ("goal", Plain),
     ("session", Plain),
     ("iteration", Plain),
@@ -132,69 +132,70 @@ const PROMPT: &[Name] = &[
     ("signal", Plain),
 ];
 
-/// What a workflow knows beyond hooks: what its steps have come to, and what it was given.
-const WORKFLOW: &[Name] =
-    &[("workflow", Fields(&[("id", Plain), ("name", Plain)])), ("steps", Open), ("data", Open), ("context", Again)];
+/// Names of workflows, besides those of hooks: results of steps, and the given context.
+const WORKFLOW_NAMES: &[KnownName] =
+    &[("workflow", Fields(&[("id", Plain), ("name", Plain)])), ("steps", Open), ("data", Open), ("context", AllNames)];
 
-impl Names {
-    /// What a hook's condition and its prompt may use.
-    pub const fn hook() -> Self {
-        Self(&[HOOK])
+impl ExpressionNames {
+    /// Returns the names for a hook's condition and its prompt.
+    pub const fn for_hook() -> Self {
+        Self(&[HOOK_NAMES])
     }
 
-    /// What a rule may use.
-    pub const fn rules() -> Self {
-        Self(&[HOOK, RULES])
+    /// Returns the names for rules.
+    pub const fn for_rules() -> Self {
+        Self(&[HOOK_NAMES, RULE_NAMES])
     }
 
-    /// What a rule of a registered stop hook may use.
-    pub const fn stop_hook() -> Self {
-        Self(&[STOP_HOOK, RULES])
+    /// Returns the names for rules of a registered stop hook.
+    pub const fn for_stop_hook() -> Self {
+        Self(&[STOP_HOOK_NAMES, RULE_NAMES])
     }
 
-    /// What a template for feedback may use. `output` is the hook's here, not the agent's.
-    pub const fn feedback() -> Self {
-        Self(&[HOOK, FEEDBACK])
+    /// Returns the names for feedback templates. There `output` is the output of the hook, not of the agent.
+    pub const fn for_feedback() -> Self {
+        Self(&[HOOK_NAMES, FEEDBACK_NAMES])
     }
 
-    /// What a workflow may use.
-    pub const fn workflow() -> Self {
-        Self(&[HOOK, WORKFLOW])
+    /// Returns the names for workflows.
+    pub const fn for_workflow() -> Self {
+        Self(&[HOOK_NAMES, WORKFLOW_NAMES])
     }
 
-    /// What the prompt of a session may use.
-    pub const fn prompt() -> Self {
-        Self(&[PROMPT])
+    /// Returns the names for the prompt of a session.
+    pub const fn for_prompt() -> Self {
+        Self(&[PROMPT_NAMES])
     }
 
-    /// Every name, without fields.
-    pub fn all(&self) -> impl Iterator<Item = &'static str> {
-        self.roots().map(|(name, _)| *name)
+    /// Returns every name, without fields.
+    pub fn root_names(&self) -> impl Iterator<Item = &'static str> {
+        self.root_entries().map(|(name, _)| *name)
     }
 
-    fn roots(&self) -> impl Iterator<Item = &'static Name> {
+    fn root_entries(&self) -> impl Iterator<Item = &'static KnownName> {
         self.0.iter().copied().flatten()
     }
 
-    /// Checks that all parts of a path are known. The error is how many of them are.
-    pub(super) fn known_part(&self, path: &[&str]) -> Result<(), usize> {
-        self.names_below(path).map(drop)
+    /// Checks that all parts of a path are known. The error is the number of known parts.
+    pub(super) fn check_known_path(&self, path: &[&str]) -> Result<(), usize> {
+        self.entries_below(path).map(drop)
     }
 
-    /// Returns the names below a path, and nothing where any name may be.
-    fn names_below(&self, path: &[&str]) -> Result<Option<Vec<&'static Name>>, usize> {
-        let mut fields: Vec<&'static Name> = self.roots().collect();
+    /// Returns the names below a path, or `None` if any name is allowed there.
+    fn entries_below(&self, path: &[&str]) -> Result<Option<Vec<&'static KnownName>>, usize> {
+        let mut fields: Vec<&'static KnownName> = self.root_entries().collect();
         for (depth, part) in path.iter().enumerate() {
             fields = match fields.iter().find(|(name, _)| name == part).map(|(_, shape)| shape) {
                 None => return Err(depth),
                 Some(Open) => return Ok(None),
-                Some(Again) => {
-                    // Something with fields may have been given in place of a name that has none.
-                    let is_next = |(name, shape): &&Name| Some(name) == path.get(depth + 1) && !matches!(shape, Plain);
-                    if self.roots().find(is_next).is_none() {
+                Some(AllNames) => {
+                    // The context may hold a value with fields in place of a name that has none.
+                    let is_next =
+                        |(name, shape): &&KnownName| Some(name) == path.get(depth + 1) && !matches!(shape, Plain);
+                    if self.root_entries().find(is_next).is_none() {
                         return Ok(None);
                     }
-                    self.roots().collect()
+                    self.root_entries().collect()
                 }
                 Some(Plain) => Vec::new(),
                 Some(Fields(below)) => below.iter().collect(),
@@ -203,20 +204,20 @@ impl Names {
         Ok(Some(fields))
     }
 
-    /// What to write instead of a path of which only the last part is not known.
-    pub(super) fn suggestion(&self, path: &[&str]) -> String {
+    /// Returns a suggestion for a path of which only the last part is unknown.
+    pub(super) fn suggest_path(&self, path: &[&str]) -> String {
         let Some((last, parents)) = path.split_last() else { return String::new() };
-        let below = self.names_below(parents).ok().flatten().unwrap_or_default();
+        let below = self.entries_below(parents).ok().flatten().unwrap_or_default();
         let siblings: Vec<&str> = below.into_iter().map(|(name, _)| *name).collect();
-        match self.owner_of(last).filter(|_| parents.is_empty() && nearest(last, &siblings).is_none()) {
+        match self.find_field_owner(last).filter(|_| parents.is_empty() && nearest_name(last, &siblings).is_none()) {
             Some(owner) => format!("did you mean `{owner}.{last}`?"),
             None => suggest_name(parents, last, &siblings),
         }
     }
 
-    /// The first name that has a field of this name.
-    fn owner_of(&self, field: &str) -> Option<&'static str> {
-        let owns = |shape: &Shape| matches!(shape, Fields(below) if below.iter().any(|(name, _)| *name == field));
-        self.roots().find(|(_, shape)| owns(shape)).map(|(name, _)| *name)
+    /// Returns the first name that has this field.
+    fn find_field_owner(&self, field: &str) -> Option<&'static str> {
+        let owns = |shape: &NameShape| matches!(shape, Fields(below) if below.iter().any(|(name, _)| *name == field));
+        self.root_entries().find(|(_, shape)| owns(shape)).map(|(name, _)| *name)
     }
 }

@@ -1,13 +1,13 @@
-//! Names as people write them: in another case, or with a mistake.
+//! Suggestions for misspelled names, and conversion between cases.
 
-/// Nobody means a name by a page of text, and comparing one takes its time.
-const LONGEST: usize = 100;
-/// Names that a suggestion lists at most.
+/// The maximum length of a name that is compared: the comparison takes quadratic time.
+const MAX_NAME_BYTES: usize = 100;
+/// The maximum number of names in a suggestion.
 const MAX_LISTED: usize = 40;
 
-/// The known name that is nearest, if any is near: small mistakes, another case, `-` for `_`.
-pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    if name.len() >= LONGEST {
+/// Returns the nearest known name, if any is near: small mistakes, another case, `-` for `_`.
+pub fn nearest_name<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    if name.len() >= MAX_NAME_BYTES {
         return None;
     }
     let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
@@ -21,11 +21,11 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, known)| known)
 }
 
-/// Returns what to write instead of an unknown name: the nearest known one, else all of them.
+/// Returns a suggestion for an unknown name: the nearest known name, or a list of all.
 pub fn suggest_name(parents: &[&str], name: &str, known: &[&str]) -> String {
     let full = |name: &str| format!("`{}`", join_path(&[parents, &[name]].concat()));
     let more = if known.len() > MAX_LISTED { ", …" } else { "" };
-    match nearest(name, known) {
+    match nearest_name(name, known) {
         Some(near) => format!("did you mean {}?", full(near)),
         None if known.is_empty() => format!("`{}` has no fields here", join_path(parents)),
         None => {
@@ -35,7 +35,7 @@ pub fn suggest_name(parents: &[&str], name: &str, known: &[&str]) -> String {
     }
 }
 
-/// Writes names as one path: `steps['make-it'].data`.
+/// Joins names to a path: `steps['make-it'].data`.
 pub fn join_path(names: &[&str]) -> String {
     let mut path = names.first().copied().unwrap_or_default().to_owned();
     for name in names.iter().skip(1) {
@@ -47,8 +47,8 @@ pub fn join_path(names: &[&str]) -> String {
     path
 }
 
-/// `OnTaskComplete`, `onTaskComplete` and `on-task-complete` as `on_task_complete`.
-pub fn snake_case(name: &str) -> String {
+/// Converts `OnTaskComplete`, `onTaskComplete` and `on-task-complete` to `on_task_complete`.
+pub fn to_snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     for letter in name.chars() {
         if letter.is_ascii_uppercase() && !snake.is_empty() && !snake.ends_with('_') {

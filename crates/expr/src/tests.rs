@@ -1,4 +1,4 @@
-//! The language, by example: what it says, what it refuses, and what it survives.
+//! Tests of the language by example: values, refusals, hostile input.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use crate::bounds::{OUTPUT, STATEMENTS, TEXT, TOKENS};
+use crate::bounds::{MAX_EXPRESSION_TOKENS, MAX_OUTPUT_BYTES, MAX_TEMPLATE_STATEMENTS, MAX_TEXT_BYTES};
 use crate::*;
 
-pub(crate) fn context() -> Value {
+pub(crate) fn sample_context() -> Value {
     json!({
         "point": "stop",
         "session": "main",
@@ -28,41 +28,45 @@ pub(crate) fn context() -> Value {
 }
 
 fn check_condition(text: &str, holds: bool) {
-    let condition = Condition::parse(text, &Names::hook()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    let condition =
+        Condition::parse(text, &ExpressionNames::for_hook()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
     assert_eq!(condition.holds(&context()), Ok(holds), "{text}");
 }
 
 fn check_template(text: &str, rendered: &str) {
-    let template = Template::parse(text, &Names::feedback()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    let template =
+        TextTemplate::parse(text, &ExpressionNames::for_feedback()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
     assert_eq!(template.render(&context()).as_deref(), Ok(rendered), "{text}");
 }
 
-/// What is wrong, the part of the text that is marked, and the suggestion.
-fn refusal(error: ExpressionError, text: &str) -> String {
+/// Returns the message, the marked part of the text, and the suggestion.
+fn describe_refusal(error: ExpressionError, text: &str) -> String {
     let ExpressionError { message, at, suggestion } = error;
     let marked = at.map(|at| format!(" at `{}`", &text[at])).unwrap_or_default();
     message + &marked + &suggestion.map(|suggestion| format!("; {suggestion}")).unwrap_or_default()
 }
 
 fn check_refused(text: &str, expected: &str) {
-    let error = Condition::parse(text, &Names::hook()).expect_err(text);
+    let error = Condition::parse(text, &ExpressionNames::for_hook()).expect_err(text);
     assert_eq!(refusal(error, text), expected, "{text}");
 }
 
 fn check_template_refused(text: &str, expected: &str) {
-    let error = Template::parse(text, &Names::hook()).expect_err(text);
+    let error = TextTemplate::parse(text, &ExpressionNames::for_hook()).expect_err(text);
     assert_eq!(refusal(error, text), expected, "{text}");
 }
 
-/// The reason of a condition that reads well and cannot be evaluated.
-fn fault(text: &str) -> String {
-    let condition = Condition::parse(text, &Names::hook()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
-    condition.holds(&context()).expect_err(text).reason
+/// Returns why the evaluation of a valid condition fails.
+fn evaluation_failure(text: &str) -> String {
+    let condition =
+        Condition::parse(text, &ExpressionNames::for_hook()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    condition.is_satisfied(&sample_context()).expect_err(text).reason
 }
 
-fn render_fault(text: &str) -> String {
-    let template = Template::parse(text, &Names::hook()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
-    template.render(&context()).expect_err(text).reason
+fn render_failure(text: &str) -> String {
+    let template =
+        TextTemplate::parse(text, &ExpressionNames::for_hook()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    template.render(&sample_context()).expect_err(text).reason
 }
 
 #[test]
@@ -154,12 +158,17 @@ fn an_unknown_name_is_found_when_it_is_read() {
 }
 
 #[test]
-fn places_know_their_names() {
-    Condition::parse("filesModified and validationResults[0].passed and draftType", &Names::rules()).unwrap();
-    Template::parse("{{ stdout }}{{ stderr }}{{ retry }}/{{ max_retries }}{{ reason }}", &Names::feedback()).unwrap();
-    Condition::parse("stdout", &Names::hook()).unwrap_err();
-    Condition::parse("stdout", &Names::rules()).unwrap_err();
-    assert!(Names::rules().all().any(|name| name == "agentOutput"));
+fn known_names_differ_by_place() {
+    Condition::parse("filesModified and validationResults[0].passed and draftType", &ExpressionNames::for_rules())
+        .unwrap();
+    TextTemplate::parse(
+        "{{ stdout }}{{ stderr }}{{ retry }}/{{ max_retries }}{{ reason }}",
+        &ExpressionNames::for_feedback(),
+    )
+    .unwrap();
+    Condition::parse("stdout", &ExpressionNames::for_hook()).unwrap_err();
+    Condition::parse("stdout", &ExpressionNames::for_rules()).unwrap_err();
+    assert!(ExpressionNames::for_rules().root_names().any(|name| name == "agentOutput"));
 }
 
 #[test]
@@ -233,26 +242,36 @@ fn what_is_not_part_of_the_language_is_refused() {
 #[test]
 fn undefined_values_are_faults() {
     let undefined = "undefined value";
-    assert!(fault("event.data.missing").contains("undefined"));
-    assert!(fault("event.data.missing.deeper == 1").starts_with(undefined), "{}", fault("event.data.missing.deeper"));
-    assert!(fault("not event.data.missing").starts_with(undefined));
-    assert!(fault("task_content == 'x' and agent").contains("undefined"), "known, but not in this context");
-    assert!(render_fault("{{ event.data.missing }}").starts_with(undefined));
-    assert!(render_fault("{% for x in event.data.missing %}{% endfor %}").starts_with(undefined));
-    let shown = Condition::parse("event.data.missing", &Names::hook()).unwrap().holds(&json!(null)).unwrap_err();
+    assert!(evaluation_failure("event.data.missing").contains("undefined"));
+    assert!(
+        evaluation_failure("event.data.missing.deeper == 1").starts_with(undefined),
+        "{}",
+        evaluation_failure("event.data.missing.deeper")
+    );
+    assert!(evaluation_failure("not event.data.missing").starts_with(undefined));
+    assert!(
+        evaluation_failure("task_content == 'x' and agent").contains("undefined"),
+        "known, but not in this context"
+    );
+    assert!(render_failure("{{ event.data.missing }}").starts_with(undefined));
+    assert!(render_failure("{% for x in event.data.missing %}{% endfor %}").starts_with(undefined));
+    let shown = Condition::parse("event.data.missing", &ExpressionNames::for_hook())
+        .unwrap()
+        .is_satisfied(&json!(null))
+        .unwrap_err();
     assert!(shown.to_string().starts_with("cannot evaluate `event.data.missing`: "), "{shown}");
 }
 
-/// Each of these would cost a careless reader its stack, its memory or its afternoon.
+/// Without bounds, each of these texts would exhaust the stack, the memory or the time.
 #[test]
-fn hostile_texts_are_refused_at_once() {
-    let too_long = "x".repeat(TEXT + 1);
+fn hostile_text_is_refused_before_evaluation() {
+    let too_long = "x".repeat(MAX_TEXT_BYTES + 1);
     check_refused(&too_long, "has 65537 bytes; at most 65536 are taken");
     check_template_refused(&too_long, "has 65537 bytes; at most 65536 are taken");
-    Template::parse(&too_long[1..], &Names::hook()).unwrap();
-    Template::parse(&"\n".repeat(TEXT), &Names::hook()).unwrap();
+    TextTemplate::parse(&too_long[1..], &ExpressionNames::for_hook()).unwrap();
+    TextTemplate::parse(&"\n".repeat(MAX_TEXT_BYTES), &ExpressionNames::for_hook()).unwrap();
 
-    let many = |part: &str| part.repeat((TEXT - 32) / part.len());
+    let many = |part: &str| part.repeat((MAX_TEXT_BYTES - 32) / part.len());
     let bombs = [
         format!("1{}", many("+1")),
         format!("iteration{}", many(".a")),
@@ -270,19 +289,20 @@ fn hostile_texts_are_refused_at_once() {
         many("goal("),
     ];
     for bomb in bombs {
-        let error = Condition::parse(&bomb, &Names::hook()).expect_err("a bomb");
+        let error = Condition::parse(&bomb, &ExpressionNames::for_hook()).expect_err("a bomb");
         assert!(error.message.starts_with("too intricate: an expression has at most"), "{error}");
-        Template::parse(&format!("{{{{ {bomb} }}}}"), &Names::hook()).unwrap_err();
-        Template::parse(&format!("{{% if {bomb} %}}{{% endif %}}"), &Names::hook()).unwrap_err();
+        TextTemplate::parse(&format!("{{{{ {bomb} }}}}"), &ExpressionNames::for_hook()).unwrap_err();
+        TextTemplate::parse(&format!("{{% if {bomb} %}}{{% endif %}}"), &ExpressionNames::for_hook()).unwrap_err();
     }
     let bombs = ["{% if 1 %}", "{% if 1 %}{% elif 1 %}", "{% for x in [1] %}"];
     for bomb in bombs.map(many).into_iter().chain([format!("{{% if 1 %}}{}", many("{% elif 1 %}"))]) {
-        let error = Template::parse(&bomb[..bomb.len().min(TEXT)], &Names::hook()).expect_err("a bomb");
+        let error = TextTemplate::parse(&bomb[..bomb.len().min(MAX_TEXT_BYTES)], &ExpressionNames::for_hook())
+            .expect_err("a bomb");
         assert_eq!(error.message, format!("too intricate: a template has at most {STATEMENTS} statements"));
     }
 }
 
-/// What is just small enough for the bounds is compiled and evaluated on a small stack.
+/// The largest allowed expressions compile and evaluate on a small stack.
 #[test]
 fn the_largest_expressions_fit_the_stack() {
     for largest in
@@ -296,16 +316,16 @@ fn the_largest_expressions_fit_the_stack() {
                 " if 1 else 1" => 4,
                 _ => 2,
             };
-            text = [before, &part.repeat((TOKENS - 1) / tokens), after].concat();
+            text = [before, &part.repeat((MAX_EXPRESSION_TOKENS - 1) / tokens), after].concat();
         }
         for text in [text.clone(), text.replace("1", "iteration")] {
-            if let Ok(condition) = Condition::parse(&text, &Names::hook()) {
-                let _ = condition.holds(&context());
+            if let Ok(condition) = Condition::parse(&text, &ExpressionNames::for_hook()) {
+                let _ = condition.is_satisfied(&sample_context());
             }
         }
     }
     let elifs = format!("{{% if 0 %}}{}{{% endif %}}", "{% elif 0 %}".repeat(STATEMENTS - 2));
-    Template::parse(&elifs, &Names::hook()).unwrap().render(&context()).unwrap();
+    TextTemplate::parse(&elifs, &ExpressionNames::for_hook()).unwrap().render(&sample_context()).unwrap();
 }
 
 #[test]
@@ -332,7 +352,7 @@ fn evaluation_is_bounded() {
     check_refused("[1] * 1000 * 1000", "a product cannot be multiplied again at `[1] * 1000`");
 }
 
-/// Odd arguments of filters are faults or values, never panics.
+/// Odd arguments of filters give errors or values, never panics.
 #[test]
 fn filters_survive_odd_arguments() {
     let texts = [
@@ -373,21 +393,21 @@ fn filters_survive_odd_arguments() {
         "goal in 1",
     ];
     for text in texts {
-        survives(text);
+        evaluate_without_panic(text);
     }
 }
 
-fn survives(text: &str) {
-    if let Ok(condition) = Condition::parse(text, &Names::hook()) {
-        let _ = condition.holds(&context());
+fn evaluate_without_panic(text: &str) {
+    if let Ok(condition) = Condition::parse(text, &ExpressionNames::for_hook()) {
+        let _ = condition.is_satisfied(&sample_context());
     }
-    if let Ok(template) = Template::parse(&format!("{{{{ {text} }}}}"), &Names::hook()) {
-        let _ = template.render(&context());
+    if let Ok(template) = TextTemplate::parse(&format!("{{{{ {text} }}}}"), &ExpressionNames::for_hook()) {
+        let _ = template.render(&sample_context());
     }
 }
 
-/// A value of the language, out of parts that go together badly.
-pub(crate) fn expression() -> impl Strategy<Value = String> {
+/// Generates expressions whose parts do not fit together.
+pub(crate) fn hostile_expression() -> impl Strategy<Value = String> {
     let atoms = ["0", "-1", "1.5", "1e308", "9223372036854775807", "''", "'é\\n'", "none", "true", "[]", "{}"];
     let names =
         ["goal", "iteration", "task", "task.labels", "event.data", "event.data.missing", "tool_input['command']"];
@@ -411,14 +431,14 @@ pub(crate) fn expression() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn nothing_panics(text in expression()) {
-        survives(&text);
+    fn odd_expression_does_not_panic(text in hostile_expression()) {
+        evaluate_without_panic(&text);
     }
 
     #[test]
-    fn no_text_panics(text in "[-a-z0-9 '(){}\\[\\].,|%~+*/<>=#\"é\\n]{0,60}") {
-        survives(&text);
-        let _ = Template::parse(&text, &Names::hook());
+    fn random_text_does_not_panic(text in "[-a-z0-9 '(){}\\[\\].,|%~+*/<>=#\"é\\n]{0,60}") {
+        evaluate_without_panic(&text);
+        let _ = TextTemplate::parse(&text, &ExpressionNames::for_hook());
     }
 }
 
@@ -426,21 +446,29 @@ proptest! {
 fn everything_listed_is_part_of_the_language() {
     for filter in language::FILTERS {
         let text = format!("goal | {filter}");
-        let reason = Condition::parse(&text, &Names::hook()).unwrap().holds(&context()).err().map(|fault| fault.reason);
+        let reason = Condition::parse(&text, &ExpressionNames::for_hook())
+            .unwrap()
+            .is_satisfied(&sample_context())
+            .err()
+            .map(|fault| fault.reason);
         assert!(!reason.as_deref().unwrap_or_default().contains("unknown"), "{filter}: {reason:?}");
     }
     for test in language::TESTS {
         let text = format!("goal is {test}(1)");
-        let reason = Condition::parse(&text, &Names::hook()).unwrap().holds(&context()).err().map(|fault| fault.reason);
+        let reason = Condition::parse(&text, &ExpressionNames::for_hook())
+            .unwrap()
+            .is_satisfied(&sample_context())
+            .err()
+            .map(|fault| fault.reason);
         assert!(!reason.as_deref().unwrap_or_default().contains("unknown"), "{test}: {reason:?}");
     }
 }
 
 #[test]
-fn compiled_things_are_shared_between_threads() {
+fn conditions_and_templates_are_send_and_sync() {
     fn check<T: Clone + fmt::Debug + Send + Sync + 'static>(_: &T) {}
-    let condition = Condition::parse("iteration > 2", &Names::hook()).unwrap();
-    let template = Template::parse("{{ goal }}", &Names::hook()).unwrap();
+    let condition = Condition::parse("iteration > 2", &ExpressionNames::for_hook()).unwrap();
+    let template = TextTemplate::parse("{{ goal }}", &ExpressionNames::for_hook()).unwrap();
     check(&condition);
     check(&template);
     assert_eq!(format!("{condition:?} {template:?}"), r#"Formula("iteration > 2") Template("{{ goal }}")"#);

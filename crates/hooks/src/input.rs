@@ -1,4 +1,4 @@
-//! What a hook is given: a JSON payload, variables, and a command with its checked values filled in.
+//! The input of a hook: a JSON payload, environment variables, and a command with checked values filled in.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,77 +6,82 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use windlass_engine::{EffectId, HookPoint};
-use windlass_process::{Capture, Invocation, Spec, Spill, overlay};
+use windlass_process::{CaptureLimits, ProgramInvocation, ProgramSpec, SpillTarget, overlay_environment};
 
+use crate::input_files::{HookInputFiles, fits_variable};
 use crate::notice;
-use crate::papers::{Papers, fits};
-use crate::script::{Script, Values};
+use crate::script::{HookScript, ScriptValues};
 
-/// How long a hook may take to end once it is asked to.
-const GRACE: Duration = Duration::from_secs(2);
-/// What is kept in memory of each stream; the agent gets at most `max_output` of it.
-const KEPT: usize = 256 * 1024;
-/// The most that is kept of a stream in a file.
-const SPILLED: u64 = 64 * 1024 * 1024;
+/// The time between the request to end and the kill.
+const TERMINATION_GRACE: Duration = Duration::from_secs(2);
+/// The bytes of each stream that are kept in memory. The agent gets at most `max_output` of them.
+const MAX_CAPTURED_BYTES: usize = 256 * 1024;
+/// The bytes of each stream that are kept in a file.
+const MAX_SPILLED_BYTES: u64 = 64 * 1024 * 1024;
 
 const CLAUDE_PROJECT_DIR: &str = "CLAUDE_PROJECT_DIR";
 
-/// What one run of a hook is given.
+/// The input of one run of a hook.
 #[derive(Debug, Clone, Copy)]
 pub struct HookInput<'a> {
-    /// What it is run for, as [`Situation::values`](windlass_engine::Situation::values) names it.
+    /// The subject of the run, in the form of [`EventContext::values`](windlass_engine::Situation::values).
     pub values: &'a Value,
-    /// The event that made it owed.
+    /// The event that enqueued the hook.
     pub event: &'a Value,
-    /// What an agent's own hook system said, where it called.
+    /// The payload of an agent's own hook system, if that called.
     pub agent_payload: Option<&'a Map<String, Value>>,
-    /// What it is owed under; a trial is owed by nobody.
+    /// The pending effect of this run; a trial has none.
     pub effect: Option<EffectId>,
     pub project: &'a Path,
-    /// Where it works: the project, or a worktree of it.
+    /// The working directory: the project, or a worktree of it.
     pub directory: &'a Path,
-    /// The environment that hooks get; what is ours is added.
+    /// The inherited environment of hooks. `environment_variables` adds ours.
     pub environment: &'a [(OsString, OsString)],
 }
 
 impl<'a> HookInput<'a> {
-    /// Returns a command that is ready to be run.
-    pub fn spec(&self, script: &Script, timeout: Duration, papers: &Papers) -> Spec {
-        self.spec_of(Invocation::Shell(self.filled(script, papers).into()), timeout, papers)
+    /// Returns a shell command that is ready to run.
+    pub fn build_spec(&self, script: &HookScript, timeout: Duration, papers: &HookInputFiles) -> ProgramSpec {
+        self.build_program_spec(ProgramInvocation::Shell(self.fill_script(script, papers).into()), timeout, papers)
     }
 
     /// Returns the same for any program.
-    pub fn spec_of(&self, invocation: Invocation, timeout: Duration, papers: &Papers) -> Spec {
-        Spec {
+    pub fn build_program_spec(
+        &self,
+        invocation: ProgramInvocation,
+        timeout: Duration,
+        papers: &HookInputFiles,
+    ) -> ProgramSpec {
+        ProgramSpec {
             invocation,
             directory: self.directory.to_owned(),
-            environment: overlay(self.environment, self.told(papers)),
-            stdin: self.payload().to_string().into_bytes(),
+            environment: overlay_environment(self.environment, self.environment_variables(papers)),
+            stdin: self.build_payload().to_string().into_bytes(),
             timeout: Some(timeout),
-            silence: None,
-            grace: GRACE,
-            capture: Capture {
-                head: KEPT / 2,
-                tail: KEPT / 2,
-                spill: Some(Spill { path: papers.place().to_owned(), cap: SPILLED }),
+            idle_timeout: None,
+            grace: TERMINATION_GRACE,
+            capture: CaptureLimits {
+                head: MAX_CAPTURED_BYTES / 2,
+                tail: MAX_CAPTURED_BYTES / 2,
+                spill: Some(SpillTarget { path: papers.place().to_owned(), cap: MAX_SPILLED_BYTES }),
             },
         }
     }
 
-    /// The command as the shell gets it.
-    pub fn filled(&self, script: &Script, papers: &Papers) -> String {
-        script.fill(&Values {
-            session: self.text("/session"),
-            iteration: &self.iteration(),
-            task_id: self.text("/task_id"),
-            task_content: papers.task_content().carrier(),
-            error: papers.error().carrier(),
+    /// Returns the command as the shell gets it.
+    pub fn fill_script(&self, script: &HookScript, papers: &HookInputFiles) -> String {
+        script.fill_values(&ScriptValues {
+            session: self.text_at("/session"),
+            iteration: &self.iteration_text(),
+            task_id: self.text_at("/task_id"),
+            task_content: papers.task_content().input_channel(),
+            error: papers.error().input_channel(),
         })
     }
 
-    /// What the program finds in its environment beside what we have found in ours.
-    pub fn told(&self, papers: &Papers) -> Vec<(&'static str, OsString)> {
-        let short = |path: &str| Some(self.text(path)).filter(|text| fits(text)).unwrap_or_default();
+    /// Returns the variables that Windlass adds to the inherited environment.
+    pub fn environment_variables(&self, papers: &HookInputFiles) -> Vec<(&'static str, OsString)> {
+        let short = |path: &str| Some(self.text_at(path)).filter(|text| fits_variable(text)).unwrap_or_default();
         let mut told: Vec<(&str, OsString)> = vec![
             ("WINDLASS_SESSION", self.text("/session").into()),
             ("WINDLASS_ITERATION", self.iteration().into()),
@@ -88,13 +93,13 @@ impl<'a> HookInput<'a> {
             ("WINDLASS_EVENT", self.text("/event/type").into()),
             ("WINDLASS_POINT", self.text("/point").into()),
             ("WINDLASS_HOOK", self.text("/hook").into()),
-            // A hook is no turn: what it does through `windlass` is not what the agent claims.
+            // A hook is no turn: its calls of `windlass` are not claims of the agent.
             ("WINDLASS_RUN", OsString::new()),
             ("WINDLASS_DEBT", self.effect.map(|effect| effect.to_string()).unwrap_or_default().into()),
             ("WINDLASS_PAYLOAD_FILE", papers.payload().into()),
             ("WINDLASS_PROJECT_DIR", self.project.into()),
         ];
-        // Hooks that were written for Claude Code find their files by it. Where Claude Code calls, it has its own word.
+        // Hooks written for Claude Code find their files by this variable. If Claude Code itself called, its own value stays.
         if !self.environment.iter().any(|(name, _)| name == CLAUDE_PROJECT_DIR) {
             told.push((CLAUDE_PROJECT_DIR, self.directory.into()));
         }
@@ -102,33 +107,33 @@ impl<'a> HookInput<'a> {
             ("WINDLASS_TASK_CONTENT", "WINDLASS_TASK_CONTENT_FILE", papers.task_content()),
             ("WINDLASS_ERROR", "WINDLASS_ERROR_FILE", papers.error()),
         ] {
-            told.push((value, carried.value().into()));
-            told.push((file, carried.file().map_or_else(OsString::new, Into::into)));
+            told.push((value, carried.variable_value().into()));
+            told.push((file, carried.file_path().map_or_else(OsString::new, Into::into)));
         }
         told
     }
 
-    /// Our own names, and Claude Code's for the same things. What an agent said by itself stays as it said it. A notice says
-    /// less.
-    pub fn payload(&self) -> Value {
-        if self.text("/point") == HookPoint::Notify.name() {
-            return notice::payload(self.values, self.project);
+    /// Returns the payload: Windlass's own fields, and Claude Code's names for the same things. Fields of an agent's
+    /// payload keep their values. A notice has fewer fields.
+    pub fn build_payload(&self) -> Value {
+        if self.text_at("/point") == HookPoint::Notify.name() {
+            return notice::notice_payload(self.values, self.project);
         }
         let (project, directory) = (self.project.to_string_lossy(), self.directory.to_string_lossy());
         let mut payload = self.values.clone();
-        // Of work that lies in a worktree, a hook of its gates runs there.
-        let in_worktree = !self.text("/branch_name").is_empty() && self.directory != self.project;
+        // Hooks of a gate run in the worktree of the work that they judge.
+        let in_worktree = !self.text_at("/branch_name").is_empty() && self.directory != self.project;
         let more = json!({
             "worktree": if in_worktree { &directory } else { "" },
             "project_dir": project,
             "projectDir": project,
             "event": self.event,
-            "session_id": self.text("/session"),
+            "session_id": self.text_at("/session"),
             "transcript_path": "",
             "cwd": directory,
-            "hook_event_name": pascal_case(self.text("/point")),
+            "hook_event_name": to_pascal_case(self.text_at("/point")),
             "stop_hook_active": self.values["retries"].as_u64().is_some_and(|retries| retries > 0),
-            "last_assistant_message": self.text("/output"),
+            "last_assistant_message": self.text_at("/output"),
         });
         if let (Value::Object(fields), Value::Object(more)) = (&mut payload, more) {
             fields.extend(more);
@@ -142,20 +147,20 @@ impl<'a> HookInput<'a> {
         payload
     }
 
-    /// A text among the values, by its path; empty where there is none.
-    pub(crate) fn text(&self, path: &str) -> &'a str {
+    /// Returns the text at a path of the values, or an empty text.
+    pub(crate) fn text_at(&self, path: &str) -> &'a str {
         self.values.pointer(path).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Nothing outside every iteration.
-    fn iteration(&self) -> String {
+    /// Returns an empty text outside of iterations.
+    fn iteration_text(&self) -> String {
         let number = self.values["iteration"].as_u64().filter(|number| *number > 0);
         number.map(|number| number.to_string()).unwrap_or_default()
     }
 }
 
-/// `session_start` as Claude Code writes it: `SessionStart`.
-fn pascal_case(name: &str) -> String {
+/// Converts `session_start` to Claude Code's spelling, `SessionStart`.
+fn to_pascal_case(name: &str) -> String {
     let capital = |word: &str| {
         let mut letters = word.chars();
         letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str()).unwrap_or_default()

@@ -1,56 +1,56 @@
-//! What is said to somebody about the end of a session, or about its question to a person.
+//! The notice about the end of a session, or about its question to a person.
 //!
-//! Invariant: it says how it stands and nothing of what the agent wrote. It may leave this machine.
+//! Invariant: a notice contains the state and no text of the agent. It may leave this machine.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// So much of a goal or a reason is said in a line.
-const SAID: usize = 200;
+/// The most letters of a goal or a reason in a line.
+const MAX_LINE_LETTERS: usize = 200;
 
-/// How a session ended, or that it has not, in a few words.
-pub fn title(values: &Value) -> &'static str {
-    match text(values, "/event/data/ending") {
+/// Returns the title: how the session ended, or that it waits.
+pub fn notice_title(values: &Value) -> &'static str {
+    match text_at(values, "/event/data/ending") {
         "completed" => "Done",
         "escalated" => "A person is needed",
         "limit" => "Ended without completion",
         "error" => "Failed",
         "cancelled" => "Cancelled",
-        _ if text(values, "/event/type") == "gate_decided" => "A person is asked",
+        _ if text_at(values, "/event/type") == "gate_decided" => "A person is asked",
         _ => "A notice",
     }
 }
 
-/// What it was about, and why it ended so.
-pub fn words(values: &Value) -> String {
-    let (goal, reason) = (line(text(values, "/goal")), line(text(values, "/event/data/reason")));
-    let goal = if goal.is_empty() { line(text(values, "/session")) } else { goal };
+/// Returns the goal of the session, and the reason of its end.
+pub fn notice_summary(values: &Value) -> String {
+    let (goal, reason) = (first_line(text_at(values, "/goal")), first_line(text_at(values, "/event/data/reason")));
+    let goal = if goal.is_empty() { first_line(text_at(values, "/session")) } else { goal };
     if reason.is_empty() { goal } else { format!("{goal} ({reason})") }
 }
 
-/// The whole notice. `text` is what services that show messages look for.
-pub fn payload(values: &Value, project: &Path) -> Value {
+/// Returns the whole notice. Chat services read the field `text`.
+pub fn notice_payload(values: &Value, project: &Path) -> Value {
     json!({
         "text": format!("{}: {}", title(values), words(values)),
-        "session": text(values, "/session"),
-        "ending": text(values, "/event/data/ending"),
-        "reason": text(values, "/event/data/reason"),
-        "goal": text(values, "/goal"),
+        "session": text_at(values, "/session"),
+        "ending": text_at(values, "/event/data/ending"),
+        "reason": text_at(values, "/event/data/reason"),
+        "goal": text_at(values, "/goal"),
         "iterations": values["iteration"],
         "project": project.to_string_lossy(),
     })
 }
 
-fn text<'v>(values: &'v Value, path: &str) -> &'v str {
+fn text_at<'v>(values: &'v Value, path: &str) -> &'v str {
     values.pointer(path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The first line of a text, not too long, and nothing that cannot be seen.
-fn line(text: &str) -> String {
-    let cleaned = crate::clean(text);
+/// Returns the first line of a text, shortened and without invisible letters.
+fn first_line(text: &str) -> String {
+    let cleaned = crate::clean_output(text);
     let first = cleaned.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-    let mut cut: String = first.chars().take(SAID).collect();
+    let mut cut: String = first.chars().take(MAX_LINE_LETTERS).collect();
     if cut.len() < first.len() {
         cut.push('…');
     }
@@ -67,15 +67,16 @@ mod tests {
             "session": "pump", "iteration": 2, "goal": goal, "output": "a secret",
             "event": {"data": {"ending": ending, "reason": reason}},
         });
-        let payload = payload(&values, Path::new("/shop"));
+        let payload = notice_payload(&values, Path::new("/shop"));
         assert_eq!(payload["text"], expected);
         assert!(!payload.to_string().contains("a secret"));
     }
 
     #[test]
-    fn a_question_is_no_end() {
+    fn notice_of_question_is_no_end() {
         let event = json!({"type": "gate_decided", "data": {"decision": "ask", "reason": "2 tests failed"}});
-        let payload = payload(&json!({"session": "pump", "goal": "Mend it", "event": event}), Path::new("/shop"));
+        let payload =
+            notice_payload(&json!({"session": "pump", "goal": "Mend it", "event": event}), Path::new("/shop"));
         assert_eq!(
             (&payload["text"], &payload["ending"]),
             (&json!("A person is asked: Mend it (2 tests failed)"), &json!(""))
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_says_it() {
+    fn notice_fits_one_line() {
         check("completed", "Mend the pump", None, "Done: Mend the pump");
         check("escalated", "Mend\nit", Some("which \x1b[31mversion?"), "A person is needed: Mend (which version?)");
         check(

@@ -1,41 +1,41 @@
-//! How often and how fast something that failed is tried again.
+//! The number and the delays of further attempts after a failure.
 //!
 //! Invariants:
 //! - Without jitter, a wait is never shorter than the one before it.
 //! - No wait is longer than ten minutes.
 //!
-//! Not here: waiting itself, and whether another try is worth it.
+//! Not here: waiting itself, and whether another attempt makes sense.
 
 use std::time::Duration;
 
 /// The longest wait.
-const LONGEST: Duration = Duration::from_secs(10 * 60);
+const MAX_WAIT: Duration = Duration::from_secs(10 * 60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retry {
-    /// How often it is tried again, after the first try.
+pub struct RetrySchedule {
+    /// The number of attempts after the first one.
     pub max: u32,
-    /// The first wait; each one after it is twice as long.
+    /// The first wait; each wait after it is twice as long.
     pub backoff: Duration,
-    /// Whether waits are shortened at random, so that many who failed together do not come back together.
+    /// Whether waits are shortened at random, so that many failed requests do not return together.
     pub jitter: bool,
 }
 
-impl Retry {
-    /// How long to wait after so many failed tries, or nothing when it is enough. Before the first try there is no wait.
-    pub fn wait(&self, attempt: u32, random: u64) -> Option<Duration> {
+impl RetrySchedule {
+    /// Returns the wait after `attempt` failed attempts, or `None` if there are no more. The first attempt has no wait.
+    pub fn wait_after_attempts(&self, attempt: u32, random: u64) -> Option<Duration> {
         let Some(doublings) = attempt.checked_sub(1) else { return Some(Duration::ZERO) };
         if attempt > self.max {
             return None;
         }
         let factor = 2_u32.checked_pow(doublings).unwrap_or(u32::MAX);
-        let whole = self.backoff.saturating_mul(factor).min(LONGEST);
-        Some(if self.jitter { shortened(whole, random) } else { whole })
+        let whole = self.backoff.saturating_mul(factor).min(MAX_WAIT);
+        Some(if self.jitter { apply_jitter(whole, random) } else { whole })
     }
 }
 
-/// Between half of it and the whole.
-fn shortened(whole: Duration, random: u64) -> Duration {
+/// Returns a wait between half and all of `whole`.
+fn apply_jitter(whole: Duration, random: u64) -> Duration {
     let half = whole / 2;
     let share = (whole - half).as_nanos() * u128::from(random) / u128::from(u64::MAX);
     half + Duration::from_nanos(u64::try_from(share).expect("half of the longest wait fits"))
@@ -48,15 +48,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_until_it_is_enough() {
-        let retry = Retry { max: 4, backoff: Duration::from_secs(100), jitter: false };
-        let waits: Vec<_> = (0..6).map(|attempt| retry.wait(attempt, 0).map(|wait| wait.as_secs())).collect();
+    fn waits_double_up_to_last_attempt() {
+        let retry = RetrySchedule { max: 4, backoff: Duration::from_secs(100), jitter: false };
+        let waits: Vec<_> =
+            (0..6).map(|attempt| retry.wait_after_attempts(attempt, 0).map(|wait| wait.as_secs())).collect();
         assert_eq!(waits, [Some(0), Some(100), Some(200), Some(400), Some(600), None]);
     }
 
     #[test]
     fn jitter_reaches_both_ends() {
-        let retry = Retry { max: 1, backoff: Duration::from_secs(3), jitter: true };
+        let retry = RetrySchedule { max: 1, backoff: Duration::from_secs(3), jitter: true };
         assert_eq!(retry.wait(1, 0), Some(Duration::from_millis(1500)));
         assert_eq!(retry.wait(1, u64::MAX), Some(Duration::from_secs(3)));
     }
@@ -72,24 +73,24 @@ mod tests {
     proptest! {
         #[test]
         fn waits_grow_up_to_the_longest(backoff in backoffs(), attempt in 1..u32::MAX) {
-            let retry = Retry { max: u32::MAX, backoff, jitter: false };
-            let (wait, next) = (retry.wait(attempt, 0), retry.wait(attempt + 1, 0));
-            prop_assert!(wait <= next && next <= Some(LONGEST));
-            prop_assert!(next == Some(LONGEST) || next == wait.map(|wait| wait * 2));
+            let retry = RetrySchedule { max: u32::MAX, backoff, jitter: false };
+            let (wait, next) = (retry.wait_after_attempts(attempt, 0), retry.wait_after_attempts(attempt + 1, 0));
+            prop_assert!(wait <= next && next <= Some(MAX_WAIT));
+            prop_assert!(next == Some(MAX_WAIT) || next == wait.map(|wait| wait * 2));
         }
 
         #[test]
         fn jitter_stays_between_half_and_whole(backoff in backoffs(), attempt in 1..64_u32, random: u64) {
-            let plain = Retry { max: u32::MAX, backoff, jitter: false };
-            let whole = plain.wait(attempt, random).expect("there is no end to it");
-            let wait = Retry { jitter: true, ..plain }.wait(attempt, random).expect("there is no end to it");
+            let plain = RetrySchedule { max: u32::MAX, backoff, jitter: false };
+            let whole = plain.wait_after_attempts(attempt, random).expect("there is no end to it");
+            let wait = RetrySchedule { jitter: true, ..plain }.wait_after_attempts(attempt, random).expect("there is no end to it");
             prop_assert!(whole / 2 <= wait && wait <= whole);
         }
 
         #[test]
-        fn it_is_tried_again_exactly_so_often(max in 0..500_u32, jitter: bool, random: u64) {
-            let retry = Retry { max, backoff: Duration::from_secs(1), jitter };
-            let again = (1..).take_while(|attempt| retry.wait(*attempt, random).is_some()).count();
+        fn schedule_allows_exactly_max_retries(max in 0..500_u32, jitter: bool, random: u64) {
+            let retry = RetrySchedule { max, backoff: Duration::from_secs(1), jitter };
+            let again = (1..).take_while(|attempt| retry.wait_after_attempts(*attempt, random).is_some()).count();
             prop_assert_eq!(again, max as usize);
         }
     }

@@ -1,20 +1,21 @@
-//! Rules: what they look at, and what a ruling means where they stand.
+//! Rules: the values that they see, and the report of a ruling at each role.
 //!
-//! Invariant: nothing is looked up here, so that a trial and a run with the same values come to the same.
+//! Invariant: this module looks nothing up, so that a trial and a run with the same values have the same result.
 //!
-//! Not here: what the agent's context holds (`runner`), and the rules themselves (`engine`).
+//! Not here: the content of the agent's context (`runner`), and the rules themselves (`engine`).
 
 use serde_json::Value;
 use windlass_engine::{
-    AgentContext, HookOutcome, HookReport, Promise, Rule, RuleAction, Ruling, SeenPromise, Timestamp, Undefined, judge,
+    AgentContext, DecisionRule, DetectedPromise, HookOutcome, HookReport, Promise, RuleAction, RuleDecision, Timestamp,
+    UndefinedPolicy, evaluate_rules,
 };
 
 use crate::{HookRole, RunnableHook};
 
-/// Returns what a hook at a gate sees: what every hook sees, and the agent's context. A name that the values have already
-/// keeps its value, but `iteration` counts those on the task.
-pub fn with_context(values: &Value, context: &AgentContext) -> Value {
-    let mut all = context.values();
+/// Returns the values for a hook at a gate: those of every hook, and the agent's context. Existing names keep their values,
+/// except that `iteration` counts the iterations on the task.
+pub fn merge_agent_context(values: &Value, context: &AgentContext) -> Value {
+    let mut all = context.to_values();
     if let (Value::Object(all), Value::Object(values)) = (&mut all, values) {
         all.extend(values.clone());
         all.insert("iteration".to_owned(), context.iteration.into());
@@ -22,8 +23,8 @@ pub fn with_context(values: &Value, context: &AgentContext) -> Value {
     all
 }
 
-/// Returns the agent's context as far as the values tell it: what a trial has.
-pub fn context_of_values(values: &Value) -> AgentContext {
+/// Returns the agent's context as far as the values contain it, for a trial.
+pub fn agent_context_from_values(values: &Value) -> AgentContext {
     let promise = values["promise"].as_str().and_then(|name| name.parse::<Promise>().ok());
     AgentContext {
         task_id: None,
@@ -32,7 +33,7 @@ pub fn context_of_values(values: &Value) -> AgentContext {
         files_modified: Vec::new(),
         validation_results: Vec::new(),
         completion_promises: promise
-            .map(|promise| SeenPromise::at(promise, Timestamp::from_millis(0)))
+            .map(|promise| DetectedPromise::from_promise(promise, Timestamp::from_millis(0)))
             .into_iter()
             .collect(),
         agent_output: values["output"].as_str().map(str::to_owned),
@@ -41,18 +42,18 @@ pub fn context_of_values(values: &Value) -> AgentContext {
     }
 }
 
-/// What the rules of a hook come to.
-pub fn report(hook: &RunnableHook, role: HookRole, rules: &[Rule], context: &Value) -> HookReport {
-    // Where a tool is used, rules may be about others, which are called with other things.
+/// Builds the report of a hook's rules.
+pub fn build_rule_report(hook: &RunnableHook, role: HookRole, rules: &[DecisionRule], context: &Value) -> HookReport {
+    // At a tool call, a rule may be about another tool with other arguments.
     let tool = context["tool_name"].as_str().is_some_and(|name| !name.is_empty());
-    match judge(rules, context, if tool { Undefined::Passes } else { Undefined::Fails }) {
+    match evaluate_rules(rules, context, if tool { UndefinedPolicy::Passes } else { UndefinedPolicy::Fails }) {
         Err(fault) => HookReport { message: Some(fault.to_string()), ..HookOutcome::Failure.into() },
         Ok(None) => HookOutcome::Success.into(),
-        Ok(Some(ruling)) => ruled(hook, role, ruling),
+        Ok(Some(ruling)) => report_ruling(hook, role, ruling),
     }
 }
 
-fn ruled(hook: &RunnableHook, role: HookRole, ruling: Ruling) -> HookReport {
+fn report_ruling(hook: &RunnableHook, role: HookRole, ruling: RuleDecision) -> HookReport {
     let outcome = match (ruling.action, role) {
         (RuleAction::Complete, _) | (RuleAction::Continue, HookRole::Observer) => HookOutcome::Success,
         (RuleAction::Continue, HookRole::Stop) => HookOutcome::Continue,
@@ -60,6 +61,6 @@ fn ruled(hook: &RunnableHook, role: HookRole, ruling: Ruling) -> HookReport {
         (RuleAction::Escalate, _) => HookOutcome::Escalate,
     };
     let told = ruling.next_prompt.or_else(|| ruling.reason.clone());
-    let told = told.filter(|_| hook.pipes_after(outcome) || (role.is_gate() && outcome != HookOutcome::Success));
+    let told = told.filter(|_| hook.pipes_output_after(outcome) || (role.is_gate() && outcome != HookOutcome::Success));
     HookReport { message: ruling.reason, feedback: told, checkpoint: ruling.checkpoint_data, ..outcome.into() }
 }

@@ -1,22 +1,22 @@
-//! Commands that could not do what they are for: the program or the script that they name is not there.
+//! Broken commands: the program or the script that they name is missing.
 //!
-//! The rule: a command is broken if it fails while the script that it names does not exist, or ends with 126 or 127 because the
-//! program that it names cannot be executed. The script is the first word, if that has a `/`, or what follows an interpreter and is
-//! not in `PATH`, where some shells look for it.
-//! Shells and Python end with 2 where a script is missing, which would else be a verdict. What else ends with 127, such as
-//! `npm test` before `npm install`, is a failure that an agent can mend.
+//! The rule: a command is broken if it fails while the script that it names does not exist, or exits with 126 or 127
+//! because the program that it names cannot be executed. The script is the first word, if that has a `/`, or the word
+//! behind an interpreter unless it is in `PATH`, where some shells search for it. Shells and Python exit with 2 if a script
+//! is missing, which would otherwise be a verdict. Other commands that exit with 127, such as `npm test` before `npm
+//! install`, fail in a way that an agent can repair.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use windlass_process::Exit;
+use windlass_process::ProgramExit;
 
-use crate::clean;
+use crate::clean_output;
 
 /// Programs that take a script as their first argument. `python3.12` counts as `python`.
 const INTERPRETERS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "python", "node", "ruby", "perl"];
 
-/// A command as it was run.
+/// A command with its surroundings.
 #[derive(Debug, Clone, Copy)]
 pub struct ShellCommand<'a> {
     pub text: &'a str,
@@ -25,14 +25,14 @@ pub struct ShellCommand<'a> {
 }
 
 impl ShellCommand<'_> {
-    /// Why the command could not do what it is for, and what to do about it.
-    pub fn broken_by(&self, exit: Exit) -> Option<String> {
-        let Exit::Code(code @ 1..) = exit else { return None };
+    /// Returns why the command is broken, and what to do about it.
+    pub fn broken_command_cause(&self, exit: ProgramExit) -> Option<String> {
+        let ProgramExit::Code(code @ 1..) = exit else { return None };
         if let Some(missing) = self.missing_script() {
             return Some(format!("{missing}; create it, or correct `command`"));
         }
-        // A command that needs a shell names several programs.
-        windlass_process::missing(OsStr::new(self.text), self.directory, self.environment)?;
+        // `missing` finds nothing in a command that needs a shell: it names several programs.
+        windlass_process::find_missing_program(OsStr::new(self.text), self.directory, self.environment)?;
         match code {
             126 => Some("exit 126, a program cannot be executed; check its permissions (`chmod +x`)".to_owned()),
             127 => Some("exit 127, a program was not found; install it, or correct `command`".into()),
@@ -40,7 +40,7 @@ impl ShellCommand<'_> {
         }
     }
 
-    /// Returns which script of the command does not exist, in words.
+    /// Returns a text that names the missing script of the command.
     pub fn missing_script(&self) -> Option<String> {
         let script = self.find_missing_script()?;
         let place = match Path::new(script).is_absolute() {
@@ -55,20 +55,20 @@ impl ShellCommand<'_> {
         let first = words.next()?;
         let program = Path::new(first).file_name()?.to_str()?;
         let program = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-        // Node finds `test.js` where `test` is written.
+        // Node finds `test.js` for `test`.
         let is_exact =
             |word: &&str| !word.starts_with('-') && (program != "node" || Path::new(word).extension().is_some());
         let script = match INTERPRETERS.contains(&program) {
             true => words.next().filter(is_exact)?,
             false => Some(first).filter(|word| word.contains('/'))?,
         };
-        // What the shell would make something else of is not known here.
+        // The rule covers only words that the shell does not change.
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "._/-+@".contains(letter);
-        let exists = || self.directory.join(script).exists() || self.is_in_path(script);
+        let exists = || self.directory.join(script).exists() || self.is_script_in_path(script);
         (script.chars().all(plain) && !exists()).then_some(script)
     }
 
-    fn is_in_path(&self, script: &str) -> bool {
+    fn is_script_in_path(&self, script: &str) -> bool {
         let path = self.environment.iter().rfind(|(name, _)| name == "PATH").filter(|_| !script.contains('/'));
         path.is_some_and(|(_, path)| {
             std::env::split_paths(path).any(|place| self.directory.join(place).join(script).is_file())
@@ -86,7 +86,7 @@ mod tests {
         std::fs::write(place.path().join("there.sh"), "exit 2").unwrap();
         let environment = [("PATH".into(), "/usr/bin:/bin".into())];
         let command = ShellCommand { text, directory: place.path(), environment: &environment };
-        let broken = command.broken_by(Exit::Code(code));
+        let broken = command.broken_command_cause(ProgramExit::Code(code));
         assert_eq!(broken.is_some(), expected.is_some(), "{text}: {broken:?}");
         assert!(broken.unwrap_or_default().contains(expected.unwrap_or_default()), "{text}");
     }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_script_is_told_with_the_directory_it_is_missing_from() {
+    fn missing_script_is_reported_with_directory() {
         check("./check.sh", 127, Some("`./check.sh` does not exist in /"));
         check("/no/check.sh", 127, Some("`/no/check.sh` does not exist; create it"));
     }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn program_that_cannot_be_run_is_told_with_a_remedy() {
+    fn unexecutable_program_is_reported_with_remedy() {
         check("no-such-program --all", 127, Some("a program was not found"));
         check("./there.sh", 126, Some("chmod +x"));
     }

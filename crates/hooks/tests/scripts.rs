@@ -1,4 +1,4 @@
-//! Filled commands in real shells: free text arrives byte for byte, and nothing of it is ever run.
+//! Filled commands in real shells: free text arrives byte for byte, and no shell runs any of it.
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "what a shell makes of a text is the question here")]
 
@@ -11,21 +11,21 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use windlass_hooks::{Carrier, Script, Values};
+use windlass_hooks::{HookScript, InputChannel, ScriptValues};
 
 #[path = "../src/laws/pieces.rs"]
 mod pieces;
 use pieces::{COMMANDS, PAYLOADS, PIECES, runs_a_variable};
 
-const VALUES: Values<'static> = Values {
+const VALUES: ScriptValues<'static> = ScriptValues {
     session: "demo",
     iteration: "3",
     task_id: "T12",
-    task_content: Carrier::Variable,
-    error: Carrier::Variable,
+    task_content: InputChannel::Variable,
+    error: InputChannel::Variable,
 };
 
-/// A command that prints the text, with what it prints before and after it.
+/// A command that prints the text, with its output before and after the text.
 type Shape = (&'static str, &'static str, &'static str);
 
 const SHAPES: &[Shape] = &[
@@ -41,7 +41,7 @@ const SHAPES: &[Shape] = &[
     ("if [ {{error}} = \"{{error}}\" ]; then printf '%s' {{ error }}; fi", "", ""),
 ];
 
-/// Those that start something, which takes its time.
+/// Shapes that start a process, which takes time.
 const SLOW_SHAPES: &[Shape] = &[
     ("{ printf '%s' \\\n {{error}}; } | cat", "", ""),
     ("(printf '%s' \"$NOTHING{{error}}\") # {{error}}, it's a comment", "", ""),
@@ -55,7 +55,7 @@ static SHELLS: LazyLock<Vec<&str>> = LazyLock::new(|| {
     if shells.is_empty() { vec!["/bin/sh"] } else { shells }
 });
 
-/// A directory to run in, and one for what is printed.
+/// A directory to run in, and one for printed text.
 struct Place {
     work: TempDir,
     out: TempDir,
@@ -91,16 +91,16 @@ impl Place {
     }
 }
 
-/// All shapes as one command, each with a file of its own to print to.
-fn together(shapes: &[Shape]) -> Script {
+/// All shapes as one command, each with an output file of its own.
+fn together(shapes: &[Shape]) -> HookScript {
     let redirected = shapes.iter().enumerate().map(|(index, (shape, ..))| format!("exec >\"$OUT/{index}\"\n{shape}\n"));
-    Script::parse(&redirected.collect::<String>()).expect("every shape is safe")
+    HookScript::parse(&redirected.collect::<String>()).expect("every shape is safe")
 }
 
 #[track_caller]
-fn check(shapes: &[Shape], values: &Values<'_>, value: &[u8], arrives: &[u8]) {
+fn check(shapes: &[Shape], values: &ScriptValues<'_>, value: &[u8], arrives: &[u8]) {
     let place = Place::new();
-    let script = &together(shapes).fill(values);
+    let script = &together(shapes).fill_values(values);
     for shell in &*SHELLS {
         let output = place.run(shell, script, value);
         let shown = String::from_utf8_lossy(value);
@@ -220,21 +220,21 @@ fn hostile_text_arrives_byte_for_byte() {
 
 #[test]
 fn text_from_a_file_arrives_but_for_newlines_at_its_end() {
-    let values = Values { error: Carrier::File, ..VALUES };
+    let values = ScriptValues { error: InputChannel::File, ..VALUES };
     let long = b"'\"$(touch pwned)`\n".repeat(5_000);
     let short = hostile().into_iter().filter(|value| value.len() > 2).step_by(9);
     for value in short.chain([b"lines\n\n\n".to_vec()]) {
         let end = value.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1);
         check(&SHAPES[..4], &values, &value, &value[..end]);
     }
-    // Too long for an argument of a program, but not for what a shell does itself.
+    // Too long for an argument of a program, but not for the shell itself.
     let place = Place::new();
-    let script = Script::parse("text={{error}}; printf '%s' \"$text\" >\"$OUT/0\"").expect("is safe");
-    place.run(SHELLS[0], &script.fill(&values), &long.repeat(3));
+    let script = HookScript::parse("text={{error}}; printf '%s' \"$text\" >\"$OUT/0\"").expect("is safe");
+    place.run(SHELLS[0], &script.fill_values(&values), &long.repeat(3));
     assert!(place.printed(0) == long.repeat(3)[..long.len() * 3 - 1]);
 }
 
-/// Pieces that are to come up more often than others.
+/// Pieces that occur more often than others.
 const OFTEN: &[&str] = &["{{error}}", "{{error}}", "{{error}}", " ", " ", "echo ", "'", "\""];
 
 fn compositions() -> impl Strategy<Value = String> {
@@ -252,7 +252,7 @@ fn is_pwned(place: &Path) -> bool {
 }
 
 #[test]
-fn what_is_refused_would_be_run() {
+fn refused_commands_would_run_free_text() {
     for text in ["eval \"${WINDLASS_ERROR}\"", "echo \"${WINDLASS_ERROR}\" | sh", "sh -c \"${WINDLASS_ERROR}\""] {
         let place = Place::new();
         place.run(SHELLS[0], text, b"touch pwned");
@@ -282,17 +282,17 @@ proptest! {
         if !text.contains("{{error}}") || runs_a_variable(&text) {
             return Ok(());
         }
-        let Ok(script) = Script::parse(&text) else { return Ok(()) };
+        let Ok(script) = HookScript::parse(&text) else { return Ok(()) };
         let place = Place::new();
         let shell = if in_bash { SHELLS[SHELLS.len() - 1] } else { SHELLS[0] };
-        let carrier = if from_file { Carrier::File } else { Carrier::Variable };
-        let filled = script.fill(&Values { error: carrier, task_id: "", ..VALUES });
+        let carrier = if from_file { InputChannel::File } else { InputChannel::Variable };
+        let filled = script.fill_values(&ScriptValues { error: carrier, task_id: "", ..VALUES });
         place.run(shell, &filled, payload.as_bytes());
         prop_assert!(!is_pwned(place.work.path()), "{} ran {:?}", shell, filled);
     }
 }
 
-/// More on demand: `PROPTEST_CASES=100000`.
+/// The number of cases; `PROPTEST_CASES=100000` raises it.
 fn cases() -> u32 {
     ProptestConfig::default().cases.max(3_000)
 }

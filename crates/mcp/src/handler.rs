@@ -1,4 +1,4 @@
-//! What rmcp asks of a server: who we are, which tools there are, and calls.
+//! Handler of rmcp's server requests: server information, the list of tools, and calls.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,14 +11,14 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
-use windlass_tools::{Effect, ToolError};
+use windlass_tools::{ToolEffect, ToolError};
 
-use crate::message::shown;
-use crate::pool::Pool;
-use crate::server::{Driven, Said, Server, ToolRouter};
+use crate::message::excerpt_name;
+use crate::router_pool::RouterPool;
+use crate::server::{AgentDriverKind, ToolCaller, ToolReply, ToolServer};
 
-/// What a model is told about the tools as a whole, where it drives itself.
-const INSTRUCTIONS: &str = "\
+/// Instructions for a model that drives itself.
+const SELF_DRIVEN_INSTRUCTIONS: &str = "\
 Windlass keeps tasks and says when one is done. To work through a task by yourself:
 1. task_get, or task_next for one that is ready. hook_register says who judges: default heeds your promises, then the rules.
 2. iteration_start with a maximum, the promises that you may make, and rules that check the work.
@@ -26,25 +26,25 @@ Windlass keeps tasks and says when one is done. To work through a task by yourse
 4. CONTINUE: heed the feedback, iteration_next, go on at 3. COMPLETE: iteration_complete. BLOCKED, ESCALATE: task_update to blocked.
 5. hook_clear in the end. checkpoint_create before a risk; checkpoint_resume says how to go on after a restart.";
 
-/// The same in a turn of the loop: there nobody else counts, and nobody takes tasks.
-const INSIDE: &str = "\
+/// Instructions for a turn of the loop, where Windlass counts iterations and chooses tasks.
+const TURN_INSTRUCTIONS: &str = "\
 Windlass runs you, turn by turn, on the task that you were given, and judges the work whenever your turn ends.
-1. note_add leaves word for whoever works on your task next. task_create is for work that is not part of it.
+1. note_add leaves a note for the next agent or person on your task. task_create is for work that is not part of it.
 2. hook_register, and iteration_start with validationRules, add to how your task is judged.
 3. session_complete claims that your task is done, as <promise>COMPLETE</promise> in your answer does. Then end your turn.
 Do not take other tasks or count iterations (task_next, iteration_next): Windlass does.";
 
-/// Serves one client, or one request of it.
-pub struct Handler<D> {
-    tools: &'static [windlass_tools::Tool],
+/// Handler of one client, or of one request.
+pub struct McpHandler<D> {
+    tools: &'static [windlass_tools::ToolDefinition],
     listed: Arc<OnceLock<Vec<Tool>>>,
-    pool: Pool<D>,
-    driven: Driven,
-    /// Counts those that are at work, where they are counted.
+    pool: RouterPool<D>,
+    driven: AgentDriverKind,
+    /// Reference that counts the handlers at work, if the server counts them.
     _counted: Arc<()>,
 }
 
-impl<D> Clone for Handler<D> {
+impl<D> Clone for McpHandler<D> {
     fn clone(&self) -> Self {
         Self {
             tools: self.tools,
@@ -56,31 +56,31 @@ impl<D> Clone for Handler<D> {
     }
 }
 
-impl<D: ToolRouter> Handler<D> {
-    pub fn new(server: &Server<D>) -> Self {
+impl<D: ToolCaller> McpHandler<D> {
+    pub fn new(server: &ToolServer<D>) -> Self {
         let (tools, pool, driven) = (server.tools, server.pool.clone(), server.driven);
         Self { tools, listed: Arc::default(), pool, driven, _counted: Arc::default() }
     }
 
-    /// The same, while it is there a part of this count.
-    pub fn counted(mut self, count: Arc<()>) -> Self {
+    /// Returns the handler as a part of a count, for as long as it exists.
+    pub fn with_count(mut self, count: Arc<()>) -> Self {
         self._counted = count;
         self
     }
 
-    fn listed(&self) -> &[Tool] {
-        self.listed.get_or_init(|| self.tools.iter().map(tool).collect())
+    fn listed_tools(&self) -> &[Tool] {
+        self.listed.get_or_init(|| self.tools.iter().map(listed_tool).collect())
     }
 }
 
-impl<D: ToolRouter> ServerHandler for Handler<D> {
+impl<D: ToolCaller> ServerHandler for McpHandler<D> {
     fn get_info(&self) -> ServerConfig {
-        // Whoever asks for prompts is told that there are none, as most clients want it, so asking is declared to be possible.
+        // Most clients that ask for prompts expect an empty list, so prompts are declared as a capability.
         ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_prompts().build())
             .with_server_info(Implementation::new("windlass", env!("CARGO_PKG_VERSION")))
             .with_instructions(match self.driven {
-                Driven::ByItself => INSTRUCTIONS,
-                Driven::ByWindlass => INSIDE,
+                AgentDriverKind::ByItself => SELF_DRIVEN_INSTRUCTIONS,
+                AgentDriverKind::ByWindlass => TURN_INSTRUCTIONS,
             })
     }
 
@@ -95,7 +95,7 @@ impl<D: ToolRouter> ServerHandler for Handler<D> {
         Ok(result)
     }
 
-    /// We say nothing beside our answers, at whatever level.
+    /// Accepts every log level: the server sends no log messages.
     #[expect(deprecated, reason = "clients of older revisions may ask for it")]
     async fn set_level(
         &self,
@@ -113,7 +113,7 @@ impl<D: ToolRouter> ServerHandler for Handler<D> {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(no_method(&request.method))
+        Err(unknown_method_error(&request.method))
     }
 
     async fn get_prompt(
@@ -130,7 +130,7 @@ impl<D: ToolRouter> ServerHandler for Handler<D> {
         _: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        Err(no_method("resources/read"))
+        Err(unknown_method_error("resources/read"))
     }
 
     async fn list_tools(
@@ -138,11 +138,11 @@ impl<D: ToolRouter> ServerHandler for Handler<D> {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.listed().to_vec()))
+        Ok(ListToolsResult::with_all_items(self.listed_tools().to_vec()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.listed().iter().find(|tool| tool.name == name).cloned()
+        self.listed_tools().iter().find(|tool| tool.name == name).cloned()
     }
 
     async fn call_tool(
@@ -151,28 +151,28 @@ impl<D: ToolRouter> ServerHandler for Handler<D> {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = self.tools.iter().find(|tool| tool.name == request.name) else {
-            return Err(self.unknown(&request.name));
+            return Err(self.unknown_tool_error(&request.name));
         };
         let arguments = request.arguments.map_or(Value::Null, Value::Object);
-        Ok(call_result(self.pool.call(tool.name, tool.effect, arguments, &context.ct).await).into())
+        Ok(call_result(self.pool.call_tool(tool.name, tool.effect, arguments, &context.ct).await).into())
     }
 }
 
-impl<D> Handler<D> {
-    fn unknown(&self, name: &str) -> ErrorData {
+impl<D> McpHandler<D> {
+    fn unknown_tool_error(&self, name: &str) -> ErrorData {
         let names: Vec<_> = self.tools.iter().map(|tool| tool.name).collect();
         ErrorData::invalid_params(format!("there is no tool `{}`; there are {}", shown(name), names.join(", ")), None)
     }
 }
 
-/// Returns what a tool said as text for a model and as an object for a program.
-fn call_result(said: Said) -> CallToolResult {
+/// Converts the answer of a tool into text for a model and an object for a program.
+fn call_result(said: ToolReply) -> CallToolResult {
     let mut result = match &said {
         Ok(said) => CallToolResult::success(vec![ContentBlock::text(said.get())]),
         Err(error) => CallToolResult::error(vec![ContentBlock::text(error_text(error))]),
     };
     result.structured_content = match said {
-        // An object that is nested too deep to be read again is told as text alone.
+        // An object that is nested too deep to be parsed is sent as text alone.
         Ok(said) => serde_json::from_str(said.get()).ok(),
         Err(error) => Some(json!({"error": {
             "code": error.code.name(),
@@ -184,27 +184,27 @@ fn call_result(said: Said) -> CallToolResult {
     result
 }
 
-/// Returns an error as a model reads it: what is wrong, why, and what to do.
+/// Formats an error for a model: message, causes and hint.
 fn error_text(error: &ToolError) -> String {
     let causes = error.causes.iter().map(|cause| format!("\ncaused by: {cause}"));
     let hint = error.word_hints(ToString::to_string).map(|hint| format!("\nhint: {hint}"));
     [error.message.clone()].into_iter().chain(causes).chain(hint).collect()
 }
 
-fn no_method(name: &str) -> ErrorData {
+fn unknown_method_error(name: &str) -> ErrorData {
     let message = format!("there is no method `{}` here; there are tools: tools/list, tools/call", shown(name));
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 
-/// A tool as clients are told of it.
-fn tool(tool: &windlass_tools::Tool) -> Tool {
-    let schema = match tool.schema() {
+/// Converts a tool into the form that clients list.
+fn listed_tool(tool: &windlass_tools::ToolDefinition) -> Tool {
+    let schema = match tool.input_schema() {
         Value::Object(schema) => schema,
         _ => unreachable!("the schema of what a tool takes is an object"),
     };
     let listed = Tool::new(tool.name, tool.description, schema);
     match tool.effect {
-        Effect::ReadOnly => listed.with_annotations(ToolAnnotations::new().read_only(true)),
-        Effect::Writes => listed,
+        ToolEffect::ReadOnly => listed.with_annotations(ToolAnnotations::new().read_only(true)),
+        ToolEffect::Writes => listed,
     }
 }

@@ -1,31 +1,31 @@
-//! The tools over the Model Context Protocol: what is said and how it is guarded.
+//! The tools over the Model Context Protocol: transports, messages and admission.
 //!
 //! ```text
 //! standard streams ─► lines: bounded ─────────────► message: read, or refused with an error of its own ─┐
 //! HTTP ─► token ─► body: bounded in size and time ─► message ─► rmcp: Host, Origin, sessions ──────────┤
 //!                                                                                                      ▼
-//!                            a desk of the pool ◄─ inline, or in a thread where it may change something ◄─ handler (rmcp)
+//!                                a router of the pool ◄─ inline, or in a thread if it may change something ◄─ handler (rmcp)
 //! ```
 //!
 //! Invariants:
 //! - Standard output carries the protocol and nothing else.
-//! - Whatever is sent, the server is still there, and what it holds in memory is bounded.
-//! - Everything is done by one thread, but for calls that may change something: those have threads, and are few.
-//! - Nothing is opened before the first call needs it.
+//! - No input ends the server, and its memory is bounded.
+//! - One thread does everything except calls that may change something: those have threads, and are few.
+//! - No store is opened before the first call needs it.
 //!
-//! Not here: what the tools are and do (`tools`), the rules (`engine`), where a token comes from (`cli`).
+//! Not here: the tools (`tools`), the rules (`engine`), the origin of a token (`cli`).
 
+mod bounded_lines;
 mod handler;
 mod http;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
-mod lines;
 mod message;
-mod pool;
+mod router_pool;
 mod server;
 mod stdio;
 #[cfg(test)]
 mod tests;
 
-pub use http::{AddressError, Listening, Token, TokenError};
-pub use server::{Driven, Server, Stop, ToolRouter};
+pub use http::{AccessToken, AccessTokenError, AddressError, BoundAddress};
+pub use server::{AgentDriverKind, StopHandle, ToolCaller, ToolServer};

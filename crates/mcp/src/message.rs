@@ -1,9 +1,9 @@
-//! One message from a client: read, or refused with an error that says what is wrong with it.
+//! One message from a client: parsed, or refused with an error that names its fault.
 //!
 //! Invariants:
-//! - Whatever the bytes are, they become exactly one of [`Heard`].
-//! - A refusal has the id of its request wherever that could be read.
-//! - What a client sent is not repeated in an error, but for the name of a method, cut and escaped.
+//! - Any bytes become exactly one of [`ClientMessage`].
+//! - A refusal has the ID of its request wherever that can be read.
+//! - An error does not repeat text of a client, except for the name of a method, cut and escaped.
 
 use std::borrow::Cow;
 
@@ -15,176 +15,175 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// The longest message that is read.
-pub const LONGEST: usize = 4 * 1024 * 1024;
+/// Maximum size of a message.
+pub const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// So many characters of a name say which one was meant.
-const SHOWN: usize = 60;
+/// Maximum number of characters of a name in an error.
+const MAX_NAME_CHARS: usize = 60;
 
-/// Requests that are answered here: one that is not understood has wrong parameters. All others are unknown.
-const REQUESTS: [&str; 4] = ["initialize", "server/discover", "tools/call", "tools/list"];
+/// Methods that the server answers: if one of them is not understood, its parameters are wrong. All others are unknown.
+const ANSWERED_METHODS: [&str; 4] = ["initialize", "server/discover", "tools/call", "tools/list"];
 
-/// What a client said.
-pub enum Heard {
+/// A message from a client.
+pub enum ClientMessage {
     Request(RequestId, ClientJsonRpcMessage),
     Notification(ClientJsonRpcMessage),
-    /// To be answered with this.
+    /// A message that is refused with this answer.
     Refused(ServerJsonRpcMessage),
-    /// Nothing that anybody waits for: a notification that means nothing here, an answer that nobody asked for.
-    Nothing,
+    /// A message without an answer: an unknown notification, or an answer to no request.
+    Ignored,
 }
 
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct JsonRpcEnvelope<'a> {
     jsonrpc: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     method: Option<String>,
 }
 
-/// An id that is `null` is wrong; one that is absent makes a notification.
+/// Keeps `null` as a value: an ID that is `null` is wrong, while a missing ID makes a notification.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Reads one message.
-pub fn read(bytes: &[u8]) -> Heard {
+/// Parses one message.
+pub fn parse_message(bytes: &[u8]) -> ClientMessage {
     let Ok(text) = std::str::from_utf8(bytes) else {
-        let id = id_alone(&String::from_utf8_lossy(bytes));
-        return refused(id, ErrorCode::PARSE_ERROR, "the message is not UTF-8");
+        let id = read_id_only(&String::from_utf8_lossy(bytes));
+        return refuse_message(id, ErrorCode::PARSE_ERROR, "the message is not UTF-8");
     };
     let text = text.trim_start_matches('\u{feff}').trim();
     if text.is_empty() {
-        return Heard::Nothing;
+        return ClientMessage::Ignored;
     }
     if !text.starts_with('{') {
         return match serde_json::from_str::<IgnoredAny>(text) {
-            Err(error) => broken(None, &error),
+            Err(error) => refuse_json(None, &error),
             Ok(_) if text.starts_with('[') => {
-                refused(None, ErrorCode::INVALID_REQUEST, "batches are not taken: send each message by itself")
+                refuse_message(None, ErrorCode::INVALID_REQUEST, "batches are not taken: send each message by itself")
             }
-            Ok(_) => refused(None, ErrorCode::INVALID_REQUEST, "a message is a JSON object"),
+            Ok(_) => refuse_message(None, ErrorCode::INVALID_REQUEST, "a message is a JSON object"),
         };
     }
-    match serde_json::from_str::<Envelope<'_>>(text) {
-        Ok(envelope) => open(text, &envelope),
-        Err(error) if error.is_data() => refused(
-            id_alone(text),
+    match serde_json::from_str::<JsonRpcEnvelope<'_>>(text) {
+        Ok(envelope) => parse_envelope(text, &envelope),
+        Err(error) if error.is_data() => refuse_message(
+            read_id_only(text),
             ErrorCode::INVALID_REQUEST,
             "a message has `jsonrpc` and `method`, both text, each once, and may have `id` and `params`",
         ),
-        Err(error) => broken(None, &error),
+        Err(error) => refuse_json(None, &error),
     }
 }
 
-fn open(text: &str, envelope: &Envelope<'_>) -> Heard {
+fn parse_envelope(text: &str, envelope: &JsonRpcEnvelope<'_>) -> ClientMessage {
     let id = match envelope.id.map(|id| serde_json::from_str::<RequestId>(id.get())) {
         None => None,
         Some(Ok(id)) => Some(id),
         Some(Err(_)) => {
-            return refused(None, ErrorCode::INVALID_REQUEST, "`id` has to be text or a whole number");
+            return refuse_message(None, ErrorCode::INVALID_REQUEST, "`id` has to be text or a whole number");
         }
     };
     if envelope.jsonrpc.as_deref() != Some("2.0") {
-        return refused(id, ErrorCode::INVALID_REQUEST, "`jsonrpc` has to be \"2.0\"");
+        return refuse_message(id, ErrorCode::INVALID_REQUEST, "`jsonrpc` has to be \"2.0\"");
     }
     match (envelope.method.as_deref(), id) {
-        (Some(method), Some(id)) => request(text, method, id),
-        (Some(_), None) => notification(text),
-        // We ask nothing, so this answers nothing.
-        (None, _) if is_answer(text) => Heard::Nothing,
-        (None, id) => refused(id, ErrorCode::INVALID_REQUEST, "`method` is missing"),
+        (Some(method), Some(id)) => parse_request(text, method, id),
+        (Some(_), None) => parse_notification(text),
+        // The server sends no requests, so this is an answer to none.
+        (None, _) if is_answer(text) => ClientMessage::Ignored,
+        (None, id) => refuse_message(id, ErrorCode::INVALID_REQUEST, "`method` is missing"),
     }
 }
 
-fn request(text: &str, method: &str, id: RequestId) -> Heard {
+fn parse_request(text: &str, method: &str, id: RequestId) -> ClientMessage {
     match serde_json::from_str::<ClientJsonRpcMessage>(text) {
         Ok(ClientJsonRpcMessage::Request(request)) => match &request.request {
-            // The newest revision has no `initialize`: to a client that speaks it, that is unknown too.
+            // The newest revision has no `initialize`: for its clients that method is unknown, too.
             ClientRequest::CustomRequest(custom)
-                if REQUESTS.contains(&method) && (method != "initialize" || custom.get_meta().is_empty()) =>
+                if ANSWERED_METHODS.contains(&method) && (method != "initialize" || custom.get_meta().is_empty()) =>
             {
-                wrong_params(id, method)
+                refuse_params(id, method)
             }
-            _ => Heard::Request(id, ClientJsonRpcMessage::Request(request)),
+            _ => ClientMessage::Request(id, ClientJsonRpcMessage::Request(request)),
         },
-        Err(error) if !error.is_data() => broken(Some(id), &error),
-        _ => wrong_params(id, method),
+        Err(error) if !error.is_data() => refuse_json(Some(id), &error),
+        _ => refuse_params(id, method),
     }
 }
 
-/// Only some mean anything here; what is not understood is not answered either.
-fn notification(text: &str) -> Heard {
+/// Parses a notification. One that is unknown or malformed is ignored, since notifications have no answers.
+fn parse_notification(text: &str) -> ClientMessage {
     match serde_json::from_str::<ClientJsonRpcMessage>(text) {
         Ok(ClientJsonRpcMessage::Notification(notification)) => match notification.notification {
             ClientNotification::CancelledNotification(_) | ClientNotification::InitializedNotification(_) => {
-                Heard::Notification(ClientJsonRpcMessage::Notification(notification))
+                ClientMessage::Notification(ClientJsonRpcMessage::Notification(notification))
             }
-            _ => Heard::Nothing,
+            _ => ClientMessage::Ignored,
         },
-        _ => Heard::Nothing,
+        _ => ClientMessage::Ignored,
     }
 }
 
 fn is_answer(text: &str) -> bool {
     #[derive(Deserialize)]
-    struct Answer {
+    struct ResultOrError {
         result: Option<IgnoredAny>,
         error: Option<IgnoredAny>,
     }
-    serde_json::from_str::<Answer>(text).is_ok_and(|answer| answer.result.is_some() || answer.error.is_some())
+    serde_json::from_str::<ResultOrError>(text).is_ok_and(|answer| answer.result.is_some() || answer.error.is_some())
 }
 
-/// The id of a message that has something else wrong with it.
-fn id_alone(text: &str) -> Option<RequestId> {
+/// Returns the ID of a message that has another fault.
+fn read_id_only(text: &str) -> Option<RequestId> {
     #[derive(Deserialize)]
-    struct Alone {
+    struct IdOnly {
         id: RequestId,
     }
-    serde_json::from_str::<Alone>(text).ok().map(|alone| alone.id)
+    serde_json::from_str::<IdOnly>(text).ok().map(|alone| alone.id)
 }
 
-fn wrong_params(id: RequestId, method: &str) -> Heard {
+fn refuse_params(id: RequestId, method: &str) -> ClientMessage {
     let shape = if method == "tools/call" { r#": write `{"name": "…", "arguments": {…}}`"# } else { "" };
     let message = format!("the params of `{}` are not what it takes{shape}", shown(method));
-    refused(Some(id), ErrorCode::INVALID_PARAMS, message)
+    refuse_message(Some(id), ErrorCode::INVALID_PARAMS, message)
 }
 
-/// JSON that is none, or that goes too deep.
-fn broken(id: Option<RequestId>, error: &serde_json::Error) -> Heard {
+/// Refuses a message that is not JSON, or nested too deep.
+fn refuse_json(id: Option<RequestId>, error: &serde_json::Error) -> ClientMessage {
     let place = format!("line {}, column {}", error.line(), error.column());
-    // serde_json gives this one no category of its own.
+    // serde_json has no category for this error.
     match error.to_string().starts_with("recursion limit") {
-        true => refused(
+        true => refuse_message(
             id,
             ErrorCode::PARSE_ERROR,
             format!("the message is nested too deep at {place}; 127 levels are read"),
         ),
-        false => refused(id, ErrorCode::PARSE_ERROR, format!("the message is not JSON at {place}")),
+        false => refuse_message(id, ErrorCode::PARSE_ERROR, format!("the message is not JSON at {place}")),
     }
 }
 
-fn refused(id: Option<RequestId>, code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Heard {
-    Heard::Refused(ServerJsonRpcMessage::error(ErrorData::new(code, message, None), id))
+fn refuse_message(id: Option<RequestId>, code: ErrorCode, message: impl Into<Cow<'static, str>>) -> ClientMessage {
+    ClientMessage::Refused(ServerJsonRpcMessage::error(ErrorData::new(code, message, None), id))
 }
 
-/// What a request is answered with whose id another one has that is not answered yet. It has no id, since that would
-/// answer the other one.
-pub fn taken(id: &RequestId) -> ServerJsonRpcMessage {
+/// Returns the error for a request whose ID is in use. The error has no ID, since that would answer the other request.
+pub fn id_in_use_error(id: &RequestId) -> ServerJsonRpcMessage {
     let message = format!("a request with the id `{}` is not answered yet; give each its own", shown(&id.to_string()));
     ServerJsonRpcMessage::error(ErrorData::new(ErrorCode::INVALID_REQUEST, message, None), None)
 }
 
-/// What a message is answered with that is longer than any may be. Its id is not looked for.
-pub fn too_long() -> ServerJsonRpcMessage {
+/// Returns the error for a message that is too long. Its ID is not read.
+pub fn too_long_error() -> ServerJsonRpcMessage {
     let message = format!("the message is longer than {} MiB", LONGEST / 1024 / 1024);
     ServerJsonRpcMessage::error(ErrorData::new(ErrorCode::INVALID_REQUEST, message, None), None)
 }
 
-/// A name that a client sent, cut and escaped.
-pub fn shown(name: &str) -> String {
-    let mut shown: String = name.chars().take(SHOWN).flat_map(char::escape_debug).collect();
-    if name.chars().nth(SHOWN).is_some() {
+/// Returns a name from a client, cut and escaped.
+pub fn excerpt_name(name: &str) -> String {
+    let mut shown: String = name.chars().take(MAX_NAME_CHARS).flat_map(char::escape_debug).collect();
+    if name.chars().nth(MAX_NAME_CHARS).is_some() {
         shown.push('…');
     }
     shown
@@ -194,72 +193,77 @@ pub fn shown(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What a message is taken for: its method, `-`, or code, id and text of its refusal.
-    fn heard(bytes: impl AsRef<[u8]>) -> String {
-        match read(bytes.as_ref()) {
-            Heard::Request(id, ClientJsonRpcMessage::Request(request)) => format!("{id} {}", request.request.method()),
-            Heard::Notification(ClientJsonRpcMessage::Notification(_)) => "notification".to_owned(),
-            Heard::Refused(refused) => {
+    /// Describes a parsed message: its ID and method, `-`, or code, ID and text of its refusal.
+    fn describe_message(bytes: impl AsRef<[u8]>) -> String {
+        match parse_message(bytes.as_ref()) {
+            ClientMessage::Request(id, ClientJsonRpcMessage::Request(request)) => {
+                format!("{id} {}", request.request.method())
+            }
+            ClientMessage::Notification(ClientJsonRpcMessage::Notification(_)) => "notification".to_owned(),
+            ClientMessage::Refused(refused) => {
                 let (error, id) = refused.into_error().unwrap();
                 let id = id.map(|id| id.to_string()).unwrap_or_default();
                 format!("{} {id}: {}", error.code.0, error.message)
             }
-            Heard::Nothing => "-".to_owned(),
+            ClientMessage::Ignored => "-".to_owned(),
             _ => unreachable!("a request is a request"),
         }
     }
 
     #[track_caller]
-    fn check(message: impl AsRef<[u8]>, expected: &str) {
+    fn check_message(message: impl AsRef<[u8]>, expected: &str) {
         assert_eq!(heard(message), expected);
     }
 
     #[test]
     fn requests_and_notifications_are_told_apart() {
-        check(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, "1 ping");
-        check(r#"{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}"#, "a tools/list");
-        check(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}"#, "2 tools/call");
-        check(
+        check_message(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, "1 ping");
+        check_message(r#"{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}"#, "a tools/list");
+        check_message(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}"#, "2 tools/call");
+        check_message(
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","arguments":{"a":1}}}"#,
             "2 tools/call",
         );
-        check(r#"{"jsonrpc":"2.0","id":3,"method":"made/up","params":{}}"#, "3 made/up");
-        check(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, "notification");
-        check(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#, "notification");
+        check_message(r#"{"jsonrpc":"2.0","id":3,"method":"made/up","params":{}}"#, "3 made/up");
+        check_message(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, "notification");
+        check_message(
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
+            "notification",
+        );
     }
 
     #[test]
-    fn what_nobody_waits_for_is_not_answered() {
-        check("", "-");
-        check(" \t\r\n", "-");
-        check(r#"{"jsonrpc":"2.0","method":"made/up"}"#, "-");
-        check(r#"{"jsonrpc":"2.0","method":"notifications/made_up","params":7}"#, "-");
-        check(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":7}"#, "-");
-        check(r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"x"}}"#, "-");
-        check(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "-");
-        check(r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}"#, "-");
+    fn messages_without_an_answer_are_ignored() {
+        check_message("", "-");
+        check_message(" \t\r\n", "-");
+        check_message(r#"{"jsonrpc":"2.0","method":"made/up"}"#, "-");
+        check_message(r#"{"jsonrpc":"2.0","method":"notifications/made_up","params":7}"#, "-");
+        check_message(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":7}"#, "-");
+        check_message(r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"x"}}"#, "-");
+        check_message(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "-");
+        check_message(r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}"#, "-");
     }
 
     #[test]
-    fn broken_messages_are_refused_with_what_is_wrong() {
-        check("{", "-32700 : the message is not JSON at line 1, column 1");
-        check("nonsense", "-32700 : the message is not JSON at line 1, column 2");
-        check("[1,", "-32700 : the message is not JSON at line 1, column 3");
-        check(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", "-32700 1: the message is not UTF-8");
-        check("[]", "-32600 : batches are not taken: send each message by itself");
-        check("42", "-32600 : a message is a JSON object");
-        check(r#"{"id":1,"method":"ping"}"#, "-32600 1: `jsonrpc` has to be \"2.0\"");
-        check(r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, "-32600 1: `jsonrpc` has to be \"2.0\"");
-        check(r#"{"jsonrpc":"2.0","id":1}"#, "-32600 1: `method` is missing");
+    fn malformed_messages_are_refused_with_the_cause() {
+        check_message("{", "-32700 : the message is not JSON at line 1, column 1");
+        check_message("nonsense", "-32700 : the message is not JSON at line 1, column 2");
+        check_message("[1,", "-32700 : the message is not JSON at line 1, column 3");
+        check_message(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", "-32700 1: the message is not UTF-8");
+        check_message("[]", "-32600 : batches are not taken: send each message by itself");
+        check_message("42", "-32600 : a message is a JSON object");
+        check_message(r#"{"id":1,"method":"ping"}"#, "-32600 1: `jsonrpc` has to be \"2.0\"");
+        check_message(r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, "-32600 1: `jsonrpc` has to be \"2.0\"");
+        check_message(r#"{"jsonrpc":"2.0","id":1}"#, "-32600 1: `method` is missing");
         for id in ["null", "1.5", "[]", "{}", "true", "18446744073709551615"] {
-            check(
+            check_message(
                 format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#),
                 "-32600 : `id` has to be text or a whole number",
             );
         }
         let fields = "a message has `jsonrpc` and `method`, both text, each once, and may have `id` and `params`";
-        check(r#"{"jsonrpc":"2.0","id":7,"method":1}"#, &format!("-32600 7: {fields}"));
-        check(r#"{"jsonrpc":"2.0","id":7,"method":"ping","method":"ping"}"#, &format!("-32600 7: {fields}"));
+        check_message(r#"{"jsonrpc":"2.0","id":7,"method":1}"#, &format!("-32600 7: {fields}"));
+        check_message(r#"{"jsonrpc":"2.0","id":7,"method":"ping","method":"ping"}"#, &format!("-32600 7: {fields}"));
     }
 
     #[test]
@@ -272,19 +276,22 @@ mod tests {
             r#","params":{"name":1}"#,
             r#","params":{"name":"x","arguments":[]}"#,
         ] {
-            check(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call"{params}}}"#), &format!("-32602 1: {call}"));
+            check_message(
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call"{params}}}"#),
+                &format!("-32602 1: {call}"),
+            );
         }
         for method in ["initialize", "tools/list"] {
-            check(
+            check_message(
                 format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":7}}"#),
                 &format!("-32602 1: the params of `{method}` are not what it takes"),
             );
         }
-        check(r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{}}"#, "1 resources/read");
+        check_message(r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{}}"#, "1 resources/read");
     }
 
     #[test]
-    fn nesting_has_an_end() {
+    fn deep_nesting_is_refused() {
         let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         let call = |levels| {
             format!(
@@ -292,20 +299,20 @@ mod tests {
                 deep(levels)
             )
         };
-        check(call(100), "1 tools/call");
+        check_message(call(100), "1 tools/call");
         assert!(
-            heard(call(200)).starts_with("-32700 1: the message is nested too deep at line 1"),
+            describe_message(call(200)).starts_with("-32700 1: the message is nested too deep at line 1"),
             "{}",
-            heard(call(200))
+            describe_message(call(200))
         );
-        assert!(heard(call(100_000)).starts_with("-32700 1: the message is nested too deep"));
+        assert!(describe_message(call(100_000)).starts_with("-32700 1: the message is nested too deep"));
         let list = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"a":{}}}}}"#, deep(1000));
-        assert!(heard(list).starts_with("-32700 1: the message is nested too deep"));
-        check(format!(r#"{{"jsonrpc":"2.0","method":"x","params":{}}}"#, deep(1000)), "-");
+        assert!(describe_message(list).starts_with("-32700 1: the message is nested too deep"));
+        check_message(format!(r#"{{"jsonrpc":"2.0","method":"x","params":{}}}"#, deep(1000)), "-");
     }
 
     #[test]
-    fn names_are_shown_short_and_plain() {
+    fn names_in_errors_are_cut_and_escaped() {
         assert_eq!(shown("a\u{1b}[31m\n"), "a\\u{1b}[31m\\n");
         assert_eq!(shown(&"x".repeat(1000)).chars().count(), SHOWN + 1);
     }

@@ -1,4 +1,4 @@
-//! What is served, and how it ends.
+//! The server, and how it stops.
 
 use std::io;
 
@@ -6,78 +6,82 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
-use windlass_tools::{Control, Tool, ToolError, ToolHost};
+use windlass_tools::{RunControl, ToolDefinition, ToolError, ToolHost};
 
-use crate::pool::Pool;
+use crate::router_pool::RouterPool;
 
-/// What a tool answers: a JSON object, written once.
-pub type Said = Result<Box<RawValue>, ToolError>;
+/// Answer of a tool: a JSON object, serialized once.
+pub type ToolReply = Result<Box<RawValue>, ToolError>;
 
-/// Takes calls, one at a time.
-pub trait ToolRouter: Send + 'static {
-    fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Said;
+/// Runs calls, one at a time.
+pub trait ToolCaller: Send + 'static {
+    fn call_tool_as_json(&mut self, tool: &str, arguments: Value, control: &RunControl) -> ToolReply;
 }
 
-impl<G: ToolHost + Send + 'static> ToolRouter for windlass_tools::ToolRouter<G> {
-    fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Said {
-        self.say(tool, arguments, control)
+impl<G: ToolHost + Send + 'static> ToolCaller for windlass_tools::ToolRouter<G> {
+    fn call_tool_as_json(&mut self, tool: &str, arguments: Value, control: &RunControl) -> ToolReply {
+        self.call_tool_as_json(tool, arguments, control)
     }
 }
 
 /// The tools of a project, ready to be served.
-pub struct Server<D> {
-    pub(crate) tools: &'static [Tool],
-    pub(crate) pool: Pool<D>,
-    pub(crate) stop: Stop,
-    pub(crate) driven: Driven,
+pub struct ToolServer<D> {
+    pub(crate) tools: &'static [ToolDefinition],
+    pub(crate) pool: RouterPool<D>,
+    pub(crate) stop: StopHandle,
+    pub(crate) driven: AgentDriverKind,
 }
 
-/// Who has the agent go on that calls the tools.
+/// Driver of the agent that calls the tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Driven {
+pub enum AgentDriverKind {
     #[default]
     ByItself,
     ByWindlass,
 }
 
-impl<D: ToolRouter> Server<D> {
-    /// `open` makes another desk. Programs that calls run listen to the control of `stop`.
+impl<D: ToolCaller> ToolServer<D> {
+    /// Creates a server. `open` creates another router. The control of `stop` cancels the programs of calls.
     pub fn new(
-        tools: &'static [Tool],
+        tools: &'static [ToolDefinition],
         open: impl Fn() -> Result<D, ToolError> + Send + Sync + 'static,
-        stop: Stop,
+        stop: StopHandle,
     ) -> Self {
-        Self { tools, pool: Pool::new(open, stop.control.clone()), stop, driven: Driven::default() }
+        Self { tools, pool: RouterPool::new(open, stop.control.clone()), stop, driven: AgentDriverKind::default() }
     }
 
-    /// The same for an agent that is driven so: it is told what the tools are for.
-    pub fn driven(mut self, driven: Driven) -> Self {
+    /// Returns the server for an agent with this driver, which decides its instructions.
+    pub fn with_driver(mut self, driven: AgentDriverKind) -> Self {
         self.driven = driven;
         self
     }
 }
 
-/// Ends a server, from whichever thread. Clones end the same one.
+/// Handle to stop a server from any thread. Clones stop the same server.
 #[derive(Clone, Default)]
-pub struct Stop {
+pub struct StopHandle {
     pub(crate) token: CancellationToken,
-    control: Control,
+    control: RunControl,
 }
 
-impl Stop {
-    /// `control` is told of the end by whoever else tells it; it reaches the programs.
-    pub fn new(control: Control) -> Self {
+impl StopHandle {
+    /// Creates a handle. The caller cancels `control`, which ends the programs.
+    pub fn new(control: RunControl) -> Self {
         Self { token: CancellationToken::new(), control }
     }
 
-    /// No more calls are taken. Programs are the control's matter.
-    pub fn now(&self) {
+    /// Stops the server: it accepts no more calls. Programs run until the control is cancelled.
+    pub fn stop_server(&self) {
         self.token.cancel();
     }
 }
 
-/// One thread for everything that waits, and a few for what may take long.
-pub(crate) fn runtime() -> io::Result<Runtime> {
-    // Standard streams that are files or terminals are read and written by a thread each.
-    Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(crate::pool::SLOW + 2).build()
+/// Creates a runtime with one thread for everything that waits, and a few for slow calls.
+pub(crate) fn build_runtime() -> io::Result<Runtime> {
+    // A thread each reads and writes standard streams that are files or terminals.
+    Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(crate::router_pool::MAX_THREADED_CALLS + 2)
+        .build()
 }

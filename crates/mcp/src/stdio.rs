@@ -1,11 +1,11 @@
-//! One client over the standard streams: a message a line.
+//! Server for one client over the standard streams: one message per line.
 //!
-//! The streams are used by this thread itself, without a thread that hands each line on: that would cost more than all the
-//! rest of a call. So a pipe is opened once more, to be able to wait for it without changing it for others who have it.
+//! This thread uses the streams itself: a thread that hands on each line would cost more than the rest of a call. So it opens a pipe
+//! once more, to set it to non-blocking without an effect on other processes that have it.
 //!
 //! Invariants:
 //! - A line is written whole, or the stream is broken.
-//! - No more than [`UNDER_WAY`] requests are unanswered: then no more is read until one of them is.
+//! - At most [`MAX_UNANSWERED_REQUESTS`] requests are unanswered. Then no more is read until one of them is answered.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -26,71 +26,71 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::handler::Handler;
-use crate::lines::{Line, Lines};
-use crate::message::{self, Heard};
-use crate::server::{Server, ToolRouter, runtime};
+use crate::bounded_lines::{LineRead, LineReader};
+use crate::handler::McpHandler;
+use crate::message::{self, ClientMessage};
+use crate::server::{ToolCaller, ToolServer, build_runtime};
 
-/// Enough for every client that asks before it was answered, and little memory all the same.
-const UNDER_WAY: usize = 64;
+/// Maximum number of unanswered requests: enough for every client, with little memory.
+const MAX_UNANSWERED_REQUESTS: usize = 64;
 
-/// How long a client has to read the last answers when it has said that it says no more.
-const PARTING: Duration = Duration::from_secs(5);
+/// Maximum time for a client to read the last answers after it has closed its end.
+const OUTPUT_SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
-type Reader = Box<dyn AsyncRead + Send + Unpin>;
-type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+type InputStream = Box<dyn AsyncRead + Send + Unpin>;
+type OutputStream = Box<dyn AsyncWrite + Send + Unpin>;
 
-impl<D: ToolRouter> Server<D> {
+impl<D: ToolCaller> ToolServer<D> {
     /// Serves the client at the standard streams, until it closes its end or the server is stopped.
     pub fn serve_stdio(self) -> io::Result<()> {
-        let runtime = runtime()?;
+        let runtime = build_runtime()?;
         let _entered = runtime.enter();
-        let (input, output) = streams()?;
-        runtime.block_on(self.serve(input, output));
-        // A thread may still wait for a file or a terminal that nobody needs any more.
+        let (input, output) = open_standard_streams()?;
+        runtime.block_on(self.serve_streams(input, output));
+        // A thread may still wait for a file or a terminal that is not needed any more.
         runtime.shutdown_background();
         Ok(())
     }
 
-    pub(crate) async fn serve(self, input: Reader, output: Writer) {
-        let handler = Handler::new(&self);
+    pub(crate) async fn serve_streams(self, input: InputStream, output: OutputStream) {
+        let handler = McpHandler::new(&self);
         let transport = StdioTransport::new(input, output, self.stop.token.clone());
-        // Who speaks which revision is settled by each request, or by `initialize` when it comes.
+        // Each request has its revision, or `initialize` sets it.
         let service = serve_directly_with_ct(handler, transport, None, self.stop.token.clone());
-        // It ends by itself at the end of the input; what went wrong there has been told by closing the streams.
+        // The service ends at the end of the input. The closed streams report its errors.
         let _ = service.waiting().await;
-        self.pool.rest().await;
+        self.pool.wait_until_idle().await;
     }
 }
 
-/// The standard streams in the way that costs least.
-fn streams() -> io::Result<(Reader, Writer)> {
-    let reader: Reader = match pipe::OpenOptions::new().open_receiver("/proc/self/fd/0") {
+/// Opens the standard streams in the cheapest way.
+fn open_standard_streams() -> io::Result<(InputStream, OutputStream)> {
+    let reader: InputStream = match pipe::OpenOptions::new().open_receiver("/proc/self/fd/0") {
         Ok(pipe) => Box::new(pipe),
-        Err(_) => match Other::new(io::stdin().as_fd())? {
-            Other::Socket(socket) => Box::new(socket),
-            Other::File(file) => Box::new(file),
+        Err(_) => match NonPipeStream::new(io::stdin().as_fd())? {
+            NonPipeStream::Socket(socket) => Box::new(socket),
+            NonPipeStream::File(file) => Box::new(file),
         },
     };
-    let writer: Writer = match pipe::OpenOptions::new().open_sender("/proc/self/fd/1") {
+    let writer: OutputStream = match pipe::OpenOptions::new().open_sender("/proc/self/fd/1") {
         Ok(pipe) => Box::new(pipe),
-        Err(_) => match Other::new(io::stdout().as_fd())? {
-            Other::Socket(socket) => Box::new(socket),
-            Other::File(file) => Box::new(file),
+        Err(_) => match NonPipeStream::new(io::stdout().as_fd())? {
+            NonPipeStream::Socket(socket) => Box::new(socket),
+            NonPipeStream::File(file) => Box::new(file),
         },
     };
     Ok((reader, writer))
 }
 
-/// A stream that is no pipe.
-enum Other {
-    /// Some clients use them as pipes. Its two ends are separate, so nobody else has this one.
+/// A standard stream that is no pipe.
+enum NonPipeStream {
+    /// A socket, which some clients use as a pipe. Its two ends are separate, so no other process has this one.
     Socket(UnixStream),
-    /// A file or a terminal: a thread waits for it.
+    /// A file or a terminal, with a thread that waits for it.
     File(tokio::fs::File),
 }
 
-impl Other {
+impl NonPipeStream {
     fn new(stream: BorrowedFd<'_>) -> io::Result<Self> {
         let file = File::from(stream.try_clone_to_owned()?);
         if !file.metadata()?.file_type().is_socket() {
@@ -102,44 +102,44 @@ impl Other {
     }
 }
 
-/// The two streams, as rmcp takes messages.
+/// Transport of messages over the two streams, for rmcp.
 struct StdioTransport {
-    lines: Lines<Reader>,
-    output: Arc<Mutex<Writer>>,
-    /// Room for requests that are not answered yet.
-    room: Arc<Semaphore>,
-    /// Room for the next one.
-    next: Option<OwnedSemaphorePermit>,
-    under_way: HashMap<RequestId, OwnedSemaphorePermit>,
-    /// Cancelled when nobody reads what is written.
+    lines: LineReader<InputStream>,
+    output: Arc<Mutex<OutputStream>>,
+    /// Permits for unanswered requests.
+    permits: Arc<Semaphore>,
+    /// Permit for the next request.
+    next_permit: Option<OwnedSemaphorePermit>,
+    unanswered: HashMap<RequestId, OwnedSemaphorePermit>,
+    /// Cancelled when the client no longer reads the output.
     gone: CancellationToken,
 }
 
 impl StdioTransport {
-    fn new(input: Reader, output: Writer, gone: CancellationToken) -> Self {
+    fn new(input: InputStream, output: OutputStream, gone: CancellationToken) -> Self {
         Self {
-            lines: Lines::new(input),
+            lines: LineReader::new(input),
             output: Arc::new(Mutex::new(output)),
-            room: Arc::new(Semaphore::new(UNDER_WAY)),
-            next: None,
-            under_way: HashMap::new(),
+            permits: Arc::new(Semaphore::new(MAX_UNANSWERED_REQUESTS)),
+            next_permit: None,
+            unanswered: HashMap::new(),
             gone,
         }
     }
 
-    async fn heard(&mut self) -> Option<Heard> {
-        if self.next.is_none() {
-            self.next = Some(self.room.clone().acquire_owned().await.ok()?);
+    async fn receive_message(&mut self) -> Option<ClientMessage> {
+        if self.next_permit.is_none() {
+            self.next_permit = Some(self.permits.clone().acquire_owned().await.ok()?);
         }
         match self.lines.next().await {
-            Line::Whole => Some(message::read(self.lines.line())),
-            Line::TooLong => Some(Heard::Refused(message::too_long())),
-            Line::End => None,
+            LineRead::Whole => Some(message::parse_message(self.lines.line())),
+            LineRead::TooLong => Some(ClientMessage::Refused(message::too_long_error())),
+            LineRead::End => None,
         }
     }
 
-    /// Writes a message as a line, and makes room when that is done.
-    fn write(
+    /// Writes a message as a line, and then releases the permit of its request.
+    fn write_message(
         &self,
         message: &ServerJsonRpcMessage,
         room: Option<OwnedSemaphorePermit>,
@@ -169,49 +169,49 @@ impl Transport<RoleServer> for StdioTransport {
             JsonRpcMessage::Error(error) => error.id.as_ref(),
             _ => None,
         };
-        let room = answered.and_then(|id| self.under_way.remove(id));
-        self.write(&message, room)
+        let room = answered.and_then(|id| self.unanswered.remove(id));
+        self.write_message(&message, room)
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            match self.heard().await? {
-                Heard::Request(id, _) if self.under_way.contains_key(&id) => {
-                    let room = self.next.take();
-                    tokio::spawn(self.write(&message::taken(&id), room));
+            match self.receive_message().await? {
+                ClientMessage::Request(id, _) if self.unanswered.contains_key(&id) => {
+                    let room = self.next_permit.take();
+                    tokio::spawn(self.write_message(&message::id_in_use_error(&id), room));
                 }
-                Heard::Request(id, message) => {
-                    self.under_way.extend(self.next.take().map(|room| (id, room)));
+                ClientMessage::Request(id, message) => {
+                    self.unanswered.extend(self.next_permit.take().map(|room| (id, room)));
                     return Some(message);
                 }
-                Heard::Notification(message) => {
-                    if let Some(cancelled) = cancelled(&message) {
-                        // It will not be answered.
-                        self.under_way.remove(cancelled);
+                ClientMessage::Notification(message) => {
+                    if let Some(cancelled) = cancelled_request_id(&message) {
+                        // A cancelled request gets no answer.
+                        self.unanswered.remove(cancelled);
                     }
                     return Some(message);
                 }
-                Heard::Refused(answer) => {
-                    let room = self.next.take();
-                    tokio::spawn(self.write(&answer, room));
+                ClientMessage::Refused(answer) => {
+                    let room = self.next_permit.take();
+                    tokio::spawn(self.write_message(&answer, room));
                 }
-                Heard::Nothing => {}
+                ClientMessage::Ignored => {}
             }
         }
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        // What is still being written has room, and nothing else does.
-        self.next = None;
-        self.under_way.clear();
-        let all = u32::try_from(UNDER_WAY).expect("it is small");
-        let written = timeout(PARTING, self.room.acquire_many(all)).await;
+        // Only messages that are being written still have permits.
+        self.next_permit = None;
+        self.unanswered.clear();
+        let all = u32::try_from(MAX_UNANSWERED_REQUESTS).expect("it is small");
+        let written = timeout(OUTPUT_SHUTDOWN_GRACE, self.permits.acquire_many(all)).await;
         written.map(drop).map_err(|_| io::ErrorKind::TimedOut.into())
     }
 }
 
-/// Which request a client does not wait for any more.
-fn cancelled(message: &ClientJsonRpcMessage) -> Option<&RequestId> {
+/// Returns the ID of the request that a client has cancelled.
+fn cancelled_request_id(message: &ClientJsonRpcMessage) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Notification(notification) => match &notification.notification {
             ClientNotification::CancelledNotification(cancelled) => cancelled.params.request_id.as_ref(),

@@ -10,26 +10,27 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::roster::{is_alive, is_there};
-use crate::{os, owners};
+use crate::owner::{is_owner_alive, is_owner_visible};
+use crate::{os, owner_directory};
 
 pub use os::can_see_ancestors;
 
 /// Returns whether this process has a controlling terminal.
-pub fn has_terminal() -> bool {
+pub fn has_controlling_terminal() -> bool {
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     rustix::fs::open("/dev/tty", flags, Mode::empty()).is_ok()
 }
 
 /// Returns whether an owner is alive but invisible to this process: one of the two is in a PID namespace of its own.
-pub fn is_out_of_sight(directory: &Path, name: &str) -> bool {
-    cfg!(target_os = "linux") && is_alive(directory, name) && !is_there(name)
+pub fn is_owner_in_other_namespace(directory: &Path, name: &str) -> bool {
+    cfg!(target_os = "linux") && is_owner_alive(directory, name) && !is_owner_visible(name)
 }
 
 /// Returns whether an owner that started `ago` may have left this process behind: neither this process, nor an ancestor other
 /// than init, nor the leader of its session is older than the owner. An owner that started before the last boot left nothing.
-pub fn may_outlive(name: &str, ago: Duration) -> bool {
-    ago <= os::uptime() && owners::process(name).is_some_and(|(pid, start)| !os::has_elder(pid, start))
+pub fn may_be_left_by_owner(name: &str, ago: Duration) -> bool {
+    ago <= os::system_uptime()
+        && owner_directory::parse_owner_name(name).is_some_and(|(pid, start)| !os::has_older_ancestor(pid, start))
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -39,31 +40,31 @@ mod tests {
     use super::*;
 
     fn name(pid: rustix::process::Pid, start: u64) -> String {
-        owners::name(pid, start, 7)
+        owner_directory::format_owner_name(pid, start, 7)
     }
 
     #[test]
     fn process_younger_than_an_owner_may_be_left_of_it() {
         assert!(can_see_ancestors());
-        let (now, mine) = (Duration::ZERO, os::start_time(getpid()).expect("this process is there"));
+        let (now, mine) = (Duration::ZERO, os::process_start_time(getpid()).expect("this process is there"));
         let parent = getppid().expect("a parent");
-        let parents = os::start_time(parent).expect("it is there");
-        assert!(!may_outlive(&name(getpid(), mine + 1), now), "this process is older");
-        assert!(!may_outlive(&name(getpid(), mine), now), "its parent is older");
-        assert!(may_outlive(&name(parent, 1), now), "everything but init is younger");
-        assert!(!may_outlive(&name(parent, 1), Duration::MAX), "the system was started since");
-        assert!(!may_outlive("ghost", now));
+        let parents = os::process_start_time(parent).expect("it is there");
+        assert!(!may_be_left_by_owner(&name(getpid(), mine + 1), now), "this process is older");
+        assert!(!may_be_left_by_owner(&name(getpid(), mine), now), "its parent is older");
+        assert!(may_be_left_by_owner(&name(parent, 1), now), "everything but init is younger");
+        assert!(!may_be_left_by_owner(&name(parent, 1), Duration::MAX), "the system was started since");
+        assert!(!may_be_left_by_owner("ghost", now));
         assert!(parents <= mine);
     }
 
     #[test]
     fn owner_that_holds_its_lock_and_is_not_seen_is_out_of_sight() {
         let directory = tempfile::tempdir().expect("a directory");
-        let roster = crate::Roster::enlist(directory.path(), 8).expect("a name");
-        assert!(!is_out_of_sight(directory.path(), roster.name()));
+        let roster = crate::OwnerLock::acquire(directory.path(), 8).expect("a name");
+        assert!(!is_owner_in_other_namespace(directory.path(), roster.name()));
         let other = name(getpid(), 1);
         std::fs::rename(directory.path().join(roster.name()), directory.path().join(&other)).expect("another name");
-        assert!(is_out_of_sight(directory.path(), &other));
-        assert!(!is_out_of_sight(directory.path(), "ghost"));
+        assert!(is_owner_in_other_namespace(directory.path(), &other));
+        assert!(!is_owner_in_other_namespace(directory.path(), "ghost"));
     }
 }

@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 
-/// Variables as a [`Spec`](crate::Spec) takes them.
+/// Variables as a [`ProgramSpec`](crate::Spec) takes them.
 pub type Environment = Vec<(OsString, OsString)>;
 
 /// Returns the inherited variables, with those of `told` in place of variables of the same names.
-pub fn overlay(inherited: &[(OsString, OsString)], told: Vec<(&str, OsString)>) -> Environment {
+pub fn overlay_environment(inherited: &[(OsString, OsString)], told: Vec<(&str, OsString)>) -> Environment {
     let kept = inherited.iter().filter(|(name, _)| !told.iter().any(|(own, _)| name == own)).cloned();
     let mut environment: Environment = kept.collect();
     environment.extend(told.into_iter().map(|(name, value)| (OsString::from(name), value)));

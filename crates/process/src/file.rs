@@ -17,7 +17,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Directories of open descriptors. A user who names such a path means the data behind the descriptor.
-const DESCRIPTORS: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
+const DESCRIPTOR_DIRECTORIES: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
 const STANDARD_INPUT: &str = "/dev/stdin";
 
 /// The reason why a path cannot be read as a regular file.
@@ -33,12 +33,12 @@ pub enum UnreadableFile {
 
 impl UnreadableFile {
     /// Returns the reason that an error carries.
-    pub fn of(error: &io::Error) -> Option<&Self> {
+    pub fn from_io_error(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
     }
 
     /// Returns what is wrong with the file, as a sentence without its subject.
-    pub fn cause(&self) -> String {
+    pub fn describe_cause(&self) -> String {
         match self {
             Self::NotRegular(kind) => format!("is {kind}, not a file"),
             Self::TooLarge(most) => format!("is larger than {}", size(*most)),
@@ -46,7 +46,7 @@ impl UnreadableFile {
         }
     }
 
-    pub fn remedy(&self) -> &'static str {
+    pub fn remedy_hint(&self) -> &'static str {
         match self {
             Self::NotRegular("a directory") => "name a file, or put one in its place",
             Self::NotRegular(_) => "remove it, or put a file in its place",
@@ -55,7 +55,7 @@ impl UnreadableFile {
         }
     }
 
-    fn kind(&self) -> io::ErrorKind {
+    fn io_error_kind(&self) -> io::ErrorKind {
         match self {
             Self::NotRegular(_) => io::ErrorKind::InvalidInput,
             Self::TooLarge(_) => io::ErrorKind::FileTooLarge,
@@ -74,29 +74,29 @@ impl Error for UnreadableFile {}
 
 impl From<UnreadableFile> for io::Error {
     fn from(reason: UnreadableFile) -> Self {
-        Self::new(reason.kind(), reason)
+        Self::new(reason.io_error_kind(), reason)
     }
 }
 
 /// Opens a regular file for reading.
-pub fn open(path: &Path) -> io::Result<File> {
+pub fn open_regular_file(path: &Path) -> io::Result<File> {
     // Opening a device can have an effect by itself.
-    check_regular(&fs::metadata(path)?)?;
+    check_regular_file(&fs::metadata(path)?)?;
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
-    check_regular(&file.metadata()?)?;
+    check_regular_file(&file.metadata()?)?;
     Ok(file)
 }
 
 /// Reads a regular file of at most `most` bytes.
-pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let bytes = read_start(path, most.saturating_add(1))?;
+pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let bytes = read_file_start(path, most.saturating_add(1))?;
     if bytes.len() as u64 > most { Err(UnreadableFile::TooLarge(most).into()) } else { Ok(bytes) }
 }
 
 /// Reads the first bytes of a regular file, at most `most`.
-pub fn read_start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let file = open(path)?;
+pub fn read_file_start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular_file(path)?;
     // One more byte than the length, so that the read sees the end without growing the buffer.
     let expected = usize::try_from(file.metadata()?.len().min(most)).unwrap_or_default() + 1;
     let mut bytes = Vec::with_capacity(expected);
@@ -105,17 +105,17 @@ pub fn read_start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Reads a regular file as text. Returns `None` if it is missing, has more than `most` bytes or is not UTF-8.
-pub fn read_text(path: &Path, most: u64) -> Option<String> {
-    String::from_utf8(read(path, most).ok()?).ok()
+pub fn read_text_file(path: &Path, most: u64) -> Option<String> {
+    String::from_utf8(read_bounded(path, most).ok()?).ok()
 }
 
 /// Reads a regular file inside of a directory.
-pub fn read_within(root: &Path, path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    read(&resolve_within(root, path)?, most)
+pub fn read_within_directory(root: &Path, path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    read_bounded(&resolve_within_directory(root, path)?, most)
 }
 
 /// Resolves the links of a path that must lie in a directory.
-pub fn resolve_within(root: &Path, path: &Path) -> io::Result<PathBuf> {
+pub fn resolve_within_directory(root: &Path, path: &Path) -> io::Result<PathBuf> {
     let real = path.canonicalize()?;
     match real.starts_with(root) || real.starts_with(root.canonicalize()?) {
         true => Ok(real),
@@ -124,10 +124,10 @@ pub fn resolve_within(root: &Path, path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Opens a lock file of our own, and creates it if it is missing. Does not follow a link in its place.
-pub fn open_lock(path: &Path) -> io::Result<File> {
+pub fn open_lock_file(path: &Path) -> io::Result<File> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW;
     let file = File::options().create(true).append(true).custom_flags(flags).open(path)?;
-    check_regular(&file.metadata()?)?;
+    check_regular_file(&file.metadata()?)?;
     Ok(file)
 }
 
@@ -137,7 +137,7 @@ pub fn read_kernel_file(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Opens a file that reads as empty.
-pub(crate) fn open_null() -> io::Result<File> {
+pub(crate) fn open_null_device() -> io::Result<File> {
     File::open("/dev/null")
 }
 
@@ -147,27 +147,28 @@ pub fn sync_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Opens a file that a user names on a command line. It can be a pipe, as `<(…)` makes one.
-pub fn open_named(path: &Path) -> io::Result<File> {
-    let is_descriptor = path.parent().is_some_and(|above| DESCRIPTORS.iter().any(|known| above == Path::new(known)));
-    if is_descriptor || path == Path::new(STANDARD_INPUT) { File::open(path) } else { open(path) }
+pub fn open_named_file(path: &Path) -> io::Result<File> {
+    let is_descriptor =
+        path.parent().is_some_and(|above| DESCRIPTOR_DIRECTORIES.iter().any(|known| above == Path::new(known)));
+    if is_descriptor || path == Path::new(STANDARD_INPUT) { File::open(path) } else { open_regular_file(path) }
 }
 
 /// Returns what stands at a path in the place of a regular file: a fifo, a device, a socket.
-pub fn obstacle(path: &Path) -> Option<UnreadableFile> {
-    let error = fs::metadata(path).and_then(|found| check_regular(&found)).err()?;
-    UnreadableFile::of(&error).cloned()
+pub fn find_obstacle(path: &Path) -> Option<UnreadableFile> {
+    let error = fs::metadata(path).and_then(|found| check_regular_file(&found)).err()?;
+    UnreadableFile::from_io_error(&error).cloned()
 }
 
 /// Does the same as `find_obstacle`, for a reader that opens no link.
-pub fn obstacle_besides_links(path: &Path) -> Option<UnreadableFile> {
-    if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) { None } else { obstacle(path) }
+pub fn find_obstacle_besides_links(path: &Path) -> Option<UnreadableFile> {
+    if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) { None } else { find_obstacle(path) }
 }
 
-fn check_regular(found: &Metadata) -> io::Result<()> {
-    if found.is_file() { Ok(()) } else { Err(UnreadableFile::NotRegular(name(found.file_type())).into()) }
+fn check_regular_file(found: &Metadata) -> io::Result<()> {
+    if found.is_file() { Ok(()) } else { Err(UnreadableFile::NotRegular(file_type_name(found.file_type())).into()) }
 }
 
-fn name(kind: FileType) -> &'static str {
+fn file_type_name(kind: FileType) -> &'static str {
     match kind {
         kind if kind.is_dir() => "a directory",
         kind if kind.is_fifo() => "a fifo",
@@ -177,7 +178,7 @@ fn name(kind: FileType) -> &'static str {
     }
 }
 
-fn size(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     match bytes {
         bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
         bytes if bytes >= 1 << 10 => format!("{} KiB", bytes >> 10),
@@ -220,7 +221,7 @@ mod tests {
             assert_eq!(obstacle(&path(name)).map(|found| found.cause()), Some(format!("is {kind}, not a file")));
             assert_eq!(obstacle_besides_links(&path(name)).is_some(), name != "zero");
         }
-        assert!(read(&path("circle"), 9).is_err());
+        assert!(read_bounded(&path("circle"), 9).is_err());
         assert_eq!(
             refusal(read(&path("sparse"), 1 << 20)),
             "it is larger than 1 MiB: make it smaller, or move it away"
@@ -252,7 +253,7 @@ mod tests {
         symlink("../secret", project.join("outside")).expect("a link");
         symlink("..", project.join("up")).expect("a link");
         symlink("project", root.join("linked")).expect("a link");
-        let read = |name: &str| read_within(&project, &project.join(name), 99);
+        let read = |name: &str| read_within_directory(&project, &project.join(name), 99);
         assert_eq!(read("inside").expect("read"), b"mine");
         assert_eq!(read_within(&root.join("linked"), &root.join("linked/file"), 99).expect("read"), b"mine");
         for name in ["outside", "up/secret", "../secret"] {

@@ -9,7 +9,7 @@
 //!
 //! Invariants:
 //! - Nothing of a run survives it, however it ended: no process of its group, and no process that left the group.
-//! - A failing program is a value ([`Exit`]); only a program that never started is an error ([`NotStarted`]).
+//! - A failing program is a value ([`ProgramExit`]); only a program that never started is an error ([`ProgramStartError`]).
 //! - Memory does not grow with the output, and captured bytes are kept unchanged.
 //! - No unrelated process is ever signalled, and no unrelated exit status taken.
 //! - Every child has a session of its own, no terminal, an empty signal mask, and no descriptor but 0, 1 and 2.
@@ -22,47 +22,49 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod ancestry;
-mod beside;
-mod captured;
+mod background;
+mod capture;
 mod control;
-mod course;
+mod descriptor_poll;
 mod environment;
+mod event_loop;
 pub mod file;
-mod heart;
-mod live;
-mod not_started;
-mod nudge;
+mod heartbeat;
+mod interactive;
 mod os;
-mod owners;
+mod owner;
+mod owner_directory;
 mod pager;
 mod pipe;
-mod plain;
+mod plain_script;
 mod program;
-mod ready;
-mod roster;
 mod run;
+mod run_state;
 pub mod signals;
 mod spawn;
 mod spec;
-mod supervised;
+mod start_error;
+mod supervised_run;
 pub mod supervisor;
-mod watch;
+mod wake;
 mod wire;
 
-pub use ancestry::{can_see_ancestors, has_terminal, is_out_of_sight, may_outlive};
-pub use beside::Beside;
-pub use captured::{Captured, Spilled, create as create_record};
-pub use control::Control;
-pub use environment::{Environment, overlay};
-pub use heart::{Heart, Pulse, silence};
-pub use live::{Attended, Heard, Left, Live};
-pub use not_started::NotStarted;
-pub use nudge::{is_below, nudge};
-pub use os::{age, uptime};
-pub use pager::{Paged, Pager};
-pub use program::{missing, running_program};
-pub use roster::{Roster, Swept, is_alive, is_ours, sweep};
-pub use run::run;
+pub use ancestry::{can_see_ancestors, has_controlling_terminal, is_owner_in_other_namespace, may_be_left_by_owner};
+pub use background::BackgroundProcess;
+pub use capture::{CapturedOutput, SpillFile, create_record_file as create_record};
+pub use control::RunControl;
+pub use environment::{Environment, overlay_environment};
+pub use heartbeat::{HeartbeatFile, HeartbeatThread, heartbeat_age};
+pub use interactive::{InteractiveExit, InteractiveProcess, IoSession, ProcessEvent};
+pub use os::{process_age, system_uptime};
+pub use owner::{OwnerLock, SweptOwner, is_owner_alive, is_this_process, sweep_dead_owners};
+pub use pager::{PagerOutcome, TerminalPager};
+pub use program::{find_missing_program, running_program_path};
+pub use run::run_program;
 pub use signal_hook::low_level::signal_name;
-pub use spec::{Capture, Exit, Finished, Invocation, Spec, Spill, Stream};
-pub use supervised::{Launcher, Supervisor, is_below_supervisor, run_apart, supervisors_above};
+pub use spec::{CaptureLimits, OutputStream, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, SpillTarget};
+pub use start_error::ProgramStartError;
+pub use supervised_run::{
+    Supervisor, SupervisorLauncher, count_supervisors_above, is_below_supervisor, run_with_own_supervisor,
+};
+pub use wake::{is_below_owner, wake_owner};

@@ -8,21 +8,21 @@ use std::io::{self, ErrorKind, Write};
 use std::process::{Child, Command, Stdio};
 
 /// Exit code of a shell that cannot find the program.
-const MISSING: i32 = 127;
+const EXIT_CODE_NOT_FOUND: i32 = 127;
 
-pub struct Pager {
+pub struct TerminalPager {
     child: Child,
 }
 
 /// Result of showing a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Paged {
+pub enum PagerOutcome {
     Shown,
     /// The program does not exist.
     Missing,
 }
 
-impl Pager {
+impl TerminalPager {
     /// Starts a shell command.
     pub fn start(command: impl AsRef<OsStr>) -> io::Result<Self> {
         #[expect(clippy::disallowed_methods, reason = "this is the one home of programs that get the terminal")]
@@ -32,14 +32,14 @@ impl Pager {
     }
 
     /// Writes the text to the pager, and waits until the user closes it.
-    pub fn show(mut self, text: &[u8]) -> io::Result<Paged> {
+    pub fn show_text(mut self, text: &[u8]) -> io::Result<PagerOutcome> {
         let written = self.child.stdin.take().map_or(Ok(()), |mut pipe| pipe.write_all(text));
         let status = self.child.wait()?;
         match written {
             // A user may close the pager before the end of the text.
             Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
-            _ if status.code() == Some(MISSING) => Ok(Paged::Missing),
-            _ => Ok(Paged::Shown),
+            _ if status.code() == Some(EXIT_CODE_NOT_FOUND) => Ok(PagerOutcome::Missing),
+            _ => Ok(PagerOutcome::Shown),
         }
     }
 }

@@ -10,54 +10,63 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
-use crate::control::{Listener, Order};
-use crate::os::{self, Leader};
-use crate::program::Program;
-use crate::watch::{Ends, Observe, Pipes, Tree, pipes, watch};
-use crate::{Captured, Control, Exit, Finished, NotStarted, Roster, Spec, Stream};
+use crate::control::{ControlListener, ControlOrder};
+use crate::event_loop::{ChildPipes, OutputObserver, ParentPipes, ProcessTree, create_pipes, watch_run};
+use crate::os::{self, LeaderProcess};
+use crate::program::ResolvedProgram;
+use crate::{
+    CapturedOutput, OutputStream, OwnerLock, ProgramExit, ProgramOutcome, ProgramSpec, ProgramStartError, RunControl,
+};
 
 /// Runs a program until it ends, or until its timeout or the control ends it.
 ///
 /// `observe` sees the output as it comes.
-pub fn run(
-    spec: &Spec,
-    roster: &Roster,
-    control: &Control,
-    observe: &mut dyn FnMut(Stream, &[u8]),
-) -> Result<Finished, NotStarted> {
-    let Some(start) = Start::new(spec, roster, control)? else { return Ok(Finished::cancelled()) };
-    let descriptors = start.descriptors();
-    let leader = descriptors.and_then(|descriptors| Leader::start(&start.tag, &start.program, descriptors));
-    let mut leader = leader.map_err(|error| start.refused(error))?;
+pub fn run_program(
+    spec: &ProgramSpec,
+    roster: &OwnerLock,
+    control: &RunControl,
+    observe: &mut dyn FnMut(OutputStream, &[u8]),
+) -> Result<ProgramOutcome, ProgramStartError> {
+    let Some(start) = RunStart::new(spec, roster, control)? else {
+        return Ok(ProgramOutcome::cancelled_before_start());
+    };
+    let descriptors = start.child_descriptors();
+    let leader = descriptors.and_then(|descriptors| LeaderProcess::start(&start.tag, &start.program, descriptors));
+    let mut leader = leader.map_err(|error| start.start_error(error))?;
     let pid = leader.pid();
-    Ok(start.follow(&mut leader, Some(pid), observe))
+    Ok(start.watch_to_end(&mut leader, Some(pid), observe))
 }
 
 /// Everything that is needed to start a run, with or without a supervisor.
-pub(crate) struct Start<'a> {
+pub(crate) struct RunStart<'a> {
     pub tag: String,
-    pub program: Program,
-    spec: &'a Spec,
-    pub roster: &'a Roster,
-    listener: Listener,
-    ours: Pipes<'a>,
-    theirs: Ends,
+    pub program: ResolvedProgram,
+    spec: &'a ProgramSpec,
+    pub roster: &'a OwnerLock,
+    listener: ControlListener,
+    ours: ParentPipes<'a>,
+    theirs: ChildPipes,
     /// A moment before the start, and the same moment in clock ticks.
     began: Instant,
     before: u64,
 }
 
-impl<'a> Start<'a> {
+impl<'a> RunStart<'a> {
     /// Prepares a run. `None` if it was cancelled before it began.
-    pub fn new(spec: &'a Spec, roster: &'a Roster, control: &Control) -> Result<Option<Self>, NotStarted> {
-        let bare = |source| NotStarted::other(Path::new("a program"), source);
-        let listener = control.listen().map_err(bare)?;
-        if !listener.may_begin() {
+    pub fn new(
+        spec: &'a ProgramSpec,
+        roster: &'a OwnerLock,
+        control: &RunControl,
+    ) -> Result<Option<Self>, ProgramStartError> {
+        let bare = |source| ProgramStartError::from_io_error(Path::new("a program"), source);
+        let listener = control.add_listener().map_err(bare)?;
+        if !listener.wait_while_paused() {
             return Ok(None);
         }
-        let tag = roster.next_tag();
-        let program = Program::of(spec, &tag)?;
-        let (ours, theirs) = pipes(spec).map_err(|source| NotStarted::other(program.path(), source))?;
+        let tag = roster.next_run_tag();
+        let program = ResolvedProgram::resolve_spec(spec, &tag)?;
+        let (ours, theirs) =
+            create_pipes(spec).map_err(|source| ProgramStartError::from_io_error(program.path(), source))?;
         Ok(Some(Self {
             tag,
             program,
@@ -67,41 +76,46 @@ impl<'a> Start<'a> {
             ours,
             theirs,
             began: Instant::now(),
-            before: os::ticks(),
+            before: os::clock_ticks_now(),
         }))
     }
 
     /// Returns the child's three descriptors.
-    pub fn descriptors(&self) -> io::Result<[BorrowedFd<'_>; 3]> {
-        self.theirs.descriptors()
+    pub fn child_descriptors(&self) -> io::Result<[BorrowedFd<'_>; 3]> {
+        self.theirs.child_descriptors()
     }
 
     /// Returns the reason why the program did not start.
-    pub fn refused(&self, error: io::Error) -> NotStarted {
-        NotStarted::explain(self.program.path(), &self.spec.directory, error)
+    pub fn start_error(&self, error: io::Error) -> ProgramStartError {
+        ProgramStartError::from_spawn_error(self.program.path(), &self.spec.directory, error)
     }
 
     /// Returns whether the run was cancelled since.
-    pub fn is_called_off(&self) -> bool {
-        self.listener.word().0 != Order::Continue
+    pub fn is_cancelled(&self) -> bool {
+        self.listener.current_order().0 != ControlOrder::Continue
     }
 
     /// Watches the started tree until its end.
-    pub fn follow(mut self, tree: &mut dyn Tree, leader: Option<Pid>, observe: Observe<'_>) -> Finished {
+    pub fn watch_to_end(
+        mut self,
+        tree: &mut dyn ProcessTree,
+        leader: Option<Pid>,
+        observe: OutputObserver<'_>,
+    ) -> ProgramOutcome {
         // Only the children may hold these ends now, or the output would never end.
         drop(self.theirs);
         if let Some(leader) = leader {
-            self.roster.note(leader, self.before);
+            self.roster.record_leader(leader, self.before);
         }
-        let finished = watch(self.spec, tree, self.ours, &mut self.listener, observe);
-        Finished { took: self.began.elapsed(), ..finished }
+        let finished = watch_run(self.spec, tree, self.ours, &mut self.listener, observe);
+        ProgramOutcome { took: self.began.elapsed(), ..finished }
     }
 }
 
-impl Finished {
+impl ProgramOutcome {
     /// Returns the outcome of a run that was cancelled before it began.
-    pub(crate) fn cancelled() -> Self {
-        let none = Captured::default;
-        Self { exit: Exit::Cancelled, stdout: none(), stderr: none(), leaky: false, took: Duration::ZERO }
+    pub(crate) fn cancelled_before_start() -> Self {
+        let none = CapturedOutput::default;
+        Self { exit: ProgramExit::Cancelled, stdout: none(), stderr: none(), leaky: false, took: Duration::ZERO }
     }
 }

@@ -6,12 +6,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::os::Status;
-use crate::{Captured, Environment};
+use crate::os::ProcessStatus;
+use crate::{CapturedOutput, Environment};
 
 /// A program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Invocation {
+pub enum ProgramInvocation {
     /// A script for `/bin/sh -c`. A script of one program and its literal arguments is started without the shell.
     Shell(OsString),
     /// A program, looked up in the `PATH` of its own environment, and its arguments.
@@ -20,8 +20,8 @@ pub enum Invocation {
 
 /// A program to run.
 #[derive(Debug, Clone)]
-pub struct Spec {
-    pub invocation: Invocation,
+pub struct ProgramSpec {
+    pub invocation: ProgramInvocation,
     pub directory: PathBuf,
     /// The whole environment of the child. Only `WINDLASS_TAG` is added, and a `PWD` in it is corrected.
     pub environment: Environment,
@@ -29,42 +29,42 @@ pub struct Spec {
     pub stdin: Vec<u8>,
     pub timeout: Option<Duration>,
     /// How long the program may write nothing.
-    pub silence: Option<Duration>,
+    pub idle_timeout: Option<Duration>,
     /// Time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    pub capture: Capture,
+    pub capture: CaptureLimits,
 }
 
-impl Spec {
+impl ProgramSpec {
     /// A program without input, time limits or grace, whose output is not captured.
-    pub fn new(invocation: Invocation, directory: impl Into<PathBuf>, environment: Environment) -> Self {
+    pub fn new(invocation: ProgramInvocation, directory: impl Into<PathBuf>, environment: Environment) -> Self {
         Self {
             invocation,
             directory: directory.into(),
             environment,
             stdin: Vec::new(),
             timeout: None,
-            silence: None,
+            idle_timeout: None,
             grace: Duration::ZERO,
-            capture: Capture { head: 0, tail: 0, spill: None },
+            capture: CaptureLimits { head: 0, tail: 0, spill: None },
         }
     }
 }
 
 /// Limits for the captured bytes of each output stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Capture {
+pub struct CaptureLimits {
     /// Bytes kept from the start.
     pub head: usize,
     /// Bytes kept from the end.
     pub tail: usize,
     /// Files for all of the output, if it is more than head and tail.
-    pub spill: Option<Spill>,
+    pub spill: Option<SpillTarget>,
 }
 
 /// A file per stream for output that does not fit in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spill {
+pub struct SpillTarget {
     /// Path of the files without `.stdout` or `.stderr`, and without the number that follows where a name is taken.
     pub path: PathBuf,
     /// Limit for the bytes in each file.
@@ -73,51 +73,57 @@ pub struct Spill {
 
 /// One of the two output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
+pub enum OutputStream {
     Stdout,
     Stderr,
 }
 
 /// How a run ended. A failing process is a fact, not an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub enum ProgramExit {
     Code(i32),
     Signal(i32),
     TimedOut,
     /// The program wrote nothing for longer than it may.
-    Silent,
-    /// Cancelled or killed by its [`Control`](crate::Control), perhaps before it was started.
+    OutputIdle,
+    /// Cancelled or killed by its [`RunControl`](crate::Control), perhaps before it was started.
     Cancelled,
     /// The supervisor died, and the exit status with it.
     Lost,
 }
 
-impl From<Status> for Exit {
-    fn from(status: Status) -> Self {
+impl From<ProcessStatus> for ProgramExit {
+    fn from(status: ProcessStatus) -> Self {
         match status {
-            Status::Code(code) => Self::Code(code),
-            Status::Signal(signal) => Self::Signal(signal),
-            Status::Lost => Self::Lost,
+            ProcessStatus::Code(code) => Self::Code(code),
+            ProcessStatus::Signal(signal) => Self::Signal(signal),
+            ProcessStatus::Lost => Self::Lost,
         }
     }
 }
 
 /// The outcome of a run.
 #[derive(Debug, Clone)]
-pub struct Finished {
-    pub exit: Exit,
-    pub stdout: Captured,
-    pub stderr: Captured,
+pub struct ProgramOutcome {
+    pub exit: ProgramExit,
+    pub stdout: CapturedOutput,
+    pub stderr: CapturedOutput,
     /// The program had exited, but left processes behind that had to be ended, or processes that held its output. Or a process
     /// beyond our reach still holds the output, so that some of it may be missing.
     pub leaky: bool,
     pub took: Duration,
 }
 
-impl Finished {
+impl ProgramOutcome {
     /// Returns the outcome of a successful program that wrote this.
-    pub fn said(stdout: Vec<u8>) -> Self {
-        let stdout = Captured { total: stdout.len() as u64, head: stdout, ..Captured::default() };
-        Self { exit: Exit::Code(0), stdout, stderr: Captured::default(), leaky: false, took: Duration::ZERO }
+    pub fn success_with_stdout(stdout: Vec<u8>) -> Self {
+        let stdout = CapturedOutput { total: stdout.len() as u64, head: stdout, ..CapturedOutput::default() };
+        Self {
+            exit: ProgramExit::Code(0),
+            stdout,
+            stderr: CapturedOutput::default(),
+            leaky: false,
+            took: Duration::ZERO,
+        }
     }
 }

@@ -20,21 +20,21 @@ use rustix::event::PollFlags;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-use crate::os::{self, Brood, Status, Stopped};
-use crate::program::Program;
-use crate::ready::ready;
-use crate::spawn::spawn;
-use crate::wire::{Order, Report, receive_order};
+use crate::descriptor_poll::poll_descriptors;
+use crate::os::{self, DescendantTree, ProcessStatus, StoppedProcesses};
+use crate::program::ResolvedProgram;
+use crate::spawn::spawn_program;
+use crate::wire::{SupervisorOrder, SupervisorReport, receive_order};
 
 /// Serves until the socket on standard input closes. Call this before anything else in the process.
-pub fn serve() -> ExitCode {
-    match Service::new().and_then(|mut service| service.serve()) {
+pub fn serve_owner() -> ExitCode {
+    match SupervisorService::new().and_then(|mut service| service.serve_until_closed()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-struct Service {
+struct SupervisorService {
     socket: UnixStream,
     /// Readable when a child has ended.
     children: UnixStream,
@@ -42,22 +42,22 @@ struct Service {
     terminated: UnixStream,
     /// Readable when the parent has ended, even if another process holds the other end of the socket.
     orphaned: Option<OwnedFd>,
-    run: Option<Run>,
+    run: Option<ActiveRun>,
 }
 
 /// The run in progress.
-struct Run {
+struct ActiveRun {
     leader: Pid,
-    brood: Brood,
+    descendants: DescendantTree,
     /// The leader was reaped: its number may be another process's.
     gone: bool,
-    stopped: Option<Stopped>,
+    stopped: Option<StoppedProcesses>,
 }
 
-impl Run {
-    fn terminate(&self) {
+impl ActiveRun {
+    fn terminate_tree(&self) {
         if self.gone {
-            self.brood.terminate();
+            self.descendants.terminate_all();
         } else {
             let _ = kill_process_group(self.leader, Signal::TERM);
             let _ = kill_process_group(self.leader, Signal::CONT);
@@ -65,92 +65,98 @@ impl Run {
     }
 }
 
-impl Service {
+impl SupervisorService {
     fn new() -> io::Result<Self> {
-        os::prepare();
+        os::prepare_process();
         for signal in [SIGINT, SIGHUP] {
             signal_hook::flag::register(signal, Arc::default())?;
         }
         let socket = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
-        let (children, terminated) = (on_signal(SIGCHLD)?, on_signal(SIGTERM)?);
-        Ok(Self { socket, children, terminated, orphaned: os::end_of_parent(), run: None })
+        let (children, terminated) = (register_signal_socket(SIGCHLD)?, register_signal_socket(SIGTERM)?);
+        Ok(Self { socket, children, terminated, orphaned: os::parent_exit_descriptor(), run: None })
     }
 
-    fn serve(&mut self) -> io::Result<()> {
-        let result = self.obey_all();
+    fn serve_until_closed(&mut self) -> io::Result<()> {
+        let result = self.handle_events();
         // The owner is gone: a git that is killed at once would leave its locks.
         if let Some(run) = &self.run {
-            run.brood.end_in_order();
+            run.descendants.end_all_gracefully();
         }
         result
     }
 
-    fn obey_all(&mut self) -> io::Result<()> {
+    fn handle_events(&mut self) -> io::Result<()> {
         loop {
             let (sockets, orphaned) = ([&self.socket, &self.children, &self.terminated], self.orphaned.as_ref());
             let [socket, children, terminated] = sockets.map(|socket| Some((socket.as_fd(), PollFlags::IN)));
             let orphaned = orphaned.map(|parent| (parent.as_fd(), PollFlags::IN));
-            let [ordered, ended, terminated, orphaned] = ready(&[socket, children, terminated, orphaned], None);
+            let [ordered, ended, terminated, orphaned] =
+                poll_descriptors(&[socket, children, terminated, orphaned], None);
             if terminated || orphaned {
                 return Ok(());
             }
             if ended {
                 let _ = self.children.read(&mut [0; 256]);
-                self.reap()?;
+                self.reap_children()?;
             }
             if ordered {
                 match receive_order(&self.socket)? {
-                    Some(order) => self.obey(order)?,
+                    Some(order) => self.handle_order(order)?,
                     None => return Ok(()),
                 }
             }
         }
     }
 
-    fn obey(&mut self, order: Order) -> io::Result<()> {
+    fn handle_order(&mut self, order: SupervisorOrder) -> io::Result<()> {
         match (order, &mut self.run) {
-            (Order::Start(program, descriptors), None) => self.start(&program, descriptors),
-            (Order::Terminate, Some(run)) => {
-                run.terminate();
+            (SupervisorOrder::Start(program, descriptors), None) => self.start_run(&program, descriptors),
+            (SupervisorOrder::Terminate, Some(run)) => {
+                run.terminate_tree();
                 Ok(())
             }
-            (Order::Stop, Some(run)) => {
-                run.stopped = Some(run.brood.stop());
-                Report::Stopped.send(&self.socket)
+            (SupervisorOrder::Stop, Some(run)) => {
+                run.stopped = Some(run.descendants.stop());
+                SupervisorReport::Stopped.send_report(&self.socket)
             }
-            (Order::Resume, Some(run)) => {
+            (SupervisorOrder::Resume, Some(run)) => {
                 if let Some(stopped) = run.stopped.take() {
-                    stopped.resume();
+                    stopped.resume_all();
                 }
                 Ok(())
             }
-            (Order::End, Some(_)) => self.end(),
+            (SupervisorOrder::End, Some(_)) => self.end_run(),
             // The run ended before the order arrived.
-            (Order::Terminate | Order::Resume, None) => Ok(()),
-            (Order::Stop, None) => Report::Stopped.send(&self.socket),
-            (Order::End, None) => Report::Ended(0).send(&self.socket),
-            (Order::Start(..), Some(_)) => Err(io::Error::other("cannot start a second run")),
+            (SupervisorOrder::Terminate | SupervisorOrder::Resume, None) => Ok(()),
+            (SupervisorOrder::Stop, None) => SupervisorReport::Stopped.send_report(&self.socket),
+            (SupervisorOrder::End, None) => SupervisorReport::Ended(0).send_report(&self.socket),
+            (SupervisorOrder::Start(..), Some(_)) => Err(io::Error::other("cannot start a second run")),
         }
     }
 
-    fn start(&mut self, program: &Program, descriptors: [OwnedFd; 3]) -> io::Result<()> {
-        match spawn(program, descriptors.each_ref().map(AsFd::as_fd)) {
+    fn start_run(&mut self, program: &ResolvedProgram, descriptors: [OwnedFd; 3]) -> io::Result<()> {
+        match spawn_program(program, descriptors.each_ref().map(AsFd::as_fd)) {
             Ok(leader) => {
-                self.run = Some(Run { leader, brood: Brood::of(leader), gone: false, stopped: None });
-                Report::Started(leader.as_raw_nonzero().get()).send(&self.socket)
+                self.run = Some(ActiveRun {
+                    leader,
+                    descendants: DescendantTree::below_leader(leader),
+                    gone: false,
+                    stopped: None,
+                });
+                SupervisorReport::Started(leader.as_raw_nonzero().get()).send_report(&self.socket)
             }
-            Err(error) => Report::Failed(error.raw_os_error().unwrap_or(libc::EIO)).send(&self.socket),
+            Err(error) => SupervisorReport::Failed(error.raw_os_error().unwrap_or(libc::EIO)).send_report(&self.socket),
         }
     }
 
     /// Reaps all children that have ended. Every process below this one is its own, so no other waiter loses a status.
-    fn reap(&mut self) -> io::Result<()> {
+    fn reap_children(&mut self) -> io::Result<()> {
         let mut exited = None;
         let others_left = loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
                     if self.run.as_ref().is_some_and(|run| run.leader == pid) {
-                        exited = Some(Status::from(status));
+                        exited = Some(ProcessStatus::from(status));
                     }
                 }
                 Ok(None) => break true,
@@ -159,34 +165,34 @@ impl Service {
             }
         };
         match exited {
-            Some(status) => self.exited(status, others_left),
+            Some(status) => self.report_leader_exit(status, others_left),
             None => Ok(()),
         }
     }
 
-    fn exited(&mut self, status: Status, others_left: bool) -> io::Result<()> {
+    fn report_leader_exit(&mut self, status: ProcessStatus, others_left: bool) -> io::Result<()> {
         match &mut self.run {
             Some(run) if others_left => run.gone = true,
             _ => self.run = None,
         }
-        Report::Exited { status, others_left }.send(&self.socket)
+        SupervisorReport::Exited { status, others_left }.send_report(&self.socket)
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn end_run(&mut self) -> io::Result<()> {
         let Some(run) = self.run.take() else { return Ok(()) };
-        let ended = run.brood.end();
+        let ended = run.descendants.end_all();
         let mut killed = ended.killed;
         if !run.gone {
-            let status = ended.status(run.leader).unwrap_or(Status::Signal(libc::SIGKILL));
-            killed = killed.saturating_sub(usize::from(status == Status::Signal(libc::SIGKILL)));
-            Report::Exited { status, others_left: true }.send(&self.socket)?;
+            let status = ended.find_status(run.leader).unwrap_or(ProcessStatus::Signal(libc::SIGKILL));
+            killed = killed.saturating_sub(usize::from(status == ProcessStatus::Signal(libc::SIGKILL)));
+            SupervisorReport::Exited { status, others_left: true }.send_report(&self.socket)?;
         }
-        Report::Ended(i32::try_from(killed).unwrap_or(i32::MAX)).send(&self.socket)
+        SupervisorReport::Ended(i32::try_from(killed).unwrap_or(i32::MAX)).send_report(&self.socket)
     }
 }
 
 /// Returns a socket that becomes readable when the signal comes.
-fn on_signal(signal: i32) -> io::Result<UnixStream> {
+fn register_signal_socket(signal: i32) -> io::Result<UnixStream> {
     let (reader, writer) = UnixStream::pair()?;
     reader.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal, writer)?;

@@ -24,12 +24,12 @@ use rustix::net::{
     recvmsg, sendmsg,
 };
 
-use crate::os::Status;
-use crate::program::Program;
+use crate::os::ProcessStatus;
+use crate::program::ResolvedProgram;
 
 #[derive(Debug)]
-pub(crate) enum Order {
-    Start(Program, [OwnedFd; 3]),
+pub(crate) enum SupervisorOrder {
+    Start(ResolvedProgram, [OwnedFd; 3]),
     /// SIGTERM to the group, or to all remaining processes when the leader is gone.
     Terminate,
     Stop,
@@ -38,12 +38,12 @@ pub(crate) enum Order {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Report {
+pub(crate) enum SupervisorReport {
     Started(i32),
     /// Holds the error number.
     Failed(i32),
     Exited {
-        status: Status,
+        status: ProcessStatus,
         others_left: bool,
     },
     Stopped,
@@ -51,21 +51,25 @@ pub(crate) enum Report {
     Ended(i32),
 }
 
-const START: u8 = 1;
-pub(crate) const TERMINATE: u8 = 2;
-pub(crate) const STOP: u8 = 3;
-pub(crate) const RESUME: u8 = 4;
-pub(crate) const END: u8 = 5;
+const START_ORDER: u8 = 1;
+pub(crate) const TERMINATE_ORDER: u8 = 2;
+pub(crate) const STOP_ORDER: u8 = 3;
+pub(crate) const RESUME_ORDER: u8 = 4;
+pub(crate) const END_ORDER: u8 = 5;
 
 /// Limit for a body, longer than any argument list that a kernel takes.
-const LONGEST: usize = 64 * 1024 * 1024;
+const MAX_ORDER_BODY: usize = 64 * 1024 * 1024;
 
-pub(crate) fn send_start(socket: &UnixStream, program: &Program, descriptors: &[BorrowedFd<'_>; 3]) -> io::Result<()> {
-    send(socket, START, &encode(program), descriptors)
+pub(crate) fn send_start_order(
+    socket: &UnixStream,
+    program: &ResolvedProgram,
+    descriptors: &[BorrowedFd<'_>; 3],
+) -> io::Result<()> {
+    send(socket, START_ORDER, &encode_program(program), descriptors)
 }
 
 /// Sends an order that has no body.
-pub(crate) fn send_order(socket: &UnixStream, kind: u8) -> io::Result<()> {
+pub(crate) fn send_bodyless_order(socket: &UnixStream, kind: u8) -> io::Result<()> {
     send(socket, kind, &[], &[])
 }
 
@@ -93,7 +97,7 @@ fn send(socket: &UnixStream, kind: u8, body: &[u8], descriptors: &[BorrowedFd<'_
 }
 
 /// Receives the next order. `None` if the other side is gone.
-pub(crate) fn receive_order(mut socket: &UnixStream) -> io::Result<Option<Order>> {
+pub(crate) fn receive_order(mut socket: &UnixStream) -> io::Result<Option<SupervisorOrder>> {
     let mut header = [0; 5];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -112,18 +116,21 @@ pub(crate) fn receive_order(mut socket: &UnixStream) -> io::Result<Option<Order>
     socket.read_exact(&mut header[length..])?;
     let [kind, length @ ..] = header;
     let length = u32::from_ne_bytes(length) as usize;
-    if length > LONGEST {
-        return Err(nonsense());
+    if length > MAX_ORDER_BODY {
+        return Err(malformed_order_error());
     }
     let mut body = vec![0; length];
     socket.read_exact(&mut body)?;
     Ok(Some(match kind {
-        START => Order::Start(decode(&body)?, close_on_exec(descriptors)?.try_into().map_err(|_| nonsense())?),
-        TERMINATE => Order::Terminate,
-        STOP => Order::Stop,
-        RESUME => Order::Resume,
-        END => Order::End,
-        _ => return Err(nonsense()),
+        START_ORDER => SupervisorOrder::Start(
+            decode_program(&body)?,
+            ensure_close_on_exec(descriptors)?.try_into().map_err(|_| malformed_order_error())?,
+        ),
+        TERMINATE_ORDER => SupervisorOrder::Terminate,
+        STOP_ORDER => SupervisorOrder::Stop,
+        RESUME_ORDER => SupervisorOrder::Resume,
+        END_ORDER => SupervisorOrder::End,
+        _ => return Err(malformed_order_error()),
     }))
 }
 
@@ -133,7 +140,7 @@ const FLAGS: RecvFlags = RecvFlags::CMSG_CLOEXEC;
 const FLAGS: RecvFlags = RecvFlags::empty();
 
 /// Sets the flag on descriptors where it cannot be requested with the message.
-fn close_on_exec(descriptors: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd>> {
+fn ensure_close_on_exec(descriptors: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd>> {
     if FLAGS.is_empty() {
         for descriptor in &descriptors {
             rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC)?;
@@ -142,12 +149,12 @@ fn close_on_exec(descriptors: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd>> {
     Ok(descriptors)
 }
 
-fn nonsense() -> io::Error {
+fn malformed_order_error() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "cannot read an order to the supervisor")
 }
 
 /// Encodes the number of arguments, then every string with its terminating zero.
-fn encode(program: &Program) -> Vec<u8> {
+fn encode_program(program: &ResolvedProgram) -> Vec<u8> {
     let mut body = (program.arguments.len() as u64).to_ne_bytes().to_vec();
     let strings = [&program.path, &program.directory].into_iter().chain(&program.arguments).chain(&program.environment);
     for string in strings {
@@ -156,27 +163,27 @@ fn encode(program: &Program) -> Vec<u8> {
     body
 }
 
-fn decode(body: &[u8]) -> io::Result<Program> {
-    let (count, strings) = body.split_first_chunk().ok_or_else(nonsense)?;
+fn decode_program(body: &[u8]) -> io::Result<ResolvedProgram> {
+    let (count, strings) = body.split_first_chunk().ok_or_else(malformed_order_error)?;
     let count = u64::from_ne_bytes(*count);
     let mut strings = strings
         .split_inclusive(|byte| *byte == 0)
-        .map(|string| CString::from_vec_with_nul(string.to_vec()).map_err(|_| nonsense()));
-    let mut next = || strings.next().unwrap_or_else(|| Err(nonsense()));
+        .map(|string| CString::from_vec_with_nul(string.to_vec()).map_err(|_| malformed_order_error()));
+    let mut next = || strings.next().unwrap_or_else(|| Err(malformed_order_error()));
     let (path, directory) = (next()?, next()?);
     let arguments = (0..count).map(|_| next()).collect::<io::Result<_>>()?;
     let environment = strings.collect::<io::Result<_>>()?;
-    Ok(Program { path, directory, arguments, environment })
+    Ok(ResolvedProgram { path, directory, arguments, environment })
 }
 
-impl Report {
-    pub fn send(self, socket: &UnixStream) -> io::Result<()> {
+impl SupervisorReport {
+    pub fn send_report(self, socket: &UnixStream) -> io::Result<()> {
         let (kind, first, second) = match self {
             Self::Started(pid) => (1, pid, 0),
             Self::Failed(error) => (2, error, 0),
-            Self::Exited { status: Status::Code(code), others_left } => (3, code, i32::from(others_left)),
-            Self::Exited { status: Status::Signal(signal), others_left } => (4, signal, i32::from(others_left)),
-            Self::Exited { status: Status::Lost, others_left } => (5, 0, i32::from(others_left)),
+            Self::Exited { status: ProcessStatus::Code(code), others_left } => (3, code, i32::from(others_left)),
+            Self::Exited { status: ProcessStatus::Signal(signal), others_left } => (4, signal, i32::from(others_left)),
+            Self::Exited { status: ProcessStatus::Lost, others_left } => (5, 0, i32::from(others_left)),
             Self::Stopped => (6, 0, 0),
             Self::Ended(killed) => (7, killed, 0),
         };
@@ -189,7 +196,7 @@ impl Report {
     }
 
     /// Receives the next report. Fails if the other side is gone.
-    pub fn receive(mut socket: &UnixStream) -> io::Result<Self> {
+    pub fn receive_report(mut socket: &UnixStream) -> io::Result<Self> {
         let mut message = [0; 9];
         socket.read_exact(&mut message)?;
         let [kind, a, b, c, d, second @ ..] = message;
@@ -198,9 +205,9 @@ impl Report {
         Ok(match kind {
             1 => Self::Started(first),
             2 => Self::Failed(first),
-            3 => exited(Status::Code(first)),
-            4 => exited(Status::Signal(first)),
-            5 => exited(Status::Lost),
+            3 => exited(ProcessStatus::Code(first)),
+            4 => exited(ProcessStatus::Signal(first)),
+            5 => exited(ProcessStatus::Lost),
             6 => Self::Stopped,
             7 => Self::Ended(first),
             _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "cannot read a report of the supervisor")),
@@ -218,17 +225,19 @@ mod tests {
     fn an_order_arrives_as_it_was_sent() {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         let text = |text: &str| CString::new(text).expect("no zero");
-        let program = Program {
+        let program = ResolvedProgram {
             path: text("/bin/sh"),
             directory: text("/tmp"),
             arguments: vec![text("sh"), text(""), text("\u{1}x=y\n")],
             environment: vec![text("A="), text("B=c d")],
         };
         let file = std::fs::File::open("/dev/null").expect("a file");
-        send_start(&ours, &program, &[file.as_fd(), file.as_fd(), file.as_fd()]).expect("sent");
-        send_order(&ours, TERMINATE).expect("sent");
+        send_start_order(&ours, &program, &[file.as_fd(), file.as_fd(), file.as_fd()]).expect("sent");
+        send_bodyless_order(&ours, TERMINATE_ORDER).expect("sent");
         drop(ours);
-        let Some(Order::Start(arrived, _)) = receive_order(&theirs).expect("whole") else { panic!("another order") };
+        let Some(SupervisorOrder::Start(arrived, _)) = receive_order(&theirs).expect("whole") else {
+            panic!("another order")
+        };
         assert_eq!(arrived, program);
         assert!(matches!(receive_order(&theirs), Ok(Some(Order::Terminate))));
         assert!(matches!(receive_order(&theirs), Ok(None)), "then nothing more");
@@ -237,17 +246,17 @@ mod tests {
     #[test]
     fn a_report_arrives_as_it_was_sent() {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
-        let exited = |status, others_left| Report::Exited { status, others_left };
+        let exited = |status, others_left| SupervisorReport::Exited { status, others_left };
         for report in [
-            Report::Started(77),
-            Report::Failed(2),
-            exited(Status::Code(255), true),
-            exited(Status::Signal(9), false),
-            exited(Status::Lost, true),
-            Report::Stopped,
-            Report::Ended(50),
+            SupervisorReport::Started(77),
+            SupervisorReport::Failed(2),
+            exited(ProcessStatus::Code(255), true),
+            exited(ProcessStatus::Signal(9), false),
+            exited(ProcessStatus::Lost, true),
+            SupervisorReport::Stopped,
+            SupervisorReport::Ended(50),
         ] {
-            report.send(&ours).expect("sent");
+            report.send_report(&ours).expect("sent");
             assert_eq!(Report::receive(&theirs).expect("whole"), report);
         }
     }
@@ -255,7 +264,7 @@ mod tests {
     #[test]
     fn half_an_order_is_an_error_and_not_an_order() {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
-        rustix::io::write(&ours, &[START, 200, 0, 0, 0, 1, 2, 3]).expect("sent");
+        rustix::io::write(&ours, &[START_ORDER, 200, 0, 0, 0, 1, 2, 3]).expect("sent");
         drop(ours);
         assert!(receive_order(&theirs).is_err());
     }

@@ -3,7 +3,7 @@
 use crate::common::{PATH, check};
 
 #[test]
-fn there_is_no_terminal() {
+fn child_has_no_terminal() {
     check(|scene| {
         let finished = scene.run(&scene.shell("if (: </dev/tty) 2>/dev/null; then echo one; else echo none; fi"));
         assert_eq!(finished.stdout.text(), "none\n");
@@ -14,11 +14,11 @@ fn there_is_no_terminal() {
 }
 
 #[test]
-fn signals_are_as_if_nobody_had_touched_them() {
+fn child_has_default_signal_state() {
     check(|scene| {
         // SIGPIPE is ignored in this process, and the handlers of the control are installed.
-        let _received = windlass_process::signals::install(&scene.control, |_| {}).expect("handlers");
-        let text = scene.run(&scene.argv(&["cat", "/proc/self/status"])).stdout.text();
+        let _received = windlass_process::signals::install_handlers(&scene.control, |_| {}).expect("handlers");
+        let text = scene.run(&scene.argv(&["cat", "/proc/self/status"])).stdout.to_text_lossy();
         let sets = ["SigBlk:", "SigIgn:", "SigCgt:"].map(|set| text.lines().find(|line| line.starts_with(set)));
         for line in sets.map(|line| line.expect("a set")) {
             let (_, set) = line.split_once(':').expect("a set");
@@ -44,7 +44,7 @@ fn the_environment_is_what_was_given_and_a_tag() {
         let mut spec = scene.argv(&["env"]);
         spec.environment =
             vec![("PATH".into(), PATH.into()), ("A".into(), "b=c\nd".into()), ("WINDLASS_TAG".into(), "x.1".into())];
-        let text = scene.run(&spec).stdout.text();
+        let text = scene.run(&spec).stdout.to_text_lossy();
         assert_eq!(text, format!("PATH={PATH}\nA=b=c\nd\nWINDLASS_TAG={}.1\n", scene.roster.name()));
     });
 }

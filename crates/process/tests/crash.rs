@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
-use windlass_process::{Exit, sweep};
+use windlass_process::{ProgramExit, sweep_dead_owners};
 
 use crate::common::{PATH, Scene, Way, check, is_dead, is_gone, probe, start_time, state, tagged, until};
 
@@ -73,7 +73,7 @@ fn a_supervised_tree_dies_with_its_owner() {
 
 /// A process that may take another's descriptors keeps its socket open beyond its end.
 #[test]
-fn a_supervised_tree_dies_with_its_owner_whoever_holds_the_socket() {
+fn supervised_tree_dies_with_owner_while_socket_is_open() {
     let scene = Scene::new(Way::Supervised);
     let mut owner = Owner::new(&scene, "echo $$; sleep 1000; :");
     let pid = owner.number();
@@ -97,7 +97,7 @@ fn what_a_dead_owner_left_is_swept_by_the_next() {
     owner.process.wait().expect("it is dead");
     let [leader, ..] = pids;
     assert!(!is_dead(leader), "it is not ended at once");
-    let swept = sweep(&scene.path("owners")).expect("it can be read");
+    let swept = sweep_dead_owners(&scene.path("owners")).expect("it can be read");
     assert_eq!(swept.len(), 1, "this test is alive");
     assert_eq!(swept[0].name, owner.name);
     assert!(swept[0].ended.contains(&leader));
@@ -125,7 +125,7 @@ fn a_supervisor_that_was_stopped_is_swept_with_what_it_ran() {
     owner.signal(Signal::KILL);
     owner.process.wait().expect("it is dead");
     assert!(pids.iter().all(|pid| !is_dead(*pid)), "they are not ended at once");
-    let swept = sweep(&scene.path("owners")).expect("it can be read");
+    let swept = sweep_dead_owners(&scene.path("owners")).expect("it can be read");
     assert!(swept[0].ended.contains(&supervisor), "{swept:?}");
     assert!(pids.iter().all(|pid| is_dead(*pid)), "{pids:?}");
 }
@@ -197,7 +197,7 @@ fn a_supervisor_that_dies_loses_the_run_and_nothing_else() {
     let script = format!("echo $PPID >supervisor; {HIDDEN} sleep 1000");
     let mut killed = false;
     let mut numbers = String::new();
-    let finished = supervisor.run(&scene.shell(&script), &scene.roster, &scene.control, &mut |_, chunk| {
+    let finished = supervisor.run_program(&scene.shell(&script), &scene.roster, &scene.control, &mut |_, chunk| {
         numbers.push_str(&String::from_utf8_lossy(chunk));
         if !killed && numbers.lines().count() == 2 {
             killed = true;
@@ -210,7 +210,7 @@ fn a_supervisor_that_dies_loses_the_run_and_nothing_else() {
     for pid in numbers.lines().map(|line| line.parse().expect("a number")) {
         assert!(is_dead(pid), "{pid}");
     }
-    let finished = supervisor.run(&scene.shell("exit 3"), &scene.roster, &scene.control, &mut |_, _| {});
+    let finished = supervisor.run_program(&scene.shell("exit 3"), &scene.roster, &scene.control, &mut |_, _| {});
     assert_eq!(finished.expect("a new one is there").exit, Exit::Code(3));
 }
 

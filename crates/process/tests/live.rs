@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_process::{Beside, Exit, Heard, Launcher, Live};
+use windlass_process::{BackgroundProcess, InteractiveProcess, ProcessEvent, ProgramExit, SupervisorLauncher};
 
 use crate::common::{Scene, Way, is_gone, probe, stands_still, until};
 
-fn start(scene: &Scene, script: &str) -> Live {
-    let launcher = Launcher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
-    Live::start(&launcher, &scene.shell(script), &scene.roster).expect("it starts")
+fn start(scene: &Scene, script: &str) -> InteractiveProcess {
+    let launcher =
+        SupervisorLauncher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
+    InteractiveProcess::start(&launcher, &scene.shell(script), &scene.roster).expect("it starts")
 }
 
 fn far() -> Option<Instant> {
@@ -16,13 +17,13 @@ fn far() -> Option<Instant> {
 }
 
 /// Sends bytes and returns the answer, up to the end of a line.
-fn answer(live: &mut Live, scene: &Scene, said: &[u8]) -> String {
-    let mut attended = live.attend(&scene.control).expect("a listener");
-    attended.say(said);
+fn answer(live: &mut InteractiveProcess, scene: &Scene, said: &[u8]) -> String {
+    let mut attended = live.open_session(&scene.control).expect("a listener");
+    attended.send_input(said);
     let mut text = Vec::new();
     while !text.ends_with(b"\n") {
-        match attended.hear(&mut far()) {
-            Heard::Said(bytes) => text.extend(bytes),
+        match attended.next_event(&mut far()) {
+            ProcessEvent::Output(bytes) => text.extend(bytes),
             other => panic!("{other:?} after {text:?}"),
         }
     }
@@ -30,15 +31,15 @@ fn answer(live: &mut Live, scene: &Scene, said: &[u8]) -> String {
 }
 
 #[test]
-fn it_answers_again_and_again_and_leaves_when_nothing_more_is_to_come() {
+fn interactive_process_answers_until_input_closes() {
     let scene = Scene::new(Way::Supervised);
     let mut live = start(&scene, "while read line; do echo \"got $line\"; echo \"err $line\" >&2; done; exit 3");
     for number in 0..20 {
         assert_eq!(answer(&mut live, &scene, format!("{number}\n").as_bytes()), format!("got {number}\n"));
     }
-    let left = live.end();
+    let left = live.end_gracefully();
     assert_eq!(left.exit, Exit::Code(3));
-    assert!(left.stderr.text().ends_with("err 19\n"), "{}", left.stderr.text());
+    assert!(left.stderr.to_text_lossy().ends_with("err 19\n"), "{}", left.stderr.to_text_lossy());
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn program_that_ends_while_no_caller_attends_to_it_has_ended() {
     assert_eq!(answer(&mut live, &scene, b"go\n"), "on\n");
     live.close_output();
     assert!(!live.has_ended());
-    live.attend(&scene.control).expect("a listener").say(b"go\n");
+    live.open_session(&scene.control).expect("a listener").send_input(b"go\n");
     until("it has ended", || live.has_ended());
     assert_eq!(live.end().exit, Exit::Code(3));
 }
@@ -63,14 +64,14 @@ fn much_in_both_directions_does_not_block() {
 }
 
 #[test]
-fn ends_are_told_apart() {
+fn program_ends_have_distinct_events() {
     let scene = Scene::new(Way::Supervised);
     let hear = |script: &str, until: Option<Instant>| {
         let mut live = start(&scene, script);
-        let mut attended = live.attend(&scene.control).expect("a listener");
-        let heard = attended.hear(&mut until.or(far()));
+        let mut attended = live.open_session(&scene.control).expect("a listener");
+        let heard = attended.next_event(&mut until.or(far()));
         drop(attended);
-        (heard, live.end().exit)
+        (heard, live.end_gracefully().exit)
     };
     assert_eq!(hear("exit 7", None), (Heard::Over, Exit::Code(7)));
     assert_eq!(hear("kill -9 $$", None), (Heard::Over, Exit::Signal(9)));
@@ -81,25 +82,25 @@ fn ends_are_told_apart() {
 
 /// A program that never stops writing gets no more time than any other.
 #[test]
-fn it_is_late_although_there_is_something_to_hear() {
+fn deadline_passes_although_output_is_pending() {
     let scene = Scene::new(Way::Supervised);
     let mut live = start(&scene, "echo here; echo $$ > leader; exec sleep 60");
     scene.number_in("leader");
-    let mut attended = live.attend(&scene.control).expect("a listener");
+    let mut attended = live.open_session(&scene.control).expect("a listener");
     assert_eq!(attended.hear(&mut Some(Instant::now())), Heard::Late);
     assert_eq!(attended.hear_now(), Heard::Said(b"here\n".to_vec()));
     assert_eq!(attended.hear_now(), Heard::Late);
 }
 
 #[test]
-fn nothing_of_it_survives() {
+fn dropped_interactive_process_leaves_nothing() {
     for is_stopped in [false, true] {
         let scene = Scene::new(Way::Supervised);
         let script = "setsid sh -c 'echo $$ > escaped; exec sleep 60' & echo $$ > leader; exec sleep 60";
         let mut live = start(&scene, script);
         let pids = [scene.number_in("leader"), scene.number_in("escaped")];
         if is_stopped {
-            live.leave_stopped();
+            live.suspend_tree();
         }
         drop(live);
         for pid in pids {
@@ -109,7 +110,7 @@ fn nothing_of_it_survives() {
 }
 
 #[test]
-fn it_hears_the_control() {
+fn session_reports_cancel_and_kill() {
     let scene = Scene::new(Way::Supervised);
     let mut live = start(&scene, "echo $$ > leader; exec sleep 60");
     let pid = scene.number_in("leader");
@@ -117,20 +118,20 @@ fn it_hears_the_control() {
     std::thread::scope(|scope| {
         let (control, live) = (&scene.control, &mut live);
         scope.spawn(move || {
-            let mut attended = live.attend(control).expect("a listener");
+            let mut attended = live.open_session(control).expect("a listener");
             for _ in 0..2 {
-                sender.send(attended.hear(&mut far())).expect("the test listens");
+                sender.send(attended.next_event(&mut far())).expect("the test listens");
             }
         });
         until("it stands still", || {
-            control.pause();
+            control.pause_runs();
             stands_still(pid)
         });
-        control.resume();
+        control.resume_runs();
         until("it goes on", || !stands_still(pid));
-        control.cancel();
+        control.cancel_runs();
         assert_eq!(heard.recv(), Ok(Heard::Cancelled));
-        control.kill();
+        control.kill_runs();
         assert_eq!(heard.recv(), Ok(Heard::Killed));
     });
 }
@@ -143,15 +144,15 @@ fn program_that_is_left_stopped_stands_still_with_what_it_has_started_until_it_i
     let mut live = start(&scene, script);
     let pids = [scene.number_in("leader"), scene.number_in("escaped")];
     for number in 0..3 {
-        live.leave_stopped();
+        live.suspend_tree();
         pids.iter().for_each(|pid| assert!(stands_still(*pid)));
         // A pause in between changes nothing.
-        scene.control.pause();
-        scene.control.resume();
+        scene.control.pause_runs();
+        scene.control.resume_runs();
         pids.iter().for_each(|pid| assert!(stands_still(*pid)));
         assert_eq!(answer(&mut live, &scene, format!("{number}\n").as_bytes()), format!("got {number}\n"));
     }
-    live.leave_stopped();
+    live.suspend_tree();
     assert_eq!(live.end().exit, Exit::Code(0));
 }
 
@@ -162,19 +163,20 @@ fn program_is_left_stopped_where_no_descriptor_is_free() {
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "T, true\n", "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
-fn beside(scene: &Scene, script: &str, most: usize) -> Beside {
-    let launcher = Launcher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
-    Beside::start(&launcher, &scene.shell(script), &scene.roster, most).expect("it starts")
+fn beside(scene: &Scene, script: &str, most: usize) -> BackgroundProcess {
+    let launcher =
+        SupervisorLauncher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
+    BackgroundProcess::start(&launcher, &scene.shell(script), &scene.roster, most).expect("it starts")
 }
 
 /// Waits until one of the background processes has ended.
-fn await_end(live: &mut Live, scene: &Scene, beside: &mut [Beside]) {
-    let mut attended = live.attend(&scene.control).expect("a listener");
+fn await_end(live: &mut InteractiveProcess, scene: &Scene, beside: &mut [BackgroundProcess]) {
+    let mut attended = live.open_session(&scene.control).expect("a listener");
     assert_eq!(attended.hear_beside(&mut far(), beside), Heard::Beside);
 }
 
 #[test]
-fn what_runs_beside_it_is_looked_after_at_the_same_time() {
+fn session_serves_background_processes() {
     let scene = Scene::new(Way::Supervised);
     let mut live = start(&scene, "while read line; do echo \"got $line\"; done");
     let mut all =
@@ -184,13 +186,13 @@ fn what_runs_beside_it_is_looked_after_at_the_same_time() {
     assert_eq!(all[1].exit(), None);
     assert_eq!(answer(&mut live, &scene, b"me\n"), "got me\n");
     let pid = scene.number_in("leader");
-    all[1].end();
+    all[1].end_tree();
     assert_eq!(all[1].exit(), Some(Exit::Signal(9)));
     assert!(is_gone(pid));
 }
 
 #[test]
-fn the_last_of_a_flood_is_kept() {
+fn background_process_keeps_last_output() {
     let scene = Scene::new(Way::Supervised);
     let mut live = start(&scene, "cat");
     let mut all = [beside(&scene, "seq 300000; sleep 60 & exit 0", 20)];
@@ -207,18 +209,18 @@ fn a_pause_stops_what_runs_beside_it_and_moves_the_silence() {
     std::thread::scope(|scope| {
         let (control, live, all) = (&scene.control, &mut live, &mut all);
         let listening = scope.spawn(move || {
-            let mut attended = live.attend(control).expect("a listener");
-            let before = attended.last_moved();
-            let heard = attended.hear_beside(&mut far(), all);
-            (heard, attended.last_moved() > before)
+            let mut attended = live.open_session(control).expect("a listener");
+            let before = attended.last_output_at();
+            let heard = attended.next_event_with_background(&mut far(), all);
+            (heard, attended.last_output_at() > before)
         });
         until("it stands still", || {
-            control.pause();
+            control.pause_runs();
             stands_still(pid)
         });
-        control.resume();
+        control.resume_runs();
         until("it goes on", || !stands_still(pid));
-        control.kill();
+        control.kill_runs();
         assert_eq!(listening.join().expect("no panic"), (Heard::Killed, true));
     });
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_process::Exit;
+use windlass_process::ProgramExit;
 
 use crate::common::{Scene, Way, check, is_gone, tagged};
 
@@ -44,7 +44,7 @@ fn after_a_timeout() {
         spec.grace = Duration::from_millis(10);
         let finished = scene.run(&spec);
         assert_eq!(finished.exit, Exit::TimedOut);
-        let text = finished.stdout.text();
+        let text = finished.stdout.to_text_lossy();
         let hidden: Vec<i32> = text.lines().map(|line| line.parse().expect("a number")).collect();
         assert_eq!(hidden.len(), 5);
         assert!(hidden.iter().all(|pid| is_gone(*pid)), "{hidden:?}");
@@ -73,7 +73,7 @@ fn a_child_that_is_about_to_end_is_waited_for() {
 }
 
 #[test]
-fn a_process_that_flees_faster_than_one_can_look() {
+fn fast_forking_chain_is_ended_with_run() {
     check(|scene| {
         // Each process starts the next in a new session, and ends.
         let flee = "[ $1 -gt 0 ] || exit; setsid sh flee $(($1 - 1)) </dev/null >/dev/null 2>&1 & echo $1 >last";
@@ -87,7 +87,7 @@ fn a_process_that_flees_faster_than_one_can_look() {
 }
 
 #[test]
-fn a_tree_that_grows_while_it_is_ended() {
+fn growing_tree_is_ended_at_timeout() {
     check(|scene| {
         let grow = "[ $1 -gt 0 ] || exec sleep 1000; for i in 1 2 3; do setsid sh grow $(($1 - 1)) & done; sleep 1000";
         std::fs::write(scene.path("grow"), grow).expect("a script");
@@ -121,7 +121,7 @@ fn a_run_does_not_end_what_another_one_left_before_its_time() {
 }
 
 #[test]
-fn what_nobody_can_be_blamed_for_goes_when_the_last_run_does() {
+fn unclaimed_orphans_end_with_last_run() {
     let scene = Scene::new(Way::Direct);
     std::thread::scope(|scope| {
         let fifo = scene.path("fifo");

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use windlass_process::{Exit, NotStarted, Spec};
+use windlass_process::{ProgramExit, ProgramSpec, ProgramStartError};
 
 use crate::common::{Scene, check};
 
@@ -11,12 +11,12 @@ use crate::common::{Scene, check};
 fn exit_codes_and_signals_are_told_apart() {
     check(|scene| {
         for (script, exit) in [
-            ("exit 0", Exit::Code(0)),
-            ("exit 3", Exit::Code(3)),
-            ("exit 255", Exit::Code(255)),
-            ("kill -TERM $$", Exit::Signal(15)),
-            ("kill -KILL $$", Exit::Signal(9)),
-            ("exit 137", Exit::Code(137)),
+            ("exit 0", ProgramExit::Code(0)),
+            ("exit 3", ProgramExit::Code(3)),
+            ("exit 255", ProgramExit::Code(255)),
+            ("kill -TERM $$", ProgramExit::Signal(15)),
+            ("kill -KILL $$", ProgramExit::Signal(9)),
+            ("exit 137", ProgramExit::Code(137)),
         ] {
             let finished = scene.run(&scene.shell(script));
             assert_eq!((finished.exit, finished.leaky), (exit, false), "{script}");
@@ -50,7 +50,7 @@ fn a_script_of_words_alone_does_as_the_shell_would() {
             let mut spec = scene.shell(script);
             spec.environment.push(("PWD".into(), "/elsewhere".into()));
             let finished = scene.run(&spec);
-            (finished.exit, finished.stdout.text())
+            (finished.exit, finished.stdout.to_text_lossy())
         };
         let here = scene.directory.path().display().to_string();
         assert_eq!(told("./bare 1"), (Exit::Code(4), "bare 1\n".to_owned()), "the shell takes it for its own");
@@ -68,14 +68,14 @@ fn one_supervisor_does_many_runs() {
     let mut supervisor = crate::common::supervisor();
     for code in 0..5 {
         let spec = scene.shell(&format!("sleep 100 & exit {code}"));
-        let finished = supervisor.run(&spec, &scene.roster, &scene.control, &mut |_, _| {}).expect("it starts");
+        let finished = supervisor.run_program(&spec, &scene.roster, &scene.control, &mut |_, _| {}).expect("it starts");
         assert_eq!((finished.exit, finished.leaky), (Exit::Code(code), true));
-        let missing = supervisor.run(&scene.argv(&["nowhere"]), &scene.roster, &scene.control, &mut |_, _| {});
+        let missing = supervisor.run_program(&scene.argv(&["nowhere"]), &scene.roster, &scene.control, &mut |_, _| {});
         assert!(matches!(missing, Err(NotStarted::NotFound { .. })));
     }
 }
 
-fn refusal(scene: &Scene, spec: &Spec) -> (String, String) {
+fn refusal(scene: &Scene, spec: &ProgramSpec) -> (String, String) {
     let error = scene.try_run(spec).expect_err("it cannot start");
     let kind = format!("{error:?}").split([' ', '{']).next().unwrap_or_default().to_owned();
     (kind, error.to_string())
@@ -158,7 +158,7 @@ fn a_timeout_ends_even_what_ignores_sigterm_and_keeps_the_output() {
 }
 
 #[test]
-fn who_heeds_sigterm_may_tidy_up() {
+fn program_may_clean_up_after_sigterm() {
     check(|scene| {
         let mut spec = scene.shell("trap 'echo tidied; exit 0' TERM; echo ready; sleep 1000 >/dev/null 2>&1 & wait");
         spec.timeout = Some(Duration::from_millis(200));

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use windlass_process::{Capture, Exit, Spill, Stream};
+use windlass_process::{CaptureLimits, OutputStream, ProgramExit, SpillTarget};
 
 use crate::common::check;
 
@@ -40,7 +40,8 @@ fn bytes_are_kept_as_they_are() {
 fn what_memory_cannot_hold_goes_to_a_file_up_to_its_cap() {
     check(|scene| {
         let mut spec = scene.shell("i=0; while [ $i -lt 500 ]; do echo line $i; i=$((i+1)); done; echo small >&2");
-        spec.capture = Capture { head: 10, tail: 10, spill: Some(Spill { path: scene.path("run"), cap: 1000 }) };
+        spec.capture =
+            CaptureLimits { head: 10, tail: 10, spill: Some(SpillTarget { path: scene.path("run"), cap: 1000 }) };
         let finished = scene.run(&spec);
         let spilled = finished.stdout.spilled.as_ref().expect("it was too much");
         assert_eq!(spilled.path, scene.path("run.stdout"));
@@ -58,7 +59,8 @@ fn a_file_that_cannot_be_written_does_not_fail_the_run() {
     check(|scene| {
         let mut spec = scene.shell("echo a lot of output");
         std::fs::write(scene.path("file"), "").expect("it can be written");
-        spec.capture = Capture { head: 1, tail: 1, spill: Some(Spill { path: scene.path("file/where"), cap: 1000 }) };
+        spec.capture =
+            CaptureLimits { head: 1, tail: 1, spill: Some(SpillTarget { path: scene.path("file/where"), cap: 1000 }) };
         let finished = scene.run(&spec);
         assert_eq!(finished.exit, Exit::Code(0));
         assert!(finished.stdout.spilled.expect("it was tried").error.is_some());
@@ -73,7 +75,7 @@ fn input_larger_than_a_pipe_flows_while_output_does() {
         spec.capture.head = 4_000_000;
         let finished = scene.run(&spec);
         assert_eq!(finished.exit, Exit::Code(0));
-        assert!(*finished.stdout.bytes() == spec.stdin, "what went in came out");
+        assert!(*finished.stdout.to_bytes() == spec.stdin, "what went in came out");
     });
 }
 
@@ -101,13 +103,13 @@ fn input_has_an_end() {
 }
 
 #[test]
-fn whoever_observes_sees_all_of_it_as_it_comes() {
+fn observer_receives_all_output_of_both_streams() {
     check(|scene| {
         let mut seen = (Vec::new(), Vec::new());
         let spec = scene.shell("echo one; echo two >&2; head -c 300000 /dev/zero");
         let finished = scene.observe(&spec, &mut |stream, chunk| match stream {
-            Stream::Stdout => seen.0.extend_from_slice(chunk),
-            Stream::Stderr => seen.1.extend_from_slice(chunk),
+            OutputStream::Stdout => seen.0.extend_from_slice(chunk),
+            OutputStream::Stderr => seen.1.extend_from_slice(chunk),
         });
         assert_eq!(finished.expect("it starts").stdout.total, 300_004);
         assert_eq!((seen.0.len(), &*seen.1), (300_004, &b"two\n"[..]));
@@ -143,7 +145,7 @@ fn a_stranger_who_floods_one_stream_hides_neither_the_end_nor_the_other_stream()
             let spec = scene.shell(&format!("{script}; sleep 1000"));
             let finished = scene.observe(&spec, &mut |_, _| {
                 scene.number_in("written");
-                scene.control.kill();
+                scene.control.kill_runs();
             });
             let finished = finished.expect("it starts");
             assert_eq!((finished.exit, finished.leaky), (Exit::Cancelled, true));

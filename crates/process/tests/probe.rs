@@ -7,15 +7,16 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use windlass_process::signals::Signalled;
+use windlass_process::signals::SignalEvent;
 use windlass_process::{
-    Capture, Control, Exit, Heard, Invocation, Launcher, Live, Roster, Spec, Supervisor, run, signals, supervisor,
+    CaptureLimits, InteractiveProcess, OwnerLock, ProcessEvent, ProgramExit, ProgramInvocation, ProgramSpec,
+    RunControl, Supervisor, SupervisorLauncher, run_program, signals, supervisor,
 };
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["supervise"] => supervisor::serve(),
+        ["supervise"] => supervisor::serve_owner(),
         ["owner", directory, way, script] => owner(Path::new(directory), way, script),
         ["starve", directory] => starve(Path::new(directory)),
         ["trace"] => trace_the_parent(),
@@ -38,15 +39,15 @@ fn trace_the_parent() -> ExitCode {
 /// Leaves a program stopped while no descriptor is free, and prints whether it is stopped then and answers afterwards.
 #[allow(clippy::disallowed_methods, reason = "these files are of the kernel, and end")]
 fn starve(directory: &Path) -> ExitCode {
-    let (roster, control) = (Roster::enlist(directory, 0xabc).expect("a roster"), Control::new());
-    let launcher = Launcher::own("supervise").expect("this program");
+    let (roster, control) = (OwnerLock::acquire(directory, 0xabc).expect("a roster"), RunControl::new());
+    let launcher = SupervisorLauncher::for_own_program("supervise").expect("this program");
     let script = "while read -r line; do echo \"$$ $line\"; done";
-    let mut live = Live::start(&launcher, &spec(directory, script), &roster).expect("it starts");
-    let answer = |live: &mut Live| {
-        let mut attended = live.attend(&control).expect("a listener");
-        attended.say(b"x\n");
-        match attended.hear(&mut Some(Instant::now() + Duration::from_secs(30))) {
-            Heard::Said(bytes) => String::from_utf8(bytes).expect("text"),
+    let mut live = InteractiveProcess::start(&launcher, &spec(directory, script), &roster).expect("it starts");
+    let answer = |live: &mut InteractiveProcess| {
+        let mut attended = live.open_session(&control).expect("a listener");
+        attended.send_input(b"x\n");
+        match attended.next_event(&mut Some(Instant::now() + Duration::from_secs(30))) {
+            ProcessEvent::Output(bytes) => String::from_utf8(bytes).expect("text"),
             other => panic!("{other:?}"),
         }
     };
@@ -54,7 +55,7 @@ fn starve(directory: &Path) -> ExitCode {
     let taken: Vec<_> = (0..16).map(|_| std::fs::File::open("/dev/null").expect("a file")).collect();
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(8), ..limit }).expect("a limit");
-    live.leave_stopped();
+    live.suspend_tree();
     setrlimit(Resource::Nofile, limit).expect("a limit");
     drop(taken);
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
@@ -64,36 +65,36 @@ fn starve(directory: &Path) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn spec(directory: &Path, script: &str) -> Spec {
-    Spec {
-        invocation: Invocation::Shell(script.into()),
+fn spec(directory: &Path, script: &str) -> ProgramSpec {
+    ProgramSpec {
+        invocation: ProgramInvocation::Shell(script.into()),
         directory: directory.into(),
         environment: std::env::vars_os().collect(),
         stdin: Vec::new(),
         timeout: Some(Duration::from_secs(30)),
-        silence: None,
+        idle_timeout: None,
         grace: Duration::from_secs(20),
-        capture: Capture { head: 1024, tail: 1024, spill: None },
+        capture: CaptureLimits { head: 1024, tail: 1024, spill: None },
     }
 }
 
 /// Runs a script as Windlass would, and prints the outcome.
 fn owner(directory: &Path, way: &str, script: &str) -> ExitCode {
-    let roster = Roster::enlist(directory, 0xabc).expect("a roster");
-    let control = Control::new();
+    let roster = OwnerLock::acquire(directory, 0xabc).expect("a roster");
+    let control = RunControl::new();
     let told = |signalled| {
-        if let Signalled::End(count) = signalled {
+        if let SignalEvent::End(count) = signalled {
             writeln!(std::io::stdout(), "signal {count}").expect("the test reads it");
         }
     };
-    let received = signals::install(&control, told).expect("handlers");
+    let received = signals::install_handlers(&control, told).expect("handlers");
     let spec = spec(directory, script);
     let mut show = |_, chunk: &[u8]| std::io::stdout().write_all(chunk).expect("the other end reads");
     let finished = if way == "supervised" {
-        let launcher = Launcher::own("supervise").expect("this program");
-        Supervisor::start(&launcher).expect("a supervisor").run(&spec, &roster, &control, &mut show)
+        let launcher = SupervisorLauncher::for_own_program("supervise").expect("this program");
+        Supervisor::start(&launcher).expect("a supervisor").run_program(&spec, &roster, &control, &mut show)
     } else {
-        run(&spec, &roster, &control, &mut show)
+        run_program(&spec, &roster, &control, &mut show)
     };
     let exit = finished.expect("it starts").exit;
     let mut output = std::io::stdout();
@@ -103,5 +104,5 @@ fn owner(directory: &Path, way: &str, script: &str) -> ExitCode {
         writeln!(output, "waiting").expect("the other end reads");
         std::thread::sleep(Duration::from_secs(30));
     }
-    ExitCode::from(u8::from(exit != Exit::Code(0)))
+    ExitCode::from(u8::from(exit != ProgramExit::Code(0)))
 }

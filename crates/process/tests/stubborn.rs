@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use windlass_process::{Exit, Launcher, Supervisor};
+use windlass_process::{ProgramExit, Supervisor, SupervisorLauncher};
 
 use crate::common::{Scene, Way, is_dead, probe, supervisor, tagged, until};
 
@@ -11,17 +11,18 @@ use crate::common::{Scene, Way, is_dead, probe, supervisor, tagged, until};
 fn fake(scene: &Scene, script: &str) -> Supervisor {
     let script = format!("cd {}; {script}", scene.directory.path().display());
     let environment = vec![("PATH".into(), crate::common::PATH.into())];
-    let launcher = Launcher { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()], environment };
+    let launcher =
+        SupervisorLauncher { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()], environment };
     Supervisor::start(&launcher).expect("a shell")
 }
 
-fn run(supervisor: &mut Supervisor, scene: &Scene, script: &str) -> Exit {
-    let finished = supervisor.run(&scene.shell(script), &scene.roster, &scene.control, &mut |_, _| {});
+fn run(supervisor: &mut Supervisor, scene: &Scene, script: &str) -> ProgramExit {
+    let finished = supervisor.run_program(&scene.shell(script), &scene.roster, &scene.control, &mut |_, _| {});
     finished.expect("it may have started").exit
 }
 
 #[test]
-fn one_that_dies_before_its_answer_has_perhaps_started_the_program() {
+fn supervisor_that_dies_before_answer_loses_run() {
     let scene = Scene::new(Way::Supervised);
     let tag = format!("WINDLASS_TAG={}.1", scene.roster.name());
     let mut supervisor = fake(
@@ -34,7 +35,7 @@ fn one_that_dies_before_its_answer_has_perhaps_started_the_program() {
 }
 
 #[test]
-fn one_that_died_between_runs_is_replaced() {
+fn supervisor_that_died_between_runs_is_replaced() {
     let scene = Scene::new(Way::Supervised);
     let mut supervisor = supervisor();
     assert_eq!(run(&mut supervisor, &scene, "echo $PPID >supervisor"), Exit::Code(0));
@@ -58,7 +59,7 @@ fn one_that_was_stopped_before_its_program_ended_is_woken() {
 }
 
 #[test]
-fn one_that_is_stopped_again_and_again_is_given_up() {
+fn supervisor_stopped_repeatedly_is_given_up() {
     let scene = Scene::new(Way::Supervised);
     let mut supervisor = fake(&scene, "while :; do kill -STOP $$; done");
     let began = Instant::now();
@@ -67,14 +68,14 @@ fn one_that_is_stopped_again_and_again_is_given_up() {
 }
 
 #[test]
-fn one_that_never_answers_does_not_keep_a_cancel_waiting() {
+fn unresponsive_supervisor_does_not_delay_cancel() {
     let scene = Scene::new(Way::Supervised);
     let mut supervisor = fake(&scene, "echo $$ >supervisor; exec sleep 1000");
     let began = Instant::now();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             scene.number_in("supervisor");
-            scene.control.cancel();
+            scene.control.cancel_runs();
         });
         let exit = run(&mut supervisor, &scene, "true");
         assert_eq!(exit, Exit::Cancelled);
@@ -83,12 +84,12 @@ fn one_that_never_answers_does_not_keep_a_cancel_waiting() {
 }
 
 #[test]
-fn one_that_was_stopped_is_woken_when_it_is_needed() {
+fn stopped_supervisor_is_woken_at_timeout() {
     let scene = Scene::new(Way::Supervised);
     let mut spec = scene.shell("trap 'echo tidied; exit 0' TERM; kill -STOP $PPID; sleep 1000 >/dev/null 2>&1 & wait");
     spec.timeout = Some(Duration::from_millis(500));
     let mut supervisor = supervisor();
-    let finished = supervisor.run(&spec, &scene.roster, &scene.control, &mut |_, _| {}).expect("it starts");
+    let finished = supervisor.run_program(&spec, &scene.roster, &scene.control, &mut |_, _| {}).expect("it starts");
     assert_eq!((finished.exit, finished.stdout.text().as_str()), (Exit::TimedOut, "tidied\n"));
     assert!(finished.took < Duration::from_secs(5), "{:?}: the grace was not needed", finished.took);
     assert_eq!(run(&mut supervisor, &scene, "exit 3"), Exit::Code(3), "it is still good");
@@ -120,7 +121,7 @@ fn check_ended(trap: &str, then: &str, within: Duration) -> (Scene, Supervisor) 
     spec.grace = Duration::from_millis(100);
     let began = Instant::now();
     let mut supervisor = supervisor();
-    let finished = supervisor.run(&spec, &scene.roster, &scene.control, &mut |_, _| {}).expect("it starts");
+    let finished = supervisor.run_program(&spec, &scene.roster, &scene.control, &mut |_, _| {}).expect("it starts");
     assert_eq!(finished.exit, Exit::TimedOut);
     assert!(began.elapsed() < within, "{:?}", began.elapsed());
     assert_eq!(tagged(scene.roster.name()), [0; 0]);
@@ -129,7 +130,7 @@ fn check_ended(trap: &str, then: &str, within: Duration) -> (Scene, Supervisor) 
 }
 
 #[test]
-fn it_goes_by_a_name_that_says_what_it_is() {
+fn supervisor_process_is_named_windlass() {
     let scene = Scene::new(Way::Supervised);
     let finished = scene.run(&scene.shell("tr '\\0' '\\n' </proc/$PPID/cmdline"));
     assert_eq!(finished.stdout.text(), "windlass\nsupervise\n");

@@ -3,7 +3,7 @@
 
 use std::process::{Child, Command};
 
-use windlass_process::{Roster, is_alive, sweep};
+use windlass_process::{OwnerLock, is_owner_alive, sweep_dead_owners};
 
 use crate::common::{is_dead, start_time};
 
@@ -38,17 +38,17 @@ fn dead(nonce: u64) -> String {
 #[test]
 fn an_owner_is_alive_until_it_is_dropped() {
     let directory = tempfile::tempdir().expect("a directory");
-    let roster = Roster::enlist(directory.path(), 0xabc).expect("a roster");
+    let roster = OwnerLock::acquire(directory.path(), 0xabc).expect("a roster");
     let me = std::process::id();
     let name = format!("run-{me}-{}-0000000000000abc", start_time(me));
     assert_eq!(roster.name(), name);
-    assert!(is_alive(directory.path(), &name));
-    assert!(!is_alive(directory.path(), &dead(0xabc)), "the same number at another time");
+    assert!(is_owner_alive(directory.path(), &name));
+    assert!(!is_owner_alive(directory.path(), &dead(0xabc)), "the same number at another time");
     assert_eq!(sweep(directory.path()).expect("it can be read"), []);
-    assert!(Roster::enlist(directory.path(), 0xabc).is_err(), "there is one already");
+    assert!(OwnerLock::acquire(directory.path(), 0xabc).is_err(), "there is one already");
     drop(roster);
     assert!(!directory.path().join(&name).exists());
-    Roster::enlist(directory.path(), 0xabc).expect("the name is free again");
+    OwnerLock::acquire(directory.path(), 0xabc).expect("the name is free again");
     assert_eq!(sweep(&directory.path().join("nowhere")).expect("nothing to do"), []);
 }
 
@@ -57,14 +57,14 @@ fn an_owner_whose_file_was_removed_is_alive_while_its_process_is() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut stranger = Stranger::new("x.1");
     let name = format!("run-{}-{}-{:016x}", stranger.pid(), start_time(stranger.0.id()), 5);
-    assert!(is_alive(directory.path(), &name));
-    assert!(is_alive(&directory.path().join("nowhere"), &name));
+    assert!(is_owner_alive(directory.path(), &name));
+    assert!(is_owner_alive(&directory.path().join("nowhere"), &name));
     std::fs::write(directory.path().join(&name), "").expect("a file");
-    assert!(!is_alive(directory.path(), &name), "a file that is not locked");
+    assert!(!is_owner_alive(directory.path(), &name), "a file that is not locked");
     std::fs::remove_file(directory.path().join(&name)).expect("it is there");
     stranger.0.kill().expect("it is there");
     crate::common::until("it is dead", || is_dead(stranger.pid()));
-    assert!(!is_alive(directory.path(), &name), "a zombie is not alive");
+    assert!(!is_owner_alive(directory.path(), &name), "a zombie is not alive");
 }
 
 #[test]
@@ -78,9 +78,9 @@ fn a_link_to_a_directory_is_refused_and_what_it_holds_is_kept() {
     let owners = directory.path().join("owners");
     std::os::unix::fs::symlink(&victim, &owners).expect("a link");
     for path in [owners.clone(), owners.join("")] {
-        let error = sweep(&path).expect_err("a link");
+        let error = sweep_dead_owners(&path).expect_err("a link");
         assert!(error.to_string().contains("link"), "{error}");
-        assert!(Roster::enlist(&path, 1).is_err());
+        assert!(OwnerLock::acquire(&path, 1).is_err());
     }
     assert_eq!(std::fs::read_dir(&victim).expect("it is there").count(), 2);
 }
@@ -99,18 +99,18 @@ fn what_is_no_file_of_an_owner_is_left_alone() {
     let count = || std::fs::read_dir(directory.path()).expect("it is there").count();
     assert_eq!((sweep(directory.path()).expect("it can be read"), count()), (vec![], 8));
     for nonce in 1..=4 {
-        assert!(!is_alive(directory.path(), &name(nonce)));
+        assert!(!is_owner_alive(directory.path(), &name(nonce)));
     }
     let me = std::process::id();
     let mine = format!("run-{me}-{}-{:016x}", start_time(me), 9);
     rustix::fs::mkfifoat(rustix::fs::CWD, path(&mine), 0o600.into()).expect("a fifo");
-    assert!(is_alive(directory.path(), &mine), "what was put in its place says nothing");
-    assert!(!is_alive(directory.path(), "../run"));
+    assert!(is_owner_alive(directory.path(), &mine), "what was put in its place says nothing");
+    assert!(!is_owner_alive(directory.path(), "../run"));
 }
 
 /// Only root can change the owner of a file, and so test this.
 #[test]
-fn what_belongs_to_somebody_else_is_left_alone() {
+fn owner_files_of_other_users_are_not_swept() {
     let directory = tempfile::tempdir().expect("a directory");
     let owners = directory.path().join("owners");
     std::fs::create_dir(&owners).expect("a directory");
@@ -120,16 +120,16 @@ fn what_belongs_to_somebody_else_is_left_alone() {
     if std::os::unix::fs::chown(&theirs, Some(65_534), None).is_err() {
         return;
     }
-    let swept = sweep(&owners).expect("it can be read");
+    let swept = sweep_dead_owners(&owners).expect("it can be read");
     assert_eq!(swept.into_iter().map(|swept| swept.name).collect::<Vec<_>>(), [dead(2)]);
     assert!(theirs.exists() && !ours.exists());
     std::os::unix::fs::chown(&owners, Some(65_534), None).expect("it was possible before");
-    let error = sweep(&owners).expect_err("a directory of another user");
+    let error = sweep_dead_owners(&owners).expect_err("a directory of another user");
     assert!(error.to_string().contains("belongs to somebody else"), "{error}");
 }
 
 #[test]
-fn strangers_are_left_alone() {
+fn unrelated_processes_are_not_swept() {
     let directory = tempfile::tempdir().expect("a directory");
     let owner = dead(7);
     let strangers = [
@@ -152,7 +152,7 @@ fn strangers_are_left_alone() {
         all = u64::MAX,
     );
     std::fs::write(directory.path().join(&owner), [list.as_bytes(), b"\n\xff\xfe 1 2"].concat()).expect("a file");
-    let swept = sweep(directory.path()).expect("it can be read");
+    let swept = sweep_dead_owners(directory.path()).expect("it can be read");
     assert_eq!((swept.len(), &swept[0].ended), (1, &vec![]));
     for stranger in &strangers {
         assert!(!is_dead(stranger.pid()));
@@ -174,7 +174,7 @@ fn what_is_left_may_put_its_things_away() {
     assert!(orphan.status().expect("sh").success());
     crate::common::until("it holds its lock", || ready.exists());
     std::fs::write(owners.join(&owner), "").expect("a file");
-    assert!(!sweep(&owners).expect("it can be read")[0].ended.is_empty());
+    assert!(!sweep_dead_owners(&owners).expect("it can be read")[0].ended.is_empty());
     assert!(!lock.exists());
 }
 
@@ -198,7 +198,7 @@ fn those_who_carry_the_tag_or_are_on_the_list_are_ended() {
     });
     std::fs::write(directory.path().join(&owner), format!("garbage\n{listed} {start} {start} {}\n", boot()))
         .expect("a file");
-    let swept = sweep(directory.path()).expect("it can be read");
+    let swept = sweep_dead_owners(directory.path()).expect("it can be read");
     let mut expected = vec![tagged, listed];
     expected.sort_unstable();
     assert_eq!(swept[0].ended, expected);

@@ -1,11 +1,11 @@
-//! The caches that a gate finds in its checkout beside the files of the commit.
+//! Caches that a gate finds in its checkout beside the files of the commit.
 
 use std::path::Path;
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use windlass_vcs::git::{DetachedCheckout, Worktree};
 
-/// What gates find in their checkout although git does not keep it: links to what the worktree has.
+/// Patterns of ignored files that gates find in their checkout, as links to those of the worktree.
 #[derive(Debug, Clone, Default)]
 pub struct CachePatterns {
     patterns: GlobSet,
@@ -13,27 +13,27 @@ pub struct CachePatterns {
 }
 
 impl CachePatterns {
-    /// A pattern names files and directories. One without a slash before its end is meant wherever it stands.
+    /// Builds the set. A pattern names files and directories. One without an inner slash matches at any depth.
     pub fn new<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, globset::Error> {
         let (mut set, mut written) = (GlobSetBuilder::new(), Vec::new());
         for pattern in patterns {
             written.push(pattern.trim_start_matches("./").to_owned());
             let pattern = pattern.trim_end_matches('/').trim_start_matches("./");
-            set.add(glob(pattern)?);
+            set.add(parse_glob(pattern)?);
             if !pattern.contains('/') {
-                set.add(glob(&format!("**/{pattern}"))?);
+                set.add(parse_glob(&format!("**/{pattern}"))?);
             }
         }
         Ok(Self { patterns: set.build()?, written })
     }
 
-    /// Whether a path of the repository is meant, where the project lies `below` its root.
-    pub(crate) fn matches(&self, path: &Path, below: &Path) -> bool {
+    /// Returns whether a path of the repository matches, for a project at `below` in the repository.
+    pub(crate) fn matches_path(&self, path: &Path, below: &Path) -> bool {
         let is_match = |path: &Path| path.ancestors().any(|path| self.patterns.is_match(path));
         is_match(path) || path.strip_prefix(below).is_ok_and(is_match)
     }
 
-    /// Returns the patterns as an ignore file at the root of the repository has them.
+    /// Returns the patterns as lines of an ignore file at the root of the repository.
     pub(crate) fn to_ignore_lines(&self, below: &Path) -> Vec<String> {
         let is_placed = |pattern: &str| pattern.trim_end_matches('/').contains('/');
         let line = |pattern: &String| match is_placed(pattern) {
@@ -44,11 +44,11 @@ impl CachePatterns {
     }
 }
 
-fn glob(pattern: &str) -> Result<Glob, globset::Error> {
+fn parse_glob(pattern: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(pattern).literal_separator(true).build()
 }
 
-/// A checkout of the commit that is on its way, and the worktree that caches come from.
+/// A checkout of the commit in delivery, and the worktree that caches come from.
 pub(crate) struct GateCheckout {
     pub(crate) checkout: DetachedCheckout,
     pub(crate) worktree: Worktree,
@@ -59,24 +59,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn caches_are_meant_wherever_they_stand_unless_a_slash_says_where() {
+    fn cache_pattern_without_slash_matches_at_any_depth() {
         let caches = CachePatterns::new(["target/", "web/dist"]).unwrap();
         for path in ["target", "crates/a/target", "target/debug/x", "web/dist", "web/dist/app.js"] {
-            assert!(caches.matches(Path::new(path), Path::new("")), "{path}");
+            assert!(caches.matches_path(Path::new(path), Path::new("")), "{path}");
         }
         for path in ["targets", "dist", "other/web/dist", ".env"] {
-            assert!(!caches.matches(Path::new(path), Path::new("")), "{path}");
+            assert!(!caches.matches_path(Path::new(path), Path::new("")), "{path}");
         }
         assert_eq!(caches.to_ignore_lines(Path::new("")), ["target/", "/web/dist"]);
     }
 
     #[test]
-    fn cache_with_a_slash_is_meant_within_the_project() {
+    fn cache_pattern_with_slash_matches_within_project() {
         let caches = CachePatterns::new(["web/dist/", "target"]).unwrap();
         let below = Path::new("apps/shop");
-        assert!(caches.matches(Path::new("apps/shop/web/dist/app.js"), below));
-        assert!(!caches.matches(Path::new("apps/other/web/dist"), below));
-        assert!(caches.matches(Path::new("target"), below));
+        assert!(caches.matches_path(Path::new("apps/shop/web/dist/app.js"), below));
+        assert!(!caches.matches_path(Path::new("apps/other/web/dist"), below));
+        assert!(caches.matches_path(Path::new("target"), below));
         assert_eq!(caches.to_ignore_lines(below), ["/apps/shop/web/dist/", "target"]);
     }
 }

@@ -1,47 +1,47 @@
-//! Asking an agent something outside the turns of a session, whatever drives it.
+//! Consultations: questions to an agent outside the turns of a session.
 //!
 //! Invariants:
-//! - It is a fresh conversation, which nobody else takes part in and the log does not keep.
+//! - Each consultation is a fresh conversation. No other agent takes part in it, and the log does not keep it.
 //! - Nothing of it outlives the consultation.
-//! - The agent has no part in a turn: it is handed none of our tools, and what it does through `windlass` is no word of
-//!   the agent whose work is looked at.
+//! - The agent takes no part in a turn: it gets none of our tools, and its calls of `windlass` do not count as calls of the
+//!   agent whose work it judges.
 //!
-//! Not here: prompting (`journal`), what is asked, and what the answer means (`hook/pipeline/review`).
+//! Not here: prompting (`journal`), the question and the meaning of its answer (`hook/pipeline/review`).
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use windlass_agents::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnOutcome};
-use windlass_engine::{TaskId, Usage};
-use windlass_process::overlay;
+use windlass_engine::{AgentUsage, TaskId};
+use windlass_process::overlay_environment;
 
 use crate::journal::PromptSource;
 use crate::{EffectRunner, RunError};
 
-/// A conversation with an agent that is asked.
-pub(crate) struct Consultation<'a> {
+/// A conversation with a consulted agent.
+pub(crate) struct AgentConsultation<'a> {
     driver: Box<dyn AgentDriver + 'a>,
     request: PromptRequest,
     budget: TurnBudget,
 }
 
-impl Consultation<'_> {
-    /// Lets the agent go.
-    pub fn end(mut self) {
-        self.driver.close();
+impl AgentConsultation<'_> {
+    /// Closes the agent.
+    pub fn close_agent(mut self) {
+        self.driver.close_agent();
     }
 }
 
 impl<'a> EffectRunner<'a> {
-    /// Prepares to ask an agent in a directory, with records of a name, for so long. Nothing is started yet.
-    pub(crate) fn consultation(
+    /// Prepares a conversation with an agent in a directory, with a record file and time limits. Starts nothing yet.
+    pub(crate) fn prepare_consultation(
         &self,
         agent: &Agent,
         (directory, file): (&Path, PathBuf),
         (time, silence): (Duration, Option<Duration>),
         task: Option<TaskId>,
-    ) -> Consultation<'a> {
+    ) -> AgentConsultation<'a> {
         let told: Vec<(&str, OsString)> = vec![
             ("WINDLASS_RUN", OsString::new()),
             ("WINDLASS_DEBT", OsString::new()),
@@ -53,37 +53,37 @@ impl<'a> EffectRunner<'a> {
             ("WINDLASS_PROJECT_DIR", self.settings.project.clone().into()),
         ];
         let mut agent = agent.clone();
-        agent.setup.judged = Some(directory.to_owned());
+        agent.setup.judged_directory = Some(directory.to_owned());
         let request = PromptRequest {
             directory: directory.to_owned(),
-            environment: overlay(&agent.environment(&self.settings.environment), told),
+            environment: overlay_environment(&agent.build_environment(&self.settings.environment), told),
             tools: None,
             conversation: None,
-            used: Usage::default(),
+            used: AgentUsage::default(),
             nonce: 0,
             record: file,
         };
-        Consultation {
-            driver: agent.driver(self.settings.launcher.as_ref(), self.roster),
+        AgentConsultation {
+            driver: agent.create_driver(self.settings.launcher.as_ref(), self.roster),
             request,
             budget: TurnBudget::new(Some(time), silence, self.control.clone()),
         }
     }
 
-    /// Asks an agent, and waits for the end of its answer. `word` writes the question for an agent that remembers what was
-    /// said before, or for one that does not.
-    pub(crate) fn consult(
+    /// Prompts the agent, and waits for the end of its answer. `word` writes the question: for an agent that remembers the
+    /// conversation so far, or for one that does not.
+    pub(crate) fn prompt_consultant(
         &mut self,
-        with: &mut Consultation<'_>,
+        with: &mut AgentConsultation<'_>,
         word: &mut dyn FnMut(bool) -> String,
     ) -> Result<TurnOutcome, RunError> {
-        let Consultation { driver, request, budget } = with;
-        request.nonce = (self.outside.random)().map_err(RunError::Random)?;
+        let AgentConsultation { driver, request, budget } = with;
+        request.nonce = (self.env.random)().map_err(RunError::Random)?;
         let mut conversation = None;
         let source = PromptSource::Question { word, conversation: &mut conversation };
         let outcome = self.prompt_agent(&mut **driver, request, budget, source)?;
         request.conversation = conversation.or(request.conversation.take());
-        request.used = request.used.plus(outcome.usage);
+        request.used = request.used.saturating_add(outcome.usage);
         Ok(outcome)
     }
 }

@@ -1,12 +1,12 @@
-//! Doing what is owed: the hooks of events, whoever appended them.
+//! The effect runner: runs the hooks of events, for every command.
 //!
 //! ```text
 //! command ─► commit ─► effects of ours ─► begin ─► run, again if it fails and may ─► finish ─► further effects of ours …
 //! ```
 //!
 //! Invariants:
-//! - Nothing is run before the log says that it is about to be, and no lock is held while it runs.
-//! - Only what is ours is run. What the dead have left is ours once the log says so.
+//! - Nothing runs before the log says that it is about to, and no lock is held while it runs.
+//! - Only effects of this process run. It takes over effects of dead owners in the log first.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -18,94 +18,97 @@ use windlass_bridge::AgentHookRequest;
 use windlass_engine::validation::ConfiguredRules;
 use windlass_engine::workflow::Workflow;
 use windlass_engine::{
-    Authority, Command, EffectId, EffectKind, Event, HookOutcome, Origin, OwnerName, PendingEffect, Record, Rules, Seq,
-    Task, View,
+    Authority, Command, CommandOrigin, EffectId, EffectKind, EngineRules, Event, EventRecord, HookOutcome, OwnerName,
+    PendingEffect, Seq, StateView, Task,
 };
-use windlass_expr::Template;
-use windlass_hooks::{Mask, RunnableHook, sifted};
-use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
-use windlass_store::{Sqlite, Store};
-use windlass_tools::validation::Permission;
-use windlass_vcs::git::{KnownFacts, puts_work_away};
+use windlass_expr::TextTemplate;
+use windlass_hooks::{RunnableHook, SecretMask, excerpt_run};
+use windlass_process::{
+    Environment, OutputStream, OwnerLock, ProgramOutcome, ProgramSpec, ProgramStartError, RunControl, Supervisor,
+    SupervisorLauncher, run_program,
+};
+use windlass_store::{SqliteStore, Store};
+use windlass_tools::validation::ProgramPermission;
+use windlass_vcs::git::{KnownFacts, modifies_repository};
 
 use crate::caches::GateCheckout;
-use crate::delivery::Delivery;
-use crate::protected::Protected;
+use crate::delivery_settings::DeliverySettings;
+use crate::protected::ProtectedFiles;
 use crate::{RunError, RunnerEnv, RunnerEvent};
 
-/// What git gets at least where the time of the session is up, to put work away and to look.
-const MIN_TIME_FOR_WORK: Duration = Duration::from_secs(60);
-const MIN_TIME_FOR_LOOKS: Duration = Duration::from_secs(5);
+/// Minimum time of a git call when the time of the session is up, to put work away and to read.
+const MIN_GIT_WRITE_TIME: Duration = Duration::from_secs(60);
+const MIN_GIT_READ_TIME: Duration = Duration::from_secs(5);
 
-/// Finds a hook by its name. Of many only those are built that are asked for.
+/// Lookup of a hook by its name. It builds only the hooks that are looked up.
 pub type HookFinder = Box<dyn Fn(&str) -> Option<RunnableHook>>;
 
-/// Finds a workflow by its id: the workflow, or why it cannot be used; nothing where there is none of that id.
+/// Lookup of a workflow by its ID: the workflow, why it cannot be used, or nothing if no workflow has that ID.
 pub type WorkflowFinder = Box<dyn Fn(&str) -> Result<Option<Arc<Workflow>>, String>>;
 
-/// What hooks are run with.
+/// Settings of an effect runner.
 pub struct RunnerSettings {
     pub hooks: HookFinder,
     pub workflows: WorkflowFinder,
-    /// What each event makes owed, with this process as the owner.
-    pub rules: Rules,
-    /// Whose hooks they are.
+    /// Rules that decide the effects of each event, with this process as the owner.
+    pub rules: EngineRules,
+    /// Project that the hooks belong to.
     pub project: PathBuf,
-    /// Where hooks work.
+    /// Directory that hooks run in.
     pub directory: PathBuf,
-    /// Where payloads go, and output that is too long for memory.
+    /// Directory for payloads, and for output that is too long for memory.
     pub records: PathBuf,
-    /// The environment that programs get; what is ours is added.
+    /// Environment of programs, before Windlass adds its variables.
     pub environment: Environment,
-    /// How the prompt to work is written, if not as usual.
-    pub prompt: Option<Template>,
-    /// What nobody may see.
-    pub mask: Mask,
-    /// What an agent may have run for its rules and stop hooks.
-    pub permission: Permission,
-    /// The validation rules that the gate of a session looks at.
+    /// Template of the work prompt, if not the usual one.
+    pub prompt: Option<TextTemplate>,
+    /// Mask of secrets.
+    pub mask: SecretMask,
+    /// Permission for the programs of an agent's rules and stop hooks.
+    pub permission: ProgramPermission,
+    /// Validation rules that the gate of a session checks.
     pub validation: ConfiguredRules,
-    /// What may not change under a session.
-    pub protected: Protected,
-    /// Where work is done, and where it goes.
-    pub delivery: Delivery,
-    /// How the supervisor of programs is started; without one they are our own children.
-    pub launcher: Option<Launcher>,
+    /// Files that may not change during a session.
+    pub protected: ProtectedFiles,
+    /// Place of work and its delivery.
+    pub delivery: DeliverySettings,
+    /// Launcher of the supervisor of programs. Without one, programs are our own children.
+    pub launcher: Option<SupervisorLauncher>,
 }
 
-/// The files that work has changed, or why that cannot be known.
+/// Files that the work has changed, or why they cannot be known.
 pub(crate) type ChangedFiles = Result<Vec<String>, String>;
 
-/// Whoever does what is owed.
+/// Runner of the effects that this process owns.
 pub struct EffectRunner<'a> {
-    pub(crate) store: &'a mut Sqlite,
+    pub(crate) store: &'a mut SqliteStore,
     pub(crate) settings: RunnerSettings,
     pub(crate) owner: OwnerName,
-    pub(crate) roster: &'a Roster,
-    pub(crate) control: Control,
-    pub(crate) outside: RunnerEnv<'a>,
-    /// What an agent's own hook system says, while its hooks run.
+    pub(crate) roster: &'a OwnerLock,
+    pub(crate) control: RunControl,
+    pub(crate) env: RunnerEnv<'a>,
+    /// Request of an agent's own hook system, while its hooks run.
     pub(crate) request: Option<Arc<AgentHookRequest>>,
-    /// Held from the look at the newest base to the merge.
+    /// Merge lock, held from the read of the newest base to the merge.
     pub(crate) merging: Option<File>,
-    /// What hooks judge while work is on its way, once one of them has needed it.
+    /// Checkout that hooks judge during a delivery, once a hook has needed it.
     pub(crate) gate_checkout: Option<GateCheckout>,
-    /// The files that work had changed when the hooks of an event first asked.
+    /// Files that the work had changed when the hooks of an event first asked.
     pub(crate) changed: Option<(Seq, ChangedFiles)>,
-    /// Started when it is first needed.
+    /// Supervisor, started on first use.
     pub(crate) supervisor: RefCell<Option<Supervisor>>,
-    /// When the time of the session is up.
+    /// Deadline of the session.
     pub(crate) deadline: Option<Instant>,
-    /// What git has said about the repository.
+    /// Facts about the repository that git has told.
     pub(crate) known: KnownFacts,
 }
 
 impl<'a> EffectRunner<'a> {
     pub fn new(
-        store: &'a mut Sqlite,
+        store: &'a mut SqliteStore,
         settings: RunnerSettings,
-        roster: &'a Roster,
-        control: Control,
+        roster: &'a OwnerLock,
+        control: RunControl,
         outside: RunnerEnv<'a>,
     ) -> Result<Self, RunError> {
         let owner = roster.name().parse().map_err(RunError::Owner)?;
@@ -115,7 +118,7 @@ impl<'a> EffectRunner<'a> {
             owner,
             roster,
             control,
-            outside,
+            env: outside,
             request: None,
             merging: None,
             gate_checkout: None,
@@ -126,90 +129,101 @@ impl<'a> EffectRunner<'a> {
         })
     }
 
-    /// The same, with a supervisor that somebody has left.
-    pub fn under(self, supervisor: Option<Supervisor>) -> Self {
+    /// Returns the runner with a supervisor that was started before.
+    pub fn with_supervisor(self, supervisor: Option<Supervisor>) -> Self {
         Self { supervisor: RefCell::new(supervisor), ..self }
     }
 
-    /// Carries out a command of our own, and tells what came of it.
-    pub fn commit(&mut self, command: &Command) -> Result<Vec<Record>, RunError> {
-        let (by, at) = (self.owner.to_string(), (self.outside.now)());
-        let records =
-            self.commit_as(&Origin { by, at, authority: Authority::Person, run: None, via: None }, command)?;
-        self.tell(&records);
+    /// Commits a command of our own, and reports its records to the observer.
+    pub fn commit_command(&mut self, command: &Command) -> Result<Vec<EventRecord>, RunError> {
+        let (by, at) = (self.owner.to_string(), (self.env.now)());
+        let records = self.commit_command_as(
+            &CommandOrigin { by, at, authority: Authority::Person, run: None, via: None },
+            command,
+        )?;
+        self.report_records(&records);
         Ok(records)
     }
 
-    pub(crate) fn tell(&mut self, records: &[Record]) {
+    pub(crate) fn report_records(&mut self, records: &[EventRecord]) {
         for record in records {
-            (self.outside.tell)(RunnerEvent::Event(record));
-            if let Some(task) = self.taken_up(record) {
-                (self.outside.tell)(RunnerEvent::TakesUp(&task));
+            (self.env.observe)(RunnerEvent::Event(record));
+            if let Some(task) = self.claimed_task(record) {
+                (self.env.observe)(RunnerEvent::TaskClaimed(&task));
             }
         }
     }
 
-    /// The task that a session takes up with an event. Nobody but whoever watches needs it, so a store that cannot tell is
-    /// no reason to stop.
-    fn taken_up(&self, record: &Record) -> Option<Task> {
-        match (&record.envelope.event, record.envelope.node.task()) {
+    /// Returns the task that a session claims with an event. Only the observer needs it, so an unreadable store is no reason to
+    /// stop.
+    fn claimed_task(&self, record: &EventRecord) -> Option<Task> {
+        match (&record.envelope.event, record.envelope.node.task_id()) {
             (Event::TaskClaimed(claimed), Some(id)) if claimed.session.is_some() => {
-                self.store.snapshot().ok()?.task(id).ok()?
+                self.store.begin_snapshot().ok()?.find_task(id).ok()?
             }
             _ => None,
         }
     }
 
-    /// Lets some time pass, and tells whoever watches. Answers whether it has passed.
-    pub(crate) fn wait(&mut self, time: Duration) -> bool {
+    /// Waits for some time, and reports that to the observer. Returns whether the time has passed without a cancellation.
+    pub(crate) fn wait_cancellable(&mut self, time: Duration) -> bool {
         if !time.is_zero() {
-            (self.outside.tell)(RunnerEvent::Waiting(time));
+            (self.env.observe)(RunnerEvent::Waiting(time));
         }
-        self.control.wait(time)
+        self.control.wait_unless_cancelled(time)
     }
 
-    /// Carries out somebody's command. Whoever gave it learns from the answer what came of it.
-    pub fn commit_as(&mut self, origin: &Origin, command: &Command) -> Result<Vec<Record>, RunError> {
-        let nonce = (self.outside.random)().map_err(RunError::Random)?;
-        Ok(self.store.execute(&self.settings.rules, origin, &self.settings.mask.command(command), nonce)?)
+    /// Commits a command of another origin. Its author learns the result from the return value, not from the observer.
+    pub fn commit_command_as(
+        &mut self,
+        origin: &CommandOrigin,
+        command: &Command,
+    ) -> Result<Vec<EventRecord>, RunError> {
+        let nonce = (self.env.random)().map_err(RunError::Random)?;
+        Ok(self.store.execute_command(
+            &self.settings.rules,
+            origin,
+            &self.settings.mask.mask_command(command),
+            nonce,
+        )?)
     }
 
-    /// Runs every hook that is ours, and what they lead to. Somebody who asks for the end gets it: what has not begun is
-    /// left for whoever settles it later.
-    pub fn run_pending(&mut self) -> Result<(), RunError> {
-        while let Some(effect) = self.next(|dispatch, effect| effect.owner == dispatch.owner)? {
+    /// Runs every hook that this process owns, and the hooks that follow. After a cancellation, effects that have not begun stay
+    /// for a later recovery.
+    pub fn run_pending_effects(&mut self) -> Result<(), RunError> {
+        while let Some(effect) = self.next_pending_hook(|dispatch, effect| effect.owner == dispatch.owner)? {
             if self.control.is_cancelled() {
                 return Err(RunError::Killed);
             }
-            self.settle_one(&effect)?;
+            self.begin_and_run(&effect)?;
         }
         Ok(())
     }
 
-    /// Takes over hooks that dead owners have left. Answers how many there were.
-    pub fn adopt_orphans(&mut self, left: impl Fn(&PendingEffect) -> bool) -> Result<usize, RunError> {
+    /// Takes over hooks that dead owners have left. Returns their number.
+    pub fn adopt_orphaned_hooks(&mut self, left: impl Fn(&PendingEffect) -> bool) -> Result<usize, RunError> {
         let mut taken = 0;
-        while let Some(effect) = self.next(|_, effect| left(effect))? {
+        while let Some(effect) = self.next_pending_hook(|_, effect| left(effect))? {
             let (dead, owner) = (effect.owner.clone(), self.owner.clone());
-            self.commit(&Command::RecoverEffect { effect: effect.id, dead, owner })?;
+            self.commit_command(&Command::RecoverEffect { effect: effect.id, dead, owner })?;
             taken += 1;
-            let begun = self.store.snapshot()?.effect(effect.id)?;
+            let begun = self.store.begin_snapshot()?.find_effect(effect.id)?;
             if let Some(effect) = begun {
                 self.run_and_report(&effect)?;
             }
-            self.run_pending()?;
+            self.run_pending_effects()?;
         }
         Ok(taken)
     }
 
-    /// The first hook that is owed and meant.
-    pub(crate) fn next(
+    /// Returns the first pending hook that a predicate accepts.
+    pub(crate) fn next_pending_hook(
         &self,
         meant: impl Fn(&Self, &PendingEffect) -> bool,
     ) -> Result<Option<PendingEffect>, RunError> {
-        let snapshot = self.store.snapshot()?;
+        let snapshot = self.store.begin_snapshot()?;
         let mut after: Option<EffectId> = None;
-        while let Some(effect) = snapshot.next_effect(after)? {
+        while let Some(effect) = snapshot.next_pending_effect(after)? {
             after = Some(effect.id);
             if matches!(effect.kind, EffectKind::Hook(_)) && meant(self, &effect) {
                 return Ok(Some(effect));
@@ -218,9 +232,9 @@ impl<'a> EffectRunner<'a> {
         Ok(None)
     }
 
-    fn settle_one(&mut self, effect: &PendingEffect) -> Result<(), RunError> {
+    fn begin_and_run(&mut self, effect: &PendingEffect) -> Result<(), RunError> {
         if effect.attempts == 0 {
-            self.commit(&Command::BeginEffect { effect: effect.id, owner: self.owner.clone() })?;
+            self.commit_command(&Command::BeginEffect { effect: effect.id, owner: self.owner.clone() })?;
         }
         self.run_and_report(effect)
     }
@@ -228,48 +242,52 @@ impl<'a> EffectRunner<'a> {
     fn run_and_report(&mut self, effect: &PendingEffect) -> Result<(), RunError> {
         let report = self.run_hook(effect)?.report;
         let killed = report.outcome == HookOutcome::Cancelled;
-        self.commit(&Command::FinishEffect { effect: effect.id, owner: self.owner.clone(), report: report.into() })?;
+        self.commit_command(&Command::FinishEffect {
+            effect: effect.id,
+            owner: self.owner.clone(),
+            report: report.into(),
+        })?;
         if killed { Err(RunError::Killed) } else { Ok(()) }
     }
 
-    /// The file that has all of what a run wrote, if memory could not hold it: relative to the records of all sessions.
-    pub(crate) fn record(&self, finished: &Finished) -> Option<String> {
+    /// Returns the file with all output of a run, if memory could not hold it. Its path is relative to the records of all sessions.
+    pub(crate) fn spilled_record(&self, finished: &ProgramOutcome) -> Option<String> {
         let spilled = finished.stdout.spilled.as_ref().or(finished.stderr.spilled.as_ref())?;
         self.record_name(&spilled.path)
     }
 
-    /// What a run has written, without secrets, and with what tells from its files. In these there is none either from now on.
-    pub(crate) fn read(&self, ran: Finished) -> Finished {
-        // Before anything is cut out of it: half a secret is one too.
-        let ran = sifted(ran, &self.settings.mask);
-        self.settings.mask.spilled(&ran);
+    /// Masks the output of a run, also in its spill files, and adds excerpts of these.
+    pub(crate) fn mask_output(&self, ran: ProgramOutcome) -> ProgramOutcome {
+        // Mask before the output is cut: half a secret is a secret, too.
+        let ran = excerpt_run(ran, &self.settings.mask);
+        self.settings.mask.mask_spill_files(&ran);
         ran
     }
 
-    /// How a record is called in the log.
+    /// Returns the name of a record in the log.
     pub(crate) fn record_name(&self, path: &Path) -> Option<String> {
         let shown = path.strip_prefix(self.settings.records.parent()?).ok()?;
         Some(shown.to_string_lossy().into_owned())
     }
 
-    pub(crate) fn event(&self, at: Seq) -> Result<Record, RunError> {
-        self.store.event(at)?.ok_or(RunError::MissingEvent(at))
+    pub(crate) fn load_event(&self, at: Seq) -> Result<EventRecord, RunError> {
+        self.store.read_event(at)?.ok_or(RunError::MissingEvent(at))
     }
 
-    /// Runs a short program of our own, whose output is its answer. It gets what is left of the session's time.
-    pub(crate) fn look_with(&self, spec: &Spec) -> Result<Finished, NotStarted> {
-        let run = |spec: &Spec| self.run_supervised(spec);
+    /// Runs a short program of our own for its output. Its timeout is the rest of the session's time.
+    pub(crate) fn run_query(&self, spec: &ProgramSpec) -> Result<ProgramOutcome, ProgramStartError> {
+        let run = |spec: &ProgramSpec| self.run_supervised(spec);
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        match left.map(|left| left.max(min_time(spec))) {
+        match left.map(|left| left.max(min_git_time(spec))) {
             Some(left) if spec.timeout.is_none_or(|timeout| timeout > left) => {
-                run(&Spec { timeout: Some(left), ..spec.clone() })
+                run(&ProgramSpec { timeout: Some(left), ..spec.clone() })
             }
             _ => run(spec),
         }
     }
 
-    /// Runs a program under the supervisor where there is how to start one, so that nothing of it survives us.
-    fn run_supervised(&self, spec: &Spec) -> Result<Finished, NotStarted> {
+    /// Runs a program under the supervisor if there is a launcher, so that nothing of it survives us.
+    fn run_supervised(&self, spec: &ProgramSpec) -> Result<ProgramOutcome, ProgramStartError> {
         let mut supervisor = match (self.supervisor.take(), &self.settings.launcher) {
             (None, Some(launcher)) => Supervisor::start(launcher).ok(),
             (supervisor, _) => supervisor,
@@ -279,33 +297,36 @@ impl<'a> EffectRunner<'a> {
         ran
     }
 
-    /// Runs a program to its end. Under the supervisor nothing of it survives us.
-    pub(crate) fn start(&mut self, spec: &Spec) -> Result<Result<Finished, NotStarted>, RunError> {
-        // Whoever watches sees no secret either, however the output is cut into pieces.
+    /// Runs a program to its end, and streams its output to the observer. Under the supervisor nothing of it survives us.
+    pub(crate) fn run_program(
+        &mut self,
+        spec: &ProgramSpec,
+    ) -> Result<Result<ProgramOutcome, ProgramStartError>, RunError> {
+        // The observer sees no secret either, however the output is cut into pieces.
         let mask = self.settings.mask.clone();
-        let (mut out, mut err) = (mask.shown(), mask.shown());
+        let (mut out, mut err) = (mask.open_display_stream(), mask.open_display_stream());
         let mut supervisor = self.take_supervisor()?;
         let mut observe = |stream, bytes: &[u8]| {
-            if self.outside.shows_output {
-                let masked = if stream == Stream::Stdout { &mut out } else { &mut err };
-                (self.outside.tell)(RunnerEvent::Output(stream, &masked.push(bytes)));
+            if self.env.shows_output {
+                let masked = if stream == OutputStream::Stdout { &mut out } else { &mut err };
+                (self.env.observe)(RunnerEvent::Output(stream, &masked.push(bytes)));
             }
         };
         let ran = run_under(&mut supervisor, spec, self.roster, &self.control, &mut observe);
         self.supervisor.replace(supervisor);
-        self.known.forget_changeable();
-        for (stream, rest) in [(Stream::Stdout, out.finish()), (Stream::Stderr, err.finish())] {
+        self.known.forget_changeable_facts();
+        for (stream, rest) in [(OutputStream::Stdout, out.finish()), (OutputStream::Stderr, err.finish())] {
             if !rest.is_empty() {
-                (self.outside.tell)(RunnerEvent::Output(stream, &rest));
+                (self.env.observe)(RunnerEvent::Output(stream, &rest));
             }
         }
         Ok(ran)
     }
 
-    /// Takes the supervisor for a program that may change what git says; it is to be put back. There is none where nothing
-    /// says how to start one.
+    /// Takes the supervisor for a program that may change the facts of git. The caller puts it back. Without a launcher there is
+    /// none.
     pub(crate) fn take_supervisor(&mut self) -> Result<Option<Supervisor>, RunError> {
-        self.known.forget_changeable();
+        self.known.forget_changeable_facts();
         match (self.supervisor.take(), &self.settings.launcher) {
             (None, Some(launcher)) => Supervisor::start(launcher).map(Some).map_err(RunError::Supervisor),
             (supervisor, _) => Ok(supervisor),
@@ -316,18 +337,18 @@ impl<'a> EffectRunner<'a> {
 /// Runs a program under a supervisor, or without one as our own child.
 pub(crate) fn run_under(
     supervisor: &mut Option<Supervisor>,
-    spec: &Spec,
-    roster: &Roster,
-    control: &Control,
-    observe: &mut dyn FnMut(Stream, &[u8]),
-) -> Result<Finished, NotStarted> {
+    spec: &ProgramSpec,
+    roster: &OwnerLock,
+    control: &RunControl,
+    observe: &mut dyn FnMut(OutputStream, &[u8]),
+) -> Result<ProgramOutcome, ProgramStartError> {
     match supervisor {
-        None => run(spec, roster, control, observe),
-        Some(supervisor) => supervisor.run(spec, roster, control, observe),
+        None => run_program(spec, roster, control, observe),
+        Some(supervisor) => supervisor.run_program(spec, roster, control, observe),
     }
 }
 
-/// What a call of git gets at least.
-fn min_time(spec: &Spec) -> Duration {
-    if puts_work_away(spec) { MIN_TIME_FOR_WORK } else { MIN_TIME_FOR_LOOKS }
+/// Returns the minimum time of a git call.
+fn min_git_time(spec: &ProgramSpec) -> Duration {
+    if modifies_repository(spec) { MIN_GIT_WRITE_TIME } else { MIN_GIT_READ_TIME }
 }

@@ -1,4 +1,4 @@
-//! Why a loop could not go on. What agents and hooks do wrong is not among it: that is in the log.
+//! Errors that stop a loop. Failures of agents and hooks are in the log instead.
 
 use std::io;
 
@@ -25,7 +25,7 @@ pub enum RunError {
     MissingEvent(Seq),
     #[error("session `{0}` is in a state that nothing leads out of")]
     Stuck(SessionName),
-    /// Everything was ended at once; the session goes on when it is run again.
+    /// The run was ended at once. The session goes on when it is run again.
     #[error("killed")]
     Killed,
 }

@@ -1,124 +1,134 @@
-//! Changes that have come into their base past us: a person merged them with plain git, or on a page of a forge.
+//! Changes that were merged outside Windlass: with plain git, or on a page of a forge.
 //!
-//! Invariant: only what was accepted is recorded as merged by itself, and once. Of all else a person is told, who decides.
+//! Invariant: only an accepted change is recorded as merged without a person, and once. A person decides about all others.
 
 use std::fs;
 
-use windlass_engine::{Command, Event, EventType, State, Task, View};
+use windlass_engine::{Command, Event, EventType, StateView, Task, TaskState};
 use windlass_process::file;
-use windlass_store::{ExecuteError, Filter};
-use windlass_vcs::forge::Method;
-use windlass_vcs::git::{Base, Branch, Commit, Error, Git};
+use windlass_store::{EventFilter, ExecuteError};
+use windlass_vcs::forge::ForgeMergeMethod;
+use windlass_vcs::git::{BaseBranch, BranchName, Error, GitClient, GitCommitId};
 
-use crate::workspace_problem::explained;
+use crate::workspace_problem::explain_git_error;
 use crate::{EffectRunner, RunError, RunnerEvent};
 
-/// How a base has a change.
+/// A merge that a base has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExternalMerge {
-    /// The commit that has it in the base. Where none can be told, its own last one.
-    pub commit: Commit,
-    /// That commit alone has all of it, on top of what it was merged into.
-    pub is_one: bool,
+    /// Commit that has the change in the base. If no single one has, the last commit of the change.
+    pub commit: GitCommitId,
+    /// Whether that commit alone has all of it, on top of what it was merged into.
+    pub is_single_commit: bool,
     pub how: String,
 }
 
-/// Where a base was last seen; nothing is fetched.
-pub fn last_seen(git: &Git<'_>, branch: &str) -> Result<Option<Base>, Error> {
-    let branch = Branch::new(branch)?;
-    let commit = git.last_seen(&branch)?;
-    Ok(commit.map(|commit| Base { branch, remote: None, commit, stale: None }))
+/// Returns the last known state of a base, without a fetch.
+pub fn last_seen_base(git: &GitClient<'_>, branch: &str) -> Result<Option<BaseBranch>, Error> {
+    let branch = BranchName::new(branch)?;
+    let commit = git.last_seen_base(&branch)?;
+    Ok(commit.map(|commit| BaseBranch { branch, remote: None, commit, stale: None }))
 }
 
-/// How a base has the open change of a task, if it has it. What was submitted has to be there, and what the branch has now.
-pub fn landed(
-    git: &Git<'_>,
-    base: &Base,
+/// Returns how a base has the open change of a task, if it has both the submitted commit and the tip of the branch.
+pub fn find_external_merge(
+    git: &GitClient<'_>,
+    base: &BaseBranch,
     task: &Task,
     submitted: Option<&str>,
 ) -> Result<Option<ExternalMerge>, Error> {
     let is_open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
     let Some(workspace) = task.workspace.as_ref().filter(|_| is_open) else { return Ok(None) };
-    let Some(tip) = git.tip(&Branch::new(&workspace.branch)?)? else { return Ok(None) };
-    let landed = in_base(git, base, &workspace.branch, &tip)?;
+    let Some(tip) = git.branch_tip(&BranchName::new(&workspace.branch)?)? else { return Ok(None) };
+    let landed = find_branch_in_base(git, base, &workspace.branch, &tip)?;
     match submitted.filter(|submitted| *submitted != tip.as_str()) {
-        // Somebody may have put the branch back to the base.
-        Some(submitted) if landed.is_some() && !git.has_all(&base.commit, &Commit::new(submitted)?)? => Ok(None),
+        // A person may have reset the branch to the base.
+        Some(submitted) if landed.is_some() && !git.has_all_changes(&base.commit, &GitCommitId::new(submitted)?)? => {
+            Ok(None)
+        }
         _ => Ok(landed),
     }
 }
 
-/// How a base has the work of a branch, if it has it.
-pub(crate) fn in_base(git: &Git<'_>, base: &Base, branch: &str, tip: &Commit) -> Result<Option<ExternalMerge>, Error> {
+/// Returns how a base has the work of a branch, if it has it.
+pub(crate) fn find_branch_in_base(
+    git: &GitClient<'_>,
+    base: &BaseBranch,
+    branch: &str,
+    tip: &GitCommitId,
+) -> Result<Option<ExternalMerge>, Error> {
     let name = &base.branch;
-    let found = |commit: Commit, how: String| {
+    let found = |commit: GitCommitId, how: String| {
         let is_one = commit != *tip;
-        Ok(Some(ExternalMerge { commit, is_one, how }))
+        Ok(Some(ExternalMerge { commit, is_single_commit: is_one, how }))
     };
-    if let Some(commit) = git.merged_as(base, tip, Method::Merge)? {
+    if let Some(commit) = git.find_merge_commit(base, tip, ForgeMergeMethod::Merge)? {
         return found(commit, format!("{name} has the branch {branch}"));
     }
-    if let Some(commit) = git.merged_as(base, tip, Method::Squash)? {
+    if let Some(commit) = git.find_merge_commit(base, tip, ForgeMergeMethod::Squash)? {
         return found(commit, format!("{name} has all of it in one commit"));
     }
-    if git.has_all(&base.commit, tip)? {
-        return Ok(Some(scattered(base, tip)));
+    if git.has_all_changes(&base.commit, tip)? {
+        return Ok(Some(scattered_merge(base, tip)));
     }
     Ok(None)
 }
 
-/// No single commit of the base has it.
-pub(crate) fn scattered(base: &Base, tip: &Commit) -> ExternalMerge {
+/// Describes a merge that no single commit of the base has.
+pub(crate) fn scattered_merge(base: &BaseBranch, tip: &GitCommitId) -> ExternalMerge {
     let how = format!("{} has all of it in other commits", base.branch);
-    ExternalMerge { commit: tip.clone(), is_one: false, how }
+    ExternalMerge { commit: tip.clone(), is_single_commit: false, how }
 }
 
 impl EffectRunner<'_> {
-    /// Records accepted changes as merged that the newest base has.
+    /// Records accepted changes as merged if the newest base has them.
     pub fn record_external_merges(&mut self, in_use: &[String]) -> Result<(), RunError> {
         let worktrees = &self.settings.delivery.worktrees;
-        if !worktrees.is_dir() || !matches!(self.repository(), Ok(Some(_))) || !self.is_my_turn() {
+        if !worktrees.is_dir() || !matches!(self.repository(), Ok(Some(_))) || !self.takes_merge_lock() {
             return Ok(());
         }
-        let noted = match self.with_git(|git| git.branches()) {
-            Ok(branches) => self.accepted(&branches, in_use).and_then(|tasks| self.note(&tasks)),
+        let noted = match self.with_git(|git| git.list_branches()) {
+            Ok(branches) => {
+                self.accepted_open_changes(&branches, in_use).and_then(|tasks| self.record_found_merges(&tasks))
+            }
             Err(error) => {
-                self.cannot_tell(&error);
+                self.report_unknown_merges(&error);
                 Ok(())
             }
         };
-        self.end_turn();
+        self.release_merge_lock();
         noted?;
-        self.run_pending()
+        self.run_pending_effects()
     }
 
-    /// Whether nobody else merges. Whoever does records it.
-    fn is_my_turn(&mut self) -> bool {
-        let file = file::open_lock(&self.settings.delivery.lock);
+    /// Takes the merge lock. Returns false if another process merges, because that process records merges itself.
+    fn takes_merge_lock(&mut self) -> bool {
+        let file = file::open_lock_file(&self.settings.delivery.lock);
         let file = file.ok().filter(|file| !matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)));
         self.merging = file;
         self.merging.is_some()
     }
 
-    fn cannot_tell(&mut self, error: &Error) {
-        let words = format!("nobody can tell which changes are merged: {}", explained(error));
-        (self.outside.tell)(RunnerEvent::Note(&words));
+    fn report_unknown_merges(&mut self, error: &Error) {
+        let words = format!("cannot tell which changes are merged: {}", explained(error));
+        (self.env.observe)(RunnerEvent::Note(&words));
     }
 
-    /// The tasks that are accepted, whose changes are open, and what was submitted of each.
-    fn accepted(
+    /// Returns the accepted tasks with open changes, and the submitted commit of each.
+    fn accepted_open_changes(
         &self,
-        branches: &[(Branch, Commit)],
+        branches: &[(BranchName, GitCommitId)],
         in_use: &[String],
     ) -> Result<Vec<(Task, Option<String>)>, RunError> {
-        let (mut accepted, snapshot) = (Vec::new(), self.store.snapshot()?);
-        for id in branches.iter().filter_map(|(branch, _)| crate::worktree_gc::task_of(branch.as_str())) {
-            let Some(task) = snapshot.task(id)? else { continue };
+        let (mut accepted, snapshot) = (Vec::new(), self.store.begin_snapshot()?);
+        for id in branches.iter().filter_map(|(branch, _)| crate::worktree_gc::task_of_name(branch.as_str())) {
+            let Some(task) = snapshot.find_task(id)? else { continue };
             let is_open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
             let is_left = task.workspace.as_ref().is_some_and(|place| !in_use.contains(&place.name));
-            if task.state == State::Completed && is_open && is_left {
-                let filter = Filter { types: vec![EventType::SubmissionStarted], task: Some(id), ..Filter::default() };
-                let submitted = self.store.read_back(&filter, None, 1)?.into_iter().find_map(|record| {
+            if task.state == TaskState::Completed && is_open && is_left {
+                let filter =
+                    EventFilter { types: vec![EventType::SubmissionStarted], task: Some(id), ..EventFilter::default() };
+                let submitted = self.store.read_events_back(&filter, None, 1)?.into_iter().find_map(|record| {
                     if let Event::SubmissionStarted(started) = record.envelope.event { started.work } else { None }
                 });
                 accepted.push((task, submitted.map(|work| work.head)));
@@ -127,37 +137,38 @@ impl EffectRunner<'_> {
         Ok(accepted)
     }
 
-    fn note(&mut self, tasks: &[(Task, Option<String>)]) -> Result<(), RunError> {
+    fn record_found_merges(&mut self, tasks: &[(Task, Option<String>)]) -> Result<(), RunError> {
         if tasks.is_empty() {
             return Ok(());
         }
-        // One that does not answer is waited for.
-        if let Ok(Base { branch, remote: Some(remote), .. }) = self.with_git(|git| self.known_base(git)) {
+        // A fetch can take long, so the observer is told.
+        if let Ok(BaseBranch { branch, remote: Some(remote), .. }) = self.with_git(|git| self.last_known_base(git)) {
             let words = format!("fetching {remote}/{branch}, to see which changes are merged");
-            (self.outside.tell)(RunnerEvent::Note(&words));
+            (self.env.observe)(RunnerEvent::Note(&words));
         }
         let found = self.with_git(|git| {
-            let base = self.base(git)?;
+            let base = self.load_base(git)?;
             let is_its = |task: &Task| task.workspace.as_ref().is_some_and(|place| place.base == base.branch.as_str());
             let tasks = tasks.iter().filter(|(task, _)| is_its(task));
-            let found = tasks.map(|(task, submitted)| Ok((task.id, landed(git, &base, task, submitted.as_deref())?)));
+            let found = tasks
+                .map(|(task, submitted)| Ok((task.id, find_external_merge(git, &base, task, submitted.as_deref())?)));
             found.collect::<Result<Vec<_>, Error>>()
         });
         let found = match found {
             Ok(found) => found,
             Err(error) => {
-                self.cannot_tell(&error);
+                self.report_unknown_merges(&error);
                 return Ok(());
             }
         };
         for (id, landed) in found.into_iter().filter_map(|(id, landed)| Some((id, landed?))) {
             let ExternalMerge { commit, how, .. } = landed;
             let words = format!("the change of {id} is merged: {how}");
-            match self.commit(&Command::RecordMerge { id, commit: commit.to_string(), seen: Some(how) }) {
+            match self.commit_command(&Command::RecordMerge { id, commit: commit.to_string(), seen: Some(how) }) {
                 Err(RunError::Execute(ExecuteError::Refused(_))) => {}
                 given => {
                     given?;
-                    (self.outside.tell)(RunnerEvent::Note(&words));
+                    (self.env.observe)(RunnerEvent::Note(&words));
                 }
             }
         }

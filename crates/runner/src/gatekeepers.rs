@@ -1,4 +1,4 @@
-//! Who judges the work of others, and by which briefs.
+//! Gatekeepers, agents that judge the work of others, and their briefs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,27 +6,27 @@ use std::time::Duration;
 use windlass_agents::Agent;
 use windlass_engine::{Task, TypeName};
 
-/// Who judges, and by what. All of them are set up to look, and not to change anything.
+/// Agents that judge, and their briefs. All of them are set up to read, and not to change anything.
 #[derive(Debug, Clone, Default)]
-pub struct Gatekeepers {
-    /// Those of types of tasks that name them: nobody else judges there.
-    pub of_types: BTreeMap<TypeName, Vec<Agent>>,
-    /// Whoever judges the rest.
-    pub usual: Option<Agent>,
-    /// What each brief says.
+pub struct GatekeeperSettings {
+    /// Gatekeepers of the task types that name their own. No other agent judges there.
+    pub by_task_type: BTreeMap<TypeName, Vec<Agent>>,
+    /// Gatekeeper of all other tasks.
+    pub default_agent: Option<Agent>,
+    /// Text of each brief.
     pub briefs: BTreeMap<String, String>,
-    /// How long one that writes while it works may be silent.
-    pub silence: Option<Duration>,
+    /// Output-idle timeout of a gatekeeper that writes while it works.
+    pub idle_timeout: Option<Duration>,
 }
 
-impl Gatekeepers {
-    /// Who judges a task by a brief, which is told by its place in the list: another one for each, as far as there are others, and not the one who did
-    /// the work. The same brief of the same task is for the same one again.
-    pub(crate) fn pick(&self, task: Option<&Task>, implementer: &str, brief: usize) -> Option<&Agent> {
-        let own = task.and_then(|task| self.of_types.get(task.kind.as_ref()?));
+impl GatekeeperSettings {
+    /// Picks the gatekeeper for a brief, given by its index: another agent for each, as far as there are others, and not the one
+    /// that did the work. The same brief of the same task gets the same agent again.
+    pub(crate) fn pick_gatekeeper(&self, task: Option<&Task>, implementer: &str, brief: usize) -> Option<&Agent> {
+        let own = task.and_then(|task| self.by_task_type.get(task.kind.as_ref()?));
         let all: Vec<&Agent> = match own {
             Some(agents) => agents.iter().collect(),
-            None => self.usual.iter().collect(),
+            None => self.default_agent.iter().collect(),
         };
         let others: Vec<&Agent> = all.iter().copied().filter(|agent| agent.name != implementer).collect();
         let from = if others.is_empty() { all } else { others };
@@ -34,7 +34,7 @@ impl Gatekeepers {
         from.get(first.wrapping_add(brief).checked_rem(from.len())?).copied()
     }
 
-    pub(crate) fn brief(&self, name: &str) -> &str {
+    pub(crate) fn brief_text(&self, name: &str) -> &str {
         self.briefs.get(name).map_or("Judge whether this change may be merged as it is.", String::as_str)
     }
 }
@@ -46,14 +46,14 @@ mod tests {
     use super::*;
 
     fn agent(name: &str) -> Agent {
-        Agent::plain(name, AgentKind::Command(name.to_owned()))
+        Agent::with_default_setup(name, AgentKind::Command(name.to_owned()))
     }
 
     #[test]
-    fn whoever_did_the_work_judges_it_only_where_nobody_else_may() {
-        let usual = Gatekeepers { usual: Some(agent("claude")), ..Gatekeepers::default() };
-        let picked = |brief| usual.pick(None, "claude", brief).map(|agent| agent.name.as_str());
+    fn implementer_judges_only_without_another_gatekeeper() {
+        let usual = GatekeeperSettings { default_agent: Some(agent("claude")), ..GatekeeperSettings::default() };
+        let picked = |brief| usual.pick_gatekeeper(None, "claude", brief).map(|agent| agent.name.as_str());
         assert_eq!((picked(0), picked(1)), (Some("claude"), Some("claude")));
-        assert!(Gatekeepers::default().pick(None, "claude", 0).is_none());
+        assert!(GatekeeperSettings::default().pick_gatekeeper(None, "claude", 0).is_none());
     }
 }

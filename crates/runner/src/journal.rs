@@ -1,13 +1,13 @@
-//! Prompting an agent: one call for the turns of a session and for consultations, whatever drives the agent.
+//! Prompts to an agent: one call for the turns of a session and for consultations, with any driver.
 //!
 //! ```text
 //!   turn, consultation ─► prompt_agent ─► AgentDriver::prompt ─► TurnOutcome
-//!                                            └─► TurnJournal: the words, the log, the records, whoever watches
+//!                                            └─► TurnJournal: the prompt, the log, the records, the observer
 //! ```
 //!
 //! Invariants:
-//! - A conversation of a session is in the log as soon as it has a name.
-//! - All that an agent writes is kept, however the turn ends, and no secret of it at any time.
+//! - The log has a conversation of a session as soon as it has a name.
+//! - All output of an agent is kept, however the turn ends, and no secret of it at any time.
 //!
 //! Not here: drivers (`agents`), when an agent is prompted (`turn`, `consultation`).
 
@@ -16,39 +16,39 @@ use std::path::{Path, PathBuf};
 use windlass_agents::{
     AgentDriver, OutputWatch, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, TurnOutput,
 };
-use windlass_engine::{Command, Fault, Limits, Session, Turn};
-use windlass_hooks::{Mask, clean, cut};
-use windlass_process::{Finished, NotStarted, Spec, Stream};
+use windlass_engine::{AgentTurn, Command, EngineLimits, Session, TurnFailure};
+use windlass_hooks::{SecretMask, clean_output, excerpt_text};
+use windlass_process::{OutputStream, ProgramOutcome, ProgramSpec, ProgramStartError};
 
 use crate::effect_runner::run_under;
-use crate::record::{TurnRecord, named};
+use crate::turn_record::{TurnRecord, with_extension};
 use crate::{EffectRunner, RunError, RunnerEvent};
 
-/// Where the words of a prompt come from, and where its conversation is noted.
+/// Origin of a prompt, and the place that its conversation is noted in.
 pub(crate) enum PromptSource<'a> {
-    /// A turn of a session: the conversation is in the log.
-    Turn { session: &'a Session, turn: &'a Turn },
-    /// A question outside of the turns, worded for an agent that remembers or for one that does not.
+    /// A turn of a session. The log has the conversation.
+    Turn { session: &'a Session, turn: &'a AgentTurn },
+    /// A question outside the turns. `word` writes it for an agent that remembers the conversation, or for one that does not.
     Question { word: &'a mut dyn FnMut(bool) -> String, conversation: &'a mut Option<String> },
 }
 
-/// What happens in one turn, while it happens.
+/// Host of one turn in progress: records it, and shows it to the observer.
 struct TurnJournal<'j, 's, 'd> {
-    dispatch: &'j mut EffectRunner<'d>,
+    effects: &'j mut EffectRunner<'d>,
     source: PromptSource<'s>,
-    /// What the records are called, but for the end of the name.
+    /// Path of the records, without the end of their names.
     file: PathBuf,
     transcript: TurnRecord<'j>,
     stdout: TurnRecord<'j>,
     stderr: TurnRecord<'j>,
-    /// What a program has printed of which no driver has said what it means, without secrets.
-    printed: Option<Finished>,
-    /// Why the loop cannot go on.
+    /// Masked output of a program whose driver does not interpret it.
+    printed: Option<ProgramOutcome>,
+    /// Error that ends the loop.
     failure: Option<RunError>,
 }
 
 impl EffectRunner<'_> {
-    /// Has an agent work on a prompt, to the end of its turn. The outcome has the record of the turn.
+    /// Prompts an agent, and waits for the end of its turn. The outcome names the record of the turn.
     pub(crate) fn prompt_agent(
         &mut self,
         driver: &mut dyn AgentDriver,
@@ -58,16 +58,16 @@ impl EffectRunner<'_> {
     ) -> Result<TurnOutcome, RunError> {
         let mask = self.settings.mask.clone();
         let mut journal = TurnJournal::new(self, source, &request.record, &mask);
-        let outcome = driver.prompt(request, budget, &mut journal);
-        journal.finish(outcome)
+        let outcome = driver.run_turn(request, budget, &mut journal);
+        journal.finish_turn(outcome)
     }
 }
 
 impl<'j, 's, 'd> TurnJournal<'j, 's, 'd> {
-    fn new(dispatch: &'j mut EffectRunner<'d>, source: PromptSource<'s>, file: &Path, mask: &'j Mask) -> Self {
-        let record = |end: &str| TurnRecord::new(mask, named(file, end));
+    fn new(effects: &'j mut EffectRunner<'d>, source: PromptSource<'s>, file: &Path, mask: &'j SecretMask) -> Self {
+        let record = |end: &str| TurnRecord::new(mask, with_extension(file, end));
         Self {
-            dispatch,
+            effects,
             source,
             file: file.to_owned(),
             transcript: record("turn"),
@@ -79,43 +79,45 @@ impl<'j, 's, 'd> TurnJournal<'j, 's, 'd> {
     }
 
     /// Ends the turn, because the loop cannot go on.
-    fn fail(&mut self, error: RunError) -> TurnEnd {
+    fn fail_turn(&mut self, error: RunError) -> TurnEnd {
         let end = TurnEnd::Broken(error.to_string());
         self.failure.get_or_insert(error);
         end
     }
 
-    /// Runs a program, of whose output the driver says what it means.
-    fn run_watched(
+    /// Runs a program whose output the driver interprets.
+    fn run_watched_program(
         &mut self,
-        spec: &Spec,
+        spec: &ProgramSpec,
         watch: &mut OutputWatch<'_>,
-    ) -> Result<Result<Finished, NotStarted>, RunError> {
-        let (control, roster) = (self.dispatch.control.apart(), self.dispatch.roster);
-        let mut supervisor = self.dispatch.take_supervisor()?;
+    ) -> Result<Result<ProgramOutcome, ProgramStartError>, RunError> {
+        let (control, roster) = (self.effects.control.with_own_cancel(), self.effects.roster);
+        let mut supervisor = self.effects.take_supervisor()?;
         let mut observe = |stream, bytes: &[u8]| {
             if watch(self, stream, bytes).is_break() {
-                control.call_off();
+                control.cancel_own_runs();
             }
         };
         let ran = run_under(&mut supervisor, spec, roster, &control, &mut observe);
-        self.dispatch.supervisor.replace(supervisor);
+        self.effects.supervisor.replace(supervisor);
         Ok(ran)
     }
 
-    /// Shows and keeps the rest, and names the record of the turn.
-    fn finish(self, outcome: TurnOutcome) -> Result<TurnOutcome, RunError> {
-        let Self { dispatch, file, transcript, stdout, stderr, printed, failure, .. } = self;
-        dispatch.known.forget_changeable();
+    /// Shows and records the rest of the output, and names the record of the turn.
+    fn finish_turn(self, outcome: TurnOutcome) -> Result<TurnOutcome, RunError> {
+        let Self { effects: dispatch, file, transcript, stdout, stderr, printed, failure, .. } = self;
+        dispatch.known.forget_changeable_facts();
         let ((said, transcript), (_, stdout), (complaints, stderr)) =
-            (transcript.finish(), stdout.finish(), stderr.finish());
-        dispatch.show(Stream::Stdout, &said);
-        dispatch.show(Stream::Stderr, &complaints);
+            (transcript.finish_record(), stdout.finish_record(), stderr.finish_record());
+        dispatch.show_output(OutputStream::Stdout, &said);
+        dispatch.show_output(OutputStream::Stderr, &complaints);
         if let Some(error) = failure {
             return Err(error);
         }
         let record = match &printed {
-            Some(printed) => dispatch.record(printed).or_else(|| dispatch.keep_printed(&file, printed, &outcome.end)),
+            Some(printed) => dispatch
+                .spilled_record(printed)
+                .or_else(|| dispatch.record_printed_output(&file, printed, &outcome.end)),
             None => transcript.or(stdout).or(stderr).and_then(|path| dispatch.record_name(&path)),
         };
         Ok(TurnOutcome { record, ..outcome })
@@ -126,89 +128,95 @@ impl TurnHost for TurnJournal<'_, '_, '_> {
     fn word_prompt(&mut self, remembers: bool) -> Result<String, TurnEnd> {
         match &mut self.source {
             PromptSource::Question { word, .. } => Ok(word(remembers)),
-            PromptSource::Turn { session, turn } => match self.dispatch.prompt(session, turn, remembers) {
+            PromptSource::Turn { session, turn } => match self.effects.build_prompt(session, turn, remembers) {
                 Ok(Ok(prompt)) => Ok(prompt),
-                Ok(Err(fault)) => Err(TurnEnd::failed(Fault::Prompt, format!("cannot make the prompt: {fault}"))),
-                Err(error) => Err(self.fail(error)),
+                Ok(Err(fault)) => {
+                    Err(TurnEnd::from_failure(TurnFailure::Prompt, format!("cannot make the prompt: {fault}")))
+                }
+                Err(error) => Err(self.fail_turn(error)),
             },
         }
     }
 
     fn open_conversation(&mut self, name: &str, restarted_because: Option<&str>) -> Result<(), TurnEnd> {
-        let anew = restarted_because.map(|why| self.dispatch.fit_reason(why));
+        let anew = restarted_because.map(|why| self.effects.mask_reason(why));
         match &mut self.source {
             PromptSource::Question { conversation, .. } => **conversation = Some(name.to_owned()),
             PromptSource::Turn { turn, .. } => {
                 let (run, conversation) = (turn.run.clone(), name.to_owned());
-                let opened = self.dispatch.commit(&Command::OpenConversation { run, conversation, anew });
-                opened.map_err(|error| self.fail(error))?;
+                let opened = self.effects.commit_command(&Command::OpenConversation { run, conversation, anew });
+                opened.map_err(|error| self.fail_turn(error))?;
             }
         }
         Ok(())
     }
 
-    fn write(&mut self, output: TurnOutput<'_>) {
+    fn write_output(&mut self, output: TurnOutput<'_>) {
         match output {
             TurnOutput::Transcript(text) => {
-                let masked = self.transcript.push(text.as_bytes());
-                self.dispatch.show(Stream::Stdout, &masked);
+                let masked = self.transcript.push_masked(text.as_bytes());
+                self.effects.show_output(OutputStream::Stdout, &masked);
             }
-            TurnOutput::Stdout(bytes) => drop(self.stdout.push(bytes)),
+            TurnOutput::Stdout(bytes) => drop(self.stdout.push_masked(bytes)),
             TurnOutput::Stderr(bytes) => {
-                let masked = self.stderr.push(bytes);
-                self.dispatch.show(Stream::Stderr, &masked);
+                let masked = self.stderr.push_masked(bytes);
+                self.effects.show_output(OutputStream::Stderr, &masked);
             }
             TurnOutput::Notice(text) => {
-                let text = self.dispatch.fit_reason(text);
-                (self.dispatch.outside.tell)(RunnerEvent::Note(&text));
+                let text = self.effects.mask_reason(text);
+                (self.effects.env.observe)(RunnerEvent::Note(&text));
             }
         }
     }
 
-    fn run_program(&mut self, spec: &Spec, watch: Option<&mut OutputWatch<'_>>) -> Result<Finished, TurnEnd> {
+    fn run_program(
+        &mut self,
+        spec: &ProgramSpec,
+        watch: Option<&mut OutputWatch<'_>>,
+    ) -> Result<ProgramOutcome, TurnEnd> {
         let (ran, is_watched) = match watch {
-            Some(watch) => (self.run_watched(spec, watch), true),
-            None => (self.dispatch.start(spec), false),
+            Some(watch) => (self.run_watched_program(spec, watch), true),
+            None => (self.effects.run_program(spec), false),
         };
         let finished = match ran {
             Ok(Ok(finished)) => finished,
             Ok(Err(error)) => return Err(TurnEnd::Broken(error.to_string())),
-            Err(error) => return Err(self.fail(error)),
+            Err(error) => return Err(self.fail_turn(error)),
         };
         if is_watched {
             return Ok(finished);
         }
-        let mask = &self.dispatch.settings.mask;
-        mask.spilled(&finished);
-        let finished = mask.run(finished);
+        let mask = &self.effects.settings.mask;
+        mask.mask_spill_files(&finished);
+        let finished = mask.mask_run(finished);
         self.printed = Some(finished.clone());
         Ok(finished)
     }
 }
 
 impl EffectRunner<'_> {
-    /// Shows output that holds no part of a secret.
-    fn show(&mut self, stream: Stream, masked: &[u8]) {
-        if self.outside.shows_output && !masked.is_empty() {
-            (self.outside.tell)(RunnerEvent::Output(stream, masked));
+    /// Shows masked output to the observer.
+    fn show_output(&mut self, stream: OutputStream, masked: &[u8]) {
+        if self.env.shows_output && !masked.is_empty() {
+            (self.env.observe)(RunnerEvent::Output(stream, masked));
         }
     }
 
-    /// Returns a reason as it fits into the log.
-    fn fit_reason(&self, why: &str) -> String {
-        cut(&self.settings.mask.text(&clean(why)), Limits::REASON)
+    /// Masks a reason, and cuts it to the length that the log takes.
+    fn mask_reason(&self, why: &str) -> String {
+        excerpt_text(&self.settings.mask.mask_text(&clean_output(why)), EngineLimits::REASON_BYTES)
     }
 
-    /// Keeps in a file what a program has printed that is not its answer.
-    fn keep_printed(&self, file: &Path, printed: &Finished, end: &TurnEnd) -> Option<String> {
-        let (stdout, stderr) = (printed.stdout.text(), printed.stderr.text());
+    /// Records the output of a program in a file, unless it is the answer itself.
+    fn record_printed_output(&self, file: &Path, printed: &ProgramOutcome, end: &TurnEnd) -> Option<String> {
+        let (stdout, stderr) = (printed.stdout.to_text_lossy(), printed.stderr.to_text_lossy());
         if matches!(end, TurnEnd::Said(said) if *said == stdout) {
             return None;
         }
-        let mut record = TurnRecord::new(&self.settings.mask, named(file, "turn"));
+        let mut record = TurnRecord::new(&self.settings.mask, with_extension(file, "turn"));
         for text in [stdout, stderr] {
-            record.push(text.as_bytes());
+            record.push_masked(text.as_bytes());
         }
-        self.record_name(&record.finish().1?)
+        self.record_name(&record.finish_record().1?)
     }
 }

@@ -1,4 +1,4 @@
-//! The loop: does the work that a session wants, and reports what came of it as the next command.
+//! The loop: does the work that a session wants, and reports the result as the next command.
 //!
 //! ```text
 //!            ┌──────────── engine: decides what is wanted next ◄────────────────────────────────────────────┐
@@ -10,19 +10,18 @@
 //! ```
 //!
 //! Invariants:
-//! - The loop remembers nothing between two pieces of work: what comes next is read from the store. So a crash at any
-//!   moment is a loop that is started again. An agent that stays is no exception: its conversation is in the log, and can
-//!   be taken up by whoever goes on.
-//! - Nothing is run before the log says that it is about to be, and no lock is held while it runs.
+//! - The loop remembers nothing between two pieces of work: it reads the next one from the store. So a crash at any moment means
+//!   that the loop is started again. An agent that stays is no exception: its conversation is in the log, and another process
+//!   can resume it.
+//! - Nothing runs before the log says that it is about to, and no lock is held while it runs.
 //!
 //! Not here: any decision (`engine::Session::step`), printing, the environment.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
-mod bridge;
+mod agent_hooks;
 mod caches;
-mod change;
 mod consultation;
-mod delivery;
+mod delivery_settings;
 mod effect_runner;
 mod error;
 pub mod external_merges;
@@ -33,16 +32,17 @@ mod journal;
 mod prompt;
 mod protected;
 mod protected_check;
-mod record;
 mod refresh;
 mod runner_env;
 mod shutdown;
 pub mod stacked_branches;
 mod submission;
 pub mod test_command;
-mod tools;
+mod tool_server;
 mod turn;
+mod turn_record;
 mod wording;
+mod work_digest;
 mod workspace;
 mod workspace_problem;
 mod worktree_gc;
@@ -51,191 +51,195 @@ use std::time::{Duration, Instant};
 
 use windlass_agents::{Agent, AgentDriver};
 use windlass_engine::{
-    Command, EffectId, EffectKind, Ending, EventType, HookOutcome, Origin, Phase, Record, Refusal, Session,
-    SessionName, Step, TaskId, Timestamp, View, Wanted,
+    Command, CommandOrigin, EffectId, EffectKind, EventRecord, EventType, HookOutcome, NextAction, Refusal, Session,
+    SessionEndKind, SessionName, SessionPhase, SessionStep, StateView, TaskId, Timestamp,
 };
 use windlass_process::Supervisor;
 use windlass_store::ExecuteError;
 
 pub use caches::CachePatterns;
-pub use delivery::Delivery;
+pub use delivery_settings::DeliverySettings;
 pub use effect_runner::{EffectRunner, HookFinder, RunnerSettings, WorkflowFinder};
 pub use error::RunError;
-pub use gatekeepers::Gatekeepers;
+pub use gatekeepers::GatekeeperSettings;
 pub use hook::pipeline::{ManualMergeOutcome, MergeChecks, MergeSeal};
-pub use protected::{Protected, ProtectedError};
-pub use refresh::BaseFit;
+pub use protected::{ProtectedFiles, ProtectedFilesError};
+pub use refresh::BaseComparison;
 pub use runner_env::{RunnerEnv, RunnerEvent};
 pub use workspace_problem::WorkspaceProblem;
-pub use worktree_gc::{GcResult, left_in, task_of};
+pub use worktree_gc::{WorktreeRemoval, find_leftover_tasks, task_of_name};
 
-use change::Looker;
+use work_digest::WorkDigester;
 
-/// The longest time that is waited for at once.
-const A_WHILE: Duration = Duration::from_secs(30);
-/// How long somebody elsewhere may wait to be heard meanwhile.
-const LOOK: Duration = Duration::from_millis(500);
+/// Longest single wait.
+const MAX_WAIT_SLICE: Duration = Duration::from_secs(30);
+/// Poll interval for changes by other processes during a wait.
+const SESSION_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The loop of one session.
 pub struct Runner<'a> {
-    dispatch: EffectRunner<'a>,
+    effects: EffectRunner<'a>,
     agent: Agent,
     driver: Box<dyn AgentDriver + 'a>,
-    allowance: TurnAllowance,
-    looker: Looker,
-    /// Tasks that the session has completed, whose worktrees may go.
+    allowance: TurnLimits,
+    digester: WorkDigester,
+    /// Tasks that the session has completed, whose worktrees can be removed.
     done: Vec<TaskId>,
-    /// Another process has left the session, and this one has not yet looked at its worktree.
+    /// Whether another process has left the session, and its worktree has not been refreshed yet.
     resumes: bool,
-    /// The task whose branch was removed while it was worked on, and of which nothing was submitted since.
+    /// Task whose branch was removed during the work, if nothing was submitted since.
     removed_branch: Option<TaskId>,
 }
 
-/// What an agent is given for a turn.
+/// Limits of a turn.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct TurnAllowance {
-    /// How long it may take.
+pub struct TurnLimits {
+    /// Maximum time.
     pub time: Option<Duration>,
-    /// How long it may write nothing.
-    pub silence: Option<Duration>,
+    /// Output-idle timeout.
+    pub idle_timeout: Option<Duration>,
 }
 
 impl<'a> Runner<'a> {
-    pub fn new(dispatch: EffectRunner<'a>, agent: Agent, allowance: TurnAllowance) -> Self {
-        let agent = agent.of(&dispatch.settings.project);
-        let driver = agent.driver(dispatch.settings.launcher.as_ref(), dispatch.roster);
-        let (looker, done) = (Looker::default(), Vec::new());
-        Self { dispatch, agent, driver, allowance, looker, done, resumes: false, removed_branch: None }
+    pub fn new(effects: EffectRunner<'a>, agent: Agent, allowance: TurnLimits) -> Self {
+        let agent = agent.resolve_relative_paths(&effects.settings.project);
+        let driver = agent.create_driver(effects.settings.launcher.as_ref(), effects.roster);
+        let (digester, done) = (WorkDigester::default(), Vec::new());
+        Self { effects, agent, driver, allowance, digester, done, resumes: false, removed_branch: None }
     }
 
-    /// Ends it, and leaves the supervisor of its programs to the next one.
+    /// Ends the runner, and returns the supervisor of its programs for the next one.
     pub fn into_supervisor(mut self) -> Option<Supervisor> {
         self.close_agent();
-        self.dispatch.supervisor.take()
+        self.effects.supervisor.take()
     }
 
-    /// Ends what runs of the agent between two turns.
+    /// Ends the processes of the agent between two turns.
     pub fn close_agent(&mut self) {
-        self.driver.close();
+        self.driver.close_agent();
     }
 
-    /// Carries a command out, and tells what came of it.
-    pub fn commit(&mut self, command: &Command) -> Result<Vec<Record>, RunError> {
-        let records = self.dispatch.commit(command)?;
-        self.note_change_under_gate(&records)?;
+    /// Commits a command, and reports its records to the observer.
+    pub fn commit_command(&mut self, command: &Command) -> Result<Vec<EventRecord>, RunError> {
+        let records = self.effects.commit_command(command)?;
+        self.warn_of_change_during_gate(&records)?;
         let completed = records.iter().filter(|record| record.kind() == EventType::TaskCompleted);
-        self.done.extend(completed.filter_map(|record| record.envelope.node.task()));
+        self.done.extend(completed.filter_map(|record| record.envelope.node.task_id()));
         Ok(records)
     }
 
-    /// Carries out somebody's command: the one that begins the session, perhaps from inside another run, or an answer.
-    pub fn begin(&mut self, origin: &Origin, command: &Command) -> Result<(), RunError> {
-        let records = self.dispatch.commit_as(origin, command)?;
+    /// Commits a command of another origin: one that begins the session, perhaps from inside another run, or an answer.
+    pub fn begin_session(&mut self, origin: &CommandOrigin, command: &Command) -> Result<(), RunError> {
+        let records = self.effects.commit_command_as(origin, command)?;
         self.resumes |= matches!(command, Command::ResumeSession { .. });
-        self.dispatch.tell(&records);
+        self.effects.report_records(&records);
         Ok(())
     }
 
-    /// Carries out a command of a person before the session begins. The session tells what follows from it.
-    pub fn prepare(&mut self, origin: &Origin, command: &Command) -> Result<(), RunError> {
-        self.dispatch.commit_as(origin, command).map(drop)
+    /// Commits a command of a person before the session begins. The session reports what follows from it.
+    pub fn commit_before_session(&mut self, origin: &CommandOrigin, command: &Command) -> Result<(), RunError> {
+        self.effects.commit_command_as(origin, command).map(drop)
     }
 
-    /// Turns until the session is over, or a person has to say something.
-    pub fn run(&mut self, name: &SessionName) -> Result<Ending, RunError> {
+    /// Runs the session until it is over, or until a person has to answer.
+    pub fn run_session(&mut self, name: &SessionName) -> Result<SessionEndKind, RunError> {
         if std::mem::take(&mut self.resumes) {
-            self.refresh_workspace(&self.session(name)?)?;
+            self.refresh_workspace(&self.load_session(name)?)?;
         }
         loop {
-            let session = self.stop_if_cancelled(self.session(name)?)?;
-            let left = session.time_left((self.dispatch.outside.now)());
-            self.dispatch.deadline = left.and_then(|left| Instant::now().checked_add(left));
-            self.gc_worktrees(&session)?;
-            // Whoever has nothing to merge any more keeps nobody from merging.
-            if !matches!(session.phase, Phase::Pipeline(_)) && session.wanted() != Wanted::Work {
-                self.dispatch.merging = None;
-                self.dispatch.close_gate();
+            let session = self.stop_if_cancelled(self.load_session(name)?)?;
+            let left = session.remaining_wall_time((self.effects.env.now)());
+            self.effects.deadline = left.and_then(|left| Instant::now().checked_add(left));
+            self.remove_merged_worktrees(&session)?;
+            // A session without anything to merge releases the merge lock.
+            if !matches!(session.phase, Phase::Pipeline(_)) && session.next_action() != NextAction::Work {
+                self.effects.merging = None;
+                self.effects.remove_gate_checkout();
             }
             if !self.ensure_workspace(&session)? {
                 continue;
             }
-            match session.wanted() {
-                Wanted::Hook(effect) => self.hook(&session, effect)?,
-                Wanted::Turn(effect) => match self.turn(&session, effect) {
-                    Err(RunError::Supervisor(error)) => self.cannot_start(&session, &error)?,
+            match session.next_action() {
+                NextAction::Hook(effect) => self.run_session_hook(&session, effect)?,
+                NextAction::Turn(effect) => match self.run_turn(&session, effect) {
+                    Err(RunError::Supervisor(error)) => self.end_without_supervisor(&session, &error)?,
                     turned => turned?,
                 },
-                Wanted::Moment(until) => self.wait(name, until)?,
-                Wanted::Decision => drop(self.commit(&Command::AdvanceSession { name: name.clone() })?),
-                Wanted::Workspace => self.open_workspace(&session)?,
-                Wanted::Work => self.ready_work(&session)?,
-                // The session stays as it is until somebody answers. Here that is soon, and the agent waits too.
-                Wanted::Answer => return Ok(Ending::Escalated),
-                Wanted::Nothing => {
+                NextAction::WaitUntil(until) => self.wait_until(name, until)?,
+                NextAction::Decision => drop(self.commit_command(&Command::AdvanceSession { name: name.clone() })?),
+                NextAction::Workspace => self.open_workspace(&session)?,
+                NextAction::Work => self.submit_work(&session)?,
+                // The session stays as it is until a person answers. In a terminal that is soon, so the agent is not closed.
+                NextAction::Answer => return Ok(SessionEndKind::Escalated),
+                NextAction::Nothing => {
                     self.close_agent();
-                    self.gc_lost_task(&session)?;
-                    return session.ended().ok_or(RunError::Stuck(name.clone()));
+                    self.remove_lost_task_worktree(&session)?;
+                    return session.ending_kind().ok_or(RunError::Stuck(name.clone()));
                 }
             }
         }
     }
 
-    /// Runs a hook that the session waits for, unless whoever owed it before us died in the middle of it and it may not run
-    /// again.
-    fn hook(&mut self, session: &Session, effect: EffectId) -> Result<(), RunError> {
-        let owner = self.dispatch.owner.clone();
-        let ours = self.is_ours(session, effect)?;
-        let Some(owed) = self.dispatch.store.snapshot()?.effect(effect)? else { return Ok(()) };
+    /// Runs a hook that the session waits for, unless an earlier owner has died during the hook and it may not run again.
+    fn run_session_hook(&mut self, session: &Session, effect: EffectId) -> Result<(), RunError> {
+        let owner = self.effects.owner.clone();
+        let ours = self.take_over_effect(session, effect)?;
+        let Some(owed) = self.effects.store.begin_snapshot()?.find_effect(effect)? else { return Ok(()) };
         if !matches!(owed.kind, EffectKind::Hook(_)) {
             return Err(RunError::Stuck(session.name.clone()));
         }
-        if ours && owed.attempts == 0 && is_skipped(session, effect) {
-            // Somebody else has asked for the end, or taken the task away, and left to us what follows.
-            return self.commit(&Command::AdvanceSession { name: session.name.clone() }).map(drop);
+        if ours && owed.attempts == 0 && is_hook_skipped(session, effect) {
+            // Another process has cancelled the session or taken the task away, and has left the rest to this one.
+            return self.commit_command(&Command::AdvanceSession { name: session.name.clone() }).map(drop);
         }
         if ours && owed.attempts == 0 {
-            match self.commit(&Command::BeginEffect { effect, owner: owner.clone() }) {
-                // At this very moment.
+            match self.commit_command(&Command::BeginEffect { effect, owner: owner.clone() }) {
+                // The session was cancelled, or the task was taken away, at this very moment.
                 Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalEffect { .. })))
-                    if is_skipped(&self.session(&session.name)?, effect) =>
+                    if is_hook_skipped(&self.load_session(&session.name)?, effect) =>
                 {
                     return Ok(());
                 }
                 begun => begun.map(drop)?,
             }
         }
-        // What comes after the end is done although the end was asked for. Whoever asks only then means what is running.
-        let control = self.dispatch.control.clone();
-        let is_resolute = session.ended().is_some() && control.is_cancelled();
+        // A cancelled session still runs the hooks of its end. Only a later cancellation is for these hooks.
+        let control = self.effects.control.clone();
+        let is_resolute = session.ending_kind().is_some() && control.is_cancelled();
         if is_resolute {
-            self.dispatch.control = control.resolute();
+            self.effects.control = control.ignoring_cancel();
         }
-        let report = self.dispatch.run_hook(&owed);
-        self.dispatch.control = control;
+        let report = self.effects.run_hook(&owed);
+        self.effects.control = control;
         let report = report?.report;
         if report.outcome == HookOutcome::Cancelled && is_resolute {
             return Err(RunError::Killed);
         }
-        self.stop_if_cancelled(self.session(&session.name)?)?;
-        self.commit(&Command::FinishEffect { effect, owner, report: report.into() }).map(drop)
+        self.stop_if_cancelled(self.load_session(&session.name)?)?;
+        self.commit_command(&Command::FinishEffect { effect, owner, report: report.into() }).map(drop)
     }
 
-    /// Tells the session that somebody has asked for the end, once.
+    /// Reports a cancellation to the session, once.
     fn stop_if_cancelled(&mut self, session: Session) -> Result<Session, RunError> {
-        let decided = session.stopping.is_some() || session.ended().is_some();
-        if decided || !self.dispatch.control.is_cancelled() {
+        let decided = session.stopping.is_some() || session.ending_kind().is_some();
+        if decided || !self.effects.control.is_cancelled() {
             return Ok(session);
         }
-        self.ask_to_end(&session.name, Ending::Cancelled, None)?;
-        self.session(&session.name)
+        self.stop_session(&session.name, SessionEndKind::Cancelled, None)?;
+        self.load_session(&session.name)
     }
 
-    /// Asks for the end, unless somebody else has done so at this very moment.
-    fn ask_to_end(&mut self, name: &SessionName, ending: Ending, reason: Option<String>) -> Result<(), RunError> {
-        let asked = self.commit(&Command::StopSession { name: name.clone(), ending, reason });
+    /// Stops the session, unless another process has done so at this very moment.
+    fn stop_session(
+        &mut self,
+        name: &SessionName,
+        ending: SessionEndKind,
+        reason: Option<String>,
+    ) -> Result<(), RunError> {
+        let asked = self.commit_command(&Command::StopSession { name: name.clone(), ending, reason });
         match asked {
             Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalSession { .. })))
-                if self.session(name)?.stopping.is_some() =>
+                if self.load_session(name)?.stopping.is_some() =>
             {
                 Ok(())
             }
@@ -243,46 +247,46 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Lets time pass, a while at a time: a machine that sleeps meanwhile counts no seconds. What others do may make an end
-    /// of it: the session is cancelled, or its task is taken away.
-    fn wait(&mut self, name: &SessionName, until: Timestamp) -> Result<(), RunError> {
-        let left = until.millis().saturating_sub((self.dispatch.outside.now)().millis());
+    /// Waits in short slices, since a suspended machine counts no seconds. Ends early if another process cancels the session or takes
+    /// its task away.
+    fn wait_until(&mut self, name: &SessionName, until: Timestamp) -> Result<(), RunError> {
+        let left = until.millis().saturating_sub((self.effects.env.now)().millis());
         match u64::try_from(left) {
             Ok(left @ 1..) => {
                 let left = Duration::from_millis(left);
-                (self.dispatch.outside.tell)(RunnerEvent::Waiting(left));
-                let until_then = Instant::now() + left.min(A_WHILE);
-                while self.session(name)?.wanted() == Wanted::Moment(until) {
+                (self.effects.env.observe)(RunnerEvent::Waiting(left));
+                let until_then = Instant::now() + left.min(MAX_WAIT_SLICE);
+                while self.load_session(name)?.next_action() == NextAction::WaitUntil(until) {
                     let left = until_then.saturating_duration_since(Instant::now());
-                    if left.is_zero() || !self.dispatch.control.wait(left.min(LOOK)) {
+                    if left.is_zero() || !self.effects.control.wait_unless_cancelled(left.min(SESSION_POLL_INTERVAL)) {
                         break;
                     }
                 }
                 Ok(())
             }
-            _ => self.commit(&Command::AdvanceSession { name: name.clone() }).map(drop),
+            _ => self.commit_command(&Command::AdvanceSession { name: name.clone() }).map(drop),
         }
     }
 
-    /// How a session stands.
-    pub fn session(&self, name: &SessionName) -> Result<Session, RunError> {
-        self.dispatch.session(name)
+    /// Returns the current state of a session.
+    pub fn load_session(&self, name: &SessionName) -> Result<Session, RunError> {
+        self.effects.load_session(name)
     }
 
-    /// Takes over what a dead owner left. Answers whether it was ours already.
-    fn is_ours(&mut self, session: &Session, effect: EffectId) -> Result<bool, RunError> {
-        let owed = self.dispatch.store.snapshot()?.effect(effect)?;
+    /// Takes an effect over from a dead owner. Returns whether it was ours already.
+    fn take_over_effect(&mut self, session: &Session, effect: EffectId) -> Result<bool, RunError> {
+        let owed = self.effects.store.begin_snapshot()?.find_effect(effect)?;
         let owed = owed.ok_or_else(|| RunError::Stuck(session.name.clone()))?;
-        let owner = self.dispatch.owner.clone();
+        let owner = self.effects.owner.clone();
         if owed.owner == owner {
             return Ok(true);
         }
-        self.commit(&Command::RecoverEffect { effect, dead: owed.owner, owner })?;
+        self.commit_command(&Command::RecoverEffect { effect, dead: owed.owner, owner })?;
         Ok(false)
     }
 }
 
-/// Whether a hook is skipped that has not begun.
-fn is_skipped(session: &Session, effect: EffectId) -> bool {
+/// Returns whether a hook is skipped that has not begun.
+fn is_hook_skipped(session: &Session, effect: EffectId) -> bool {
     matches!(session.step(), Step::SkipHook(skipped) if skipped == effect)
 }

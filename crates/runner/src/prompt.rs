@@ -1,32 +1,32 @@
-//! Gathering what an agent is told: the task, what was said about it, and the feedback that the turn carries.
+//! Content of a prompt: the task, what was said about it, and the feedback that the turn carries.
 //!
-//! Invariant: what is gathered is bounded, however long the task has been worked on.
+//! Invariant: the content is bounded, however long the work on the task has taken.
 
 use windlass_engine::{
-    Completion, Earlier, Event, Note, NoteKind, Piece, Prompt, Purpose, Remark, ReportBrief, Seq, Session, Task,
-    TaskId, Turn, View, Voice, Workspace, payload,
+    AgentTurn, CompletionMode, EarlierIteration, Event, FeedbackItem, FeedbackRef, MessageAuthor, NoteKind,
+    PromptInputs, PromptNote, ReportBrief, Seq, Session, StateView, Task, TaskId, TurnPurpose, Workspace, payload,
 };
-use windlass_expr::ExpressionFault;
-use windlass_hooks::cut;
+use windlass_expr::EvaluationError;
+use windlass_hooks::excerpt_text;
 
 use crate::{EffectRunner, RunError};
 
-/// How much of its last answer an agent is reminded of.
-const REMEMBERED: usize = 4 * 1024;
-/// How much of what an earlier iteration said.
-const IN_SHORT: usize = 400;
-/// How much of one note, and of all of them.
-const NOTE: usize = 1024;
-const NOTES: usize = 4 * 1024;
+/// Maximum size of the last answer in a prompt.
+const MAX_LAST_OUTPUT: usize = 4 * 1024;
+/// Maximum size of the excerpt of an earlier iteration.
+const MAX_ITERATION_EXCERPT: usize = 400;
+/// Maximum size of one note, and of all notes.
+const MAX_NOTE: usize = 1024;
+const MAX_NOTES_TOTAL: usize = 4 * 1024;
 
-/// What was said about a task: iterations oldest first, notes newest first.
+/// History of a task: iterations oldest first, notes newest first.
 #[derive(Default)]
-struct Memories {
+struct PromptHistory {
     iterations: Vec<(u32, String)>,
     notes: Vec<(NoteKind, String)>,
 }
 
-/// A piece of feedback, and what is not said in it.
+/// A piece of feedback, with its context.
 struct FeedbackPiece {
     queued: payload::FeedbackQueued,
     about: Option<TaskId>,
@@ -34,9 +34,9 @@ struct FeedbackPiece {
 }
 
 impl FeedbackPiece {
-    fn note(&self) -> Note<'_> {
+    fn as_note(&self) -> FeedbackItem<'_> {
         let Self { queued, about, possibly_seen } = self;
-        Note {
+        FeedbackItem {
             source: &queued.source,
             about: *about,
             reason: queued.reason.as_deref(),
@@ -48,35 +48,35 @@ impl FeedbackPiece {
 }
 
 impl EffectRunner<'_> {
-    /// The prompt of a turn, or why the user's template does not make one. An agent that remembers is not told what it said.
-    pub(crate) fn prompt(
+    /// Returns the prompt of a turn, or the error of the user's template. An agent that remembers is not told its own output.
+    pub(crate) fn build_prompt(
         &self,
         session: &Session,
-        turn: &Turn,
+        turn: &AgentTurn,
         remembers: bool,
-    ) -> Result<Result<String, ExpressionFault>, RunError> {
-        // All of it at one moment: that is cheaper than one moment for each piece.
-        let moment = self.store.snapshot()?;
-        let task = session.task.map(|id| moment.task(id)).transpose()?.flatten();
+    ) -> Result<Result<String, EvaluationError>, RunError> {
+        // One snapshot for all rows is cheaper than one for each.
+        let moment = self.store.begin_snapshot()?;
+        let task = session.task.map(|id| moment.find_task(id)).transpose()?.flatten();
         let pieces: Vec<FeedbackPiece> =
-            turn.feedback.iter().map(|piece| self.told(session, piece)).collect::<Result<_, _>>()?;
-        let last_output = if remembers { None } else { self.last_output(session)? };
-        let last_output = last_output.map(|output| cut(&output, REMEMBERED));
+            turn.feedback.iter().map(|piece| self.load_feedback_piece(session, piece)).collect::<Result<_, _>>()?;
+        let last_output = if remembers { None } else { self.last_turn_output(session)? };
+        let last_output = last_output.map(|output| excerpt_text(&output, MAX_LAST_OUTPUT));
         let mut memories = match &task {
-            Some(task) if turn.purpose == Purpose::Work => self.memories(session, task)?,
-            _ => Memories::default(),
+            Some(task) if turn.purpose == TurnPurpose::Work => self.load_prompt_history(session, task)?,
+            _ => PromptHistory::default(),
         };
         if remembers {
             memories.iterations.clear();
         }
-        let goal = task.as_ref().map_or_else(|| session.goal.clone().unwrap_or_default(), Task::content);
-        let error = self.error(session, turn)?;
+        let goal = task.as_ref().map_or_else(|| session.goal.clone().unwrap_or_default(), Task::goal_and_body);
+        let error = self.recovery_error(session, turn)?;
         let reviewed = task.as_ref().and_then(|task| task.report.as_ref()?.reviews);
-        let reviewed = reviewed.map(|id| moment.task(id)).transpose()?.flatten();
+        let reviewed = reviewed.map(|id| moment.find_task(id)).transpose()?.flatten();
         let checkout = session.workspace.as_ref().filter(|_| reviewed.is_some());
         let base = checkout.map(|workspace| self.shown_base(workspace));
         let report = session.report.then_some(ReportBrief { reviewed: reviewed.as_ref(), base: base.as_deref() });
-        let prompt = Prompt {
+        let prompt = PromptInputs {
             task: task.as_ref(),
             goal: &goal,
             session: session.name.as_str(),
@@ -88,54 +88,54 @@ impl EffectRunner<'_> {
             history: memories
                 .iterations
                 .iter()
-                .map(|(iteration, text)| Earlier { iteration: *iteration, text })
+                .map(|(iteration, text)| EarlierIteration { iteration: *iteration, text })
                 .collect(),
-            notes: memories.notes.iter().map(|(kind, text)| Remark { kind: *kind, text }).collect(),
-            feedback: still_open(task.as_ref(), &pieces)
+            notes: memories.notes.iter().map(|(kind, text)| PromptNote { kind: *kind, text }).collect(),
+            feedback: open_rejection(task.as_ref(), &pieces)
                 .into_iter()
-                .chain(pieces.iter().map(FeedbackPiece::note))
+                .chain(pieces.iter().map(FeedbackPiece::as_note))
                 .collect(),
             report,
-            asks_for_promise: session.terms.completion == Completion::Promise,
+            asks_for_promise: session.terms.completion == CompletionMode::Promise,
             template: self.settings.prompt.as_ref(),
         };
-        Ok(prompt.text())
+        Ok(prompt.render_prompt())
     }
 
-    /// What the work in a worktree is compared with, as git knows it there.
+    /// Returns the base that the work in a worktree is compared with, under the name that git has for it there.
     fn shown_base(&self, workspace: &Workspace) -> String {
-        let base = self.with_git(|git| self.known_base(git).map(|base| base.shown()));
+        let base = self.with_git(|git| self.last_known_base(git).map(|base| base.display_name()));
         base.unwrap_or_else(|_| workspace.base.clone())
     }
 
-    fn told(&self, session: &Session, piece: &Piece) -> Result<FeedbackPiece, RunError> {
-        let envelope = self.event(piece.at)?.envelope;
+    fn load_feedback_piece(&self, session: &Session, piece: &FeedbackRef) -> Result<FeedbackPiece, RunError> {
+        let envelope = self.load_event(piece.at)?.envelope;
         let Event::FeedbackQueued(queued) = envelope.event else { return Err(RunError::MissingEvent(piece.at)) };
-        let about = envelope.node.task().filter(|task| Some(*task) != session.task);
+        let about = envelope.node.task_id().filter(|task| Some(*task) != session.task);
         Ok(FeedbackPiece { queued, about, possibly_seen: piece.possibly_seen })
     }
 
-    /// How the iteration failed that the agent is to recover from.
-    fn error(&self, session: &Session, turn: &Turn) -> Result<Option<String>, RunError> {
-        let Some(at) = session.watch.failure.filter(|_| turn.purpose == Purpose::Recovery) else { return Ok(None) };
-        match self.event(at)?.envelope.event {
+    /// Returns the failure of the iteration that the agent has to recover from.
+    fn recovery_error(&self, session: &Session, turn: &AgentTurn) -> Result<Option<String>, RunError> {
+        let Some(at) = session.watch.failure.filter(|_| turn.purpose == TurnPurpose::Recovery) else { return Ok(None) };
+        match self.load_event(at)?.envelope.event {
             Event::IterationFailed(failed) => Ok(Some(failed.error)),
             _ => Err(RunError::MissingEvent(at)),
         }
     }
 
-    fn memories(&self, session: &Session, task: &Task) -> Result<Memories, RunError> {
-        let mut memories = Memories::default();
-        // What the agent said last it is told in full.
+    fn load_prompt_history(&self, session: &Session, task: &Task) -> Result<PromptHistory, RunError> {
+        let mut memories = PromptHistory::default();
+        // The prompt has the last output of the agent in full.
         for said in task.memo.iterations.iter().filter(|said| Some(said.at) != session.last_turn) {
-            memories.iterations.push((said.iteration, self.words(said.at)?));
+            memories.iterations.push((said.iteration, self.summary_or_excerpt(said.at)?));
         }
-        let mut room = NOTES;
+        let mut room = MAX_NOTES_TOTAL;
         for at in task.memo.notes.iter().rev() {
-            let Event::NoteAdded(note) = self.event(*at)?.envelope.event else {
+            let Event::NoteAdded(note) = self.load_event(*at)?.envelope.event else {
                 return Err(RunError::MissingEvent(*at));
             };
-            let text = cut(&note.text, NOTE);
+            let text = excerpt_text(&note.text, MAX_NOTE);
             let Some(left) = room.checked_sub(text.len()) else { break };
             room = left;
             memories.notes.push((note.kind, text));
@@ -143,34 +143,34 @@ impl EffectRunner<'_> {
         Ok(memories)
     }
 
-    /// A summary, or the end of what an agent said.
-    fn words(&self, at: Seq) -> Result<String, RunError> {
-        match self.event(at)?.envelope.event {
-            Event::NoteAdded(note) => Ok(cut(&note.text, NOTE)),
-            Event::TurnFinished(finished) => Ok(end_of(&finished.output).to_owned()),
+    /// Returns the text of a summary, or the end of an agent's output.
+    fn summary_or_excerpt(&self, at: Seq) -> Result<String, RunError> {
+        match self.load_event(at)?.envelope.event {
+            Event::NoteAdded(note) => Ok(excerpt_text(&note.text, MAX_NOTE)),
+            Event::TurnFinished(finished) => Ok(last_lines(&finished.output).to_owned()),
             _ => Err(RunError::MissingEvent(at)),
         }
     }
 }
 
-/// What the work was rejected for. Whatever else comes in between, it is not forgotten until the work is judged again.
-fn still_open<'a>(task: Option<&'a Task>, pieces: &[FeedbackPiece]) -> Option<Note<'a>> {
+/// Returns the reason of the last rejection, unless the feedback has it. It stays in all prompts until the work is judged again.
+fn open_rejection<'a>(task: Option<&'a Task>, pieces: &[FeedbackPiece]) -> Option<FeedbackItem<'a>> {
     let rejected = task?.rejected.as_ref()?;
     let is_told = |told: &FeedbackPiece| told.queued.source == rejected.source && told.queued.text == rejected.text;
-    (!pieces.iter().any(is_told)).then_some(Note {
+    (!pieces.iter().any(is_told)).then_some(FeedbackItem {
         source: &rejected.source,
         about: None,
         reason: Some("rejected for this, and not judged again since"),
         text: &rejected.text,
-        voice: Voice::Hook,
+        voice: MessageAuthor::Hook,
         possibly_seen: false,
     })
 }
 
-/// The last lines of a text.
-fn end_of(text: &str) -> &str {
+/// Returns the last lines of a text.
+fn last_lines(text: &str) -> &str {
     let text = text.trim_end();
-    let from = text.ceil_char_boundary(text.len().saturating_sub(IN_SHORT));
+    let from = text.ceil_char_boundary(text.len().saturating_sub(MAX_ITERATION_EXCERPT));
     let tail = &text[from..];
     match tail.find('\n') {
         Some(line) if from > 0 => &tail[line + 1..],
@@ -180,10 +180,10 @@ fn end_of(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::end_of;
+    use super::last_lines;
 
     #[test]
-    fn the_end_begins_with_a_line() {
+    fn excerpt_starts_at_line_break() {
         assert_eq!(end_of("one\ntwo\n"), "one\ntwo");
         let long = format!("{}\nlast é line", "x".repeat(500));
         assert_eq!(end_of(&long), "last é line");

@@ -1,111 +1,114 @@
-//! Whether files have changed under a session that may not.
+//! Check for changes of protected files during a session.
 //!
 //! ```text
-//! in place ─► what they hold now, against what was recorded
-//! worktree ─► what git keeps ─► against the commit that the work stands on: the base's own changes are no tampering. A file that
-//!                                a filter or line ends make other than it is kept: against what was recorded
-//!             all else       ─► against what was recorded
-//! a commit on its way ─► what it keeps, against what the commit keeps that the work stands on
+//! in place ─► their content now, against the recorded one
+//! worktree ─► files of git ─► against the commit that the work stands on: the base's own changes are no tampering. A file whose
+//!                              bytes a filter or line ends change: against the recorded content
+//!             all others   ─► against the recorded content
+//! a commit in delivery ─► its files, against those of the commit that the work stands on
 //! ```
 //!
 //! Invariants:
-//! - What cannot be told is not believed.
-//! - A checkout has the bytes that a commit keeps only with the attributes that it had before: these are protected too.
-//! - What was committed in the worktree itself is its agent's doing, also where it was pushed to the base. And whoever goes
-//!   back behind where the work began stands on nothing else than that.
+//! - An unknown state counts as changed.
+//! - A checkout has the bytes of a commit only with the same attributes, so these are protected, too.
+//! - Commits that were made in the worktree are the agent's, also after a push to the base. An agent that goes back behind the
+//!   start of its work stands on that start.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use windlass_engine::{HookOutcome, HookReport, Session, View, Workspace};
-use windlass_vcs::git::{Branch, Commit, Error, Git, Kept};
+use windlass_engine::{HookOutcome, HookReport, Session, StateView, Workspace};
+use windlass_vcs::git::{BaselineFile, BranchName, Error, GitClient, GitCommitId};
 
-use crate::gate_checkout::commit_under_way;
-use crate::protected::{Protected, difference, differing, held, is_attributes, named, way_in};
+use crate::gate_checkout::commit_in_delivery;
+use crate::protected::{
+    ProtectedFiles, changed_names, describe_difference, digest_file, is_attributes_file, list_changed_files,
+    parent_link_name,
+};
 use crate::stacked_branches::{self, LowerTask};
-use crate::workspace_problem::explained;
+use crate::workspace_problem::explain_git_error;
 use crate::{EffectRunner, RunError};
 
-/// What the work in a worktree comes after.
-struct Standing {
-    start: Commit,
-    /// The last commit of the base that is in it, or where it began on the work of others.
-    on: Commit,
+/// Commits that the work in a worktree comes after.
+struct WorkOrigin {
+    start: GitCommitId,
+    /// Last commit of the base in the work, or the start of work that is stacked on others.
+    base: GitCommitId,
 }
 
-/// Protected files as git knows them, by their names in the project.
-struct Compared {
+/// Protected files that git keeps, by their names in the project.
+struct ProtectedComparison {
     changed: BTreeSet<PathBuf>,
     kept: BTreeSet<PathBuf>,
-    /// And those that were kept where the work began.
+    /// The kept files, and those that were kept at the start of the work.
     ever: BTreeSet<PathBuf>,
 }
 
-/// What was recorded of files below a directory of a worktree when the work began.
-struct Recorded<'a> {
+/// Snapshot of the files below a directory of a worktree, from the start of the work.
+struct ProtectedSnapshot<'a> {
     within: &'a Path,
-    protected: &'a Protected,
-    /// What protected links lead to, which is protected too.
+    protected: &'a ProtectedFiles,
+    /// Targets of protected links, which are protected, too.
     targets: &'a BTreeSet<PathBuf>,
     /// Links to directories that protected files may lie behind.
     ways: BTreeSet<&'a str>,
-    /// What stands for what each held. Nothing for a name that more than one line speaks of.
+    /// Digest of each file. Nothing for a name that has more than one line.
     held: HashMap<&'a str, Option<&'a str>>,
 }
 
-impl<'a> Recorded<'a> {
-    fn new(look: &'a str, within: &'a Path, protected: &'a Protected, targets: &'a BTreeSet<PathBuf>) -> Self {
+impl<'a> ProtectedSnapshot<'a> {
+    fn new(look: &'a str, within: &'a Path, protected: &'a ProtectedFiles, targets: &'a BTreeSet<PathBuf>) -> Self {
         let mut all = HashMap::new();
         for (held, name) in look.lines().filter_map(|line| line.split_once(' ')) {
             all.entry(name).and_modify(|found| *found = None).or_insert(Some(held));
         }
-        Self { within, protected, targets, ways: look.lines().filter_map(way_in).collect(), held: all }
+        Self { within, protected, targets, ways: look.lines().filter_map(parent_link_name).collect(), held: all }
     }
 
-    /// Returns the path below the directory of a file that is protected, by its path in the worktree.
+    /// Returns the path below the directory if a file is protected, given its path in the worktree.
     fn protected_path(&self, path: &Path) -> Option<PathBuf> {
         let path = path.strip_prefix(self.within).ok()?;
         let is_above =
-            |target: &Path| is_attributes(path) && path.parent().is_some_and(|above| target.starts_with(above));
+            |target: &Path| is_attributes_file(path) && path.parent().is_some_and(|above| target.starts_with(above));
         let is_target = || self.targets.iter().any(|target| path.starts_with(target) || is_above(target));
-        let is_way = || !self.ways.is_empty() && self.ways.contains(self.protected.name(path).as_str());
-        (self.protected.is_meant(path) || is_target() || is_way()).then(|| path.to_owned())
+        let is_way = || !self.ways.is_empty() && self.ways.contains(self.protected.masked_name(path).as_str());
+        (self.protected.is_protected(path) || is_target() || is_way()).then(|| path.to_owned())
     }
 
-    /// Returns the path from the directory to a file above it by which git checks out what is protected.
+    /// Returns the path, from the directory, of an attributes file above it that changes the checkout of protected files.
     fn attributes_above(&self, path: &Path) -> Option<PathBuf> {
-        let below = self.within.strip_prefix(path.parent().filter(|_| is_attributes(path))?).ok()?;
+        let below = self.within.strip_prefix(path.parent().filter(|_| is_attributes_file(path))?).ok()?;
         let up: PathBuf = below.iter().map(|_| "..").collect();
         Some(up.join(path.file_name()?)).filter(|_| below != Path::new(""))
     }
 
-    /// By its path in the worktree.
-    fn of(&self, path: &Path) -> Option<&'a str> {
+    /// Returns the recorded digest of a file, given its path in the worktree.
+    fn recorded_digest(&self, path: &Path) -> Option<&'a str> {
         let path = path.strip_prefix(self.within).ok().filter(|path| path.to_str().is_some())?;
-        *self.held.get(self.protected.name(path).as_str())?
+        *self.held.get(self.protected.masked_name(path).as_str())?
     }
 }
 
 impl EffectRunner<'_> {
-    /// Why a gate cannot be believed: files have changed that may not, under this session, or may have.
-    pub(crate) fn tampered(&self, session: Option<&Session>) -> Result<Option<HookReport>, RunError> {
+    /// Returns a report if a gate cannot be trusted: protected files have changed under this session, or may have.
+    pub(crate) fn report_tampering(&self, session: Option<&Session>) -> Result<Option<HookReport>, RunError> {
         let Some((session, recorded)) = session.and_then(|session| Some((session, session.protected?))) else {
             return Ok(None);
         };
-        let before = self.store.snapshot()?.config(recorded)?.unwrap_or_default();
+        let before = self.store.begin_snapshot()?.find_config_text(recorded)?.unwrap_or_default();
         let workspace = session
             .workspace
             .as_ref()
             .filter(|workspace| self.settings.delivery.worktrees.join(&workspace.name).join(".git").exists());
         let changed = match workspace {
             Some(workspace) => {
-                let below = self.below(workspace)?;
-                let head = commit_under_way(session).map(|(_, head)| head);
-                self.changed_in((workspace, head), &below, &before)
+                let below = self.load_lower_tasks(workspace)?;
+                let head = commit_in_delivery(session).map(|(_, head)| head);
+                self.find_changed_files((workspace, head), &below, &before)
             }
             None => {
-                let look = self.settings.protected.look(&self.directory_of(Some(session)));
-                look.map(|now| difference(&before, &now)).map_err(|error| error.to_string())
+                let look = self.settings.protected.take_snapshot(&self.session_directory(Some(session)));
+                look.map(|now| describe_difference(&before, &now)).map_err(|error| error.to_string())
             }
         };
         let said = match changed {
@@ -116,108 +119,119 @@ impl EffectRunner<'_> {
             }
             Err(why) => format!("nobody can tell whether protected files have changed: {why}"),
         };
-        let said = self.settings.mask.text(&said).into_owned();
+        let said = self.settings.mask.mask_text(&said).into_owned();
         Ok(Some(HookReport { message: Some(said), ..HookOutcome::Escalate.into() }))
     }
 
-    /// Which protected files of a worktree are not as they were where the work stands, in words; or why nobody can tell.
-    fn changed_in(
+    /// Returns the changed protected files of a worktree as text, compared with the commit that the work stands on.
+    fn find_changed_files(
         &self,
         (workspace, head): (&Workspace, Option<&str>),
         below: &[LowerTask],
         before: &str,
     ) -> Result<Option<String>, String> {
-        let (worktree, place) = (self.settings.delivery.worktrees.join(&workspace.name), self.place_of(workspace));
+        let (worktree, place) =
+            (self.settings.delivery.worktrees.join(&workspace.name), self.project_in_worktree(workspace));
         let within = place.strip_prefix(worktree).unwrap_or(Path::new("")).to_owned();
         let protected = &self.settings.protected;
-        let found = protected.find(&place).map_err(|error| error.to_string())?;
-        let recorded = Recorded::new(before, &within, protected, &found.targets);
-        let compared = self.with_git(|git| self.compare(git, (workspace, head), below, &recorded));
-        let compared = compared.map_err(|error| explained(&error))?;
+        let found = protected.find_files(&place).map_err(|error| error.to_string())?;
+        let recorded = ProtectedSnapshot::new(before, &within, protected, &found.targets);
+        let compared = self.with_git(|git| self.compare_kept_files(git, (workspace, head), below, &recorded));
+        let compared = compared.map_err(|error| explain_git_error(&error))?;
         let others = found.files.difference(&compared.kept).cloned().collect();
-        let ways = found.ways.difference(&compared.kept).cloned().collect();
-        let now = protected.look_at(&place, &others).map_err(|error| error.to_string())?;
-        let now = now + &protected.look_at_ways(&place, &ways);
-        let names =
-            |files: &BTreeSet<PathBuf>| -> BTreeSet<String> { files.iter().map(|path| protected.name(path)).collect() };
+        let ways = found.parent_links.difference(&compared.kept).cloned().collect();
+        let now = protected.snapshot_files(&place, &others).map_err(|error| error.to_string())?;
+        let now = now + &protected.snapshot_parent_links(&place, &ways);
+        let names = |files: &BTreeSet<PathBuf>| -> BTreeSet<String> {
+            files.iter().map(|path| protected.masked_name(path)).collect()
+        };
         let kept = names(&compared.ever);
         let is_kept = |line: &&str| line.split_once(' ').is_some_and(|(_, path)| kept.contains(path));
         let before: String = before.lines().filter(|line| !is_kept(line)).map(|line| format!("{line}\n")).collect();
         let mut changed = names(&compared.changed);
-        let beside = differing(&before, &now);
+        let beside = changed_names(&before, &now);
         let any = !changed.is_empty() || beside.is_some();
         changed.extend(beside.unwrap_or_default());
-        Ok(any.then(|| named(&changed)))
+        Ok(any.then(|| list_changed_files(&changed)))
     }
 
-    /// Compares what git keeps of the protected files below a directory of a worktree.
-    fn compare(
+    /// Compares the protected files that git keeps below a directory of a worktree.
+    fn compare_kept_files(
         &self,
-        git: &Git<'_>,
+        git: &GitClient<'_>,
         (workspace, head): (&Workspace, Option<&str>),
         below: &[LowerTask],
-        recorded: &Recorded<'_>,
-    ) -> Result<Compared, Error> {
-        let worktree = self.worktree(workspace)?;
+        recorded: &ProtectedSnapshot<'_>,
+    ) -> Result<ProtectedComparison, Error> {
+        let worktree = self.task_worktree(workspace)?;
         let own = |path: &Path| recorded.protected_path(path);
         let is_meant = |path: &Path| own(path).is_some();
-        let names = |kept: &[Kept]| kept.iter().filter_map(|file| own(&file.path)).collect::<BTreeSet<_>>();
-        let standing = self.standing(git, workspace, below)?;
+        let names = |kept: &[BaselineFile]| kept.iter().filter_map(|file| own(&file.path)).collect::<BTreeSet<_>>();
+        let standing = self.find_work_origin(git, workspace, below)?;
         let counts = |path: &Path| own(path).or_else(|| recorded.attributes_above(path));
         let is_compared = |path: &Path| counts(path).is_some();
-        let all = git.kept(&worktree.path, &standing.on, &is_compared)?;
-        let files: Vec<Kept> = all.iter().filter(|file| is_meant(&file.path)).cloned().collect();
-        let began = if standing.on == standing.start {
+        let all = git.baseline_files(&worktree.path, &standing.base, &is_compared)?;
+        let files: Vec<BaselineFile> = all.iter().filter(|file| is_meant(&file.path)).cloned().collect();
+        let began = if standing.base == standing.start {
             files.clone()
         } else {
-            git.kept(&worktree.path, &standing.start, &is_meant)?
+            git.baseline_files(&worktree.path, &standing.start, &is_meant)?
         };
-        let mut changed = git.changed(&worktree.path, &files)?;
+        let mut changed = git.changed_since_baseline(&worktree.path, &files)?;
         let is_as_recorded = |path: &PathBuf| {
             let is_kept_as_before = files.iter().any(|file| file.path == *path && began.contains(file));
-            is_kept_as_before && held(&worktree.path.join(path)).is_ok_and(|(now, _)| recorded.of(path) == Some(&now))
+            is_kept_as_before
+                && digest_file(&worktree.path.join(path))
+                    .is_ok_and(|(now, _)| recorded.recorded_digest(path) == Some(&now))
         };
         changed.retain(|path| !is_as_recorded(path));
         if let Some(head) = head {
-            let committed = git.kept(&worktree.path, &Commit::new(head)?, &is_compared)?;
-            let differs = |file: &&Kept, others: &[Kept]| !others.contains(file);
+            let committed = git.baseline_files(&worktree.path, &GitCommitId::new(head)?, &is_compared)?;
+            let differs = |file: &&BaselineFile, others: &[BaselineFile]| !others.contains(file);
             changed.extend(all.iter().filter(|file| differs(file, &committed)).map(|file| file.path.clone()));
             changed.extend(committed.iter().filter(|file| differs(file, &all)).map(|file| file.path.clone()));
         }
         let (kept, mut ever) = (names(&files), names(&files));
         ever.extend(names(&began));
-        if standing.on != standing.start {
-            let made = git.made_in(&worktree, &standing.start, &standing.on)?;
-            let made: Vec<Commit> = made.into_iter().map(|logged| logged.commit).collect();
-            changed.extend(git.touched(&made)?);
+        if standing.base != standing.start {
+            let made = git.commits_made_in(&worktree, &standing.start, &standing.base)?;
+            let made: Vec<GitCommitId> = made.into_iter().map(|logged| logged.commit).collect();
+            changed.extend(git.touched_files(&made)?);
         }
         let changed = changed.iter().filter_map(|path| counts(path)).collect();
-        Ok(Compared { changed, kept, ever })
+        Ok(ProtectedComparison { changed, kept, ever })
     }
 
-    /// Returns the lines of a look about files that git does not keep where the work began.
+    /// Returns the lines of a snapshot for files that git did not keep at the start of the work.
     pub(crate) fn leave_out_kept_files(&self, workspace: &Workspace, look: &str) -> Result<String, Error> {
-        let (worktree, place) = (self.worktree(workspace)?, self.place_of(workspace));
+        let (worktree, place) = (self.task_worktree(workspace)?, self.project_in_worktree(workspace));
         let within = place.strip_prefix(&worktree.path).unwrap_or(Path::new("")).to_owned();
-        let start = Commit::new(&workspace.start)?;
-        let kept = self.with_git(|git| git.kept(&worktree.path, &start, &|path| path.starts_with(&within)))?;
+        let start = GitCommitId::new(&workspace.start)?;
+        let kept =
+            self.with_git(|git| git.baseline_files(&worktree.path, &start, &|path| path.starts_with(&within)))?;
         let own = kept.iter().filter_map(|file| file.path.strip_prefix(&within).ok());
-        let names: BTreeSet<String> = own.map(|path| self.settings.protected.name(path)).collect();
+        let names: BTreeSet<String> = own.map(|path| self.settings.protected.masked_name(path)).collect();
         let is_kept = |line: &&str| line.split_once(' ').is_some_and(|(_, name)| names.contains(name));
         Ok(look.lines().filter(|line| !is_kept(line)).map(|line| format!("{line}\n")).collect())
     }
 
-    fn standing(&self, git: &Git<'_>, workspace: &Workspace, below: &[LowerTask]) -> Result<Standing, Error> {
+    fn find_work_origin(
+        &self,
+        git: &GitClient<'_>,
+        workspace: &Workspace,
+        below: &[LowerTask],
+    ) -> Result<WorkOrigin, Error> {
         let unknown = || Error::UnknownCommit { commit: workspace.base.clone() };
-        let newest = git.last_seen(&Branch::new(&workspace.base)?)?.ok_or_else(unknown)?;
-        let (start, head) = (Commit::new(&workspace.start)?, git.at(&self.worktree(workspace)?)?);
-        let on = git.merge_base(&stacked_branches::own_base(git, workspace, below, &newest)?, &head)?;
+        let newest = git.last_seen_base(&BranchName::new(&workspace.base)?)?.ok_or_else(unknown)?;
+        let (start, head) =
+            (GitCommitId::new(&workspace.start)?, git.worktree_commit(&self.task_worktree(workspace)?)?);
+        let on = git.merge_base(&stacked_branches::own_work_base(git, workspace, below, &newest)?, &head)?;
         if on == start {
-            return Ok(Standing { on, start });
+            return Ok(WorkOrigin { base: on, start });
         }
         let parted = git.merge_base(&start, &newest)?;
         let goes_on = git.merge_base(&parted, &on)? == parted;
-        Ok(Standing { on: if goes_on { on } else { start.clone() }, start })
+        Ok(WorkOrigin { base: if goes_on { on } else { start.clone() }, start })
     }
 }
 
@@ -226,9 +240,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_above_the_project_are_named_from_the_project() {
-        let (protected, targets) = (Protected::new(&["gate.sh".to_owned()]).unwrap(), BTreeSet::new());
-        let recorded = Recorded::new("", Path::new("apps/shop"), &protected, &targets);
+    fn attributes_above_project_have_relative_names() {
+        let (protected, targets) = (ProtectedFiles::new(&["gate.sh".to_owned()]).unwrap(), BTreeSet::new());
+        let recorded = ProtectedSnapshot::new("", Path::new("apps/shop"), &protected, &targets);
         let name = |path: &str| recorded.attributes_above(Path::new(path)).map(|path| path.display().to_string());
         assert_eq!(name(".gitattributes").as_deref(), Some("../../.gitattributes"));
         assert_eq!(name("apps/.gitattributes").as_deref(), Some("../.gitattributes"));

@@ -1,37 +1,37 @@
-//! What the loop needs from whoever runs it: the clock, randomness, and an ear.
+//! Environment of the loop: the clock, randomness, and the observer.
 
 use std::io;
 use std::time::Duration;
 
-use windlass_engine::{Record, Task, Timestamp};
-use windlass_process::Stream;
+use windlass_engine::{EventRecord, Task, Timestamp};
+use windlass_process::OutputStream;
 
-/// Something that happened, for whoever watches.
+/// Something that happened, for the observer.
 #[derive(Debug, Clone, Copy)]
 pub enum RunnerEvent<'a> {
-    /// It is in the log.
-    Event(&'a Record),
-    /// The session takes up this task.
-    TakesUp(&'a Task),
-    /// An agent or a hook wrote this.
-    Output(Stream, &'a [u8]),
-    /// Nothing is done for so long.
+    /// An event of the log.
+    Event(&'a EventRecord),
+    /// The session has claimed this task.
+    TaskClaimed(&'a Task),
+    /// Output of an agent or a hook.
+    Output(OutputStream, &'a [u8]),
+    /// The loop waits for so long.
     Waiting(Duration),
-    /// Somebody else merges, and comes first.
+    /// Another process merges first.
     Queueing,
-    /// The agent is asked now, after it was waited.
-    Asking,
-    /// Somebody is to hear this, and there is no other way.
+    /// The agent is prompted now, after a wait.
+    Prompting,
+    /// A notice for a person that has no other channel.
     Notice(&'a str),
-    /// Whoever reads about the session should know this.
+    /// A remark for readers of the session's output.
     Note(&'a str),
 }
 
-/// The world as the loop sees it.
+/// Clock, randomness and observer of the loop.
 pub struct RunnerEnv<'a> {
     pub now: &'a dyn Fn() -> Timestamp,
     pub random: &'a dyn Fn() -> io::Result<u128>,
-    pub tell: &'a mut dyn FnMut(RunnerEvent<'_>),
-    /// Whether output is told while it is written. Otherwise nobody looks at it on its way.
+    pub observe: &'a mut dyn FnMut(RunnerEvent<'_>),
+    /// Whether the observer shows output while it is written. Otherwise the loop does not send any.
     pub shows_output: bool,
 }

@@ -1,39 +1,39 @@
-//! Work that stands on the work of other tasks: whose is not merged yet, and what of a branch is the task's own.
+//! Stacked work: which lower task is not merged yet, and what of a branch is the task's own.
 //!
-//! Invariant: the log says what was merged through us, and git what is in the base however it came there. Either is enough.
+//! Invariant: the log knows the merges that Windlass made, and git knows all others. Either is enough.
 
-use windlass_engine::{Looked, State, Task, TaskId, View, Workspace};
-use windlass_vcs::git::{Branch, Commit, Error, Git};
+use windlass_engine::{StateView, Task, TaskId, TaskState, ViewResult, Workspace};
+use windlass_vcs::git::{BranchName, Error, GitClient, GitCommitId};
 
-/// A task whose work another one was begun on, and whose work is not merged as far as the log knows.
+/// A task that another one is stacked on, and whose work is not merged as far as the log knows.
 #[derive(Debug, Clone)]
 pub struct LowerTask {
     task: Task,
 }
 
 impl LowerTask {
-    /// What is said of work that stands on this one.
-    pub(crate) fn in_words(&self) -> String {
+    /// Describes the state of this task for work that is stacked on it.
+    pub(crate) fn describe_state(&self) -> String {
         let why = match (self.task.state, &self.task.change) {
-            (State::Deleted, _) => "which was deleted and is not merged",
+            (TaskState::Deleted, _) => "which was deleted and is not merged",
             (_, Some(_)) => "whose change is not merged yet",
             (_, None) => "which has no change and is not merged yet",
         };
         format!("it stands on the work of {}, {why}", self.task.id)
     }
 
-    /// What a person can do about it.
-    pub(crate) fn hint(&self, workspace: &Workspace, base: &str) -> String {
+    /// Returns a hint for a person.
+    pub(crate) fn merge_hint(&self, workspace: &Workspace, base: &str) -> String {
         let start = workspace.start.get(..10).unwrap_or(&workspace.start);
         let id = self.task.id;
         match (self.task.state, work_without_change(&self.task)) {
-            (State::Deleted, _) => format!(
+            (TaskState::Deleted, _) => format!(
                 "to leave that work out: `git rebase --onto {base} {start}` in .windlass/worktrees/{}; to keep it: merge \
                  {start} into {base} yourself; then ask again",
                 workspace.name
             ),
             (_, Some(work)) => format!("merge the branch {} of {id} into {base} yourself first", work.branch),
-            (State::Completed | State::Blocked, None) => format!("`windlass change merge {id}` first"),
+            (TaskState::Completed | TaskState::Blocked, None) => format!("`windlass change merge {id}` first"),
             (state, None) => {
                 format!("{id} is {state}: its work has to be accepted first; `windlass why {id}` shows how it stands")
             }
@@ -41,18 +41,18 @@ impl LowerTask {
     }
 }
 
-/// The tasks that a workspace was begun on, without those that were merged through us.
-pub fn below(view: &dyn View, workspace: &Workspace) -> Looked<Vec<LowerTask>> {
+/// Returns the tasks that a workspace is stacked on, without those that Windlass has merged.
+pub fn unmerged_lower_tasks(view: &dyn StateView, workspace: &Workspace) -> ViewResult<Vec<LowerTask>> {
     let mut found = Vec::new();
     for id in &workspace.stacked_on {
-        found.extend(view.task(*id)?.filter(is_unmerged).map(|task| LowerTask { task }));
+        found.extend(view.find_task(*id)?.filter(is_unmerged).map(|task| LowerTask { task }));
     }
     Ok(found)
 }
 
-/// Returns where the work of a task lies that was completed without a change.
+/// Returns the workspace of a task that was completed without a change.
 pub fn work_without_change(task: &Task) -> Option<&Workspace> {
-    let is_work = task.state == State::Completed && task.change.is_none() && task.report.is_none();
+    let is_work = task.state == TaskState::Completed && task.change.is_none() && task.report.is_none();
     task.workspace.as_ref().filter(|_| is_work)
 }
 
@@ -62,31 +62,31 @@ pub(crate) fn is_unmerged(task: &Task) -> bool {
     is_open || work_without_change(task).is_some()
 }
 
-/// Where the own work of a task begins that was begun on the work of others.
-pub fn beginning(workspace: &Workspace) -> Result<Option<Commit>, Error> {
-    (!workspace.stacked_on.is_empty()).then(|| Commit::new(&workspace.start)).transpose()
+/// Returns the start of a task's own work, if it is stacked on the work of others.
+pub fn own_work_start(workspace: &Workspace) -> Result<Option<GitCommitId>, Error> {
+    (!workspace.stacked_on.is_empty()).then(|| GitCommitId::new(&workspace.start)).transpose()
 }
 
-/// The first of them whose work is in the branch and not in the base.
+/// Returns the first lower task whose work is in the branch and not in the base.
 pub fn first_unmerged<'b>(
-    git: &Git<'_>,
+    git: &GitClient<'_>,
     workspace: &Workspace,
     below: &'b [LowerTask],
-    base: &Commit,
+    base: &GitCommitId,
 ) -> Result<Option<&'b LowerTask>, Error> {
     if below.is_empty() {
         return Ok(None);
     }
-    let Some(head) = git.tip(&Branch::new(&workspace.branch)?)? else { return Ok(below.first()) };
-    let on_start = git.goes_on_from(&head, &Commit::new(&workspace.start)?, base)?;
+    let Some(head) = git.branch_tip(&BranchName::new(&workspace.branch)?)? else { return Ok(below.first()) };
+    let on_start = git.continues_from(&head, &GitCommitId::new(&workspace.start)?, base)?;
     for below in below {
         let place = below.task.workspace.as_ref();
-        let tip = place.map(|place| git.tip(&Branch::new(&place.branch)?)).transpose()?.flatten();
+        let tip = place.map(|place| git.branch_tip(&BranchName::new(&place.branch)?)).transpose()?.flatten();
         let stands = match tip {
-            // What was between the two is gone from here; a person may have brought the branch elsewhere, too.
+            // The commits between the two are gone from here. A person may also have moved the branch.
             Some(tip) => {
                 let shared = git.merge_base(&tip, &head)?;
-                !git.has_all(base, &tip)? && (on_start || git.goes_on_from(&head, &shared, base)?)
+                !git.has_all_changes(base, &tip)? && (on_start || git.continues_from(&head, &shared, base)?)
             }
             None => on_start,
         };
@@ -97,22 +97,27 @@ pub fn first_unmerged<'b>(
     Ok(None)
 }
 
-/// What the own work of a task comes after: where it began, while that is not in the base, or else the base as it is now.
-pub fn own_base(git: &Git<'_>, workspace: &Workspace, below: &[LowerTask], newest: &Commit) -> Result<Commit, Error> {
-    let head = git.tip(&Branch::new(&workspace.branch)?)?.filter(|_| !workspace.stacked_on.is_empty());
+/// Returns the commit that a task's own work comes after: its start while that is not in the base, else the newest base.
+pub fn own_work_base(
+    git: &GitClient<'_>,
+    workspace: &Workspace,
+    below: &[LowerTask],
+    newest: &GitCommitId,
+) -> Result<GitCommitId, Error> {
+    let head = git.branch_tip(&BranchName::new(&workspace.branch)?)?.filter(|_| !workspace.stacked_on.is_empty());
     let Some(head) = head else { return Ok(newest.clone()) };
-    let start = Commit::new(&workspace.start)?;
-    if !git.goes_on_from(&head, &start, newest)? {
+    let start = GitCommitId::new(&workspace.start)?;
+    if !git.continues_from(&head, &start, newest)? {
         return Ok(newest.clone());
     }
-    // Once the base has what is below, and was brought in, the start says nothing any more.
+    // Once the base has the lower work, and was merged in, the start has no meaning any more.
     let is_brought = git.merge_base(newest, &head)? == *newest;
     let is_own = !is_brought || first_unmerged(git, workspace, below, newest)?.is_some();
     Ok(if is_own { start } else { newest.clone() })
 }
 
-/// Several tasks in a sentence, and a base that is needed with them.
-pub fn named(tasks: &[TaskId], base: Option<String>) -> String {
+/// Lists several tasks in a sentence, with a base that is needed beside them.
+pub fn list_tasks(tasks: &[TaskId], base: Option<String>) -> String {
     let names: Vec<String> = tasks.iter().map(ToString::to_string).chain(base).collect();
     match names.split_last() {
         Some((last, [])) => last.clone(),

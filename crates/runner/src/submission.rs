@@ -1,101 +1,102 @@
-//! What there is to be submitted when an agent has ended its work.
+//! Submission of the work of an agent that has finished.
 //!
-//! Invariant: what the base has got from a worktree past us counts neither as work that is submitted nor as merged. A person
-//! is told what it is, once.
-//! Invariant: where an agent was told that its work conflicts with the base, nothing is submitted that still does.
+//! Invariants:
+//! - Commits that the base got from a worktree outside Windlass count neither as submitted work nor as merged. A person is told
+//!   about them, once.
+//! - After an agent was told of a conflict with the base, work that still conflicts is not submitted.
 
 use std::collections::HashSet;
 
 use windlass_engine::{
-    Command, Digest, Ending, Event, EventType, Limits, Next, Phase, Readied, Record, Refusal, Session, Task, Verdict,
-    Wanted, WorkDone, Workspace,
+    AfterIteration, Command, Digest, EngineLimits, Event, EventRecord, EventType, GateVerdict, NextAction, Refusal,
+    Session, SessionEndKind, SessionPhase, SubmissionCheck, SubmittedWork, Task, Workspace,
 };
-use windlass_hooks::cut;
-use windlass_store::{ExecuteError, Filter};
-use windlass_vcs::git::{Base, Commit, Error, Git, Logged, Work, Worktree};
+use windlass_hooks::excerpt_text;
+use windlass_store::{EventFilter, ExecuteError};
+use windlass_vcs::git::{BaseBranch, BranchWork, Error, GitClient, GitCommitId, LoggedCommit, Worktree};
 
-use crate::refresh::{BaseConflict, CONFLICT_SOURCE, RefreshOutcome};
+use crate::refresh::{BaseConflict, CONFLICT_FEEDBACK_SOURCE, RefreshOutcome};
 use crate::stacked_branches;
-use crate::wording::{NAMED, name_some};
+use crate::wording::{MAX_NAMED_ITEMS, list_first_names};
 use crate::workspace::commit_message;
-use crate::workspace_problem::explained;
+use crate::workspace_problem::explain_git_error;
 use crate::{RunError, Runner};
 
-/// What is found in a worktree whose agent has ended.
-struct Found {
-    work: Work,
-    base: Base,
-    /// What was committed there and is in the base, newest first, or why that cannot be told.
-    past_us: Result<Vec<Logged>, String>,
-    /// What the agent was told to resolve, and has not.
+/// Content of a worktree whose agent has finished.
+struct WorktreeContent {
+    work: BranchWork,
+    base: BaseBranch,
+    /// Commits of the worktree that are in the base, newest first, or why they are unknown.
+    unrecorded_merges: Result<Vec<LoggedCommit>, String>,
+    /// Conflict that the agent was told to resolve, and has not.
     conflict: Option<BaseConflict>,
-    /// What was committed there and is not on its branch, in words.
-    beside: Result<Vec<String>, String>,
-    /// What the worktree has besides the files of the commit and caches, in words.
+    /// Description of commits of the worktree that are not on its branch.
+    stray_commits: Result<Vec<String>, String>,
+    /// Description of files that are neither in the commit nor caches.
     beside_commit: Option<String>,
 }
 
-/// What a person has to be told.
+/// A notice for a person.
 struct PersonNotice {
     reason: String,
-    /// Remembered as data: what others say of commits counts for nothing.
+    /// Recorded as data, because the texts of commits are not trusted.
     commits: Vec<String>,
 }
 
 impl Runner<'_> {
-    /// Commits what the agent has left, and says what there is to be submitted.
-    pub(crate) fn ready_work(&mut self, session: &Session) -> Result<(), RunError> {
+    /// Commits the changes that the agent has left, and submits the work.
+    pub(crate) fn submit_work(&mut self, session: &Session) -> Result<(), RunError> {
         if session.report {
-            return self.ready_report(session);
+            return self.submit_report(session);
         }
         let Some(workspace) = &session.workspace else { return Err(RunError::Stuck(session.name.clone())) };
-        let task = self.task_of(session)?;
+        let task = self.load_session_task(session)?;
         let moved = match session.resumes {
-            true => self.dispatch.move_judged_work(&task, workspace)?,
+            true => self.effects.move_judged_work(&task, workspace)?,
             false => RefreshOutcome::Unchanged,
         };
         let is_moved = matches!(moved, RefreshOutcome::Moved(_));
-        // A hook that was told to let the work pass would only block it again.
+        // A hook whose block was overruled would only block the work again.
         let is_let_pass = matches!(&session.phase, Phase::Settled(Next::Close(closing)) if closing.reason.is_some());
         let is_compared = !session.resumes && !is_let_pass && self.has_judges_of_turns(Some(&task));
-        // Before it is committed: afterwards the files are other ones for git.
+        // Before the commit, since the digest of the files changes with it.
         let is_changed = is_compared && self.has_changed_since_turn(session)?;
-        moved.told().0.iter().for_each(|words| (self.dispatch.outside.tell)(crate::RunnerEvent::Note(words)));
-        // What only waits for a gate stays as it was judged.
+        moved.into_messages().0.iter().for_each(|words| (self.effects.env.observe)(crate::RunnerEvent::Note(words)));
+        // Work that only waits for a gate stays as it was judged.
         let must_fit = !session.resumes && self.was_told_of_conflict(&task)?;
         let compared = is_compared && !is_changed;
-        let readied = match self.find_work(workspace, &task, (must_fit, compared))? {
+        let readied = match self.load_worktree_content(workspace, &task, (must_fit, compared))? {
             Ok(found) => {
                 let name = session.name.clone();
-                if let Some(note) = note_beside(&task, &found.beside) {
-                    (self.dispatch.outside.tell)(crate::RunnerEvent::Note(&note));
+                if let Some(note) = describe_stray_commits(&task, &found.stray_commits) {
+                    (self.effects.env.observe)(crate::RunnerEvent::Note(&note));
                 }
-                if let Some(PersonNotice { reason, commits }) = self.past_us(&task, &found)? {
-                    return self.commit(&Command::LeaveToPerson { name, reason, commits }).map(drop);
+                if let Some(PersonNotice { reason, commits }) = self.notice_of_unjudged_merges(&task, &found)? {
+                    return self.commit_command(&Command::LeaveToPerson { name, reason, commits }).map(drop);
                 }
-                let is_lost = self.removed_branch.take() == Some(task.id) && found.work.done() == 0;
+                let is_lost = self.removed_branch.take() == Some(task.id) && found.work.commit_count() == 0;
                 match found.conflict {
-                    None if is_lost => without_branch(workspace),
+                    None if is_lost => removed_branch_feedback(workspace),
                     Some(BaseConflict { why, feedback }) => {
                         let reason = format!("the work still conflicts with {}: {why}", found.base.shown());
-                        Readied::Unfit { hook: CONFLICT_SOURCE.to_owned(), reason, feedback }
+                        SubmissionCheck::Unfit { hook: CONFLICT_FEEDBACK_SOURCE.to_owned(), reason, feedback }
                     }
                     None => {
-                        let Work { head, files, .. } = &found.work;
+                        let BranchWork { head, files, .. } = &found.work;
                         let files = u32::try_from(files.len()).unwrap_or(u32::MAX);
-                        let work = WorkDone { head: head.to_string(), commits: found.work.done(), files };
+                        let work = SubmittedWork { head: head.to_string(), commits: found.work.commit_count(), files };
                         let changed = is_changed.then(|| "files have changed while they judged".to_owned());
                         if let Some(beside) = &found.beside_commit.clone().or(changed) {
                             let note =
                                 format!("{}: stop hooks judge {} in a fresh checkout: {beside}", task.id, head.short());
-                            (self.dispatch.outside.tell)(crate::RunnerEvent::Note(&note));
+                            (self.effects.env.observe)(crate::RunnerEvent::Note(&note));
                         }
                         let is_judged = !is_moved && !is_changed && found.beside_commit.is_none();
-                        if is_judged { Readied::Work(work) } else { Readied::Unjudged(work) }
+                        if is_judged { SubmissionCheck::Work(work) } else { SubmissionCheck::Unjudged(work) }
                     }
                 }
             }
-            Err(_) if self.dispatch.control.is_cancelled() => return Ok(()),
+            Err(_) if self.effects.control.is_cancelled() => return Ok(()),
             Err(
                 error @ (Error::Markers { .. }
                 | Error::Unfinished { .. }
@@ -105,66 +106,72 @@ impl Runner<'_> {
                 | Error::Obstacle { .. }
                 | Error::Strayed { .. }),
             ) => {
-                let said = explained(&error);
-                Readied::Unfit { hook: "commit".to_owned(), reason: error.to_string(), feedback: said }
+                let said = explain_git_error(&error);
+                SubmissionCheck::Unfit { hook: "commit".to_owned(), reason: error.to_string(), feedback: said }
             }
-            Err(error) => return self.ask_to_end(&session.name, Ending::Error, Some(explained(&error))),
+            Err(error) => {
+                return self.stop_session(&session.name, SessionEndKind::Error, Some(explain_git_error(&error)));
+            }
         };
-        self.submit(session, readied)
+        self.commit_submission(session, readied)
     }
 
-    /// Submits what the agent said last, and tells people what it has changed besides.
-    fn ready_report(&mut self, session: &Session) -> Result<(), RunError> {
-        let said = self.dispatch.last_output(session)?.unwrap_or_default();
+    /// Submits the agent's last output as a report, and tells people about its other changes.
+    fn submit_report(&mut self, session: &Session) -> Result<(), RunError> {
+        let said = self.effects.last_turn_output(session)?.unwrap_or_default();
         if let Some(workspace) = &session.workspace {
             let id = session.task.map(|id| id.to_string()).unwrap_or_default();
-            let note = match self.left_beside_report(workspace) {
+            let note = match self.describe_report_changes(workspace) {
                 Ok(left) if left.is_empty() => None,
                 Ok(left) => {
                     let left = left.join("; ");
                     Some(format!("{id} ends with a report, so what the agent changed is not merged: {left}"))
                 }
-                Err(_) if self.dispatch.control.is_cancelled() => None,
+                Err(_) if self.effects.control.is_cancelled() => None,
                 Err(error) => {
-                    let why = explained(&error);
+                    let why = explain_git_error(&error);
                     Some(format!("cannot tell what the agent changed beside the report of {id}: {why}"))
                 }
             };
-            note.iter().for_each(|note| (self.dispatch.outside.tell)(crate::RunnerEvent::Note(note)));
+            note.iter().for_each(|note| (self.effects.env.observe)(crate::RunnerEvent::Note(note)));
         }
-        self.submit(session, Readied::Report(cut(without_claim(&said), Limits::RESULT)))
+        self.commit_submission(
+            session,
+            SubmissionCheck::Report(excerpt_text(strip_completion_tag(&said), EngineLimits::RESULT_BYTES)),
+        )
     }
 
-    /// Returns what an agent has changed in the checkout that it reports about, in words.
-    fn left_beside_report(&self, workspace: &Workspace) -> Result<Vec<String>, Error> {
-        self.dispatch.with_git(|git| {
-            let worktree = self.dispatch.worktree(workspace)?;
-            let start = Commit::new(&workspace.start)?;
+    /// Describes the changes that an agent has made in the checkout of its report.
+    fn describe_report_changes(&self, workspace: &Workspace) -> Result<Vec<String>, Error> {
+        self.effects.with_git(|git| {
+            let worktree = self.effects.task_worktree(workspace)?;
+            let start = GitCommitId::new(&workspace.start)?;
             let mut left = Vec::new();
             let files = git.uncommitted_files(&worktree)?;
             if !files.is_empty() {
-                let files = name_some(&files, files.len(), |file| file.to_string_lossy().escape_debug().to_string());
+                let files =
+                    list_first_names(&files, files.len(), |file| file.to_string_lossy().escape_debug().to_string());
                 left.push(format!("uncommitted in .windlass/worktrees/{}: {files}", workspace.name));
             }
-            let work = git.work(&worktree.branch, &start)?;
+            let work = git.read_branch_work(&worktree.branch, &start)?;
             let count = usize::try_from(work.commits).unwrap_or(usize::MAX);
             if count > 0 {
-                let commits = git.log(&start, &work.head, NAMED)?;
+                let commits = git.read_log(&start, &work.head, MAX_NAMED_ITEMS)?;
                 left.push(format!("committed on {}: {}", worktree.branch, name_some(&commits, count, name_commit)));
             }
             left.extend(
-                name_beside(git, &worktree, &start, &work.head)
+                list_stray_commits(git, &worktree, &start, &work.head)
                     .unwrap_or_else(|why| vec![format!("what it committed on other branches is unknown: {why}")]),
             );
             Ok(left)
         })
     }
 
-    fn submit(&mut self, session: &Session, readied: Readied) -> Result<(), RunError> {
-        match self.commit(&Command::SubmitWork { name: session.name.clone(), readied }) {
-            // Somebody has asked for the end, or taken the task away, at this very moment.
+    fn commit_submission(&mut self, session: &Session, readied: SubmissionCheck) -> Result<(), RunError> {
+        match self.commit_command(&Command::SubmitWork { name: session.name.clone(), readied }) {
+            // The session was cancelled, or the task was taken away, at this very moment.
             Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalSession { .. })))
-                if self.session(&session.name)?.wanted() != Wanted::Work =>
+                if self.load_session(&session.name)?.next_action() != NextAction::Work =>
             {
                 Ok(())
             }
@@ -174,84 +181,98 @@ impl Runner<'_> {
 
     /// Returns whether an agent was told that the work on a task conflicts with its base.
     fn was_told_of_conflict(&self, task: &Task) -> Result<bool, RunError> {
-        let filter = Filter { types: vec![EventType::FeedbackQueued], task: Some(task.id), ..Filter::default() };
-        let queued = self.dispatch.store.read_back(&filter, None, usize::MAX)?;
+        let filter =
+            EventFilter { types: vec![EventType::FeedbackQueued], task: Some(task.id), ..EventFilter::default() };
+        let queued = self.effects.store.read_events_back(&filter, None, usize::MAX)?;
         let is_conflict =
             |event: &Event| matches!(event, Event::FeedbackQueued(queued) if queued.source == CONFLICT_SOURCE);
         Ok(queued.iter().any(|record| is_conflict(&record.envelope.event)))
     }
 
-    fn find_work(
+    fn load_worktree_content(
         &self,
         workspace: &Workspace,
         task: &Task,
         (must_fit, is_compared): (bool, bool),
-    ) -> Result<Result<Found, Error>, RunError> {
-        let below = self.dispatch.below(workspace)?;
-        Ok(self.dispatch.with_git(|git| {
-            let worktree = self.dispatch.worktree(workspace)?;
+    ) -> Result<Result<WorktreeContent, Error>, RunError> {
+        let below = self.effects.load_lower_tasks(workspace)?;
+        Ok(self.effects.with_git(|git| {
+            let worktree = self.effects.task_worktree(workspace)?;
             git.commit_all(&worktree, &commit_message(task))?;
-            let base = self.dispatch.base(git)?;
-            let own = stacked_branches::own_base(git, workspace, &below, &base.commit)?;
-            let work = git.work(&worktree.branch, &own)?;
-            let past_us = match git.made_in(&worktree, &Commit::new(&workspace.start)?, &base.commit) {
-                Err(error @ Error::Unnoted { .. }) => Err(explained(&error)),
+            let base = self.effects.load_base(git)?;
+            let own = stacked_branches::own_work_base(git, workspace, &below, &base.commit)?;
+            let work = git.read_branch_work(&worktree.branch, &own)?;
+            let past_us = match git.commits_made_in(&worktree, &GitCommitId::new(&workspace.start)?, &base.commit) {
+                Err(error @ Error::Unnoted { .. }) => Err(explain_git_error(&error)),
                 made => Ok(made?),
             };
             let conflict = match must_fit {
-                true => self.dispatch.find_conflict(git, workspace, &base, &below)?,
+                true => self.effects.find_conflict(git, workspace, &base, &below)?,
                 false => None,
             };
-            let beside = name_beside(git, &worktree, &Commit::new(&workspace.start)?, &work.head);
-            let beside_commit = match is_compared.then(|| self.dispatch.beside_commit(workspace, &work.head)) {
-                Some(Err(_)) if self.dispatch.control.is_cancelled() => None,
-                Some(Err(error)) => Some(format!("the worktree cannot be compared with it: {}", explained(&error))),
-                Some(Ok(beside)) => beside,
-                None => None,
-            };
-            Ok(Found { work, base, past_us, conflict, beside, beside_commit })
+            let beside = list_stray_commits(git, &worktree, &GitCommitId::new(&workspace.start)?, &work.head);
+            let beside_commit =
+                match is_compared.then(|| self.effects.describe_uncommitted_files(workspace, &work.head)) {
+                    Some(Err(_)) if self.effects.control.is_cancelled() => None,
+                    Some(Err(error)) => Some(format!("the worktree cannot be compared with it: {}", explained(&error))),
+                    Some(Ok(beside)) => beside,
+                    None => None,
+                };
+            Ok(WorktreeContent {
+                work,
+                base,
+                unrecorded_merges: past_us,
+                conflict,
+                stray_commits: beside,
+                beside_commit,
+            })
         }))
     }
 
-    /// Returns whether the files of the work are others than at the end of the last turn, which is what stop hooks have judged.
+    /// Returns whether the files of the work have changed since the end of the last turn, after which stop hooks judged them.
     fn has_changed_since_turn(&mut self, session: &Session) -> Result<bool, RunError> {
-        let judged = self.tree_of_turn(session)?;
-        Ok(judged.is_none() || self.look_at_tree(session) != judged)
+        let judged = self.last_turn_digest(session)?;
+        Ok(judged.is_none() || self.digest_work_files(session) != judged)
     }
 
-    /// Says where work that is done in place has changed while the stop hooks judged it and let it pass.
-    pub(crate) fn note_change_under_gate(&mut self, records: &[Record]) -> Result<(), RunError> {
-        let passes = |record: &&Record| matches!(&record.envelope.event, Event::GateDecided(decided) if decided.verdict == Verdict::Pass);
+    /// Warns if work in place has changed while the stop hooks judged it and let it pass.
+    pub(crate) fn warn_of_change_during_gate(&mut self, records: &[EventRecord]) -> Result<(), RunError> {
+        let passes = |record: &&EventRecord| matches!(&record.envelope.event, Event::GateDecided(decided) if decided.verdict == Verdict::Pass);
         let Some(name) = records.iter().find(passes).and_then(|record| record.envelope.session.clone()) else {
             return Ok(());
         };
-        let session = self.session(&name)?;
-        let task = session.task.map(|id| self.dispatch.task(id)).transpose()?.flatten();
+        let session = self.load_session(&name)?;
+        let task = session.task.map(|id| self.effects.load_task(id)).transpose()?.flatten();
         if session.workspace.is_none()
             && self.has_judges_of_turns(task.as_ref())
-            && let Some(judged) = self.tree_of_turn(&session)?
-            && self.look_at_tree(&session).is_some_and(|now| now != judged)
+            && let Some(judged) = self.last_turn_digest(&session)?
+            && self.digest_work_files(&session).is_some_and(|now| now != judged)
         {
             let words = "files have changed while the stop hooks judged the work: what is there now was not judged";
-            (self.dispatch.outside.tell)(crate::RunnerEvent::Note(words));
+            (self.effects.env.observe)(crate::RunnerEvent::Note(words));
         }
         Ok(())
     }
 
-    /// Returns what the files of the work were when the last turn ended, as far as git could tell.
-    fn tree_of_turn(&self, session: &Session) -> Result<Option<Digest>, RunError> {
-        let turn = session.last_turn.map(|at| self.dispatch.event(at)).transpose()?.map(|record| record.envelope.event);
+    /// Returns the digest of the work's files at the end of the last turn, as far as git knew of them.
+    fn last_turn_digest(&self, session: &Session) -> Result<Option<Digest>, RunError> {
+        let turn =
+            session.last_turn.map(|at| self.effects.load_event(at)).transpose()?.map(|record| record.envelope.event);
         Ok(if let Some(Event::TurnFinished(finished)) = turn { finished.tree } else { None })
     }
 
-    /// Why a person has to look: the base has work of this task that nobody has judged, or may have.
-    fn past_us(&self, task: &Task, found: &Found) -> Result<Option<PersonNotice>, RunError> {
-        if found.past_us.as_ref().is_ok_and(Vec::is_empty) {
+    /// Returns a notice if the base has unjudged work of this task, or may have.
+    fn notice_of_unjudged_merges(
+        &self,
+        task: &Task,
+        found: &WorktreeContent,
+    ) -> Result<Option<PersonNotice>, RunError> {
+        if found.unrecorded_merges.as_ref().is_ok_and(Vec::is_empty) {
             return Ok(None);
         }
-        let told = self.told_before(task)?;
-        let (base, id, at) = (found.base.shown(), task.id, &found.base.commit);
-        let past_us = match &found.past_us {
+        let told = self.commits_of_earlier_notices(task)?;
+        let (base, id, at) = (found.base.display_name(), task.id, &found.base.commit);
+        let past_us = match &found.unrecorded_merges {
             Ok(past_us) => past_us,
             Err(_) if told.contains(at.as_str()) => return Ok(None),
             Err(why) => {
@@ -264,16 +285,16 @@ impl Runner<'_> {
             }
         };
         let news = past_us.iter().take_while(|logged| !told.contains(logged.commit.as_str())).count();
-        // Where there is nothing else, a person has to say what is to become of the task.
-        if news == 0 && found.work.done() > 0 {
+        // Without other work, a person has to decide about the task.
+        if news == 0 && found.work.commit_count() > 0 {
             return Ok(None);
         }
-        let named = |logged: &Logged| {
+        let named = |logged: &LoggedCommit| {
             let (subject, author) = (logged.subject.escape_debug(), logged.author.escape_debug());
             format!("{} ({subject}, by {author})", logged.commit.short())
         };
-        let mut commits: Vec<String> = past_us.iter().take(NAMED).map(named).collect();
-        if past_us.len() > NAMED {
+        let mut commits: Vec<String> = past_us.iter().take(MAX_NAMED_ITEMS).map(named).collect();
+        if past_us.len() > MAX_NAMED_ITEMS {
             commits.push(format!("{} more", past_us.len() - NAMED));
         }
         let reason = format!(
@@ -282,18 +303,20 @@ impl Runner<'_> {
              continue`",
             commits.join(", "),
         );
-        let commits = past_us.iter().take(Limits::TOLD).map(|logged| logged.commit.to_string()).collect();
+        let commits =
+            past_us.iter().take(EngineLimits::REPORTED_COMMITS).map(|logged| logged.commit.to_string()).collect();
         Ok(Some(PersonNotice { reason, commits }))
     }
 
-    /// The commits that a person was told of when the task was left to them before.
-    fn told_before(&self, task: &Task) -> Result<HashSet<String>, RunError> {
-        let blocked = Filter { types: vec![EventType::TaskBlocked], task: Some(task.id), ..Filter::default() };
-        // A session that was given its task says it with its end.
-        let stopping = Filter { types: vec![EventType::SessionStopping], ..Filter::default() };
+    /// Returns the commits that earlier notices for a person have named.
+    fn commits_of_earlier_notices(&self, task: &Task) -> Result<HashSet<String>, RunError> {
+        let blocked =
+            EventFilter { types: vec![EventType::TaskBlocked], task: Some(task.id), ..EventFilter::default() };
+        // The end of a session with a given task has the notice instead.
+        let stopping = EventFilter { types: vec![EventType::SessionStopping], ..EventFilter::default() };
         let mut told = HashSet::new();
         for filter in [blocked, stopping] {
-            for record in self.dispatch.store.read_back(&filter, None, usize::MAX)? {
+            for record in self.effects.store.read_events_back(&filter, None, usize::MAX)? {
                 match record.envelope.event {
                     Event::TaskBlocked(blocked) => told.extend(blocked.commits),
                     Event::SessionStopping(stopping) => told.extend(stopping.commits),
@@ -305,8 +328,8 @@ impl Runner<'_> {
     }
 }
 
-/// Returns what an agent is told whose branch was removed with what it had committed.
-fn without_branch(workspace: &Workspace) -> Readied {
+/// Returns the feedback for an agent whose branch was removed with its commits.
+fn removed_branch_feedback(workspace: &Workspace) -> SubmissionCheck {
     let branch = &workspace.branch;
     let reason = format!("the branch {branch} was removed with its worktree, and has no commit since");
     let feedback = format!(
@@ -314,12 +337,12 @@ fn without_branch(workspace: &Workspace) -> Readied {
          there is not part of the work. If you know the last commit, `git merge COMMIT` brings it back; otherwise do the \
          work again. Leave the branch and its worktree in place."
     );
-    Readied::Unfit { hook: "commit".to_owned(), reason, feedback }
+    SubmissionCheck::Unfit { hook: "commit".to_owned(), reason, feedback }
 }
 
-/// Returns what people are told of commits that are not on the branch of a change.
-fn note_beside(task: &Task, beside: &Result<Vec<String>, String>) -> Option<String> {
-    const WHAT: &str = "commits that are not part of its change";
+/// Returns a note for people about commits that are not on the branch of a change.
+fn describe_stray_commits(task: &Task, beside: &Result<Vec<String>, String>) -> Option<String> {
+    const STRAY_COMMITS: &str = "commits that are not part of its change";
     let id = task.id;
     match beside {
         Ok(beside) if beside.is_empty() => None,
@@ -328,26 +351,31 @@ fn note_beside(task: &Task, beside: &Result<Vec<String>, String>) -> Option<Stri
     }
 }
 
-/// Returns what was committed in a worktree and is not on its branch, in words. No work is held up where that cannot be told.
-fn name_beside(git: &Git<'_>, worktree: &Worktree, start: &Commit, tip: &Commit) -> Result<Vec<String>, String> {
-    let beside = git.made_beside(worktree, start, tip).map_err(|error| explained(&error))?;
-    let name = |(place, commits): (String, Vec<Logged>)| {
-        let commits = name_some(&commits, commits.len(), name_commit);
+/// Describes commits of a worktree that are not on its branch. An error is no reason to hold up the work.
+fn list_stray_commits(
+    git: &GitClient<'_>,
+    worktree: &Worktree,
+    start: &GitCommitId,
+    tip: &GitCommitId,
+) -> Result<Vec<String>, String> {
+    let beside = git.commits_made_beside(worktree, start, tip).map_err(|error| explain_git_error(&error))?;
+    let name = |(place, commits): (String, Vec<LoggedCommit>)| {
+        let commits = list_first_names(&commits, commits.len(), describe_commit);
         format!("committed on {}: {commits}", place.escape_debug())
     };
     Ok(beside.into_iter().map(name).collect())
 }
 
-fn name_commit(logged: &Logged) -> String {
+fn describe_commit(logged: &LoggedCommit) -> String {
     format!("{} ({})", logged.commit.short(), logged.subject.escape_debug())
 }
 
-/// Returns a final message without the tag that ends it.
-fn without_claim(said: &str) -> &str {
-    const TAG: &str = "<promise>complete</promise>";
+/// Returns a final message without the completion tag at its end.
+fn strip_completion_tag(said: &str) -> &str {
+    const COMPLETION_TAG: &str = "<promise>complete</promise>";
     let said = said.trim_end();
     let line = said.rfind('\n').map_or(0, |end| end + 1);
-    match said[line..].to_ascii_lowercase().find(TAG) {
+    match said[line..].to_ascii_lowercase().find(COMPLETION_TAG) {
         Some(at) => said[..line + at].trim_end_matches(|letter: char| letter.is_whitespace() || "*_`".contains(letter)),
         None => said,
     }
@@ -355,10 +383,10 @@ fn without_claim(said: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::without_claim;
+    use super::strip_completion_tag;
 
     #[test]
-    fn without_claim_drops_the_final_tag_alone() {
+    fn strip_completion_tag_drops_only_the_final_tag() {
         assert_eq!(without_claim("All is well.\n\n**<promise>COMPLETE</promise>**\n"), "All is well.");
         assert_eq!(without_claim("All is well. <promise>Complete</promise>."), "All is well.");
         assert_eq!(without_claim("<promise>COMPLETE</promise>"), "");

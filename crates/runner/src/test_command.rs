@@ -1,22 +1,22 @@
-//! What a project shows of itself to somebody who only looks: how its tests are run.
+//! Detection of the project's test command.
 //!
-//! Nothing is started, and files are read only as far as they are small and plain.
+//! It starts no program, and reads only small regular files.
 
 use std::path::Path;
 
 use serde_json::Value;
 use windlass_process::file;
 
-/// Larger build files are not read.
-const SIZE: u64 = 1024 * 1024;
+/// Maximum size of a build file.
+const MAX_BUILD_FILE_BYTES: u64 = 1024 * 1024;
 
-/// The command that runs the tests, as far as that can be seen.
-pub fn tests(root: &Path) -> Option<&'static str> {
+/// Returns the command that runs the tests, if the project shows one.
+pub fn detect_test_command(root: &Path) -> Option<&'static str> {
     let has = |name: &str| root.join(name).is_file();
     if has("Cargo.toml") {
         return Some("cargo test");
     }
-    if let Some(tests) = package_tests(root) {
+    if let Some(tests) = package_test_command(root) {
         return Some(tests);
     }
     if has("pyproject.toml") || has("pytest.ini") || has("setup.cfg") {
@@ -25,13 +25,13 @@ pub fn tests(root: &Path) -> Option<&'static str> {
     if has("go.mod") {
         return Some("go test ./...");
     }
-    let makefile = ["GNUmakefile", "makefile", "Makefile"].iter().find_map(|name| read(root, name))?;
+    let makefile = ["GNUmakefile", "makefile", "Makefile"].iter().find_map(|name| read_project_file(root, name))?;
     makefile.lines().any(|line| line.starts_with("test:")).then_some("make test")
 }
 
-/// The tests of a `package.json` that has some, by the package manager whose lock file is there.
-fn package_tests(root: &Path) -> Option<&'static str> {
-    let package: Value = serde_json::from_str(&read(root, "package.json")?).ok()?;
+/// Returns the test command of a `package.json`, for the package manager whose lock file exists.
+fn package_test_command(root: &Path) -> Option<&'static str> {
+    let package: Value = serde_json::from_str(&read_project_file(root, "package.json")?).ok()?;
     let script = package.get("scripts")?.get("test")?.as_str()?;
     if script.trim().is_empty() || script.contains("no test specified") {
         return None;
@@ -46,9 +46,9 @@ fn package_tests(root: &Path) -> Option<&'static str> {
     Some(managed.map_or("npm test", |(_, command)| command))
 }
 
-/// The text of a small and plain file of the project.
-fn read(root: &Path, name: &str) -> Option<String> {
-    String::from_utf8(file::read_within(root, &root.join(name), SIZE).ok()?).ok()
+/// Returns the text of a small regular file of the project.
+fn read_project_file(root: &Path, name: &str) -> Option<String> {
+    String::from_utf8(file::read_within_directory(root, &root.join(name), MAX_BUILD_FILE_BYTES).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -57,7 +57,7 @@ mod tests {
 
     use super::tests;
 
-    fn check(files: &[(&str, &str)], expected: Option<&str>) {
+    fn check_detected_command(files: &[(&str, &str)], expected: Option<&str>) {
         let root = tempfile::tempdir().unwrap();
         for (name, text) in files {
             fs::write(root.path().join(name), text).unwrap();
@@ -66,16 +66,25 @@ mod tests {
     }
 
     #[test]
-    fn the_tests_that_a_project_shows() {
-        check(&[], None);
-        check(&[("Cargo.toml", ""), ("Makefile", "test:\n")], Some("cargo test"));
-        check(&[("package.json", r#"{"scripts": {"test": "vitest"}}"#)], Some("npm test"));
-        check(&[("package.json", r#"{"scripts": {"test": "vitest"}}"#), ("pnpm-lock.yaml", "")], Some("pnpm test"));
-        check(&[("package.json", r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#)], None);
-        check(&[("package.json", r#"{"scripts": {"build": "tsc"}}"#), ("go.mod", "")], Some("go test ./..."));
-        check(&[("package.json", "not json")], None);
-        check(&[("pytest.ini", "")], Some("pytest"));
-        check(&[("Makefile", "all: build\ntest: all\n\t./t\n")], Some("make test"));
-        check(&[("Makefile", "all:\n\ttest: x\n")], None);
+    fn test_command_is_detected_by_build_files() {
+        check_detected_command(&[], None);
+        check_detected_command(&[("Cargo.toml", ""), ("Makefile", "test:\n")], Some("cargo test"));
+        check_detected_command(&[("package.json", r#"{"scripts": {"test": "vitest"}}"#)], Some("npm test"));
+        check_detected_command(
+            &[("package.json", r#"{"scripts": {"test": "vitest"}}"#), ("pnpm-lock.yaml", "")],
+            Some("pnpm test"),
+        );
+        check_detected_command(
+            &[("package.json", r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#)],
+            None,
+        );
+        check_detected_command(
+            &[("package.json", r#"{"scripts": {"build": "tsc"}}"#), ("go.mod", "")],
+            Some("go test ./..."),
+        );
+        check_detected_command(&[("package.json", "not json")], None);
+        check_detected_command(&[("pytest.ini", "")], Some("pytest"));
+        check_detected_command(&[("Makefile", "all: build\ntest: all\n\t./t\n")], Some("make test"));
+        check_detected_command(&[("Makefile", "all:\n\ttest: x\n")], None);
     }
 }

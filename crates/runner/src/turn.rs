@@ -1,4 +1,4 @@
-//! A turn of the agent: what it is prompted with, and what its outcome means for the session.
+//! A turn of the agent: its prompt request, and the meaning of its outcome for the session.
 //!
 //! Not here: prompting (`journal`), drivers (`agents`).
 
@@ -8,211 +8,251 @@ use std::time::Duration;
 
 use windlass_agents::{PromptRequest, TurnBudget, TurnEnd, TurnOutcome};
 use windlass_engine::{
-    Answer, Command, Digest, EffectId, Ending, EventType, Failing, Fault, Limits, Promise, Purpose, Session, Task,
-    Timestamp, Turn, Usage, explain_uncounted, find_promise, in_words,
+    AgentTurn, AgentUsage, Command, Digest, EffectId, EngineLimits, EventType, Promise, Session, SessionEndKind, Task,
+    Timestamp, TurnAnswer, TurnFailure, TurnFailureReport, TurnPurpose, duration_in_words, explain_uncounted_claim,
+    find_promise,
 };
-use windlass_hooks::{Retry, clean, cut};
-use windlass_process::{Environment, Spec, overlay};
-use windlass_tools::validation::Standing;
+use windlass_hooks::{RetrySchedule, clean_output, excerpt_text};
+use windlass_process::{Environment, ProgramSpec, overlay_environment};
+use windlass_tools::validation::ExecutionTrust;
 
 use crate::journal::PromptSource;
 use crate::{RunError, Runner, RunnerEvent};
 
-/// The event whose hooks judge a turn.
-const GATED: EventType = EventType::TurnFinished;
+/// Event whose hooks judge a turn.
+const JUDGED_EVENT: EventType = EventType::TurnFinished;
 
 impl Runner<'_> {
-    /// Has the agent answer, unless whoever asked it before us died while it did.
-    pub(crate) fn turn(&mut self, session: &Session, effect: EffectId) -> Result<(), RunError> {
-        if !self.is_ours(session, effect)? {
+    /// Runs a turn, unless an earlier owner has died during it.
+    pub(crate) fn run_turn(&mut self, session: &Session, effect: EffectId) -> Result<(), RunError> {
+        if !self.take_over_effect(session, effect)? {
             return Ok(());
         }
-        let Some(turn) = session.turn() else { return Err(RunError::Stuck(session.name.clone())) };
+        let Some(turn) = session.current_turn() else { return Err(RunError::Stuck(session.name.clone())) };
         if session.stopping.is_some() {
-            return self.commit(&interrupted(turn, None, Usage::default())).map(drop);
+            return self.commit_command(&interrupt_command(turn, None, AgentUsage::default())).map(drop);
         }
         let pause = match turn.purpose {
-            Purpose::SendBack => self.pause_before_sending_back(session),
+            TurnPurpose::SendBack => self.send_back_delay(session),
             _ => Duration::ZERO,
         };
         if !pause.is_zero() {
-            if !self.dispatch.wait(pause) {
-                // The end was asked for meanwhile.
+            if !self.effects.wait_cancellable(pause) {
+                // The session was cancelled meanwhile.
                 return Ok(());
             }
-            (self.dispatch.outside.tell)(RunnerEvent::Asking);
+            (self.effects.env.observe)(RunnerEvent::Prompting);
         }
-        self.tell_messages(turn)?;
-        let mut budget = TurnBudget::new(self.time(session), self.allowance.silence, self.dispatch.control.clone());
+        self.show_person_messages(turn)?;
+        let mut budget =
+            TurnBudget::new(self.turn_time_limit(session), self.allowance.idle_timeout, self.effects.control.clone());
         if budget.time == Some(Duration::ZERO) {
-            return self.end_with(
+            return self.end_session_and_turn(
                 session,
-                &interrupted(turn, None, Usage::default()),
-                Ending::Limit,
-                session.out_of_time(),
+                &interrupt_command(turn, None, AgentUsage::default()),
+                SessionEndKind::Limit,
+                session.describe_wall_time_end(),
             );
         }
         let request = self.prompt_request(session, turn)?;
         let source = PromptSource::Turn { session, turn };
-        let outcome = self.dispatch.prompt_agent(&mut *self.driver, &request, &mut budget, source)?;
-        self.report(session, turn, budget.time, outcome)
+        let outcome = self.effects.prompt_agent(&mut *self.driver, &request, &mut budget, source)?;
+        self.report_outcome(session, turn, budget.time, outcome)
     }
 
-    /// Returns what the agent is prompted with in a turn, apart from the words.
-    fn prompt_request(&self, session: &Session, turn: &Turn) -> Result<PromptRequest, RunError> {
-        let mut environment = self.variables(session, turn);
-        if self.agent.stays() {
-            // It is the same process in the next iteration.
+    /// Builds the request of a turn, without its text.
+    fn prompt_request(&self, session: &Session, turn: &AgentTurn) -> Result<PromptRequest, RunError> {
+        let mut environment = self.turn_environment(session, turn);
+        if self.agent.is_persistent() {
+            // The process serves the next iteration, too.
             environment.retain(|(name, _)| name != "WINDLASS_ITERATION");
         }
         Ok(PromptRequest {
-            directory: self.dispatch.directory_of(Some(session)),
+            directory: self.effects.session_directory(Some(session)),
             environment,
-            tools: self.own_server(turn),
+            tools: self.own_tool_server(turn),
             conversation: session.conversation.clone(),
             used: session.watch.used_in_conversation,
-            nonce: (self.dispatch.outside.random)().map_err(RunError::Random)?,
-            record: self.dispatch.settings.records.join(turn.effect.to_string()),
+            nonce: (self.effects.env.random)().map_err(RunError::Random)?,
+            record: self.effects.settings.records.join(turn.effect.to_string()),
         })
     }
 
-    /// Whoever watches hears what people have said to the agent, when it does.
-    fn tell_messages(&mut self, turn: &Turn) -> Result<(), RunError> {
+    /// Shows messages of people to the observer when the agent gets them.
+    fn show_person_messages(&mut self, turn: &AgentTurn) -> Result<(), RunError> {
         for piece in turn.feedback.iter().filter(|piece| piece.person && !piece.possibly_seen) {
-            let record = self.dispatch.event(piece.at)?;
-            // What we have queued ourselves, as an answer that was waiting, was told then.
-            if record.envelope.metadata.triggered_by != self.dispatch.owner.as_str() {
-                self.dispatch.tell(&[record]);
+            let record = self.effects.load_event(piece.at)?;
+            // Messages that this process has queued, such as a waiting answer, were shown then.
+            if record.envelope.metadata.triggered_by != self.effects.owner.as_str() {
+                self.effects.report_records(&[record]);
             }
         }
         Ok(())
     }
 
-    /// Tells the engine how a turn ended.
-    fn report(
+    /// Reports the end of a turn to the engine.
+    fn report_outcome(
         &mut self,
         session: &Session,
-        turn: &Turn,
+        turn: &AgentTurn,
         time: Option<Duration>,
         outcome: TurnOutcome,
     ) -> Result<(), RunError> {
         let run = turn.run.clone();
-        let mask = self.dispatch.settings.mask.clone();
-        let fit = |error: &str| cut(&mask.text(&clean(error)), Limits::REASON);
+        let mask = self.effects.settings.mask.clone();
+        let fit = |error: &str| excerpt_text(&mask.mask_text(&clean_output(error)), EngineLimits::REASON_BYTES);
         let tried_before = session.last_turn.is_some() || session.failures > 0;
         let TurnOutcome { end, leaky, record, usage } = outcome;
         let (fault, error) = match end {
-            TurnEnd::Said(text) => {
-                // A claim that only a terminal would hide is no claim either.
-                let text = mask.kept(&clean(&text)).into_owned();
+            TurnEnd::Answered(text) => {
+                // Text that a terminal would hide is no claim either.
+                let text = mask.mask_excerpt(&clean_output(&text)).into_owned();
                 let promise = find_promise(&text);
-                let uncounted = explain_uncounted(&text);
-                let output = cut(&text, Limits::OUTPUT);
-                let tree = self.compared_tree(session, turn, (&output, promise));
-                let answer = Answer { output, promise, uncounted, leaky, record, usage, tree };
-                return self.commit(&Command::FinishTurn { run, answer }).map(drop);
+                let uncounted = explain_uncounted_claim(&text);
+                let output = excerpt_text(&text, EngineLimits::OUTPUT_BYTES);
+                let tree = self.digest_if_compared(session, turn, (&output, promise));
+                let answer = TurnAnswer { output, promise, uncounted, leaky, record, usage, tree };
+                return self.commit_command(&Command::FinishTurn { run, answer }).map(drop);
             }
             TurnEnd::Broken(error) => {
-                return self.end_with(session, &interrupted(turn, record, usage), Ending::Error, fit(&error));
+                return self.end_session_and_turn(
+                    session,
+                    &interrupt_command(turn, record, usage),
+                    SessionEndKind::Error,
+                    fit(&error),
+                );
             }
-            TurnEnd::Unanswered(error) if !tried_before && turn.purpose.is_judged() => {
-                return self.end_with(session, &interrupted(turn, record, usage), Ending::Error, fit(&error));
+            TurnEnd::NoConversation(error) if !tried_before && turn.purpose.is_judged_by_hooks() => {
+                return self.end_session_and_turn(
+                    session,
+                    &interrupt_command(turn, record, usage),
+                    SessionEndKind::Error,
+                    fit(&error),
+                );
             }
-            TurnEnd::Locked { said, remedy } => {
+            TurnEnd::AccessDenied { said, remedy } => {
                 let reason = format!("`{}` is not let in: {said}; {remedy}", self.agent);
-                return self.end_with(session, &interrupted(turn, record, usage), Ending::Error, fit(&reason));
+                return self.end_session_and_turn(
+                    session,
+                    &interrupt_command(turn, record, usage),
+                    SessionEndKind::Error,
+                    fit(&reason),
+                );
             }
             TurnEnd::TimedOut if self.is_out_of_time(session) => {
-                return self.end_with(session, &interrupted(turn, record, usage), Ending::Limit, session.out_of_time());
+                return self.end_session_and_turn(
+                    session,
+                    &interrupt_command(turn, record, usage),
+                    SessionEndKind::Limit,
+                    session.describe_wall_time_end(),
+                );
             }
-            TurnEnd::Limited { said, reset } => {
-                let now = (self.dispatch.outside.now)();
-                let until = reset.map(|reset| Timestamp::from_millis(reset.millis(now.millis())));
-                let failing = Failing { record, usage, ..Failing::of(fit(&said)) };
-                return self.commit(&Command::PostponeTurn { run, failing, until }).map(drop);
+            TurnEnd::RateLimited { said, reset } => {
+                let now = (self.effects.env.now)();
+                let until = reset.map(|reset| Timestamp::from_millis(reset.to_epoch_millis(now.millis())));
+                let failing = TurnFailureReport { record, usage, ..TurnFailureReport::from_error(fit(&said)) };
+                return self.commit_command(&Command::PostponeTurn { run, failing, until }).map(drop);
             }
             TurnEnd::Cancelled => {
-                self.stop_if_cancelled(self.session(&session.name)?)?;
-                return self.commit(&interrupted(turn, record, usage)).map(drop);
+                self.stop_if_cancelled(self.load_session(&session.name)?)?;
+                return self.commit_command(&interrupt_command(turn, record, usage)).map(drop);
             }
-            TurnEnd::TimedOut => (Fault::TimedOut, format!("timed out after {}", in_words(time.unwrap_or_default()))),
+            TurnEnd::TimedOut => {
+                (TurnFailure::TimedOut, format!("timed out after {}", in_words(time.unwrap_or_default())))
+            }
             TurnEnd::Failed { fault, why } => (fault, fit(&why)),
-            TurnEnd::Unanswered(error) => (Fault::Failed, fit(&error)),
+            TurnEnd::NoConversation(error) => (TurnFailure::Failed, fit(&error)),
         };
-        self.commit(&Command::FailTurn { run, failing: Failing { error, fault, record, usage, leaky } }).map(drop)
+        self.commit_command(&Command::FailTurn {
+            run,
+            failing: TurnFailureReport { error, fault, record, usage, leaky },
+        })
+        .map(drop)
     }
 
-    /// Ends the session instead of the turn: no other turn would fare better.
-    fn end_with(
+    /// Ends the session instead of the turn, because no other turn would succeed.
+    fn end_session_and_turn(
         &mut self,
         session: &Session,
         interrupted: &Command,
-        ending: Ending,
+        ending: SessionEndKind,
         reason: String,
     ) -> Result<(), RunError> {
-        self.ask_to_end(&session.name, ending, Some(reason))?;
-        self.commit(interrupted).map(drop)
+        self.stop_session(&session.name, ending, Some(reason))?;
+        self.commit_command(interrupted).map(drop)
     }
 
-    /// Nothing can be started here, whoever is asked.
-    pub(crate) fn cannot_start(&mut self, session: &Session, error: &io::Error) -> Result<(), RunError> {
-        let Some(turn) = session.turn() else { return Err(RunError::Stuck(session.name.clone())) };
-        let reason = cut(&format!("cannot start the supervisor: {error}"), Limits::REASON);
-        self.end_with(session, &interrupted(turn, None, Usage::default()), Ending::Error, reason)
+    /// Ends the session because no program can be started here.
+    pub(crate) fn end_without_supervisor(&mut self, session: &Session, error: &io::Error) -> Result<(), RunError> {
+        let Some(turn) = session.current_turn() else { return Err(RunError::Stuck(session.name.clone())) };
+        let reason = excerpt_text(&format!("cannot start the supervisor: {error}"), EngineLimits::REASON_BYTES);
+        self.end_session_and_turn(
+            session,
+            &interrupt_command(turn, None, AgentUsage::default()),
+            SessionEndKind::Error,
+            reason,
+        )
     }
 
-    /// Returns what the files of the work are now, if something compares that: the hooks that judge the turn, or the guard that
-    /// sees the agent repeat its last answer.
-    fn compared_tree(
+    /// Returns a digest of the work's files if it is needed: for hooks that judge the turn, or for the guard against an agent that
+    /// repeats its last answer.
+    fn digest_if_compared(
         &mut self,
         session: &Session,
-        turn: &Turn,
+        turn: &AgentTurn,
         (output, promise): (&str, Option<Promise>),
     ) -> Option<Digest> {
-        let is_judged = self.has_judges_of_turns(self.task_of(session).ok().as_ref());
-        let is_guarded =
-            session.terms.thrashing > 0 && promise != Some(Promise::Complete) && session.watch.repeats(output);
-        let is_compared = turn.purpose.is_judged() && (is_judged || is_guarded);
-        is_compared.then(|| self.look_at_tree(session)).flatten()
+        let is_judged = self.has_judges_of_turns(self.load_session_task(session).ok().as_ref());
+        let is_guarded = session.terms.thrashing > 0
+            && promise != Some(Promise::Complete)
+            && session.watch.repeats_last_output(output);
+        let is_compared = turn.purpose.is_judged_by_hooks() && (is_judged || is_guarded);
+        is_compared.then(|| self.digest_work_files(session)).flatten()
     }
 
-    /// Returns whether anything judges the turns on a task.
+    /// Returns whether hooks or rules judge the turns on a task.
     pub(crate) fn has_judges_of_turns(&self, task: Option<&Task>) -> bool {
-        let effects = self.dispatch.settings.rules.effects.as_ref();
-        effects.is_some_and(|effects| effects.hooks.contains_key(&GATED) || effects.first_judge(task).is_some())
+        let effects = self.effects.settings.rules.effects.as_ref();
+        effects.is_some_and(|effects| {
+            effects.hooks.contains_key(&JUDGED_EVENT) || effects.first_judge_name(task).is_some()
+        })
     }
 
-    /// Returns what the files of the work are now, as far as git knows of them.
-    pub(crate) fn look_at_tree(&mut self, session: &Session) -> Option<Digest> {
-        let run = |spec: &Spec| self.dispatch.look_with(spec);
-        self.looker.look(&self.dispatch.directory_of(Some(session)), &self.dispatch.settings.environment, &run)
+    /// Returns a digest of the work's files, as far as git knows of them.
+    pub(crate) fn digest_work_files(&mut self, session: &Session) -> Option<Digest> {
+        let run = |spec: &ProgramSpec| self.effects.run_query(spec);
+        self.digester.digest_changes(
+            &self.effects.session_directory(Some(session)),
+            &self.effects.settings.environment,
+            &run,
+        )
     }
 
-    /// Returns how long a turn may take that begins now.
-    fn time(&self, session: &Session) -> Option<Duration> {
-        let left = session.time_left((self.dispatch.outside.now)());
+    /// Returns the time limit of a turn that begins now.
+    fn turn_time_limit(&self, session: &Session) -> Option<Duration> {
+        let left = session.remaining_wall_time((self.effects.env.now)());
         left.into_iter().chain(self.allowance.time).min()
     }
 
     fn is_out_of_time(&self, session: &Session) -> bool {
-        session.time_left((self.dispatch.outside.now)()).is_some_and(|left| left.is_zero())
+        session.remaining_wall_time((self.effects.env.now)()).is_some_and(|left| left.is_zero())
     }
 
-    /// How long the hooks that send the agent back want it to wait.
-    fn pause_before_sending_back(&self, session: &Session) -> Duration {
+    /// Returns the longest wait that the hooks ask for before they send the agent back.
+    fn send_back_delay(&self, session: &Session) -> Duration {
         let waits = session.sent_back.iter().filter_map(|(hook, times)| {
-            let retry = (self.dispatch.settings.hooks)(hook)?.retry?;
-            Retry { jitter: false, ..retry }.wait(*times, 0)
+            let retry = (self.effects.settings.hooks)(hook)?.retry?;
+            RetrySchedule { jitter: false, ..retry }.wait_after_attempts(*times, 0)
         });
         waits.max().unwrap_or_default()
     }
 
-    /// Whether agents may have programs run, as their own calls of `windlass` are told.
-    pub(crate) fn trusted(&self) -> &'static str {
-        if self.dispatch.settings.permission.standing == Standing::Trusted { "1" } else { "" }
+    /// Returns the value of `WINDLASS_TRUSTED`: whether agents may have programs run.
+    pub(crate) fn trusted_variable(&self) -> &'static str {
+        if self.effects.settings.permission.trust == ExecutionTrust::Trusted { "1" } else { "" }
     }
 
-    fn variables(&self, session: &Session, turn: &Turn) -> Environment {
+    fn turn_environment(&self, session: &Session, turn: &AgentTurn) -> Environment {
         let told: Vec<(&str, OsString)> = vec![
             ("WINDLASS_SESSION", session.name.as_str().into()),
             ("WINDLASS_ITERATION", session.iteration.to_string().into()),
@@ -221,11 +261,11 @@ impl Runner<'_> {
             ("WINDLASS_PROJECT_DIR", self.dispatch.settings.project.clone().into()),
             ("WINDLASS_TRUSTED", self.trusted().into()),
         ];
-        overlay(&self.agent.environment(&self.dispatch.settings.environment), told)
+        overlay_environment(&self.agent.build_environment(&self.effects.settings.environment), told)
     }
 }
 
-/// That a turn is given up, with what is left of it.
-fn interrupted(turn: &Turn, record: Option<String>, usage: Usage) -> Command {
+/// Returns the command that interrupts a turn.
+fn interrupt_command(turn: &AgentTurn, record: Option<String>, usage: AgentUsage) -> Command {
     Command::InterruptTurn { run: turn.run.clone(), record, usage }
 }

@@ -1,198 +1,210 @@
-//! A worktree for the task of a session, opened before the work.
+//! Worktree of a session's task, opened before the work.
 //!
 //! Invariants:
-//! - The branch of a task is the same at every attempt, so that work which was left is found again. Only where whoever had it
-//!   was silent for too long, and may wake up, the next one begins another branch at the end of that one.
-//! - What is wrong with one task's worktree is that task's affair, and a person's; what is wrong with the repository or the
-//!   machine ends the session and is no fault of the task.
+//! - The branch of a task is the same at every attempt, so that the next one finds earlier work. Only after an attempt that was
+//!   silent for too long, and may wake up, the next one begins another branch at the end of that branch.
+//! - A problem of one task's worktree is left to a person. A problem of the repository or the machine ends the session, and is
+//!   no fault of the task.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use windlass_engine::{
-    Command, Ending, Event, Finding, Next, Phase, Session, State, Task, TaskId, View, Wanted as SessionWanted,
-    Workspace, awaited,
+    AfterIteration, Command, Event, GateFinding, NextAction as SessionWanted, Session, SessionEndKind, SessionPhase,
+    StateView, Task, TaskId, TaskState, Workspace, awaited_tasks,
 };
-use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Wanted, Worktree};
+use windlass_vcs::git::{
+    BaseBranch, BranchName, Error, ExistingBranch, GitClient, GitCommitId, GitRepository, RemoteName, Worktree,
+    WorktreeRequest,
+};
 
 use crate::refresh::RefreshOutcome;
 use crate::stacked_branches::{self, LowerTask};
-use crate::workspace_problem::{Trouble, WorkspaceProblem};
+use crate::workspace_problem::{WorkspaceError, WorkspaceProblem};
 use crate::{EffectRunner, RunError, Runner, RunnerEvent};
 
-/// Letters of a goal in the name of a branch.
-const SLUG: usize = 40;
+/// Maximum length of a goal in the name of a branch.
+const MAX_SLUG_LENGTH: usize = 40;
 
-/// What a task builds on.
+/// Work that a task builds on.
 #[derive(Default)]
-pub(crate) struct Stack {
-    /// The work of other tasks that is not merged: whose it is, and where it ends.
-    open: Vec<(TaskId, Commit)>,
-    /// Something of it is in the base.
+pub(crate) struct WorkStack {
+    /// Unmerged work of other tasks: the task, and the last commit.
+    open: Vec<(TaskId, GitCommitId)>,
+    /// Whether a part of the lower work is in the base.
     needs_base: bool,
-    /// It is looked at as it is, without the base: the task reviews it.
+    /// Whether the task reviews this work, which is then checked out without the base.
     is_reviewed: bool,
 }
 
-impl Stack {
-    fn tips(&self) -> Vec<Commit> {
+impl WorkStack {
+    fn open_tips(&self) -> Vec<GitCommitId> {
         self.open.iter().map(|(_, tip)| tip.clone()).collect()
     }
 
-    pub(crate) fn tasks(&self) -> Vec<TaskId> {
+    pub(crate) fn open_tasks(&self) -> Vec<TaskId> {
         self.open.iter().map(|(id, _)| *id).collect()
     }
 
-    /// The base last: what is below may have all of it.
-    pub(crate) fn with_base(&self, base: &Commit) -> Vec<Commit> {
+    /// Returns the commits to start from. The base is last, since the lower work may have all of it.
+    pub(crate) fn start_commits(&self, base: &GitCommitId) -> Vec<GitCommitId> {
         if self.is_reviewed && !self.open.is_empty() {
-            return self.tips();
+            return self.open_tips();
         }
-        self.tips().into_iter().chain([base.clone()]).collect()
+        self.open_tips().into_iter().chain([base.clone()]).collect()
     }
 }
 
-/// What is done about a worktree that stands on an older base.
+/// Action for a worktree on an older base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Upkeep {
-    /// It is brought onto the present one: its task is taken up.
+enum BaseUpkeep {
+    /// Move it onto the present base, because its task is taken up.
     Refresh,
     Leave,
 }
 
-/// The worktree of a task, as it was opened.
+/// An opened worktree of a task.
 struct OpenedWorkspace {
     workspace: Workspace,
-    /// It was there already.
+    /// Whether it existed before.
     reused: bool,
-    /// Why the newest base is not known.
+    /// Reason why the newest base is unknown.
     stale: Option<String>,
     refreshed: RefreshOutcome,
 }
 
 impl EffectRunner<'_> {
-    /// Git in the project's repository, if there is one.
-    pub(crate) fn repository(&self) -> Result<Option<Repository>, Error> {
-        Repository::find(&self.settings.project)
+    /// Returns the repository of the project, if there is one.
+    pub(crate) fn find_repository(&self) -> Result<Option<GitRepository>, Error> {
+        GitRepository::discover(&self.settings.project)
     }
 
-    /// Does something with git in the project's repository.
-    pub(crate) fn with_git<T, E: From<Error>>(&self, work: impl FnOnce(&Git<'_>) -> Result<T, E>) -> Result<T, E> {
+    /// Runs a closure with git in the project's repository.
+    pub(crate) fn with_git<T, E: From<Error>>(
+        &self,
+        work: impl FnOnce(&GitClient<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
         let missing = || Error::NotARepository { path: self.settings.project.clone() };
-        let repository = self.repository()?.ok_or_else(missing)?;
-        let run = |spec: &_| self.look_with(spec);
-        let git = Git::new(repository, &run, &self.settings.environment).with_known(&self.known);
-        work(&git.through(self.remote()?))
+        let repository = self.find_repository()?.ok_or_else(missing)?;
+        let run = |spec: &_| self.run_query(spec);
+        let git = GitClient::new(repository, &run, &self.settings.environment).with_known_facts(&self.known);
+        work(&git.with_remote(self.configured_remote()?))
     }
 
-    /// The remote that counts, if a person has named one.
-    fn remote(&self) -> Result<Option<RemoteName>, Error> {
+    /// Returns the configured remote, if a person has named one.
+    fn configured_remote(&self) -> Result<Option<RemoteName>, Error> {
         self.settings.delivery.remote.as_deref().map(RemoteName::new).transpose()
     }
 
-    /// Where the work of a task is meant to go, as it is now.
-    pub(crate) fn base(&self, git: &Git<'_>) -> Result<Base, Error> {
-        let configured = self.settings.delivery.base.as_deref().map(Branch::new).transpose()?;
-        git.base(configured.as_ref())
+    /// Returns the present base of the project's work.
+    pub(crate) fn load_base(&self, git: &GitClient<'_>) -> Result<BaseBranch, Error> {
+        let configured = self.settings.delivery.base.as_deref().map(BranchName::new).transpose()?;
+        git.fetch_base(configured.as_ref())
     }
 
-    /// The same, if a program has run since it was last asked for.
-    pub(crate) fn recent_base(&self, git: &Git<'_>) -> Result<Base, Error> {
-        let configured = self.settings.delivery.base.as_deref().map(Branch::new).transpose()?;
+    /// Returns the base, read again if a program has run since the last call.
+    pub(crate) fn recent_base(&self, git: &GitClient<'_>) -> Result<BaseBranch, Error> {
+        let configured = self.settings.delivery.base.as_deref().map(BranchName::new).transpose()?;
         git.recent_base(configured.as_ref())
     }
 
-    /// The same as it was last seen: nobody else is asked.
-    pub(crate) fn known_base(&self, git: &Git<'_>) -> Result<Base, Error> {
-        let configured = self.settings.delivery.base.as_deref().map(Branch::new).transpose()?;
+    /// Returns the last known base, without a fetch.
+    pub(crate) fn last_known_base(&self, git: &GitClient<'_>) -> Result<BaseBranch, Error> {
+        let configured = self.settings.delivery.base.as_deref().map(BranchName::new).transpose()?;
         git.known_base(configured.as_ref())
     }
 
-    pub(crate) fn worktree(&self, workspace: &Workspace) -> Result<Worktree, Error> {
+    pub(crate) fn task_worktree(&self, workspace: &Workspace) -> Result<Worktree, Error> {
         let path = self.settings.delivery.worktrees.join(&workspace.name);
-        Ok(Worktree { path, branch: Branch::new(&workspace.branch)? })
+        Ok(Worktree { path, branch: BranchName::new(&workspace.branch)? })
     }
 
-    /// The directory that a session works in: its worktree as far as that is there, or what of it is the project's.
-    pub(crate) fn directory_of(&self, session: Option<&Session>) -> PathBuf {
+    /// Returns the directory that a session works in: the project's directory in its worktree, if there is one.
+    pub(crate) fn session_directory(&self, session: Option<&Session>) -> PathBuf {
         let workspace = session.and_then(|session| session.workspace.as_ref());
-        workspace.map_or_else(|| self.settings.directory.clone(), |workspace| self.place_of(workspace))
+        workspace.map_or_else(|| self.settings.directory.clone(), |workspace| self.project_in_worktree(workspace))
     }
 
-    /// What of a worktree is the project's, as far as it is there. As long as there is a worktree, it is not the person's own
+    /// Returns the project's directory in a worktree, as far as it exists. While there is a worktree, it is not the person's own
     /// tree.
-    pub(crate) fn place_of(&self, workspace: &Workspace) -> PathBuf {
-        self.project_within(&self.settings.delivery.worktrees.join(&workspace.name))
+    pub(crate) fn project_in_worktree(&self, workspace: &Workspace) -> PathBuf {
+        self.project_in_checkout(&self.settings.delivery.worktrees.join(&workspace.name))
     }
 
-    /// The same of a checkout.
-    pub(crate) fn project_within(&self, worktree: &Path) -> PathBuf {
-        let places = [self.projects_part(worktree), Some(worktree.to_owned())];
+    /// Returns the project's directory in a checkout, as far as it exists.
+    pub(crate) fn project_in_checkout(&self, worktree: &Path) -> PathBuf {
+        let places = [self.project_path_in(worktree), Some(worktree.to_owned())];
         let place = places.into_iter().flatten().find(|place| place.is_dir());
         place.unwrap_or_else(|| self.settings.directory.clone())
     }
 
-    /// Where in a worktree the project lies.
-    fn projects_part(&self, worktree: &Path) -> Option<PathBuf> {
-        let root = self.repository().ok().flatten()?.root;
+    /// Returns the path of the project in a worktree.
+    fn project_path_in(&self, worktree: &Path) -> Option<PathBuf> {
+        let root = self.find_repository().ok().flatten()?.root;
         let below = self.settings.project.strip_prefix(root).ok()?;
-        // An empty path would leave a mark at the end.
+        // A join with an empty path would leave a slash at the end.
         Some(if below.as_os_str().is_empty() { worktree.to_owned() } else { worktree.join(below) })
     }
 
-    /// Where in the repository the project lies.
-    pub(crate) fn below_root(&self) -> PathBuf {
-        let root = self.repository().ok().flatten().map(|repository| repository.root);
+    /// Returns the path of the project below the root of the repository.
+    pub(crate) fn project_below_root(&self) -> PathBuf {
+        let root = self.find_repository().ok().flatten().map(|repository| repository.root);
         root.and_then(|root| self.settings.project.strip_prefix(root).ok()).map(Path::to_owned).unwrap_or_default()
     }
 
-    /// Sees to it that the project has its directory in a worktree: git has none for a project of which nothing is committed.
-    fn make_place(&self, worktree: &Path) -> Result<(), WorkspaceProblem> {
-        let Some(place) = self.projects_part(worktree).filter(|place| !place.is_dir()) else { return Ok(()) };
+    /// Creates the project's directory in a worktree: git has none for a project without any committed file.
+    fn create_project_directory(&self, worktree: &Path) -> Result<(), WorkspaceProblem> {
+        let Some(place) = self.project_path_in(worktree).filter(|place| !place.is_dir()) else { return Ok(()) };
         let why = |error| {
-            WorkspaceProblem::plain(format!("cannot make the project's directory {}: {error}", place.display()))
+            WorkspaceProblem::from_cause(format!("cannot make the project's directory {}: {error}", place.display()))
         };
         fs::create_dir_all(&place).map_err(why)
     }
 
-    /// Has the worktree of a task be there again, or says why it cannot be.
-    pub(crate) fn reopen(&self, task: &Task) -> Result<(), WorkspaceProblem> {
-        match self.open(task, Upkeep::Leave) {
+    /// Makes sure that the worktree of a task exists.
+    pub(crate) fn reopen_worktree(&self, task: &Task) -> Result<(), WorkspaceProblem> {
+        match self.open_worktree(task, BaseUpkeep::Leave) {
             Ok(_) => Ok(()),
-            Err(Trouble::Task(why) | Trouble::Outside(why)) => Err(why),
+            Err(WorkspaceError::Task(why) | WorkspaceError::Outside(why)) => Err(why),
         }
     }
 
-    /// The tasks that a workspace was begun on, without those that were merged through us.
-    pub(crate) fn below(&self, workspace: &Workspace) -> Result<Vec<LowerTask>, RunError> {
-        Ok(stacked_branches::below(&self.store.snapshot()?, workspace)?)
+    /// Returns the tasks that a workspace is stacked on, without those that Windlass has merged.
+    pub(crate) fn load_lower_tasks(&self, workspace: &Workspace) -> Result<Vec<LowerTask>, RunError> {
+        Ok(stacked_branches::unmerged_lower_tasks(&self.store.begin_snapshot()?, workspace)?)
     }
 
-    /// What a task builds on. Nobody builds on a change that the base has, however it came there, but on the base; nor on what
-    /// nobody wants.
-    fn stacked_on(&self, task: &Task, git: &Git<'_>, base: &Commit) -> Result<Stack, Trouble> {
-        let outside = |error: &dyn std::error::Error| Trouble::Outside(WorkspaceProblem::plain(error.to_string()));
-        let snapshot = self.store.snapshot().map_err(|error| outside(&error))?;
+    /// Returns the work that a task builds on. A task does not build on a merged change, but on the base; nor on the work of a deleted
+    /// task.
+    fn load_work_stack(
+        &self,
+        task: &Task,
+        git: &GitClient<'_>,
+        base: &GitCommitId,
+    ) -> Result<WorkStack, WorkspaceError> {
+        let outside =
+            |error: &dyn std::error::Error| WorkspaceError::Outside(WorkspaceProblem::from_cause(error.to_string()));
+        let snapshot = self.store.begin_snapshot().map_err(|error| outside(&error))?;
         let reviewed = task.report.as_ref().and_then(|report| report.reviews);
-        let mut stack = Stack { is_reviewed: reviewed.is_some(), ..Stack::default() };
+        let mut stack = WorkStack { is_reviewed: reviewed.is_some(), ..WorkStack::default() };
         let below = match reviewed {
             Some(reviewed) => vec![reviewed],
-            None => awaited(&snapshot, task.id).map_err(|error| outside(&error))?,
+            None => awaited_tasks(&snapshot, task.id).map_err(|error| outside(&error))?,
         };
         for id in below {
-            let Some(other) = snapshot.task(id).map_err(|error| outside(&error))? else { continue };
+            let Some(other) = snapshot.find_task(id).map_err(|error| outside(&error))? else { continue };
             let is_unmerged = stacked_branches::is_unmerged(&other);
-            if other.state == State::Deleted || (other.change.is_none() && !is_unmerged) {
+            if other.state == TaskState::Deleted || (other.change.is_none() && !is_unmerged) {
                 continue;
             }
             let branch = other.workspace.as_ref().filter(|_| is_unmerged).map(|workspace| &workspace.branch);
-            let tip = branch.map(|branch| git.tip(&Branch::new(branch)?)).transpose()?.flatten();
-            let is_at_start = |tip: &Commit| {
+            let tip = branch.map(|branch| git.branch_tip(&BranchName::new(branch)?)).transpose()?.flatten();
+            let is_at_start = |tip: &GitCommitId| {
                 stacked_branches::work_without_change(&other).is_some_and(|work| work.start == tip.as_str())
             };
             match tip {
-                Some(tip) if !git.has_all(base, &tip)? => stack.open.push((id, tip)),
-                // Nothing was committed for it, so the base has nothing of it.
+                Some(tip) if !git.has_all_changes(base, &tip)? => stack.open.push((id, tip)),
+                // The task has no commits, so the base has none of them.
                 Some(tip) if is_at_start(&tip) => {}
                 _ => stack.needs_base = true,
             }
@@ -200,75 +212,87 @@ impl EffectRunner<'_> {
         Ok(stack)
     }
 
-    fn open(&self, task: &Task, upkeep: Upkeep) -> Result<OpenedWorkspace, Trouble> {
-        self.with_git(|git| self.open_with(git, task, upkeep))
+    fn open_worktree(&self, task: &Task, upkeep: BaseUpkeep) -> Result<OpenedWorkspace, WorkspaceError> {
+        self.with_git(|git| self.open_worktree_with_git(git, task, upkeep))
     }
 
-    fn open_with(&self, git: &Git<'_>, task: &Task, upkeep: Upkeep) -> Result<OpenedWorkspace, Trouble> {
-        let base = self.base(git)?;
+    fn open_worktree_with_git(
+        &self,
+        git: &GitClient<'_>,
+        task: &Task,
+        upkeep: BaseUpkeep,
+    ) -> Result<OpenedWorkspace, WorkspaceError> {
+        let base = self.load_base(git)?;
         let known = task.workspace.clone();
         let former = task.former.last();
         let branch = match (&known, task.former.first()) {
-            (Some(known), _) => Branch::new(&known.branch)?,
-            (None, Some(first)) => Branch::new(&format!("{}-{}", first.branch, task.former.len() + 1))?,
-            (None, None) => Branch::new(&branch(task))?,
+            (Some(known), _) => BranchName::new(&known.branch)?,
+            (None, Some(first)) => BranchName::new(&format!("{}-{}", first.branch, task.former.len() + 1))?,
+            (None, None) => BranchName::new(&branch_name(task))?,
         };
         let name = branch.as_str().trim_start_matches("windlass/").replace('/', "-");
         let is_begun = known.is_some() || former.is_some();
         let stacked = match upkeep {
-            Upkeep::Leave if is_begun => Stack::default(),
-            Upkeep::Leave | Upkeep::Refresh => self.stacked_on(task, git, &base.commit)?,
+            BaseUpkeep::Leave if is_begun => WorkStack::default(),
+            BaseUpkeep::Leave | BaseUpkeep::Refresh => self.load_work_stack(task, git, &base.commit)?,
         };
-        let left = former.map(|former| git.tip(&Branch::new(&former.branch)?)).transpose()?.flatten();
-        let start: Vec<Commit> = match left {
+        let left = former.map(|former| git.branch_tip(&BranchName::new(&former.branch)?)).transpose()?.flatten();
+        let start: Vec<GitCommitId> = match left {
             Some(left) => vec![left],
-            None => stacked.with_base(&base.commit),
+            None => stacked.start_commits(&base.commit),
         };
         let path = self.settings.delivery.worktrees.join(&name);
-        let existing = if known.is_some() { Existing::Take } else { Existing::IfOurs };
-        let open = |start: &[Commit]| git.open(Wanted { branch: &branch, path: &path, start, existing });
+        let existing = if known.is_some() { ExistingBranch::Take } else { ExistingBranch::IfOurs };
+        let open = |start: &[GitCommitId]| {
+            git.open_worktree(WorktreeRequest { branch: &branch, path: &path, start, existing })
+        };
         let opened = match open(&start) {
-            // Whatever is below will have to be brought onto the base; nothing of that is needed here.
-            Err(Error::Conflict { .. }) if !stacked.needs_base => open(&stacked.tips()),
+            // The lower work will have to be rebased onto the base, but this task does not need the base.
+            Err(Error::Conflict { .. }) if !stacked.needs_base => open(&stacked.open_tips()),
             opened => opened,
         };
         let opened = opened.map_err(|error| match error {
             Error::Conflict { files, .. } => {
-                let base = stacked.needs_base.then(|| base.shown());
-                Error::Conflict { files, between: stacked_branches::named(&stacked.tasks(), base) }
+                let base = stacked.needs_base.then(|| base.display_name());
+                Error::Conflict { files, between: stacked_branches::list_tasks(&stacked.open_tasks(), base) }
             }
             error => error,
         })?;
-        self.make_place(&path).map_err(Trouble::Task)?;
+        self.create_project_directory(&path).map_err(WorkspaceError::Task)?;
         let mut workspace = Workspace {
             branch: branch.to_string(),
             base: base.branch.to_string(),
-            // What was done before on another branch is a part of the work.
+            // Earlier work on another branch is a part of the work.
             start: former.map_or_else(|| opened.start.to_string(), |former| former.start.clone()),
             name,
             stacked_on: match known.as_ref().or(former) {
                 Some(earlier) => earlier.stacked_on.clone(),
-                None => stacked.tasks(),
+                None => stacked.open_tasks(),
             },
             protected: known.as_ref().or(former).and_then(|earlier| earlier.protected),
         };
         let refreshed = match upkeep {
-            Upkeep::Refresh if is_begun => self.refresh(git, task, &mut workspace, (&base, &stacked))?,
-            Upkeep::Refresh | Upkeep::Leave => RefreshOutcome::Unchanged,
+            BaseUpkeep::Refresh if is_begun => self.refresh_worktree(git, task, &mut workspace, (&base, &stacked))?,
+            BaseUpkeep::Refresh | BaseUpkeep::Leave => RefreshOutcome::Unchanged,
         };
         let stale = base.stale.map(|why| format!("the work starts from what is known of {}: {why}", base.branch));
         Ok(OpenedWorkspace { workspace, reused: opened.reused, stale, refreshed })
     }
 
-    /// Returns what the protected files hold where the work is done. Where an agent has worked before, git says what its files held.
-    fn protected_in(&self, session: &Session, task: &Task, workspace: &Workspace) -> Result<Option<String>, Trouble> {
+    /// Returns a snapshot of the protected files at the start of the work. For a resumed task, it leaves out files that git keeps.
+    fn snapshot_protected_files(
+        &self,
+        session: &Session,
+        task: &Task,
+        workspace: &Workspace,
+    ) -> Result<Option<String>, WorkspaceError> {
         if session.protected.is_none() || workspace.protected.is_some() {
             return Ok(None);
         }
         let there = Session { workspace: Some(workspace.clone()), ..session.clone() };
-        let look = self.settings.protected.look(&self.directory_of(Some(&there)));
+        let look = self.settings.protected.take_snapshot(&self.session_directory(Some(&there)));
         let look = look.map_err(|error| {
-            Trouble::Outside(WorkspaceProblem::plain(format!("cannot watch the protected files: {error}")))
+            WorkspaceError::Outside(WorkspaceProblem::from_cause(format!("cannot watch the protected files: {error}")))
         })?;
         let is_begun = task.workspace.is_some() || !task.former.is_empty();
         if is_begun { Ok(Some(self.leave_out_kept_files(workspace, &look)?)) } else { Ok(Some(look)) }
@@ -276,35 +300,41 @@ impl EffectRunner<'_> {
 }
 
 impl Runner<'_> {
-    /// Gives the task of a session a worktree.
+    /// Opens a worktree for the task of a session.
     pub(crate) fn open_workspace(&mut self, session: &Session) -> Result<(), RunError> {
         let name = session.name.clone();
-        let task = self.task_of(session)?;
-        let opened = self.dispatch.open(&task, Upkeep::Refresh).and_then(|opened| {
-            let protected = self.dispatch.protected_in(session, &task, &opened.workspace)?;
+        let task = self.load_session_task(session)?;
+        let opened = self.effects.open_worktree(&task, BaseUpkeep::Refresh).and_then(|opened| {
+            let protected = self.effects.snapshot_protected_files(session, &task, &opened.workspace)?;
             Ok((opened, protected))
         });
         match opened {
             Ok((opened, protected)) => {
                 let OpenedWorkspace { workspace, reused, stale, refreshed } = opened;
-                let (said, feedback) = refreshed.told();
-                let feedback = self.unless_pending(session, feedback)?;
-                stale.iter().chain(&said).for_each(|words| (self.dispatch.outside.tell)(RunnerEvent::Note(words)));
-                self.commit(&Command::OpenWorkspace { name, workspace, reused, protected, feedback }).map(drop)
+                let (said, feedback) = refreshed.into_messages();
+                let feedback = self.unless_feedback_pending(session, feedback)?;
+                stale.iter().chain(&said).for_each(|words| (self.effects.env.observe)(RunnerEvent::Note(words)));
+                self.commit_command(&Command::OpenWorkspace { name, workspace, reused, protected, feedback }).map(drop)
             }
-            Err(_) if self.dispatch.control.is_cancelled() => Ok(()),
-            Err(Trouble::Task(said)) => {
-                self.commit(&Command::LeaveToPerson { name, reason: said.to_string(), commits: vec![] }).map(drop)
+            Err(_) if self.effects.control.is_cancelled() => Ok(()),
+            Err(WorkspaceError::Task(said)) => self
+                .commit_command(&Command::LeaveToPerson { name, reason: said.to_string(), commits: vec![] })
+                .map(drop),
+            Err(WorkspaceError::Outside(said)) => {
+                self.stop_session(&name, SessionEndKind::Error, Some(said.to_string()))
             }
-            Err(Trouble::Outside(said)) => self.ask_to_end(&name, Ending::Error, Some(said.to_string())),
         }
     }
 
-    /// Returns what an agent is to be told, unless a piece of its pending feedback says the same.
-    fn unless_pending(&self, session: &Session, finding: Option<Finding>) -> Result<Option<Finding>, RunError> {
+    /// Returns a finding for the agent, unless its pending feedback has the same text.
+    fn unless_feedback_pending(
+        &self,
+        session: &Session,
+        finding: Option<GateFinding>,
+    ) -> Result<Option<GateFinding>, RunError> {
         let Some(finding) = finding else { return Ok(None) };
         for piece in &session.pending {
-            if let Event::FeedbackQueued(queued) = self.dispatch.event(piece.at)?.envelope.event
+            if let Event::FeedbackQueued(queued) = self.effects.load_event(piece.at)?.envelope.event
                 && queued.text == finding.text
             {
                 return Ok(None);
@@ -313,56 +343,62 @@ impl Runner<'_> {
         Ok(Some(finding))
     }
 
-    /// A task as it is now.
-    pub fn task(&self, id: TaskId) -> Result<Option<Task>, RunError> {
-        self.dispatch.task(id)
+    /// Returns the current state of a task.
+    pub fn load_task(&self, id: TaskId) -> Result<Option<Task>, RunError> {
+        self.effects.load_task(id)
     }
 
-    /// Brings the worktree of a session that another process has left onto the present base. What a gate has judged, or is about
-    /// to, stays as it is.
+    /// Moves the worktree of a session that another process has left onto the present base. Work that a gate has judged, or is about
+    /// to judge, stays.
     pub(crate) fn refresh_workspace(&mut self, session: &Session) -> Result<(), RunError> {
-        let is_at_work = session.epoch().is_some() && !session.resumes && session.stopping.is_none();
+        let is_at_work = session.held_epoch().is_some() && !session.resumes && session.stopping.is_none();
         let is_judged = match session.phase {
-            Phase::Pipeline(_) | Phase::Judging(..) | Phase::Decided(..) | Phase::Asking(..) => true,
-            Phase::Settled(Next::Close(_)) => true,
-            _ => session.wanted() == SessionWanted::Work,
+            SessionPhase::Pipeline(_)
+            | SessionPhase::Judging(..)
+            | SessionPhase::Decided(..)
+            | SessionPhase::Asking(..) => true,
+            SessionPhase::Settled(AfterIteration::Close(_)) => true,
+            _ => session.next_action() == SessionWanted::Work,
         };
         if !is_at_work || is_judged || session.workspace.is_none() {
             return Ok(());
         }
-        let task = self.task_of(session)?;
-        // What is in the way here is in the way of the work, too, and is told there.
-        let Ok(opened) = self.dispatch.open(&task, Upkeep::Refresh) else { return Ok(()) };
+        let task = self.load_session_task(session)?;
+        // A problem here is a problem of the work, too, and is reported there.
+        let Ok(opened) = self.effects.open_worktree(&task, BaseUpkeep::Refresh) else { return Ok(()) };
         let has_moved = !matches!(opened.refreshed, RefreshOutcome::Left(_));
-        let (Some(said), feedback) = opened.refreshed.told() else { return Ok(()) };
-        (self.dispatch.outside.tell)(RunnerEvent::Note(&said));
+        let (Some(said), feedback) = opened.refreshed.into_messages() else { return Ok(()) };
+        (self.effects.env.observe)(RunnerEvent::Note(&said));
         if !has_moved {
             return Ok(());
         }
-        let feedback = self.unless_pending(session, feedback)?;
+        let feedback = self.unless_feedback_pending(session, feedback)?;
         let (name, workspace) = (session.name.clone(), opened.workspace);
-        self.commit(&Command::OpenWorkspace { name, workspace, reused: true, protected: None, feedback }).map(drop)
+        self.commit_command(&Command::OpenWorkspace { name, workspace, reused: true, protected: None, feedback })
+            .map(drop)
     }
 
-    pub(crate) fn task_of(&self, session: &Session) -> Result<Task, RunError> {
-        let task = session.task.map(|id| self.dispatch.store.snapshot()?.task(id).map_err(RunError::from));
+    pub(crate) fn load_session_task(&self, session: &Session) -> Result<Task, RunError> {
+        let task = session.task.map(|id| self.effects.store.begin_snapshot()?.find_task(id).map_err(RunError::from));
         task.transpose()?.flatten().ok_or_else(|| RunError::Stuck(session.name.clone()))
     }
 
-    /// Sees to it that the worktree is there before anything is done in it: somebody may have cleared it away.
+    /// Makes sure that the worktree exists before the work: a person may have removed it. Returns false if it cannot exist.
     pub(crate) fn ensure_workspace(&mut self, session: &Session) -> Result<bool, RunError> {
-        let Some(workspace) = session.workspace.as_ref().filter(|_| session.epoch().is_some()) else { return Ok(true) };
-        let worktree = self.dispatch.settings.delivery.worktrees.join(&workspace.name);
+        let Some(workspace) = session.workspace.as_ref().filter(|_| session.held_epoch().is_some()) else {
+            return Ok(true);
+        };
+        let worktree = self.effects.settings.delivery.worktrees.join(&workspace.name);
         let standing = match worktree.join(".git").exists() {
-            true => self.dispatch.make_place(&worktree).map_err(Trouble::Task),
-            false => self.restore_worktree(&self.task_of(session)?, workspace),
+            true => self.effects.create_project_directory(&worktree).map_err(WorkspaceError::Task),
+            false => self.restore_worktree(&self.load_session_task(session)?, workspace),
         };
         match standing {
             Ok(()) => Ok(true),
-            Err(_) if self.dispatch.control.is_cancelled() => Ok(true),
-            Err(Trouble::Task(reason) | Trouble::Outside(reason)) => {
+            Err(_) if self.effects.control.is_cancelled() => Ok(true),
+            Err(WorkspaceError::Task(reason) | WorkspaceError::Outside(reason)) => {
                 let reason = format!("its worktree cannot be worked in: {reason}");
-                self.ask_to_end(&session.name, Ending::Error, Some(reason))?;
+                self.stop_session(&session.name, SessionEndKind::Error, Some(reason))?;
                 Ok(false)
             }
         }
@@ -370,10 +406,10 @@ impl Runner<'_> {
 }
 
 impl Runner<'_> {
-    /// Makes a worktree again that was removed, and says so.
-    fn restore_worktree(&mut self, task: &Task, workspace: &Workspace) -> Result<(), Trouble> {
-        let tip = self.dispatch.with_git(|git| git.tip(&Branch::new(&workspace.branch)?))?;
-        self.dispatch.open(task, Upkeep::Leave)?;
+    /// Creates a removed worktree again, and reports it to the observer.
+    fn restore_worktree(&mut self, task: &Task, workspace: &Workspace) -> Result<(), WorkspaceError> {
+        let tip = self.effects.with_git(|git| git.branch_tip(&BranchName::new(&workspace.branch)?))?;
+        self.effects.open_worktree(task, BaseUpkeep::Leave)?;
         let (id, Workspace { name, branch, .. }) = (task.id, workspace);
         let note = match tip {
             Some(_) => format!("{id}: its worktree {name} was removed, and is made again from {branch}"),
@@ -382,17 +418,17 @@ impl Runner<'_> {
                 format!("{id}: its worktree {name} and its branch {branch} were removed, and are made again")
             }
         };
-        (self.dispatch.outside.tell)(RunnerEvent::Note(&note));
+        (self.effects.env.observe)(RunnerEvent::Note(&note));
         Ok(())
     }
 }
 
-/// `windlass/t7-fix-the-login`.
-fn branch(task: &Task) -> String {
+/// Returns the name of a task's branch: `windlass/t7-fix-the-login`.
+fn branch_name(task: &Task) -> String {
     let words = task.goal.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let mut slug = String::new();
     for word in words {
-        if slug.len() + word.len() >= SLUG {
+        if slug.len() + word.len() >= MAX_SLUG_LENGTH {
             break;
         }
         slug.push('-');
@@ -401,7 +437,7 @@ fn branch(task: &Task) -> String {
     format!("windlass/{}{slug}", task.id.to_string().to_ascii_lowercase())
 }
 
-/// What a commit of uncommitted work says.
+/// Returns the message of a commit of uncommitted work.
 pub(crate) fn commit_message(task: &Task) -> String {
     let subject: String = task.title().chars().filter(|letter| !letter.is_control()).take(72).collect();
     format!("{subject}\n\nTask: {}\n", task.id)
@@ -409,32 +445,32 @@ pub(crate) fn commit_message(task: &Task) -> String {
 
 #[cfg(test)]
 mod tests {
-    use windlass_engine::{Memory, NewTask, Registry, Rules};
+    use windlass_engine::{EngineRules, HookRegistry, MemoryView, NewTask};
 
     use super::*;
 
     fn task(goal: &str) -> Task {
-        let mut memory = Memory::default();
-        let origin = windlass_engine::Origin {
+        let mut memory = MemoryView::default();
+        let origin = windlass_engine::CommandOrigin {
             by: "ada".to_owned(),
             at: windlass_engine::Timestamp::from_millis(0),
             authority: windlass_engine::Authority::Person,
             run: None,
             via: None,
         };
-        let rules = Rules { registry: Registry::with_builtins(), ..Rules::default() };
+        let rules = EngineRules { registry: HookRegistry::with_builtins(), ..EngineRules::default() };
         let new = Command::CreateTask(NewTask { goal: goal.to_owned(), ..NewTask::default() });
         let (entries, _) = windlass_engine::decide(&memory, &rules, &origin, &new).unwrap().into_parts();
-        entries.iter().for_each(|entry| memory.apply(&entry.record).unwrap());
-        memory.task(TaskId(1)).unwrap().unwrap()
+        entries.iter().for_each(|entry| memory.apply_event(&entry.record).unwrap());
+        memory.find_task(TaskId(1)).unwrap().unwrap()
     }
 
     #[test]
-    fn branches_have_names_that_git_takes() {
+    fn branch_name_of_any_goal_is_valid_for_git() {
         let check = |goal: &str, expected: &str| {
-            let name = branch(&task(goal));
+            let name = branch_name(&task(goal));
             assert_eq!(name, expected);
-            Branch::new(&name).unwrap();
+            BranchName::new(&name).unwrap();
         };
         check("Fix the login!", "windlass/t1-fix-the-login");
         check("--upload-pack=evil ../../x.lock @{-1}", "windlass/t1-upload-pack-evil-x-lock-1");
@@ -443,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_says_what_it_is_for_on_one_line() {
+    fn commit_message_has_one_subject_line() {
         assert_eq!(commit_message(&task("\nFix\u{1b}[31m it\nand more")), "Fix[31m it\n\nTask: T1\n");
     }
 }

@@ -1,19 +1,19 @@
-//! Why a worktree cannot be had, and errors of git in words.
+//! Problems of worktrees, and errors of git as text.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
 
 use windlass_vcs::git::Error;
 
-/// Why a worktree cannot be had.
-pub(crate) enum Trouble {
-    /// A person has to look at this task.
+/// Reason why a worktree cannot be opened.
+pub(crate) enum WorkspaceError {
+    /// A problem of this task, for a person.
     Task(WorkspaceProblem),
-    /// No agent can work here.
+    /// A problem of the repository or the machine: no agent can work here.
     Outside(WorkspaceProblem),
 }
 
-/// What is wrong, and what can be done about it.
+/// A problem with its cause and a hint.
 #[derive(Debug)]
 pub struct WorkspaceProblem {
     pub cause: String,
@@ -28,18 +28,18 @@ impl Display for WorkspaceProblem {
 }
 
 impl WorkspaceProblem {
-    pub(crate) fn plain(cause: String) -> Self {
+    pub(crate) fn from_cause(cause: String) -> Self {
         Self { cause, hint: None }
     }
 
-    pub(crate) fn of(error: &Error) -> Self {
-        Self { cause: with_causes(error), hint: error.hint().map(Cow::into_owned) }
+    pub(crate) fn from_git_error(error: &Error) -> Self {
+        Self { cause: describe_causes(error), hint: error.hint().map(Cow::into_owned) }
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for WorkspaceError {
     fn from(error: Error) -> Self {
-        let said = WorkspaceProblem::of(&error);
+        let said = WorkspaceProblem::from_git_error(&error);
         match error {
             Error::Conflict { .. }
             | Error::BranchTaken { .. }
@@ -52,13 +52,13 @@ impl From<Error> for Trouble {
     }
 }
 
-/// An error of git with its causes, and what can be done about it.
-pub(crate) fn explained(error: &Error) -> String {
-    WorkspaceProblem::of(error).to_string()
+/// Describes an error of git with its causes and its hint.
+pub(crate) fn explain_git_error(error: &Error) -> String {
+    WorkspaceProblem::from_git_error(error).to_string()
 }
 
-/// An error and what led to it, on one line.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+/// Describes an error with its causes on one line.
+pub(crate) fn describe_causes(error: &dyn std::error::Error) -> String {
     let mut said = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

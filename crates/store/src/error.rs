@@ -68,21 +68,21 @@ pub enum StoreError {
     Io { path: PathBuf, source: io::Error },
 }
 
-fn extended(error: &rusqlite::Error) -> i32 {
+fn extended_code(error: &rusqlite::Error) -> i32 {
     error.sqlite_error().map_or(0, |error| error.extended_code)
 }
 
 /// How long a writer waits for the write lock.
-pub(crate) const PATIENCE_SECONDS: u64 = 30;
+pub(crate) const WRITE_TIMEOUT_SECONDS: u64 = 30;
 
 impl StoreError {
     /// Maps an error of SQLite to a case.
-    pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
+    pub(crate) fn from_sqlite_error(path: &Path, source: rusqlite::Error) -> Self {
         use rusqlite::Error as E;
         let path = path.to_owned();
         match source.sqlite_error_code() {
             // The index of the write-ahead log could not get its space.
-            Some(ErrorCode::SystemIoFailure) if extended(&source) == SQLITE_IOERR_SHMSIZE => {
+            Some(ErrorCode::SystemIoFailure) if extended_code(&source) == SQLITE_IOERR_SHMSIZE => {
                 Self::Full { path, source }
             }
             None if matches!(
@@ -99,28 +99,30 @@ impl StoreError {
             Some(ErrorCode::NotADatabase) => Self::NotAStore(path),
             Some(ErrorCode::DiskFull) => Self::Full { path, source },
             Some(ErrorCode::ReadOnly) => Self::ReadOnly(path),
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path, seconds: PATIENCE_SECONDS },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                Self::Busy { path, seconds: WRITE_TIMEOUT_SECONDS }
+            }
             Some(ErrorCode::CannotOpen) => Self::Open { path, source },
             _ => Self::Sqlite { path, source },
         }
     }
 
-    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+    pub(crate) fn from_io_error(path: &Path, source: io::Error) -> Self {
         Self::Io { path: path.to_owned(), source }
     }
 
-    pub(crate) fn fold(path: &Path, error: ApplyError) -> Self {
+    pub(crate) fn from_apply_error(path: &Path, error: ApplyError) -> Self {
         match error {
-            ApplyError::View(error) => Self::view(path, error),
+            ApplyError::View(error) => Self::from_view_error(path, error),
             source => Self::Unfit { path: path.to_owned(), source },
         }
     }
 
     /// Unwraps the store's own error from an error of a look-up.
-    pub(crate) fn view(path: &Path, error: ViewError) -> Self {
+    pub(crate) fn from_view_error(path: &Path, error: ViewError) -> Self {
         match error.0.downcast::<Self>() {
             Ok(error) => *error,
-            Err(other) => Self::io(path, io::Error::other(other)),
+            Err(other) => Self::from_io_error(path, io::Error::other(other)),
         }
     }
 }
@@ -138,7 +140,7 @@ impl From<Refusal> for ExecuteError {
     /// Turns a refusal that only passes on a failure of the store into that failure.
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::View(error) => Self::Store(StoreError::view(Path::new("the store"), error)),
+            Refusal::View(error) => Self::Store(StoreError::from_view_error(Path::new("the store"), error)),
             refusal => Self::Refused(refusal),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The effect of a failpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum FailpointAction {
     /// The process dies as by `kill -9`.
     Kill,
     /// The operation fails.
@@ -14,15 +14,15 @@ pub enum Failure {
 }
 
 /// The failpoint that is armed.
-struct Armed {
+struct ArmedFailpoint {
     name: String,
-    failure: Failure,
+    failure: FailpointAction,
     /// The pass at which it fails; `None` for every pass.
     nth: Option<u32>,
     passed: AtomicU32,
 }
 
-static ARMED: OnceLock<Armed> = OnceLock::new();
+static ARMED_FAILPOINT: OnceLock<ArmedFailpoint> = OnceLock::new();
 
 /// Arms one failpoint for the rest of the process: `NAME=kill` or `NAME=error`, and `NAME=kill@3` for the third pass alone.
 /// Does nothing in a release build.
@@ -34,12 +34,12 @@ pub fn arm(text: &str) {
         Some((_, Err(_))) => return,
     };
     let failure = match what {
-        "kill" => Failure::Kill,
-        "error" => Failure::Error,
+        "kill" => FailpointAction::Kill,
+        "error" => FailpointAction::Error,
         _ => return,
     };
     if cfg!(debug_assertions) {
-        let _ = ARMED.set(Armed { name: name.to_owned(), failure, nth, passed: AtomicU32::new(0) });
+        let _ = ARMED_FAILPOINT.set(ArmedFailpoint { name: name.to_owned(), failure, nth, passed: AtomicU32::new(0) });
     }
 }
 
@@ -48,14 +48,14 @@ pub fn pass(name: &str) -> io::Result<()> {
     if !cfg!(debug_assertions) {
         return Ok(());
     }
-    let Some(armed) = ARMED.get().filter(|armed| armed.name == name) else { return Ok(()) };
+    let Some(armed) = ARMED_FAILPOINT.get().filter(|armed| armed.name == name) else { return Ok(()) };
     let time = armed.passed.fetch_add(1, Ordering::Relaxed) + 1;
     match armed.failure {
         _ if armed.nth.is_some_and(|nth| nth != time) => Ok(()),
-        Failure::Kill => {
+        FailpointAction::Kill => {
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
             Err(io::Error::other("outlived a kill"))
         }
-        Failure::Error => Err(io::Error::other(format!("failed on purpose at {name}"))),
+        FailpointAction::Error => Err(io::Error::other(format!("failed on purpose at {name}"))),
     }
 }

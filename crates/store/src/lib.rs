@@ -26,33 +26,33 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use windlass_engine::{
-    Command, CommitId, Envelope, EventType, Origin, Record, Refusal, Rules, Scope, Seq, SessionName, TaskId, View,
-    decide,
+    Command, CommandOrigin, CommitId, DecisionScope, EngineRules, EventEnvelope, EventRecord, EventType, Refusal, Seq,
+    SessionName, StateView, TaskId, decide,
 };
 
 pub use error::{ExecuteError, StoreError};
 pub use memory::MemoryStore;
 pub use sqlite::{
-    Found, Lifetime, Mismatch, Report, Salvage, Snapshot, Sqlite, StoreSurvey, TaskFilter, Transaction, log_path,
-    rename_new,
+    EventProblem, Lifetime, RowMismatch, SalvageReport, SqliteStore, StoreReport, StoreSnapshot, StoreSurvey,
+    StoreTransaction, TaskFilter, log_path, rename_new,
 };
 
 /// Events to append together, and the scopes on which their decision depended.
 #[derive(Debug, Clone)]
-pub struct Commit {
+pub struct StoreCommit {
     pub id: CommitId,
     /// The scopes that the decision read, with the versions that it saw.
-    pub reads: BTreeMap<Scope, u64>,
-    pub events: Vec<Envelope>,
+    pub reads: BTreeMap<DecisionScope, u64>,
+    pub events: Vec<EventEnvelope>,
 }
 
 /// The result of appending a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Appended {
+pub enum AppendOutcome {
     /// The commit is durable, with its events at these positions.
-    At(Vec<Seq>),
+    Durable(Vec<Seq>),
     /// This scope changed since the decision: decide anew.
-    Conflict(Scope),
+    Conflict(DecisionScope),
     /// It was appended before, at these positions.
     AlreadyApplied(Vec<Seq>),
     /// The disk did not report the outcome. Append the same commit again to find out.
@@ -61,67 +61,69 @@ pub enum Appended {
 
 /// Selects events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct EventFilter {
     /// Any of these types; all if empty.
     pub types: Vec<EventType>,
     pub task: Option<TaskId>,
     pub session: Option<SessionName>,
 }
 
-impl Filter {
-    pub fn matches(&self, record: &Record) -> bool {
+impl EventFilter {
+    pub fn matches_record(&self, record: &EventRecord) -> bool {
         (self.types.is_empty() || self.types.contains(&record.kind()))
-            && self.task.is_none_or(|task| record.envelope.node.task() == Some(task))
+            && self.task.is_none_or(|task| record.envelope.node.task_id() == Some(task))
             && self.session.as_ref().is_none_or(|session| record.envelope.session.as_ref() == Some(session))
     }
 }
 
 /// A backend that keeps the log.
 pub trait Store {
-    fn append(&mut self, commit: &Commit) -> Result<Appended, StoreError>;
+    fn append_commit(&mut self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError>;
 
     /// Reads the events after a position that match the filter, oldest first, at most `most`.
-    fn read(&self, filter: &Filter, after: Seq, most: usize) -> Result<Vec<Record>, StoreError>;
+    fn read_events(&self, filter: &EventFilter, after: Seq, most: usize) -> Result<Vec<EventRecord>, StoreError>;
 
     /// Waits until events follow a position, from any process, or until `patience` ends.
-    fn wait(&self, after: Seq, patience: Duration) -> Result<(), StoreError>;
+    fn wait_for_events(&self, after: Seq, patience: Duration) -> Result<(), StoreError>;
 
     /// Returns a view of the present state. The state does not change while the view is held, and until then every read of this
     /// handle may see that state.
-    fn view(&self) -> Result<Box<dyn View + '_>, StoreError>;
+    fn open_view(&self) -> Result<Box<dyn StateView + '_>, StoreError>;
 
     /// Decides a command and appends its events. The nonce distinguishes this attempt from every other one.
-    fn execute(
+    fn execute_command(
         &mut self,
-        rules: &Rules,
-        origin: &Origin,
+        rules: &EngineRules,
+        origin: &CommandOrigin,
         command: &Command,
         nonce: u128,
-    ) -> Result<Vec<Record>, ExecuteError> {
+    ) -> Result<Vec<EventRecord>, ExecuteError> {
         loop {
             let commit = {
-                let view = self.view()?;
+                let view = self.open_view()?;
                 let decided = decide(&*view, rules, origin, command)?;
-                Commit {
-                    id: CommitId { after: view.head().map_err(Refusal::View)?, nonce },
-                    reads: decided.reads().map_err(Refusal::View)?,
+                StoreCommit {
+                    id: CommitId { after: view.head_position().map_err(Refusal::View)?, nonce },
+                    reads: decided.scopes_read().map_err(Refusal::View)?,
                     events: decided.entries().iter().map(|entry| entry.record.envelope.clone()).collect(),
                 }
             };
-            if let Some(positions) = self.insist(&commit)? {
+            if let Some(positions) = self.append_until_known(&commit)? {
                 let records = positions.into_iter().zip(commit.events);
-                return Ok(records.map(|(seq, envelope)| Record { seq, envelope }).collect());
+                return Ok(records.map(|(seq, envelope)| EventRecord { seq, envelope }).collect());
             }
         }
     }
 
     /// Appends until the outcome is known. `None` is a conflict.
-    fn insist(&mut self, commit: &Commit) -> Result<Option<Vec<Seq>>, StoreError> {
+    fn append_until_known(&mut self, commit: &StoreCommit) -> Result<Option<Vec<Seq>>, StoreError> {
         for _ in 0..3 {
-            match self.append(commit)? {
-                Appended::At(positions) | Appended::AlreadyApplied(positions) => return Ok(Some(positions)),
-                Appended::Conflict(_) => return Ok(None),
-                Appended::Unknown => {}
+            match self.append_commit(commit)? {
+                AppendOutcome::Durable(positions) | AppendOutcome::AlreadyApplied(positions) => {
+                    return Ok(Some(positions));
+                }
+                AppendOutcome::Conflict(_) => return Ok(None),
+                AppendOutcome::Unknown => {}
             }
         }
         Err(StoreError::OutcomeUnknown { source: None })

@@ -3,34 +3,34 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use windlass_engine::{Memory, Record, Scope, Seq, View};
+use windlass_engine::{DecisionScope, EventRecord, MemoryView, Seq, StateView};
 
-use crate::{Appended, Commit, Filter, Store, StoreError};
+use crate::{AppendOutcome, EventFilter, Store, StoreCommit, StoreError};
 
 #[derive(Default)]
-struct Log {
-    records: Vec<Record>,
+struct MemoryLog {
+    records: Vec<EventRecord>,
     nonces: Vec<u128>,
-    rows: Memory,
+    rows: MemoryView,
 }
 
 /// A store in memory. Clones share one log, as processes share one file.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
-    log: Arc<(Mutex<Log>, Condvar)>,
+    log: Arc<(Mutex<MemoryLog>, Condvar)>,
 }
 
 impl MemoryStore {
-    fn lock(&self) -> MutexGuard<'_, Log> {
+    fn lock_log(&self) -> MutexGuard<'_, MemoryLog> {
         // A commit is folded into a copy of the rows before it touches the log, so a panic leaves the log whole.
         self.log.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Store for MemoryStore {
-    fn append(&mut self, commit: &Commit) -> Result<Appended, StoreError> {
+    fn append_commit(&mut self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
         let path = std::path::Path::new("memory");
-        let mut log = self.lock();
+        let mut log = self.lock_log();
         let seen: Vec<Seq> = log
             .records
             .iter()
@@ -39,49 +39,54 @@ impl Store for MemoryStore {
             .map(|(record, _)| record.seq)
             .collect();
         if !seen.is_empty() {
-            return Ok(Appended::AlreadyApplied(seen));
+            return Ok(AppendOutcome::AlreadyApplied(seen));
         }
-        if let Some(moved) = moved(&log.rows, commit).map_err(|error| StoreError::view(path, error))? {
-            return Ok(Appended::Conflict(moved));
+        if let Some(moved) =
+            find_moved_scope(&log.rows, commit).map_err(|error| StoreError::from_view_error(path, error))?
+        {
+            return Ok(AppendOutcome::Conflict(moved));
         }
-        let head = log.rows.head().map_err(|error| StoreError::view(path, error))?;
-        let records: Vec<Record> = (head.0 + 1..)
+        let head = log.rows.head_position().map_err(|error| StoreError::from_view_error(path, error))?;
+        let records: Vec<EventRecord> = (head.0 + 1..)
             .zip(&commit.events)
-            .map(|(seq, envelope)| Record { seq: Seq(seq), envelope: envelope.clone() })
+            .map(|(seq, envelope)| EventRecord { seq: Seq(seq), envelope: envelope.clone() })
             .collect();
         let mut rows = log.rows.clone();
         for record in &records {
-            rows.apply(record).map_err(|error| StoreError::fold(path, error))?;
+            rows.apply_event(record).map_err(|error| StoreError::from_apply_error(path, error))?;
         }
         log.rows = rows;
         let positions = records.iter().map(|record| record.seq).collect();
         log.nonces.extend(records.iter().map(|_| commit.id.nonce));
         log.records.extend(records);
         self.log.1.notify_all();
-        Ok(Appended::At(positions))
+        Ok(AppendOutcome::Durable(positions))
     }
 
-    fn read(&self, filter: &Filter, after: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
-        let log = self.lock();
-        let wanted = log.records.iter().filter(|record| record.seq > after && filter.matches(record));
+    fn read_events(&self, filter: &EventFilter, after: Seq, most: usize) -> Result<Vec<EventRecord>, StoreError> {
+        let log = self.lock_log();
+        let wanted = log.records.iter().filter(|record| record.seq > after && filter.matches_record(record));
         Ok(wanted.take(most).cloned().collect())
     }
 
-    fn wait(&self, after: Seq, patience: Duration) -> Result<(), StoreError> {
-        let quiet = |log: &mut Log| log.records.last().is_none_or(|record| record.seq <= after);
-        drop(self.log.1.wait_timeout_while(self.lock(), patience, quiet));
+    fn wait_for_events(&self, after: Seq, patience: Duration) -> Result<(), StoreError> {
+        let quiet = |log: &mut MemoryLog| log.records.last().is_none_or(|record| record.seq <= after);
+        drop(self.log.1.wait_timeout_while(self.lock_log(), patience, quiet));
         Ok(())
     }
 
-    fn view(&self) -> Result<Box<dyn View + '_>, StoreError> {
-        Ok(Box::new(self.lock().rows.clone()))
+    fn open_view(&self) -> Result<Box<dyn StateView + '_>, StoreError> {
+        Ok(Box::new(self.lock_log().rows.clone()))
     }
 }
 
 /// Returns the first scope whose version differs from the one that the commit's decision saw.
-pub(crate) fn moved(view: &dyn View, commit: &Commit) -> Result<Option<Scope>, windlass_engine::ViewError> {
+pub(crate) fn find_moved_scope(
+    view: &dyn StateView,
+    commit: &StoreCommit,
+) -> Result<Option<DecisionScope>, windlass_engine::ViewError> {
     for (scope, version) in &commit.reads {
-        if view.version(scope)? != *version {
+        if view.scope_version(scope)? != *version {
             return Ok(Some(scope.clone()));
         }
     }

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use windlass_store::{Lifetime, Sqlite, Store, StoreError};
+use windlass_store::{Lifetime, SqliteStore, Store, StoreError};
 
 use scene::{Place, create, everything, fill, give};
 
@@ -45,9 +45,9 @@ fn a_copy_of_a_store_that_is_being_written_is_a_whole_store() {
     while_written(&place, |round| {
         let before = everything(&store).len();
         let to = place.directory.path().join(format!("copy-{round}.db"));
-        store.backup(&to).unwrap();
-        let copy = Sqlite::open(&to, Lifetime::Command).unwrap();
-        assert!(copy.inspect().unwrap().is_sound());
+        store.backup_to(&to).unwrap();
+        let copy = SqliteStore::open(&to, Lifetime::Command).unwrap();
+        assert!(copy.inspect_store().unwrap().is_sound());
         let copied = everything(&copy);
         assert!(copied.len() >= before);
         assert_eq!(copied, everything(&store)[..copied.len()]);
@@ -57,12 +57,12 @@ fn a_copy_of_a_store_that_is_being_written_is_a_whole_store() {
 }
 
 #[test]
-fn a_look_over_a_store_that_is_being_written_finds_nothing() {
+fn inspection_during_writes_finds_no_problem() {
     let place = Place::new();
     fill(&mut place.create(), 6);
     let store = place.open();
     while_written(&place, |_| {
-        let report = store.inspect().unwrap();
+        let report = store.inspect_store().unwrap();
         assert!(report.is_sound(), "{report:?}");
     });
 }
@@ -73,19 +73,19 @@ fn a_copy_can_be_written_to_like_any_store() {
     let mut store = place.create();
     fill(&mut store, 6);
     // An open view must not prevent the copy.
-    let view = store.view().unwrap();
+    let view = store.open_view().unwrap();
     let to = place.directory.path().join("copy.db");
-    store.backup(&to).unwrap();
+    store.backup_to(&to).unwrap();
     drop(view);
-    let mut copy = Sqlite::open(&to, Lifetime::Command).unwrap();
+    let mut copy = SqliteStore::open(&to, Lifetime::Command).unwrap();
     assert_eq!(everything(&copy), everything(&store));
     give(&mut copy, &create("in the copy only"));
-    assert!(copy.inspect().unwrap().is_sound());
+    assert!(copy.inspect_store().unwrap().is_sound());
     assert_ne!(everything(&copy), everything(&store));
 }
 
 #[test]
-fn nothing_is_overwritten() {
+fn backup_overwrites_no_file() {
     let place = Place::new();
     let store = place.create();
     let taken = place.directory.path().join("taken");
@@ -93,39 +93,39 @@ fn nothing_is_overwritten() {
     let dangling = place.directory.path().join("dangling");
     std::os::unix::fs::symlink("nowhere", &dangling).unwrap();
     for path in [&taken, &dangling, &place.path, &place.directory.path().to_owned()] {
-        let refused = store.backup(path).unwrap_err();
+        let refused = store.backup_to(path).unwrap_err();
         assert!(matches!(refused, StoreError::Exists(_)), "{refused}");
     }
     assert_eq!(fs::read(&taken).unwrap(), b"mine");
-    let nowhere = store.backup(&place.directory.path().join("no/such/copy.db")).unwrap_err();
+    let nowhere = store.backup_to(&place.directory.path().join("no/such/copy.db")).unwrap_err();
     assert!(matches!(nowhere, StoreError::Open { .. }), "{nowhere:?}");
 
     // Of many threads that want the same name, one gets it, with a whole copy.
     let wanted = place.directory.path().join("wanted.db");
     let got = thread::scope(|scope| {
-        let tries: Vec<_> = (0..6).map(|_| scope.spawn(|| place.open().backup(&wanted))).collect();
+        let tries: Vec<_> = (0..6).map(|_| scope.spawn(|| place.open().backup_to(&wanted))).collect();
         tries.into_iter().map(|one| one.join().unwrap()).filter(Result::is_ok).count()
     });
     assert_eq!(got, 1);
-    assert!(Sqlite::open(&wanted, Lifetime::Command).unwrap().inspect().unwrap().is_sound());
+    assert!(SqliteStore::open(&wanted, Lifetime::Command).unwrap().inspect_store().unwrap().is_sound());
 }
 
 #[test]
-fn names_need_not_be_text() {
+fn store_path_need_not_be_utf8() {
     let place = Place::new();
     let directory = place.directory.path().join(OsStr::from_bytes(b"caf\xe9 100%? #1"));
     fs::create_dir(&directory).unwrap();
     let path = directory.join("windlass.db");
-    let mut store = Sqlite::create(&path, Lifetime::Command).unwrap();
+    let mut store = SqliteStore::create(&path, Lifetime::Command).unwrap();
     fill(&mut store, 3);
     let to = directory.join(OsStr::from_bytes(b"copy\xff.db"));
-    store.backup(&to).unwrap();
+    store.backup_to(&to).unwrap();
     assert_eq!(everything(&Sqlite::open(&to, Lifetime::Command).unwrap()), everything(&store));
     assert_eq!(Sqlite::salvage(&to, |_| Ok(())).unwrap().saved, everything(&store).len() as u64);
 }
 
 #[test]
-fn many_who_make_a_store_at_once_make_one() {
+fn concurrent_creation_makes_one_store() {
     for _ in 0..15 {
         let place = Place::new();
         thread::scope(|scope| {
@@ -135,26 +135,26 @@ fn many_who_make_a_store_at_once_make_one() {
         });
         let store = place.open();
         assert_eq!(everything(&store).len(), 16);
-        assert!(store.inspect().unwrap().is_sound());
+        assert!(store.inspect_store().unwrap().is_sound());
     }
 }
 
 #[test]
-fn a_store_that_somebody_has_only_begun_to_make_is_none() {
+fn half_made_store_counts_as_missing() {
     let begun: [&[&str]; 3] = [&[], &["PRAGMA journal_mode = wal"], &["CREATE TABLE x (y)", "DROP TABLE x"]];
     for words in begun {
         let place = Place::new();
-        assert!(Sqlite::is_unmade(&place.path));
+        assert!(SqliteStore::is_missing_or_blank(&place.path));
         let connection = rusqlite::Connection::open(&place.path).unwrap();
         words.iter().for_each(|words| connection.execute_batch(words).unwrap());
         drop(connection);
-        assert!(Sqlite::is_unmade(&place.path), "{words:?}");
+        assert!(SqliteStore::is_missing_or_blank(&place.path), "{words:?}");
         let mut store = place.create();
-        assert!(!Sqlite::is_unmade(&place.path), "{words:?}");
+        assert!(!SqliteStore::is_missing_or_blank(&place.path), "{words:?}");
         fill(&mut store, 3);
-        assert!(store.inspect().unwrap().is_sound());
+        assert!(store.inspect_store().unwrap().is_sound());
     }
     let place = Place::new();
     fs::write(&place.path, "somebody's own text, which is much longer than nothing").unwrap();
-    assert!(!Sqlite::is_unmade(&place.path));
+    assert!(!SqliteStore::is_missing_or_blank(&place.path));
 }

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Record, Seq};
-use windlass_store::{Appended, Commit, ExecuteError, Filter, Lifetime, Sqlite, Store, failpoint};
+use windlass_engine::{EventRecord, Seq};
+use windlass_store::{AppendOutcome, EventFilter, ExecuteError, Lifetime, SqliteStore, Store, StoreCommit, failpoint};
 
 use scene::{Place, create, create_after, everything, give, nonce, origin, rules};
 
@@ -43,12 +43,12 @@ fn child_appends() {
     let Some(path) = std::env::var_os(STORE).map(PathBuf::from) else { return };
     failpoint::arm(&std::env::var(FAIL).unwrap());
     let commits: u64 = std::env::var(COMMITS).unwrap().parse().unwrap();
-    let mut store = Sqlite::open(&path, Lifetime::Command).unwrap();
+    let mut store = SqliteStore::open(&path, Lifetime::Command).unwrap();
     let mut worst = Duration::ZERO;
     for _ in 0..commits {
         let began = Instant::now();
         // Three events and several rows: enough to be torn.
-        match store.execute(&rules(), &origin(), &create_after("one of many", &[1, 2]), nonce()) {
+        match store.execute_command(&rules(), &origin(), &create_after("one of many", &[1, 2]), nonce()) {
             Ok(records) => say(&format!("{ACKNOWLEDGED}{} {}", records[0].seq, records.len())),
             Err(ExecuteError::Store(error)) => return say(&format!("failed {error}")),
             Err(other) => panic!("{other}"),
@@ -81,17 +81,17 @@ fn place() -> Place {
 }
 
 /// Checks that every acknowledged commit is there, and no commit in part. Returns the log.
-fn check(place: &Place, acknowledged: &[(u64, u64)]) -> Vec<Record> {
+fn check(place: &Place, acknowledged: &[(u64, u64)]) -> Vec<EventRecord> {
     let mut store = place.open();
     let log = everything(&store);
     assert_eq!((log.len() - 4) % 3, 0, "a part of a commit is there");
     for (first, events) in acknowledged {
         assert_eq!(*events, 3);
-        let there = store.read(&Filter::default(), Seq(first - 1), 3).unwrap();
+        let there = store.read_events(&EventFilter::default(), Seq(first - 1), 3).unwrap();
         let task = there[0].envelope.node;
         assert!(there.len() == 3 && there.iter().all(|record| record.envelope.node == task), "{first} is not there");
     }
-    let report = store.inspect().unwrap();
+    let report = store.inspect_store().unwrap();
     assert!(report.is_sound(), "{report:?}");
     give(&mut store, &create_after("life goes on", &[1, 2]));
     log
@@ -161,14 +161,14 @@ fn an_unknown_outcome_is_looked_up() {
 fn child_is_not_told() {
     let Some(path) = std::env::var_os(STORE).map(PathBuf::from) else { return };
     failpoint::arm(&std::env::var(FAIL).unwrap());
-    let mut store = Sqlite::open(&path, Lifetime::Command).unwrap();
+    let mut store = SqliteStore::open(&path, Lifetime::Command).unwrap();
     let commit = {
         let (rules, origin, command) = (rules(), origin(), create_after("appended", &[1, 2]));
-        let view = store.view().unwrap();
+        let view = store.open_view().unwrap();
         let decided = windlass_engine::decide(&*view, &rules, &origin, &command).unwrap();
-        Commit {
-            id: windlass_engine::CommitId { after: view.head().unwrap(), nonce: nonce() },
-            reads: decided.reads().unwrap(),
+        StoreCommit {
+            id: windlass_engine::CommitId { after: view.head_position().unwrap(), nonce: nonce() },
+            reads: decided.scopes_read().unwrap(),
             events: decided.entries().iter().map(|entry| entry.record.envelope.clone()).collect(),
         }
     };

@@ -1,24 +1,24 @@
-//! What is owed, worked out from the log alone.
+//! Pending effects, from the log alone.
 
 use std::collections::BTreeMap;
 
-use windlass_engine::{EffectId, Event, EventType, OwnerName, Record, RunId, SessionName};
+use windlass_engine::{EffectId, Event, EventRecord, EventType, OwnerName, RunId, SessionName};
 
-/// An effect as the log tells it.
+/// A pending effect, according to the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Due {
+pub struct LoggedEffect {
     pub owner: OwnerName,
     pub begun: u32,
-    /// It has failed, and waits to be tried again.
+    /// Whether the effect has failed and waits for a retry.
     pub rests: bool,
-    /// The turn that it stands for, if it is no hook.
+    /// The turn, if the effect is no hook.
     pub turn: Option<RunId>,
     pub session: Option<SessionName>,
     pub iteration: Option<u32>,
 }
 
-/// Everything that was made owed or begun, and not finished.
-pub fn due(log: &[Record]) -> BTreeMap<EffectId, Due> {
+/// Returns all effects that are pending or begun.
+pub fn read_pending_effects(log: &[EventRecord]) -> BTreeMap<EffectId, LoggedEffect> {
     let mut due = BTreeMap::new();
     for record in log {
         let envelope = &record.envelope;
@@ -27,7 +27,10 @@ pub fn due(log: &[Record]) -> BTreeMap<EffectId, Due> {
             Event::TurnStarted(started) => {
                 let id = EffectId { seq: record.seq, index: 0 };
                 let (owner, turn) = (started.owner.clone(), Some(started.run.clone()));
-                due.insert(id, Due { owner, begun: 1, rests: false, turn, session: session.clone(), iteration });
+                due.insert(
+                    id,
+                    LoggedEffect { owner, begun: 1, rests: false, turn, session: session.clone(), iteration },
+                );
             }
             Event::HookStarted(started) => {
                 let due = due.get_mut(&started.effect).expect("what begins is owed");
@@ -36,27 +39,30 @@ pub fn due(log: &[Record]) -> BTreeMap<EffectId, Due> {
             Event::HookRetrying(retrying) => due.get_mut(&retrying.effect).expect("what rests is owed").rests = true,
             Event::HookFinished(finished) => drop(due.remove(&finished.effect).expect("what finishes is owed")),
             event if ends_a_turn(event.kind()) => {
-                due.retain(|_, due: &mut Due| due.turn.is_none() || due.session != session);
+                due.retain(|_, due: &mut LoggedEffect| due.turn.is_none() || due.session != session);
             }
             _ => {}
         }
         for id in owed_by(record) {
             let owner = envelope.metadata.owes.as_ref().expect("it owes").owner.clone();
-            due.insert(id, Due { owner, begun: 0, rests: false, turn: None, session: session.clone(), iteration });
+            due.insert(
+                id,
+                LoggedEffect { owner, begun: 0, rests: false, turn: None, session: session.clone(), iteration },
+            );
         }
     }
     due
 }
 
-/// The hooks that an event made owed. The turn itself comes first among the effects of the event that begins it.
-pub fn owed_by(record: &Record) -> impl Iterator<Item = EffectId> {
+/// Returns the hooks that an event enqueued. The event that begins a turn has the turn as its first effect.
+pub fn owed_by(record: &EventRecord) -> impl Iterator<Item = EffectId> {
     let hooks = record.envelope.metadata.owes.as_ref().map_or(0, |owed| owed.hooks.len());
     let first = u32::from(record.kind() == EventType::TurnStarted);
     let seq = record.seq;
     (first..).take(hooks).map(move |index| EffectId { seq, index })
 }
 
-/// Whether the turn that runs, if one does, is over with such an event.
+/// Returns whether an event of this type ends the current turn.
 pub fn ends_a_turn(kind: EventType) -> bool {
     use EventType as E;
     matches!(

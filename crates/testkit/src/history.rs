@@ -1,53 +1,53 @@
 //! Random histories: sequences of commands over a small graph.
 //!
-//! A step says what a caller tries, partly in terms of what is there when it is tried ("the second effect", "the turn
-//! that runs now", "whoever holds it"), so that most steps mean something and a shrunk history still does.
-//! [`Step::resolve`] makes the command of it. Any view of the same history resolves it to the same command.
+//! A step describes a command, partly relative to the state at its time ("the second effect", "the current turn", "the
+//! holder of the task"), so that most steps have an effect, also after shrinking. [`Step::resolve`] returns the command.
+//! Every view of the same history resolves a step to the same command.
 //!
-//! Invariant: a step is plain data. The same history gives the same commands, in whatever store it is carried out.
+//! Invariant: a step is plain data. The same history gives the same commands, in every store.
 
 use windlass_engine::{
-    ActionRequest, Answer, Authority, CallVerdict, Caller, ChangeFact, Command, Cost, Digest, Direction, EdgeKind,
-    EffectId, EffectKind, Ending, Epoch, Failing, Fault, GateAnswer, HookOutcome, HookPoint, HookReport, Looked,
-    Origin, OwnerName, PendingEffect, Promise, Readied, RunId, SessionName, Step as Decision, TaskId, Timestamp, Usage,
-    View, Wanted,
+    ActionRequest, AgentUsage, Authority, BridgeCaller, CallVerdict, ChangeFact, Command, CommandOrigin, Digest,
+    EdgeDirection, EdgeKind, EffectId, EffectKind, Epoch, GateAnswer, HookOutcome, HookPoint, HookReport, NextAction,
+    OwnerName, PendingEffect, Promise, RunId, SessionEndKind, SessionName, SessionStep as Decision, StateView,
+    SubmissionCheck, TaskId, Timestamp, TurnAnswer, TurnFailure, TurnFailureReport, UsdCost, ViewResult,
 };
 
-use crate::delivering::workspace;
-use crate::driving::Driving;
-use crate::flows::{FlowStep, flow_command, is_workflow};
+use crate::delivery::workspace;
+use crate::series_steps::SeriesStep;
+use crate::workflow_steps::{FlowStep, flow_command, is_workflow};
 
 pub use crate::steps::{histories, histories_of_gates, histories_of_sessions, histories_of_stalls, step};
 
-/// How many tasks the commands of a history name; later ones exist, but nobody asks for them by number.
+/// How many tasks the commands of a history name. Later tasks exist, but no command names them.
 pub const TASKS: u64 = 8;
 
-/// By what right a step is tried.
+/// The authority of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Right {
+pub enum StepAuthority {
     Person,
     Forced,
-    /// Whoever holds the task that the step is about, or a person if nobody does.
+    /// The current holder of the task, or a person if there is none.
     Holder,
-    /// Whoever held it before.
+    /// The previous holder of the task.
     FormerHolder,
 }
 
-/// A turn of a session, named by what it is when the step is tried.
+/// A turn of a session, relative to the state at the time of the step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {
-    /// The one that runs now, or would run next.
+    /// The current turn, or the next one.
     Present(SessionName),
-    /// The one before.
+    /// The previous turn.
     Past(SessionName),
 }
 
-/// What a step tries.
+/// The action of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ask {
-    /// A command that means the same whenever it is given.
+pub enum StepAction {
+    /// A command that does not depend on the state.
     Plain(Command),
-    /// Takes a task for so many milliseconds.
+    /// Claims a task for this many milliseconds.
     Claim {
         id: Option<TaskId>,
         owner: OwnerName,
@@ -58,175 +58,177 @@ pub enum Ask {
         from: TaskId,
         nth: usize,
     },
-    /// The conversation of this number, and whether it had to be begun anew.
+    /// Opens a conversation with this number. The flag says whether it replaces another one.
     OpenConversation(Turn, u8, bool),
     FinishTurn(Turn, Option<Promise>),
     FailTurn(Turn),
-    /// The agent was asked too often, and says for how many milliseconds, or not.
+    /// Reports a rate limit, with the wait in milliseconds if the agent knows it.
     PostponeTurn(Turn, Option<i64>),
     InterruptTurn(Turn),
-    /// Takes a session over from whoever has it.
+    /// Resumes a session under another owner.
     Resume {
         name: SessionName,
         owner: OwnerName,
         max_iterations: Option<u32>,
     },
-    /// Says from inside the turn of a session that its task is done.
+    /// Declares the task done, from inside the turn of a session.
     SayDone(SessionName),
-    /// Does what a session waits for.
-    GoOn(SessionName, Reply),
-    /// What an agent does with a task to drive itself.
-    Drive(TaskId, Driving),
-    /// Answers the last event as if it were a call.
+    /// Gives the command that a session waits for.
+    GoOn(SessionName, OutsideReply),
+    /// A command of a self-driving agent.
+    Drive(TaskId, SeriesStep),
+    /// Answers the last event as if it were a bridge call.
     Answer {
-        caller: Caller,
+        caller: BridgeCaller,
         point: HookPoint,
         verdict: CallVerdict,
     },
-    /// Takes a task from whoever holds it, or from whoever held it before.
+    /// Expires the lease of the current or the previous holder.
     Expire {
         id: TaskId,
         late: bool,
     },
-    /// Does something about one of the effects.
+    /// A command about one of the effects.
     PendingEffect {
         nth: usize,
         step: EffectStep,
     },
 }
 
-/// What the outside has to say when it is asked.
+/// The answers of the outside world.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct OutsideReply {
     pub outcome: HookOutcome,
     pub feedback: Option<String>,
     pub promise: Option<Promise>,
     /// The agent does not answer at all.
     pub fails: bool,
     pub actions: Vec<ActionRequest>,
-    /// What a person says who is asked.
+    /// The answer of a person.
     pub to_the_gate: GateAnswer,
-    /// What the agent has left to be submitted.
-    pub readied: Readied,
-    /// What a hook has done about the change of its task.
+    /// The work that the agent has left.
+    pub readied: SubmissionCheck,
+    /// The report of a hook about the change of its task.
     pub change: Option<ChangeFact>,
-    /// Where a hook has moved the work.
+    /// The new head of work that a hook has moved.
     pub head: Option<String>,
-    /// Whoever a hook was to ask could not be started.
+    /// Whether the agent of a hook could not be started.
     pub unstarted: bool,
 }
 
-/// What is done about an effect.
+/// A command about an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EffectStep {
     BeginByOwner,
     BeginBy(OwnerName),
-    /// Waits before it is tried again.
+    /// Waits for a retry.
     Rest,
-    /// Tries it again.
+    /// Retries the effect.
     Retry,
-    Finish(Box<Reply>),
+    Finish(Box<OutsideReply>),
     Recover(OwnerName),
-    /// The same of a workflow.
+    /// A step of a workflow.
     Flow(FlowStep),
 }
 
-/// One attempt to change something.
+/// One attempt to change the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Milliseconds since the step before.
+    /// Milliseconds since the previous step.
     pub after: i64,
-    pub right: Right,
-    /// The turn from inside which it is tried.
+    pub right: StepAuthority,
+    /// The turn inside which the command is given.
     pub inside: Option<Turn>,
-    /// The hook from inside which it is tried: one of those that run then.
+    /// The hook inside which the command is given, by its index among the running ones.
     pub via: Option<usize>,
-    pub ask: Ask,
+    pub ask: StepAction,
 }
 
-impl From<Ask> for Step {
-    /// What a person tries, right after what was tried before.
-    fn from(ask: Ask) -> Self {
-        Self { after: 1, right: Right::Person, inside: None, via: None, ask }
+impl From<StepAction> for Step {
+    /// Returns a step of a person without a delay.
+    fn from(ask: StepAction) -> Self {
+        Self { after: 1, right: StepAuthority::Person, inside: None, via: None, ask }
     }
 }
 
 impl Step {
-    /// The command, and in whose name it is given, as things stand.
-    pub fn resolve(&self, view: &dyn View, at: Timestamp) -> Looked<(Origin, Command)> {
+    /// Returns the command and its origin in the current state.
+    pub fn resolve(&self, view: &dyn StateView, at: Timestamp) -> ViewResult<(CommandOrigin, Command)> {
         let command = self.command(view, at)?;
-        let task = subject(&command).map(|id| view.task(id)).transpose()?.flatten();
+        let task = subject(&command).map(|id| view.find_task(id)).transpose()?.flatten();
         let lease = task.as_ref().and_then(|task| task.lease.as_ref());
         let authority = match self.right {
-            Right::Person => Authority::Person,
-            Right::Forced => Authority::Forced,
-            Right::Holder => lease.map_or(Authority::Person, |lease| Authority::Holder(lease.epoch)),
-            Right::FormerHolder => Authority::Holder(Epoch(task.map_or(0, |task| task.epoch.0.saturating_sub(1)))),
+            StepAuthority::Person => Authority::Person,
+            StepAuthority::Forced => Authority::Forced,
+            StepAuthority::Holder => lease.map_or(Authority::Person, |lease| Authority::Holder(lease.epoch)),
+            StepAuthority::FormerHolder => {
+                Authority::Holder(Epoch(task.map_or(0, |task| task.epoch.0.saturating_sub(1))))
+            }
         };
         let own = match &self.ask {
-            Ask::SayDone(name) => Some(Turn::Present(name.clone())),
+            StepAction::SayDone(name) => Some(Turn::Present(name.clone())),
             _ => None,
         };
         let run = own.as_ref().or(self.inside.as_ref()).map(|turn| run(view, turn)).transpose()?;
         let via = self.via.map(|nth| running_hook(view, nth)).transpose()?.flatten();
-        Ok((Origin { by: "ada".to_owned(), at, authority, run, via }, command))
+        Ok((CommandOrigin { by: "ada".to_owned(), at, authority, run, via }, command))
     }
 
-    fn command(&self, view: &dyn View, at: Timestamp) -> Looked<Command> {
+    fn command(&self, view: &dyn StateView, at: Timestamp) -> ViewResult<Command> {
         Ok(match &self.ask {
-            Ask::Plain(command) => command.clone(),
-            Ask::Claim { id, owner, lease } => {
-                Command::ClaimTask { id: *id, owner: owner.clone(), until: at.plus_millis(*lease), agent: None }
+            StepAction::Plain(command) => command.clone(),
+            StepAction::Claim { id, owner, lease } => {
+                Command::ClaimTask { id: *id, owner: owner.clone(), until: at.add_millis(*lease), agent: None }
             }
-            Ask::RemoveSomeEdge { from, nth } => {
-                let edges = view.edges(*from, Direction::From)?;
+            StepAction::RemoveSomeEdge { from, nth } => {
+                let edges = view.find_edges(*from, EdgeDirection::From)?;
                 match edges.get(nth % edges.len().max(1)) {
                     Some(edge) => Command::RemoveEdge { from: *from, kind: edge.kind, to: edge.to_id },
                     None => Command::RemoveEdge { from: *from, kind: EdgeKind::DependsOn, to: TaskId(1) },
                 }
             }
-            Ask::OpenConversation(turn, number, anew) => Command::OpenConversation {
+            StepAction::OpenConversation(turn, number, anew) => Command::OpenConversation {
                 run: run(view, turn)?,
                 conversation: format!("c{number}"),
                 anew: anew.then(|| "it is gone".to_owned()),
             },
-            Ask::FinishTurn(turn, promise) => finish_turn(run(view, turn)?, *promise),
-            Ask::FailTurn(turn) => fail_turn(run(view, turn)?),
-            Ask::PostponeTurn(turn, wait) => {
-                let until = wait.map(|wait| at.plus_millis(wait));
-                Command::PostponeTurn { run: run(view, turn)?, failing: Failing::of("429"), until }
+            StepAction::FinishTurn(turn, promise) => finish_turn(run(view, turn)?, *promise),
+            StepAction::FailTurn(turn) => fail_turn(run(view, turn)?),
+            StepAction::PostponeTurn(turn, wait) => {
+                let until = wait.map(|wait| at.add_millis(wait));
+                Command::PostponeTurn { run: run(view, turn)?, failing: TurnFailureReport::from_error("429"), until }
             }
-            Ask::InterruptTurn(turn) => Command::InterruptTurn {
+            StepAction::InterruptTurn(turn) => Command::InterruptTurn {
                 run: run(view, turn)?,
                 record: None,
-                usage: Usage { output: 2, ..Usage::default() },
+                usage: AgentUsage { output: 2, ..AgentUsage::default() },
             },
-            Ask::Resume { name, owner: by, max_iterations } => Command::ResumeSession {
+            StepAction::Resume { name, owner: by, max_iterations } => Command::ResumeSession {
                 name: name.clone(),
-                dead: view.session(name)?.map_or_else(|| owner("w1"), |session| session.owner),
+                dead: view.find_session(name)?.map_or_else(|| owner("w1"), |session| session.owner),
                 owner: by.clone(),
                 max_iterations: *max_iterations,
             },
-            Ask::SayDone(name) => {
-                let id = view.session(name)?.and_then(|session| session.task).unwrap_or(TaskId(1));
+            StepAction::SayDone(name) => {
+                let id = view.find_session(name)?.and_then(|session| session.task).unwrap_or(TaskId(1));
                 Command::CompleteTask { id, result: Some("done".to_owned()), artifacts: vec![] }
             }
-            Ask::GoOn(name, answer) => go_on(view, name, answer)?,
-            Ask::Drive(task, driving) => driving.command(view, *task)?,
-            Ask::Answer { caller, point, verdict } => {
+            StepAction::GoOn(name, answer) => next_session_command(view, name, answer)?,
+            StepAction::Drive(task, driving) => driving.command(view, *task)?,
+            StepAction::Answer { caller, point, verdict } => {
                 let (caller, point, verdict) = (caller.clone(), point.clone(), Box::new(verdict.clone()));
-                Command::AnswerCall { at: view.head()?, caller, point, verdict }
+                Command::AnswerCall { at: view.head_position()?, caller, point, verdict }
             }
-            Ask::Expire { id, late } => {
-                let epoch = view.task(*id)?.map_or(Epoch(0), |task| task.epoch);
+            StepAction::Expire { id, late } => {
+                let epoch = view.find_task(*id)?.map_or(Epoch(0), |task| task.epoch);
                 Command::ExpireLease { id: *id, epoch: Epoch(epoch.0.saturating_sub(u64::from(*late))) }
             }
-            Ask::PendingEffect { nth, step } => effect_command(view, *nth, step)?,
+            StepAction::PendingEffect { nth, step } => effect_command(view, *nth, step)?,
         })
     }
 }
 
-/// The task that a command is about, if it is about an existing one.
+/// Returns the existing task that a command is about.
 fn subject(command: &Command) -> Option<TaskId> {
     use Command as C;
     match command {
@@ -249,42 +251,42 @@ fn subject(command: &Command) -> Option<TaskId> {
     }
 }
 
-/// The nonce of every session: who is who follows from the name and the number.
+/// The nonce of every session: the name and the number of a run identify it.
 pub(crate) const NONCE: u64 = 7;
 
-fn run(view: &dyn View, turn: &Turn) -> Looked<RunId> {
+fn run(view: &dyn StateView, turn: &Turn) -> ViewResult<RunId> {
     let (Turn::Present(name) | Turn::Past(name)) = turn;
-    let session = view.session(name)?;
-    let running = session.as_ref().and_then(|session| session.turn()).map(|turn| turn.run.iteration);
+    let session = view.find_session(name)?;
+    let running = session.as_ref().and_then(|session| session.current_turn()).map(|turn| turn.run.iteration);
     let last = running.unwrap_or_else(|| session.map_or(1, |session| session.iteration.max(1)));
     let iteration = if matches!(turn, Turn::Past(_)) { last.saturating_sub(1) } else { last };
     Ok(RunId { session: name.clone(), iteration, nonce: NONCE })
 }
 
 fn finish_turn(run: RunId, promise: Option<Promise>) -> Command {
-    // As if nothing ever changed, and each turn had its price.
-    let (output, tree) = ("said".to_owned(), Some(Digest::of(b"change")));
-    let usage = Usage { input: 7, output: 3, cached: 1, cost: Some(Cost(100)) };
-    // Now and then the agent puts its tag in the wrong place.
+    // Nothing ever changes, and every turn has the same usage.
+    let (output, tree) = ("said".to_owned(), Some(Digest::of_bytes(b"change")));
+    let usage = AgentUsage { input: 7, output: 3, cached: 1, cost: Some(UsdCost(100)) };
+    // Sometimes the agent puts its tag in the wrong place.
     let uncounted = (promise.is_none() && run.iteration.is_multiple_of(3)).then_some("the tag does not count there");
-    Command::FinishTurn { run, answer: Answer { output, promise, uncounted, usage, tree, ..Answer::default() } }
+    Command::FinishTurn { run, answer: TurnAnswer { output, promise, uncounted, usage, tree, ..TurnAnswer::default() } }
 }
 
 fn fail_turn(run: RunId) -> Command {
     Command::FailTurn {
         run,
-        failing: Failing {
-            usage: Usage { input: 5, ..Usage::default() },
-            fault: Fault::OutOfTokens,
-            ..Failing::of("no room")
+        failing: TurnFailureReport {
+            usage: AgentUsage { input: 5, ..AgentUsage::default() },
+            fault: TurnFailure::OutOfTokens,
+            ..TurnFailureReport::from_error("no room")
         },
     }
 }
 
-/// The next thing that a session wants done; of one that wants nothing, that it ends.
-fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command> {
-    Ok(match view.session(name)?.map(|session| session.wanted()) {
-        Some(Wanted::Hook(effect)) => match view.effect(effect)? {
+/// Returns the next command that a session wants. If it wants none, ends it.
+fn next_session_command(view: &dyn StateView, name: &SessionName, answer: &OutsideReply) -> ViewResult<Command> {
+    Ok(match view.find_session(name)?.map(|session| session.next_action()) {
+        Some(NextAction::Hook(effect)) => match view.find_effect(effect)? {
             Some(effect) if effect.attempts == 0 && is_skipped(view, name)? => {
                 Command::AdvanceSession { name: name.clone() }
             }
@@ -292,43 +294,43 @@ fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command>
             Some(effect) => finish(effect.id, effect.owner, answer),
             None => unknown_effect(),
         },
-        Some(Wanted::Turn(_)) => {
+        Some(NextAction::Turn(_)) => {
             let run = run(view, &Turn::Present(name.clone()))?;
             if answer.fails { fail_turn(run) } else { finish_turn(run, answer.promise) }
         }
-        Some(Wanted::Answer) => {
-            // Hooks that have something to say go with people who have.
+        Some(NextAction::Answer) => {
+            // Hooks with feedback come together with persons who have some.
             let text = answer.feedback.clone();
             Command::AnswerGate { session: name.clone(), answer: answer.to_the_gate, text }
         }
-        Some(Wanted::Workspace) if answer.fails => Command::LeaveToPerson {
+        Some(NextAction::Workspace) if answer.fails => Command::LeaveToPerson {
             name: name.clone(),
             reason: "its dependencies do not go together".to_owned(),
             commits: vec![],
         },
-        Some(Wanted::Workspace) => Command::OpenWorkspace {
+        Some(NextAction::Workspace) => Command::OpenWorkspace {
             name: name.clone(),
             workspace: workspace(),
             reused: false,
             protected: None,
             feedback: None,
         },
-        Some(Wanted::Work) => Command::SubmitWork { name: name.clone(), readied: answer.readied.clone() },
-        Some(Wanted::Decision | Wanted::Moment(_)) => Command::AdvanceSession { name: name.clone() },
-        Some(Wanted::Nothing) | None => stop(name.clone(), Ending::Cancelled),
+        Some(NextAction::Work) => Command::SubmitWork { name: name.clone(), readied: answer.readied.clone() },
+        Some(NextAction::Decision | NextAction::WaitUntil(_)) => Command::AdvanceSession { name: name.clone() },
+        Some(NextAction::Nothing) | None => stop(name.clone(), SessionEndKind::Cancelled),
     })
 }
 
-/// Whether the loop would skip the hook that it has next.
-fn is_skipped(view: &dyn View, name: &SessionName) -> Looked<bool> {
-    Ok(view.session(name)?.is_some_and(|session| matches!(session.step(), Decision::SkipHook(_))))
+/// Returns whether the loop would skip its next hook.
+fn is_skipped(view: &dyn StateView, name: &SessionName) -> ViewResult<bool> {
+    Ok(view.find_session(name)?.is_some_and(|session| matches!(session.step(), Decision::SkipHook(_))))
 }
 
-pub(crate) fn stop(name: SessionName, ending: Ending) -> Command {
+pub(crate) fn stop(name: SessionName, ending: SessionEndKind) -> Command {
     Command::StopSession { name, ending, reason: None }
 }
 
-fn finish(effect: EffectId, owner: OwnerName, answer: &Reply) -> Command {
+fn finish(effect: EffectId, owner: OwnerName, answer: &OutsideReply) -> Command {
     let (feedback, actions, change) = (answer.feedback.clone(), answer.actions.clone(), answer.change.clone());
     let (head, unstarted) = (answer.head.clone(), answer.unstarted);
     let report = HookReport { feedback, actions, change, head, unstarted, ..answer.outcome.into() };
@@ -340,23 +342,23 @@ fn unknown_effect() -> Command {
     Command::RecoverEffect { effect, dead: owner("w1"), owner: owner("w2") }
 }
 
-fn effects_of(view: &dyn View) -> Looked<Vec<PendingEffect>> {
+fn effects_of(view: &dyn StateView) -> ViewResult<Vec<PendingEffect>> {
     let mut effects = Vec::new();
-    while let Some(effect) = view.next_effect(effects.last().map(|effect: &PendingEffect| effect.id))? {
+    while let Some(effect) = view.next_pending_effect(effects.last().map(|effect: &PendingEffect| effect.id))? {
         effects.push(effect);
     }
     Ok(effects)
 }
 
-/// One of the hooks that have begun.
-fn running_hook(view: &dyn View, nth: usize) -> Looked<Option<EffectId>> {
+/// Returns one of the hooks that have begun.
+fn running_hook(view: &dyn StateView, nth: usize) -> ViewResult<Option<EffectId>> {
     let runs = |effect: &PendingEffect| effect.attempts > 0 && matches!(effect.kind, EffectKind::Hook(_));
     let running: Vec<EffectId> =
         effects_of(view)?.iter().filter(|effect| runs(effect)).map(|effect| effect.id).collect();
     Ok(running.get(nth % running.len().max(1)).copied())
 }
 
-fn effect_command(view: &dyn View, nth: usize, step: &EffectStep) -> Looked<Command> {
+fn effect_command(view: &dyn StateView, nth: usize, step: &EffectStep) -> ViewResult<Command> {
     let mut effects = effects_of(view)?;
     if let EffectStep::Flow(_) = step
         && effects.iter().any(is_workflow)

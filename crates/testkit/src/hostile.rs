@@ -1,7 +1,7 @@
-//! Hostile input for laws that hold whatever comes: what fuzzing has kept under `fuzz/`, and more of the same at random.
+//! Hostile input for laws: inputs that fuzzing has found, in `fuzz/`, and random variations of them.
 //!
-//! `fuzz/corpus/TARGET` has inputs that reach different parts of the code, `fuzz/findings/TARGET` those that broke a law
-//! once. A target of `cargo fuzz` and an ordinary test call the same law, so what was found stays found without fuzzing.
+//! `fuzz/corpus/TARGET` has inputs that reach different parts of the code, `fuzz/findings/TARGET` those that once broke a
+//! law. A target of `cargo fuzz` and an ordinary test call the same law, so a finding stays tested without fuzzing.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,17 +12,17 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestError, TestRunner};
 
-/// The longest of them, but for what is kept.
+/// The longest random input.
 const LONGEST: usize = 300;
 
-/// Holds a law against everything that was kept for a target, and against random input: more of it on demand, as with
-/// `PROPTEST_CASES=100000`.
+/// Checks a law with all kept inputs of a target and with random ones. `PROPTEST_CASES=100000` checks more random
+/// inputs.
 pub fn check(target: &str, law: fn(&[u8])) {
     check_kept(target, law);
     check_random(target, law);
 }
 
-/// Holds a law against everything that was kept for a target.
+/// Checks a law with all kept inputs of a target.
 fn check_kept(target: &str, law: fn(&[u8])) {
     for (file, bytes) in kept(target) {
         let holds = catch_unwind(AssertUnwindSafe(|| law(&bytes)));
@@ -30,7 +30,7 @@ fn check_kept(target: &str, law: fn(&[u8])) {
     }
 }
 
-/// Holds a law against random input: any bytes, any text, and pieces of what was kept.
+/// Checks a law with random inputs: any bytes, any text, and pieces of kept inputs.
 fn check_random(target: &str, law: fn(&[u8])) {
     let known: Arc<Vec<Vec<u8>>> = Arc::new(kept(target).into_iter().map(|(_, bytes)| bytes).collect());
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
@@ -45,7 +45,7 @@ fn check_random(target: &str, law: fn(&[u8])) {
     }
 }
 
-/// Every file that was kept for a target.
+/// Returns all kept inputs of a target.
 fn kept(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let mut files: Vec<PathBuf> = ["corpus", "findings"]

@@ -1,57 +1,59 @@
-//! A project in memory: commands go in, events come out, refusals are values.
+//! A project in memory: takes commands, returns events, and refusals as values.
 
-use windlass_engine::{Command, Entry, Memory, Origin, Record, Refusal, Rules, Timestamp, decide};
+use windlass_engine::{
+    Command, CommandOrigin, CommitEntry, EngineRules, EventRecord, MemoryView, Refusal, Timestamp, decide,
+};
 
 use crate::history::Step;
 
-/// When every test begins: 2026-01-17T10:00:00Z.
-const MORNING: i64 = 1_768_644_000_000;
+/// The start of every test: 2026-01-17T10:00:00Z.
+const START_MILLIS: i64 = 1_768_644_000_000;
 
-/// The log and the state that was folded from it.
+/// The log and the state that is folded from it.
 #[derive(Debug, Clone)]
 pub struct Project {
-    rules: Rules,
-    memory: Memory,
-    log: Vec<Record>,
+    rules: EngineRules,
+    memory: MemoryView,
+    log: Vec<EventRecord>,
     now: Timestamp,
 }
 
 impl Project {
-    pub fn new(rules: Rules) -> Self {
-        Self { rules, memory: Memory::default(), log: Vec::new(), now: Timestamp::from_millis(MORNING) }
+    pub fn new(rules: EngineRules) -> Self {
+        Self { rules, memory: MemoryView::default(), log: Vec::new(), now: Timestamp::from_millis(START_MILLIS) }
     }
 
-    /// Decides one command and folds what came of it. A refused one changes nothing.
-    pub fn give(&mut self, origin: &Origin, command: &Command) -> Result<Vec<Entry>, Refusal> {
+    /// Decides a command and applies its events. A refused command changes nothing.
+    pub fn run_command(&mut self, origin: &CommandOrigin, command: &Command) -> Result<Vec<CommitEntry>, Refusal> {
         let (entries, _) = decide(&self.memory, &self.rules, origin, command)?.into_parts();
         for entry in &entries {
-            self.memory.apply(&entry.record).map_err(Refusal::Apply)?;
+            self.memory.apply_event(&entry.record).map_err(Refusal::Apply)?;
         }
         self.log.extend(entries.iter().map(|entry| entry.record.clone()));
         Ok(entries)
     }
 
-    /// Lets time pass and says what the next step of a history comes to, without taking it.
-    pub fn next(&mut self, step: &Step) -> (Origin, Command) {
-        self.now = self.now.plus_millis(step.after);
+    /// Advances the time and resolves the next step of a history, without running it.
+    pub fn resolve_step(&mut self, step: &Step) -> (CommandOrigin, Command) {
+        self.now = self.now.add_millis(step.after);
         step.resolve(&self.memory, self.now).expect("memory can always be read")
     }
 
-    /// Takes the next step of a history.
-    pub fn step(&mut self, step: &Step) -> Result<Vec<Entry>, Refusal> {
-        let (origin, command) = self.next(step);
-        self.give(&origin, &command)
+    /// Runs the next step of a history.
+    pub fn run_step(&mut self, step: &Step) -> Result<Vec<CommitEntry>, Refusal> {
+        let (origin, command) = self.resolve_step(step);
+        self.run_command(&origin, &command)
     }
 
-    pub fn rules(&self) -> &Rules {
+    pub fn rules(&self) -> &EngineRules {
         &self.rules
     }
 
-    pub fn memory(&self) -> &Memory {
+    pub fn memory(&self) -> &MemoryView {
         &self.memory
     }
 
-    pub fn log(&self) -> &[Record] {
+    pub fn log(&self) -> &[EventRecord] {
         &self.log
     }
 

@@ -1,25 +1,25 @@
-//! The rules under which histories run: hooks that go wrong in every way a hook can, and effects of every class.
+//! The rules of random histories: hooks that fail in every possible way, and effects of every class.
 
 use windlass_engine::{
-    Action, Effects, Event, EventType, Hook, HookClass, HookEffect, HookFault, HookScope, NewTask, Node, OnFailure,
-    PlannedHook, Registry, Rules, TaskAction, TaskId, TypeName, payload,
+    EngineRules, Event, EventSubject, EventType, HookAction, HookClass, HookEffect, HookFailurePolicy, HookPlan,
+    HookRegistry, HookScope, NewTask, PlannedHook, PureHook, PureHookError, TaskAction, TaskId, TypeName, payload,
 };
 
-/// The type of tasks that has a gate of its own.
+/// The type of tasks with a gate of its own.
 pub(crate) const GATED_TYPE: &str = "bug";
 
-/// The built-ins, two hooks that go wrong in every way a pure hook can, and effects of every class.
-pub fn rules() -> Rules {
-    let mut registry = Registry::with_builtins();
+/// Returns the built-in rules, two hooks that fail in every way of a pure hook, and effects of every class.
+pub fn rules() -> EngineRules {
+    let mut registry = HookRegistry::with_builtins();
     for hook in [failing_hook(), demanding_hook()] {
         registry.register(hook).expect("the test hooks are well formed");
     }
-    registry.configure("auto-label-by-keyword", true, None).expect("a built-in");
-    Rules { registry, effects: Some(effects()), ..Rules::default() }
+    registry.configure_hook("auto-label-by-keyword", true, None).expect("a built-in");
+    EngineRules { registry, effects: Some(effects()), ..EngineRules::default() }
 }
 
-/// The built-ins, and hardly any hooks but those that stand between done and accepted, and those that follow.
-pub fn rules_of_gates() -> Rules {
+/// Returns the built-in rules, and few hooks except those between done and accepted, and those that follow.
+pub fn rules_of_gates() -> EngineRules {
     let hooks = [
         (
             EventType::SubmissionStarted,
@@ -41,19 +41,19 @@ pub fn rules_of_gates() -> Rules {
         (EventType::ChangeMerged, vec![owed("after", "after_merge", HookClass::Other, OnFailure::Escalate)]),
         (EventType::PipelineFailed, vec![owed("sigh", "pipeline_failed", HookClass::Other, OnFailure::Ignore)]),
     ];
-    let effects = Effects::of("hooks: {stop: []}", "w1".parse().expect("an owner's name"), hooks);
-    Rules { registry: Registry::with_builtins(), effects: Some(effects), ..Rules::default() }
+    let effects = HookPlan::for_all_tasks("hooks: {stop: []}", "w1".parse().expect("an owner's name"), hooks);
+    EngineRules { registry: HookRegistry::with_builtins(), effects: Some(effects), ..EngineRules::default() }
 }
 
-/// Fails whenever a task is blocked.
-fn failing_hook() -> Hook {
-    Hook::new("fails", [EventType::TaskBlocked], |_, _| Err(HookFault::failed("out of order")))
+/// Returns a hook that fails when a task is blocked.
+fn failing_hook() -> PureHook {
+    PureHook::new("fails", [EventType::TaskBlocked], |_, _| Err(PureHookError::failed("out of order")))
 }
 
-/// Asks for what is refused whenever a task is updated.
-fn demanding_hook() -> Hook {
-    Hook::new("demands", [EventType::TaskUpdated], |record, _| {
-        let Some(task) = record.envelope.node.task() else { return Ok(vec![]) };
+/// Returns a hook that requests refused actions when a task is updated.
+fn demanding_hook() -> PureHook {
+    PureHook::new("demands", [EventType::TaskUpdated], |record, _| {
+        let Some(task) = record.envelope.node.task_id() else { return Ok(vec![]) };
         Ok(vec![
             Action::UpdateTask { task, action: TaskAction::Ready { after: None } },
             Action::Log { node: Node::Task(task), event: Event::TaskCompleted(no_result()) },
@@ -70,7 +70,7 @@ fn no_result() -> payload::TaskCompleted {
     payload::TaskCompleted { result: None, artifacts: vec![] }
 }
 
-fn owed(hook: &str, point: &str, class: HookClass, on_failure: OnFailure) -> HookEffect {
+fn owed(hook: &str, point: &str, class: HookClass, on_failure: HookFailurePolicy) -> HookEffect {
     HookEffect {
         hook: hook.to_owned(),
         point: point.parse().expect("a hook point"),
@@ -80,9 +80,9 @@ fn owed(hook: &str, point: &str, class: HookClass, on_failure: OnFailure) -> Hoo
     }
 }
 
-/// Tasks of type `bug` have their own hooks where they are started, and none where they are completed; one of the agents
-/// brings a hook along. What is done passes one gate, where it lies in a worktree a second hook of it, and bugs a second gate.
-fn effects() -> Effects {
+/// Returns the effects of each event. Tasks of type `bug` have their own hooks at the start, and none at completion; one of the
+/// agents adds a hook. Finished work passes one gate, with a second hook for worktrees, and tasks of type `bug` pass a second gate.
+fn effects() -> HookPlan {
     let hooks = [
         (EventType::TaskCompleted, vec![owed("gate", "on_task_complete", HookClass::Gate, OnFailure::Block)]),
         (
@@ -111,7 +111,7 @@ fn effects() -> Effects {
         (EventType::ConfigRecorded, vec![owed("trust", "config_recorded", HookClass::Other, OnFailure::Ignore)]),
     ];
     let owner = "w1".parse().expect("an owner's name");
-    let mut effects = Effects::of("hooks: {stop: []}", owner, hooks);
+    let mut effects = HookPlan::for_all_tasks("hooks: {stop: []}", owner, hooks);
     let bug: TypeName = GATED_TYPE.parse().expect("a type's name");
     effects.overrides = ["task_started", "on_task_complete"]
         .map(|point| (bug.clone(), point.parse().expect("a hook point")))
@@ -120,13 +120,13 @@ fn effects() -> Effects {
     let mut also = |event, hook, scope| {
         effects.hooks.entry(event).or_default().push(PlannedHook { scope, ..PlannedHook::from(hook) })
     };
-    let triage = owed("triage", "task_started", HookClass::Idempotent, OnFailure::Ignore);
+    let triage = owed("triage", "task_started", HookClass::Idempotent, HookFailurePolicy::Ignore);
     also(EventType::TaskStarted, triage, HookScope::TaskType(bug.clone()));
-    let change = owed("pr", "before_submit", HookClass::Vcs, OnFailure::Block);
+    let change = owed("pr", "before_submit", HookClass::Vcs, HookFailurePolicy::Block);
     also(EventType::SubmissionStarted, change, HookScope::Worktrees);
-    let review = owed("review", "before_merge", HookClass::Gate, OnFailure::Block);
+    let review = owed("review", "before_merge", HookClass::Gate, HookFailurePolicy::Block);
     also(EventType::MergeStarted, review, HookScope::TaskType(bug));
-    let greet = owed("greet", "session_start", HookClass::Other, OnFailure::Escalate);
+    let greet = owed("greet", "session_start", HookClass::Other, HookFailurePolicy::Escalate);
     also(EventType::SessionStarted, greet, HookScope::Agent("command:false".to_owned()));
     effects
 }

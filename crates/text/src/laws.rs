@@ -1,27 +1,30 @@
-//! Laws of text that is shown, for tests and fuzzing alone.
+//! Properties of cleaned text, for tests and fuzzing only.
 //!
-//! Each law takes bytes and panics where it is broken.
+//! Each law takes bytes and panics if it does not hold.
 
 use unicode_width::UnicodeWidthStr;
 
-/// What is shown has nothing in it that a terminal obeys or that misleads a reader, and fits where it should.
+/// Cleaned text holds no character that a terminal obeys or that misleads a reader, and fits its width.
 pub fn shown(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let line = crate::line(&text);
-    assert!(!line.contains(crate::is_treacherous), "{line:?}");
+    let line = crate::clean_line(&text);
+    assert!(!line.contains(crate::is_unsafe_character), "{line:?}");
     assert_eq!(crate::line(&line), line, "cleaning twice is cleaning once");
-    let lines = crate::lines(&text);
-    assert!(!lines.contains(|letter| crate::is_treacherous(letter) && letter != '\n' && letter != '\t'), "{lines:?}");
+    let lines = crate::clean_lines(&text);
+    assert!(
+        !lines.contains(|letter| crate::is_unsafe_character(letter) && letter != '\n' && letter != '\t'),
+        "{lines:?}"
+    );
     assert_eq!(lines.matches('\n').count(), text.matches('\n').count(), "lines stay lines");
     let json = serde_json::to_string(&text).expect("text can be written");
-    let safe = crate::json(&json);
-    assert!(!safe.contains(crate::is_treacherous), "{safe:?}");
+    let safe = crate::clean_json(&json);
+    assert!(!safe.contains(crate::is_unsafe_character), "{safe:?}");
     assert_eq!(serde_json::from_str::<String>(&safe).expect("it is JSON"), text, "JSON means the same");
     for width in [0, 1, 2, 7, 40] {
-        let fitting = crate::fit(&text, width);
+        let fitting = crate::fit_to_width(&text, width);
         assert!(fitting.width() <= width, "{fitting:?} has {} columns, not {width}", fitting.width());
-        let rows = crate::wrap(&text, width, width);
-        // A letter takes up to three columns, and is not taken apart.
+        let rows = crate::wrap_to_width(&text, width, width);
+        // One character takes up to three columns, and `wrap_to_width` does not split it.
         assert!(rows.iter().all(|row| row.width() <= width.max(3)), "{rows:?} in {width} columns");
         let letters = |text: &str| text.split_whitespace().collect::<String>();
         assert_eq!(letters(&rows.join(" ")), letters(&line), "nothing is lost between rows");

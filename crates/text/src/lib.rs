@@ -1,7 +1,7 @@
-//! Makes text from outside harmless to look at.
+//! Cleans untrusted text for display in a terminal.
 //!
-//! Goals, labels, results and hook output are written by agents and strangers. A terminal obeys escape sequences, and a
-//! reader is misled by invisible and direction-changing characters; here they become visible and inert.
+//! Agents and unknown authors write goals, labels, results and hook output. A terminal obeys escape sequences, and invisible or
+//! direction-changing characters mislead a reader. This crate makes them visible and inert.
 
 #[cfg(any(test, fuzzing))]
 pub mod laws;
@@ -11,8 +11,8 @@ use std::fmt::Write;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// A character that changes how other text is shown, or that cannot be seen at all.
-pub fn is_treacherous(c: char) -> bool {
+/// Returns whether a character changes how other text is shown, or cannot be seen at all.
+pub fn is_unsafe_character(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
@@ -20,14 +20,14 @@ pub fn is_treacherous(c: char) -> bool {
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-fn clean(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(|c| is_treacherous(c) && !keep(c)) {
+fn escape_unsafe(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(|c| is_unsafe_character(c) && !keep(c)) {
         return Cow::Borrowed(text);
     }
     let mut cleaned = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         match c {
-            c if keep(c) || !is_treacherous(c) => cleaned.push(c),
+            c if keep(c) || !is_unsafe_character(c) => cleaned.push(c),
             '\n' => cleaned.push('⏎'),
             '\t' => cleaned.push(' '),
             c => write!(cleaned, "\\u{{{:x}}}", u32::from(c)).expect("a string takes all text"),
@@ -36,24 +36,24 @@ fn clean(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
-/// Text as one line.
-pub fn line(text: &str) -> Cow<'_, str> {
-    clean(text, |_| false)
+/// Returns text as one line.
+pub fn clean_line(text: &str) -> Cow<'_, str> {
+    escape_unsafe(text, |_| false)
 }
 
-/// Text that may have several lines.
-pub fn lines(text: &str) -> Cow<'_, str> {
-    clean(text, |c| c == '\n' || c == '\t')
+/// Returns text that may have several lines.
+pub fn clean_lines(text: &str) -> Cow<'_, str> {
+    escape_unsafe(text, |c| c == '\n' || c == '\t')
 }
 
-/// JSON text in which no character is left that a terminal would obey.
-pub fn json(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_treacherous) {
+/// Escapes every unsafe character in JSON text.
+pub fn clean_json(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe_character) {
         return Cow::Borrowed(text);
     }
     let mut escaped = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if is_treacherous(c) {
+        if is_unsafe_character(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 write!(escaped, "\\u{unit:04x}").expect("a string takes all text");
             }
@@ -64,9 +64,9 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Text as one line of at most `width` columns; what was cut is marked.
-pub fn fit(text: &str, width: usize) -> String {
-    let text = line(text);
+/// Returns text as one line of at most `width` columns. `…` marks a cut.
+pub fn fit_to_width(text: &str, width: usize) -> String {
+    let text = clean_line(text);
     if text.width() <= width {
         return text.into_owned();
     }
@@ -75,32 +75,32 @@ pub fn fit(text: &str, width: usize) -> String {
     }
     let mut used = 1;
     let kept = text.chars().take_while(|c| {
-        used += columns(*c);
+        used += column_width(*c);
         used <= width
     });
     kept.chain(['…']).collect()
 }
 
-/// The most columns that a character adds to those before it.
-fn columns(c: char) -> usize {
-    // It makes a wide picture of the character before it.
+/// Returns the maximum number of columns that a character adds to the text before it.
+fn column_width(c: char) -> usize {
+    // A variation selector makes a wide emoji of the character before it.
     if c == '\u{fe0f}' { 1 } else { c.width().unwrap_or(0) }
 }
 
-/// Text as rows: the first at most `first` columns wide, the others `rest`. Words stay whole where they can.
-pub fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
-    let text = line(text);
+/// Breaks text into rows: the first at most `first` columns wide, the others `rest`. Words stay whole where they fit.
+pub fn wrap_to_width(text: &str, first: usize, rest: usize) -> Vec<String> {
+    let text = clean_line(text);
     let mut rows = vec![String::new()];
     let (mut room, rest) = (first.max(2), rest.max(2));
     for word in text.split_inclusive(' ') {
-        // The blank behind a word may stand where no column is left.
+        // The blank after a word needs no column of its own.
         let width = word.trim_end().width();
         if width > room && width <= rest {
             rows.push(String::new());
             room = rest;
         }
         for letter in word.chars() {
-            let wide = columns(letter);
+            let wide = column_width(letter);
             if letter == ' ' && room == 0 {
                 continue;
             }
@@ -115,13 +115,13 @@ pub fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
     rows.iter().map(|row| row.trim_end().to_owned()).collect()
 }
 
-/// How many columns a text takes on a terminal.
-pub fn width(text: &str) -> usize {
+/// Returns how many columns a text takes on a terminal.
+pub fn display_width(text: &str) -> usize {
     text.width()
 }
 
-/// Text followed by the blanks that make it `width` columns wide.
-pub fn pad(text: &str, width: usize) -> String {
+/// Pads text with blanks to `width` columns.
+pub fn pad_to_width(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
@@ -140,9 +140,9 @@ mod tests {
     }
 
     #[test]
-    fn json_stays_the_same_json() {
+    fn cleaned_json_parses_to_the_same_value() {
         let text = serde_json::to_string("a\u{9b}b\u{202e}c\u{e0041}").unwrap();
-        let shown = json(&text);
+        let shown = clean_json(&text);
         assert!(shown.is_ascii());
         assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), "a\u{9b}b\u{202e}c\u{e0041}");
     }
@@ -172,11 +172,11 @@ mod tests {
         check("abc", 0, 0, &["ab", "c"]);
         let long = "some words and averyveryverylongone ".repeat(20);
         for width in 2..50 {
-            let rows = wrap(&long, width, width - 1);
+            let rows = wrap_to_width(&long, width, width - 1);
             assert!(
                 rows.iter()
                     .enumerate()
-                    .all(|(at, row)| self::width(row) <= if at == 0 { width } else { (width - 1).max(2) })
+                    .all(|(at, row)| self::display_width(row) <= if at == 0 { width } else { (width - 1).max(2) })
             );
             assert_eq!(rows.concat().replace(' ', ""), long.replace(' ', ""));
         }

@@ -1,17 +1,17 @@
-//! The tools that there are.
+//! Catalogue of the tools.
 
-use windlass_expr::nearest;
+use windlass_expr::nearest_name;
 
-use crate::error::{Code, ToolError};
-use crate::tool::Tool;
-use crate::{checkpoint, hook, iteration, note, session, shown, task};
+use crate::error::{ToolError, ToolErrorCode};
+use crate::tool::ToolDefinition;
+use crate::{checkpoint, hook, iteration, note, session, task, text_excerpt};
 
-/// Every tool, in the order in which they are listed.
-pub fn catalogue() -> &'static [Tool] {
+/// Returns every tool, in the order of the list.
+pub fn tool_catalogue() -> &'static [ToolDefinition] {
     TOOLS
 }
 
-const TOOLS: &[Tool] = &[
+const TOOLS: &[ToolDefinition] = &[
     iteration::START,
     iteration::VALIDATE,
     iteration::NEXT,
@@ -32,14 +32,14 @@ const TOOLS: &[Tool] = &[
     session::COMPLETE,
 ];
 
-/// The tool of that name.
-pub fn find(name: &str) -> Result<&'static Tool, ToolError> {
+/// Returns the tool of a name.
+pub fn find_tool(name: &str) -> Result<&'static ToolDefinition, ToolError> {
     TOOLS.iter().find(|tool| tool.name == name).ok_or_else(|| {
         let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
-        let hint = match nearest(name, &names) {
+        let hint = match nearest_name(name, &names) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("there are {}", names.join(", ")),
         };
-        ToolError::new(Code::UnknownTool, format!("there is no tool `{}`", shown::text(name))).hint(hint)
+        ToolError::new(ToolErrorCode::UnknownTool, format!("there is no tool `{}`", shown::text(name))).with_hint(hint)
     })
 }

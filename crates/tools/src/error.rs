@@ -1,32 +1,32 @@
-//! Why a tool did not do what it was asked for, and what to do about it.
+//! Errors of tools, with hints.
 
 use std::error::Error;
 use std::fmt::{self, Display};
 
-/// The kinds of failure that a caller may tell apart.
+/// Kind of failure that a caller can tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
+pub enum ToolErrorCode {
     /// No tool has that name.
     UnknownTool,
     /// The arguments are wrong.
     Invalid,
-    /// What was named does not exist.
+    /// A named item does not exist.
     NotFound,
     /// The rules do not allow it in the present state.
     Refused,
-    /// Nobody has trusted the project's configuration.
+    /// No person has trusted the project's configuration.
     Trust,
     /// The project's configuration is wrong.
     Config,
     /// The store cannot be used, or is damaged.
     Store,
-    /// Anything that the machine refused.
+    /// Another failure of the machine.
     System,
-    /// Somebody asked for the end.
+    /// A person has cancelled the call.
     Interrupted,
 }
 
-impl Code {
+impl ToolErrorCode {
     pub fn name(self) -> &'static str {
         match self {
             Self::UnknownTool => "unknown_tool",
@@ -42,14 +42,14 @@ impl Code {
     }
 }
 
-/// What a caller can do about an error. Each front end words calls of tools and commands of people in its own way.
+/// A hint for the caller. Each front end words calls of tools and commands of people in its own way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallerHint {
-    /// A sentence that names neither.
+    /// A sentence without a tool or a command.
     Advice(String),
-    /// A tool, and what calling it does: "shows the tasks".
+    /// A tool, and the effect of its call: "shows the tasks".
     Tool { name: &'static str, effect: String },
-    /// A command that a person gives, and what it does.
+    /// A command for a person, and its effect.
     Command { line: String, effect: String },
 }
 
@@ -69,7 +69,7 @@ impl<T: Into<String>> From<T> for CallerHint {
     }
 }
 
-/// As an agent reads it.
+/// The wording for agents.
 impl Display for CallerHint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -80,27 +80,27 @@ impl Display for CallerHint {
     }
 }
 
-/// A call that failed. Nothing was changed by it.
+/// A failed call. It has changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError {
-    pub code: Code,
+    pub code: ToolErrorCode,
     pub message: String,
     pub causes: Vec<String>,
     pub hints: Vec<CallerHint>,
 }
 
 impl ToolError {
-    pub fn new(code: Code, message: impl Display) -> Self {
+    pub fn new(code: ToolErrorCode, message: impl Display) -> Self {
         Self { code, message: message.to_string(), causes: Vec::new(), hints: Vec::new() }
     }
 
-    /// The error and everything that led to it.
-    pub fn from_error(code: Code, error: &dyn Error) -> Self {
+    /// Converts an error with all its causes.
+    pub fn from_error(code: ToolErrorCode, error: &dyn Error) -> Self {
         let causes = std::iter::successors(error.source(), |cause| (*cause).source());
         Self { causes: causes.map(ToString::to_string).collect(), ..Self::new(code, error) }
     }
 
-    pub fn hint(mut self, hint: impl Into<CallerHint>) -> Self {
+    pub fn with_hint(mut self, hint: impl Into<CallerHint>) -> Self {
         self.hints.push(hint.into());
         self
     }

@@ -1,30 +1,30 @@
-//! `note_add`: a word for whoever works on a task next.
+//! `note_add`: adds a note for the next agent or person on a task.
 
 use serde::{Deserialize, Serialize};
-use windlass_engine::{Command, Limits, NoteKind, TaskId, Timestamp};
+use windlass_engine::{Command, EngineLimits, NoteKind, TaskId, Timestamp};
 
-use crate::error::{Code, ToolError};
+use crate::error::{ToolError, ToolErrorCode};
 use crate::host::{ToolCall, ToolHost};
-use crate::shape::{Field, Id, Kind};
-use crate::tool::{Effect, Tool};
+use crate::schema::{FieldKind, IdKind, ToolField};
+use crate::tool::{ToolDefinition, ToolEffect};
 
-pub(crate) const ADD: Tool = Tool {
+pub(crate) const ADD: ToolDefinition = ToolDefinition {
     name: "note_add",
     description: "Leave a note with a task, for the next agent that works on it.",
     example: r#"{"taskId": "T3", "text": "the parser is generated: change grammar.y"}"#,
-    effect: Effect::Writes,
+    effect: ToolEffect::Writes,
     fields: &[
-        Field::required("text", "", Kind::Words(Limits::NOTE)),
-        Field::optional("kind", "default learning", Kind::OneOf(KINDS)),
-        Field::optional("taskId", "default that of this turn", Kind::Id(Id::Task)),
+        ToolField::required("text", "", FieldKind::Words(EngineLimits::NOTE_BYTES)),
+        ToolField::optional("kind", "default learning", FieldKind::OneOf(NOTE_KIND_NAMES)),
+        ToolField::optional("taskId", "default that of this turn", FieldKind::Id(IdKind::Task)),
     ],
 };
 
-const KINDS: &[&str] = &["learning", "stuck", "tip", "decision", "summary"];
+const NOTE_KIND_NAMES: &[&str] = &["learning", "stuck", "tip", "decision", "summary"];
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Add {
+pub(crate) struct AddNoteInput {
     text: String,
     kind: Option<NoteKind>,
     task_id: Option<TaskId>,
@@ -32,21 +32,24 @@ pub(crate) struct Add {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Added {
+pub(crate) struct AddNoteOutput {
     task_id: Option<TaskId>,
     kind: NoteKind,
     at: Timestamp,
 }
 
-pub(crate) fn add<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Add) -> Result<Added, ToolError> {
-    if given.task_id.is_none() && call.session()?.and_then(|session| session.task).is_none() {
+pub(crate) fn add_note<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: AddNoteInput,
+) -> Result<AddNoteOutput, ToolError> {
+    if given.task_id.is_none() && call.calling_session()?.and_then(|session| session.task).is_none() {
         let message = "taskId: is missing, and this is no turn of a session with a task; give one such as T12";
-        return Err(ToolError::new(Code::Invalid, message));
+        return Err(ToolError::new(ToolErrorCode::Invalid, message));
     }
     let kind = given.kind.unwrap_or(NoteKind::Learning);
-    let records = call.execute(&Command::AddNote { task: given.task_id, kind, text: given.text })?;
+    let records = call.execute_command(&Command::AddNote { task: given.task_id, kind, text: given.text })?;
     let envelope = &records.first().expect("a note is an event").envelope;
-    Ok(Added { task_id: envelope.node.task(), kind, at: envelope.timestamp })
+    Ok(AddNoteOutput { task_id: envelope.node.task_id(), kind, at: envelope.timestamp })
 }
 
 #[cfg(test)]
@@ -54,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_can_be_given() {
+    fn note_kind_names_cover_every_kind() {
         assert_eq!(KINDS, NoteKind::ALL.map(NoteKind::name));
     }
 }

@@ -1,74 +1,99 @@
-//! The router: from the name of a tool and its arguments to the tool.
+//! Router from the name of a tool and its arguments to the tool.
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
-use windlass_engine::{AgentContext, Command, HookId, NewHook, StopHook, StopRuling, TaskId};
-use windlass_process::Control;
+use windlass_engine::{AgentContext, Command, HookId, NewStopHook, StopHook, StopRuling, TaskId};
+use windlass_process::RunControl;
 
-use crate::catalogue::find;
-use crate::closure::Closures;
-use crate::error::{Code, ToolError};
+use crate::catalogue::find_tool;
+use crate::closure::StopHookClosures;
+use crate::error::{ToolError, ToolErrorCode};
 use crate::host::{ToolCall, ToolHost};
-use crate::shape::read;
-use crate::tool::Effect;
+use crate::schema::parse_arguments;
+use crate::tool::ToolEffect;
 use crate::{checkpoint, hook, iteration, note, session, task};
 
-/// Takes calls, one at a time.
+/// Router of tool calls, one at a time.
 pub struct ToolRouter<G> {
-    pub(crate) ground: G,
-    pub(crate) closures: Closures,
+    pub(crate) host: G,
+    pub(crate) closures: StopHookClosures,
 }
 
 impl<G: ToolHost> ToolRouter<G> {
-    pub fn new(ground: G) -> Self {
-        Self { ground, closures: Closures::default() }
+    pub fn new(host: G) -> Self {
+        Self { host, closures: StopHookClosures::default() }
     }
 
-    pub fn ground(&self) -> &G {
-        &self.ground
+    pub fn host(&self) -> &G {
+        &self.host
     }
 
-    /// Calls a tool. Programs that it runs listen to `control`; a call that is called off is an error.
-    pub fn call(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError> {
-        let said = self.say(tool, arguments, control)?;
-        // It was written as JSON, but may be nested too deep to be read again.
-        serde_json::from_str(said.get()).map_err(|error| ToolError::new(Code::System, error))
+    /// Calls a tool. `control` cancels its programs; a cancelled call is an error.
+    pub fn call_tool(&mut self, tool: &str, arguments: Value, control: &RunControl) -> Result<Value, ToolError> {
+        let said = self.call_tool_as_json(tool, arguments, control)?;
+        // The answer is JSON, but may be nested too deep to be parsed.
+        serde_json::from_str(said.get()).map_err(|error| ToolError::new(ToolErrorCode::System, error))
     }
 
-    /// Calls a tool, with its answer as it is written.
-    pub fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Box<RawValue>, ToolError> {
-        let tool = find(tool)?;
-        // Before anything is made of it: what a tool records, or a hook says, is made of what was given.
-        let arguments = if tool.effect == Effect::ReadOnly { arguments } else { self.ground.mask()?.value(arguments) };
-        let mut call = ToolCall { ground: &mut self.ground, control, closures: &self.closures };
+    /// Calls a tool, and returns its answer as JSON text.
+    pub fn call_tool_as_json(
+        &mut self,
+        tool: &str,
+        arguments: Value,
+        control: &RunControl,
+    ) -> Result<Box<RawValue>, ToolError> {
+        let tool = find_tool(tool)?;
+        // Mask before the call: records and answers of hooks are made of the arguments.
+        let arguments = if tool.effect == ToolEffect::ReadOnly {
+            arguments
+        } else {
+            self.host.secret_mask()?.mask_value(arguments)
+        };
+        let mut call = ToolCall { host: &mut self.host, control, closures: &self.closures };
         match tool.name {
-            "iteration_start" => answer(&iteration::start(&mut call, read(tool, arguments)?)?),
-            "iteration_validate" => answer(&iteration::validate(&mut call, read(tool, arguments)?)?),
-            "iteration_next" => answer(&iteration::next(&mut call, read(tool, arguments)?)?),
-            "iteration_complete" => answer(&iteration::complete(&mut call, read(tool, arguments)?)?),
-            "hook_register" => answer(&hook::register(&mut call, read(tool, arguments)?)?),
-            "hook_evaluate" => answer(&hook::evaluate(&mut call, read(tool, arguments)?)?),
-            "hook_list" => answer(&hook::list(&mut call, read(tool, arguments)?)?),
-            "hook_clear" => answer(&hook::clear(&mut call, read(tool, arguments)?)?),
-            "checkpoint_create" => answer(&checkpoint::create(&mut call, read(tool, arguments)?)?),
-            "checkpoint_list" => answer(&checkpoint::list(&mut call, read(tool, arguments)?)?),
-            "checkpoint_resume" => answer(&checkpoint::resume(&mut call, read(tool, arguments)?)?),
-            "task_create" => answer(&task::create(&mut call, read(tool, arguments)?)?),
-            "task_get" => answer(&task::get(&mut call, read(tool, arguments)?)?),
-            "task_list" => answer(&task::list(&mut call, read(tool, arguments)?)?),
-            "task_update" => answer(&task::update(&mut call, read(tool, arguments)?)?),
-            "task_next" => answer(&task::next(&mut call, read(tool, arguments)?)?),
-            "note_add" => answer(&note::add(&mut call, read(tool, arguments)?)?),
-            "session_complete" => answer(&session::complete(&mut call, read(tool, arguments)?)?),
+            "iteration_start" => {
+                serialize_output(&iteration::start_series(&mut call, parse_arguments(tool, arguments)?)?)
+            }
+            "iteration_validate" => {
+                serialize_output(&iteration::validate_iteration(&mut call, parse_arguments(tool, arguments)?)?)
+            }
+            "iteration_next" => {
+                serialize_output(&iteration::advance_series(&mut call, parse_arguments(tool, arguments)?)?)
+            }
+            "iteration_complete" => {
+                serialize_output(&iteration::complete_series(&mut call, parse_arguments(tool, arguments)?)?)
+            }
+            "hook_register" => serialize_output(&hook::register_hook(&mut call, parse_arguments(tool, arguments)?)?),
+            "hook_evaluate" => serialize_output(&hook::evaluate_hooks(&mut call, parse_arguments(tool, arguments)?)?),
+            "hook_list" => serialize_output(&hook::list_hooks(&mut call, parse_arguments(tool, arguments)?)?),
+            "hook_clear" => serialize_output(&hook::clear_hooks(&mut call, parse_arguments(tool, arguments)?)?),
+            "checkpoint_create" => {
+                serialize_output(&checkpoint::create_checkpoint(&mut call, parse_arguments(tool, arguments)?)?)
+            }
+            "checkpoint_list" => {
+                serialize_output(&checkpoint::list_checkpoints(&mut call, parse_arguments(tool, arguments)?)?)
+            }
+            "checkpoint_resume" => {
+                serialize_output(&checkpoint::resume_checkpoint(&mut call, parse_arguments(tool, arguments)?)?)
+            }
+            "task_create" => serialize_output(&task::create_task(&mut call, parse_arguments(tool, arguments)?)?),
+            "task_get" => serialize_output(&task::get_task(&mut call, parse_arguments(tool, arguments)?)?),
+            "task_list" => serialize_output(&task::list_tasks(&mut call, parse_arguments(tool, arguments)?)?),
+            "task_update" => serialize_output(&task::update_task(&mut call, parse_arguments(tool, arguments)?)?),
+            "task_next" => serialize_output(&task::find_next_task(&mut call, parse_arguments(tool, arguments)?)?),
+            "note_add" => serialize_output(&note::add_note(&mut call, parse_arguments(tool, arguments)?)?),
+            "session_complete" => {
+                serialize_output(&session::complete_session(&mut call, parse_arguments(tool, arguments)?)?)
+            }
             other => unreachable!("the tool `{other}` is in the catalogue, and does nothing"),
         }
     }
 }
 
 impl<G: ToolHost> ToolRouter<G> {
-    /// Knows from now on what stop hooks of this name decide: those that are registered already, too.
-    pub fn know(
+    /// Adds the code for stop hooks of a name, including those that are already registered.
+    pub fn add_closure(
         &mut self,
         name: impl Into<String>,
         decide: impl Fn(&AgentContext) -> Result<StopRuling, String> + Send + 'static,
@@ -76,17 +101,17 @@ impl<G: ToolHost> ToolRouter<G> {
         self.closures.0.insert(name.into(), Box::new(decide));
     }
 
-    /// Registers code that is known for a task.
-    pub fn register(&mut self, task: TaskId, name: &str) -> Result<HookId, ToolError> {
+    /// Registers known code as a stop hook of a task.
+    pub fn register_closure(&mut self, task: TaskId, name: &str) -> Result<HookId, ToolError> {
         let hook = StopHook::Closure { name: name.to_owned() };
-        let command = Command::RegisterHook { task, new: NewHook { hook, enabled: true, metadata: Map::new() } };
-        let control = Control::new();
-        let mut call = ToolCall { ground: &mut self.ground, control: &control, closures: &self.closures };
-        let records = call.execute(&command)?;
+        let command = Command::RegisterHook { task, new: NewStopHook { hook, enabled: true, metadata: Map::new() } };
+        let control = RunControl::new();
+        let mut call = ToolCall { host: &mut self.host, control: &control, closures: &self.closures };
+        let records = call.execute_command(&command)?;
         Ok(HookId(records.first().expect("what is registered has its event").seq.0))
     }
 }
 
-fn answer(output: &impl Serialize) -> Result<Box<RawValue>, ToolError> {
+fn serialize_output(output: &impl Serialize) -> Result<Box<RawValue>, ToolError> {
     Ok(to_raw_value(output).expect("what tools answer has string keys"))
 }

@@ -1,32 +1,32 @@
-//! A tool: its name, what it takes, and what a model reads about it.
+//! Definition of a tool: its name, its input, and its description for a model.
 
 use serde_json::Value;
 
-use crate::shape::{self, Field};
+use crate::schema::{self, ToolField};
 
 /// Whether a call can change anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum ToolEffect {
     ReadOnly,
     Writes,
 }
 
-/// Something that can be asked by name.
+/// A tool that agents and people can call by name.
 #[derive(Debug)]
-pub struct Tool {
+pub struct ToolDefinition {
     pub name: &'static str,
-    /// For a model: what it does and when to use it.
+    /// Description for a model: the effect, and when to use it.
     pub description: &'static str,
     /// Arguments of a typical call, as JSON.
     pub example: &'static str,
-    pub effect: Effect,
-    /// What it takes.
-    pub fields: &'static [Field],
+    pub effect: ToolEffect,
+    /// Input fields.
+    pub fields: &'static [ToolField],
 }
 
-impl Tool {
-    /// What it takes, as a JSON Schema.
-    pub fn schema(&self) -> Value {
-        shape::schema(self.fields)
+impl ToolDefinition {
+    /// Returns the JSON schema of the input.
+    pub fn input_schema(&self) -> Value {
+        schema::schema(self.fields)
     }
 }

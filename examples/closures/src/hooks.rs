@@ -1,16 +1,16 @@
 //! The hooks of this program: plain closures.
 //!
-//! A closure sees an event and the state after the command that led to it, and answers with actions. It does nothing
-//! itself: whatever it asks for becomes part of the same commit, or is refused and recorded.
+//! A closure receives an event and the state after the command that caused it, and returns actions. It changes nothing itself: each
+//! action becomes part of the same commit, or is refused and recorded.
 
-use windlass_engine::{Action, Event, EventType, Hook, NewTask, Registry, RegistryError, TaskAction};
+use windlass_engine::{Event, EventType, HookAction, HookRegistry, NewTask, PureHook, RegistryError, TaskAction};
 
-/// Labels every new task that is of the most urgent priority.
-pub fn label_urgent() -> Hook {
-    Hook::new("label-urgent", [EventType::TaskCreated], |record, _view| {
-        // The event says what happened: for a new task, everything that the task was made with.
+/// Labels every new task of the most urgent priority.
+pub fn label_urgent() -> PureHook {
+    PureHook::new("label-urgent", [EventType::TaskCreated], |record, _view| {
+        // The event of a new task holds all of its fields.
         let Event::TaskCreated(created) = &record.envelope.event else { return Ok(vec![]) };
-        let Some(task) = record.envelope.node.task() else { return Ok(vec![]) };
+        let Some(task) = record.envelope.node.task_id() else { return Ok(vec![]) };
         if u8::from(created.priority) > 0 {
             return Ok(vec![]);
         }
@@ -21,11 +21,11 @@ pub fn label_urgent() -> Hook {
 }
 
 /// Makes a task to announce every release that is completed.
-pub fn announce_releases() -> Hook {
-    Hook::new("announce-releases", [EventType::TaskCompleted], |record, view| {
-        let Some(id) = record.envelope.node.task() else { return Ok(vec![]) };
+pub fn announce_releases() -> PureHook {
+    PureHook::new("announce-releases", [EventType::TaskCompleted], |record, view| {
+        let Some(id) = record.envelope.node.task_id() else { return Ok(vec![]) };
         // The view answers questions about the present state. A failure of the store itself is passed on with `?`.
-        let Some(task) = view.task(id)?.filter(|task| task.has_label("release")) else { return Ok(vec![]) };
+        let Some(task) = view.find_task(id)?.filter(|task| task.has_label("release")) else { return Ok(vec![]) };
         Ok(vec![Action::CreateTask(NewTask {
             goal: format!("Announce: {}", task.goal),
             priority: task.priority,
@@ -38,8 +38,8 @@ pub fn announce_releases() -> Hook {
 }
 
 /// The built-ins and ours.
-pub fn registry() -> Result<Registry, RegistryError> {
-    let mut registry = Registry::with_builtins();
+pub fn registry() -> Result<HookRegistry, RegistryError> {
+    let mut registry = HookRegistry::with_builtins();
     registry.register(label_urgent())?;
     registry.register(announce_releases())?;
     Ok(registry)

@@ -4,8 +4,8 @@
 //! cargo run -p windlass-example-closures -- [DIRECTORY]
 //! ```
 //!
-//! It keeps its store in the directory, or in one that is gone afterwards, gives a few commands, and prints the events that
-//! came of them. `docs/library.md` explains it.
+//! It keeps its store in the directory, or in a temporary one, executes a few commands, and prints the resulting events.
+//! `docs/library.md` explains it.
 
 #![expect(clippy::print_stdout, reason = "a program prints")]
 
@@ -18,7 +18,7 @@ mod tests;
 use std::path::PathBuf;
 
 use project::{Outcome, Project};
-use windlass_engine::{Command, NewTask, Priority, Record, TaskId};
+use windlass_engine::{Command, EventRecord, NewTask, TaskId, TaskPriority};
 
 fn main() -> Outcome<()> {
     let temporary = tempfile::tempdir()?;
@@ -27,17 +27,17 @@ fn main() -> Outcome<()> {
     for record in tour(&mut project)? {
         println!("{}", line(&record));
     }
-    // The plan of the next release is what an agent works on now.
+    // The agent works on the plan of the next release.
     println!("{}", stopping::judged(stopping::tool_router(project, TaskId(2))?, "T2", &["plan.md"])?);
     Ok(())
 }
 
-/// An urgent release, a note that waits for it, and the end of the release.
-fn tour(project: &mut Project) -> Outcome<Vec<Record>> {
+/// Creates an urgent release and a task that waits for it, and completes the release.
+fn tour(project: &mut Project) -> Outcome<Vec<EventRecord>> {
     let mut events = project.execute(&Command::CreateTask(NewTask {
         goal: "Release 1.0".to_owned(),
         labels: vec!["release".to_owned()],
-        priority: Priority::try_from(0)?,
+        priority: TaskPriority::try_from(0)?,
         ..NewTask::default()
     }))?;
     let release = made(&events)?;
@@ -51,13 +51,13 @@ fn tour(project: &mut Project) -> Outcome<Vec<Record>> {
     Ok(events)
 }
 
-/// The task that a command made: its first event is about it.
-fn made(events: &[Record]) -> Outcome<TaskId> {
-    Ok(events.first().and_then(|record| record.envelope.node.task()).ok_or("the command made no task")?)
+/// Returns the task that a command created: the subject of its first event.
+fn made(events: &[EventRecord]) -> Outcome<TaskId> {
+    Ok(events.first().and_then(|record| record.envelope.node.task_id()).ok_or("the command made no task")?)
 }
 
-/// An event on one line: where it is in the log, of what, which, and the event that led to it.
-fn line(record: &Record) -> String {
-    let cause = record.cause().map_or_else(String::new, |cause| format!("  because of {cause}"));
+/// Formats an event as one line: its position, its subject, its type, and the event that caused it.
+fn line(record: &EventRecord) -> String {
+    let cause = record.cause_position().map_or_else(String::new, |cause| format!("  because of {cause}"));
     format!("{}  {}  {}{cause}", record.seq, record.envelope.node, record.kind())
 }

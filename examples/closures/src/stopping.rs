@@ -1,33 +1,33 @@
-//! A stop hook that is a closure, and the tools that ask it.
+//! A stop hook that is a closure, and the tools that call it.
 //!
-//! The tools stand on a ground: whatever gives them a store and carries out commands. This program's is its project.
+//! The tools run on a `ToolHost`, which provides a store and executes commands. In this program the project is the host.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    AgentContext, Authority, Command, Origin, Record, RuleAction, RunId, StopRuling, TaskId, Timestamp,
+    AgentContext, Authority, Command, CommandOrigin, EventRecord, RuleAction, RunId, StopRuling, TaskId, Timestamp,
 };
-use windlass_store::{Sqlite, Store};
-use windlass_tools::validation::Workshop;
-use windlass_tools::{Code, Control, Mask, ToolError, ToolHost, ToolRouter};
+use windlass_store::{SqliteStore, Store};
+use windlass_tools::validation::ValidatorEnv;
+use windlass_tools::{RunControl, SecretMask, ToolError, ToolErrorCode, ToolHost, ToolRouter};
 
 use crate::project::{Project, nonce, now};
 
 impl ToolHost for Project {
-    fn store(&self) -> &Sqlite {
+    fn store(&self) -> &SqliteStore {
         &self.store
     }
 
-    fn execute(&mut self, command: &Command, _: &Control) -> Result<Vec<Record>, ToolError> {
+    fn execute_command(&mut self, command: &Command, _: &RunControl) -> Result<Vec<EventRecord>, ToolError> {
         let origin =
-            Origin { by: "ada".to_owned(), at: self.now(), authority: Authority::Person, run: None, via: None };
-        let nonce = nonce().map_err(|error| ToolError::new(Code::System, error))?;
-        Ok(self.store.execute(&self.rules, &origin, command, nonce)?)
+            CommandOrigin { by: "ada".to_owned(), at: self.now(), authority: Authority::Person, run: None, via: None };
+        let nonce = nonce().map_err(|error| ToolError::new(ToolErrorCode::System, error))?;
+        Ok(self.store.execute_command(&self.rules, &origin, command, nonce)?)
     }
 
-    /// It knows no secrets.
-    fn mask(&mut self) -> Result<&Mask, ToolError> {
+    /// This program has no secrets.
+    fn secret_mask(&mut self) -> Result<&SecretMask, ToolError> {
         Ok(&self.mask)
     }
 
@@ -35,18 +35,18 @@ impl ToolHost for Project {
         now().expect("it is later than 1970")
     }
 
-    fn directory(&self) -> &Path {
+    fn project_directory(&self) -> &Path {
         &self.directory
     }
 
-    /// This program is no part of an agent's turn.
-    fn run(&self) -> Result<Option<RunId>, ToolError> {
+    /// This program does not run inside an agent's turn.
+    fn calling_run(&self) -> Result<Option<RunId>, ToolError> {
         Ok(None)
     }
 
-    /// Its hooks are closures, and no program is started for any of them.
-    fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {
-        Err(ToolError::new(Code::Refused, "this program starts no others"))
+    /// The hooks are closures and start no programs.
+    fn validator_env(&mut self) -> Result<ValidatorEnv<'_>, ToolError> {
+        Err(ToolError::new(ToolErrorCode::Refused, "this program starts no others"))
     }
 }
 
@@ -63,14 +63,14 @@ pub fn wants_changes(context: &AgentContext) -> Result<StopRuling, String> {
 /// The tools of a project, with a stop hook of ours for one of its tasks.
 pub fn tool_router(project: Project, task: TaskId) -> Result<ToolRouter<Project>, ToolError> {
     let mut router = ToolRouter::new(project);
-    router.know("wants-changes", wants_changes);
-    router.register(task, "wants-changes")?;
+    router.add_closure("wants-changes", wants_changes);
+    router.register_closure(task, "wants-changes")?;
     Ok(router)
 }
 
-/// What an agent is told that has changed these files in its first iteration.
+/// Returns the decision for an agent that has changed these files in its first iteration.
 pub fn judged(mut router: ToolRouter<Project>, task: &str, files: &[&str]) -> Result<String, ToolError> {
-    let mut call = |tool: &str, arguments: Value| router.call(tool, arguments, &Control::new());
+    let mut call = |tool: &str, arguments: Value| router.call_tool(tool, arguments, &RunControl::new());
     let series = json!({"taskId": task, "maxIterations": 20, "completionPromises": ["COMPLETE"]});
     let id = call("iteration_start", series)?["iterationId"].take();
     let told = call("iteration_validate", json!({"iterationId": id, "filesModified": files}))?;

@@ -1,59 +1,60 @@
-//! What the closures lead to, and that the guide shows what is really here.
+//! Tests of the closures, and of the code and output in the guide.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, to_value};
 use windlass_engine::{
-    Action, Command, Event, EventType, Hook, HookFault, Limits, NewTask, Record, Registry, Seq, TaskId,
+    Command, EngineLimits, Event, EventRecord, EventType, HookAction, HookRegistry, NewTask, PureHook, PureHookError,
+    Seq, TaskId,
 };
-use windlass_store::{Filter, Store};
+use windlass_store::{EventFilter, Store};
 
 use crate::hooks::{announce_releases, label_urgent, registry};
 use crate::project::Project;
 use crate::stopping::{judged, tool_router};
 use crate::{line, tour};
 
-/// A project in a directory of its own.
+/// A project in its own temporary directory.
 struct Scene {
     project: Project,
     _directory: tempfile::TempDir,
 }
 
 impl Scene {
-    fn new(registry: Registry) -> Self {
+    fn new(registry: HookRegistry) -> Self {
         let directory = tempfile::tempdir().unwrap();
         Self { project: Project::open(directory.path(), registry).unwrap(), _directory: directory }
     }
 
-    fn with(hook: Hook) -> Self {
+    fn with(hook: PureHook) -> Self {
         let mut registry = registry().unwrap();
         registry.register(hook).unwrap();
         Self::new(registry)
     }
 
-    fn add(&mut self, goal: &str, labels: &[&str], priority: u8) -> Vec<Record> {
+    fn add(&mut self, goal: &str, labels: &[&str], priority: u8) -> Vec<EventRecord> {
         let labels = labels.iter().map(|label| (*label).to_owned()).collect();
         let priority = priority.try_into().unwrap();
         let new = NewTask { goal: goal.to_owned(), labels, priority, ..NewTask::default() };
         self.project.execute(&Command::CreateTask(new)).unwrap()
     }
 
-    fn complete(&mut self, id: u64, result: Option<&str>) -> Vec<Record> {
+    fn complete(&mut self, id: u64, result: Option<&str>) -> Vec<EventRecord> {
         let result = result.map(str::to_owned);
         self.project.execute(&Command::CompleteTask { id: TaskId(id), result, artifacts: vec![] }).unwrap()
     }
 
     fn labels(&self, id: u64) -> Vec<String> {
-        self.project.store.view().unwrap().task(TaskId(id)).unwrap().unwrap().labels
+        self.project.store.open_view().unwrap().find_task(TaskId(id)).unwrap().unwrap().labels
     }
 }
 
-fn kinds(events: &[Record]) -> Vec<&'static str> {
+fn kinds(events: &[EventRecord]) -> Vec<&'static str> {
     events.iter().map(|record| record.kind().name()).collect()
 }
 
-fn data(record: &Record) -> Value {
+fn data(record: &EventRecord) -> Value {
     to_value(record).unwrap()["data"].take()
 }
 
@@ -92,9 +93,11 @@ fn a_closure_decides_when_the_work_may_stop() {
 }
 
 /// Fails where a task is completed without a word.
-fn wants_results() -> Hook {
-    Hook::new("wants-results", [EventType::TaskCompleted], |record, _view| match &record.envelope.event {
-        Event::TaskCompleted(done) if done.result.is_none() => Err(HookFault::failed("nobody said what came of it")),
+fn wants_results() -> PureHook {
+    PureHook::new("wants-results", [EventType::TaskCompleted], |record, _view| match &record.envelope.event {
+        Event::TaskCompleted(done) if done.result.is_none() => {
+            Err(PureHookError::failed("nobody said what came of it"))
+        }
         _ => Ok(vec![]),
     })
     .priority(0)
@@ -112,14 +115,14 @@ fn a_closure_that_fails_leaves_a_hook_error_and_nothing_is_lost() {
     assert_eq!(failed["error"], "nobody said what came of it");
     assert_eq!(failed["originalEvent"]["type"], "task_completed");
     assert_eq!(failed["originalEvent"]["nodeId"], "T1");
-    let kept = scene.project.store.read(&Filter::default(), Seq::START, usize::MAX).unwrap();
+    let kept = scene.project.store.read_events(&EventFilter::default(), Seq::START, usize::MAX).unwrap();
     assert_eq!(kept[kept.len() - events.len()..], events, "it is in the log");
     assert_eq!(kinds(&scene.complete(2, Some("told"))), ["task_completed"]);
 }
 
 #[test]
 fn a_closure_that_panics_has_only_failed() {
-    let panics = Hook::new("dizzy", [EventType::TaskCreated], |_, _| panic!("round and round"));
+    let panics = PureHook::new("dizzy", [EventType::TaskCreated], |_, _| panic!("round and round"));
     let events = Scene::with(panics).add("one", &[], 2);
     assert_eq!(kinds(&events), ["task_created", "task_ready", "hook_error"]);
     assert_eq!(data(&events[2])["error"], "it panicked: round and round");
@@ -127,7 +130,7 @@ fn a_closure_that_panics_has_only_failed() {
 
 #[test]
 fn a_closure_that_feeds_itself_comes_to_an_end() {
-    let breeds = Hook::new("breeds", [EventType::TaskCreated], |_, _| {
+    let breeds = PureHook::new("breeds", [EventType::TaskCreated], |_, _| {
         Ok(vec![Action::CreateTask(NewTask { goal: "another".to_owned(), ..NewTask::default() })])
     });
     let events = Scene::with(breeds).add("one", &[], 2);
@@ -142,16 +145,16 @@ fn what_was_done_is_there_when_the_store_is_opened_again() {
     let mut project = Project::open(directory.path(), registry().unwrap()).unwrap();
     let events = tour(&mut project).unwrap();
     drop(project);
-    let project = Project::open(directory.path(), Registry::default()).unwrap();
+    let project = Project::open(directory.path(), HookRegistry::default()).unwrap();
     assert_eq!(project.store.read(&Filter::default(), Seq::START, usize::MAX).unwrap(), events);
 }
 
 #[test]
 fn hooks_can_be_switched_off_and_moved() {
     let mut registry = registry().unwrap();
-    registry.disable("auto-create-review-task").unwrap();
+    registry.disable_hook("auto-create-review-task").unwrap();
     registry.set_priority("announce-releases", 5).unwrap();
-    let order: Vec<_> = registry.for_event(EventType::TaskCompleted).map(|hook| hook.name.as_str()).collect();
+    let order: Vec<_> = registry.hooks_for_event(EventType::TaskCompleted).map(|hook| hook.name.as_str()).collect();
     assert_eq!(order, ["announce-releases", "check-dependency-satisfaction", "track-agent-task-lifecycle"]);
     for hook in [label_urgent(), announce_releases()] {
         assert!(registry.register(hook).is_err(), "a name is taken once");
@@ -164,7 +167,7 @@ fn guide() -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// The blocks of a language, each without its indentation and its empty lines.
+/// Returns the code blocks of a language, each without indentation and empty lines.
 fn blocks(text: &str, language: &str) -> Vec<String> {
     let fence = format!("```{language}\n");
     text.split(&fence).skip(1).map(|rest| plain(rest.split("```").next().unwrap())).collect()

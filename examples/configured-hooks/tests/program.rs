@@ -1,11 +1,11 @@
-//! The program with a real configuration, and the guide that shows it.
+//! Tests of the program with a real configuration, and of its code in the guide.
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read files of their own")]
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs the program in a project with this configuration. Its state stays in the same directory.
+/// Runs the program in a project with this configuration, and keeps its state in the same directory.
 fn run_program(directory: &Path, configuration: &str) -> Output {
     fs::create_dir_all(directory.join(".windlass")).expect("a fresh directory");
     fs::write(directory.join(".windlass/config.yaml"), configuration).expect("a fresh directory");

@@ -1,120 +1,127 @@
-//! An agent that is under way, and one conversation with it.
+//! A running agent and one conversation with it.
 //!
 //! ```text
-//!   prompt: session/prompt ─► updates, wishes … ─► stop reason     cancelled, late, silent: session/cancel, and a while
-//!                                                                  to heed it
+//!   run_turn: session/prompt ─► updates, requests … ─► stop reason     cancelled, timed out, silent: session/cancel, then
+//!                                                                      CANCELLATION_GRACE for the answer
 //! ```
 //!
 //! Invariants:
-//! - A connection that is handed back can be prompted again; any other has been ended, with everything below it.
-//! - Opening and prompting share one deadline. At its end the turn has timed out, wherever it was.
-//! - Nothing that was run for the agent outlives its turn.
+//! - A connection that is handed back accepts another prompt. Any other has been ended, with all its processes.
+//! - Opening and prompting share one deadline. When it passes, the turn has timed out in either phase.
+//! - No process that was started for the agent outlives its turn.
 //!
-//! Not here: opening (`opening`), what messages mean (`talk`), when an agent is asked (`runner`).
+//! Not here: the handshake (`handshake`), the meaning of messages (`client`), when to prompt an agent (`runner`).
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_engine::Fault as Kind;
-use windlass_process::{Control, Roster};
+use windlass_engine::TurnFailure as Kind;
+use windlass_process::{OwnerLock, RunControl};
 
-use super::breach::Breach;
-use super::line::{Attention, Fault, Interference, Line};
+use super::channel::{AcpChannel, RequestFailure, TurnContext, TurnInterruption};
+use super::handshake::PendingConnection;
 use super::methods::PROMPT;
-use super::opening::Half;
-use super::start::words;
-use crate::prompt_run::last_line_of;
-use crate::trouble::without_warnings;
+use super::protocol_error::ProtocolError;
+use super::start_request::describe_rpc_error;
+use crate::failure::strip_leading_warnings;
+use crate::prompt_spec::find_last_nonblank_line;
 use crate::{TurnEnd, TurnOutcome};
 
-/// How long it may take to give a turn up.
-const GRACE: Duration = Duration::from_secs(10);
-/// How long it may take to fall silent between two turns.
-const SILENCE: Duration = Duration::from_secs(1);
-/// How long it may take to say something behind an answer before which it has said nothing.
-const BEHIND: Duration = Duration::from_millis(500);
+/// The time that the agent has to answer after a cancellation.
+const CANCELLATION_GRACE: Duration = Duration::from_secs(10);
+/// The longest time in which a connection must become silent before its next turn.
+const READINESS_TIMEOUT: Duration = Duration::from_secs(1);
+/// The time to wait for a message after the answer, if the turn had none before it.
+const TRAILING_MESSAGE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// An agent that can be prompted.
-pub struct Connection {
-    line: Line,
+/// An agent that is ready for prompts.
+pub struct AcpConnection {
+    channel: AcpChannel,
     conversation: String,
 }
 
-impl Connection {
-    pub(super) fn new(line: Line, conversation: String) -> Self {
-        Self { line, conversation }
+impl AcpConnection {
+    pub(super) fn new(channel: AcpChannel, conversation: String) -> Self {
+        Self { channel, conversation }
     }
 
     pub fn conversation(&self) -> &str {
         &self.conversation
     }
 
-    /// Returns whether the agent and its servers of tools are still there, and the agent is sane. What it has said since its
-    /// last turn belongs to none.
-    pub fn is_ready(&mut self, control: &Control, roster: &Roster) -> bool {
-        self.line.servers.iter_mut().all(|server| server.is_running()) && self.line.catch_up(control, roster, SILENCE)
+    /// Returns whether the agent and its MCP servers still run and the agent is silent. Output since the last turn belongs to no
+    /// turn.
+    pub fn is_ready(&mut self, control: &RunControl, roster: &OwnerLock) -> bool {
+        self.channel.servers.iter_mut().all(|server| server.is_running())
+            && self.channel.drain_pending_output(control, roster, READINESS_TIMEOUT)
     }
 
-    /// Has the agent work on a prompt. Returns what came of it, and the connection if it is good for another prompt.
-    pub fn prompt(mut self, prompt: &str, mut attention: Attention<'_>) -> (TurnOutcome, Option<Self>) {
+    /// Sends a prompt and waits for the end of the turn. Returns the outcome, and the connection if it accepts another prompt.
+    pub fn run_turn(mut self, prompt: &str, mut attention: TurnContext<'_>) -> (TurnOutcome, Option<Self>) {
         let params = json!({"sessionId": self.conversation, "prompt": [{"type": "text", "text": prompt}]});
         let silence = attention.budget.silence;
-        self.line.desk.begin_turn();
-        self.line.talk.ask(PROMPT, params);
-        let (answer, interference) = self.line.attend(attention.again(), Some(GRACE));
-        if answer.is_ok() && interference.is_none() && self.line.talk.is_wordless() {
-            self.line.linger(attention, BEHIND);
+        self.channel.services.begin_turn();
+        self.channel.client.send_request(PROMPT, params);
+        let (answer, interference) = self.channel.await_answer(attention.reborrow(), Some(CANCELLATION_GRACE));
+        if answer.is_ok() && interference.is_none() && self.channel.client.is_turn_empty() {
+            self.channel.drain_trailing_output(attention, TRAILING_MESSAGE_TIMEOUT);
         }
-        self.line.desk.end_turn();
+        self.channel.services.end_turn();
         let interfered = |end: TurnEnd| match interference {
             None => end,
-            Some(Interference::Cancelled) => TurnEnd::Cancelled,
-            // Everything may have been ended meanwhile.
+            Some(TurnInterruption::Cancelled) => TurnEnd::Cancelled,
+            // Windlass itself may have been told to end everything meanwhile.
             Some(_) if end == TurnEnd::Cancelled => end,
-            Some(Interference::TimedOut) => TurnEnd::TimedOut,
-            Some(Interference::Silent) => TurnEnd::failed(Kind::Silent, silent(silence.unwrap_or_default())),
+            Some(TurnInterruption::TimedOut) => TurnEnd::TimedOut,
+            Some(TurnInterruption::Silent) => {
+                TurnEnd::from_failure(Kind::Silent, describe_silence(silence.unwrap_or_default()))
+            }
         };
         let (end, usage) = match answer {
-            Ok(answer) => (self.stopped(&answer), self.line.talk.meter.turn(&answer)),
-            Err(Fault::Refused(refused)) => {
+            Ok(answer) => (self.read_stop_reason(&answer), self.channel.client.meter.finish_turn(&answer)),
+            Err(RequestFailure::Refused(refused)) => {
                 let why = format!("the agent failed: {}", words(&refused));
-                (TurnEnd::failed(Kind::Failed, why), self.line.talk.meter.turn(&Value::Null))
+                (TurnEnd::from_failure(Kind::Failed, why), self.channel.client.meter.finish_turn(&Value::Null))
             }
             Err(fault) => {
-                let (kind, usage) = (kind(&fault), self.line.talk.meter.turn(&Value::Null));
-                let half = Half::new(self.line);
-                let end = half.fail(PROMPT, fault).map_or_else(|end| end, |why| TurnEnd::failed(kind, why));
-                return (TurnOutcome { usage, ..TurnOutcome::ended(interfered(end)) }, None);
+                let (kind, usage) =
+                    (classify_request_failure(&fault), self.channel.client.meter.finish_turn(&Value::Null));
+                let half = PendingConnection::new(self.channel);
+                let end =
+                    half.end_with_failure(PROMPT, fault).map_or_else(|end| end, |why| TurnEnd::from_failure(kind, why));
+                return (TurnOutcome { usage, ..TurnOutcome::from_turn_end(interfered(end)) }, None);
             }
         };
-        // What is judged between two turns does not change under the judges.
-        self.line.live.leave_stopped();
-        (TurnOutcome { usage, ..TurnOutcome::ended(interfered(end)) }, Some(self))
+        // The stopped processes cannot change the workspace while gates and hooks judge it.
+        self.channel.live.suspend_tree();
+        (TurnOutcome { usage, ..TurnOutcome::from_turn_end(interfered(end)) }, Some(self))
     }
 
-    /// Takes the last message by itself: it may say that the turn came to nothing.
-    pub fn take_aside(&mut self) -> Option<String> {
-        self.line.talk.take_aside()
+    /// Takes the last message if it is separate: it may say that the turn failed.
+    pub fn take_trailing_message(&mut self) -> Option<String> {
+        self.channel.client.take_trailing_message()
     }
 
-    /// Lets the agent go.
-    pub fn close(mut self) {
-        self.line.desk.end_turn();
-        self.line.live.end();
+    /// Ends the agent and its programs.
+    pub fn close_connection(mut self) {
+        self.channel.services.end_turn();
+        self.channel.live.end_gracefully();
     }
 
-    /// What a stop reason means.
-    fn stopped(&mut self, answer: &Value) -> TurnEnd {
-        let said = self.line.talk.take_speech();
+    /// Returns the turn end that a stop reason stands for.
+    fn read_stop_reason(&mut self, answer: &Value) -> TurnEnd {
+        let said = self.channel.client.take_final_message();
         let failed = |kind: Kind, why: &str| {
-            let last = last_line_of(&said).map(|line| format!(": {line}")).unwrap_or_default();
-            TurnEnd::failed(kind, format!("{why}{last}"))
+            let last = find_last_nonblank_line(&said).map(|line| format!(": {line}")).unwrap_or_default();
+            TurnEnd::from_failure(kind, format!("{why}{last}"))
         };
         match answer["stopReason"].as_str() {
-            Some("end_turn") if without_warnings(&said).is_empty() && self.line.talk.tools.used() == 0 => {
+            Some("end_turn")
+                if strip_leading_warnings(&said).is_empty() && self.channel.client.tools.used_count() == 0 =>
+            {
                 failed(Kind::Empty, "the agent ended its turn without a word, and without having used a tool")
             }
-            Some("end_turn") => TurnEnd::Said(said),
+            Some("end_turn") => TurnEnd::Answered(said),
             Some("max_tokens") => failed(Kind::OutOfTokens, "the agent ran out of tokens (max_tokens)"),
             Some("max_turn_requests") => failed(Kind::OutOfTurns, "the agent ran out of requests (max_turn_requests)"),
             Some("refusal") => failed(Kind::Refused, "the agent refused to go on (refusal)"),
@@ -128,16 +135,19 @@ impl Connection {
     }
 }
 
-fn silent(time: Duration) -> String {
+fn describe_silence(time: Duration) -> String {
     format!("the agent was silent for {} s", time.as_secs_f32())
 }
 
-fn kind(fault: &Fault) -> Kind {
+fn classify_request_failure(fault: &RequestFailure) -> Kind {
     match fault {
-        Fault::Over => Kind::Crashed,
-        Fault::Breach(Breach::NotJson { .. } | Breach::Noise { .. }) => Kind::Garbage,
-        Fault::Breach(_) => Kind::Breach,
-        Fault::Ended(Interference::Silent) => Kind::Silent,
-        Fault::Refused(_) | Fault::Late | Fault::Ended(_) | Fault::Other(_) => Kind::Failed,
+        RequestFailure::AgentExited => Kind::Crashed,
+        RequestFailure::Breach(ProtocolError::NotJson { .. } | ProtocolError::Noise { .. }) => Kind::Garbage,
+        RequestFailure::Breach(_) => Kind::Breach,
+        RequestFailure::Interrupted(TurnInterruption::Silent) => Kind::Silent,
+        RequestFailure::Refused(_)
+        | RequestFailure::AnswerOverdue
+        | RequestFailure::Interrupted(_)
+        | RequestFailure::Other(_) => Kind::Failed,
     }
 }

@@ -1,57 +1,60 @@
-//! Prompting an agent that stays: one process and one conversation from prompt to prompt.
+//! The driver of agents that stay: one process and one conversation for many prompts.
 //!
 //! Invariants:
-//! - A connection is about one conversation. A request for another one gets a process of its own.
-//! - A connection that the agent or one of its servers has left is opened anew, with the conversation before if that can be
-//!   loaded.
+//! - A connection belongs to one conversation. A request for another conversation starts another process.
+//! - If the agent or one of its servers has exited, the driver opens a new connection, and loads the previous conversation
+//!   if the agent can.
 
-use windlass_process::{Launcher, Roster};
+use windlass_process::{OwnerLock, SupervisorLauncher};
 
-use super::line::Attention;
-use super::opening::OpenOutcome;
-use super::start::Start;
-use super::{Connection, spec};
+use super::channel::TurnContext;
+use super::handshake::HandshakeOutcome;
+use super::start_request::AgentStartRequest;
+use super::{AcpConnection, build_agent_spec};
 use crate::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, TurnOutput};
 
 /// The driver of agents that speak the Agent Client Protocol.
 pub(crate) struct AcpDriver<'a> {
     agent: Agent,
-    launcher: Option<Launcher>,
-    roster: &'a Roster,
-    connection: Option<Connection>,
+    launcher: Option<SupervisorLauncher>,
+    roster: &'a OwnerLock,
+    connection: Option<AcpConnection>,
 }
 
 impl AgentDriver for AcpDriver<'_> {
-    fn prompt(&mut self, request: &PromptRequest, budget: &mut TurnBudget, host: &mut dyn TurnHost) -> TurnOutcome {
-        let prompt = self.connect(request, budget, host).and_then(|remembers| host.word_prompt(remembers));
+    fn run_turn(&mut self, request: &PromptRequest, budget: &mut TurnBudget, host: &mut dyn TurnHost) -> TurnOutcome {
+        let prompt = self.ensure_connection(request, budget, host).and_then(|remembers| host.word_prompt(remembers));
         let prompt = match prompt {
             Ok(prompt) => prompt,
-            Err(end) => return TurnOutcome::ended(end),
+            Err(end) => return TurnOutcome::from_turn_end(end),
         };
         let connection = self.connection.take().expect("it was connected above");
-        let attention =
-            Attention { roster: self.roster, budget, tell: &mut |text| host.write(TurnOutput::Transcript(text)) };
-        let (outcome, mut connection) = connection.prompt(&prompt, attention);
-        let aside = connection.as_mut().and_then(Connection::take_aside);
+        let attention = TurnContext {
+            roster: self.roster,
+            budget,
+            transcript: &mut |text| host.write_output(TurnOutput::Transcript(text)),
+        };
+        let (outcome, mut connection) = connection.run_turn(&prompt, attention);
+        let aside = connection.as_mut().and_then(AcpConnection::take_trailing_message);
         self.connection = connection;
-        TurnOutcome { end: self.understood(outcome.end, aside), ..outcome }
+        TurnOutcome { end: self.classify_turn_end(outcome.end, aside), ..outcome }
     }
 
-    fn close(&mut self) {
+    fn close_agent(&mut self) {
         if let Some(connection) = self.connection.take() {
-            connection.close();
+            connection.close_connection();
         }
     }
 }
 
 impl<'a> AcpDriver<'a> {
-    pub fn new(agent: Agent, launcher: Option<Launcher>, roster: &'a Roster) -> Self {
+    pub fn new(agent: Agent, launcher: Option<SupervisorLauncher>, roster: &'a OwnerLock) -> Self {
         Self { agent, launcher, roster, connection: None }
     }
 
-    /// Sees to a connection with the requested conversation, or a new one. Returns whether the agent remembers what was said
-    /// before.
-    fn connect(
+    /// Ensures a connection to the requested conversation, or to a new one. Returns whether the agent remembers the earlier
+    /// prompts.
+    fn ensure_connection(
         &mut self,
         request: &PromptRequest,
         budget: &mut TurnBudget,
@@ -59,33 +62,34 @@ impl<'a> AcpDriver<'a> {
     ) -> Result<bool, TurnEnd> {
         let before = request.conversation.as_deref();
         if self.connection.as_ref().is_some_and(|connection| before != Some(connection.conversation())) {
-            // Another task: the agent begins anew, in an environment that says so.
-            self.close();
+            // For another task the agent starts again, because its environment names the task.
+            self.close_agent();
         }
         if self.connection.as_mut().is_some_and(|connection| connection.is_ready(&budget.control, self.roster)) {
             return Ok(true);
         }
-        self.close();
+        self.close_agent();
         let Some(launcher) = &self.launcher else {
             return Err(TurnEnd::Broken("only `windlass run` can speak with it".to_owned()));
         };
-        let invocation = self.agent.invocation(&launcher.program);
+        let invocation = self.agent.build_invocation(&launcher.program);
         let setup = &self.agent.setup;
         let servers: Vec<_> = setup.servers.iter().chain(&request.tools).cloned().collect();
-        let start = Start {
+        let start = AgentStartRequest {
             launcher,
             roster: self.roster,
-            spec: &spec(invocation, &request.directory, request.environment.clone()),
+            spec: &build_agent_spec(invocation, &request.directory, request.environment.clone()),
             permissions: &setup.permissions,
             servers: &servers,
             model: setup.model.as_deref(),
             before,
             cost: request.used.cost.unwrap_or_default(),
         };
-        let opened = Connection::open(&start, budget);
-        let OpenOutcome { connection, anew, notices } = opened.map_err(|end| self.agent.understood(end))?;
+        let opened = AcpConnection::open_conversation(&start, budget);
+        let HandshakeOutcome { connection, restarted_because: anew, notices } =
+            opened.map_err(|end| self.agent.classify_turn_end(end))?;
         for notice in &notices {
-            host.write(TurnOutput::Notice(notice));
+            host.write_output(TurnOutput::Notice(notice));
         }
         let conversation = connection.conversation().to_owned();
         self.connection = Some(connection);
@@ -93,11 +97,11 @@ impl<'a> AcpDriver<'a> {
         Ok(before.is_some() && anew.is_none())
     }
 
-    /// What the end of a turn means. Some agents put what went wrong in a message of its own, behind the model's.
-    fn understood(&self, end: TurnEnd, aside: Option<String>) -> TurnEnd {
+    /// Returns what the end of a turn means. Some agents report a failure in a separate message after the model's.
+    fn classify_turn_end(&self, end: TurnEnd, aside: Option<String>) -> TurnEnd {
         let aside = aside.filter(|_| matches!(end, TurnEnd::Said(_)));
-        match aside.map(|aside| self.agent.understood(TurnEnd::Said(aside))) {
-            None | Some(TurnEnd::Said(_)) => self.agent.understood(end),
+        match aside.map(|aside| self.agent.classify_turn_end(TurnEnd::Answered(aside))) {
+            None | Some(TurnEnd::Answered(_)) => self.agent.classify_turn_end(end),
             Some(trouble) => trouble,
         }
     }

@@ -1,58 +1,64 @@
-//! A server of tools that listens at an address of this machine, for an agent that takes no programs.
+//! An MCP server that listens on a local address, for an agent that ignores servers which are programs.
 //!
 //! ```text
-//!   start ─► first line: url, token ─► entry of `mcpServers` ─► ended with the agent
+//!   start_server ─► first line: url, token ─► entry of `mcpServers` ─► ended with the agent
 //! ```
 //!
 //! Invariants:
 //! - The server makes the token. It is on no command line and in no environment: only this process and the agent have it.
-//! - The server ends with its value.
+//! - Dropping the value ends the server.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_process::{Capture, Heard, Invocation, Live, Spec, overlay};
+use windlass_process::{
+    CaptureLimits, InteractiveProcess, ProcessEvent, ProgramInvocation, ProgramSpec, overlay_environment,
+};
 
-use super::servers::McpServer;
-use super::start::{PATIENCE, Start};
-use super::wire::Lines;
-use crate::agent::quoted;
+use super::json_rpc::BoundedLineBuffer;
+use super::mcp_server::McpServer;
+use super::start_request::{AgentStartRequest, OPENING_ANSWER_TIMEOUT};
+use crate::agent::quote_shell_word;
 use crate::{TurnBudget, TurnEnd};
 
 /// The longest first line that is read.
 const MAX_FIRST_LINE: usize = 4 * 1024;
-/// How much of standard error is kept, for the cause of a failed start.
+/// The most standard error that is kept, to explain a failed start.
 const MAX_CAPTURED_STDERR: usize = 4 * 1024;
-/// Set by a person for their own server. Without a value the server makes a token and prints it.
+/// Users set this variable for a server of their own. If it is empty, the server makes a token and prints it.
 const TOKEN_VARIABLE: &str = "WINDLASS_MCP_TOKEN";
 
-/// A server that listens.
-pub struct HttpServer {
+/// An MCP server that listens for HTTP.
+pub struct McpHttpServer {
     /// Ends the server when dropped.
-    live: Live,
+    live: InteractiveProcess,
     /// The server as an entry of `mcpServers`.
     pub entry: Value,
 }
 
-impl HttpServer {
-    /// Starts a server and waits until it says where it listens. One that does not is [`TurnEnd::Broken`].
-    pub fn start(server: &McpServer, start: &Start<'_>, budget: &mut TurnBudget) -> Result<Self, TurnEnd> {
-        let spec = spec(server, start.spec);
-        let mut live =
-            Live::start(start.launcher, &spec, start.roster).map_err(|error| TurnEnd::Broken(error.to_string()))?;
-        let line = match read_line(&mut live, budget) {
+impl McpHttpServer {
+    /// Starts a server and waits until it prints its address. A server that does not is [`TurnEnd::GateFailure`].
+    pub fn start_server(
+        server: &McpServer,
+        start: &AgentStartRequest<'_>,
+        budget: &mut TurnBudget,
+    ) -> Result<Self, TurnEnd> {
+        let spec = build_server_spec(server, start.spec);
+        let mut live = InteractiveProcess::start(start.launcher, &spec, start.roster)
+            .map_err(|error| TurnEnd::Broken(error.to_string()))?;
+        let line = match read_first_line(&mut live, budget) {
             Ok(line) => line,
             Err(TurnEnd::Broken(why)) => {
-                let stderr = live.kill().stderr.text();
+                let stderr = live.kill_tree().stderr.to_text_lossy();
                 let cause = stderr.lines().find(|line| !line.trim().is_empty());
                 return Err(TurnEnd::Broken(cause.map_or(why.clone(), |cause| format!("{why}: {}", cause.trim()))));
             }
             Err(cancelled) => return Err(cancelled),
         };
-        let entry = entry(&server.name, &line);
+        let entry = build_server_entry(&server.name, &line);
         let entry = entry.ok_or_else(|| TurnEnd::Broken("it does not say where it listens".to_owned()))?;
-        // It says nothing more that is read: a full pipe would stop it.
+        // No further output is read, and a full pipe would block the server.
         live.close_output();
         Ok(Self { live, entry })
     }
@@ -63,49 +69,53 @@ impl HttpServer {
     }
 }
 
-/// Returns the command that starts a server, as it is typed to a shell.
-pub fn shell_command(server: &McpServer) -> String {
+/// Returns the command that starts a server, quoted for a shell.
+pub fn format_shell_command(server: &McpServer) -> String {
     let command = server.command.to_string_lossy();
     let words: Vec<_> =
-        std::iter::once(&*command).chain(server.http_args.iter().map(String::as_str)).map(quoted).collect();
+        std::iter::once(&*command).chain(server.http_args.iter().map(String::as_str)).map(quote_shell_word).collect();
     words.join(" ")
 }
 
-/// The server's program, in the directory and the environment of the agent, as if the agent had started it.
-fn spec(server: &McpServer, agent: &Spec) -> Spec {
+/// Returns the spec of the server's program: the directory and environment of the agent, as if the agent started it.
+fn build_server_spec(server: &McpServer, agent: &ProgramSpec) -> ProgramSpec {
     let words = std::iter::once(server.command.clone().into()).chain(server.http_args.iter().map(OsString::from));
     let told = server.env.iter().map(|(name, value)| (name.as_str(), value.into()));
     let told = told.chain([(TOKEN_VARIABLE, OsString::new())]).collect();
-    Spec {
+    ProgramSpec {
         grace: Duration::from_secs(1),
-        capture: Capture { head: MAX_CAPTURED_STDERR, tail: 0, spill: None },
-        ..Spec::new(Invocation::Argv(words.collect()), &agent.directory, overlay(&agent.environment, told))
+        capture: CaptureLimits { head: MAX_CAPTURED_STDERR, tail: 0, spill: None },
+        ..ProgramSpec::new(
+            ProgramInvocation::Argv(words.collect()),
+            &agent.directory,
+            overlay_environment(&agent.environment, told),
+        )
     }
 }
 
-/// Reads the first line of its output.
-fn read_line(live: &mut Live, budget: &mut TurnBudget) -> Result<Vec<u8>, TurnEnd> {
+/// Reads the first line of the server's output.
+fn read_first_line(live: &mut InteractiveProcess, budget: &mut TurnBudget) -> Result<Vec<u8>, TurnEnd> {
     let failed = |why: &str| TurnEnd::Broken(why.to_owned());
-    let mut attended = live.attend(&budget.control).map_err(|error| failed(&error.to_string()))?;
-    let mut lines = Lines::new(MAX_FIRST_LINE);
+    let mut attended = live.open_session(&budget.control).map_err(|error| failed(&error.to_string()))?;
+    let mut lines = BoundedLineBuffer::new(MAX_FIRST_LINE);
     loop {
         if let Some(line) = lines.next().map_err(|breach| failed(&breach.to_string()))? {
             return Ok(line);
         }
-        match attended.hear(&mut budget.until) {
-            Heard::Said(bytes) => lines.push(&bytes),
-            Heard::Beside => {}
-            Heard::Over => return Err(failed("it ended before it listened")),
-            Heard::Late => {
+        match attended.next_event(&mut budget.until) {
+            ProcessEvent::Output(bytes) => lines.push(&bytes),
+            ProcessEvent::BackgroundEnded => {}
+            ProcessEvent::OutputEnded => return Err(failed("it ended before it listened")),
+            ProcessEvent::DeadlinePassed => {
                 return Err(failed(&format!("it does not say within {} s where it listens", PATIENCE.as_secs())));
             }
-            Heard::Cancelled | Heard::Killed => return Err(TurnEnd::Cancelled),
+            ProcessEvent::Cancelled | ProcessEvent::Killed => return Err(TurnEnd::Cancelled),
         }
     }
 }
 
-/// The entry of `mcpServers` for a server that has printed this line.
-fn entry(name: &str, line: &[u8]) -> Option<Value> {
+/// Returns the entry of `mcpServers` for a server that has printed this line.
+fn build_server_entry(name: &str, line: &[u8]) -> Option<Value> {
     let said: Value = serde_json::from_slice(line).ok()?;
     let (url, token) = (said["url"].as_str()?, said["token"].as_str()?);
     let headers = json!([{"name": "Authorization", "value": format!("Bearer {token}")}]);

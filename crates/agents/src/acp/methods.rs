@@ -1,18 +1,18 @@
-//! The names of the protocol's methods, for both of its sides.
+//! The method names of the protocol, for both sides.
 
-/// The version of the protocol that is spoken here.
-pub const VERSION: u64 = 1;
+/// The version of the protocol.
+pub const PROTOCOL_VERSION: u64 = 1;
 
-/// What the agent is asked.
+/// Requests to the agent.
 pub const INITIALIZE: &str = "initialize";
 pub const NEW_SESSION: &str = "session/new";
 pub const LOAD_SESSION: &str = "session/load";
 pub const RESUME_SESSION: &str = "session/resume";
-/// The question that begins a turn.
+/// The request that begins a turn.
 pub const PROMPT: &str = "session/prompt";
-/// Asks the agent to give its turn up. It still answers.
+/// Asks the agent to cancel its turn. The agent still answers the prompt.
 pub const CANCEL: &str = "session/cancel";
 
-/// What the agent says and asks.
-pub const UPDATE: &str = "session/update";
+/// Notifications and requests of the agent.
+pub const SESSION_UPDATE: &str = "session/update";
 pub const REQUEST_PERMISSION: &str = "session/request_permission";

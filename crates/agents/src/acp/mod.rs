@@ -1,64 +1,70 @@
 //! Agents that speak the Agent Client Protocol: JSON-RPC over their standard input and output, one message a line.
 //!
-//! The agent stays from turn to turn and remembers. What it wants done (files, commands) is done here, while its turn goes
-//! on; what it asks to be allowed is answered by policy, and never by waiting for somebody.
+//! The agent process stays from turn to turn and remembers. Windlass serves its requests (files, commands) during the turn;
+//! a policy answers its permission requests at once, without asking a person.
 //!
 //! ```text
-//!   wire ─► talk ─► said ─► line ─► desk: files, programs beside the agent
-//!                             └──► telling: whoever watches, and the record of the turn
-//!   driver ─► opening: up to a conversation          connection: from prompt to prompt
-//!   server: the other side, for the scripted agent   methods, wire: what both sides say
+//!   json_rpc ─► client ─► AcpEvent ─► channel ─► client_services: files, programs beside the agent
+//!                                         └──► transcript: what observers see, and the record of the turn
+//!   driver ─► handshake: up to a conversation       connection: from prompt to prompt
+//!   server: the other side, for the scripted agent  methods, json_rpc: the messages of both sides
 //! ```
 //!
 //! The messages are written by hand (ADR 0036).
 
-mod breach;
+mod channel;
+mod client;
+mod client_request;
+mod client_services;
 mod connection;
-mod desk;
 mod driver;
 mod files;
+mod final_message;
+mod handshake;
 mod http_server;
-mod line;
-mod meter;
+mod json_rpc;
+mod mcp_server;
 mod methods;
-mod model;
-mod opening;
+mod model_choice;
 mod permissions;
+mod protocol_error;
 pub mod server;
-mod servers;
-mod speech;
-mod start;
-mod talk;
-mod telling;
-mod tools;
-mod wire;
-mod wish;
+mod start_request;
+mod tool_use;
+mod transcript;
+mod usage_meter;
 
 use std::path::Path;
 
-use windlass_process::{Capture, Environment, Invocation, Spec};
+use windlass_process::{CaptureLimits, Environment, ProgramInvocation, ProgramSpec};
 
-use crate::prompt_run::prompted;
+use crate::prompt_spec::build_prompt_spec;
 
-pub use connection::Connection;
+pub use channel::TurnContext;
+#[cfg(any(test, fuzzing))]
+pub(crate) use client::{AcpClient, AcpEvent};
+pub use connection::AcpConnection;
 pub(crate) use driver::AcpDriver;
-pub use line::Attention;
+pub(crate) use final_message::ClippedText;
+pub use handshake::HandshakeOutcome;
+pub(crate) use json_rpc::{BoundedLineBuffer, MAX_LINE_LENGTH};
+pub use mcp_server::McpServer;
 #[cfg(any(test, fuzzing))]
 pub(crate) use methods::PROMPT;
-pub use opening::OpenOutcome;
-pub use permissions::{Permission, Permissions, ToolKind};
-pub use servers::McpServer;
-pub(crate) use speech::Text;
-pub use start::Start;
-#[cfg(any(test, fuzzing))]
-pub(crate) use talk::{Said, Talk};
-pub(crate) use wire::{LINE, Lines};
+pub use permissions::{AgentPermissions, ToolKind, ToolPermission};
+pub use start_request::AgentStartRequest;
 
-/// What is kept of its standard error.
-const HEAD: usize = 4 * 1024;
-const TAIL: usize = 16 * 1024;
+/// The most standard error that is kept, from its start and its end.
+const MAX_CAPTURED_HEAD: usize = 4 * 1024;
+const MAX_CAPTURED_TAIL: usize = 16 * 1024;
 
-/// How such an agent is started.
-pub fn spec(invocation: Invocation, directory: &Path, environment: Environment) -> Spec {
-    prompted(invocation, "", directory, environment, Capture { head: HEAD, tail: TAIL, spill: None })
+/// Returns the spec of an agent process.
+pub fn build_agent_spec(invocation: ProgramInvocation, directory: &Path, environment: Environment) -> ProgramSpec {
+    build_prompt_spec(
+        invocation,
+        "",
+        directory,
+        environment,
+        CaptureLimits { head: MAX_CAPTURED_HEAD, tail: MAX_CAPTURED_TAIL, spill: None },
+    )
 }

@@ -1,31 +1,31 @@
-//! What an agent may do: the answer when it asks, and the rule for what is done here in its name.
+//! The permissions of an agent: the answers to its permission requests, and the rules for the client services.
 //!
 //! ```yaml
 //! permissions: allow                                   # or deny, or read-only
 //! permissions: {default: allow, execute: deny}         # by the kind of tool
 //! ```
 //!
-//! The default allows everything, each time anew: whoever starts a loop has said that the agent may work, and a question
-//! that nobody answers would only end the turn. An agent that does not ask is not held back by this.
+//! The default allows each request once: the user who starts a loop expects the agent to work, and an unanswered request
+//! would only end the turn. Permissions do not restrict an agent that does not ask.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
-/// The answer when an agent asks whether it may do something.
+/// The answer to a permission request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Permission {
-    /// Yes, this time.
+pub enum ToolPermission {
+    /// Allows this one request.
     #[default]
     Allow,
     Deny,
 }
 
-impl Permission {
-    /// The kinds of options that say so, the best first.
-    pub(super) fn options(self) -> [&'static str; 2] {
+impl ToolPermission {
+    /// Returns the kinds of options that express this answer, the preferred one first.
+    pub(super) fn option_kinds(self) -> [&'static str; 2] {
         match self {
             Self::Allow => ["allow_once", "allow_always"],
             Self::Deny => ["reject_once", "reject_always"],
@@ -33,7 +33,7 @@ impl Permission {
     }
 }
 
-/// What a tool does, as the protocol has it.
+/// The kind of a tool, as the protocol defines it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ToolKind {
     Read,
@@ -45,7 +45,7 @@ pub enum ToolKind {
     Think,
     Fetch,
     SwitchMode,
-    /// What the agent does not tell, or what is not known here.
+    /// The agent names no kind, or one that Windlass does not know.
     #[default]
     Other,
 }
@@ -64,8 +64,8 @@ impl ToolKind {
         ("other", Self::Other),
     ];
 
-    /// The kind of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Returns the kind with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
     }
 
@@ -74,56 +74,56 @@ impl ToolKind {
     }
 }
 
-/// What an agent may do, by the kind of tool.
+/// The permissions of an agent, by the kind of tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Permissions {
-    pub default: Permission,
-    pub kinds: BTreeMap<ToolKind, Permission>,
+pub struct AgentPermissions {
+    pub default: ToolPermission,
+    pub kinds: BTreeMap<ToolKind, ToolPermission>,
 }
 
-impl Permissions {
-    pub fn all(permission: Permission) -> Self {
+impl AgentPermissions {
+    pub fn uniform(permission: ToolPermission) -> Self {
         Self { default: permission, kinds: BTreeMap::new() }
     }
 
-    /// Looking is allowed, and nothing else.
+    /// Returns permissions that allow only tools which read.
     pub fn read_only() -> Self {
         let looking = [ToolKind::Read, ToolKind::Search, ToolKind::Think];
-        Self { default: Permission::Deny, kinds: looking.map(|kind| (kind, Permission::Allow)).into() }
+        Self { default: ToolPermission::Deny, kinds: looking.map(|kind| (kind, ToolPermission::Allow)).into() }
     }
 
-    pub fn of(&self, kind: ToolKind) -> Permission {
+    pub fn for_tool_kind(&self, kind: ToolKind) -> ToolPermission {
         self.kinds.get(&kind).copied().unwrap_or(self.default)
     }
 
-    pub fn allow(&self, kind: ToolKind) -> bool {
-        self.of(kind) == Permission::Allow
+    pub fn allows_tool_kind(&self, kind: ToolKind) -> bool {
+        self.for_tool_kind(kind) == ToolPermission::Allow
     }
 }
 
-impl<'de> Deserialize<'de> for Permissions {
+impl<'de> Deserialize<'de> for AgentPermissions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Words;
-        impl<'de> Visitor<'de> for Words {
-            type Value = Permissions;
+        struct PermissionsVisitor;
+        impl<'de> Visitor<'de> for PermissionsVisitor {
+            type Value = AgentPermissions;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("`allow`, `deny`, `read-only`, or a map from kinds of tools to `allow` or `deny`")
             }
 
-            fn visit_str<E: de::Error>(self, word: &str) -> Result<Permissions, E> {
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<AgentPermissions, E> {
                 match word {
-                    "allow" => Ok(Permissions::all(Permission::Allow)),
-                    "deny" => Ok(Permissions::all(Permission::Deny)),
-                    "read-only" | "read_only" => Ok(Permissions::read_only()),
+                    "allow" => Ok(AgentPermissions::uniform(ToolPermission::Allow)),
+                    "deny" => Ok(AgentPermissions::uniform(ToolPermission::Deny)),
+                    "read-only" | "read_only" => Ok(AgentPermissions::read_only()),
                     _ => Err(E::unknown_variant(word, &["allow", "deny", "read-only"])),
                 }
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Permissions, A::Error> {
-                let mut permissions = Permissions::default();
-                while let Some((key, permission)) = map.next_entry::<String, Permission>()? {
-                    match (key.as_str(), ToolKind::named(&key)) {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<AgentPermissions, A::Error> {
+                let mut permissions = AgentPermissions::default();
+                while let Some((key, permission)) = map.next_entry::<String, ToolPermission>()? {
+                    match (key.as_str(), ToolKind::from_name(&key)) {
                         ("default", _) => permissions.default = permission,
                         (_, Some(kind)) => drop(permissions.kinds.insert(kind, permission)),
                         (unknown, None) => {
@@ -136,7 +136,7 @@ impl<'de> Deserialize<'de> for Permissions {
                 Ok(permissions)
             }
         }
-        deserializer.deserialize_any(Words)
+        deserializer.deserialize_any(PermissionsVisitor)
     }
 }
 
@@ -144,15 +144,15 @@ impl<'de> Deserialize<'de> for Permissions {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Permissions, String> {
+    fn read(text: &str) -> Result<AgentPermissions, String> {
         serde_saphyr::from_str(text).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn a_word_or_a_rule_for_each_kind() {
-        use Permission::{Allow, Deny};
+    fn permissions_parse_from_word_or_map() {
         use ToolKind::{Edit, Execute, Fetch, Other, Read, Search, Think};
-        let check = |text: &str, expected: &[(ToolKind, Permission)]| {
+        use ToolPermission::{Allow, Deny};
+        let check = |text: &str, expected: &[(ToolKind, ToolPermission)]| {
             let permissions = read(text).expect(text);
             for (kind, permission) in expected {
                 assert_eq!(permissions.of(*kind), *permission, "{text}: {kind:?}");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_said() {
+    fn invalid_permissions_name_the_choices() {
         assert!(read("perhaps").expect_err("no word").contains("read-only"));
         assert!(read("{exec: deny}").expect_err("no kind").contains("execute"));
         assert!(read("{execute: perhaps}").expect_err("no permission").contains("allow"));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_its_name() {
+    fn tool_kind_names_round_trip() {
         for (name, kind) in ToolKind::ALL {
             assert_eq!((ToolKind::named(name), kind.name()), (Some(kind), name));
         }

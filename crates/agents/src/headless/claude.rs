@@ -1,42 +1,42 @@
 //! Claude Code: `claude -p --output-format stream-json`.
 //!
-//! Its last line says `subtype: success` whatever happened: what counts are `is_error`, `terminal_reason` and the model's
-//! own `stop_reason`. Money is told for the whole conversation, and beside it for what came since the last result. Older
-//! versions leave that out, and still older ones tell money for their process alone, in the same field.
+//! The last line always says `subtype: success`; `is_error`, `terminal_reason` and the model's `stop_reason` tell the truth.
+//! The cost is that of the whole conversation, with the part since the last result beside it. Older versions omit the part,
+//! and still older ones report the cost of their process alone in the same field.
 
 use std::time::Duration;
 
 use serde_json::Value;
-use windlass_engine::{Cost, Fault, Usage};
+use windlass_engine::{AgentUsage, TurnFailure, UsdCost};
 
-use super::account::{Account, Close, Span};
-use super::words::{Place, Words, has_option};
-use super::{cause, line};
-use crate::reset::Reset;
-use crate::trouble::Trouble;
-use crate::{Access, Setup};
+use super::command_line::{CommandLine, PromptTarget, has_option};
+use super::turn_accumulator::{StreamEnd, TurnAccumulator, UsageScope};
+use super::{failure_cause, stream_line};
+use crate::failure::AgentFailure;
+use crate::rate_limit_reset::RateLimitReset;
+use crate::{AgentAccess, AgentSetup};
 
-/// What a person may have said about what it may do.
-const PERMISSIONS: [&str; 2] = ["--permission-mode", "--dangerously-skip-permissions"];
+/// Options with which a user sets the permissions.
+const PERMISSION_OPTIONS: [&str; 2] = ["--permission-mode", "--dangerously-skip-permissions"];
 
-pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
-    let mut words = Words::new(&["-p", "--output-format", "stream-json", "--verbose"], &[]);
-    if !has_option(setup, &PERMISSIONS) {
+pub(super) fn build_command_line(place: PromptTarget<'_>, setup: &AgentSetup) -> CommandLine {
+    let mut words = CommandLine::new(&["-p", "--output-format", "stream-json", "--verbose"], &[]);
+    if !has_option(setup, &PERMISSION_OPTIONS) {
         match setup.access {
-            Access::Full => words.add(&["--permission-mode", "bypassPermissions"]),
-            // Nobody is there to be asked, so whatever it would ask for is denied; and these even where its settings allow them.
-            Access::ReadOnly => {
-                words.add(&["--permission-mode", "default", "--disallowedTools=Edit,Write,NotebookEdit"])
+            AgentAccess::Full => words.add_arguments(&["--permission-mode", "bypassPermissions"]),
+            // Without a user to ask, these tools would be denied anyway. The option denies them even if the agent's settings allow them.
+            AgentAccess::ReadOnly => {
+                words.add_arguments(&["--permission-mode", "default", "--disallowedTools=Edit,Write,NotebookEdit"])
             }
         }
     }
-    if setup.access == Access::ReadOnly {
-        // What lies in its directory is what is judged: hooks, servers and rules that come with it are not heeded.
+    if setup.access == AgentAccess::ReadOnly {
+        // The working directory is under review, so its hooks, servers and rules must not take effect.
         if !has_option(setup, &["--setting-sources"]) {
-            words.add(&["--setting-sources", "user"]);
+            words.add_arguments(&["--setting-sources", "user"]);
         }
         if !has_option(setup, &["--strict-mcp-config"]) {
-            words.add(&["--strict-mcp-config"]);
+            words.add_arguments(&["--strict-mcp-config"]);
         }
     }
     words.add_conversation(place, "--session-id", &["--resume"]);
@@ -44,7 +44,7 @@ pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     words
 }
 
-pub(super) fn read(account: &mut Account, event: &Value) -> bool {
+pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
     let own = event["parent_tool_use_id"].is_null();
     match event["type"].as_str() {
         Some("system") => {
@@ -52,115 +52,135 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
                 account.retry = event["retry_delay_ms"].as_u64().map(Duration::from_millis);
             }
         }
-        Some("assistant") if own => message(account, event),
+        Some("assistant") if own => read_message(account, event),
         Some("rate_limit_event") => {
             let told = &event["rate_limit_info"];
             let reset = told["resetsAt"].as_i64().and_then(|second| jiff::Timestamp::from_second(second).ok());
             if told["status"] == "rejected" {
-                account.reset = reset.map(Reset::At);
+                account.reset = reset.map(RateLimitReset::At);
             }
         }
-        Some("result") => result(account, event),
+        Some("result") => read_result(account, event),
         Some("assistant" | "user" | "stream_event") => {}
         _ => return false,
     }
-    // The name of a conversation that is not there is only what was asked for.
+    // For a missing conversation, the result only repeats the requested name.
     if event["type"] != "result" {
-        account.name(event["session_id"].as_str());
+        account.record_conversation(event["session_id"].as_str());
     }
     true
 }
 
-fn message(account: &mut Account, event: &Value) {
+fn read_message(account: &mut TurnAccumulator, event: &Value) {
     let message = &event["message"];
-    // Its own words about what went wrong: the result says them again.
+    // The result repeats the agent's own error messages.
     if message["model"] == "<synthetic>" || event["is_api_error_message"] == true {
         return;
     }
     for part in message["content"].as_array().into_iter().flatten() {
         match part["type"].as_str() {
-            Some("text") => account.say_paragraph(message["id"].as_str(), part["text"].as_str().unwrap_or_default()),
+            Some("text") => {
+                account.add_message_paragraph(message["id"].as_str(), part["text"].as_str().unwrap_or_default())
+            }
             Some("tool_use" | "server_tool_use") => {
-                account.call(&line::title(part["name"].as_str().unwrap_or("a tool"), &part["input"]));
+                account.record_tool_call(&stream_line::format_tool_title(
+                    part["name"].as_str().unwrap_or("a tool"),
+                    &part["input"],
+                ));
             }
             _ => {}
         }
     }
 }
 
-fn result(account: &mut Account, event: &Value) {
-    count(account, event);
+fn read_result(account: &mut TurnAccumulator, event: &Value) {
+    count_result_usage(account, event);
     let said = event["result"].as_str();
     let errors = event["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let errors: Vec<&str> = errors.collect();
     let words = said.filter(|said| !said.is_empty()).map_or_else(|| errors.join("; "), str::to_owned);
     let (subtype, reason) = (event["subtype"].as_str(), event["terminal_reason"].as_str());
     let failed = event["is_error"] != false;
-    account.close = Some(match (event["stop_reason"].as_str(), event["api_error"].as_str()) {
+    account.end = Some(match (event["stop_reason"].as_str(), event["api_error"].as_str()) {
         _ if subtype == Some("error_max_turns") || reason == Some("max_turns") => {
-            Close::Failed(cause::of_fault(Fault::OutOfTurns, &words))
+            StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::OutOfTurns, &words))
         }
-        (_, Some("max_output_tokens")) => Close::Failed(cause::of_fault(Fault::OutOfTokens, &words)),
+        (_, Some("max_output_tokens")) => {
+            StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::OutOfTokens, &words))
+        }
         (Some("max_tokens" | "model_context_window_exceeded"), _) => {
-            Close::Failed(cause::of_fault(Fault::OutOfTokens, "the model's answer was cut off at its limit of tokens"))
+            StreamEnd::Failed(failure_cause::failure_from_fault(
+                TurnFailure::OutOfTokens,
+                "the model's answer was cut off at its limit of tokens",
+            ))
         }
-        (Some("refusal"), _) => Close::Failed(cause::of_fault(Fault::Refused, &words)),
-        (_, Some("connection_failed")) => Close::Failed(cause::of_fault(Fault::Outage, &words)),
-        _ if failed => Close::Failed(failure(account, event, &words)),
+        (Some("refusal"), _) => StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::Refused, &words)),
+        (_, Some("connection_failed")) => {
+            StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::Outage, &words))
+        }
+        _ if failed => StreamEnd::Failed(classify_failure(account, event, &words)),
         _ if subtype != Some("success") || reason.is_some_and(|reason| reason != "completed") => {
             let why = reason.or(subtype).unwrap_or("it does not say why");
-            Close::Failed(cause::of_fault(Fault::GaveUp, &format!("the agent ended its turn early: {why}")))
+            StreamEnd::Failed(failure_cause::failure_from_fault(
+                TurnFailure::GaveUp,
+                &format!("the agent ended its turn early: {why}"),
+            ))
         }
-        _ => Close::Done(said.map(str::to_owned)),
+        _ => StreamEnd::Done(said.map(str::to_owned)),
     });
 }
 
-fn failure(account: &mut Account, event: &Value, words: &str) -> Trouble {
+fn classify_failure(account: &mut TurnAccumulator, event: &Value, words: &str) -> AgentFailure {
     let failure = match event["api_error_status"].as_u64() {
-        Some(status) => cause::of_status(status, words, account.retry),
-        None => cause::of_words(words),
+        Some(status) => failure_cause::failure_from_status(status, words, account.retry),
+        None => failure_cause::failure_from_message(words),
     };
     match (failure, account.reset.take()) {
-        (Trouble::Limited { said, .. }, Some(reset)) => Trouble::Limited { said, reset: Some(reset) },
+        (AgentFailure::RateLimited { said, .. }, Some(reset)) => AgentFailure::RateLimited { said, reset: Some(reset) },
         (failure, _) => failure,
     }
 }
 
-/// What was used since the last result, by all models. Older versions tell it of the main one alone, and of all of them only
-/// a sum.
-fn count(account: &mut Account, event: &Value) {
-    if let Some(since) = of_models(&event["model_usage_since_last_result"]) {
-        account.usage = account.usage.plus(since);
+/// Counts the usage of all models since the last result. Older versions report only the main model that way, and the others
+/// as part of a total.
+fn count_result_usage(account: &mut TurnAccumulator, event: &Value) {
+    if let Some(since) = sum_model_usage(&event["model_usage_since_last_result"]) {
+        account.usage = account.usage.saturating_add(since);
         return;
     }
     let told = &event["usage"];
     let number = |key: &str| told[key].as_u64().unwrap_or(0);
     let cached = number("cache_read_input_tokens");
     let fresh = number("input_tokens").saturating_add(number("cache_creation_input_tokens"));
-    let main = Usage { input: fresh.saturating_add(cached), cached, output: number("output_tokens"), cost: None };
-    // An error without a turn tells of nothing, too.
-    let cost = event["total_cost_usd"].as_f64().and_then(Cost::of_dollars).filter(|cost| cost.0 > 0);
+    let main = AgentUsage { input: fresh.saturating_add(cached), cached, output: number("output_tokens"), cost: None };
+    // An error without a turn reports a cost of zero.
+    let cost = event["total_cost_usd"].as_f64().and_then(UsdCost::from_dollars).filter(|cost| cost.0 > 0);
     let before = match account.span {
-        Span::Either(tokens) => tokens,
-        Span::Turn | Span::Conversation => 0,
+        UsageScope::TurnOrConversation(tokens) => tokens,
+        UsageScope::Turn | UsageScope::Conversation => 0,
     };
-    match of_models(&event["modelUsage"]).filter(|all| all.tokens() > 0) {
+    match sum_model_usage(&event["modelUsage"]).filter(|all| all.total_tokens() > 0) {
         Some(all) => {
-            account.usage = Usage { cost: all.cost.or(cost), ..all };
-            let least = if told.is_object() { main.tokens() } else { 1 };
-            account.span = Span::Either(before.saturating_add(least));
+            account.usage = AgentUsage { cost: all.cost.or(cost), ..all };
+            let least = if told.is_object() { main.total_tokens() } else { 1 };
+            account.span = UsageScope::TurnOrConversation(before.saturating_add(least));
         }
-        // Of money there is a sum at most.
-        None => account.usage = Usage { cost: cost.or(account.usage.cost), ..account.usage.plus(main) },
+        // Without models, the cost is a total.
+        None => account.usage = AgentUsage { cost: cost.or(account.usage.cost), ..account.usage.saturating_add(main) },
     }
 }
 
-fn of_models(told: &Value) -> Option<Usage> {
-    Some(told.as_object()?.values().fold(Usage::default(), |sum, model| {
+fn sum_model_usage(told: &Value) -> Option<AgentUsage> {
+    Some(told.as_object()?.values().fold(AgentUsage::default(), |sum, model| {
         let number = |key: &str| model[key].as_u64().unwrap_or(0);
         let cached = number("cacheReadInputTokens");
         let fresh = number("inputTokens").saturating_add(number("cacheCreationInputTokens"));
-        let cost = model["costUSD"].as_f64().and_then(Cost::of_dollars);
-        sum.plus(Usage { input: fresh.saturating_add(cached), cached, output: number("outputTokens"), cost })
+        let cost = model["costUSD"].as_f64().and_then(UsdCost::from_dollars);
+        sum.saturating_add(AgentUsage {
+            input: fresh.saturating_add(cached),
+            cached,
+            output: number("outputTokens"),
+            cost,
+        })
     }))
 }

@@ -1,18 +1,18 @@
 //! Codex: `codex exec --json`.
 //!
-//! An item of type `error` is only a warning, and an `error` only a try that failed: `turn.completed` and `turn.failed` say
-//! how it ended. Its figures are those of the whole conversation. Its process stays for seconds after that.
+//! An item of type `error` is only a warning, and an `error` event only a failed attempt: `turn.completed` and `turn.failed`
+//! end the turn. Usage is that of the whole conversation. The process stays for seconds after the turn.
 
 use serde_json::Value;
-use windlass_engine::Usage;
+use windlass_engine::AgentUsage;
 
-use super::account::{Account, Close, Span};
-use super::cause;
-use super::words::{Place, Words, has_option};
-use crate::{Access, Setup};
+use super::command_line::{CommandLine, PromptTarget, has_option};
+use super::failure_cause;
+use super::turn_accumulator::{StreamEnd, TurnAccumulator, UsageScope};
+use crate::{AgentAccess, AgentSetup};
 
-/// What a person may have said about what it may do.
-const PERMISSIONS: [&str; 10] = [
+/// Options with which a user sets the permissions.
+const PERMISSION_OPTIONS: [&str; 10] = [
     "-s",
     "--sandbox",
     "-a",
@@ -25,61 +25,61 @@ const PERMISSIONS: [&str; 10] = [
     "--profile",
 ];
 
-pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
-    let mut words = Words::new(&["exec", "--json", "--skip-git-repo-check"], &[]);
+pub(super) fn build_command_line(place: PromptTarget<'_>, setup: &AgentSetup) -> CommandLine {
+    let mut words = CommandLine::new(&["exec", "--json", "--skip-git-repo-check"], &[]);
     let sandboxed = setup.args.iter().any(|word| word.contains("sandbox_mode"));
-    if !sandboxed && !has_option(setup, &PERMISSIONS) {
+    if !sandboxed && !has_option(setup, &PERMISSION_OPTIONS) {
         match setup.access {
-            Access::Full => words.add(&["--dangerously-bypass-approvals-and-sandbox"]),
-            Access::ReadOnly => words.add(&["--sandbox", "read-only"]),
+            AgentAccess::Full => words.add_arguments(&["--dangerously-bypass-approvals-and-sandbox"]),
+            AgentAccess::ReadOnly => words.add_arguments(&["--sandbox", "read-only"]),
         }
     }
-    if setup.access == Access::ReadOnly {
-        // Neither its `AGENTS.md` nor its skills.
-        words.add(&["-c", "project_doc_max_bytes=0", "-c", "skills.include_instructions=false"]);
+    if setup.access == AgentAccess::ReadOnly {
+        // Disables `AGENTS.md` and skills.
+        words.add_arguments(&["-c", "project_doc_max_bytes=0", "-c", "skills.include_instructions=false"]);
     }
-    if let Some(directory) = &setup.judged {
-        // Where a person trusts the project, settings that come with a change would be heeded: servers of tools, for one.
+    if let Some(directory) = &setup.judged_directory {
+        // If the user trusts the project, Codex would apply settings that a change brings with it, such as MCP servers.
         let name = Value::from(directory.to_string_lossy());
-        words.add(&["-c", &format!(r#"projects={{{name}={{trust_level="untrusted"}}}}"#)]);
+        words.add_arguments(&["-c", &format!(r#"projects={{{name}={{trust_level="untrusted"}}}}"#)]);
     }
     words.add_model("-m", setup);
-    if let Place::Before(name) = place {
+    if let PromptTarget::Existing(name) = place {
         words.last.extend(["resume".to_owned(), name.to_owned()]);
     }
     words.last.push("-".to_owned());
     words
 }
 
-pub(super) fn read(account: &mut Account, event: &Value) -> bool {
+pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
     match event["type"].as_str() {
-        Some("thread.started") => account.name(event["thread_id"].as_str()),
-        Some("turn.started") => account.close = None,
-        Some("item.started") => item(account, &event["item"], false),
-        Some("item.completed") => item(account, &event["item"], true),
+        Some("thread.started") => account.record_conversation(event["thread_id"].as_str()),
+        Some("turn.started") => account.end = None,
+        Some("item.started") => read_item(account, &event["item"], false),
+        Some("item.completed") => read_item(account, &event["item"], true),
         Some("item.updated") => {}
         Some("error") => account.error = event["message"].as_str().map(str::to_owned),
         Some("turn.completed") => {
             let number = |key: &str| event["usage"][key].as_u64().unwrap_or(0);
             let (input, cached) = (number("input_tokens"), number("cached_input_tokens"));
-            account.usage = Usage { input, cached, output: number("output_tokens"), cost: None };
-            account.span = Span::Conversation;
-            account.close = Some(Close::Done(None));
+            account.usage = AgentUsage { input, cached, output: number("output_tokens"), cost: None };
+            account.span = UsageScope::Conversation;
+            account.end = Some(StreamEnd::Done(None));
         }
         Some("turn.failed") => {
             let words = event["error"]["message"].as_str().or(account.error.as_deref());
-            let cause = cause::of_words(words.unwrap_or("it failed, and does not say why"));
-            account.fail(cause);
+            let cause = failure_cause::failure_from_message(words.unwrap_or("it failed, and does not say why"));
+            account.record_failure(cause);
         }
         _ => return false,
     }
     true
 }
 
-fn item(account: &mut Account, item: &Value, is_over: bool) {
+fn read_item(account: &mut TurnAccumulator, item: &Value, is_over: bool) {
     let text = |key: &str| item[key].as_str().unwrap_or_default();
     match text("type") {
-        "agent_message" if is_over => account.say(Some(text("id")), text("text")),
+        "agent_message" if is_over => account.add_message_text(Some(text("id")), text("text")),
         "agent_message" | "reasoning" | "error" | "todo_list" | "" => {}
         kind => {
             let title = match kind {
@@ -88,7 +88,7 @@ fn item(account: &mut Account, item: &Value, is_over: bool) {
                 "web_search" => format!("{kind}: {}", text("query")),
                 kind => kind.to_owned(),
             };
-            account.call_once(text("id"), &title, is_over);
+            account.record_tool_call_once(text("id"), &title, is_over);
         }
     }
 }

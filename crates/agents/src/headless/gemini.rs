@@ -1,34 +1,34 @@
 //! Gemini CLI: `gemini -o stream-json`.
 //!
-//! It echoes the whole prompt. An answer that was cut off, or refused by the model's service, looks as if all were well.
+//! It echoes the whole prompt. A truncated answer, or one that the service refused, looks like success.
 
 use std::sync::LazyLock;
 
 use regex_lite::Regex;
 use serde_json::Value;
-use windlass_engine::Usage;
+use windlass_engine::AgentUsage;
 
-use super::account::{Account, Close};
-use super::words::{Place, Words, has_option};
-use super::{cause, line};
-use crate::trouble::Trouble;
-use crate::{Access, Setup};
+use super::command_line::{CommandLine, PromptTarget, has_option};
+use super::turn_accumulator::{StreamEnd, TurnAccumulator};
+use super::{failure_cause, stream_line};
+use crate::failure::AgentFailure;
+use crate::{AgentAccess, AgentSetup};
 
-/// What a person may have said about what it may do.
-const PERMISSIONS: [&str; 3] = ["-y", "--yolo", "--approval-mode"];
+/// Options with which a user sets the permissions.
+const PERMISSION_OPTIONS: [&str; 3] = ["-y", "--yolo", "--approval-mode"];
 
-/// A file that is not there: settings of its directory are heeded only where a person has trusted that before it starts.
-pub(super) const LOOKING: &[(&str, &str)] = &[("GEMINI_CLI_TRUSTED_FOLDERS_PATH", "/dev/null/none")];
+/// Points to a missing file: Gemini CLI applies the settings of its directory only if the user has trusted that before.
+pub(super) const READ_ONLY_ENVIRONMENT: &[(&str, &str)] = &[("GEMINI_CLI_TRUSTED_FOLDERS_PATH", "/dev/null/none")];
 
-static STATUS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#""code": ?(\d{3})\b"#).expect("a pattern"));
+static STATUS_REGEX: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#""code": ?(\d{3})\b"#).expect("a pattern"));
 
-pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
-    let mut words = Words::new(&["--skip-trust", "-o", "stream-json"], &[]);
-    if !has_option(setup, &PERMISSIONS) {
+pub(super) fn build_command_line(place: PromptTarget<'_>, setup: &AgentSetup) -> CommandLine {
+    let mut words = CommandLine::new(&["--skip-trust", "-o", "stream-json"], &[]);
+    if !has_option(setup, &PERMISSION_OPTIONS) {
         match setup.access {
-            Access::Full => words.add(&["-y"]),
-            // Without anybody to ask, it has no tools that it would have to ask for.
-            Access::ReadOnly => words.add(&["--approval-mode", "default"]),
+            AgentAccess::Full => words.add_arguments(&["-y"]),
+            // Without a user to ask, this mode offers no tools that need an approval.
+            AgentAccess::ReadOnly => words.add_arguments(&["--approval-mode", "default"]),
         }
     }
     words.add_conversation(place, "--session-id", &["--resume"]);
@@ -36,16 +36,19 @@ pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     words
 }
 
-pub(super) fn read(account: &mut Account, event: &Value) -> bool {
+pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
     match event["type"].as_str() {
-        Some("init") => account.name(event["session_id"].as_str()),
+        Some("init") => account.record_conversation(event["session_id"].as_str()),
         Some("message") => {
             if event["role"] == "assistant" {
-                account.say(Some(""), event["content"].as_str().unwrap_or_default());
+                account.add_message_text(Some(""), event["content"].as_str().unwrap_or_default());
             }
         }
         Some("tool_use") => {
-            account.call(&line::title(event["tool_name"].as_str().unwrap_or("a tool"), &event["parameters"]));
+            account.record_tool_call(&stream_line::format_tool_title(
+                event["tool_name"].as_str().unwrap_or("a tool"),
+                &event["parameters"],
+            ));
         }
         Some("tool_result") => {}
         Some("error") => {
@@ -56,12 +59,12 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
         Some("result") => {
             let number = |key: &str| event["stats"][key].as_u64().unwrap_or(0);
             let (input, cached) = (number("input_tokens"), number("cached"));
-            account.usage = Usage { input, cached, output: number("output_tokens"), cost: None };
-            account.close = Some(match event["status"] == "success" {
-                true => Close::Done(None),
+            account.usage = AgentUsage { input, cached, output: number("output_tokens"), cost: None };
+            account.end = Some(match event["status"] == "success" {
+                true => StreamEnd::Done(None),
                 false => {
                     let words = event["error"]["message"].as_str().or(account.error.as_deref());
-                    Close::Failed(failure(words.unwrap_or("it failed, and does not say why")))
+                    StreamEnd::Failed(classify_failure(words.unwrap_or("it failed, and does not say why")))
                 }
             });
         }
@@ -70,7 +73,10 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
     true
 }
 
-fn failure(words: &str) -> Trouble {
-    let status = STATUS.captures(words).and_then(|found| found[1].parse().ok());
-    status.map_or_else(|| cause::of_words(words), |status| cause::of_status(status, words, None))
+fn classify_failure(words: &str) -> AgentFailure {
+    let status = STATUS_REGEX.captures(words).and_then(|found| found[1].parse().ok());
+    status.map_or_else(
+        || failure_cause::failure_from_message(words),
+        |status| failure_cause::failure_from_status(status, words, None),
+    )
 }

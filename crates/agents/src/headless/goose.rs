@@ -1,52 +1,53 @@
 //! goose: `goose run --output-format stream-json`.
 //!
-//! What the model says comes in many small messages of one id. When the model fails, goose says so in the same way, and ends
-//! as if all were well: only its own messages have no `inference`. Its figures are those of the whole conversation.
+//! Text of the model comes in many small messages with one id. If the model fails, goose reports it as a message too and
+//! exits as usual: only its own messages have no `inference`. Usage is that of the whole conversation.
 
 use serde_json::Value;
-use windlass_engine::{Fault, Usage};
+use windlass_engine::{AgentUsage, TurnFailure};
 
-use super::account::{Account, Close, Span};
-use super::words::{Place, Words, has_option};
-use super::{cause, line};
-use crate::trouble::Trouble;
-use crate::{Access, Setup};
+use super::command_line::{CommandLine, PromptTarget, has_option};
+use super::turn_accumulator::{StreamEnd, TurnAccumulator, UsageScope};
+use super::{failure_cause, stream_line};
+use crate::failure::AgentFailure;
+use crate::{AgentAccess, AgentSetup};
 
-/// It has no other mode in which nobody is asked: it uses no tools at all. Hints that lie in its directory are not heeded.
-pub(super) const LOOKING: &[(&str, &str)] = &[("GOOSE_MODE", "chat"), ("CONTEXT_FILE_NAMES", "[]")];
+/// The only mode without questions uses no tools at all. Hint files in the working directory are ignored.
+pub(super) const READ_ONLY_ENVIRONMENT: &[(&str, &str)] = &[("GOOSE_MODE", "chat"), ("CONTEXT_FILE_NAMES", "[]")];
 
-/// How its own messages begin that stand in the place of the model's.
-const FAILED: [&str; 3] = ["Ran into this error:", "Ran into this error trying to compact:", "Network error:"];
-const EMPTY: &str = "The model returned an empty response";
+/// The prefixes of goose's own messages that replace the model's.
+const FAILURE_PREFIXES: [&str; 3] =
+    ["Ran into this error:", "Ran into this error trying to compact:", "Network error:"];
+const EMPTY_RESPONSE_PREFIX: &str = "The model returned an empty response";
 
-pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
+pub(super) fn build_command_line(place: PromptTarget<'_>, setup: &AgentSetup) -> CommandLine {
     let mut words =
-        Words::new(&["run", "-q", "--with-builtin", "developer", "--output-format", "stream-json"], &["-i", "-"]);
-    if setup.access == Access::ReadOnly && !has_option(setup, &["--no-profile"]) {
-        // One of its own extensions tells the model of skills that lie in its directory.
-        words.add(&["--no-profile"]);
+        CommandLine::new(&["run", "-q", "--with-builtin", "developer", "--output-format", "stream-json"], &["-i", "-"]);
+    if setup.access == AgentAccess::ReadOnly && !has_option(setup, &["--no-profile"]) {
+        // One of goose's extensions lists the skills of the working directory to the model.
+        words.add_arguments(&["--no-profile"]);
     }
     words.add_conversation(place, "--name", &["--resume", "--name"]);
     words.add_model("--model", setup);
     words
 }
 
-pub(super) fn read(account: &mut Account, event: &Value) -> bool {
+pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
     match event["type"].as_str() {
-        Some("message") => message(account, &event["message"]),
+        Some("message") => read_message(account, &event["message"]),
         Some("error") => {
             let words = event["error"].as_str().unwrap_or("it failed, and does not say why");
-            let is_general = |trouble: &Trouble| matches!(trouble, Trouble::Failed { fault: Fault::Failed, .. });
+            let is_general = |trouble: &AgentFailure| matches!(trouble, Trouble::Failed { fault: Fault::Failed, .. });
             if !matches!(&account.close, Some(Close::Failed(trouble)) if !is_general(trouble)) {
-                account.fail(cause::of_words(words));
+                account.record_failure(failure_cause::failure_from_message(words));
             }
         }
         Some("complete") => {
             let number = |key: &str| event[key].as_u64().unwrap_or(0);
             let (input, cached) = (number("input_tokens"), number("cache_read_input_tokens"));
-            account.usage = Usage { input, cached, output: number("output_tokens"), cost: None };
-            account.span = Span::Conversation;
-            account.close.get_or_insert(Close::Done(None));
+            account.usage = AgentUsage { input, cached, output: number("output_tokens"), cost: None };
+            account.span = UsageScope::Conversation;
+            account.end.get_or_insert(StreamEnd::Done(None));
         }
         Some("notification" | "model_change") => {}
         _ => return false,
@@ -54,7 +55,7 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
     true
 }
 
-fn message(account: &mut Account, message: &Value) {
+fn read_message(account: &mut TurnAccumulator, message: &Value) {
     if message["role"] != "assistant" {
         return;
     }
@@ -63,31 +64,37 @@ fn message(account: &mut Account, message: &Value) {
         match part["type"].as_str() {
             Some("text") => {
                 let text = part["text"].as_str().unwrap_or_default();
-                if metadata["inference"].is_null() && FAILED.iter().any(|words| text.starts_with(words)) {
-                    account.fail(cause::of_words(text));
-                } else if metadata["inference"].is_null() && text.starts_with(EMPTY) {
-                    account.fail(cause::of_fault(Fault::Empty, text));
+                if metadata["inference"].is_null() && FAILURE_PREFIXES.iter().any(|words| text.starts_with(words)) {
+                    account.record_failure(failure_cause::failure_from_message(text));
+                } else if metadata["inference"].is_null() && text.starts_with(EMPTY_RESPONSE_PREFIX) {
+                    account.record_failure(failure_cause::failure_from_fault(TurnFailure::Empty, text));
                 } else {
-                    account.close = None;
-                    account.say(id, text);
+                    account.end = None;
+                    account.add_message_text(id, text);
                 }
             }
             Some("toolRequest") => {
-                account.close = None;
+                account.end = None;
                 let call = &part["toolCall"]["value"];
-                account.call(&line::title(call["name"].as_str().unwrap_or("a tool"), &call["arguments"]));
+                account.record_tool_call(&stream_line::format_tool_title(
+                    call["name"].as_str().unwrap_or("a tool"),
+                    &call["arguments"],
+                ));
             }
             Some("error") => {
                 let words = part["message"].as_str().unwrap_or_default();
-                account.fail(match part["kind"].as_str() {
-                    Some("authentication") => cause::of_status(401, words, None),
-                    _ => cause::of_words(words),
+                account.record_failure(match part["kind"].as_str() {
+                    Some("authentication") => failure_cause::failure_from_status(401, words, None),
+                    _ => failure_cause::failure_from_message(words),
                 });
             }
             _ => {}
         }
     }
     if metadata["outputTokenLimitReached"] == true {
-        account.fail(cause::of_fault(Fault::OutOfTokens, "the model's answer was cut off at its limit of tokens"));
+        account.record_failure(failure_cause::failure_from_fault(
+            TurnFailure::OutOfTokens,
+            "the model's answer was cut off at its limit of tokens",
+        ));
     }
 }

@@ -1,10 +1,10 @@
-//! What the stream of a known agent tells while a turn goes on.
+//! Events from the stream of a known agent.
 
-/// What is heard while a turn goes on.
+/// An event of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
-    /// What the agent says and the tools that it calls, to show.
+pub enum StreamEvent {
+    /// The agent's text and its tool calls, as readable text.
     Text(String),
-    /// The conversation that it works in.
+    /// The name of the agent's conversation.
     Conversation(String),
 }

@@ -1,31 +1,32 @@
-//! A change as the log knows it, with what git and its forge say.
+//! A change as the log records it, with its state in git and on the forge.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    Event, EventType, Record, Seq, State, Task, TaskChange, TaskId, Timestamp, View, WorkDone, Workspace,
+    Event, EventRecord, EventType, Seq, StateView, SubmittedWork, Task, TaskChange, TaskId, TaskState, Timestamp,
+    Workspace,
 };
 use windlass_runner::external_merges::ExternalMerge;
-use windlass_store::{Filter, Store};
+use windlass_store::{EventFilter, Store};
 
-use super::{below, has_open_change, size};
-use crate::context::Opened;
+use super::{describe_work_size, has_open_change, list_stacked_tasks};
+use crate::context::OpenedProject;
 use crate::resume_command::ResumeCommand;
-use crate::{Code, Failure, hints};
+use crate::{Failure, FailureCode, hints};
 
-/// A change, and what was submitted last.
+/// A change, with the work that was submitted last.
 pub struct ChangeRecord {
     pub task: Task,
     pub change: TaskChange,
     pub opened_at: Timestamp,
-    pub work: Option<WorkDone>,
-    /// How it stands on its forge, if somebody asked.
-    pub on_forge: Option<Result<ChangeState, String>>,
-    /// How its base has it, if somebody looked, although the log knows of no merge.
-    pub landed: Option<ExternalMerge>,
-    /// How it was found in its base, if the log knows of a merge that was nobody's here.
-    pub noted: Option<String>,
+    pub work: Option<SubmittedWork>,
+    /// Its state on the forge, if the forge was asked.
+    pub forge_state: Option<Result<ChangeState, String>>,
+    /// The merge that git shows in its base, although the log knows of none.
+    pub external_merge: Option<ExternalMerge>,
+    /// How its merge was recognized in the base, if the log records a merge that Windlass did not make.
+    pub recorded_merge_evidence: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub enum ChangeState {
     Open,
     Merged,
     Closed,
-    /// Nobody wants it any more: its task was deleted.
+    /// The change is abandoned: its task was deleted.
     Dropped,
 }
 
@@ -50,9 +51,9 @@ impl ChangeState {
 }
 
 impl ChangeRecord {
-    /// The change of a task.
-    pub fn of(opened: &Opened, id: TaskId) -> Result<Self, Failure> {
-        let task = opened.task(id)?;
+    /// Loads the change of a task.
+    pub fn load_change_record(opened: &OpenedProject, id: TaskId) -> Result<Self, Failure> {
+        let task = opened.require_task(id)?;
         let Some(change) = task.change.clone() else {
             let hint = match (&task.workspace, task.state) {
                 (Some(workspace), _) => {
@@ -61,67 +62,77 @@ impl ChangeRecord {
                         workspace.branch
                     )
                 }
-                (None, State::Ready) => ResumeCommand::for_task(opened, id)?.in_sentence("works on it"),
+                (None, TaskState::Ready) => ResumeCommand::for_task(opened, id)?.describe_in_sentence("works on it"),
                 (None, _) => format!("`windlass why {id}` shows what was done about it"),
             };
-            return Err(Failure::new(Code::NotFound, format!("{id} has no change")).hint(hint));
+            return Err(Failure::new(FailureCode::NotFound, format!("{id} has no change")).with_hint(hint));
         };
-        let event = opened.store.event(change.opened).map_err(hints::store)?;
+        let event = opened.store.read_event(change.opened).map_err(hints::store_failure)?;
         let opened_at = event.map_or(task.created_at, |record| record.envelope.timestamp);
-        let work = match find_last(opened, id, EventType::SubmissionStarted)? {
+        let work = match find_last_event(opened, id, EventType::SubmissionStarted)? {
             Some(Event::SubmissionStarted(started)) => started.work,
             _ => None,
         };
-        let noted = match find_last(opened, id, EventType::ChangeMerged)? {
+        let noted = match find_last_event(opened, id, EventType::ChangeMerged)? {
             Some(Event::ChangeMerged(merged)) if change.merged.is_some() => merged.seen,
             _ => None,
         };
-        Ok(Self { work, task, change, opened_at, on_forge: None, landed: None, noted })
+        Ok(Self {
+            work,
+            task,
+            change,
+            opened_at,
+            forge_state: None,
+            external_merge: None,
+            recorded_merge_evidence: noted,
+        })
     }
 
-    pub fn state(&self) -> ChangeState {
-        match (&self.change.merged, &self.on_forge) {
+    pub fn change_state(&self) -> ChangeState {
+        match (&self.change.merged, &self.forge_state) {
             (Some(_), _) => ChangeState::Merged,
-            (None, _) if self.landed.is_some() => ChangeState::Merged,
+            (None, _) if self.external_merge.is_some() => ChangeState::Merged,
             (None, Some(Ok(standing))) => *standing,
-            (None, _) if self.task.state == State::Deleted => ChangeState::Dropped,
+            (None, _) if self.task.state == TaskState::Deleted => ChangeState::Dropped,
             (None, _) => ChangeState::Open,
         }
     }
 
-    /// The commit that has it in its base.
-    pub fn merged(&self) -> Option<&str> {
-        let landed = self.landed.as_ref().map(|landed| landed.commit.as_str());
+    /// Returns the commit that merges the change into its base.
+    pub fn merge_commit(&self) -> Option<&str> {
+        let landed = self.external_merge.as_ref().map(|landed| landed.commit.as_str());
         self.change.merged.as_deref().or(landed)
     }
 
-    /// How it was found in its base, where nobody here has merged it.
-    pub fn seen(&self) -> Option<&str> {
-        self.noted.as_deref().or_else(|| self.landed.as_ref().map(|landed| landed.how.as_str()))
+    /// Returns how the merge was recognized in the base, if Windlass did not make it.
+    pub fn external_merge_evidence(&self) -> Option<&str> {
+        self.recorded_merge_evidence
+            .as_deref()
+            .or_else(|| self.external_merge.as_ref().map(|landed| landed.how.as_str()))
     }
 
-    pub fn branch(&self) -> &str {
+    pub fn branch_name(&self) -> &str {
         let workspace = self.task.workspace.as_ref().map(|workspace: &Workspace| workspace.branch.as_str());
         self.change.at.branch.as_deref().or(workspace).unwrap_or("?")
     }
 
-    pub fn base(&self) -> &str {
+    pub fn base_name(&self) -> &str {
         let workspace = self.task.workspace.as_ref().map(|workspace| workspace.base.as_str());
         self.change.at.base.as_deref().or(workspace).unwrap_or("?")
     }
 
-    /// The tasks whose work it was begun on.
-    pub fn below(&self) -> Option<String> {
-        self.task.workspace.as_ref().and_then(below)
+    /// Returns the tasks whose work the branch is stacked on.
+    pub fn describe_stack_base(&self) -> Option<String> {
+        self.task.workspace.as_ref().and_then(list_stacked_tasks)
     }
 
-    /// How much it is, in words.
-    pub fn size(&self) -> Option<String> {
-        self.work.as_ref().map(size)
+    /// Returns the size of the change in words.
+    pub fn describe_size(&self) -> Option<String> {
+        self.work.as_ref().map(describe_work_size)
     }
 
-    /// Where a person can look at it.
-    pub fn place(&self) -> String {
+    /// Returns where a person can look at the change: its URL, or a command.
+    pub fn url_or_show_command(&self) -> String {
         self.change.at.url.clone().unwrap_or_else(|| format!("windlass change show {}", self.task.id))
     }
 
@@ -130,49 +141,50 @@ impl ChangeRecord {
             "id": self.task.id,
             "goal": self.task.goal,
             "taskState": self.task.state,
-            "state": self.state().name(),
-            "branch": self.branch(),
-            "base": self.base(),
+            "state": self.change_state().name(),
+            "branch": self.branch_name(),
+            "base": self.base_name(),
             "stackedOn": self.task.workspace.as_ref().map_or(&[][..], |workspace| &workspace.stacked_on),
             "commits": self.work.as_ref().map(|work| work.commits),
             "files": self.work.as_ref().map(|work| work.files),
             "url": self.change.at.url,
             "number": self.change.at.number,
             "openedAt": self.opened_at,
-            "merged": self.merged(),
-            "seen": self.seen(),
-            "forgeSays": self.on_forge.as_ref().and_then(|said| said.as_ref().err()),
+            "merged": self.merge_commit(),
+            "seen": self.external_merge_evidence(),
+            "forgeSays": self.forge_state.as_ref().and_then(|said| said.as_ref().err()),
         })
     }
 }
 
 /// Returns the last event of a type about a task.
-fn find_last(opened: &Opened, id: TaskId, kind: EventType) -> Result<Option<Event>, Failure> {
-    let filter = Filter { types: vec![kind], task: Some(id), ..Filter::default() };
-    let found = opened.store.read_back(&filter, None, 1).map_err(hints::store)?;
+fn find_last_event(opened: &OpenedProject, id: TaskId, kind: EventType) -> Result<Option<Event>, Failure> {
+    let filter = EventFilter { types: vec![kind], task: Some(id), ..EventFilter::default() };
+    let found = opened.store.read_events_back(&filter, None, 1).map_err(hints::store_failure)?;
     Ok(found.into_iter().next().map(|record| record.envelope.event))
 }
 
-/// Returns all changes that there have been, newest first.
-pub fn list_changes(opened: &Opened) -> Result<Vec<ChangeRecord>, Failure> {
-    ids(opened)?.into_iter().map(|id| ChangeRecord::of(opened, id)).collect()
+/// Returns all changes, newest first.
+pub fn list_changes(opened: &OpenedProject) -> Result<Vec<ChangeRecord>, Failure> {
+    list_changed_tasks(opened)?.into_iter().map(|id| ChangeRecord::load_change_record(opened, id)).collect()
 }
 
-/// Returns the tasks whose changes are open, newest first.
-pub fn list_open_changes(opened: &Opened) -> Result<Vec<TaskId>, Failure> {
-    let snapshot = opened.store.snapshot().map_err(hints::store)?;
+/// Returns the tasks with open changes, newest first.
+pub fn list_open_changes(opened: &OpenedProject) -> Result<Vec<TaskId>, Failure> {
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let mut open = Vec::new();
-    for id in ids(opened)? {
-        let task = snapshot.task(id).map_err(hints::view)?.filter(|task| task.state != State::Deleted);
+    for id in list_changed_tasks(opened)? {
+        let task = snapshot.find_task(id).map_err(hints::view_failure)?.filter(|task| task.state != TaskState::Deleted);
         open.extend(task.filter(has_open_change).map(|_| id));
     }
     Ok(open)
 }
 
-fn ids(opened: &Opened) -> Result<Vec<TaskId>, Failure> {
-    let filter = Filter { types: vec![EventType::ChangeOpened], ..Filter::default() };
-    let records: Vec<Record> = opened.store.read(&filter, Seq::START, usize::MAX).map_err(hints::store)?;
+fn list_changed_tasks(opened: &OpenedProject) -> Result<Vec<TaskId>, Failure> {
+    let filter = EventFilter { types: vec![EventType::ChangeOpened], ..EventFilter::default() };
+    let records: Vec<EventRecord> =
+        opened.store.read_events(&filter, Seq::START, usize::MAX).map_err(hints::store_failure)?;
     let mut seen = BTreeSet::new();
-    let tasks = records.iter().rev().filter_map(|record| record.envelope.node.task());
+    let tasks = records.iter().rev().filter_map(|record| record.envelope.node.task_id());
     Ok(tasks.filter(|id| seen.insert(*id)).collect())
 }

@@ -1,70 +1,72 @@
-//! A person's merge of a change into its base.
+//! The merge of a change into its base, by a person.
 //!
 //! Invariants:
-//! - The commit that is merged is the one that was judged, or one that the checks of the project passed after a rebase.
+//! - The merged commit is the one that was judged, or one that passed the checks of the project after a rebase.
 //! - Nothing of the project runs for the merge unless its configuration is trusted.
 
 use std::sync::Arc;
 
 use windlass_config::{Config, ConfigSource, plan};
-use windlass_engine::{Authority, Command, HookOutcome, HookReport, Refusal, Resolution, State, Task, TaskId, Trusted};
+use windlass_engine::{
+    Authority, Command, ConfigTrust, HookOutcome, HookReport, Refusal, Task, TaskId, TaskResolution, TaskState,
+};
 use windlass_runner::{EffectRunner, ManualMergeOutcome, MergeChecks, MergeSeal};
 
-use super::{ChangeRecord, is_stopped_by_git};
-use crate::caller::Inside;
-use crate::context::Opened;
+use super::{ChangeRecord, is_blocked_by_git};
+use crate::caller::CallerContext;
+use crate::context::OpenedProject;
 use crate::execution::{self, HookExecution};
-use crate::next_step::{next_step, take_up_again};
+use crate::next_step::{find_next_step, reopen_task_step};
 use crate::person::ConcernedSessions;
 use crate::resume_command::ResumeCommand;
-use crate::{Code, Failure, FrontEnd, Notice, environment, hints, trust};
+use crate::{Failure, FailureCode, FrontEnd, Notice, environment, hints, trust};
 
-/// A merge that has happened.
+/// The report of a merge.
 pub struct MergeReport {
     pub change: ChangeRecord,
-    /// Nothing where the change had been merged before.
+    /// None if the change had been merged before.
     pub seal: Option<MergeSeal>,
 }
 
-/// Merges the change of a task into its base, and runs what follows from that. A base that has moved on is taken up first, and
-/// the checks run again there unless they are to be skipped.
-pub fn merge_change(opened: &mut Opened, id: TaskId, checks: MergeChecks) -> Result<MergeReport, Failure> {
-    let inside = Inside::look_for_person(opened, ConcernedSessions::Every(Some(id)))?;
+/// Merges the change of a task into its base, and runs the effects of the merge. If the base has moved on, rebases first and runs
+/// the checks again, unless they are to be skipped.
+pub fn merge_change(opened: &mut OpenedProject, id: TaskId, checks: MergeChecks) -> Result<MergeReport, Failure> {
+    let inside = CallerContext::detect_for_person(opened, ConcernedSessions::Every(Some(id)))?;
     if inside.run.is_some() || inside.via.is_some() {
-        return Err(hints::refusal(&Refusal::NoPerson { what: "merge" }));
+        return Err(hints::refusal_failure(&Refusal::NoPerson { what: "merge" }));
     }
-    let change = ChangeRecord::of(opened, id)?;
-    check_state(opened, &change.task)?;
-    let config = Config::parse(ConfigSource::load(&opened.project.root)?).map_err(Failure::from)?;
-    let is_trusted = trust::counts(&opened.project, &config, opened.trust)?;
-    if !is_trusted && !plan::planned_hooks(&config).is_empty() {
+    let change = ChangeRecord::load_change_record(opened, id)?;
+    check_task_state(opened, &change.task)?;
+    let config = Config::from_source(ConfigSource::load(&opened.project.root)?).map_err(Failure::from)?;
+    let is_trusted = trust::is_config_effective(&opened.project, &config, opened.trust)?;
+    if !is_trusted && !plan::plan_hooks(&config).is_empty() {
         if checks == MergeChecks::Run {
-            return Err(Failure::new(Code::Trust, "this project may not run what its configuration says")
-                .caused_by("it is not trusted as it is now, and checks may have to run")
-                .hint(format!("{}; --no-check merges without running anything", hints::HOW_TO_TRUST))
-                .offer_trust());
+            return Err(Failure::new(FailureCode::Trust, "this project may not run what its configuration says")
+                .with_cause("it is not trusted as it is now, and checks may have to run")
+                .with_hint(format!("{}; --no-check merges without running anything", hints::HOW_TO_TRUST))
+                .with_trust_option());
         }
-        opened.front_end.show(Notice::Note("no hook runs: the configuration is not trusted"));
+        opened.front_end.show_notice(Notice::Note("no hook runs: the configuration is not trusted"));
     }
-    // A trusted configuration alone says where a change is merged, and which token the forge gets.
-    let config = Arc::new(execution::trusted_part(opened, config, is_trusted)?);
-    let (control, received) = execution::listen()?;
-    let trusted = if is_trusted { Trusted::Yes } else { Trusted::No };
+    // Only a trusted configuration decides where a change is merged, and which token the forge gets.
+    let config = Arc::new(execution::restrict_to_trusted(opened, config, is_trusted)?);
+    let (control, received) = execution::listen_to_signals()?;
+    let trusted = if is_trusted { ConfigTrust::Yes } else { ConfigTrust::No };
     let submitted = change.work.as_ref().map(|work| work.head.clone());
     let front_end = opened.front_end.clone();
-    let merged = HookExecution::new(opened, &config, &control).trusted(trusted).run(|dispatch| {
+    let merged = HookExecution::new(opened, &config, &control).with_trust(trusted).run_with_effects(|dispatch| {
         let merged = match change.change.merged {
             Some(_) => ManualMergeOutcome::Already,
-            None => dispatch.merge_by_hand(&change.task, checks, submitted.clone()).map_err(hints::run)?,
+            None => dispatch.merge_by_hand(&change.task, checks, submitted.clone()).map_err(hints::run_failure)?,
         };
         match &merged {
             ManualMergeOutcome::Merged(seal) => record_merge(dispatch, &*front_end, &change.task, seal)?,
-            ManualMergeOutcome::Already => conclude_task(dispatch, &*front_end, change.task.id, change.base())?,
+            ManualMergeOutcome::Already => conclude_task(dispatch, &*front_end, change.task.id, change.base_name())?,
             _ => {}
         }
         Ok(merged)
     });
-    let by_signal = |failure: Failure| failure.by(received.first());
+    let by_signal = |failure: Failure| failure.with_signal(received.first_signal());
     let seal = match merged.map_err(by_signal)? {
         ManualMergeOutcome::Merged(seal) => Some(seal),
         ManualMergeOutcome::Already => None,
@@ -74,18 +76,22 @@ pub fn merge_change(opened: &mut Opened, id: TaskId, checks: MergeChecks) -> Res
 }
 
 /// Refuses the merge of a task that is worked on or not accepted.
-fn check_state(opened: &Opened, task: &Task) -> Result<(), Failure> {
+fn check_task_state(opened: &OpenedProject, task: &Task) -> Result<(), Failure> {
     let id = task.id;
     let refused = |why: String, hint: String| {
-        Err(Failure::new(Code::Refused, format!("cannot merge the change of {id}")).caused_by(why).hint(hint))
+        Err(Failure::new(FailureCode::Refused, format!("cannot merge the change of {id}"))
+            .with_cause(why)
+            .with_hint(hint))
     };
     if let Some(lease) = task.lease.as_ref().filter(|_| matches!(task.state, State::Active | State::Submitted)) {
         let hint = match &lease.session {
-            Some(session) if opened.session(session).is_ok_and(|session| opened.is_running(&session)) => {
+            Some(session)
+                if opened.require_session(session).is_ok_and(|session| opened.is_session_running(&session)) =>
+            {
                 format!("wait for it, or end it with `windlass session cancel {session}`")
             }
             Some(session) => {
-                let again = ResumeCommand::for_session(opened, &opened.session(session)?);
+                let again = ResumeCommand::for_session(opened, &opened.require_session(session)?);
                 format!("its process has died: {}", again.in_sentence("goes on with it"))
             }
             None => format!("wait for its holder; `windlass task release {id} --force` takes it away, and is recorded"),
@@ -93,51 +99,57 @@ fn check_state(opened: &Opened, task: &Task) -> Result<(), Failure> {
         return refused(format!("it is being worked on by {}", lease.holder()), hint);
     }
     match task.state {
-        State::Completed | State::Blocked => Ok(()),
-        State::Deleted => {
+        TaskState::Completed | TaskState::Blocked => Ok(()),
+        TaskState::Deleted => {
             refused("the task was deleted".to_owned(), format!("`windlass task reopen {id} --force` takes it up again"))
         }
         state => {
             let accepts = match state {
-                State::Ready | State::NeedsContinuation => {
+                TaskState::Ready | TaskState::NeedsContinuation => {
                     format!("; `windlass task complete {id}` accepts it as it is")
                 }
                 _ => String::new(),
             };
-            let step = next_step(opened, id)?.map(|step| format!("`{}` leads on with it", step.command));
+            let step = find_next_step(opened, id)?.map(|step| format!("`{}` leads on with it", step.command));
             let hint = step.unwrap_or_else(|| format!("`windlass why {id}` shows how it stands"));
             refused(format!("the task is {state}: its work has not been accepted"), format!("{hint}{accepts}"))
         }
     }
 }
 
-/// Returns the failure that an outcome without a merge stands for.
-fn explain_refusal(opened: &Opened, known: &ChangeRecord, by_hand: ManualMergeOutcome) -> Result<Failure, Failure> {
+/// Returns the failure for an outcome without a merge.
+fn explain_refusal(
+    opened: &OpenedProject,
+    known: &ChangeRecord,
+    by_hand: ManualMergeOutcome,
+) -> Result<Failure, Failure> {
     let id = known.task.id;
-    let failure = |base: &str| Failure::new(Code::Refused, format!("cannot merge the change of {id} into {base}"));
+    let failure =
+        |base: &str| Failure::new(FailureCode::Refused, format!("cannot merge the change of {id} into {base}"));
     Ok(match by_hand {
-        ManualMergeOutcome::Refused { cause, hint } => failure(known.base()).caused_by(cause).hint(hint),
+        ManualMergeOutcome::Refused { cause, hint } => failure(known.base_name()).with_cause(cause).with_hint(hint),
         ManualMergeOutcome::Conflicts { base, files, why } => {
             let place = known.task.workspace.as_ref().map(|workspace| workspace.name.clone()).unwrap_or_default();
             let files = files.lines().map(|file| file.trim_start_matches("- "));
-            let failure = files.fold(failure(&base).caused_by(why), |failure, file| failure.caused_by(file));
-            let is_refused = known.task.state == State::Blocked && !is_stopped_by_git(&known.task);
+            let failure = files.fold(failure(&base).with_cause(why), |failure, file| failure.with_cause(file));
+            let is_refused = known.task.state == TaskState::Blocked && !is_blocked_by_git(&known.task);
             let has_agent_resolve = match is_refused {
                 true => format!("`windlass answer {id} continue` has the agent go on, and tells it of the conflict"),
-                false => ResumeCommand::for_conflict(opened, id)?.in_sentence("has the agent resolve them"),
+                false => ResumeCommand::for_conflict(opened, id)?.describe_in_sentence("has the agent resolve them"),
             };
-            failure.hint(format!(
+            failure.with_hint(format!(
                 "nothing has changed; {has_agent_resolve}, or do it yourself in .windlass/worktrees/{place}"
             ))
         }
         ManualMergeOutcome::Unfit { base, hook, report } => {
-            let said = report_text(&report);
-            let take_up = take_up_again(opened, &known.task, &format!("{hook} does not pass on top of {base}")).command;
+            let said = feedback_or_message(&report);
+            let take_up =
+                reopen_task_step(opened, &known.task, &format!("{hook} does not pass on top of {base}")).command;
             let again = ResumeCommand::for_task(opened, id)?.command;
             failure(&base)
-                .caused_by(format!("`{hook}` does not pass on top of the newest {base}"))
-                .caused_by(said)
-                .hint(format!("`{take_up}` and `{again}` have an agent mend it; --no-check merges it as it is"))
+                .with_cause(format!("`{hook}` does not pass on top of the newest {base}"))
+                .with_cause(said)
+                .with_hint(format!("`{take_up}` and `{again}` have an agent mend it; --no-check merges it as it is"))
         }
         ManualMergeOutcome::Unjudged { base, hook, report } => {
             let (cause, remedy) = match report.outcome {
@@ -146,24 +158,24 @@ fn explain_refusal(opened: &Opened, known: &ChangeRecord, by_hand: ManualMergeOu
                 _ => (format!("`{hook}` asks for a person"), "look at what it says"),
             };
             failure(&base)
-                .caused_by(format!("{cause} on top of the newest {base}"))
-                .caused_by(report.message.as_deref().unwrap_or("it says nothing"))
-                .hint(format!("{remedy}; --no-check merges it as it is"))
+                .with_cause(format!("{cause} on top of the newest {base}"))
+                .with_cause(report.message.as_deref().unwrap_or("it says nothing"))
+                .with_hint(format!("{remedy}; --no-check merges it as it is"))
         }
         ManualMergeOutcome::Cancelled => {
-            Failure::new(Code::Interrupted(hints::SIGINT), "ended before anything was merged")
+            Failure::new(FailureCode::Interrupted(hints::SIGINT_NUMBER), "ended before anything was merged")
         }
-        ManualMergeOutcome::Merged(_) | ManualMergeOutcome::Already => failure(known.base()),
+        ManualMergeOutcome::Merged(_) | ManualMergeOutcome::Already => failure(known.base_name()),
     })
 }
 
-/// Returns the words of a hook about the work.
-fn report_text(report: &HookReport) -> String {
+/// Returns the message of a hook about the work.
+fn feedback_or_message(report: &HookReport) -> String {
     let said = report.feedback.as_deref().or(report.message.as_deref()).unwrap_or("it says nothing");
     said.trim().to_owned()
 }
 
-/// Commits a merge and what follows from it.
+/// Commits a merge and runs its effects.
 fn record_merge(
     dispatch: &mut EffectRunner<'_>,
     front_end: &dyn FrontEnd,
@@ -172,12 +184,12 @@ fn record_merge(
 ) -> Result<(), Failure> {
     let merged = Command::RecordMerge { id: task.id, commit: seal.commit.clone(), seen: seal.seen.clone() };
     dispatch
-        .commit_as(&execution::person_origin(Authority::Person, environment::now()), &merged)
-        .map_err(hints::run)?;
+        .commit_command_as(&execution::person_origin(Authority::Person, environment::current_timestamp()), &merged)
+        .map_err(hints::run_failure)?;
     conclude_task(dispatch, front_end, task.id, &seal.base)
 }
 
-/// Runs what follows a merge. The merge is the answer to a task that waited for a person.
+/// Runs the effects of a merge. If the task waited for a person, the merge is the answer.
 fn conclude_task(
     dispatch: &mut EffectRunner<'_>,
     front_end: &dyn FrontEnd,
@@ -185,21 +197,21 @@ fn conclude_task(
     base: &str,
 ) -> Result<(), Failure> {
     let text = Some(format!("merged into {base}"));
-    if dispatch.task(id).map_err(hints::run)?.is_some_and(|task| task.state == State::Blocked) {
-        let approve = Command::AnswerTask { id, answer: Resolution::Approve, text, ignores: vec![], work: None };
+    if dispatch.load_task(id).map_err(hints::run_failure)?.is_some_and(|task| task.state == TaskState::Blocked) {
+        let approve = Command::AnswerTask { id, answer: TaskResolution::Approve, text, ignores: vec![], work: None };
         dispatch
-            .commit_as(&execution::person_origin(Authority::Forced, environment::now()), &approve)
-            .map_err(hints::run)?;
+            .commit_command_as(&execution::person_origin(Authority::Forced, environment::current_timestamp()), &approve)
+            .map_err(hints::run_failure)?;
     }
-    dispatch.end_turn();
-    dispatch.run_pending().map_err(hints::run)?;
+    dispatch.release_merge_lock();
+    dispatch.run_pending_effects().map_err(hints::run_failure)?;
     remove_worktree(dispatch, front_end, id)
 }
 
-/// Removes the worktree of a merged task, or says why it stays.
+/// Removes the worktree of a merged task, or shows why it stays.
 fn remove_worktree(dispatch: &mut EffectRunner<'_>, front_end: &dyn FrontEnd, id: TaskId) -> Result<(), Failure> {
-    if let Err(why) = dispatch.clear_away_now(id).map_err(hints::run)? {
-        front_end.show(Notice::Note(&format!("the worktree of {id} stays: {why}")));
+    if let Err(why) = dispatch.remove_worktree_by_id(id).map_err(hints::run_failure)? {
+        front_end.show_notice(Notice::Note(&format!("the worktree of {id} stays: {why}")));
     }
     Ok(())
 }

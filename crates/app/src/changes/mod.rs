@@ -1,52 +1,53 @@
-//! Changes of tasks: what the log knows of them, and what git shows.
+//! Changes of tasks: their records in the log, and their state in git.
 
 mod change_record;
 mod git_view;
 mod merge;
-mod unopened;
+mod work_without_change;
 
-use windlass_config::Builtin;
-use windlass_engine::{Finding, Task, WorkDone, Workspace};
+use windlass_config::BuiltinHook;
+use windlass_engine::{GateFinding, SubmittedWork, Task, Workspace};
 
 pub use change_record::{ChangeRecord, ChangeState, list_changes, list_open_changes};
-pub use git_view::{find_tracked_store, mark_landed_changes, tracked_store, with_git, with_optional_git};
+pub use git_view::{
+    list_tracked_store_files, list_tracked_store_files_cancellable, mark_landed_changes, with_git, with_optional_git,
+};
 pub use merge::{MergeReport, merge_change};
-pub use unopened::{find_branch_without_change, note_work_without_change};
+pub use work_without_change::{find_branch_without_change, note_work_without_change};
 
 /// Returns whether a task has a change that is not merged.
 pub fn has_open_change(task: &Task) -> bool {
     task.change.as_ref().is_some_and(|change| change.merged.is_none())
 }
 
-/// Returns whether a task waits for a person only because its change could not be merged. A person's words about it do not
-/// count.
+/// Returns whether a task waits for a person only because its change could not be merged. A person's rejection does not count.
 pub fn waits_for_merge(task: &Task) -> bool {
-    is_stopped_by(task, &[Builtin::MergePr])
+    is_blocked_by_hooks(task, &[BuiltinHook::MergePr])
 }
 
-/// Returns whether a task waits for a person because its change could not be brought onto its base, or not be merged.
-pub fn is_stopped_by_git(task: &Task) -> bool {
-    is_stopped_by(task, &[Builtin::RebaseOnMain, Builtin::MergePr])
+/// Returns whether a task waits for a person because its change could not be rebased or merged.
+pub fn is_blocked_by_git(task: &Task) -> bool {
+    is_blocked_by_hooks(task, &[BuiltinHook::RebaseOnMain, BuiltinHook::MergePr])
 }
 
-/// Returns whether one of these hooks has an open change wait for a person. A person's words about it do not count.
-fn is_stopped_by(task: &Task, hooks: &[Builtin]) -> bool {
+/// Returns whether one of these hooks made an open change wait for a person. A person's rejection does not count.
+fn is_blocked_by_hooks(task: &Task, hooks: &[BuiltinHook]) -> bool {
     let blocked = task.blocked.as_ref().is_some_and(|blocked| blocked.by.is_none());
-    let is_of_hook = |finding: &Finding| {
+    let is_of_hook = |finding: &GateFinding| {
         let source = finding.source.rsplit(':').next();
         hooks.iter().any(|hook| source == Some(hook.name())) && task.rejected.as_ref() != Some(finding)
     };
     has_open_change(task) && blocked && task.findings.iter().any(is_of_hook)
 }
 
-/// Returns the tasks on whose work a branch was begun.
-pub fn below(workspace: &Workspace) -> Option<String> {
+/// Returns the tasks whose work a branch is stacked on.
+pub fn list_stacked_tasks(workspace: &Workspace) -> Option<String> {
     let below: Vec<String> = workspace.stacked_on.iter().map(ToString::to_string).collect();
     (!below.is_empty()).then(|| below.join(", "))
 }
 
-/// Returns how much work it is, in words.
-pub fn size(work: &WorkDone) -> String {
+/// Returns the size of some work in words.
+pub fn describe_work_size(work: &SubmittedWork) -> String {
     let commits = if work.commits == 1 { "one commit".to_owned() } else { format!("{} commits", work.commits) };
     let files = if work.files == 1 { "one file".to_owned() } else { format!("{} files", work.files) };
     format!("{commits}, {files}")

@@ -1,49 +1,56 @@
-//! The health of a project: its configuration, store, agents, git, and what dead commands have left.
+//! The health of a project: its configuration, store, agents, git, and leftovers of dead commands.
 
-mod agents;
-mod git;
+mod agent_check;
+mod git_check;
 
 use windlass_config::Config;
 use windlass_config::workflow::WorkflowLibrary;
-use windlass_engine::{EffectKind, State, Task};
-use windlass_process::Control;
-use windlass_runner::left_in;
-use windlass_store::{Lifetime, Report};
+use windlass_engine::{EffectKind, Task, TaskState};
+use windlass_process::RunControl;
+use windlass_runner::find_leftover_tasks;
+use windlass_store::{Lifetime, StoreReport};
 
-use crate::context::{Context, Opened};
+use crate::context::{CommandContext, OpenedProject};
 use crate::project::Project;
 use crate::resume_command::ResumeCommand;
-use crate::{Code, Failure, changes, hints, obstacles, recovery, runner_settings, store_records, trust, workflows};
+use crate::{
+    Failure, FailureCode, changes, hints, recovery, runner_settings, store_records, trust, unreadable_files, workflows,
+};
 
-pub use self::agents::check_agents;
+pub use self::agent_check::check_agents;
 
-/// One thing that was looked at, with what is wrong.
+/// One check, with its problems.
 pub struct HealthCheck {
     pub what: &'static str,
-    /// What is wrong; nothing if all is well.
+    /// The problems; empty if all is well.
     pub problems: Vec<String>,
-    /// What was found.
+    /// A summary of the check.
     pub note: String,
     pub hint: Option<String>,
 }
 
-/// Checks the files of a project and its store. `rebuild` folds the rows of the store anew from its log.
-pub fn check_project(context: &Context, project: &Project, rebuild: bool) -> Result<Vec<HealthCheck>, Failure> {
+/// Checks the files of a project and its store. `rebuild` first rebuilds the rows of the store from its log.
+pub fn check_project(context: &CommandContext, project: &Project, rebuild: bool) -> Result<Vec<HealthCheck>, Failure> {
     let mut checks = vec![check_config(project), check_store(context, project, rebuild)?];
     checks.extend(check_files(project));
     checks.extend(check_workflows(project));
     Ok(checks)
 }
 
-/// Checks what commands have left, and whether git and the forge let tasks be worked on and merged.
-pub fn check_work(context: &Context, project: &Project, control: &Control) -> Vec<HealthCheck> {
-    let opened = context.open().ok();
+/// Checks for leftovers of commands, and whether git and the forge let tasks be worked on and merged.
+pub fn check_work(context: &CommandContext, project: &Project, control: &RunControl) -> Vec<HealthCheck> {
+    let opened = context.open_project().ok();
     let left = opened.iter().flat_map(|opened| {
-        [check_left(opened), check_cancelled(opened), check_interrupted(opened), check_worktrees(opened)]
+        [
+            check_orphaned_hooks(opened),
+            check_cancelled_sessions(opened),
+            check_interrupted_sessions(opened),
+            check_worktrees(opened),
+        ]
     });
     let mut checks: Vec<HealthCheck> = left.flatten().collect();
-    checks.extend(check_tracked(project, control));
-    checks.extend(opened.iter().flat_map(|opened| git::check_git(opened, control)));
+    checks.extend(check_tracked_store(project, control));
+    checks.extend(opened.iter().flat_map(|opened| git_check::check_git(opened, control)));
     checks
 }
 
@@ -51,7 +58,7 @@ fn check_config(project: &Project) -> HealthCheck {
     let what = "configuration";
     let looked = || -> Result<_, Failure> {
         let config = Config::load(&project.root)?;
-        Ok((trust::state(project, &config)?, config))
+        Ok((trust::find_trust_state(project, &config)?, config))
     };
     match looked() {
         Ok((state, config)) => {
@@ -71,18 +78,20 @@ fn check_config(project: &Project) -> HealthCheck {
     }
 }
 
-/// What stands in the place of files, and what keeps protected files from being watched.
+/// Checks for special files in place of ordinary ones, and for protected files that cannot be watched.
 fn check_files(project: &Project) -> Option<HealthCheck> {
-    let mut problems = obstacles::find(project);
+    let mut problems = unreadable_files::list_unreadable_files(project);
     let protected = Config::load(&project.root)
         .ok()
-        .map(|config| runner_settings::protected_files(&config).hiding(runner_settings::mask(&config)));
-    problems.extend(protected.and_then(|protected| protected.look(&project.root).err()).map(|error| error.to_string()));
+        .map(|config| runner_settings::protected_files(&config).with_mask(runner_settings::build_secret_mask(&config)));
+    problems.extend(
+        protected.and_then(|protected| protected.take_snapshot(&project.root).err()).map(|error| error.to_string()),
+    );
     let hint = Some("remove it, or put a file in its place".to_owned());
     (!problems.is_empty()).then(|| HealthCheck { what: "files", problems, note: String::new(), hint })
 }
 
-/// The project's workflows, where it has any, and those that its hooks name.
+/// Checks the project's workflows, if it has any, and those that its hooks name.
 fn check_workflows(project: &Project) -> Option<HealthCheck> {
     let (what, hint) = ("workflows", Some("`windlass config check` shows the place".to_owned()));
     let library = match WorkflowLibrary::load(Some(&project.root)) {
@@ -91,7 +100,8 @@ fn check_workflows(project: &Project) -> Option<HealthCheck> {
     };
     let own = library.definitions.iter().filter(|definition| definition.file.is_some()).count();
     let mut problems: Vec<String> = library.unusable.iter().map(workflows::describe_reason).collect();
-    let named = Config::load(&project.root).ok().and_then(|config| workflows::check_hooks(project, &config).err());
+    let named =
+        Config::load(&project.root).ok().and_then(|config| workflows::check_workflow_hooks(project, &config).err());
     problems.extend(named.map(|failure| failure.message).filter(|message| !problems.contains(message)));
     if own == 0 && problems.is_empty() {
         return None;
@@ -100,26 +110,26 @@ fn check_workflows(project: &Project) -> Option<HealthCheck> {
     Some(HealthCheck { what, problems, note: format!("{own} of the project can be used"), hint })
 }
 
-fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<HealthCheck, Failure> {
+fn check_store(context: &CommandContext, project: &Project, rebuild: bool) -> Result<HealthCheck, Failure> {
     let what = "store";
-    let opened = store_records::open_quietly(project, Lifetime::Command, context.trust);
+    let opened = store_records::open_store_to_read(project, Lifetime::Command, context.trust);
     let looked = opened.and_then(|(mut store, foreign)| {
         if rebuild {
-            store.rebuild().map_err(hints::store)?;
+            store.rebuild_rows().map_err(hints::store_failure)?;
         }
-        Ok((store.inspect().map_err(hints::store)?, foreign))
+        Ok((store.inspect_store().map_err(hints::store_failure)?, foreign))
     });
     match looked {
-        Ok((report, None)) => Ok(judge(&report, "windlass doctor --rebuild")),
+        Ok((report, None)) => Ok(summarize_store_report(&report, "windlass doctor --rebuild")),
         Ok((report, Some(refusal))) => {
             // Without --trust the store is only read.
-            let check = judge(&report, "windlass doctor --rebuild --trust");
+            let check = summarize_store_report(&report, "windlass doctor --rebuild --trust");
             let note = format!("{}; only read: hooks, sessions, worktrees and git are not checked", check.note);
-            let hint = check.hint.or(refusal.shown_hint());
+            let hint = check.hint.or(refusal.hint_with_options());
             let problems = [vec![refusal.message], refusal.causes, check.problems].concat();
             Ok(HealthCheck { what, problems, note, hint })
         }
-        Err(failure) if failure.code == Code::Store => {
+        Err(failure) if failure.code == FailureCode::Store => {
             let problems = [vec![failure.message], failure.causes].concat();
             let note = project.store_file().display().to_string();
             Ok(HealthCheck { what, problems, note, hint: failure.hint })
@@ -128,9 +138,9 @@ fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<He
     }
 }
 
-/// A store that git tracks: every pull can replace it, and every push shows it.
-fn check_tracked(project: &Project, control: &Control) -> Option<HealthCheck> {
-    let tracked = changes::find_tracked_store(project, control);
+/// Checks for a store that git tracks: every pull can replace it, and every push publishes it.
+fn check_tracked_store(project: &Project, control: &RunControl) -> Option<HealthCheck> {
+    let tracked = changes::list_tracked_store_files_cancellable(project, control);
     let problems: Vec<String> = tracked.iter().map(|file| format!("git tracks {file}")).collect();
     (!problems.is_empty()).then(|| HealthCheck {
         what: "store",
@@ -140,9 +150,9 @@ fn check_tracked(project: &Project, control: &Control) -> Option<HealthCheck> {
     })
 }
 
-/// Hooks that commands which died have left; nothing to say where there are none.
-fn check_left(opened: &Opened) -> Option<HealthCheck> {
-    let left = recovery::left_by_the_dead(opened).ok().filter(|left| !left.is_empty())?;
+/// Checks for hooks that dead commands have left.
+fn check_orphaned_hooks(opened: &OpenedProject) -> Option<HealthCheck> {
+    let left = recovery::list_orphaned_effects(opened).ok().filter(|left| !left.is_empty())?;
     let name = |effect: &windlass_engine::PendingEffect| match &effect.kind {
         EffectKind::Hook(hook) => format!("{} for event {}", hook.hook, effect.id.seq),
         EffectKind::Turn { .. } => String::new(),
@@ -155,16 +165,17 @@ fn check_left(opened: &Opened) -> Option<HealthCheck> {
     })
 }
 
-/// Worktrees of tasks that are completed or deleted.
-fn check_worktrees(opened: &Opened) -> Option<HealthCheck> {
-    let worktrees = opened.project.worktrees();
-    let left = left_in(&worktrees, &opened.store.snapshot().ok()?).ok().filter(|left| !left.is_empty())?;
+/// Checks for worktrees of tasks that are completed or deleted.
+fn check_worktrees(opened: &OpenedProject) -> Option<HealthCheck> {
+    let worktrees = opened.project.worktree_directory();
+    let left =
+        find_leftover_tasks(&worktrees, &opened.store.begin_snapshot().ok()?).ok().filter(|left| !left.is_empty())?;
     let name = |task: &Task| {
         let place = task.workspace.as_ref().map(|place| worktrees.join(&place.name).display().to_string());
         format!("{} ({}): {}", task.id, task.state, place.unwrap_or_default())
     };
-    // Nothing has gone wrong where a task was deleted: its worktree goes with the next run.
-    let (deleted, done): (Vec<_>, Vec<_>) = left.iter().partition(|task| task.state == State::Deleted);
+    // A deleted task is no problem: the next run removes its worktree.
+    let (deleted, done): (Vec<_>, Vec<_>) = left.iter().partition(|task| task.state == TaskState::Deleted);
     let deleted: Vec<String> = deleted.into_iter().map(name).collect();
     let note = match (deleted.is_empty(), done.len()) {
         (true, done) => format!("{done} of completed tasks"),
@@ -183,8 +194,8 @@ fn check_worktrees(opened: &Opened) -> Option<HealthCheck> {
 }
 
 /// Checks for sessions that were cancelled while no process ran them.
-fn check_cancelled(opened: &Opened) -> Option<HealthCheck> {
-    let left = recovery::orphaned_cancellations(opened).ok().filter(|left| !left.is_empty())?;
+fn check_cancelled_sessions(opened: &OpenedProject) -> Option<HealthCheck> {
+    let left = recovery::list_orphaned_cancellations(opened).ok().filter(|left| !left.is_empty())?;
     Some(HealthCheck {
         what: "sessions",
         problems: left.iter().map(|session| format!("{} is cancelled and has yet to be ended", session.name)).collect(),
@@ -193,16 +204,16 @@ fn check_cancelled(opened: &Opened) -> Option<HealthCheck> {
     })
 }
 
-/// Checks for sessions whose command has died: nothing is wrong with them, but a person has to know.
-fn check_interrupted(opened: &Opened) -> Option<HealthCheck> {
-    let left = recovery::interrupted(opened).ok()?;
+/// Notes the sessions whose command has died. This is no problem, but a person has to know.
+fn check_interrupted_sessions(opened: &OpenedProject) -> Option<HealthCheck> {
+    let left = recovery::list_interrupted_sessions(opened).ok()?;
     let names: Vec<&str> = left.iter().map(|session| session.name.as_str()).collect();
-    let hint = ResumeCommand::for_session(opened, left.first()?).in_sentence("goes on where it stopped");
+    let hint = ResumeCommand::for_session(opened, left.first()?).describe_in_sentence("goes on where it stopped");
     let note = format!("interrupted: {}", names.join(", "));
     Some(HealthCheck { what: "sessions", problems: vec![], note, hint: Some(hint) })
 }
 
-fn judge(report: &Report, rebuild_command: &str) -> HealthCheck {
+fn summarize_store_report(report: &StoreReport, rebuild_command: &str) -> HealthCheck {
     let pages = report.pages.iter().map(|problem| format!("pages: {problem}"));
     let log = report.log.iter().map(|found| format!("event {}: {}", found.seq, found.problem));
     let rows = report.rows.iter().map(|row| format!("{} {}", row.row, row.problem));
@@ -222,7 +233,7 @@ fn judge(report: &Report, rebuild_command: &str) -> HealthCheck {
     }
 }
 
-/// Returns so many events, in words.
+/// Returns a number of events in words.
 pub fn count_events(count: u64) -> String {
     if count == 1 { "1 event".to_owned() } else { format!("{count} events") }
 }

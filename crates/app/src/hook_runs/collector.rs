@@ -1,4 +1,4 @@
-//! Runs of hooks, put together from the events that tell of them.
+//! A collector that assembles hook runs from their events.
 //!
 //! ```text
 //! hook_started 12.0 ──────────────► hook_finished 12.0 ─► feedback_queued      a run: the effect ties them together
@@ -7,19 +7,19 @@
 //! hook_started 12.0 ─► (fails) ─► hook_started 12.0, attempt 2, after … ─► …   two runs, the first failed
 //! ```
 //!
-//! The log is read from its end, so that the last runs are known without the first ones.
+//! The collector reads the log backwards, so that it finds the last runs without the first ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use windlass_engine::{EffectId, Event, EventType, HookOutcome, Record, Remedy, Seq, SessionName, payload};
-use windlass_store::Filter;
+use windlass_engine::{EffectId, Event, EventRecord, EventType, GateRemedy, HookOutcome, Seq, SessionName, payload};
+use windlass_store::EventFilter;
 
 use super::record::{HookRunOutcome, HookRunRecord};
-use crate::context::Opened;
+use crate::context::OpenedProject;
 use crate::{Failure, hints};
 
-/// The events that tell of runs.
+/// The events that describe runs.
 pub const RUN_EVENTS: [EventType; 6] = [
     EventType::HookStarted,
     EventType::HookFinished,
@@ -29,28 +29,28 @@ pub const RUN_EVENTS: [EventType; 6] = [
     EventType::PipelineFailed,
 ];
 
-/// Events that are read at a time.
+/// The number of events per read.
 const PAGE_SIZE: usize = 512;
 
-/// What the log says about an effect after the place that is looked at.
-enum Later {
-    /// It ended; the run that is to learn of its start, if that run is wanted.
-    Ended(Option<usize>),
-    /// It was begun again, after it had failed in these words; without any, after a crash.
-    Begun(Option<String>),
+/// The state of an effect after the present position in the log.
+enum LaterEvent {
+    /// It ended; the index of the run that still needs its start, if that run is wanted.
+    Finished(Option<usize>),
+    /// It was started again: after a failure with this message, or after a crash.
+    Started(Option<String>),
 }
 
-/// Puts runs together from events that come newest first.
+/// The assembly of runs from events that come newest first.
 struct RunCollector<'w> {
     owners: &'w Path,
     wanted: &'w mut dyn FnMut(&HookRunRecord) -> Result<bool, Failure>,
     runs: Vec<HookRunRecord>,
-    later: BTreeMap<EffectId, Later>,
-    /// Effects of wanted runs whose start has not been seen.
+    later: BTreeMap<EffectId, LaterEvent>,
+    /// Effects of wanted runs whose start has not been read.
     sought: BTreeSet<EffectId>,
-    /// What was queued, until the hook is seen that had it queued.
+    /// Queued feedback, until its hook is read.
     queued: Option<(Option<Seq>, payload::FeedbackQueued, Seq)>,
-    /// What a gate that failed had queued, until its hook is seen.
+    /// Feedback that a failed gate has queued, until its hook is read.
     remediations: BTreeMap<(Option<SessionName>, String), Seq>,
 }
 
@@ -60,7 +60,7 @@ impl<'w> RunCollector<'w> {
         Self { owners, wanted, runs, later, sought, queued: None, remediations: BTreeMap::new() }
     }
 
-    fn add(&mut self, run: HookRunRecord) -> Result<Option<usize>, Failure> {
+    fn add_run(&mut self, run: HookRunRecord) -> Result<Option<usize>, Failure> {
         if !(self.wanted)(&run)? {
             return Ok(None);
         }
@@ -68,10 +68,10 @@ impl<'w> RunCollector<'w> {
         Ok(Some(self.runs.len() - 1))
     }
 
-    fn take(&mut self, record: &Record) -> Result<(), Failure> {
+    fn read_record(&mut self, record: &EventRecord) -> Result<(), Failure> {
         match &record.envelope.event {
-            Event::FeedbackQueued(queued) => self.queued = Some((record.cause(), queued.clone(), record.seq)),
-            Event::PipelineFailed(failed) if failed.remedy == Remedy::Remediate && failed.feedback.is_none() => {
+            Event::FeedbackQueued(queued) => self.queued = Some((record.cause_position(), queued.clone(), record.seq)),
+            Event::PipelineFailed(failed) if failed.remedy == GateRemedy::Remediate && failed.feedback.is_none() => {
                 if let Some((_, queued, seq)) = &self.queued
                     && queued.source == failed.hook
                 {
@@ -80,7 +80,7 @@ impl<'w> RunCollector<'w> {
                 }
             }
             Event::HookFinished(finished) => {
-                let mut run = HookRunRecord::finished(record, finished);
+                let mut run = HookRunRecord::from_finished_event(record, finished);
                 let remediation = self.remediations.remove(&(run.session.clone(), finished.hook.clone()));
                 if let (Some(seq), Some((queued, _))) = (remediation, &mut run.feedback) {
                     *queued = seq;
@@ -90,24 +90,29 @@ impl<'w> RunCollector<'w> {
                 };
                 let queued = self.queued.take().filter(own).map(|(_, queued, seq)| (seq, queued.text));
                 run.feedback = queued.or(run.feedback);
-                let place = self.add(run)?;
-                self.later.insert(finished.effect, Later::Ended(place));
+                let place = self.add_run(run)?;
+                self.later.insert(finished.effect, LaterEvent::Finished(place));
                 if place.is_some() {
                     self.sought.insert(finished.effect);
                 }
             }
-            Event::HookStarted(started) => self.begin(record, started)?,
-            // Its run says as much.
+            Event::HookStarted(started) => self.read_hook_start(record, started)?,
+            // The end of its run has the same error.
             Event::HookError(error) if error.effect.is_some() => {}
             Event::HookError(error) => {
                 let (hook, message) = (Some(error.hook_name.clone()), Some(error.error.clone()));
                 let ended = Some(record.envelope.timestamp);
-                self.add(HookRunRecord { hook, message, ended, ..HookRunRecord::new(record, HookRunOutcome::Error) })?;
+                self.add_run(HookRunRecord {
+                    hook,
+                    message,
+                    ended,
+                    ..HookRunRecord::new(record, HookRunOutcome::Error)
+                })?;
             }
             Event::ActionError(error) => {
                 let (action, message) = (Some(error.action_type.clone()), Some(error.error.clone()));
                 let ended = Some(record.envelope.timestamp);
-                self.add(HookRunRecord {
+                self.add_run(HookRunRecord {
                     action,
                     message,
                     ended,
@@ -119,79 +124,82 @@ impl<'w> RunCollector<'w> {
         Ok(())
     }
 
-    fn begin(&mut self, record: &Record, started: &payload::HookStarted) -> Result<(), Failure> {
+    fn read_hook_start(&mut self, record: &EventRecord, started: &payload::HookStarted) -> Result<(), Failure> {
         self.sought.remove(&started.effect);
-        match self.later.insert(started.effect, Later::Begun(started.after.clone())) {
-            Some(Later::Ended(place)) => {
+        match self.later.insert(started.effect, LaterEvent::Started(started.after.clone())) {
+            Some(LaterEvent::Finished(place)) => {
                 if let Some(run) = place.and_then(|place| self.runs.get_mut(place)) {
                     run.attempt = started.attempt;
                     run.started = Some(record.envelope.timestamp);
                 }
             }
-            Some(Later::Begun(Some(message))) => {
+            Some(LaterEvent::Started(Some(message))) => {
                 let outcome = HookRunOutcome::Ended(HookOutcome::Failure);
-                self.add(HookRunRecord { message: Some(message), ..HookRunRecord::begun(record, started, outcome) })?;
+                self.add_run(HookRunRecord {
+                    message: Some(message),
+                    ..HookRunRecord::from_started_event(record, started, outcome)
+                })?;
             }
-            Some(Later::Begun(None)) => {
+            Some(LaterEvent::Started(None)) => {
                 let outcome = HookRunOutcome::Ended(HookOutcome::Interrupted);
                 let message = Some("it was begun again".to_owned());
-                self.add(HookRunRecord { message, ..HookRunRecord::begun(record, started, outcome) })?;
+                self.add_run(HookRunRecord { message, ..HookRunRecord::from_started_event(record, started, outcome) })?;
             }
             None => {
-                let alive = windlass_process::is_alive(self.owners, started.owner.as_str());
+                let alive = windlass_process::is_owner_alive(self.owners, started.owner.as_str());
                 let outcome = if alive { HookRunOutcome::Running } else { HookRunOutcome::Left };
-                self.add(HookRunRecord::begun(record, started, outcome))?;
+                self.add_run(HookRunRecord::from_started_event(record, started, outcome))?;
             }
         }
         Ok(())
     }
 
-    /// Whether there are so many runs, and nothing before this position can tell more about them.
+    /// Returns whether there are enough runs, and earlier events cannot complete any of them.
     fn has_enough(&self, most: usize, at: Seq) -> bool {
         self.runs.len() >= most && self.sought.first().is_none_or(|effect| effect.seq >= at)
     }
 
-    /// The last runs, oldest first.
-    fn into_runs(mut self, most: usize) -> Vec<HookRunRecord> {
+    /// Returns the last runs, oldest first.
+    fn into_newest_runs(mut self, most: usize) -> Vec<HookRunRecord> {
         self.runs.truncate(most);
         self.runs.reverse();
         self.runs
     }
 }
 
-/// Returns the last runs that are wanted, oldest first.
+/// Returns the last wanted runs, oldest first.
 pub fn find_newest_runs(
-    opened: &Opened,
-    filter: Filter,
+    opened: &OpenedProject,
+    filter: EventFilter,
     most: usize,
     wanted: &mut dyn FnMut(&HookRunRecord) -> Result<bool, Failure>,
 ) -> Result<Vec<HookRunRecord>, Failure> {
-    let owners = opened.project.owners();
+    let owners = opened.project.owner_directory();
     let mut collector = RunCollector::new(&owners, wanted);
-    let filter = Filter { types: RUN_EVENTS.to_vec(), ..filter };
-    // A task's history is walked whole, however much of it is asked for.
+    let filter = EventFilter { types: RUN_EVENTS.to_vec(), ..filter };
+    // The store walks the whole history of a task, whatever the page size.
     let size = if filter.task.is_some() { usize::MAX } else { PAGE_SIZE };
     let mut before = None;
     loop {
-        let page = opened.store.read_back(&filter, before, size).map_err(hints::store)?;
+        let page = opened.store.read_events_back(&filter, before, size).map_err(hints::store_failure)?;
         for record in &page {
             if collector.has_enough(most, record.seq) {
-                return Ok(collector.into_runs(most));
+                return Ok(collector.into_newest_runs(most));
             }
-            collector.take(record)?;
+            collector.read_record(record)?;
         }
         before = page.last().map(|record| record.seq);
         if page.len() < size {
-            return Ok(collector.into_runs(most));
+            return Ok(collector.into_newest_runs(most));
         }
     }
 }
 
-/// Returns all runs that these events tell of, oldest first.
-pub fn collect_runs(opened: &Opened, records: &[Record]) -> Result<Vec<HookRunRecord>, Failure> {
-    let owners = opened.project.owners();
+/// Returns all runs that these events describe, oldest first.
+pub fn collect_runs(opened: &OpenedProject, records: &[EventRecord]) -> Result<Vec<HookRunRecord>, Failure> {
+    let owners = opened.project.owner_directory();
     let mut all = |_: &HookRunRecord| Ok(true);
     let mut collector = RunCollector::new(&owners, &mut all);
-    records.iter().rev().try_for_each(|record| collector.take(record))?;
-    Ok(collector.into_runs(usize::MAX))
+    records.iter().rev().try_for_each(|record| collector.read_record(record))?;
+    Ok(collector.into_newest_runs(usize::MAX))
 }

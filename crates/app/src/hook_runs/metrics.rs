@@ -1,36 +1,36 @@
-//! What runs of a hook add up to.
+//! Metrics over the runs of a hook.
 
 use serde_json::{Value, json};
 use windlass_engine::{HookOutcome, Timestamp};
 
 use super::record::{HookRunOutcome, HookRunRecord};
 
-/// What the runs of a hook add up to.
+/// The totals over the runs of a hook.
 #[derive(Debug, Default)]
 pub struct HookMetrics {
     pub success: usize,
     pub block: usize,
     pub failure: usize,
     pub timed_out: usize,
-    /// The base had moved, and it was run again on top of it.
+    /// Runs that were repeated because the base had moved.
     pub again: usize,
-    /// It wanted another iteration or a person, or was cancelled or interrupted.
+    /// Runs that asked for another iteration or a person, or were cancelled or interrupted.
     pub other: usize,
     pub errors: usize,
-    /// In milliseconds, as they come.
+    /// In milliseconds, in the order of the runs.
     durations: Vec<u64>,
     pub last: Option<Timestamp>,
 }
 
 impl HookMetrics {
     /// Counts a run.
-    pub fn count(&mut self, run: &HookRunRecord) {
+    pub fn count_run(&mut self, run: &HookRunRecord) {
         let outcome = match run.outcome {
             HookRunOutcome::Error => {
                 self.errors += 1;
                 return;
             }
-            // A run that goes on has no outcome, and one that was skipped before it began is none.
+            // A running hook has no outcome, and one that was skipped before its start has not run.
             HookRunOutcome::Ended(outcome) if run.has_run() => outcome,
             HookRunOutcome::Ended(_) | HookRunOutcome::Running | HookRunOutcome::Left => return,
         };
@@ -45,25 +45,26 @@ impl HookMetrics {
             }
         }
         self.durations.extend(run.took);
-        self.last = self.last.max(run.when());
+        self.last = self.last.max(run.start_or_end_time());
     }
 
-    /// Returns how many runs have ended.
-    pub fn runs(&self) -> usize {
+    /// Returns the number of runs that have ended.
+    pub fn count_ended_runs(&self) -> usize {
         self.success + self.block + self.failure + self.timed_out + self.again + self.other
     }
 
-    /// Returns the duration that so many percent of the runs do not exceed, in milliseconds.
-    pub fn percentile(&self, percent: usize) -> Option<u64> {
+    /// Returns the duration that this percentage of the runs do not exceed, in milliseconds.
+    pub fn duration_percentile(&self, percent: usize) -> Option<u64> {
         let mut durations = self.durations.clone();
         durations.sort_unstable();
         percentile(&durations, percent)
     }
 
     pub fn to_json(&self) -> Value {
-        let rate = |count: usize| (self.runs() > 0).then(|| share(count, self.runs()));
+        let rate =
+            |count: usize| (self.count_ended_runs() > 0).then(|| rounded_fraction(count, self.count_ended_runs()));
         json!({
-            "runs": self.runs(),
+            "runs": self.count_ended_runs(),
             "success": self.success,
             "block": self.block,
             "failure": self.failure,
@@ -75,22 +76,22 @@ impl HookMetrics {
             "blockRate": rate(self.block),
             "failureRate": rate(self.failure),
             "timeoutRate": rate(self.timed_out),
-            "p50Ms": self.percentile(50),
-            "p95Ms": self.percentile(95),
+            "p50Ms": self.duration_percentile(50),
+            "p95Ms": self.duration_percentile(95),
             "lastRunAt": self.last,
         })
     }
 }
 
-/// The smallest of these sorted numbers that so many percent of them do not exceed.
+/// Returns the smallest of these sorted numbers that this percentage of them do not exceed.
 fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
     let rank = (sorted.len() * percent.min(100)).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()
 }
 
-/// A part of a whole, to four places.
+/// Returns the ratio of a part to a whole, rounded to four places.
 #[expect(clippy::cast_precision_loss, reason = "no log has so many runs that it shows")]
-fn share(part: usize, whole: usize) -> f64 {
+fn rounded_fraction(part: usize, whole: usize) -> f64 {
     (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0
 }
 
@@ -120,6 +121,6 @@ mod tests {
 
     #[test]
     fn share_is_rounded_to_four_places() {
-        assert!((share(1, 3) - 0.3333).abs() < 1e-9);
+        assert!((rounded_fraction(1, 3) - 0.3333).abs() < 1e-9);
     }
 }

@@ -1,4 +1,4 @@
-//! Runs of hooks as the log tells of them: history, causes and metrics.
+//! Hook runs from the log: history, causes and metrics.
 
 mod collector;
 mod metrics;

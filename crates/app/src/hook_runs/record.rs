@@ -1,7 +1,6 @@
-//! A run of a hook, as far as the log tells of it, and the event that it ran for.
+//! A hook run from the log, and the event that it ran for.
 //!
-//! Not here: how runs are put together (`collector`), how they are shown (`history`), what they add up to (`metrics`),
-//! what they led to (`why`).
+//! Not here: assembling runs (`collector`), displaying them (`history`), metrics (`metrics`), consequences (`why`).
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -9,28 +8,28 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    ActionRequest, Caller, EffectId, Event, EventType, HookBatch, HookEffect, HookOutcome, Node, Record, Seq,
-    SessionName, Timestamp, payload,
+    ActionRequest, BridgeCaller, EffectId, Event, EventRecord, EventSubject, EventType, HookBatch, HookEffect,
+    HookOutcome, Seq, SessionName, Timestamp, payload,
 };
-use windlass_store::Sqlite;
+use windlass_store::SqliteStore;
 
-use crate::project::DIRECTORY;
+use crate::project::PROJECT_DIRECTORY;
 use crate::{Failure, conversations, hints};
 
-/// How a run ended, or that it has not.
+/// The outcome of a run, or its state if it has none yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookRunOutcome {
     Ended(HookOutcome),
-    /// A hook inside a commit failed, or an action was refused: only that is recorded.
+    /// A hook inside a commit failed, or an action was refused: the log has only this error.
     Error,
     Running,
-    /// Whoever ran it is dead, and nobody has taken it over yet.
+    /// The process that ran it is dead, and no process has taken it over yet.
     Left,
 }
 
 impl HookRunOutcome {
-    /// The names that programs read.
-    pub fn names() -> Vec<&'static str> {
+    /// Returns the names for programs.
+    pub fn list_names() -> Vec<&'static str> {
         let others = [Self::Error, Self::Running, Self::Left];
         HookOutcome::ALL.into_iter().map(Self::Ended).chain(others).map(Self::name).collect()
     }
@@ -58,45 +57,45 @@ impl FromStr for HookRunOutcome {
     }
 }
 
-/// One run of a hook, or one error in the place of one.
+/// One run of a hook, or an error without a run.
 #[derive(Debug, Clone)]
 pub struct HookRunRecord {
-    /// Its last word in the log.
+    /// The position of its last event.
     pub at: Seq,
-    /// The hook; nobody's where an action was refused.
+    /// The hook; none if an action was refused.
     pub hook: Option<String>,
     /// The action that was refused.
     pub action: Option<String>,
     pub effect: Option<EffectId>,
     /// The event that it ran for.
     pub event: Option<Seq>,
-    pub node: Node,
+    pub node: EventSubject,
     pub session: Option<SessionName>,
     pub iteration: Option<u32>,
     pub attempt: u32,
     pub started: Option<Timestamp>,
     pub ended: Option<Timestamp>,
     pub outcome: HookRunOutcome,
-    /// Whether the hook itself could not run.
+    /// Whether the hook could not be started.
     pub unstarted: bool,
     pub message: Option<String>,
-    /// In milliseconds, where it was measured.
+    /// In milliseconds, if it was measured.
     pub took: Option<u64>,
     pub record: Option<String>,
     pub actions: Vec<ActionRequest>,
-    /// What it had to say to the agent, and the event that queued that.
+    /// The feedback for the agent, and the event that queued it.
     pub feedback: Option<(Seq, String)>,
 }
 
 impl HookRunRecord {
-    pub(super) fn new(record: &Record, outcome: HookRunOutcome) -> Self {
+    pub(super) fn new(record: &EventRecord, outcome: HookRunOutcome) -> Self {
         let envelope = &record.envelope;
         Self {
             at: record.seq,
             hook: None,
             action: None,
             effect: None,
-            event: record.cause(),
+            event: record.cause_position(),
             node: envelope.node,
             session: envelope.session.clone(),
             iteration: envelope.iteration,
@@ -113,7 +112,7 @@ impl HookRunRecord {
         }
     }
 
-    pub(super) fn finished(record: &Record, finished: &payload::HookFinished) -> Self {
+    pub(super) fn from_finished_event(record: &EventRecord, finished: &payload::HookFinished) -> Self {
         Self {
             hook: Some(finished.hook.clone()),
             effect: Some(finished.effect),
@@ -129,7 +128,11 @@ impl HookRunRecord {
         }
     }
 
-    pub(super) fn begun(record: &Record, started: &payload::HookStarted, outcome: HookRunOutcome) -> Self {
+    pub(super) fn from_started_event(
+        record: &EventRecord,
+        started: &payload::HookStarted,
+        outcome: HookRunOutcome,
+    ) -> Self {
         Self {
             hook: Some(started.hook.clone()),
             effect: Some(started.effect),
@@ -140,16 +143,16 @@ impl HookRunRecord {
         }
     }
 
-    /// Whether it was ever begun. A hook that nobody waited for any more was not, and an error tells of no run.
+    /// Returns whether the hook was started. A hook that was dropped before its start was not, and an error is no run.
     pub fn has_run(&self) -> bool {
         self.attempt > 0
     }
 
-    pub fn when(&self) -> Option<Timestamp> {
+    pub fn start_or_end_time(&self) -> Option<Timestamp> {
         self.started.or(self.ended)
     }
 
-    /// What it is called.
+    /// Returns the name to show.
     pub fn title(&self) -> String {
         match (&self.hook, &self.action) {
             (Some(hook), _) => hook.clone(),
@@ -158,23 +161,23 @@ impl HookRunRecord {
         }
     }
 
-    /// The file with all of its output, as seen from the project, and whether it is still there. What a log says about
-    /// other places than the records is not looked at.
-    pub fn output(&self, records: &Path) -> Option<(String, bool)> {
+    /// Returns the file with all of its output, relative to the project, and whether the file still exists. Paths in the log that
+    /// leave the directory of records are not checked.
+    pub fn find_output_file(&self, records: &Path) -> Option<(String, bool)> {
         let record = Path::new(self.record.as_deref()?);
         let within = record.components().all(|part| matches!(part, Component::Normal(_)));
         let there = within && records.join(record).symlink_metadata().is_ok_and(|found| found.is_file());
-        let shown = Path::new(DIRECTORY).join("runs").join(record);
+        let shown = Path::new(PROJECT_DIRECTORY).join("runs").join(record);
         Some((shown.to_string_lossy().into_owned(), there))
     }
 
-    /// The run as programs read it.
+    /// Returns the run as JSON.
     pub fn to_json(&self, cause: Option<&RunCause>, records: &Path) -> Value {
         let call = cause.and_then(|cause| cause.call.as_ref());
         json!({
             "hook": self.hook,
             "action": self.action,
-            "point": cause.and_then(|cause| cause.point(self)),
+            "point": cause.and_then(|cause| cause.find_hook_point(self)),
             "agent": call.map(|call| &call.agent),
             "conversation": call.map(|call| &call.conversation),
             "tool": call.and_then(|call| call.tool.as_ref()),
@@ -190,45 +193,45 @@ impl HookRunRecord {
             "message": self.message,
             "actions": self.actions,
             "feedback": self.feedback.as_ref().map(|(seq, text)| json!({"seq": seq, "text": text})),
-            "output": self.output(records).map(|(file, there)| json!({"file": file, "exists": there})),
+            "output": self.find_output_file(records).map(|(file, there)| json!({"file": file, "exists": there})),
         })
     }
 }
 
-/// As much as has to be known of an event that hooks ran for.
+/// The facts about an event that hooks ran for.
 #[derive(Debug, Clone)]
 pub struct RunCause {
     kind: EventType,
-    /// The type as people see it.
+    /// The type of the event, as people see it.
     pub name: String,
-    /// What an agent's own hook system said, where that called.
+    /// The call, if an agent's own hook system made it.
     pub call: Option<payload::BridgeCalled>,
     owes: Option<HookBatch>,
 }
 
 impl RunCause {
-    pub fn of(record: &Record) -> Self {
+    pub fn from_event_record(record: &EventRecord) -> Self {
         let call = match &record.envelope.event {
             Event::BridgeCalled(called) => Some(called.clone()),
             _ => None,
         };
-        let name = record.envelope.event.type_name().to_owned();
+        let name = record.envelope.event.shown_type_name().to_owned();
         Self { kind: record.kind(), name, call, owes: record.envelope.metadata.owes.clone() }
     }
 
-    /// What the run's hook was owed as.
-    pub fn owed(&self, run: &HookRunRecord) -> Option<&HookEffect> {
-        // A turn is itself an effect of the event that begins it, and the first.
+    /// Returns the effect of the run's hook.
+    pub fn find_hook_effect(&self, run: &HookRunRecord) -> Option<&HookEffect> {
+        // A turn is itself an effect of the event that starts it, and the first one.
         let first = u32::from(self.kind == EventType::TurnStarted);
         let place = usize::try_from(run.effect?.index.checked_sub(first)?).ok()?;
         self.owes.as_ref()?.hooks.get(place)
     }
 
-    /// Where the run's hook ran.
-    pub fn point(&self, run: &HookRunRecord) -> Option<String> {
+    /// Returns the point at which the run's hook ran.
+    pub fn find_hook_point(&self, run: &HookRunRecord) -> Option<String> {
         match (&run.hook, run.effect) {
-            (_, Some(_)) => self.owed(run).map(|owed| owed.point.to_string()),
-            // The hooks inside a commit are hooks of events.
+            (_, Some(_)) => self.find_hook_effect(run).map(|owed| owed.point.to_string()),
+            // Hooks inside a commit run at events.
             (Some(_), None) => Some(self.name.clone()),
             (None, None) => None,
         }
@@ -237,26 +240,26 @@ impl RunCause {
 
 /// The events that hooks ran for, each read once.
 pub struct RunCauses<'s> {
-    store: &'s Sqlite,
+    store: &'s SqliteStore,
     known: BTreeMap<Seq, Option<RunCause>>,
 }
 
 impl<'s> RunCauses<'s> {
-    pub fn new(store: &'s Sqlite) -> Self {
+    pub fn new(store: &'s SqliteStore) -> Self {
         Self { store, known: BTreeMap::new() }
     }
 
-    pub fn of(&mut self, run: &HookRunRecord) -> Result<Option<&RunCause>, Failure> {
+    pub fn find_cause(&mut self, run: &HookRunRecord) -> Result<Option<&RunCause>, Failure> {
         let Some(seq) = run.event else { return Ok(None) };
         if !self.known.contains_key(&seq) {
-            let event = self.store.event(seq).map_err(hints::store)?;
-            self.known.insert(seq, event.as_ref().map(RunCause::of));
+            let event = self.store.read_event(seq).map_err(hints::store_failure)?;
+            self.known.insert(seq, event.as_ref().map(RunCause::from_event_record));
         }
         Ok(self.known.get(&seq).and_then(Option::as_ref))
     }
-    /// Whether it ran because of a call from this conversation.
-    pub fn is_of(&mut self, run: &HookRunRecord, caller: &Caller) -> Result<bool, Failure> {
-        let call = self.of(run)?.and_then(|cause| cause.call.as_ref());
-        Ok(call.is_some_and(|call| conversations::is_of(caller, call)))
+    /// Returns whether a call from this conversation caused the run.
+    pub fn is_caused_by_caller(&mut self, run: &HookRunRecord, caller: &BridgeCaller) -> Result<bool, Failure> {
+        let call = self.find_cause(run)?.and_then(|cause| cause.call.as_ref());
+        Ok(call.is_some_and(|call| conversations::is_call_of_conversation(caller, call)))
     }
 }

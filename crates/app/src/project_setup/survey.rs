@@ -1,4 +1,4 @@
-//! The survey of a project: its tests, its git repository, and the agents on this machine.
+//! The survey of a project: its tests, its git repository, and the installed agents.
 //!
 //! Nothing is started. Large files and special files are not read.
 
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use windlass_process::file;
 use windlass_runner::test_command;
-use windlass_vcs::git::has_git;
+use windlass_vcs::git::has_git_entry;
 
 use crate::agents;
 
-/// Larger build files are not read.
-const SIZE: u64 = 1024 * 1024;
+/// The largest build file that is read, in bytes.
+const MAX_BUILD_FILE: u64 = 1024 * 1024;
 
 /// The tests, agents and repository of a project.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ProjectSurvey {
     /// The command that runs the tests.
     pub tests: Option<&'static str>,
-    /// Agents that are installed.
+    /// The installed agents.
     pub agents: Vec<&'static str>,
     pub git: Option<FoundRepository>,
 }
@@ -26,19 +26,24 @@ pub struct ProjectSurvey {
 /// A git repository.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FoundRepository {
-    /// The branch that work starts from: the remote's default where that is known, else the one that is checked out.
-    /// Only an ordinary name is taken.
+    /// The branch that work starts from: the remote's default if known, else the one that is checked out. Only an ordinary name
+    /// is taken.
     pub branch: Option<String>,
 }
 
-/// Looks at a project, and for agents in the directories of programs.
+/// Surveys a project, and the agents in the directories of programs.
 pub fn survey_project(root: &Path, programs: &[PathBuf]) -> ProjectSurvey {
-    ProjectSurvey { tests: test_command::tests(root), agents: agents::installed(programs), git: git(root) }
+    ProjectSurvey {
+        tests: test_command::detect_test_command(root),
+        agents: agents::list_installed_agents(programs),
+        git: survey_git_repository(root),
+    }
 }
 
-fn git(root: &Path) -> Option<FoundRepository> {
-    let git = root.ancestors().find(|directory| has_git(directory))?.join(".git");
-    let named = |file: &str, prefix: &str| Some(read(&git.join(file))?.trim().strip_prefix(prefix)?.to_owned());
+fn survey_git_repository(root: &Path) -> Option<FoundRepository> {
+    let git = root.ancestors().find(|directory| has_git_entry(directory))?.join(".git");
+    let named =
+        |file: &str, prefix: &str| Some(read_small_file(&git.join(file))?.trim().strip_prefix(prefix)?.to_owned());
     let branch =
         named("refs/remotes/origin/HEAD", "ref: refs/remotes/origin/").or_else(|| named("HEAD", "ref: refs/heads/"));
     let ordinary = |name: &String| {
@@ -48,8 +53,8 @@ fn git(root: &Path) -> Option<FoundRepository> {
     Some(FoundRepository { branch: branch.filter(ordinary) })
 }
 
-fn read(path: &Path) -> Option<String> {
-    file::read_text(path, SIZE)
+fn read_small_file(path: &Path) -> Option<String> {
+    file::read_text_file(path, MAX_BUILD_FILE)
 }
 
 #[cfg(test)]
@@ -64,14 +69,14 @@ mod tests {
         let branch = |head: &str| {
             fs::create_dir_all(root.path().join(".git")).unwrap();
             fs::write(root.path().join(".git/HEAD"), head).unwrap();
-            git(root.path()).unwrap().branch
+            survey_git_repository(root.path()).unwrap().branch
         };
         assert_eq!(branch("ref: refs/heads/main\n"), Some("main".into()));
         assert_eq!(branch("ref: refs/heads/feature/x\n"), Some("feature/x".into()));
         assert_eq!(branch("0123456789abcdef\n"), None);
         assert_eq!(branch("ref: refs/heads/a: [b]\nhooks: {}\n"), None);
 
-        // A person on a feature branch still starts from the remote's.
+        // A person on a feature branch still starts from the remote's default.
         fs::create_dir_all(root.path().join(".git/refs/remotes/origin")).unwrap();
         fs::write(root.path().join(".git/refs/remotes/origin/HEAD"), "ref: refs/remotes/origin/trunk\n").unwrap();
         assert_eq!(branch("ref: refs/heads/feature/x\n"), Some("trunk".into()));

@@ -1,4 +1,4 @@
-//! The choice of an agent: which one works, whether it can be started, and whether it finds anything that it may work on.
+//! The choice of an agent: which one works, whether it can be started, and whether it has a task that it may work on.
 //!
 //! Invariant: a typing mistake leaves no session behind.
 
@@ -7,19 +7,19 @@ use std::path::Path;
 
 use windlass_agents::{Agent, AgentKind};
 use windlass_config::Config;
-use windlass_engine::{Grounds, Refusal, TaskId, Types, View};
+use windlass_engine::{Refusal, StateView, TaskId, TaskTypes, WorkspaceMode};
 use windlass_hooks::ShellCommand;
-use windlass_process::missing;
-use windlass_store::Sqlite;
+use windlass_process::find_missing_program;
+use windlass_store::SqliteStore;
 
+use super::run_target::RunTarget;
 use super::session_choice::SessionChoice;
-use super::target::RunTarget;
-use crate::context::Opened;
-use crate::gatekeepers::Unjudged;
-use crate::{Code, Failure, Notice, agents, environment, hints};
+use crate::context::OpenedProject;
+use crate::gatekeepers::UnjudgedTypes;
+use crate::{Failure, FailureCode, Notice, agents, environment, hints};
 
-/// Returns the agent that is named, else the one that the session was started with, else the configuration's. An agent that only
-/// the project's store names needs trust: the store can come with a repository.
+/// Returns the named agent, else the one that the session was started with, else the configuration's. An agent that only the
+/// project's store names needs trust: the store can come with a repository.
 pub fn choose_agent(
     named: Option<&str>,
     choice: &SessionChoice,
@@ -33,89 +33,92 @@ pub fn choose_agent(
             &session.agent
         }
         (None, SessionChoice::Resume(session)) => {
-            return Err(Failure::new(Code::Trust, "no agent is named")
-                .caused_by(format!("session `{}` works with `{}`", session.name, session.agent))
-                .hint("name it again with --agent, or say --trust if that is what you want to run"));
+            return Err(Failure::new(FailureCode::Trust, "no agent is named")
+                .with_cause(format!("session `{}` works with `{}`", session.name, session.agent))
+                .with_hint("name it again with --agent, or say --trust if that is what you want to run"));
         }
-        (None, SessionChoice::New(_)) => configured.ok_or_else(no_agent_named)?,
+        (None, SessionChoice::New(_)) => configured.ok_or_else(no_agent_failure)?,
     };
-    agents::resolve(name, &config.settings)
+    agents::resolve_agent(name, &config.settings)
 }
 
-pub fn no_agent_named() -> Failure {
-    Failure::new(Code::Usage, "no agent is named").hint(agents::how_to_name())
+pub fn no_agent_failure() -> Failure {
+    Failure::new(FailureCode::Usage, "no agent is named").with_hint(agents::describe_agent_names())
 }
 
-/// Says why an agent cannot be started in this directory, as far as that is seen without starting it. What only a shell
-/// understands is left to the shell, and a worktree may have a script that this directory does not have.
-pub fn check_agent(agent: &Agent, directory: &Path, grounds: Grounds) -> Result<(), Failure> {
+/// Fails if an agent cannot be started in this directory, as far as that shows without starting it. Shell syntax is left to the
+/// shell, and a worktree may have a script that this directory does not have.
+pub fn check_agent_startable(agent: &Agent, directory: &Path, grounds: WorkspaceMode) -> Result<(), Failure> {
     let command = match &agent.kind {
         AgentKind::Scripted(file) => return agents::read_script(&directory.join(file)).map(drop),
         AgentKind::Command(command) | AgentKind::Acp(command) => command,
-        AgentKind::Headless(dialect) => agent.program(*dialect),
+        AgentKind::Headless(dialect) => agent.program_script(*dialect),
     };
-    let environment = agent.environment(&environment::whole());
+    let environment = agent.build_environment(&environment::full_environment());
     let missing_script = || {
         let ran = ShellCommand { text: command, directory, environment: &environment };
         let is_one_command = !command.contains(['|', '&', ';', '\n']);
         ran.missing_script().filter(|_| grounds.is_in_place() && is_one_command)
     };
-    match missing(command.as_ref(), directory, &environment).map(|error| error.to_string()).or_else(missing_script) {
+    match find_missing_program(command.as_ref(), directory, &environment)
+        .map(|error| error.to_string())
+        .or_else(missing_script)
+    {
         None => Ok(()),
-        Some(error) => Err(Failure::new(Code::Usage, format!("the agent `{agent}` cannot be started"))
-            .caused_by(error)
-            .hint("look for a typing mistake, or install it; nothing was begun")),
+        Some(error) => Err(Failure::new(FailureCode::Usage, format!("the agent `{agent}` cannot be started"))
+            .with_cause(error)
+            .with_hint("look for a typing mistake, or install it; nothing was begun")),
     }
 }
 
-/// Returns why a session with this agent would find nothing although a task is ready: only other agents may work on it, or it is
+/// Returns why a session with this agent would find no task although one is ready: only other agents may work on it, or it is
 /// left alone.
-pub fn explain_nothing_for(
-    store: &Sqlite,
-    types: &Types,
+pub fn explain_no_task_for_agent(
+    store: &SqliteStore,
+    types: &TaskTypes,
     agent: &str,
-    grounds: Grounds,
+    grounds: WorkspaceMode,
 ) -> Result<Option<String>, Failure> {
-    let snapshot = store.snapshot().map_err(hints::store)?;
-    if snapshot.expired(environment::now(), None).map_err(hints::view)?.is_some() {
+    let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
+    if snapshot.next_expired_lease(environment::current_timestamp(), None).map_err(hints::view_failure)?.is_some() {
         return Ok(None);
     }
-    match types.next_for(&snapshot, Some(agent), &[], grounds) {
+    match types.next_task_for(&snapshot, Some(agent), &[], grounds) {
         Ok(Some(_)) => Ok(None),
         Ok(None) => {
-            let any = snapshot.claimable(None).map_err(hints::view)?.is_some();
+            let any = snapshot.next_claimable(None).map_err(hints::view_failure)?.is_some();
             Ok(Some(if any { "what is ready is left alone" } else { "nothing is ready" }.to_owned()))
         }
         Err(refusal @ Refusal::NothingForAgent { .. }) => Ok(Some(refusal.to_string())),
-        Err(refusal) => Err(hints::refusal(&refusal)),
+        Err(refusal) => Err(hints::refusal_failure(&refusal)),
     }
 }
 
-/// Refuses to begin where no gatekeeper can judge the first task. Tasks of other types go on: a warning names the types that are
-/// left alone.
-pub fn check_judges(
-    opened: &Opened,
+/// Refuses a session if no gatekeeper can judge its first task. Otherwise warns of the task types that it leaves alone.
+pub fn check_gatekeepers(
+    opened: &OpenedProject,
     target: RunTarget<'_>,
-    (types, mut unjudged): (&Types, Unjudged),
+    (types, mut unjudged): (&TaskTypes, UnjudgedTypes),
     agent: &str,
 ) -> Result<(), Failure> {
-    // What this agent may not take is for others to have judged.
-    let closed = types.closed_to(Some(agent));
+    // Other agents work on the types that this one may not take.
+    let closed = types.types_closed_to(Some(agent));
     unjudged.retain(|kind, _| !closed.contains(kind));
     if unjudged.is_empty() {
         return Ok(());
     }
-    let snapshot = opened.store.snapshot().map_err(hints::store)?;
-    let kind_of = |id: TaskId| Ok::<_, Failure>(snapshot.task(id).map_err(hints::view)?.and_then(|task| task.kind));
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let kind_of =
+        |id: TaskId| Ok::<_, Failure>(snapshot.find_task(id).map_err(hints::view_failure)?.and_then(|task| task.kind));
     let first = match target {
         RunTarget::Goal(_) => None,
         RunTarget::Task(id) => Some(id),
-        // One that it would take, if nothing else is there.
-        RunTarget::Graph => match types.next_for(&snapshot, Some(agent), &[], Grounds::InPlace) {
+        // The session would take this task if there is no other.
+        RunTarget::Graph => match types.next_task_for(&snapshot, Some(agent), &[], WorkspaceMode::InPlace) {
             Ok(None) => types
                 .clone()
-                .without(BTreeSet::new())
-                .next_for(&snapshot, Some(agent), &[], Grounds::InPlace)
+                .pausing_types(BTreeSet::new())
+                .next_task_for(&snapshot, Some(agent), &[], WorkspaceMode::InPlace)
                 .ok()
                 .flatten(),
             Ok(Some(_)) | Err(_) => None,
@@ -127,7 +130,7 @@ pub fn check_judges(
     }
     for (kind, failure) in unjudged.into_iter().filter(|_| target == RunTarget::Graph) {
         let left_alone = format!("{}: tasks of the type `{kind}` are left alone", failure.message);
-        opened.front_end.show(Notice::Warning(&left_alone));
+        opened.front_end.show_notice(Notice::Warning(&left_alone));
     }
     Ok(())
 }

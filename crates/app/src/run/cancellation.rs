@@ -1,14 +1,14 @@
-//! Sessions that a person cancels from another process.
+//! Cancellations of sessions by a person in another process.
 
 use std::path::Path;
 
-use windlass_engine::{Closing, Ending, SessionName, View as _};
-use windlass_store::Sqlite;
+use windlass_engine::{SessionEnd, SessionEndKind, SessionName, StateView as _};
+use windlass_store::SqliteStore;
 
-/// Returns the cancellation of a session, where the log has one. A store that cannot be read now is read again before the next
-/// step of the session.
-pub fn read_cancellation(store_file: &Path, name: &SessionName) -> Option<Closing> {
-    let store = Sqlite::open_foreign(store_file).ok()?;
-    let session = store.snapshot().ok()?.session(name).ok()??;
-    session.stopping.filter(|closing| closing.ending == Ending::Cancelled)
+/// Returns the cancellation of a session, if the log has one. A store that cannot be read counts as none: the caller reads it
+/// again before the next step of the session.
+pub fn read_cancellation(store_file: &Path, name: &SessionName) -> Option<SessionEnd> {
+    let store = SqliteStore::open_foreign(store_file).ok()?;
+    let session = store.begin_snapshot().ok()?.find_session(name).ok()??;
+    session.stopping.filter(|closing| closing.ending == SessionEndKind::Cancelled)
 }

@@ -1,24 +1,24 @@
 //! The open dependencies of a task.
 
-use windlass_engine::{State, Task, TaskId, View, awaited};
+use windlass_engine::{StateView, Task, TaskId, TaskState, awaited_tasks};
 
 use crate::{Failure, hints};
 
-/// Returns the tasks that a task waits for and that are not completed.
-pub fn find_open_dependencies(view: &dyn View, task: &Task) -> Result<Vec<TaskId>, Failure> {
+/// Returns the incomplete tasks that a task waits for.
+pub fn find_open_dependencies(view: &dyn StateView, task: &Task) -> Result<Vec<TaskId>, Failure> {
     let mut open = Vec::new();
-    for other in awaited(view, task.id).map_err(hints::view)? {
-        let other = view.task(other).map_err(hints::view)?;
-        open.extend(other.filter(|other| other.state != State::Completed).map(|other| other.id));
+    for other in awaited_tasks(view, task.id).map_err(hints::view_failure)? {
+        let other = view.find_task(other).map_err(hints::view_failure)?;
+        open.extend(other.filter(|other| other.state != TaskState::Completed).map(|other| other.id));
     }
     Ok(open)
 }
 
-/// Returns a few tasks by name.
-pub fn list_ids(ids: &[TaskId]) -> String {
-    const NAMED: usize = 5;
-    let mut words: Vec<String> = ids.iter().take(NAMED).map(ToString::to_string).collect();
-    if ids.len() > NAMED {
+/// Returns the ids of the first few tasks as a phrase.
+pub fn join_task_ids(ids: &[TaskId]) -> String {
+    const MAX_NAMED_TASKS: usize = 5;
+    let mut words: Vec<String> = ids.iter().take(MAX_NAMED_TASKS).map(ToString::to_string).collect();
+    if ids.len() > MAX_NAMED_TASKS {
         words.push(format!("{} more", ids.len() - NAMED));
     }
     match words.split_last() {

@@ -1,48 +1,56 @@
 //! The configuration that a session was started with, and the trust that a session needs.
 
 use windlass_config::Config;
-use windlass_engine::{Session, View as _};
-use windlass_store::Sqlite;
+use windlass_engine::{Session, StateView as _};
+use windlass_store::SqliteStore;
 
 use crate::project::Project;
-use crate::trust::{self, Trust};
-use crate::{Code, Failure, hints};
+use crate::trust::{self, TrustState};
+use crate::{Failure, FailureCode, hints};
 
 /// Returns the configuration that a session was started with.
-pub fn find_recorded_config(store: &Sqlite, session: &Session) -> Result<String, Failure> {
-    let snapshot = store.snapshot().map_err(hints::store)?;
-    let text = snapshot.config(session.config).map_err(hints::view)?;
+pub fn read_recorded_config(store: &SqliteStore, session: &Session) -> Result<String, Failure> {
+    let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
+    let text = snapshot.find_config_text(session.config).map_err(hints::view_failure)?;
     text.ok_or_else(|| {
-        Failure::new(Code::Store, format!("the configuration of session `{}` is not in the store", session.name))
-            .hint("`windlass doctor` looks the whole store over")
+        Failure::new(FailureCode::Store, format!("the configuration of session `{}` is not in the store", session.name))
+            .with_hint("`windlass doctor` looks the whole store over")
     })
 }
 
-/// A configuration that holds agents to anything needs a person's trust, and so does the end of one. That a session was started
-/// with one is in a store which this machine wrote, so its words count; but programs and files that it names may have changed.
-pub fn check_trust(project: &Project, config: &Config, resumed: Option<&Session>, given: bool) -> Result<(), Failure> {
+/// Checks that a person trusts a configuration that constrains agents, or the removal of one. A resumed session's configuration
+/// is in a store that this machine wrote, so its settings count; but programs and files that it names may have changed.
+pub fn check_config_trust(
+    project: &Project,
+    config: &Config,
+    resumed: Option<&Session>,
+    given: bool,
+) -> Result<(), Failure> {
     if given {
         return Ok(());
     }
-    let state = trust::state(project, config)?;
+    let state = trust::find_trust_state(project, config)?;
     let is_needed = match resumed {
         Some(_) => config.names_agents_or_hooks() || config.settings.prompt_file.is_some(),
-        None => state == Trust::Changed || config.guards_work(),
+        None => state == TrustState::Changed || config.guards_work(),
     };
-    if state == Trust::Trusted || !is_needed {
+    if state == TrustState::Trusted || !is_needed {
         return Ok(());
     }
     let older = Config::load(&project.root).is_ok_and(|present| present.text() != config.text());
     Err(match resumed {
-        Some(session) if older => Failure::new(Code::Trust, "this project may not run what its configuration says")
-            .caused_by(format!("session `{}` works with an older configuration than the trusted one", session.name))
-            .hint(match session.goal {
-                Some(_) => {
-                    "--trust goes on with that one, for this command alone; --fresh starts anew with the present one"
-                }
-                // Another session cannot have the task that this one holds.
-                None => "--trust goes on with that one, for this command alone",
-            }),
-        _ => trust::refuse(config, state),
+        Some(session) if older => Failure::new(
+            FailureCode::Trust,
+            "this project may not run what its configuration says",
+        )
+        .with_cause(format!("session `{}` works with an older configuration than the trusted one", session.name))
+        .with_hint(match session.goal {
+            Some(_) => {
+                "--trust goes on with that one, for this command alone; --fresh starts anew with the present one"
+            }
+            // Another session cannot have the task that this one holds.
+            None => "--trust goes on with that one, for this command alone",
+        }),
+        _ => trust::trust_failure(config, state),
     })
 }

@@ -1,24 +1,24 @@
-//! The choice of a session for a run: one that was left unfinished, or a new one.
+//! The choice of a session for a run: an unfinished one, or a new one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Digest, Hold, Seq, Session, SessionName, State, Task, TaskId, View, Work};
-use windlass_store::{Filter, Sqlite, Store};
+use windlass_engine::{Digest, Seq, Session, SessionName, StateView, Task, TaskHold, TaskId, TaskState, WorkSource};
+use windlass_store::{EventFilter, SqliteStore, Store};
 
 use super::conflict::check_conflict;
+use super::run_target::{RunRequest, RunTarget};
 use super::session_tally::SessionTally;
-use super::target::{RunRequest, RunTarget};
-use super::task_check::check_task;
-use crate::caller::Inside;
-use crate::context::Opened;
+use super::task_check::check_task_workable;
+use crate::caller::CallerContext;
+use crate::context::OpenedProject;
 use crate::resume_command::ResumeCommand;
-use crate::{Code, Failure, environment, hints};
+use crate::{Failure, FailureCode, environment, hints};
 
-/// Letters of the goal that a session's name begins with.
-const MAX_SLUG: usize = 32;
-/// How long a process that was killed may seem to be alive.
+/// The longest part of a session's name that comes from the goal, in characters.
+const MAX_SLUG_LENGTH: usize = 32;
+/// How long a killed process may seem to be alive.
 const OWNER_DEATH_GRACE: Duration = Duration::from_millis(250);
 
 /// The session of a run.
@@ -29,24 +29,28 @@ pub enum SessionChoice {
 }
 
 impl SessionChoice {
-    pub fn name(&self) -> &SessionName {
+    pub fn session_name(&self) -> &SessionName {
         match self {
             Self::New(name) => name,
             Self::Resume(session) => &session.name,
         }
     }
 
-    /// Returns the session that was left unfinished.
-    pub fn resumed(&self) -> Option<&Session> {
+    /// Returns the unfinished session.
+    pub fn resumed_session(&self) -> Option<&Session> {
         match self {
             Self::New(_) => None,
             Self::Resume(session) => Some(session),
         }
     }
 
-    /// Returns whether another process has begun or taken up the session since it was chosen.
-    pub fn is_stale(&self, store: &Sqlite) -> Result<bool, Failure> {
-        let session = store.snapshot().map_err(hints::store)?.session(self.name()).map_err(hints::view)?;
+    /// Returns whether another process has begun or resumed the session since it was chosen.
+    pub fn is_stale(&self, store: &SqliteStore) -> Result<bool, Failure> {
+        let session = store
+            .begin_snapshot()
+            .map_err(hints::store_failure)?
+            .find_session(self.session_name())
+            .map_err(hints::view_failure)?;
         Ok(match (self, session) {
             (Self::New(_), session) => session.is_some(),
             (Self::Resume(chosen), Some(session)) => session.owner != chosen.owner || session.is_over(),
@@ -54,143 +58,158 @@ impl SessionChoice {
         })
     }
 
-    /// Returns where the session has its work from.
-    pub fn work(&self, target: RunTarget<'_>) -> Work {
+    /// Returns where the session gets its work from.
+    pub fn work_source(&self, target: RunTarget<'_>) -> WorkSource {
         match self {
-            Self::New(_) => target.work(),
+            Self::New(_) => target.work_source(),
             Self::Resume(session) => session.work,
         }
     }
 }
 
 /// Returns the session that a request means: the one of that name, else the last unfinished one with the same target. A session
-/// that a living process runs is refused; of the graph there may be several.
-pub fn choose_session(opened: &Opened, request: &RunRequest, target: RunTarget<'_>) -> Result<SessionChoice, Failure> {
-    let owners = &opened.project.owners();
-    let snapshot = opened.store.snapshot().map_err(hints::store)?;
+/// that a living process runs is refused, but the graph may have several.
+pub fn choose_session(
+    opened: &OpenedProject,
+    request: &RunRequest,
+    target: RunTarget<'_>,
+) -> Result<SessionChoice, Failure> {
+    let owners = &opened.project.owner_directory();
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     if let Some(name) = &request.session {
-        return match snapshot.session(name).map_err(hints::view)? {
-            None => fresh(opened, request, target, name.clone()),
+        return match snapshot.find_session(name).map_err(hints::view_failure)? {
+            None => choose_new_session(opened, request, target, name.clone()),
             Some(session) if session.is_over() || request.fresh => {
-                Err(Failure::new(Code::Refused, format!("session `{name}` exists already"))
-                    .hint("choose another name, or none"))
+                Err(Failure::new(FailureCode::Refused, format!("session `{name}` exists already"))
+                    .with_hint("choose another name, or none"))
             }
             Some(session) => {
-                // A request that names only a session means whatever that session works on.
-                let meant = target == RunTarget::Graph || target.is_of(&session);
+                // A request with only a session's name fits whatever that session works on.
+                let meant = target == RunTarget::Graph || target.is_target_of(&session);
                 match meant {
-                    true => resumable(opened, session, request, target),
-                    false => Err(Failure::new(Code::Refused, format!("session `{name}` has another goal"))
-                        .hint("choose another name, or none")),
+                    true => choose_resumed_session(opened, session, request, target),
+                    false => Err(Failure::new(FailureCode::Refused, format!("session `{name}` has another goal"))
+                        .with_hint("choose another name, or none")),
                 }
             }
         };
     }
-    let sessions = snapshot.sessions().map_err(hints::store)?;
-    let left = sessions.iter().filter(|session| target.is_of(session) && !session.is_over() && !request.fresh);
-    // A living session that has lost its task is in the way of no run way.
+    let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
+    let left = sessions.iter().filter(|session| target.is_target_of(session) && !session.is_over() && !request.fresh);
+    // A living session that has lost its task does not block another run.
     let beside = |session: &Session| {
-        target == RunTarget::Graph || (matches!(target, RunTarget::Task(_)) && session.hold == Hold::Left)
+        target == RunTarget::Graph || (matches!(target, RunTarget::Task(_)) && session.hold == TaskHold::Left)
     };
-    let free = |session: &&Session| !beside(session) || !stays_alive(owners, session.owner.as_str());
+    let free = |session: &&Session| !beside(session) || !is_owner_still_alive(owners, session.owner.as_str());
     match left.filter(free).max_by_key(|session| session.version) {
-        Some(session) => resumable(opened, session.clone(), request, target),
+        Some(session) => choose_resumed_session(opened, session.clone(), request, target),
         None => {
             let base = match target {
-                RunTarget::Goal(goal) => base(goal),
+                RunTarget::Goal(goal) => session_name_base(goal),
                 RunTarget::Task(id) => name_after_task(&snapshot, id)?,
                 RunTarget::Graph => "tasks".to_owned(),
             };
-            fresh(opened, request, target, unused(&base, &sessions))
+            choose_new_session(opened, request, target, find_unused_name(&base, &sessions))
         }
     }
 }
 
-/// A new session, if there is something for it to do.
-fn fresh(
-    opened: &Opened,
+/// Chooses a new session, if there is work for it.
+fn choose_new_session(
+    opened: &OpenedProject,
     request: &RunRequest,
     target: RunTarget<'_>,
     name: SessionName,
 ) -> Result<SessionChoice, Failure> {
     match (request.conflicting_task(), target) {
         (Some(id), _) => check_conflict(opened, id)?,
-        (None, RunTarget::Task(id)) => check_task(opened, id)?,
-        (None, RunTarget::Goal(_)) => check_last_task(opened, request, target)?,
+        (None, RunTarget::Task(id)) => check_task_workable(opened, id)?,
+        (None, RunTarget::Goal(_)) => check_last_task_of_goal(opened, request, target)?,
         (None, RunTarget::Graph) => {}
     }
     Ok(SessionChoice::New(name))
 }
 
-/// Refuses a goal whose last task waits for a person: a second task would leave what that one has.
-fn check_last_task(opened: &Opened, request: &RunRequest, target: RunTarget<'_>) -> Result<(), Failure> {
-    let Some(task) = last_task(&opened.store, request, target)?.filter(|task| task.state == State::Blocked) else {
+/// Refuses a goal whose last task waits for a person: a second task would ignore the work of that one.
+fn check_last_task_of_goal(opened: &OpenedProject, request: &RunRequest, target: RunTarget<'_>) -> Result<(), Failure> {
+    let Some(task) =
+        find_last_task_of_goal(&opened.store, request, target)?.filter(|task| task.state == TaskState::Blocked)
+    else {
         return Ok(());
     };
-    check_task(opened, task.id).map_err(|mut failure| {
+    check_task_workable(opened, task.id).map_err(|mut failure| {
         let other = "`--fresh` starts another task with this goal";
         let hint = failure.hint.take().map_or_else(|| other.to_owned(), |hint| format!("{hint}; {other}"));
-        failure.hint(hint)
+        failure.with_hint(hint)
     })
 }
 
-/// The task that the last session with this goal has left to be taken up again, or that a person has answered since.
-pub fn find_left_task(store: &Sqlite, request: &RunRequest, target: RunTarget<'_>) -> Result<Option<TaskId>, Failure> {
+/// Returns the task that the last session with this goal has left unfinished, or that a person has answered since.
+pub fn find_left_task(
+    store: &SqliteStore,
+    request: &RunRequest,
+    target: RunTarget<'_>,
+) -> Result<Option<TaskId>, Failure> {
     let waits = |task: &Task| matches!(task.state, State::Ready | State::NeedsContinuation) && task.lease.is_none();
-    Ok(last_task(store, request, target)?.filter(waits).map(|task| task.id))
+    Ok(find_last_task_of_goal(store, request, target)?.filter(waits).map(|task| task.id))
 }
 
-/// The task of the last session with this goal.
-fn last_task(store: &Sqlite, request: &RunRequest, target: RunTarget<'_>) -> Result<Option<Task>, Failure> {
+/// Returns the task of the last session with this goal.
+fn find_last_task_of_goal(
+    store: &SqliteStore,
+    request: &RunRequest,
+    target: RunTarget<'_>,
+) -> Result<Option<Task>, Failure> {
     let (RunTarget::Goal(_), false) = (target, request.fresh) else { return Ok(None) };
-    let snapshot = store.snapshot().map_err(hints::store)?;
-    let sessions = snapshot.sessions().map_err(hints::store)?;
-    let last = sessions.iter().filter(|session| target.is_of(session)).max_by_key(|session| session.version);
+    let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
+    let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
+    let last = sessions.iter().filter(|session| target.is_target_of(session)).max_by_key(|session| session.version);
     let Some(id) = last.and_then(|session| session.task) else { return Ok(None) };
-    snapshot.task(id).map_err(hints::view)
+    snapshot.find_task(id).map_err(hints::view_failure)
 }
 
 /// Returns whether a session of the graph would find a task.
-pub fn is_anything_ready(store: &Sqlite) -> Result<bool, Failure> {
-    let snapshot = store.snapshot().map_err(hints::store)?;
-    let claimable = snapshot.claimable(None).map_err(hints::view)?.is_some();
-    Ok(claimable || snapshot.expired(environment::now(), None).map_err(hints::view)?.is_some())
+pub fn has_ready_task(store: &SqliteStore) -> Result<bool, Failure> {
+    let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
+    let claimable = snapshot.next_claimable(None).map_err(hints::view_failure)?.is_some();
+    Ok(claimable
+        || snapshot.next_expired_lease(environment::current_timestamp(), None).map_err(hints::view_failure)?.is_some())
 }
 
-fn resumable(
-    opened: &Opened,
+fn choose_resumed_session(
+    opened: &OpenedProject,
     session: Session,
     request: &RunRequest,
     target: RunTarget<'_>,
 ) -> Result<SessionChoice, Failure> {
     let name = &session.name;
-    // A task has one holder, and a name one session.
+    // A task has one holder, and a name belongs to one session.
     let fresh = match (&request.session, target) {
         (None, RunTarget::Goal(_) | RunTarget::Graph) => "; --fresh starts another session",
         _ => "",
     };
-    if stays_alive(&opened.project.owners(), session.owner.as_str()) {
-        return Err(Failure::new(Code::Refused, format!("session `{name}` is running"))
-            .caused_by(format!("{} is alive", session.owner))
-            .hint(match Inside::look(opened)?.run {
-                // An agent may not end sessions.
+    if is_owner_still_alive(&opened.project.owner_directory(), session.owner.as_str()) {
+        return Err(Failure::new(FailureCode::Refused, format!("session `{name}` is running"))
+            .with_cause(format!("{} is alive", session.owner))
+            .with_hint(match CallerContext::detect_from_variables(opened)?.run {
+                // An agent may not cancel sessions.
                 Some(_) => format!("end the turn: the session goes on by itself{fresh}"),
                 None => format!("wait for it; `windlass session cancel {name}` ends it{fresh}"),
             }));
     }
     if request.agent.as_ref().is_some_and(|agent| *agent != session.agent) {
-        let again = ResumeCommand::for_session(opened, &session).in_sentence("goes on with it");
-        return Err(Failure::new(Code::Refused, format!("session `{name}` was started with another agent"))
-            .caused_by(format!("it works with `{}`", session.agent))
-            .hint(format!("{again}{fresh}")));
+        let again = ResumeCommand::for_session(opened, &session).describe_in_sentence("goes on with it");
+        return Err(Failure::new(FailureCode::Refused, format!("session `{name}` was started with another agent"))
+            .with_cause(format!("it works with `{}`", session.agent))
+            .with_hint(format!("{again}{fresh}")));
     }
     Ok(SessionChoice::Resume(Box::new(session)))
 }
 
-/// Returns whether an owner is alive, and was not just killed: it takes a moment to be dead.
-pub fn stays_alive(owners: &Path, name: &str) -> bool {
+/// Returns whether an owner is alive, and was not just killed: a killed process stays visible for a moment.
+pub fn is_owner_still_alive(owners: &Path, name: &str) -> bool {
     let give_up = Instant::now() + OWNER_DEATH_GRACE;
-    while windlass_process::is_alive(owners, name) {
+    while windlass_process::is_owner_alive(owners, name) {
         if Instant::now() > give_up {
             return true;
         }
@@ -199,8 +218,8 @@ pub fn stays_alive(owners: &Path, name: &str) -> bool {
     false
 }
 
-/// A name that begins so and that no session has yet.
-fn unused(base: &str, sessions: &[Session]) -> SessionName {
+/// Returns an unused session name with this prefix.
+fn find_unused_name(base: &str, sessions: &[Session]) -> SessionName {
     let taken: BTreeSet<&SessionName> = sessions.iter().map(|session| &session.name).collect();
     let name = |number: usize| {
         let name = if number == 1 { base.to_owned() } else { format!("{base}-{number}") };
@@ -209,25 +228,25 @@ fn unused(base: &str, sessions: &[Session]) -> SessionName {
     (1..=taken.len() + 1).map(name).find(|name| !taken.contains(name)).expect("there is one more than are taken")
 }
 
-/// Readable, and different for different goals.
-fn base(goal: &str) -> String {
-    let digest = Digest::of(goal.as_bytes()).to_string();
+/// Returns a readable name that differs for different goals.
+fn session_name_base(goal: &str) -> String {
+    let digest = Digest::of_bytes(goal.as_bytes()).to_string();
     format!("{}{}", slug(goal), &digest[..8])
 }
 
-/// The task's id and what it is about.
-pub fn name_after_task(view: &dyn View, id: TaskId) -> Result<String, Failure> {
-    let task = view.task(id).map_err(hints::view)?;
-    let words = task.map(|task| slug(&task.goal)).unwrap_or_default();
+/// Returns a name from the task's id and goal.
+pub fn name_after_task(view: &dyn StateView, id: TaskId) -> Result<String, Failure> {
+    let task = view.find_task(id).map_err(hints::view_failure)?;
+    let words = task.map(|task| slugify_goal(&task.goal)).unwrap_or_default();
     Ok(format!("{id}-{words}").to_ascii_lowercase().trim_end_matches('-').to_owned())
 }
 
-/// The first words of a goal, with a dash after each.
-fn slug(goal: &str) -> String {
+/// Returns the first words of a goal, with a dash after each.
+fn slugify_goal(goal: &str) -> String {
     let words = goal.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let mut slug = String::new();
     for word in words {
-        if slug.len() + word.len() >= MAX_SLUG {
+        if slug.len() + word.len() >= MAX_SLUG_LENGTH {
             break;
         }
         slug.push_str(&word.to_ascii_lowercase());
@@ -236,11 +255,15 @@ fn slug(goal: &str) -> String {
     slug
 }
 
-/// What a session has come to so far.
-pub fn tally_session(store: &Sqlite, session: &Session) -> Result<SessionTally, Failure> {
-    let filter = Filter { session: Some(session.name.clone()), ..Filter::default() };
+/// Returns the tally of a session from its events so far.
+pub fn tally_session(store: &SqliteStore, session: &Session) -> Result<SessionTally, Failure> {
+    let filter = EventFilter { session: Some(session.name.clone()), ..EventFilter::default() };
     let mut tally = SessionTally::default();
-    store.read(&filter, Seq::START, usize::MAX).map_err(hints::store)?.iter().for_each(|record| tally.count(record));
+    store
+        .read_events(&filter, Seq::START, usize::MAX)
+        .map_err(hints::store_failure)?
+        .iter()
+        .for_each(|record| tally.count_event(record));
     Ok(tally)
 }
 
@@ -249,11 +272,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_from_goals() {
-        assert!(base("Fix the login!").starts_with("fix-the-login-"));
+    fn session_name_is_slug_and_digest_of_goal() {
+        assert!(session_name_base("Fix the login!").starts_with("fix-the-login-"));
         assert_ne!(base("Fix the login!"), base("Fix the login?"));
-        assert!(base("直す").len() == 8);
-        let long = base(&"verylongword ".repeat(9));
+        assert!(session_name_base("直す").len() == 8);
+        let long = session_name_base(&"verylongword ".repeat(9));
         assert!(long.len() <= 48 && long.parse::<SessionName>().is_ok(), "{long}");
     }
 }

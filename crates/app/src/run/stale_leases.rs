@@ -1,13 +1,13 @@
 //! Stale leases: tasks held by a living process whose heartbeat has stopped for too long. A run takes such tasks.
 //!
-//! A process that works on tasks has a heartbeat. One that was stopped or that hangs has none. When it wakes up, its sessions
+//! A process that works on tasks has a heartbeat. A process that was stopped or hangs has none. When it wakes up, its sessions
 //! find that another session holds their tasks, and end.
 //!
 //! Invariants:
 //! - A process never expires a lease of its own.
-//! - A process that has stood still does not know how long others did. So it looks twice, and takes nothing from an owner whose
-//!   heart beat in between.
-//! - Leases of dead processes are not expired here: a run takes their sessions up.
+//! - A process that was suspended cannot tell how long others were. So it checks twice, and takes nothing from an owner whose
+//!   heartbeat moved in between.
+//! - Leases of dead processes do not expire here: a run resumes their sessions.
 
 use std::io;
 use std::path::Path;
@@ -15,60 +15,62 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_config::{Config, DurationSetting, plan};
-use windlass_engine::{Command, Lease, State, Task, Trusted};
-use windlass_process::{Control, Heart, Roster, is_alive, is_ours, silence};
-use windlass_store::Sqlite;
+use windlass_engine::{Command, ConfigTrust, Lease, Task, TaskState};
+use windlass_process::{HeartbeatThread, OwnerLock, RunControl, heartbeat_age, is_owner_alive, is_this_process};
+use windlass_store::SqliteStore;
 
-use crate::context::{Opened, tasks_in};
+use crate::context::{OpenedProject, list_tasks_in_states};
 use crate::execution::{self, HookExecution};
-use crate::trust::{self, Trust};
-use crate::{Code, Failure, Notice, hints, times};
+use crate::trust::{self, TrustState};
+use crate::{Failure, FailureCode, Notice, hints, time_format};
 
-/// How long the heartbeat of a session may be missing.
-const DEFAULT_LEASE: Duration = Duration::from_secs(300);
-/// The longest and the shortest time between two heartbeats.
-const MAX_HEARTBEAT: Duration = Duration::from_secs(5);
-const MIN_HEARTBEAT: Duration = Duration::from_millis(50);
+/// The default time without a heartbeat after which a lease is stale.
+const DEFAULT_LEASE_TIME: Duration = Duration::from_secs(300);
+/// The bounds of the heartbeat interval.
+const MAX_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
+const MIN_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(50);
 
 fn lease_time(config: &Config) -> Duration {
-    config.settings.limits.lease.map_or(DEFAULT_LEASE, DurationSetting::duration)
+    config.settings.limits.lease.map_or(DEFAULT_LEASE_TIME, DurationSetting::duration)
 }
 
-/// Returns how often a process shows that it goes on.
+/// Returns the heartbeat interval for a lease time.
 fn heartbeat_interval(lease: Duration) -> Duration {
-    (lease / 10).clamp(MIN_HEARTBEAT, MAX_HEARTBEAT)
+    (lease / 10).clamp(MIN_HEARTBEAT_INTERVAL, MAX_HEARTBEAT_INTERVAL)
 }
 
-/// Shows other processes that these owners go on, until the heart is dropped.
-pub fn start_heartbeat(rosters: &[Roster], config: &Config) -> Result<Heart, Failure> {
-    let pulses: io::Result<Vec<_>> = rosters.iter().map(Roster::pulse).collect();
-    let heart = pulses.and_then(|pulses| Heart::start(pulses, heartbeat_interval(lease_time(config))));
-    heart.map_err(|error| Failure::new(Code::System, "cannot show others that this process goes on").caused_by(error))
+/// Starts the heartbeat of these owners, which ends when the thread handle is dropped.
+pub fn start_heartbeat(rosters: &[OwnerLock], config: &Config) -> Result<HeartbeatThread, Failure> {
+    let pulses: io::Result<Vec<_>> = rosters.iter().map(OwnerLock::open_heartbeat).collect();
+    let heart = pulses.and_then(|pulses| HeartbeatThread::start(pulses, heartbeat_interval(lease_time(config))));
+    heart.map_err(|error| {
+        Failure::new(FailureCode::System, "cannot show others that this process goes on").with_cause(error)
+    })
 }
 
 /// Expires stale leases before a run, under the project's present configuration.
-pub fn expire_stale_leases_before_run(opened: &mut Opened) -> Result<(), Failure> {
-    // The run itself complains about a configuration that cannot be read.
+pub fn expire_stale_leases_before_run(opened: &mut OpenedProject) -> Result<(), Failure> {
+    // The run itself reports a configuration that cannot be read.
     let Ok(config) = Config::load(&opened.project.root) else { return Ok(()) };
-    let config = execution::trusted_part(opened, config, false)?;
-    if find_stale_leases(&opened.store, &opened.project.owners(), lease_time(&config))?.is_empty() {
+    let config = execution::restrict_to_trusted(opened, config, false)?;
+    if find_stale_leases(&opened.store, &opened.project.owner_directory(), lease_time(&config))?.is_empty() {
         return Ok(());
     }
-    let roster = execution::enlist(&opened.project)?;
-    expire_stale_leases(opened, &Arc::new(config), (&roster, &Control::new())).map(drop)
+    let roster = execution::acquire_owner_lock(&opened.project)?;
+    expire_stale_leases(opened, &Arc::new(config), (&roster, &RunControl::new())).map(drop)
 }
 
-/// Expires stale leases, and returns how many there were.
+/// Expires stale leases, and returns their number.
 pub fn expire_stale_leases(
-    opened: &mut Opened,
+    opened: &mut OpenedProject,
     config: &Arc<Config>,
-    (roster, control): (&Roster, &Control),
+    (roster, control): (&OwnerLock, &RunControl),
 ) -> Result<usize, Failure> {
-    let owners = opened.project.owners();
+    let owners = opened.project.owner_directory();
     let lease = lease_time(config);
     let first = find_stale_leases(&opened.store, &owners, lease)?;
-    // Two heartbeats are time enough for a process that has only just woken up.
-    if first.is_empty() || !control.wait(heartbeat_interval(lease) * 2) {
+    // Two heartbeat intervals suffice for a process that has just woken up.
+    if first.is_empty() || !control.wait_unless_cancelled(heartbeat_interval(lease) * 2) {
         return Ok(0);
     }
     let mut taken = 0;
@@ -76,38 +78,44 @@ pub fn expire_stale_leases(
         if !first.iter().any(|(before, lease)| before.id == task.id && lease.epoch == held.epoch) {
             continue;
         }
-        let trusted = opened.trust || trust::state(&opened.project, config)? == Trust::Trusted;
-        let rules =
-            plan::rules(config, &execution::owner_name(roster), if trusted { Trusted::Yes } else { Trusted::No })?;
+        let trusted = opened.trust || trust::find_trust_state(&opened.project, config)? == TrustState::Trusted;
+        let rules = plan::engine_rules(
+            config,
+            &execution::owner_name(roster),
+            if trusted { ConfigTrust::Yes } else { ConfigTrust::No },
+        )?;
         let command = Command::ExpireLease { id: task.id, epoch: held.epoch };
-        let expired = HookExecution::new(opened, config, control).owned_by(roster, rules).run(|dispatch| {
-            // Another process was quicker.
-            let expired = dispatch.commit(&command).is_ok();
-            dispatch.run_pending().map_err(hints::run)?;
-            Ok(expired)
-        })?;
+        let expired =
+            HookExecution::new(opened, config, control).with_owner(roster, rules).run_with_effects(|dispatch| {
+                // The command fails if another process was faster.
+                let expired = dispatch.commit_command(&command).is_ok();
+                dispatch.run_pending_effects().map_err(hints::run_failure)?;
+                Ok(expired)
+            })?;
         if expired {
-            let silent = times::millis(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
-            let holder = held.holder();
+            let silent = time_format::format_millis(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
+            let holder = held.holder_name();
             let silent = format!("{} was held by {holder}, which was not heard of for {silent}", task.id);
-            opened.front_end.show(Notice::Note(&silent));
+            opened.front_end.show_notice(Notice::Note(&silent));
             taken += 1;
         }
     }
     Ok(taken)
 }
 
-/// Returns the tasks of sessions whose process is alive, is not this one, and has had no heartbeat for so long.
-fn find_stale_leases(store: &Sqlite, owners: &Path, lease: Duration) -> Result<Vec<(Task, Lease)>, Failure> {
+/// Returns the tasks of sessions whose process is alive, is not this one, and has had no heartbeat for the lease time.
+fn find_stale_leases(store: &SqliteStore, owners: &Path, lease: Duration) -> Result<Vec<(Task, Lease)>, Failure> {
     let with_lease = |mut task: Task| {
         let lease = task.lease.take().filter(|lease| lease.session.is_some())?;
         Some((task, lease))
     };
-    let tasks = tasks_in(store, &[State::Active, State::Submitted])?;
+    let tasks = list_tasks_in_states(store, &[TaskState::Active, TaskState::Submitted])?;
     let mut held: Vec<(Task, Lease)> = tasks.into_iter().filter_map(with_lease).collect();
     held.retain(|(_, held)| {
         let name = held.owner.as_str();
-        !is_ours(name) && silence(owners, name).is_some_and(|silent| silent > lease) && is_alive(owners, name)
+        !is_this_process(name)
+            && heartbeat_age(owners, name).is_some_and(|silent| silent > lease)
+            && is_owner_alive(owners, name)
     });
     Ok(held)
 }
@@ -117,52 +125,58 @@ mod tests {
     use std::thread;
 
     use windlass_engine::{
-        Authority, Grounds, NewSession, NewTask, Origin, Registry, Rules, TaskId, Terms, Timestamp, View, Work,
+        Authority, CommandOrigin, EngineRules, HookRegistry, NewSession, NewTask, SessionTerms, StateView, TaskId,
+        Timestamp, WorkSource, WorkspaceMode,
     };
     use windlass_store::{Lifetime, Store};
 
     use super::*;
 
     #[test]
-    fn a_heart_beats_many_times_in_a_lease() {
+    fn heartbeat_interval_is_a_tenth_of_lease_within_bounds() {
         let millis = |lease: u64| heartbeat_interval(Duration::from_millis(lease)).as_millis();
         assert_eq!([300_000, 10_000, 1000, 500, 200].map(millis), [5000, 1000, 100, 50, 50]);
     }
 
-    /// When it wakes up, all of it does: what it holds is in good hands.
+    /// After a suspension all threads of the process go on together, so its own leases are valid.
     #[test]
-    fn nobody_takes_from_its_own_process() {
+    fn stale_lease_of_own_process_is_not_found() {
         let place = tempfile::tempdir().expect("a directory");
         let owners = place.path().join("owners");
-        let roster = Roster::enlist(&owners, 7).expect("owners can be kept");
-        let mut store = Sqlite::create(&place.path().join("store.db"), Lifetime::Command).expect("a store");
-        let rules = Rules { registry: Registry::with_builtins(), ..Rules::default() };
+        let roster = OwnerLock::acquire(&owners, 7).expect("owners can be kept");
+        let mut store = SqliteStore::create(&place.path().join("store.db"), Lifetime::Command).expect("a store");
+        let rules = EngineRules { registry: HookRegistry::with_builtins(), ..EngineRules::default() };
         let at = Timestamp::from_millis(1_768_644_000_000);
-        let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
+        let origin = CommandOrigin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
         let add = Command::CreateTask(NewTask { goal: "One".to_owned(), ..NewTask::default() });
         let begin = Command::StartSession(NewSession {
             name: "main".parse().expect("a name"),
             task: Some(TaskId(1)),
             goal: None,
-            work: Work::Given,
-            grounds: Grounds::InPlace,
+            work: WorkSource::Given,
+            grounds: WorkspaceMode::InPlace,
             config: "hooks: {}".to_owned(),
             protected: None,
             agent: "command:true".to_owned(),
-            terms: Terms::default(),
+            terms: SessionTerms::default(),
             owner: roster.name().parse().expect("a name"),
             nonce: 7,
             fresh: false,
         });
         for (nonce, command) in [(1, add), (2, begin)] {
-            store.execute(&rules, &origin, &command, nonce).expect("it is taken");
+            store.execute_command(&rules, &origin, &command, nonce).expect("it is taken");
         }
-        let _pulse = roster.pulse().expect("a first beat");
-        while silence(&owners, roster.name()).expect("it has a pulse").is_zero() {
+        let _pulse = roster.open_heartbeat().expect("a first beat");
+        while heartbeat_age(&owners, roster.name()).expect("it has a pulse").is_zero() {
             thread::yield_now();
         }
-        let task = store.snapshot().expect("a moment").task(TaskId(1)).expect("it can be read").expect("it is there");
-        assert!(task.lease.is_some_and(|lease| lease.session.is_some()) && is_alive(&owners, roster.name()));
+        let task = store
+            .begin_snapshot()
+            .expect("a moment")
+            .find_task(TaskId(1))
+            .expect("it can be read")
+            .expect("it is there");
+        assert!(task.lease.is_some_and(|lease| lease.session.is_some()) && is_owner_alive(&owners, roster.name()));
         assert_eq!(find_stale_leases(&store, &owners, Duration::ZERO).ok().map(|held| held.len()), Some(0));
     }
 }

@@ -1,27 +1,29 @@
-//! Why a task cannot be worked on, and what leads on instead.
+//! The check whether a task can be worked on, and the command to type otherwise.
 
-use windlass_engine::{Lease, State, Task, TaskId, Wanted};
-use windlass_process::is_alive;
+use windlass_engine::{Lease, NextAction, Task, TaskId, TaskState};
+use windlass_process::is_owner_alive;
 
-use super::dependencies::{find_open_dependencies, list_ids};
+use super::dependencies::{find_open_dependencies, join_task_ids};
 use crate::changes::has_open_change;
-use crate::context::Opened;
-use crate::next_step::{next_step, own_step, take_up_again};
-use crate::times::holder;
-use crate::{Code, Failure, environment, hints};
+use crate::context::OpenedProject;
+use crate::next_step::{find_next_step, find_own_step, reopen_task_step};
+use crate::time_format::describe_lease_holder;
+use crate::{Failure, FailureCode, environment, hints};
 
-/// Refuses a task that cannot be worked on now, with why and the command that leads on.
-pub fn check_task(opened: &Opened, id: TaskId) -> Result<(), Failure> {
-    let (task, now) = (opened.task(id)?, environment::now());
+/// Refuses a task that cannot be worked on now, with the reason and the next command.
+pub fn check_task_workable(opened: &OpenedProject, id: TaskId) -> Result<(), Failure> {
+    let (task, now) = (opened.require_task(id)?, environment::current_timestamp());
     let is_free = match &task.lease {
         Some(lease) => lease.until.is_some_and(|until| until < now),
-        None => task.state.is_claimable() || task.state == State::Created && task.open_dependencies == 0,
+        None => task.state.is_claimable() || task.state == TaskState::Created && task.open_dependencies == 0,
     };
     if is_free {
         return Ok(());
     }
     let open = match task.state {
-        State::Created => find_open_dependencies(&opened.store.snapshot().map_err(hints::store)?, &task)?,
+        TaskState::Created => {
+            find_open_dependencies(&opened.store.begin_snapshot().map_err(hints::store_failure)?, &task)?
+        }
         _ => Vec::new(),
     };
     let why = match (&task.blocked, &task.lease, &task.reason) {
@@ -31,35 +33,37 @@ pub fn check_task(opened: &Opened, id: TaskId) -> Result<(), Failure> {
         (None, None, None) if !open.is_empty() => format!(", and waits for {}", list_ids(&open)),
         _ => String::new(),
     };
-    let failure = Failure::new(Code::Refused, format!("cannot work on {id}: it is {}{why}", task.state));
+    let failure = Failure::new(FailureCode::Refused, format!("cannot work on {id}: it is {}{why}", task.state));
     let step = match task.state {
-        State::Completed if !has_open_change(&task) => Some(take_up_again(opened, &task, "")),
-        _ => next_step(opened, id)?,
+        TaskState::Completed if !has_open_change(&task) => Some(reopen_task_step(opened, &task, "")),
+        _ => find_next_step(opened, id)?,
     };
     let step = step.map(|step| format!("`{}` to {}", step.command, step.purpose));
     Err(match (open.first(), step) {
         (Some(first), step) => {
             let step = step.map(|step| format!(": {step}")).unwrap_or_default();
-            failure
-                .hint(format!("{first} comes first{step}; `windlass task undepend {id} {first}` drops the dependency"))
+            failure.with_hint(format!(
+                "{first} comes first{step}; `windlass task undepend {id} {first}` drops the dependency"
+            ))
         }
-        (None, Some(step)) => failure.hint(step),
+        (None, Some(step)) => failure.with_hint(step),
         (None, None) => {
-            failure.hint(format!("wait for its holder; `windlass task release {id} --force` takes it away"))
+            failure.with_hint(format!("wait for its holder; `windlass task release {id} --force` takes it away"))
         }
     })
 }
 
-/// Returns whether a task is held by a session that goes on only when a person does something.
-pub fn is_left(opened: &Opened, task: &Task) -> Result<bool, Failure> {
+/// Returns whether a task is held by a session that goes on only after a person acts.
+pub fn is_held_by_idle_session(opened: &OpenedProject, task: &Task) -> Result<bool, Failure> {
     let Some(name) = task.lease.as_ref().and_then(|lease| lease.session.as_ref()) else { return Ok(false) };
-    let session = opened.session(name)?;
-    Ok(session.wanted() == Wanted::Answer || !is_alive(&opened.project.owners(), session.owner.as_str()))
+    let session = opened.require_session(name)?;
+    Ok(session.next_action() == NextAction::Answer
+        || !is_owner_alive(&opened.project.owner_directory(), session.owner.as_str()))
 }
 
-/// Names the holder of a task, and the command that leads on where the holder does not go on by itself.
-pub fn held_in_words(opened: &Opened, task: &Task, lease: &Lease) -> Result<String, Failure> {
-    let step = if is_left(opened, task)? { own_step(opened, task)? } else { None };
+/// Describes the holder of a task, with the next command if the holder does not go on by itself.
+pub fn describe_holder(opened: &OpenedProject, task: &Task, lease: &Lease) -> Result<String, Failure> {
+    let step = if is_held_by_idle_session(opened, task)? { find_own_step(opened, task)? } else { None };
     let leads_on = step.map(|step| format!("; `{}` leads on", step.command)).unwrap_or_default();
     Ok(format!("held by {}{leads_on}", lease.holder()))
 }

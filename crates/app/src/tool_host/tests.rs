@@ -1,4 +1,4 @@
-//! A real project under the tools: hooks, trust, and when its configuration is looked at.
+//! Tests of the tools on a real project: hooks, trust, and the cache of the configuration.
 
 use std::fs;
 
@@ -12,9 +12,9 @@ use crate::SilentFrontEnd;
 use crate::project::Project;
 
 /// A project with this configuration.
-struct Place(TempDir);
+struct TestProject(TempDir);
 
-impl Place {
+impl TestProject {
     fn new(config: &str) -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         fs::create_dir(place.0.path().join(".windlass")).unwrap();
@@ -26,88 +26,88 @@ impl Place {
         fs::write(self.0.path().join(".windlass/config.yaml"), config).unwrap();
     }
 
-    fn ground(&self, trust: bool) -> ProjectToolHost {
-        let project = Project::at(self.0.path()).unwrap().unwrap();
-        let store = Sqlite::create(&project.store_file(), Lifetime::Service).unwrap();
-        ProjectToolHost::new(Opened { project, store, trust, front_end: Arc::new(SilentFrontEnd) })
+    fn tool_host(&self, trust: bool) -> ProjectToolHost {
+        let project = Project::open_at(self.0.path()).unwrap().unwrap();
+        let store = SqliteStore::create(&project.store_file(), Lifetime::Service).unwrap();
+        ProjectToolHost::new(OpenedProject { project, store, trust, front_end: Arc::new(SilentFrontEnd) })
     }
 
-    fn marks(&self) -> String {
+    fn read_marks(&self) -> String {
         fs::read_to_string(self.0.path().join("marks")).unwrap_or_default()
     }
 }
 
-fn marking(mark: &str) -> String {
+fn config_with_mark(mark: &str) -> String {
     format!("hooks: {{task_created: [{{name: mark, command: 'echo {mark} >> marks'}}]}}\n")
 }
 
-fn add(ground: &mut ProjectToolHost) -> Result<Vec<Record>, ToolError> {
+fn create_task(ground: &mut ProjectToolHost) -> Result<Vec<EventRecord>, ToolError> {
     let new = NewTask { goal: "one".to_owned(), ..NewTask::default() };
-    ground.execute(&Command::CreateTask(new), &Control::new())
+    ground.execute_command(&Command::CreateTask(new), &RunControl::new())
 }
 
-fn config(ground: &ProjectToolHost) -> Arc<Config> {
-    ground.kept.as_ref().unwrap().config.clone()
+fn cached_config(ground: &ProjectToolHost) -> Arc<Config> {
+    ground.cached.as_ref().unwrap().config.clone()
 }
 
 #[test]
-fn hooks_that_are_owed_are_run_and_a_change_holds_from_the_next_call_on() {
-    let place = Place::new(&marking("one"));
-    let mut ground = place.ground(true);
-    add(&mut ground).unwrap();
+fn pending_hooks_run_and_config_change_applies_to_next_call() {
+    let place = TestProject::new(&config_with_mark("one"));
+    let mut ground = place.tool_host(true);
+    create_task(&mut ground).unwrap();
     assert_eq!(place.marks(), "one\n");
-    // As long as before, and changed within the same tick of the clock.
-    place.configure(&marking("two"));
-    add(&mut ground).unwrap();
+    // The new text has the same length, and changes within the same clock tick.
+    place.configure(&config_with_mark("two"));
+    create_task(&mut ground).unwrap();
     assert_eq!(place.marks(), "one\ntwo\n");
     place.configure("");
-    add(&mut ground).unwrap();
+    create_task(&mut ground).unwrap();
     assert_eq!(place.marks(), "one\ntwo\n");
     place.configure("hoks: {}");
     assert_eq!(add(&mut ground).unwrap_err().code, tools::Code::Config);
 }
 
 #[test]
-fn a_configuration_is_understood_once() {
-    let place = Place::new(&marking("one"));
-    let mut ground = place.ground(true);
-    add(&mut ground).unwrap();
-    let first = config(&ground);
-    add(&mut ground).unwrap();
-    assert!(Arc::ptr_eq(&first, &config(&ground)), "it was only read again");
-    // Once its last change is a while ago, it is not even read again.
+fn unchanged_config_is_parsed_once() {
+    let place = TestProject::new(&config_with_mark("one"));
+    let mut ground = place.tool_host(true);
+    create_task(&mut ground).unwrap();
+    let first = cached_config(&ground);
+    create_task(&mut ground).unwrap();
+    assert!(Arc::ptr_eq(&first, &cached_config(&ground)), "it was only read again");
+    // Once its last change is old enough, the file is not even read again.
     ground.recent = Duration::ZERO;
-    let stamp = ground.look_at_file();
+    let stamp = ground.stat_config_file();
     assert!(matches!(stamp, Source::File(_)), "{stamp:?}");
-    add(&mut ground).unwrap();
+    create_task(&mut ground).unwrap();
     assert_eq!(ground.kept.as_ref().unwrap().source, stamp);
-    place.configure(&marking("other"));
+    place.configure(&config_with_mark("other"));
     assert_ne!(ground.look_at_file(), stamp);
-    add(&mut ground).unwrap();
-    assert!(!Arc::ptr_eq(&first, &config(&ground)));
+    create_task(&mut ground).unwrap();
+    assert!(!Arc::ptr_eq(&first, &cached_config(&ground)));
     fs::remove_file(place.0.path().join(".windlass/config.yaml")).unwrap();
-    add(&mut ground).unwrap();
+    create_task(&mut ground).unwrap();
     assert_eq!(place.marks(), "one\none\none\nother\n");
 }
 
 #[test]
-fn only_what_owes_a_hook_needs_trust() {
-    let place = Place::new(&marking("one"));
-    let mut ground = place.ground(false);
-    let refused = add(&mut ground).unwrap_err();
+fn only_command_with_pending_hook_needs_trust() {
+    let place = TestProject::new(&config_with_mark("one"));
+    let mut ground = place.tool_host(false);
+    let refused = create_task(&mut ground).unwrap_err();
     assert_eq!(refused.code, tools::Code::Trust);
     assert_eq!(ground.store().head().unwrap().0, 0);
     assert_eq!(place.marks(), "");
     place.configure("hooks: {task_completed: [{name: mark, command: 'echo >> marks'}]}\n");
-    add(&mut ground).unwrap();
+    create_task(&mut ground).unwrap();
     assert_eq!(ground.store().head().unwrap().0, 2);
 }
 
 #[test]
-fn a_desk_answers_for_a_real_project() {
-    let place = Place::new("");
-    let mut desk = ToolRouter::new(place.ground(false));
-    let made = desk.call("task_create", serde_json::json!({"goal": "one"}), &Control::new()).unwrap();
+fn tool_router_serves_real_project() {
+    let place = TestProject::new("");
+    let mut desk = ToolRouter::new(place.tool_host(false));
+    let made = desk.call_tool("task_create", serde_json::json!({"goal": "one"}), &RunControl::new()).unwrap();
     assert_eq!(made["id"], "T1");
-    assert!(desk.ground().roster.is_none(), "nobody who runs no programs is known as somebody who does");
+    assert!(desk.host().roster.is_none(), "a host that runs no programs acquires no owner lock");
 }

@@ -1,12 +1,12 @@
-//! The workflows that a project may run now: what is trusted of its files, beside the shipped ones.
+//! The workflows that a project may run: the trusted ones of its files, and the shipped ones.
 //!
 //! Invariants:
-//! - A hook that names a workflow which is missing or unusable is refused before anything runs.
-//! - A run keeps the workflows that it began with: an agent that edits their files changes nothing of what a person has trusted.
+//! - A hook that names a missing or unusable workflow is refused before anything runs.
+//! - A run keeps the workflows that it began with: an agent that edits their files does not change trusted content.
 //!
 //! Not here: reading the files (`config::workflow`), running a workflow (`runner`).
 
-mod execution;
+mod workflow_run;
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -14,56 +14,57 @@ use std::sync::Arc;
 use windlass_config::workflow::{
     UnusableReason, UnusableWorkflow, WorkflowDefinition, WorkflowLibrary, workflow_directory,
 };
-use windlass_config::{Config, ConfigError, ConfigProblem, HookSpec, quoted};
+use windlass_config::{Config, ConfigError, ConfigProblem, HookSpec, quote_text};
 use windlass_engine::workflow::Workflow;
-use windlass_expr::nearest;
+use windlass_expr::nearest_name;
 use windlass_runner::WorkflowFinder;
 use windlass_text as text;
 
 use crate::hints::HOW_TO_TRUST;
 use crate::project::Project;
-use crate::trust::{self, Trust};
-use crate::{Code, Failure};
+use crate::trust::{self, TrustState};
+use crate::{Failure, FailureCode};
 
-pub use self::execution::{WorkflowRequest, run_workflow};
+pub use self::workflow_run::{WorkflowRunRequest, run_workflow};
 
 impl From<UnusableWorkflow> for Failure {
     fn from(unusable: UnusableWorkflow) -> Self {
         match unusable.reason {
             UnusableReason::Invalid(error) => error.into(),
-            UnusableReason::Untrusted => {
-                Self::new(Code::Trust, untrusted(&unusable.id)).hint(HOW_TO_TRUST).offer_trust()
-            }
+            UnusableReason::Untrusted => Self::new(FailureCode::Trust, untrusted_workflow_message(&unusable.id))
+                .with_hint(HOW_TO_TRUST)
+                .with_trust_option(),
         }
     }
 }
 
-/// Returns the reason why a workflow is unusable, in words.
+/// Returns why a workflow is unusable, in words.
 pub fn describe_reason(unusable: &UnusableWorkflow) -> String {
     match &unusable.reason {
         UnusableReason::Invalid(error) => error.to_string(),
-        UnusableReason::Untrusted => untrusted(&unusable.id),
+        UnusableReason::Untrusted => untrusted_workflow_message(&unusable.id),
     }
 }
 
-fn untrusted(id: &str) -> String {
+fn untrusted_workflow_message(id: &str) -> String {
     format!("the workflow `{id}` may not run: something has changed since it was trusted")
 }
 
 /// Finds a workflow by its id. Without a project, only shipped ones are known.
-pub fn find(project: Option<&Project>, id: &str) -> Result<WorkflowDefinition, Failure> {
+pub fn find_workflow(project: Option<&Project>, id: &str) -> Result<WorkflowDefinition, Failure> {
     let library = WorkflowLibrary::load(project.map(|project| project.root.as_path()))?;
-    if let Some(definition) = library.find(id) {
+    if let Some(definition) = library.find_definition(id) {
         return Ok(definition.clone());
     }
     match take_unusable(library, id) {
         Ok(unusable) => Err(unusable.into()),
         Err(library) => {
-            let mut failure = Failure::new(Code::NotFound, format!("there is no workflow `{}`", text::fit(id, 60)));
+            let mut failure =
+                Failure::new(FailureCode::NotFound, format!("there is no workflow `{}`", text::fit(id, 60)));
             let files = library.unusable.iter().map(describe_reason);
             failure.causes.extend(files.map(|reason| format!("a file that cannot be used: {reason}")));
             let ids: Vec<&str> = library.definitions.iter().map(|known| known.workflow.id.as_str()).collect();
-            Err(failure.hint(match nearest(id, &ids) {
+            Err(failure.with_hint(match nearest_name(id, &ids) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("there are: {}", ids.join(", ")),
             }))
@@ -71,7 +72,7 @@ pub fn find(project: Option<&Project>, id: &str) -> Result<WorkflowDefinition, F
     }
 }
 
-/// Takes the file out of a library that is to blame for a missing workflow.
+/// Takes out of a library the unusable file that explains a missing workflow.
 fn take_unusable(mut library: WorkflowLibrary, id: &str) -> Result<UnusableWorkflow, WorkflowLibrary> {
     let blamed = library.find_unusable(id).map(|unusable| unusable.file.clone());
     match library.unusable.iter().position(|unusable| Some(&unusable.file) == blamed.as_ref()) {
@@ -80,47 +81,48 @@ fn take_unusable(mut library: WorkflowLibrary, id: &str) -> Result<UnusableWorkf
     }
 }
 
-/// Refuses hooks that run a workflow which is missing or unusable. A hook that is switched off may wait for its workflow.
-pub fn check_hooks(project: &Project, config: &Config) -> Result<(), Failure> {
-    let named: Vec<_> = config.named_workflows().into_iter().filter(|(hook, _)| hook.enabled()).collect();
+/// Refuses hooks that run a missing or unusable workflow. A disabled hook may name one.
+pub fn check_workflow_hooks(project: &Project, config: &Config) -> Result<(), Failure> {
+    let named: Vec<_> = config.workflow_hooks().into_iter().filter(|(hook, _)| hook.is_enabled()).collect();
     if named.is_empty() {
         return Ok(());
     }
     let mut library = WorkflowLibrary::load(Some(&project.root))?;
     for (hook, id) in named {
-        if let Some(definition) = library.find(id) {
-            check_programs(config, hook, &definition.workflow)?;
+        if let Some(definition) = library.find_definition(id) {
+            check_program_arguments(config, hook, &definition.workflow)?;
             continue;
         }
         library = match take_unusable(library, id) {
             Ok(unusable) => {
                 let place = format!("{}:{}", config.file().display(), hook.line);
                 let named = format!("the hook `{}` runs the workflow {}", text::line(&hook.name), quoted(id));
-                return Err(Failure::from(unusable).caused_by(format!("{named}: {place}")));
+                return Err(Failure::from(unusable).with_cause(format!("{named}: {place}")));
             }
             Err(library) => library,
         };
-        let ids: Vec<&str> = library.ids().collect();
-        let near = nearest(id, &ids).map(|near| format!("did you mean `{near}`?"));
+        let ids: Vec<&str> = library.workflow_ids().collect();
+        let near = nearest_name(id, &ids).map(|near| format!("did you mean `{near}`?"));
         let usual = "`windlass workflow list` names them; `enabled: false` keeps the hook off until there is one";
         let message = format!("the hook {} runs the workflow {}, and there is none", quoted(&hook.name), quoted(id));
-        let problem = ConfigProblem::new(message).suggest(near.unwrap_or(usual.to_owned())).at(id.at.clone());
-        return Err(ConfigError::in_text(config.file(), config.text(), problem).into());
+        let problem =
+            ConfigProblem::new(message).with_suggestion(near.unwrap_or(usual.to_owned())).with_range(id.at.clone());
+        return Err(ConfigError::from_problem(config.file(), config.text(), problem).into());
     }
     Ok(())
 }
 
-/// Refuses free text in what a hook gives a workflow for the name of a program.
-fn check_programs(config: &Config, hook: &HookSpec, workflow: &Workflow) -> Result<(), Failure> {
-    let programs = workflow.names_of_programs();
-    let free = hook.context.iter().find(|(name, pattern)| programs.contains(name.as_str()) && pattern.is_free());
+/// Refuses free text in a hook's context that becomes the name of a program in the workflow.
+fn check_program_arguments(config: &Config, hook: &HookSpec, workflow: &Workflow) -> Result<(), Failure> {
+    let programs = workflow.program_name_inputs();
+    let free = hook.context.iter().find(|(name, pattern)| programs.contains(name.as_str()) && pattern.has_free_text());
     let Some((name, _)) = free else { return Ok(()) };
     let written = hook.entry.context.as_ref().and_then(|context| context.get(name));
     let message =
         format!("`{name}` names a program of the workflow {}: the text would choose what runs", quoted(&workflow.id));
-    let problem = ConfigProblem::new(message).suggest("write the program as plain text".to_owned());
-    let problem = if let Some(written) = written { problem.at(written.at.clone()) } else { problem };
-    Err(ConfigError::in_text(config.file(), config.text(), problem).into())
+    let problem = ConfigProblem::new(message).with_suggestion("write the program as plain text".to_owned());
+    let problem = if let Some(written) = written { problem.with_range(written.at.clone()) } else { problem };
+    Err(ConfigError::from_problem(config.file(), config.text(), problem).into())
 }
 
 /// The workflows of a project at one moment.
@@ -128,13 +130,13 @@ fn check_programs(config: &Config, hook: &HookSpec, workflow: &Workflow) -> Resu
 pub struct WorkflowSnapshot(Arc<Result<WorkflowLibrary, String>>);
 
 impl WorkflowSnapshot {
-    /// Reads the workflows. If something has changed since a person trusted it, only the shipped ones may run, unless this
-    /// command was told to trust the project (`told`).
-    pub fn load(project: &Project, config: &Config, told: bool) -> Self {
+    /// Reads the workflows. If trusted content has changed since, only the shipped ones may run, unless this command was told to
+    /// trust the project (`told`).
+    pub fn load_snapshot(project: &Project, config: &Config, told: bool) -> Self {
         let mut library = WorkflowLibrary::load(Some(&project.root)).map_err(|error| error.to_string());
         if let Ok(library) = &mut library
             && !told
-            && has_changed(project, config)
+            && has_trusted_content_changed(project, config)
         {
             library.distrust_files();
         }
@@ -142,14 +144,14 @@ impl WorkflowSnapshot {
     }
 
     /// Returns a finder for a runner.
-    pub fn finder(&self) -> WorkflowFinder {
+    pub fn to_workflow_finder(&self) -> WorkflowFinder {
         let snapshot = self.clone();
-        Box::new(move |id| snapshot.find(id))
+        Box::new(move |id| snapshot.find_runnable_workflow(id))
     }
 
-    fn find(&self, id: &str) -> Result<Option<Arc<Workflow>>, String> {
+    fn find_runnable_workflow(&self, id: &str) -> Result<Option<Arc<Workflow>>, String> {
         let library = self.0.as_ref().as_ref().map_err(Clone::clone)?;
-        let found = library.find(id).map(|definition| definition.workflow.clone());
+        let found = library.find_definition(id).map(|definition| definition.workflow.clone());
         match library.find_unusable(id) {
             Some(unusable) if found.is_none() || unusable.id == id => Err(describe_reason(unusable)),
             _ => Ok(found),
@@ -157,25 +159,27 @@ impl WorkflowSnapshot {
     }
 }
 
-/// Returns a finder for a single command, which reads the workflows when one is owed.
+/// Returns a finder for a single command, which reads the workflows only when an effect needs one.
 pub fn finder(project: &Project, config: &Arc<Config>, told: bool) -> WorkflowFinder {
     let (project, config, snapshot) = (project.clone(), config.clone(), OnceCell::new());
-    Box::new(move |id| snapshot.get_or_init(|| WorkflowSnapshot::load(&project, &config, told)).find(id))
+    Box::new(move |id| {
+        snapshot.get_or_init(|| WorkflowSnapshot::load_snapshot(&project, &config, told)).find_runnable_workflow(id)
+    })
 }
 
-/// Whether something was trusted that is not there any more, neither with this configuration nor with the present one.
-fn has_changed(project: &Project, config: &Config) -> bool {
-    let state = |config: &Config| trust::state(project, config).ok();
-    let is_trusted = || Config::load(&project.root).is_ok_and(|present| state(&present) == Some(Trust::Trusted));
-    state(config) == Some(Trust::Changed) && !is_trusted()
+/// Returns whether trusted content has changed: the trust fits neither this configuration nor the present one.
+fn has_trusted_content_changed(project: &Project, config: &Config) -> bool {
+    let state = |config: &Config| trust::find_trust_state(project, config).ok();
+    let is_trusted = || Config::load(&project.root).is_ok_and(|present| state(&present) == Some(TrustState::Trusted));
+    state(config) == Some(TrustState::Changed) && !is_trusted()
 }
 
-/// Whether the project has files of workflows.
-pub fn has_files(project: &Project) -> Result<bool, ConfigError> {
+/// Returns whether the project has workflow files.
+pub fn has_workflow_files(project: &Project) -> Result<bool, ConfigError> {
     Ok(!windlass_config::workflow::workflow_files(&project.root)?.is_empty())
 }
 
 /// Returns the directory of a project's workflows.
-pub fn directory(project: &Project) -> std::path::PathBuf {
+pub fn project_workflow_directory(project: &Project) -> std::path::PathBuf {
     workflow_directory(&project.root)
 }

@@ -1,56 +1,56 @@
-//! What each agent understands at which event: the table, from which responses are adapted (`adapt`) and worded (`claude`,
-//! `cursor`).
+//! The contract table: what each agent supports at which event. Responses are adapted to it (`adaptation`) and encoded
+//! (`claude`, `cursor`).
 //!
-//! Every cell was tried with the real program, but Cursor's, which are from its documentation; `docs/bridge.md` has the
-//! versions.
+//! Every cell was tried with the real program, except those of Cursor, which follow its documentation; `docs/bridge.md`
+//! lists the versions.
 
-mod adapt;
+mod adaptation;
 pub mod claude;
 pub mod cursor;
 
 #[cfg(test)]
 mod tests;
 
-use crate::{Agent, AgentHookEvent};
+use crate::{AgentHookEvent, BridgeAgent};
 
-/// What an agent can be told at an event: a row of the table.
+/// A row of the table: what an agent supports at an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Contract {
-    pub agent: Agent,
+pub struct AgentContract {
+    pub agent: BridgeAgent,
     pub event: AgentHookEvent,
-    /// How it hears that something is not to happen.
+    /// How the agent is told to block.
     pub block: BlockEncoding,
-    /// Where it looks for what it is to read.
+    /// The field from which the agent reads context.
     pub context: Option<ContextField>,
-    /// Whether `continue: false` ends it.
+    /// Whether `continue: false` ends the agent.
     pub halts: bool,
-    /// Whether it can be made to ask the person, and to do without asking.
+    /// Whether the agent can be made to ask the user, and to skip its own question.
     pub asks: bool,
     pub allows: bool,
-    /// What it calls another input for a tool.
+    /// The agent's key for an updated tool input.
     pub updated_input: Option<&'static str>,
-    /// Whether it takes another output of a tool. Not tried; from what Claude Code's program says of itself.
+    /// Whether the agent accepts an updated tool output. Not tried: taken from Claude Code's program.
     pub updated_output: bool,
-    /// Whether it shows people what an answer says.
-    pub shows: bool,
+    /// Whether the agent shows the answer's message to the user.
+    pub shows_messages: bool,
 }
 
-/// How something is refused.
+/// The encoding of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockEncoding {
-    /// Not at all.
+    /// The agent cannot be told to block.
     Unsupported,
-    /// By an answer, by standard error and by exit code 2: no two agents look at the same of these.
+    /// JSON, standard error and exit code 2 together: agents differ in which of these they read.
     ExitCodeAndJson,
-    /// By an answer alone, in which the decision and its reason stand.
+    /// JSON alone, with the decision and its reason.
     JsonOnly,
-    /// The same in the two forms that there are for tools. With exit code 2 some would lose the reason.
+    /// JSON in both forms that tools have. With exit code 2 some agents would drop the reason.
     ToolJson,
-    /// As something to read.
+    /// Context for the agent to read.
     Context,
 }
 
-/// Where text for the agent stands in an answer.
+/// The field that holds context for the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContextField {
     /// `hookSpecificOutput.additionalContext`
@@ -61,40 +61,41 @@ pub enum ContextField {
     Message,
 }
 
-impl Contract {
-    pub fn new(agent: Agent, event: AgentHookEvent) -> Self {
+impl AgentContract {
+    pub fn new(agent: BridgeAgent, event: AgentHookEvent) -> Self {
         let is_tool = event == AgentHookEvent::PreToolUse;
         let asks = is_tool && matches!(agent, Agent::Claude | Agent::Qwen | Agent::Copilot);
         Self {
             agent,
             event,
-            block: block(agent, event),
-            context: context(agent, event),
-            halts: halts(agent, event),
+            block: block_encoding(agent, event),
+            context: context_field(agent, event),
+            halts: supports_halt(agent, event),
             asks,
-            allows: asks || (is_tool && agent == Agent::Cursor),
-            updated_input: updated_input(agent).filter(|_| is_tool),
-            updated_output: event == AgentHookEvent::PostToolUse && agent == Agent::Claude,
-            shows: shows(agent, event),
+            allows: asks || (is_tool && agent == BridgeAgent::Cursor),
+            updated_input: updated_input_key(agent).filter(|_| is_tool),
+            updated_output: event == AgentHookEvent::PostToolUse && agent == BridgeAgent::Claude,
+            shows_messages: shows_messages(agent, event),
         }
     }
 }
 
-fn block(agent: Agent, event: AgentHookEvent) -> BlockEncoding {
+fn block_encoding(agent: BridgeAgent, event: AgentHookEvent) -> BlockEncoding {
     match (event, agent) {
-        // Kimi Code does not wait for an answer.
-        (AgentHookEvent::SubagentStop | AgentHookEvent::PostToolUse, Agent::Kimi) => BlockEncoding::Unsupported,
-        (AgentHookEvent::Stop | AgentHookEvent::SubagentStop, Agent::Cursor) => BlockEncoding::JsonOnly,
+        // Kimi Code does not wait for an answer at these events.
+        (AgentHookEvent::SubagentStop | AgentHookEvent::PostToolUse, BridgeAgent::Kimi) => BlockEncoding::Unsupported,
+        (AgentHookEvent::Stop | AgentHookEvent::SubagentStop, BridgeAgent::Cursor) => BlockEncoding::JsonOnly,
         (AgentHookEvent::Stop | AgentHookEvent::SubagentStop, _) => BlockEncoding::ExitCodeAndJson,
-        (AgentHookEvent::UserPromptSubmit, Agent::Goose) => BlockEncoding::Unsupported,
-        (AgentHookEvent::UserPromptSubmit, Agent::Cursor) => BlockEncoding::JsonOnly,
+        (AgentHookEvent::UserPromptSubmit, BridgeAgent::Goose) => BlockEncoding::Unsupported,
+        (AgentHookEvent::UserPromptSubmit, BridgeAgent::Cursor) => BlockEncoding::JsonOnly,
         (AgentHookEvent::UserPromptSubmit, _) => BlockEncoding::ExitCodeAndJson,
         (AgentHookEvent::PreToolUse, _) => BlockEncoding::ToolJson,
-        (AgentHookEvent::PostToolUse, Agent::Claude | Agent::Codex | Agent::Gemini | Agent::Copilot) => {
-            BlockEncoding::JsonOnly
-        }
-        (AgentHookEvent::PostToolUse, Agent::Qwen | Agent::Cursor) => BlockEncoding::Context,
-        (AgentHookEvent::PostToolUse, Agent::Goose) => BlockEncoding::Unsupported,
+        (
+            AgentHookEvent::PostToolUse,
+            BridgeAgent::Claude | BridgeAgent::Codex | BridgeAgent::Gemini | BridgeAgent::Copilot,
+        ) => BlockEncoding::JsonOnly,
+        (AgentHookEvent::PostToolUse, BridgeAgent::Qwen | BridgeAgent::Cursor) => BlockEncoding::Context,
+        (AgentHookEvent::PostToolUse, BridgeAgent::Goose) => BlockEncoding::Unsupported,
         (
             AgentHookEvent::SessionStart
             | AgentHookEvent::Notification
@@ -105,28 +106,29 @@ fn block(agent: Agent, event: AgentHookEvent) -> BlockEncoding {
     }
 }
 
-/// Claude Code is sent back by context at its Stop: that is a block, and said as one.
-fn context(agent: Agent, event: AgentHookEvent) -> Option<ContextField> {
+/// Returns the field for context. At Stop, Claude Code treats context as a block, so it has no such field there.
+fn context_field(agent: BridgeAgent, event: AgentHookEvent) -> Option<ContextField> {
     let reads = match (agent, event) {
-        (Agent::Claude | Agent::Codex | Agent::Copilot, AgentHookEvent::PreToolUse) => true,
-        (Agent::Kimi, AgentHookEvent::UserPromptSubmit) => true,
-        (Agent::Goose | Agent::Kimi, _) => false,
-        (Agent::Cursor, AgentHookEvent::UserPromptSubmit) => false,
+        (BridgeAgent::Claude | BridgeAgent::Codex | BridgeAgent::Copilot, AgentHookEvent::PreToolUse) => true,
+        (BridgeAgent::Kimi, AgentHookEvent::UserPromptSubmit) => true,
+        (BridgeAgent::Goose | BridgeAgent::Kimi, _) => false,
+        (BridgeAgent::Cursor, AgentHookEvent::UserPromptSubmit) => false,
         (_, AgentHookEvent::SessionStart | AgentHookEvent::UserPromptSubmit | AgentHookEvent::PostToolUse) => true,
         _ => false,
     };
     let place = match agent {
-        Agent::Copilot => ContextField::Top,
-        Agent::Kimi => ContextField::Message,
+        BridgeAgent::Copilot => ContextField::Top,
+        BridgeAgent::Kimi => ContextField::Message,
         _ => ContextField::Specific,
     };
     reads.then_some(place)
 }
 
-/// Qwen Code takes it for a block at Stop, and goes on. Claude Code uses the tool before it ends, so it is denied as well.
-fn halts(agent: Agent, event: AgentHookEvent) -> bool {
+/// Returns whether `continue: false` ends the agent. Qwen Code treats it as a block at Stop, and continues. Claude Code runs the
+/// tool before it ends, so the tool is denied as well.
+fn supports_halt(agent: BridgeAgent, event: AgentHookEvent) -> bool {
     match event {
-        AgentHookEvent::SessionStart => agent == Agent::Codex,
+        AgentHookEvent::SessionStart => agent == BridgeAgent::Codex,
         AgentHookEvent::UserPromptSubmit => {
             matches!(agent, Agent::Claude | Agent::Codex | Agent::Gemini | Agent::Qwen | Agent::Cursor)
         }
@@ -138,21 +140,21 @@ fn halts(agent: Agent, event: AgentHookEvent) -> bool {
     }
 }
 
-const fn updated_input(agent: Agent) -> Option<&'static str> {
+const fn updated_input_key(agent: BridgeAgent) -> Option<&'static str> {
     match agent {
-        Agent::Claude | Agent::Codex | Agent::Copilot => Some("updatedInput"),
-        Agent::Gemini => Some("tool_input"),
-        Agent::Cursor => Some("updated_input"),
-        Agent::Qwen | Agent::Goose | Agent::Kimi => None,
+        BridgeAgent::Claude | BridgeAgent::Codex | BridgeAgent::Copilot => Some("updatedInput"),
+        BridgeAgent::Gemini => Some("tool_input"),
+        BridgeAgent::Cursor => Some("updated_input"),
+        BridgeAgent::Qwen | BridgeAgent::Goose | BridgeAgent::Kimi => None,
     }
 }
 
-fn shows(agent: Agent, event: AgentHookEvent) -> bool {
+fn shows_messages(agent: BridgeAgent, event: AgentHookEvent) -> bool {
     match agent {
-        Agent::Claude | Agent::Gemini | Agent::Qwen => true,
-        // It reads no answer any more.
-        Agent::Codex => event != AgentHookEvent::SessionEnd,
-        Agent::Cursor => event == AgentHookEvent::PreCompact,
-        Agent::Copilot | Agent::Goose | Agent::Kimi => false,
+        BridgeAgent::Claude | BridgeAgent::Gemini | BridgeAgent::Qwen => true,
+        // Codex no longer reads answers at this event.
+        BridgeAgent::Codex => event != AgentHookEvent::SessionEnd,
+        BridgeAgent::Cursor => event == AgentHookEvent::PreCompact,
+        BridgeAgent::Copilot | BridgeAgent::Goose | BridgeAgent::Kimi => false,
     }
 }

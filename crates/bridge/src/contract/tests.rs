@@ -1,4 +1,4 @@
-//! What is said to whom, as a table, and what holds of it whatever is said.
+//! The output for every agent and event as tables, and properties of every output.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use windlass_engine::CallRuling;
 
-use crate::{AgentHookOutput, AgentHookResponse, Unsupported};
+use crate::{AgentHookOutput, AgentHookResponse, UnsupportedPart};
 
 fn reply(ruling: CallRuling, reason: &str) -> AgentHookResponse {
     AgentHookResponse { ruling, reason: reason.to_owned(), ..AgentHookResponse::default() }
@@ -35,10 +35,10 @@ fn updated() -> AgentHookResponse {
     AgentHookResponse { updated_input: Some(input), ..AgentHookResponse::default() }
 }
 
-/// The words of every agent; those that speak alike stand together.
+/// Returns the output for every agent, with equal outputs grouped.
 fn table(event: AgentHookEvent, reply: &AgentHookResponse) -> String {
     let mut said: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for agent in Agent::ALL {
+    for agent in BridgeAgent::ALL {
         let AgentHookOutput { stdout, stderr, exit, unsupported } = AgentHookOutput::new(*agent, event, reply);
         let mut words: Vec<String> = Some(stdout).filter(|text| !text.is_empty()).into_iter().collect();
         words.extend(Some(stderr).filter(|text| !text.is_empty()).map(|text| format!("stderr {text:?}")));
@@ -52,7 +52,7 @@ fn table(event: AgentHookEvent, reply: &AgentHookResponse) -> String {
 }
 
 #[test]
-fn at_the_end() {
+fn stop_events_are_worded_for_every_agent() {
     insta::assert_snapshot!(table(AgentHookEvent::Stop, &no()), @r#"
     claude codex gemini qwen copilot goose kimi: {"decision":"block","reason":"Not yet."} | stderr "Not yet." | exit 2
     cursor: {"followup_message":"Not yet."}
@@ -79,7 +79,7 @@ fn at_the_end() {
 }
 
 #[test]
-fn before_a_tool() {
+fn pre_tool_use_is_worded_for_every_agent() {
     insta::assert_snapshot!(table(AgentHookEvent::PreToolUse, &no()), @r#"
     claude codex qwen copilot goose kimi: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Not yet."},"reason":"Not yet."}
     cursor: {"agent_message":"Not yet.","permission":"deny","user_message":"Not yet."}
@@ -122,7 +122,7 @@ fn before_a_tool() {
 }
 
 #[test]
-fn after_a_tool() {
+fn post_tool_use_is_worded_for_every_agent() {
     insta::assert_snapshot!(table(AgentHookEvent::PostToolUse, &no()), @r#"
     claude codex gemini copilot: {"decision":"block","reason":"Not yet."}
     cursor: {"additional_context":"Not yet."}
@@ -146,7 +146,7 @@ fn after_a_tool() {
 }
 
 #[test]
-fn before_a_prompt() {
+fn user_prompt_submit_is_worded_for_every_agent() {
     insta::assert_snapshot!(table(AgentHookEvent::UserPromptSubmit, &no()), @r#"
     claude codex gemini qwen copilot kimi: {"decision":"block","reason":"Not yet."} | stderr "Not yet." | exit 2
     cursor: {"continue":false,"user_message":"Not yet."}
@@ -168,7 +168,7 @@ fn before_a_prompt() {
 }
 
 #[test]
-fn where_nothing_can_be_kept_from_happening() {
+fn events_that_cannot_block_are_worded_for_every_agent() {
     insta::assert_snapshot!(table(AgentHookEvent::SessionStart, &told()), @r#"
     claude codex gemini qwen: {"hookSpecificOutput":{"additionalContext":"Read me.","hookEventName":"SessionStart"},"systemMessage":"Look."}
     copilot: {"additionalContext":"Read me."} | stderr "Look."
@@ -200,32 +200,40 @@ fn where_nothing_can_be_kept_from_happening() {
 }
 
 #[test]
-fn people_are_told_what_was_left_out() {
+fn unsupported_parts_are_described() {
     let check = |agent, event, reply: &AgentHookResponse, expected: &[&str]| {
         assert_eq!(AgentHookOutput::new(agent, event, reply).left_out(agent, event), expected);
     };
     let input = "goose cannot be given another input for a tool: it is not used, and the reason says what is wanted";
-    check(Agent::Goose, AgentHookEvent::PreToolUse, &updated(), &[input]);
-    check(Agent::Claude, AgentHookEvent::PreToolUse, &updated(), &[]);
-    check(Agent::Kimi, AgentHookEvent::SessionStart, &told(), &["Kimi Code cannot be told anything at this point"]);
-    check(Agent::Copilot, AgentHookEvent::Stop, &halt(), &[]);
-    check(Agent::Codex, AgentHookEvent::PreToolUse, &halt(), &["Codex cannot be made to end at this point"]);
+    check(BridgeAgent::Goose, AgentHookEvent::PreToolUse, &updated(), &[input]);
+    check(BridgeAgent::Claude, AgentHookEvent::PreToolUse, &updated(), &[]);
+    check(
+        BridgeAgent::Kimi,
+        AgentHookEvent::SessionStart,
+        &told(),
+        &["Kimi Code cannot be told anything at this point"],
+    );
+    check(BridgeAgent::Copilot, AgentHookEvent::Stop, &halt(), &[]);
+    check(BridgeAgent::Codex, AgentHookEvent::PreToolUse, &halt(), &["Codex cannot be made to end at this point"]);
     let held = "goose cannot be held back at this point: it goes on all the same";
-    check(Agent::Goose, AgentHookEvent::UserPromptSubmit, &no(), &[held]);
+    check(BridgeAgent::Goose, AgentHookEvent::UserPromptSubmit, &no(), &[held]);
 }
 
-/// What a hook has changed for good reason is not used as it was.
+/// A tool must not run with an input that a hook wants to change.
 #[test]
-fn an_input_that_cannot_be_changed_is_not_used() {
+fn unsupported_input_change_blocks_the_tool() {
     for ruling in [CallRuling::Pass, CallRuling::Allow, CallRuling::Ask] {
-        let words =
-            AgentHookOutput::new(Agent::Qwen, AgentHookEvent::PreToolUse, &AgentHookResponse { ruling, ..updated() });
+        let words = AgentHookOutput::new(
+            BridgeAgent::Qwen,
+            AgentHookEvent::PreToolUse,
+            &AgentHookResponse { ruling, ..updated() },
+        );
         assert!(blocks(&words) && words.stdout.contains(r#"{\"command\":\"ls\"}"#), "{words:?}");
     }
 }
 
 #[test]
-fn who_says_nothing_is_not_heard() {
+fn empty_response_writes_nothing() {
     for (agent, event) in everywhere() {
         assert_eq!(
             AgentHookOutput::new(agent, event, &AgentHookResponse::default()),
@@ -235,9 +243,9 @@ fn who_says_nothing_is_not_heard() {
     }
 }
 
-/// A refusal without a reason is none to some.
+/// Some agents ignore a block without a reason.
 #[test]
-fn there_is_always_a_reason() {
+fn block_always_has_a_reason() {
     for (agent, event) in everywhere() {
         let words = AgentHookOutput::new(agent, event, &reply(CallRuling::Block, " \n"));
         assert!(!words.stdout.contains("\" \\n\""));
@@ -245,19 +253,19 @@ fn there_is_always_a_reason() {
     }
 }
 
-fn everywhere() -> impl Iterator<Item = (Agent, AgentHookEvent)> {
-    Agent::ALL.iter().flat_map(|agent| AgentHookEvent::ALL.iter().map(|event| (*agent, *event)))
+fn everywhere() -> impl Iterator<Item = (BridgeAgent, AgentHookEvent)> {
+    BridgeAgent::ALL.iter().flat_map(|agent| AgentHookEvent::ALL.iter().map(|event| (*agent, *event)))
 }
 
 #[test]
-fn another_output_of_a_tool_is_for_claude_code() {
+fn updated_output_is_for_claude_code_only() {
     let reply = AgentHookResponse { updated_output: Some(json!({"stdout": "masked"})), ..AgentHookResponse::default() };
-    let words = AgentHookOutput::new(Agent::Claude, AgentHookEvent::PostToolUse, &reply);
+    let words = AgentHookOutput::new(BridgeAgent::Claude, AgentHookEvent::PostToolUse, &reply);
     assert_eq!(
         words.stdout,
         r#"{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":{"stdout":"masked"}}}"#
     );
-    let other = AgentHookOutput::new(Agent::Gemini, AgentHookEvent::PostToolUse, &reply);
+    let other = AgentHookOutput::new(BridgeAgent::Gemini, AgentHookEvent::PostToolUse, &reply);
     assert_eq!((other.stdout.as_str(), other.unsupported), ("", vec![Unsupported::UpdatedOutput]));
     assert_eq!(AgentHookOutput::new(Agent::Claude, AgentHookEvent::PreToolUse, &reply), AgentHookOutput::default());
 }
@@ -286,7 +294,7 @@ fn some_reply() -> impl Strategy<Value = AgentHookResponse> {
     )
 }
 
-/// Whether these words keep something from happening.
+/// Returns whether an output blocks.
 fn blocks(words: &AgentHookOutput) -> bool {
     let answer: Value = serde_json::from_str(&words.stdout).unwrap_or_default();
     let specific = &answer["hookSpecificOutput"];
@@ -297,7 +305,7 @@ fn blocks(words: &AgentHookOutput) -> bool {
         || answer.get("followup_message").is_some()
 }
 
-/// The fields that Codex knows in its answers. It rejects those with any other.
+/// Returns the fields that Codex accepts. It rejects answers with any other field.
 fn known_to_codex(event: AgentHookEvent) -> (&'static [&'static str], &'static [&'static str]) {
     const COMMON: &[&str] = &["continue", "stopReason", "suppressOutput", "systemMessage"];
     const DECIDING: &[&str] = &["continue", "stopReason", "suppressOutput", "systemMessage", "decision", "reason"];
@@ -316,27 +324,27 @@ fn known_to_codex(event: AgentHookEvent) -> (&'static [&'static str], &'static [
         AgentHookEvent::Stop | AgentHookEvent::SubagentStop => (DECIDING, &[]),
         AgentHookEvent::PreCompact => (COMMON, &[]),
         AgentHookEvent::SessionEnd => (&[], &[]),
-        // It has no such event.
+        // Codex has no such event.
         AgentHookEvent::Notification => (COMMON, &[]),
     }
 }
 
 proptest! {
     #[test]
-    fn nothing_but_a_no_blocks(reply in some_reply()) {
+    fn only_a_block_blocks(reply in some_reply()) {
         for (agent, event) in everywhere() {
             let words = AgentHookOutput::new(agent, event, &reply);
             let deliberate = match reply.ruling {
                 CallRuling::Block => true,
-                // Nobody can be asked.
-                CallRuling::Ask => event == AgentHookEvent::PreToolUse && words.unsupported.contains(&Unsupported::Ask),
+                // The agent cannot ask the user, so the tool is blocked.
+                CallRuling::Ask => event == AgentHookEvent::PreToolUse && words.unsupported.contains(&UnsupportedPart::Ask),
                 CallRuling::Pass | CallRuling::Allow => false,
             };
-            // It has no other way to keep the old input from being used.
-            let deliberate = deliberate || words.unsupported.contains(&Unsupported::UpdatedInput);
+            // Blocking the tool is the only way to prevent its old input.
+            let deliberate = deliberate || words.unsupported.contains(&UnsupportedPart::UpdatedInput);
             prop_assert!(!blocks(&words) || deliberate || reply.halt.is_some(), "{agent} {event:?} {words:?}");
             let answer: Value = serde_json::from_str(&words.stdout).unwrap_or_default();
-            prop_assert!(answer["continue"] != false || reply.halt.is_some() || agent == Agent::Cursor && blocks_prompt(&reply));
+            prop_assert!(answer["continue"] != false || reply.halt.is_some() || agent == BridgeAgent::Cursor && blocks_prompt(&reply));
             if event == AgentHookEvent::Stop {
                 let sends_back = (reply.ruling == CallRuling::Block) && reply.halt.is_none();
                 prop_assert_eq!(blocks(&words), sends_back);
@@ -345,13 +353,13 @@ proptest! {
     }
 
     #[test]
-    fn a_no_is_not_lost(why in "[a-z]{3,9}", context in proptest::option::of("[a-z]{3,9}")) {
+    fn block_is_never_lost(why in "[a-z]{3,9}", context in proptest::option::of("[a-z]{3,9}")) {
         let reply = AgentHookResponse { context, ..reply(CallRuling::Block, &why) };
         for (agent, event) in everywhere() {
             let words = AgentHookOutput::new(agent, event, &reply);
             prop_assert!(words.stdout.contains(&why) || words.stderr.contains(&why), "{agent} {event:?}");
             let can_block = !matches!(event, AgentHookEvent::PostToolUse);
-            if can_block && !words.unsupported.contains(&Unsupported::Block) {
+            if can_block && !words.unsupported.contains(&UnsupportedPart::Block) {
                 let refuses = words.stdout.contains("\"continue\":false");
                 prop_assert!(blocks(&words) || refuses, "{agent} {event:?}");
             }
@@ -359,18 +367,18 @@ proptest! {
     }
 
     #[test]
-    fn words_have_their_form(reply in some_reply()) {
+    fn output_has_the_agents_form(reply in some_reply()) {
         for (agent, event) in everywhere() {
             let AgentHookOutput { stdout, stderr, exit, .. } = AgentHookOutput::new(agent, event, &reply);
             let answer: Value = if stdout.is_empty() { json!({}) } else { serde_json::from_str(&stdout).unwrap() };
             prop_assert!(answer.is_object() && !stdout.contains('\n'));
             prop_assert!(exit == 0 || exit == 2 && !stderr.trim().is_empty());
-            if agent == Agent::Codex {
+            if agent == BridgeAgent::Codex {
                 let (top, inner) = known_to_codex(event);
                 let specific = answer["hookSpecificOutput"].as_object().cloned().unwrap_or_default();
                 prop_assert!(answer.as_object().unwrap().keys().all(|key| top.contains(&key.as_str())), "{event:?} {stdout}");
                 prop_assert!(specific.keys().all(|key| inner.contains(&key.as_str())), "{event:?} {stdout}");
-                // Allowing without another input is a mistake to it, and so is asking.
+                // Codex rejects a permission without an updated input, and any question.
                 let decision = &specific.get("permissionDecision").cloned().unwrap_or_default();
                 prop_assert!(decision != "ask" && (decision != "allow" || specific.contains_key("updatedInput")));
             }

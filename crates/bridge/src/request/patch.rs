@@ -1,45 +1,45 @@
-//! Patches in the form that `apply_patch` takes: as a tool of its own, or as a program in a shell.
+//! Patches for `apply_patch`, which is a tool of its own or a program in a shell.
 
 use serde_json::{Map, Value};
 
-/// What a patch is about.
+/// The files of a patch.
 #[derive(Debug, PartialEq)]
-pub struct Patch {
-    /// Every file that it names, as it names them; there is one at least.
+pub struct FilePatch {
+    /// The files as the patch names them. There is at least one.
     pub files: Vec<String>,
-    /// Whether it makes a file: adds one, or moves one there.
+    /// Whether the patch creates a file: adds one, or moves one there.
     pub writes: bool,
-    /// Where its paths begin, if not where the agent works.
+    /// The base of relative paths, if it is not the agent's working directory.
     pub directory: Option<String>,
 }
 
-const MARKS: [(&str, bool); 4] =
+const FILE_MARKERS: [(&str, bool); 4] =
     [("*** Update File:", false), ("*** Add File:", true), ("*** Delete File:", false), ("*** Move to:", true)];
 
-impl Patch {
-    /// The patch of a tool that takes nothing else, whatever the agent calls it.
-    pub fn of_tool(input: &Map<String, Value>) -> Option<Self> {
-        Self::read(&input.values().filter_map(text).collect::<Vec<_>>().join("\n"))
+impl FilePatch {
+    /// Returns the patch of a tool that takes only a patch, under any key.
+    pub fn from_tool_input(input: &Map<String, Value>) -> Option<Self> {
+        Self::parse_patch(&input.values().filter_map(value_as_text).collect::<Vec<_>>().join("\n"))
     }
 
-    /// The patch in a shell's command that calls `apply_patch`. What is in doubt is taken for one: a guard looks at it then.
-    pub fn in_command(input: &Map<String, Value>) -> Option<Self> {
-        let command = ["command", "cmd"].iter().find_map(|key| text(input.get(*key)?))?;
+    /// Returns the patch of a shell command that calls `apply_patch`. A doubtful command counts as one, so that guards check it.
+    pub fn from_shell_command(input: &Map<String, Value>) -> Option<Self> {
+        let command = ["command", "cmd"].iter().find_map(|key| value_as_text(input.get(*key)?))?;
         let called = ["apply_patch", "applypatch"].iter().find_map(|name| command.find(name))?;
-        let patch = Self::read(&command)?;
+        let patch = Self::parse_patch(&command)?;
         let within = ["workdir", "working_directory", "cwd"].iter().find_map(|key| input.get(*key)?.as_str());
         let within = within.filter(|within| !within.is_empty()).map(str::to_owned);
-        let directory = match (within, entered(&command[..called])) {
+        let directory = match (within, entered_directory(&command[..called])) {
             (Some(within), Some(entered)) if !entered.starts_with('/') => Some(format!("{within}/{entered}")),
             (within, entered) => entered.or(within),
         };
         Some(Self { directory, ..patch })
     }
 
-    fn read(text: &str) -> Option<Self> {
+    fn parse_patch(text: &str) -> Option<Self> {
         let (mut files, mut writes): (Vec<String>, bool) = (Vec::new(), false);
         for line in text.lines().map(str::trim) {
-            let named = MARKS.iter().find_map(|(mark, writes)| Some((line.strip_prefix(mark)?.trim(), *writes)));
+            let named = FILE_MARKERS.iter().find_map(|(mark, writes)| Some((line.strip_prefix(mark)?.trim(), *writes)));
             let Some((file, is_new)) = named.filter(|(file, _)| !file.is_empty()) else { continue };
             writes |= is_new;
             if !files.iter().any(|known| known == file) {
@@ -50,8 +50,8 @@ impl Patch {
     }
 }
 
-/// A text, or a list of words.
-fn text(value: &Value) -> Option<String> {
+/// Returns a text, or a list of words as lines.
+fn value_as_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Array(words) => Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n")),
@@ -59,8 +59,8 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Where `cd DIRECTORY &&` leads.
-fn entered(before: &str) -> Option<String> {
+/// Returns the directory of a leading `cd DIRECTORY &&`.
+fn entered_directory(before: &str) -> Option<String> {
     let line = before.lines().last()?.trim();
     let directory = line.strip_prefix("cd ")?.strip_suffix("&&")?.trim();
     let is_one = !directory.is_empty() && !directory.contains(['$', '`', ';', '&', '|']);

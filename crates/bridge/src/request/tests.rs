@@ -1,4 +1,4 @@
-//! Calls as real agents make them, and as nobody should.
+//! Recorded requests of real agents, and malformed ones.
 
 use std::fmt::Write;
 use std::fs;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Whatever agents have said, with who said it and where.
-fn recordings() -> Vec<(Agent, AgentHookEvent, String, Vec<u8>)> {
+/// Returns all recorded payloads, with their agent, event and file name.
+fn recordings() -> Vec<(BridgeAgent, AgentHookEvent, String, Vec<u8>)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings");
-    let mut files: Vec<PathBuf> = Agent::ALL
+    let mut files: Vec<PathBuf> = BridgeAgent::ALL
         .iter()
         .flat_map(|agent| fs::read_dir(directory.join(agent.name())).unwrap())
         .map(|entry| entry.unwrap().path())
@@ -21,7 +21,7 @@ fn recordings() -> Vec<(Agent, AgentHookEvent, String, Vec<u8>)> {
     let recording = |file: PathBuf| {
         let agent = file.parent().unwrap().file_name().unwrap().to_str().unwrap().parse().unwrap();
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
-        let event = AgentHookEvent::of_point(&name.split('.').next().unwrap().parse().unwrap()).unwrap();
+        let event = AgentHookEvent::from_point(&name.split('.').next().unwrap().parse().unwrap()).unwrap();
         (agent, event, name, fs::read(file).unwrap())
     };
     files.into_iter().map(recording).collect()
@@ -30,7 +30,7 @@ fn recordings() -> Vec<(Agent, AgentHookEvent, String, Vec<u8>)> {
 #[test]
 fn every_recording_has_claude_codes_words() {
     for (agent, event, name, bytes) in recordings() {
-        let call = AgentHookRequest::parse(agent, event, &bytes).unwrap();
+        let call = AgentHookRequest::parse_payload(agent, event, &bytes).unwrap();
         assert!(call.conversation.is_some(), "{agent} {name}");
         assert_eq!(call.payload["hook_event_name"], event.claude_name(), "{agent} {name}");
         assert_eq!(call.payload["session_id"], json!(call.conversation), "{agent} {name}");
@@ -45,10 +45,10 @@ fn every_recording_has_claude_codes_words() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a line for every recording")]
-fn every_recording_is_understood() {
+fn recorded_payloads_are_parsed() {
     let mut seen = String::new();
     for (agent, event, name, bytes) in recordings() {
-        let call = AgentHookRequest::parse(agent, event, &bytes).unwrap();
+        let call = AgentHookRequest::parse_payload(agent, event, &bytes).unwrap();
         seen += &(summary(&name, call) + "\n");
     }
     insta::assert_snapshot!(seen, @r#"
@@ -146,7 +146,7 @@ fn every_recording_is_understood() {
     "#);
 }
 
-/// What was understood, in a line.
+/// Summarizes a request in one line.
 fn summary(name: &str, call: AgentHookRequest) -> String {
     let mut line = format!("{} {name}:", call.agent);
     if call.directory.is_none() {
@@ -179,37 +179,39 @@ fn kind(value: &Value) -> &'static str {
 }
 
 #[test]
-fn every_recording_tells_who_speaks() {
+fn recorded_payloads_identify_their_agent() {
     for (agent, event, name, bytes) in recordings() {
-        let call = AgentHookRequest::parse_unnamed(event, &bytes, |_| false).unwrap();
+        let call = AgentHookRequest::parse_unnamed_payload(event, &bytes, |_| false).unwrap();
         assert_eq!(call.agent, agent, "{name}");
     }
 }
 
 #[test]
-fn the_environment_tells_what_a_payload_does_not() {
+fn environment_identifies_agent_of_unclear_payload() {
     let check = |set: &[&str], agent| {
-        let call = AgentHookRequest::parse_unnamed(AgentHookEvent::Stop, b"{}", |name| set.contains(&name)).unwrap();
+        let call =
+            AgentHookRequest::parse_unnamed_payload(AgentHookEvent::Stop, b"{}", |name| set.contains(&name)).unwrap();
         assert_eq!(call.agent, agent, "{set:?}");
     };
-    check(&[], Agent::Claude);
-    check(&["CLAUDE_PROJECT_DIR"], Agent::Claude);
-    check(&["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"], Agent::Gemini);
-    check(&["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR"], Agent::Qwen);
-    check(&["CLAUDE_PROJECT_DIR", "COPILOT_PROJECT_DIR"], Agent::Copilot);
-    check(&["CLAUDE_PROJECT_DIR", "CURSOR_PROJECT_DIR"], Agent::Cursor);
+    check(&[], BridgeAgent::Claude);
+    check(&["CLAUDE_PROJECT_DIR"], BridgeAgent::Claude);
+    check(&["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"], BridgeAgent::Gemini);
+    check(&["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR"], BridgeAgent::Qwen);
+    check(&["CLAUDE_PROJECT_DIR", "COPILOT_PROJECT_DIR"], BridgeAgent::Copilot);
+    check(&["CLAUDE_PROJECT_DIR", "CURSOR_PROJECT_DIR"], BridgeAgent::Cursor);
 }
 
 #[test]
-fn only_what_is_no_object_is_refused() {
+fn only_payloads_that_are_not_objects_are_refused() {
     let check = |bytes: &[u8], expected: &str| {
-        let error = AgentHookRequest::parse(Agent::Claude, AgentHookEvent::Stop, bytes).unwrap_err();
+        let error = AgentHookRequest::parse_payload(BridgeAgent::Claude, AgentHookEvent::Stop, bytes).unwrap_err();
         assert_eq!(error.to_string(), expected);
     };
     check(b" \n", "standard input is empty; an agent's hook system writes a JSON object there");
     check(b"[1]", "standard input is no JSON object: invalid type: sequence, expected a map at line 1 column 0");
     check(b"{", "standard input is no JSON object: EOF while parsing an object at line 1 column 1");
-    let read = |bytes: &[u8]| AgentHookRequest::parse(Agent::Codex, AgentHookEvent::PreToolUse, bytes).unwrap();
+    let read =
+        |bytes: &[u8]| AgentHookRequest::parse_payload(BridgeAgent::Codex, AgentHookEvent::PreToolUse, bytes).unwrap();
     assert_eq!(read(b"\xef\xbb\xbf{\"session_id\": 7}").conversation.as_deref(), Some("7"));
     assert_eq!(read(b"{\"session_id\": \"a\xffb\"}").conversation.as_deref(), Some("a\u{fffd}b"));
     let odd = read(
@@ -219,51 +221,54 @@ fn only_what_is_no_object_is_refused() {
 }
 
 #[test]
-fn claude_codes_words_are_left_alone() {
+fn claude_code_payload_is_unchanged() {
     let said = json!({"session_id": "s", "cwd": "/p", "tool_name": "Task", "tool_input": {"path": "a"}, "prompt": "x"});
-    let call = AgentHookRequest::parse(Agent::Claude, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
+    let call =
+        AgentHookRequest::parse_payload(BridgeAgent::Claude, AgentHookEvent::PreToolUse, said.to_string().as_bytes())
+            .unwrap();
     let mut expected = said.clone();
     expected["agent_tool_name"] = json!("Task");
     assert_eq!(Value::Object(call.payload), expected);
 }
 
 #[test]
-fn another_input_goes_back_in_the_agents_own_keys() {
+fn updated_input_returns_under_own_keys() {
     let check = |agent, said: Value, wanted: Value, expected: Value| {
         let said = json!({"cwd": "/p", "tool_name": said["name"], "tool_input": said["input"]});
-        let call = AgentHookRequest::parse(agent, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
+        let call =
+            AgentHookRequest::parse_payload(agent, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
         let wanted = wanted.as_object().unwrap().clone();
         assert_eq!(Value::Object(call.tool.unwrap().instead(wanted).unwrap()), expected);
     };
-    // What the hook has seen, with one thing changed.
+    // The input that the hook got, with one change.
     check(
-        Agent::Goose,
+        BridgeAgent::Goose,
         json!({"name": "edit", "input": {"path": "a.txt", "before": "x", "after": "y"}}),
         json!({"path": "a.txt", "before": "x", "after": "y", "file_path": "/p/a.txt", "old_string": "x", "new_string": "z"}),
         json!({"path": "a.txt", "before": "x", "after": "z"}),
     );
-    // Only what it knows.
+    // Only the keys that the hook knows.
     check(
-        Agent::Copilot,
+        BridgeAgent::Copilot,
         json!({"name": "bash", "input": {"command": "rm x", "description": "clean up"}}),
         json!({"command": "true"}),
         json!({"command": "true", "description": "clean up"}),
     );
     check(
-        Agent::Copilot,
+        BridgeAgent::Copilot,
         json!({"name": "create", "input": {"path": "a", "file_text": "x"}}),
         json!({"file_path": "/p/b", "content": "y"}),
         json!({"path": "/p/b", "file_text": "y"}),
     );
     check(
-        Agent::Gemini,
+        BridgeAgent::Gemini,
         json!({"name": "write_file", "input": {"file_path": "a.txt", "content": "x"}}),
         json!({"file_path": "/p/a.txt", "content": "y"}),
         json!({"file_path": "a.txt", "content": "y"}),
     );
-    // In Claude Code the new one takes the place of the old one.
+    // Claude Code replaces the old input by the new one.
     check(
-        Agent::Claude,
+        BridgeAgent::Claude,
         json!({"name": "Bash", "input": {"command": "ls", "timeout": 5}}),
         json!({"command": "pwd"}),
         json!({"command": "pwd"}),
@@ -271,49 +276,52 @@ fn another_input_goes_back_in_the_agents_own_keys() {
 }
 
 #[test]
-fn an_input_that_is_the_same_is_no_other_one() {
+fn unchanged_input_is_not_an_update() {
     let said = json!({"cwd": "/p", "tool_name": "edit", "tool_input": {"path": "a", "before": "x", "after": "y"}});
-    let tool = AgentHookRequest::parse(Agent::Goose, AgentHookEvent::PreToolUse, said.to_string().as_bytes())
-        .unwrap()
-        .tool
-        .unwrap();
+    let tool =
+        AgentHookRequest::parse_payload(BridgeAgent::Goose, AgentHookEvent::PreToolUse, said.to_string().as_bytes())
+            .unwrap()
+            .tool
+            .unwrap();
     assert_eq!(tool.instead(tool.input.clone()), None);
-    assert!(tool.instead(Map::from_iter([("new_string".to_owned(), json!("z"))])).is_some());
+    assert!(tool.to_own_input(Map::from_iter([("new_string".to_owned(), json!("z"))])).is_some());
 }
 
-/// A guard that cannot read a call lets go, so what lies beside it must not keep it from that.
+/// A guard that cannot parse a request lets it pass, so deep values must not hide the ones beside them.
 #[test]
-fn depth_hides_nothing() {
+fn values_beside_deep_ones_are_read() {
     for depth in [60, 100, 200, 100_000] {
         let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let tool = format!("{{\"command\": \"rm -rf /\", \"more\": {deep}}}");
         let text = Value::String(tool.clone()).to_string();
-        for (agent, input) in [(Agent::Claude, &tool), (Agent::Codex, &tool), (Agent::Cursor, &text)] {
+        for (agent, input) in [(BridgeAgent::Claude, &tool), (BridgeAgent::Codex, &tool), (BridgeAgent::Cursor, &text)]
+        {
             let said = format!("{{\"session_id\": \"s\", \"tool_name\": \"Bash\", \"tool_input\": {input}}}");
-            let call = AgentHookRequest::parse(agent, AgentHookEvent::PreToolUse, said.as_bytes()).unwrap();
+            let call = AgentHookRequest::parse_payload(agent, AgentHookEvent::PreToolUse, said.as_bytes()).unwrap();
             assert_eq!(call.tool.unwrap().input["command"], "rm -rf /", "{agent} {depth}");
-            let is_cut = depth > 60 && agent != Agent::Cursor;
+            let is_cut = depth > 60 && agent != BridgeAgent::Cursor;
             assert_eq!(call.payload.contains_key("agent_payload_cut"), is_cut, "{agent} {depth}");
         }
     }
 }
 
-/// The subagents of Cursor have no names, and must not count for the conversation that they belong to.
+/// Cursor's subagents have no names, and must not count for the conversation that they belong to.
 #[test]
-fn a_subagent_is_not_its_conversation() {
+fn subagent_has_its_own_conversation() {
     let check = |agent, more: Value, expected: Value| {
         let mut said = json!({"conversation_id": "c", "loop_count": 0});
         said.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let call = AgentHookRequest::parse(agent, AgentHookEvent::SubagentStop, said.to_string().as_bytes()).unwrap();
+        let call =
+            AgentHookRequest::parse_payload(agent, AgentHookEvent::SubagentStop, said.to_string().as_bytes()).unwrap();
         assert_eq!(call.payload.get("agent_id").cloned().unwrap_or_default(), expected);
     };
-    check(Agent::Cursor, json!({"subagent_type": "explore"}), json!("explore"));
-    check(Agent::Cursor, json!({"subagent_type": "explore", "agent_transcript_path": "/t/1"}), json!("/t/1"));
-    check(Agent::Cursor, json!({"subagent_id": "7", "agent_transcript_path": "/t/1"}), json!("7"));
-    check(Agent::Cursor, json!({}), json!("subagent"));
-    check(Agent::Qwen, json!({"agent_id": "a", "agent_type": "b"}), json!("a"));
-    let stop = AgentHookRequest::parse(
-        Agent::Cursor,
+    check(BridgeAgent::Cursor, json!({"subagent_type": "explore"}), json!("explore"));
+    check(BridgeAgent::Cursor, json!({"subagent_type": "explore", "agent_transcript_path": "/t/1"}), json!("/t/1"));
+    check(BridgeAgent::Cursor, json!({"subagent_id": "7", "agent_transcript_path": "/t/1"}), json!("7"));
+    check(BridgeAgent::Cursor, json!({}), json!("subagent"));
+    check(BridgeAgent::Qwen, json!({"agent_id": "a", "agent_type": "b"}), json!("a"));
+    let stop = AgentHookRequest::parse_payload(
+        BridgeAgent::Cursor,
         AgentHookEvent::Stop,
         br#"{"conversation_id": "c", "subagent_type": "x"}"#,
     )
@@ -322,14 +330,18 @@ fn a_subagent_is_not_its_conversation() {
 }
 
 #[test]
-fn a_patch_is_about_all_its_files() {
+fn patch_request_covers_all_files() {
     let check = |said: Value, names: &[&str], files: &[&str]| {
-        let call =
-            AgentHookRequest::parse(Agent::Codex, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
+        let call = AgentHookRequest::parse_payload(
+            BridgeAgent::Codex,
+            AgentHookEvent::PreToolUse,
+            said.to_string().as_bytes(),
+        )
+        .unwrap();
         let tool = call.tool.clone().unwrap();
-        let seen: Vec<&str> = std::iter::once(&tool.name).chain(&tool.also).map(String::as_str).collect();
+        let seen: Vec<&str> = std::iter::once(&tool.name).chain(&tool.also_acts_as).map(String::as_str).collect();
         assert_eq!(seen, names, "{said}");
-        let judged: Vec<AgentHookRequest> = call.for_each_file();
+        let judged: Vec<AgentHookRequest> = call.split_by_file();
         let file = |call: &AgentHookRequest| call.payload["tool_input"].get("file_path").cloned().unwrap_or_default();
         assert_eq!(judged.iter().map(file).collect::<Vec<_>>(), files, "{said}");
         for call in judged.iter().filter(|_| files.len() > 1) {
@@ -345,10 +357,11 @@ fn a_patch_is_about_all_its_files() {
     check(tool("apply_patch", json!({"command": ["apply_patch", patch]})), &["Edit", "Write"], &files);
     check(tool("apply_patch", json!({"diff": patch})), &["Edit", "Write"], &files);
     check(tool("apply_patch", json!(patch)), &["Edit", "Write"], &files);
-    // What a model says beside it counts for nothing.
+    // Other fields beside the patch do not count.
     let other = json!({"patch": patch, "file_path": "harmless", "path": "harmless", "file_paths": ["harmless"]});
     let call = tool("apply_patch", other).to_string();
-    let call = AgentHookRequest::parse(Agent::Copilot, AgentHookEvent::PreToolUse, call.as_bytes()).unwrap();
+    let call =
+        AgentHookRequest::parse_payload(BridgeAgent::Copilot, AgentHookEvent::PreToolUse, call.as_bytes()).unwrap();
     assert_eq!(call.for_each_file().len(), 3);
 
     let shell = format!("apply_patch <<'EOF'\n{patch}\nEOF\n");
@@ -364,15 +377,17 @@ fn a_patch_is_about_all_its_files() {
     check(tool("Bash", json!({"command": one})), &["Bash", "Edit"], &["/p/a"]);
     for command in ["ls", "grep apply_patch .", "cat <<'EOF'\n*** Update File: a\nEOF"] {
         let call = tool("Bash", json!({"command": command})).to_string();
-        let call = AgentHookRequest::parse(Agent::Codex, AgentHookEvent::PreToolUse, call.as_bytes()).unwrap();
+        let call =
+            AgentHookRequest::parse_payload(BridgeAgent::Codex, AgentHookEvent::PreToolUse, call.as_bytes()).unwrap();
         assert_eq!((call.tool.clone().unwrap().also.len(), call.for_each_file().len()), (0, 1), "{command}");
     }
 }
 
 #[test]
-fn tools_have_one_name() {
+fn tool_names_map_to_claude_code_names() {
     let check = |agent, said: Value, name: &str, file: Option<&str>| {
-        let call = AgentHookRequest::parse(agent, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
+        let call =
+            AgentHookRequest::parse_payload(agent, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
         let tool = call.tool.unwrap();
         assert_eq!(tool.name, name);
         assert_eq!(tool.input.get("file_path").and_then(Value::as_str), file);
@@ -380,62 +395,72 @@ fn tools_have_one_name() {
     };
     let patch = "*** Begin Patch\n*** Update File: src/a.rs\n@@\n-x\n+y\n*** Add File: b\n+z\n*** End Patch";
     let patch = json!({"cwd": "/p", "tool_name": "apply_patch", "tool_input": {"command": patch}});
-    check(Agent::Codex, patch, "Edit", Some("/p/src/a.rs"));
-    check(Agent::Codex, json!({"tool_name": "mcp__windlass__task_list"}), "mcp__windlass__task_list", None);
-    check(Agent::Goose, json!({"tool_name": "windlass__task_list"}), "mcp__windlass__task_list", None);
+    check(BridgeAgent::Codex, patch, "Edit", Some("/p/src/a.rs"));
+    check(BridgeAgent::Codex, json!({"tool_name": "mcp__windlass__task_list"}), "mcp__windlass__task_list", None);
+    check(BridgeAgent::Goose, json!({"tool_name": "windlass__task_list"}), "mcp__windlass__task_list", None);
     let from_server =
         json!({"tool_name": "mcp_a_b_c", "mcp_context": {"server_name": "a_b", "tool_name": "c"}, "tool_input": {}});
-    check(Agent::Gemini, from_server, "mcp__a_b__c", None);
-    check(Agent::Cursor, json!({"tool_name": "Delete", "tool_input": "{\"file_path\": \"/x\"}"}), "Delete", Some("/x"));
+    check(BridgeAgent::Gemini, from_server, "mcp__a_b__c", None);
+    check(
+        BridgeAgent::Cursor,
+        json!({"tool_name": "Delete", "tool_input": "{\"file_path\": \"/x\"}"}),
+        "Delete",
+        Some("/x"),
+    );
 }
 
 #[test]
-fn feedback_of_a_stop_hook_is_no_new_beginning() {
+fn stop_hook_feedback_is_not_a_fresh_start() {
     for (agent, event, name, bytes) in recordings() {
-        let call = AgentHookRequest::parse(agent, event, &bytes).unwrap();
+        let call = AgentHookRequest::parse_payload(agent, event, &bytes).unwrap();
         let sent_back = name.contains("sent_back");
         let tells = !matches!(agent, Agent::Goose | Agent::Gemini);
         match event {
             AgentHookEvent::Stop if tells => assert_eq!(call.begins_anew(), !sent_back, "{agent} {name}"),
-            AgentHookEvent::UserPromptSubmit if agent == Agent::Gemini => {}
-            _ if sent_back => assert!(!call.begins_anew(), "{agent} {name}"),
+            AgentHookEvent::UserPromptSubmit if agent == BridgeAgent::Gemini => {}
+            _ if sent_back => assert!(!call.is_fresh_start(), "{agent} {name}"),
             _ => {}
         }
-        let is_own = agent == Agent::Qwen && name.starts_with("user_prompt_submit.");
+        let is_own = agent == BridgeAgent::Qwen && name.starts_with("user_prompt_submit.");
         assert_eq!(call.is_own_prompt(), is_own, "{agent} {name}");
     }
 }
 
 #[test]
-fn a_matcher_looks_at_the_tool_or_at_why_it_is_called() {
-    let check = |agent: Agent, event: AgentHookEvent, said: Value, expected: &[&str]| {
-        let call = AgentHookRequest::parse(agent, event, said.to_string().as_bytes()).unwrap();
+fn matcher_subjects_are_tool_names_or_the_matched_field() {
+    let check = |agent: BridgeAgent, event: AgentHookEvent, said: Value, expected: &[&str]| {
+        let call = AgentHookRequest::parse_payload(agent, event, said.to_string().as_bytes()).unwrap();
         assert_eq!(call.matched(), expected, "{said}");
     };
     let bash = json!({"tool_name": "run_shell_command", "source": "startup"});
-    check(Agent::Gemini, AgentHookEvent::PreToolUse, bash, &["Bash", "run_shell_command"]);
-    check(Agent::Claude, AgentHookEvent::PreToolUse, json!({"tool_name": "Bash"}), &["Bash"]);
-    check(Agent::Claude, AgentHookEvent::SessionStart, json!({"source": "compact", "reason": "x"}), &["compact"]);
-    check(Agent::Claude, AgentHookEvent::SessionEnd, json!({"reason": "logout"}), &["logout"]);
-    check(Agent::Claude, AgentHookEvent::PreCompact, json!({"trigger": "manual"}), &["manual"]);
-    check(Agent::Claude, AgentHookEvent::Notification, json!({"notification_type": "idle_prompt"}), &["idle_prompt"]);
-    check(Agent::Claude, AgentHookEvent::SubagentStop, json!({"agent_type": "Explore"}), &["Explore"]);
-    check(Agent::Claude, AgentHookEvent::SessionStart, json!({"source": 7}), &[]);
-    check(Agent::Claude, AgentHookEvent::Stop, json!({"reason": "end_turn", "agent_type": "Explore"}), &[]);
+    check(BridgeAgent::Gemini, AgentHookEvent::PreToolUse, bash, &["Bash", "run_shell_command"]);
+    check(BridgeAgent::Claude, AgentHookEvent::PreToolUse, json!({"tool_name": "Bash"}), &["Bash"]);
+    check(BridgeAgent::Claude, AgentHookEvent::SessionStart, json!({"source": "compact", "reason": "x"}), &["compact"]);
+    check(BridgeAgent::Claude, AgentHookEvent::SessionEnd, json!({"reason": "logout"}), &["logout"]);
+    check(BridgeAgent::Claude, AgentHookEvent::PreCompact, json!({"trigger": "manual"}), &["manual"]);
+    check(
+        BridgeAgent::Claude,
+        AgentHookEvent::Notification,
+        json!({"notification_type": "idle_prompt"}),
+        &["idle_prompt"],
+    );
+    check(BridgeAgent::Claude, AgentHookEvent::SubagentStop, json!({"agent_type": "Explore"}), &["Explore"]);
+    check(BridgeAgent::Claude, AgentHookEvent::SessionStart, json!({"source": 7}), &[]);
+    check(BridgeAgent::Claude, AgentHookEvent::Stop, json!({"reason": "end_turn", "agent_type": "Explore"}), &[]);
 }
 
 proptest! {
-    /// Nothing that arrives makes it panic, and every object is understood.
+    /// No input causes a panic, and every object is parsed.
     #[test]
-    fn nothing_breaks_it(bytes in proptest::collection::vec(any::<u8>(), 0..200), agent in 0..Agent::ALL.len(), event in 0..AgentHookEvent::ALL.len()) {
-        let _ = AgentHookRequest::parse(Agent::ALL[agent], AgentHookEvent::ALL[event], &bytes);
+    fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), agent in 0..BridgeAgent::ALL.len(), event in 0..AgentHookEvent::ALL.len()) {
+        let _ = AgentHookRequest::parse_payload(BridgeAgent::ALL[agent], AgentHookEvent::ALL[event], &bytes);
     }
 
     #[test]
-    fn odd_fields_do_not_break_it(field in "session_id|cwd|tool_name|tool_input|prompt|message|workspace_roots|loop_count|mcp_context|working_dir", value in odd(), agent in 0..Agent::ALL.len(), event in 0..AgentHookEvent::ALL.len()) {
+    fn odd_fields_do_not_break_it(field in "session_id|cwd|tool_name|tool_input|prompt|message|workspace_roots|loop_count|mcp_context|working_dir", value in odd(), agent in 0..BridgeAgent::ALL.len(), event in 0..AgentHookEvent::ALL.len()) {
         let mut payload = json!({"session_id": "s", "cwd": "/p", "tool_name": "shell", "tool_input": {"command": "ls"}});
         payload[field] = value;
-        let call = AgentHookRequest::parse(Agent::ALL[agent], AgentHookEvent::ALL[event], payload.to_string().as_bytes());
+        let call = AgentHookRequest::parse_payload(BridgeAgent::ALL[agent], AgentHookEvent::ALL[event], payload.to_string().as_bytes());
         prop_assert!(call.is_ok());
     }
 }

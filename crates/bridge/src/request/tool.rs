@@ -1,34 +1,34 @@
-//! Tools, as Claude Code would name them, so that one hook is for the same thing everywhere.
+//! Tools with Claude Code's names, so that one hook works for every agent.
 //!
 //! Invariants:
-//! - What the agent says of a tool stays; Claude Code's names are put beside it.
-//! - What a hook wants changed goes back under the agent's own names, and nothing that was only added here does.
+//! - The agent's own fields stay; Claude Code's names are added beside them.
+//! - Changes of a hook return under the agent's own names, and nothing that was only added here does.
 
 use serde_json::{Map, Value};
 
-use super::patch::Patch;
+use super::patch::FilePatch;
 
-/// The tool that is about to be used, or was.
+/// A tool before or after its use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentTool {
-    /// Claude Code's name for it, if there is one.
+    /// Claude Code's name of the tool, or the agent's if there is none.
     pub name: String,
     /// The agent's own name.
     pub own_name: String,
-    /// Claude Code's names for what it does besides: a patch edits files and writes new ones, also from a shell.
-    pub also: Vec<String>,
-    /// What it is called with, under the agent's own keys and Claude Code's.
+    /// Claude Code's names for its other effects: a patch edits files and writes new ones, also from a shell.
+    pub also_acts_as: Vec<String>,
+    /// The input, under the agent's own keys and Claude Code's.
     pub input: Map<String, Value>,
-    /// The same as the agent says it.
+    /// The input as the agent sent it.
     pub own_input: Map<String, Value>,
-    /// Whether its files are those of a patch.
+    /// Whether the files are those of a patch.
     is_patch: bool,
-    /// Claude Code's keys that stand for keys of the agent; none where it is Claude Code's own tool.
+    /// Claude Code's keys with the agent's keys that they stand for. `None` for a tool of Claude Code.
     renamed: Option<Vec<(&'static str, &'static str)>>,
 }
 
-/// Names of the same tools. No two agents mean different things by one of them.
-const NAMES: &[Names] = &[
+/// Names of equal tools. No two agents use one name for different tools.
+const TOOL_NAMES: &[NameAliases] = &[
     ("Bash", &["run_shell_command", "shell", "Shell", "bash", "exec_command", "local_shell", "shell_command"]),
     ("Write", &["write_file", "write", "create"]),
     ("Edit", &["replace", "edit", "apply_patch", "StrReplace", "search_replace"]),
@@ -44,30 +44,33 @@ const NAMES: &[Names] = &[
     ("NotebookEdit", &["notebook_edit"]),
 ];
 
-/// A name of Claude Code, and what others call the same.
-type Names = (&'static str, &'static [&'static str]);
+/// Claude Code's name, and the names of other agents.
+type NameAliases = (&'static str, &'static [&'static str]);
 
 /// The keys of a tool's input.
-const KEYS: &[(&str, &[Names])] = &[
+const INPUT_KEYS: &[(&str, &[NameAliases])] = &[
     ("Bash", &[("command", &["cmd"])]),
-    ("Write", &[("file_path", PATHS), ("content", &["file_text", "contents"])]),
-    ("Edit", &[("file_path", PATHS), ("old_string", &["old_str", "before"]), ("new_string", &["new_str", "after"])]),
-    ("Read", &[("file_path", PATHS)]),
+    ("Write", &[("file_path", PATH_KEYS), ("content", &["file_text", "contents"])]),
+    (
+        "Edit",
+        &[("file_path", PATH_KEYS), ("old_string", &["old_str", "before"]), ("new_string", &["new_str", "after"])],
+    ),
+    ("Read", &[("file_path", PATH_KEYS)]),
     ("LS", &[("path", &["dir_path"])]),
     ("Grep", &[("path", &["dir_path"])]),
     ("Glob", &[("path", &["dir_path"])]),
     ("Agent", &[("subagent_type", &["agent_type", "agent_name"]), ("prompt", &["instructions"])]),
 ];
-const PATHS: &[&str] = &["path", "target_file"];
+const PATH_KEYS: &[&str] = &["path", "target_file"];
 
 impl AgentTool {
-    /// One of Claude Code.
-    pub(super) fn known(name: &str, input: Map<String, Value>) -> Self {
+    /// Returns a tool of Claude Code.
+    pub(super) fn from_claude_code(name: &str, input: Map<String, Value>) -> Self {
         let name = name.to_owned();
         Self {
             own_name: name.clone(),
             name,
-            also: Vec::new(),
+            also_acts_as: Vec::new(),
             own_input: input.clone(),
             input,
             is_patch: false,
@@ -75,24 +78,24 @@ impl AgentTool {
         }
     }
 
-    /// One of another agent. `server` is where it comes from, if the agent says so; `directory` is where relative paths begin.
+    /// Returns a tool of another agent. `server` is its MCP server, if the agent names it; relative paths begin at `directory`.
     pub(super) fn new(
         own_name: &str,
         own_input: Map<String, Value>,
         server: Option<(&str, &str)>,
         directory: Option<&str>,
     ) -> Self {
-        let name = server.map_or_else(|| claude_name(own_name), |(server, tool)| format!("mcp__{server}__{tool}"));
-        let mut tool = Self { name, renamed: None, ..Self::known(own_name, own_input) };
-        tool.renamed = Some(tool.add_keys());
-        tool.make_absolute(directory);
+        let name = server.map_or_else(|| claude_tool_name(own_name), |(server, tool)| format!("mcp__{server}__{tool}"));
+        let mut tool = Self { name, renamed: None, ..Self::from_claude_code(own_name, own_input) };
+        tool.renamed = Some(tool.add_claude_keys());
+        tool.make_path_absolute(directory);
         tool.add_patched_files(directory);
         tool
     }
 
-    fn add_keys(&mut self) -> Vec<(&'static str, &'static str)> {
+    fn add_claude_keys(&mut self) -> Vec<(&'static str, &'static str)> {
         let mut renamed = Vec::new();
-        let keys = KEYS.iter().find(|(name, _)| *name == self.name).map_or(&[] as &[_], |(_, keys)| keys);
+        let keys = INPUT_KEYS.iter().find(|(name, _)| *name == self.name).map_or(&[] as &[_], |(_, keys)| keys);
         for (claude, others) in keys {
             if self.input.contains_key(*claude) {
                 continue;
@@ -105,45 +108,46 @@ impl AgentTool {
         renamed
     }
 
-    /// A patch names its files inside. The first is `file_path`, and `file_paths` has all. What else the agent says of files
-    /// does not count: it is the patch that is applied.
+    /// Adds the files of a patch: the first as `file_path`, all as `file_paths`. Other file fields do not count, because the
+    /// agent applies the patch.
     fn add_patched_files(&mut self, directory: Option<&str>) {
         let patch = match self.name.as_str() {
-            "Bash" => Patch::in_command(&self.own_input),
-            _ if self.own_name == "apply_patch" => Patch::of_tool(&self.own_input),
+            "Bash" => FilePatch::from_shell_command(&self.own_input),
+            _ if self.own_name == "apply_patch" => FilePatch::from_tool_input(&self.own_input),
             _ => None,
         };
         let Some(patch) = patch else { return };
-        let directory = patch.directory.map_or(directory.map(str::to_owned), |inner| Some(absolute(&inner, directory)));
+        let directory =
+            patch.directory.map_or(directory.map(str::to_owned), |inner| Some(absolute_path(&inner, directory)));
         let files: Vec<Value> =
-            patch.files.iter().map(|file| Value::String(absolute(file, directory.as_deref()))).collect();
+            patch.files.iter().map(|file| Value::String(absolute_path(file, directory.as_deref()))).collect();
         let also = [("Edit", true), ("Write", patch.writes)].into_iter().filter(|(name, is)| *is && *name != self.name);
-        self.also = also.map(|(name, _)| name.to_owned()).collect();
+        self.also_acts_as = also.map(|(name, _)| name.to_owned()).collect();
         self.is_patch = true;
         self.input.insert("file_path".to_owned(), files[0].clone());
         self.input.insert("file_paths".to_owned(), Value::Array(files));
     }
 
-    /// All files of a patch.
-    pub(super) fn files(&self) -> Vec<Value> {
+    /// Returns all files of a patch.
+    pub(super) fn patched_files(&self) -> Vec<Value> {
         let files = if self.is_patch { self.input.get("file_paths") } else { None };
         files.and_then(Value::as_array).cloned().unwrap_or_default()
     }
 
-    /// Claude Code's paths are absolute, and hooks rely on it.
-    fn make_absolute(&mut self, directory: Option<&str>) {
+    /// Makes the path absolute: Claude Code's paths are, and hooks rely on it.
+    fn make_path_absolute(&mut self, directory: Option<&str>) {
         if let Some(Value::String(path)) = self.input.get_mut("file_path") {
-            *path = absolute(path, directory);
+            *path = absolute_path(path, directory);
         }
     }
 
-    /// An input that a hook wants instead, as the agent takes it; none where it is what the agent had in mind.
-    pub fn instead(&self, wanted: Map<String, Value>) -> Option<Map<String, Value>> {
-        Some(self.in_own_keys(wanted)).filter(|input| *input != self.own_input)
+    /// Returns an updated input in the agent's own keys, or `None` if it equals the agent's input.
+    pub fn to_own_input(&self, wanted: Map<String, Value>) -> Option<Map<String, Value>> {
+        Some(self.restore_own_keys(wanted)).filter(|input| *input != self.own_input)
     }
 
-    /// What a hook does not know of stays.
-    fn in_own_keys(&self, mut wanted: Map<String, Value>) -> Map<String, Value> {
+    /// Renames keys back. Keys that the hook leaves out keep their value.
+    fn restore_own_keys(&self, mut wanted: Map<String, Value>) -> Map<String, Value> {
         let Some(renamed) = &self.renamed else { return wanted };
         let mut input = self.own_input.clone();
         for (claude, own) in renamed {
@@ -154,7 +158,7 @@ impl AgentTool {
             }
         }
         for (key, value) in wanted {
-            // What was only added or completed here is not the agent's.
+            // A value that was only added here must not return to the agent.
             if self.input.get(&key) != Some(&value) {
                 input.insert(key, value);
             }
@@ -163,7 +167,7 @@ impl AgentTool {
     }
 }
 
-fn absolute(path: &str, directory: Option<&str>) -> String {
+fn absolute_path(path: &str, directory: Option<&str>) -> String {
     match directory.filter(|directory| directory.starts_with('/')) {
         Some(directory) if !path.is_empty() && !path.starts_with(['/', '~']) => {
             format!("{}/{}", directory.trim_end_matches('/'), path.trim_start_matches("./"))
@@ -172,13 +176,13 @@ fn absolute(path: &str, directory: Option<&str>) -> String {
     }
 }
 
-fn claude_name(own: &str) -> String {
-    let known = NAMES.iter().find(|(_, others)| others.contains(&own)).map(|(name, _)| (*name).to_owned());
-    known.or_else(|| from_server(own)).unwrap_or_else(|| own.to_owned())
+fn claude_tool_name(own: &str) -> String {
+    let known = TOOL_NAMES.iter().find(|(_, others)| others.contains(&own)).map(|(name, _)| (*name).to_owned());
+    known.or_else(|| claude_server_tool_name(own)).unwrap_or_else(|| own.to_owned())
 }
 
-/// `server__tool`, as goose has it.
-fn from_server(own: &str) -> Option<String> {
+/// Returns the name of goose's `server__tool`.
+fn claude_server_tool_name(own: &str) -> Option<String> {
     let (server, tool) = own.split_once("__")?;
     (server != "mcp" && !server.is_empty() && !tool.is_empty()).then(|| format!("mcp__{server}__{tool}"))
 }

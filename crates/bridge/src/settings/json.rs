@@ -1,14 +1,14 @@
-//! Our entries in settings that are JSON with comments.
+//! Windlass's entries in settings that are JSON with comments.
 
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use jsonc_parser::{ParseOptions, json};
 
-use super::{HookEntry, SERVER, SettingsDocument, SettingsError, SettingsFile, command};
-use crate::Agent;
+use super::{HookEntry, SERVER_NAME, SettingsDocument, SettingsError, SettingsFile, hook_command};
+use crate::BridgeAgent;
 
-const SERVERS: &str = "mcpServers";
+const SERVERS_KEY: &str = "mcpServers";
 
-pub fn parse(text: &str) -> Result<CstRootNode, SettingsError> {
+pub fn parse_json_settings(text: &str) -> Result<CstRootNode, SettingsError> {
     let options = ParseOptions { allow_missing_commas: false, ..ParseOptions::default() };
     CstRootNode::parse(text, &options).map_err(|error| {
         let (line, column) = (error.line_display(), error.column_display());
@@ -16,7 +16,7 @@ pub fn parse(text: &str) -> Result<CstRootNode, SettingsError> {
     })
 }
 
-/// Returns the only member of that name.
+/// Returns the only member with this name.
 fn find_member(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, SettingsError> {
     let mut found = object.properties().into_iter().filter(|member| member.decoded_name().as_deref() == Some(name));
     match (found.next(), found.next()) {
@@ -27,14 +27,14 @@ fn find_member(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, 
 
 fn find_or_create_object(parent: &CstObject, name: &str) -> Result<CstObject, SettingsError> {
     find_member(parent, name)?;
-    parent.object_value_or_create(name).ok_or_else(|| SettingsError::kind(name, "an object"))
+    parent.object_value_or_create(name).ok_or_else(|| SettingsError::wrong_kind(name, "an object"))
 }
 
 fn root_object(root: &CstRootNode) -> Result<CstObject, SettingsError> {
-    root.object_value_or_create().ok_or_else(|| SettingsError::kind("the file", "an object"))
+    root.object_value_or_create().ok_or_else(|| SettingsError::wrong_kind("the file", "an object"))
 }
 
-/// Removes a member with nothing in its value, not even a comment.
+/// Removes a member with an empty value that has no comments.
 fn remove_if_empty(member: CstObjectProp) {
     let is_blank = |node: &CstNode| node.is_token() || node.is_whitespace() || node.is_newline();
     if member.value().is_some_and(|value| value.children().iter().all(is_blank)) {
@@ -42,22 +42,25 @@ fn remove_if_empty(member: CstObjectProp) {
     }
 }
 
-fn string(object: &CstObject, name: &str) -> Option<String> {
+fn string_member(object: &CstObject, name: &str) -> Option<String> {
     object.get(name)?.value()?.as_string_lit()?.decoded_value().ok()
 }
 
-/// Returns the command of a hook that is ours.
-fn our_command(hook: &CstNode, agent: Agent) -> Option<String> {
+/// Returns the command of a Windlass hook.
+fn find_our_command(hook: &CstNode, agent: BridgeAgent) -> Option<String> {
     let hook = hook.as_object()?;
-    ["command", "bash"].iter().find_map(|name| string(&hook, name)).filter(|text| command::is_ours(text, agent))
+    ["command", "bash"]
+        .iter()
+        .find_map(|name| string_member(&hook, name))
+        .filter(|text| hook_command::is_windlass_command(text, agent))
 }
 
-/// Returns the entry of an event's list. Entries of ours have no matcher: they are for everything.
-fn event_entry(agent: Agent, hook: &HookEntry) -> CstInputValue {
+/// Returns a new entry for an event's list. It has no matcher, so it applies to everything.
+fn build_event_entry(agent: BridgeAgent, hook: &HookEntry) -> CstInputValue {
     let (command, timeout) = (hook.command.as_str(), hook.timeout);
     match agent {
-        Agent::Copilot => json!({"type": "command", "bash": command, "timeoutSec": timeout}),
-        Agent::Cursor => json!({"command": command, "timeout": timeout}),
+        BridgeAgent::Copilot => json!({"type": "command", "bash": command, "timeoutSec": timeout}),
+        BridgeAgent::Cursor => json!({"command": command, "timeout": timeout}),
         _ => json!({"hooks": [{"type": "command", "command": command, "timeout": timeout}]}),
     }
 }
@@ -65,11 +68,11 @@ fn event_entry(agent: Agent, hook: &HookEntry) -> CstInputValue {
 fn is_our_server(server: &CstObject) -> bool {
     let args = server.array_value("args").map(|args| args.elements()).unwrap_or_default();
     let is_mcp = |arg: &CstNode| arg.as_string_lit().is_some_and(|arg| arg.decoded_value().as_deref() == Ok("mcp"));
-    string(server, "command").is_some() && args.len() == 1 && args.iter().all(is_mcp)
+    string_member(server, "command").is_some() && args.len() == 1 && args.iter().all(is_mcp)
 }
 
 impl SettingsDocument for CstRootNode {
-    fn add_hooks(&mut self, agent: Agent, hooks: &[HookEntry]) -> Result<(), SettingsError> {
+    fn add_hooks(&mut self, agent: BridgeAgent, hooks: &[HookEntry]) -> Result<(), SettingsError> {
         let root = root_object(self)?;
         if matches!(agent, Agent::Copilot | Agent::Cursor) && root.get("version").is_none() {
             root.append("version", json!(1));
@@ -78,14 +81,14 @@ impl SettingsDocument for CstRootNode {
         for hook in hooks {
             find_member(&events, hook.event)?;
             let list = events.array_value_or_create(hook.event);
-            let list = list.ok_or_else(|| SettingsError::kind(&format!("hooks.{}", hook.event), "a list"))?;
+            let list = list.ok_or_else(|| SettingsError::wrong_kind(&format!("hooks.{}", hook.event), "a list"))?;
             list.ensure_multiline();
-            list.append(event_entry(agent, hook));
+            list.append(build_event_entry(agent, hook));
         }
         Ok(())
     }
 
-    fn remove_hooks(&mut self, agent: Agent) -> Result<Vec<(String, String)>, SettingsError> {
+    fn remove_hooks(&mut self, agent: BridgeAgent) -> Result<Vec<(String, String)>, SettingsError> {
         let mut removed = Vec::new();
         let Some(root) = self.object_value() else { return Ok(removed) };
         let Some(hooks) = find_member(&root, "hooks")? else { return Ok(removed) };
@@ -97,7 +100,7 @@ impl SettingsDocument for CstRootNode {
                 let candidates = list.as_ref().map_or_else(|| vec![rule.clone()], CstArray::elements);
                 let first = removed.len();
                 for hook in candidates {
-                    if let Some(command) = our_command(&hook, agent) {
+                    if let Some(command) = find_our_command(&hook, agent) {
                         removed.push((name.clone(), command));
                         hook.remove();
                     }
@@ -117,15 +120,15 @@ impl SettingsDocument for CstRootNode {
     }
 
     fn set_server(&mut self, file: &SettingsFile, program: &str) -> Result<(), SettingsError> {
-        let servers = find_or_create_object(&root_object(self)?, SERVERS)?;
-        match find_member(&servers, SERVER)?.map(|server| server.object_value()) {
+        let servers = find_or_create_object(&root_object(self)?, SERVERS_KEY)?;
+        match find_member(&servers, SERVER_NAME)?.map(|server| server.object_value()) {
             None => {
                 let server = match file.name {
-                    // Copilot's own file says which tools of a server are offered.
+                    // Copilot's own file lists which tools of a server are offered.
                     "mcp-config.json" => json!({"type": "local", "command": program, "args": ["mcp"], "tools": ["*"]}),
                     _ => json!({"command": program, "args": ["mcp"]}),
                 };
-                servers.append(SERVER, server);
+                servers.append(SERVER_NAME, server);
             }
             Some(Some(server)) if is_our_server(&server) => {
                 server.get("command").expect("our server has a command").set_value(json!(program));
@@ -137,8 +140,8 @@ impl SettingsDocument for CstRootNode {
 
     fn remove_server(&mut self) -> Result<bool, SettingsError> {
         let Some(root) = self.object_value() else { return Ok(false) };
-        let Some(servers) = find_member(&root, SERVERS)? else { return Ok(false) };
-        let server = servers.object_value().and_then(|servers| servers.object_value(SERVER));
+        let Some(servers) = find_member(&root, SERVERS_KEY)? else { return Ok(false) };
+        let server = servers.object_value().and_then(|servers| servers.object_value(SERVER_NAME));
         let Some(server) = server.filter(is_our_server).and_then(|server| server.parent()?.as_object_prop()) else {
             return Ok(false);
         };

@@ -1,21 +1,24 @@
-//! Entries are added and removed, whatever the file looks like; values and comments of others stay.
+//! Adding and removing entries in any file; other values and comments stay.
 
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::{Agent, AgentHookEvent};
+use crate::{AgentHookEvent, BridgeAgent};
 
-fn program(path: &str) -> Program {
-    Program { path: path.to_owned(), word: path.to_owned() }
+fn program(path: &str) -> ProgramPath {
+    ProgramPath { path: path.to_owned(), word: path.to_owned() }
 }
 
 fn every_file() -> Vec<SettingsFile> {
-    let scopes = [Scope::Project, Scope::User];
-    Agent::ALL.iter().flat_map(|agent| scopes.into_iter().flat_map(|scope| files(*agent, scope))).collect()
+    let scopes = [SettingsScope::Project, SettingsScope::User];
+    BridgeAgent::ALL
+        .iter()
+        .flat_map(|agent| scopes.into_iter().flat_map(|scope| settings_files(*agent, scope)))
+        .collect()
 }
 
-/// JSON with comments, as other programs read it.
+/// Reads JSON with comments independently of the edits.
 fn read(text: &str) -> Value {
     let mut plain = String::new();
     let (mut at, mut within) = (0, false);
@@ -52,7 +55,7 @@ fn is_toml(file: &SettingsFile) -> bool {
     file.name.ends_with(".toml")
 }
 
-/// The same without lists and objects that are empty, and without the version of the format.
+/// Removes empty lists and objects, and the format's version.
 fn prune(value: &mut Value) {
     let is_kept =
         |value: &Value| !matches!(value, Value::Object(map) if map.is_empty()) && *value != Value::Array(vec![]);
@@ -72,7 +75,7 @@ fn values(text: &str) -> Value {
     value
 }
 
-/// Adds entries to a text and removes them again; returns the text in between.
+/// Adds entries to a text and removes them again. Returns the text with the entries.
 #[track_caller]
 fn check(file: SettingsFile, before: &str) -> String {
     let with = file
@@ -81,7 +84,7 @@ fn check(file: SettingsFile, before: &str) -> String {
     assert!(!file.has_hooks() || file.has_our_hooks(&with), "{with}");
     assert!(!file.has_servers() || file.has_our_server(&with), "{with}");
     assert_eq!(file.add_entries(Some(&with), &program("windlass"), true).unwrap(), with, "twice is not once");
-    // Another program takes the place of the first.
+    // A call of another program replaces the entries.
     let other = file.add_entries(Some(&with), &program("/opt/windlass"), true).unwrap();
     for installed in [&with, &other] {
         let without = file.remove_entries(installed, true).unwrap();
@@ -100,7 +103,8 @@ fn new_file_has_every_event_of_the_agent() {
         let text = file.add_entries(None, &program("windlass"), false).unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
         let events = value["hooks"].as_object().unwrap();
-        let expected: Vec<_> = AgentHookEvent::ALL.iter().filter_map(|moment| event(file.agent, *moment)).collect();
+        let expected: Vec<_> =
+            AgentHookEvent::ALL.iter().filter_map(|moment| settings_event_name(file.agent, *moment)).collect();
         assert!(expected.len() >= 6 && events.len() == expected.len(), "{text}");
         assert!(expected.iter().all(|event| events[*event].as_array().unwrap().len() == 1), "{text}");
         assert!(!text.contains("matcher"));
@@ -111,9 +115,9 @@ fn new_file_has_every_event_of_the_agent() {
 fn new_file_is_empty_again() {
     for file in every_file() {
         let with = check(file, "");
-        assert!(!is_empty(&with), "{with}");
+        assert!(!is_empty_settings(&with), "{with}");
         let without = file.remove_entries(&with, true).unwrap();
-        assert!(is_empty(&without), "{without}");
+        assert!(is_empty_settings(&without), "{without}");
     }
 }
 
@@ -148,7 +152,7 @@ fn ordinary_files_keep_values_and_comments() {
     }
 }
 
-/// Some editors put one in front of what they write.
+/// Some editors put a byte order mark at the start.
 #[test]
 fn byte_order_mark_stays() {
     for file in every_file() {
@@ -163,16 +167,16 @@ fn byte_order_mark_stays() {
     }
 }
 
-/// Two of them would call twice.
+/// The agent would call twice.
 #[test]
 fn call_by_hand_is_replaced() {
-    let file = files(Agent::Claude, Scope::Project)[0];
+    let file = settings_files(BridgeAgent::Claude, SettingsScope::Project)[0];
     let by_hand =
         r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "/opt/windlass hook Stop --project /x"}]}]}}"#;
     let with = file.add_entries(Some(by_hand), &program("windlass"), false).unwrap();
     assert_eq!(read(&with)["hooks"]["Stop"].as_array().unwrap().len(), 1, "{with}");
     assert!(with.contains("windlass hook stop --as claude --within 3590s") && !with.contains("/opt"), "{with}");
-    let kimi = files(Agent::Kimi, Scope::User)[0];
+    let kimi = settings_files(BridgeAgent::Kimi, SettingsScope::User)[0];
     let by_hand = "[[hooks]]\nevent = \"Stop\"\ncommand = \"windlass hook stop --project /x --as kimi\"\n";
     let with = kimi.add_entries(Some(by_hand), &program("windlass"), false).unwrap();
     assert_eq!(with.matches("event = \"Stop\"").count(), 1, "{with}");
@@ -180,7 +184,7 @@ fn call_by_hand_is_replaced() {
 
 #[test]
 fn later_edits_stay() {
-    let file = files(Agent::Claude, Scope::Project)[0];
+    let file = settings_files(BridgeAgent::Claude, SettingsScope::Project)[0];
     let with = file.add_entries(None, &program("windlass"), false).unwrap();
     let edited = with.replacen("{\n", "{\n  \"model\": \"x\", // so\n", 1);
     assert_eq!(file.remove_entries(&edited, false).unwrap(), "{\n  \"model\": \"x\" // so\n}\n");
@@ -193,10 +197,10 @@ fn later_edits_stay() {
     assert_eq!(read(&kept), read(&format!("{{\"hooks\": {{\"Stop\": [{{\"hooks\": [{mine}]}}]}}}}")), "{kept}");
 }
 
-/// Agents write their settings anew when they keep something there themselves.
+/// Agents rewrite their settings when they store something there themselves.
 #[test]
 fn file_that_an_agent_wrote_anew_keeps_its_form() {
-    let file = files(Agent::Claude, Scope::Project)[0];
+    let file = settings_files(BridgeAgent::Claude, SettingsScope::Project)[0];
     let pretty = |text: &str| serde_json::to_string_pretty(&read(text)).unwrap();
     for before in [
         r#"{"auth": {"name": "x"}}"#,
@@ -210,9 +214,9 @@ fn file_that_an_agent_wrote_anew_keeps_its_form() {
 
 #[test]
 fn settings_that_cannot_be_edited_are_refused() {
-    let gemini = files(Agent::Gemini, Scope::Project)[0];
-    let kimi = files(Agent::Kimi, Scope::User)[0];
-    let codex = files(Agent::Codex, Scope::User)[1];
+    let gemini = settings_files(BridgeAgent::Gemini, SettingsScope::Project)[0];
+    let kimi = settings_files(BridgeAgent::Kimi, SettingsScope::User)[0];
+    let codex = settings_files(BridgeAgent::Codex, SettingsScope::User)[1];
     for (file, text, expected) in [
         (gemini, "{", "line 1, column 1: Unterminated object"),
         (gemini, "{\n  \"a\": 1,,\n}", "line 2, column 10: Unexpected token in object"),
@@ -236,11 +240,11 @@ fn settings_that_cannot_be_edited_are_refused() {
     }
 }
 
-/// What a person or an agent has added to our server stays when it is installed again.
+/// Additions of a user or an agent to the server's entry survive another installation.
 #[test]
 fn server_keeps_what_was_added_to_it() {
-    let gemini = files(Agent::Gemini, Scope::Project)[0];
-    let codex = files(Agent::Codex, Scope::User)[1];
+    let gemini = settings_files(BridgeAgent::Gemini, SettingsScope::Project)[0];
+    let codex = settings_files(BridgeAgent::Codex, SettingsScope::User)[1];
     for (file, text) in [
         (gemini, "{\"mcpServers\": {\"windlass\": {\"command\": \"old\", \"args\": [\"mcp\"], \"trust\": true}}}\n"),
         (
@@ -255,8 +259,8 @@ fn server_keeps_what_was_added_to_it() {
 
 #[test]
 fn toml_keeps_values_and_comments() {
-    let kimi = files(Agent::Kimi, Scope::User)[0];
-    let codex = files(Agent::Codex, Scope::User)[1];
+    let kimi = settings_files(BridgeAgent::Kimi, SettingsScope::User)[0];
+    let codex = settings_files(BridgeAgent::Codex, SettingsScope::User)[1];
     let hook = "[[hooks]]\nevent = \"Stop\"\ncommand = 'make' # mine\n";
     for text in [
         "model = 'x'\n",
@@ -285,7 +289,7 @@ fn toml_keeps_values_and_comments() {
     assert_eq!(kimi.remove_entries(&edited, true).unwrap(), format!("{hook}\n# later\n[other]\na = 1\n"));
 }
 
-/// Blanks and comments of every kind.
+/// Generates blanks and all kinds of comments.
 fn blank() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => Just(String::new()),
@@ -298,7 +302,7 @@ fn blank() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Items between brackets, with or without a comma behind the last one.
+/// Joins items between brackets, with or without a trailing comma.
 fn bracketed(open: char, close: char, items: Vec<(String, String, String)>, inner: String, comma: bool) -> String {
     let last = items.len();
     let mut text = format!("{open}");
@@ -330,7 +334,7 @@ fn scalar() -> impl Strategy<Value = String> {
         .prop_map(str::to_owned)
 }
 
-/// Settings as people and programs leave them.
+/// Generates settings as users and programs leave them.
 fn settings() -> impl Strategy<Value = String> {
     let hook = r#"{"type": "command", "command": "make", "bash": "make"}"#;
     let rule = prop_oneof![Just(hook.to_owned()), Just(format!("{{\"matcher\": \"Bash\", \"hooks\": [{hook}]}}"))];

@@ -1,15 +1,15 @@
-//! `windlass agent SCRIPT`: the scripted agent
+//! `windlass agent SCRIPT`: the scripted agent.
 
 use std::path::PathBuf;
 use std::{fs, io};
 
 use windlass_agents::acp::server::{self, ScriptSetting};
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_app::project::Project;
-use windlass_app::{Code, Failure, agents, environment, execution, runner_settings};
-use windlass_process::Roster;
+use windlass_app::{Failure, FailureCode, agents, environment, execution, runner_settings};
+use windlass_process::OwnerLock;
 
-use crate::output::{Output, Stop};
+use crate::output::{EarlyExit, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -21,45 +21,48 @@ pub struct Args {
     script: PathBuf,
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
+pub fn run_scripted_agent(context: &CommandContext, args: Args, out: &mut Output) -> Result<u8, EarlyExit> {
     if out.is_json() {
-        return Err(Failure::new(Code::Usage, "the agent speaks its own protocol; it has no --json").into());
+        return Err(Failure::new(FailureCode::Usage, "the agent speaks its own protocol; it has no --json").into());
     }
     let script = agents::read_script(&context.directory.join(&args.script))?;
-    let nonce = execution::random()?;
-    let place = Place::new(nonce)?;
-    let launcher = runner_settings::launcher()?;
-    let setting = ScriptSetting { roster: &place.roster, environment: environment::whole(), launcher: &launcher };
+    let nonce = execution::random_u128()?;
+    let place = AgentOwnerDirectory::new(nonce)?;
+    let launcher = runner_settings::supervisor_launcher()?;
+    let setting =
+        ScriptSetting { roster: &place.roster, environment: environment::full_environment(), launcher: &launcher };
     let played = server::serve(script, &setting, nonce, io::stdin(), &mut io::stdout().lock());
     match played {
-        // Nobody listens any more.
+        // The client has closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
-        played => Ok(played.map_err(|error| Failure::new(Code::System, "cannot play the script").caused_by(error))?),
+        played => {
+            Ok(played.map_err(|error| Failure::new(FailureCode::System, "cannot play the script").with_cause(error))?)
+        }
     }
 }
 
-/// Where what it starts is noted: in the project that it works for, else in a directory of its own.
-struct Place {
-    roster: Roster,
+/// The directory that records the programs which the agent starts: the project's when a run started the agent, else a temporary one.
+struct AgentOwnerDirectory {
+    roster: OwnerLock,
     own: Option<PathBuf>,
 }
 
-impl Place {
+impl AgentOwnerDirectory {
     fn new(nonce: u128) -> Result<Self, Failure> {
-        if let Some(project) = environment::project_of_run()
-            && let Some(project) = Project::at(&project)?
+        if let Some(project) = environment::run_project_directory()
+            && let Some(project) = Project::open_at(&project)?
         {
-            return Ok(Self { roster: execution::enlist(&project)?, own: None });
+            return Ok(Self { roster: execution::acquire_owner_lock(&project)?, own: None });
         }
         let own = environment::temporary_directory().join(format!("windlass-agent-{nonce:032x}"));
-        let roster = Roster::enlist(&own, 0).map_err(|error| {
-            Failure::new(Code::System, format!("cannot make a file in `{}`", own.display())).caused_by(error)
+        let roster = OwnerLock::acquire(&own, 0).map_err(|error| {
+            Failure::new(FailureCode::System, format!("cannot make a file in `{}`", own.display())).with_cause(error)
         })?;
         Ok(Self { roster, own: Some(own) })
     }
 }
 
-impl Drop for Place {
+impl Drop for AgentOwnerDirectory {
     fn drop(&mut self) {
         if let Some(own) = &self.own {
             let _ = fs::remove_dir_all(own);

@@ -1,17 +1,17 @@
-//! `windlass answer`: says how a task goes on that waits for a person.
+//! `windlass answer`: answers a task or a session that waits for a person.
 
 use std::path::Path;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use windlass_app::answers::{AnswerReport, AnswerRequest, answer};
-use windlass_app::context::{Context, Opened};
+use windlass_app::answers::{AnswerReport, AnswerRequest, submit_answer};
+use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::next_step;
 use windlass_app::resume_command::ResumeCommand;
-use windlass_engine::{Record, Resolution, Session, State, TaskId};
+use windlass_engine::{EventRecord, Session, TaskId, TaskResolution, TaskState};
 
 use super::input::read_text;
-use super::task::present;
-use crate::output::{Done, Output, Tone};
+use super::task::details;
+use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -28,72 +28,79 @@ pub struct Args {
     #[arg(value_name = "TASK|SESSION")]
     subject: String,
     /// What is to happen
-    #[arg(value_name = "ANSWER", value_parser = resolution())]
-    answer: Resolution,
+    #[arg(value_name = "ANSWER", value_parser = resolution_parser())]
+    answer: TaskResolution,
     /// What to say about it; `-` reads standard input
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     text: Option<String>,
 }
 
-fn resolution() -> impl TypedValueParser<Value = Resolution> {
-    let value = |answer: Resolution| {
-        let others = SYNONYMS.iter().filter(move |(_, meant)| *meant == answer).map(|(word, _)| *word);
+fn resolution_parser() -> impl TypedValueParser<Value = TaskResolution> {
+    let value = |answer: TaskResolution| {
+        let others = ANSWER_SYNONYMS.iter().filter(move |(_, meant)| *meant == answer).map(|(word, _)| *word);
         PossibleValue::new(answer.name()).aliases(others)
     };
-    PossibleValuesParser::new(Resolution::ALL.map(value))
+    PossibleValuesParser::new(TaskResolution::ALL.map(value))
         .map(|word| parse_answer(&word).expect("each value is an answer"))
 }
 
 /// Synonyms of answers.
-const SYNONYMS: [(&str, Resolution); 1] = [("ignore", Resolution::IgnoreHook)];
+const ANSWER_SYNONYMS: [(&str, TaskResolution); 1] = [("ignore", TaskResolution::IgnoreHook)];
 
 /// Parses a word for an answer.
-pub fn parse_answer(word: &str) -> Option<Resolution> {
-    let other = || SYNONYMS.iter().find(|(other, _)| *other == word).map(|(_, answer)| *answer);
+pub fn parse_answer(word: &str) -> Option<TaskResolution> {
+    let other = || ANSWER_SYNONYMS.iter().find(|(other, _)| *other == word).map(|(_, answer)| *answer);
     word.parse().ok().or_else(other)
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
-    let mut opened = context.open()?;
+pub fn run_answer(context: &CommandContext, args: Args, out: &mut Output) -> CommandResult {
+    let mut opened = context.open_project()?;
     let text = match args.text {
         Some(text) if text == "-" => Some(read_text(Path::new("-"))?),
         text => text,
     };
     let request = AnswerRequest { subject: args.subject, answer: args.answer, text };
-    match answer(&mut opened, request)? {
-        AnswerReport::Task(id, records) => show_task(&opened, id, &records, out),
-        AnswerReport::Session(session) => show_session(&opened, &session, args.answer, out),
+    match submit_answer(&mut opened, request)? {
+        AnswerReport::Task(id, records) => show_answered_task(&opened, id, &records, out),
+        AnswerReport::Session(session) => show_answered_session(&opened, &session, args.answer, out),
     }
 }
 
-fn show_task(opened: &Opened, id: TaskId, records: &[Record], out: &mut Output) -> Done {
-    present::of(opened, id, records, out)?;
-    let task = opened.task(id)?;
+fn show_answered_task(opened: &OpenedProject, id: TaskId, records: &[EventRecord], out: &mut Output) -> CommandResult {
+    details::show_task_result(opened, id, records, out)?;
+    let task = opened.require_task(id)?;
     if out.is_json() {
         return Ok(());
     }
-    if task.state == State::Completed
-        && let Some(next) = next_step::for_change(opened, &task)?
+    if task.state == TaskState::Completed
+        && let Some(next) = next_step::find_change_step(opened, &task)?
     {
-        out.line(out.paint(Tone::Faint, format_args!("its work is on its branch: {next}")))?;
+        out.print_line(out.paint(Tone::Faint, format_args!("its work is on its branch: {next}")))?;
     }
     if matches!(task.state, State::Ready | State::NeedsContinuation) {
-        out.line(out.paint(Tone::Faint, ResumeCommand::for_task(opened, id)?.in_sentence("goes on with it")))?;
+        out.print_line(
+            out.paint(Tone::Faint, ResumeCommand::for_task(opened, id)?.describe_in_sentence("goes on with it")),
+        )?;
     }
     Ok(())
 }
 
-fn show_session(opened: &Opened, session: &Session, answer: Resolution, out: &mut Output) -> Done {
+fn show_answered_session(
+    opened: &OpenedProject,
+    session: &Session,
+    answer: TaskResolution,
+    out: &mut Output,
+) -> CommandResult {
     let name = &session.name;
     if out.is_json() {
-        return out.object(&serde_json::json!({"session": name, "answer": answer.name()}));
+        return out.print_json(&serde_json::json!({"session": name, "answer": answer.name()}));
     }
-    out.line(format_args!("session {name} goes on so"))?;
-    match opened.is_running(session) {
+    out.print_line(format_args!("session {name} goes on so"))?;
+    match opened.is_session_running(session) {
         true => Ok(()),
         false => {
-            let again = ResumeCommand::for_session(opened, session).in_sentence("runs it");
-            out.line(out.paint(Tone::Faint, format_args!("once {again}")))
+            let again = ResumeCommand::for_session(opened, session).describe_in_sentence("runs it");
+            out.print_line(out.paint(Tone::Faint, format_args!("once {again}")))
         }
     }
 }

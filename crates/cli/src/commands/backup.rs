@@ -1,12 +1,12 @@
-//! `windlass backup FILE`
+//! `windlass backup FILE`: copies the store while it is in use.
 
 use std::path::PathBuf;
 
 use serde_json::json;
-use windlass_app::context::Context;
-use windlass_app::{Code, Failure, hints};
+use windlass_app::context::CommandContext;
+use windlass_app::{Failure, FailureCode, hints};
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -18,17 +18,17 @@ pub struct Args {
     file: PathBuf,
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
-    let opened = context.open_to_read()?;
+pub fn run_backup(context: &CommandContext, args: Args, out: &mut Output) -> CommandResult {
+    let opened = context.open_project_to_read()?;
     let directory = args.file.parent().filter(|parent| !parent.as_os_str().is_empty());
     if let Some(missing) = directory.filter(|directory| !directory.is_dir()) {
-        let failure = Failure::new(Code::System, format!("cannot write {}", args.file.display()));
-        return Err(failure.caused_by(format_args!("there is no directory {}", missing.display())).into());
+        let failure = Failure::new(FailureCode::System, format!("cannot write {}", args.file.display()));
+        return Err(failure.with_cause(format_args!("there is no directory {}", missing.display())).into());
     }
-    opened.store.backup(&args.file).map_err(hints::store)?;
+    opened.store.backup_to(&args.file).map_err(hints::store_failure)?;
     let file = args.file.display().to_string();
     if out.is_json() {
-        return out.object(&json!({"file": file}));
+        return out.print_json(&json!({"file": file}));
     }
-    out.line(format_args!("{} {}", out.paint(Tone::Good, "saved to"), windlass_text::line(&file)))
+    out.print_line(format_args!("{} {}", out.paint(Tone::Good, "saved to"), windlass_text::clean_line(&file)))
 }

@@ -1,10 +1,10 @@
-//! `windlass completions SHELL`
+//! `windlass completions SHELL`: prints completions for a shell.
 
 use clap_complete::Shell;
 use serde_json::json;
 
 use crate::args;
-use crate::output::{Done, Output};
+use crate::output::{CommandResult, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -16,12 +16,12 @@ pub struct Args {
     shell: Shell,
 }
 
-pub fn run(args: Args, out: &mut Output) -> Done {
+pub fn run_completions(args: Args, out: &mut Output) -> CommandResult {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut args::command(), "windlass", &mut script);
+    clap_complete::generate(args.shell, &mut args::build_clap_command(), "windlass", &mut script);
     let script = String::from_utf8_lossy(&script);
     match out.is_json() {
-        true => out.object(&json!({"shell": args.shell.to_string(), "script": script})),
-        false => out.line(script.trim_end()),
+        true => out.print_json(&json!({"shell": args.shell.to_string(), "script": script})),
+        false => out.print_line(script.trim_end()),
     }
 }

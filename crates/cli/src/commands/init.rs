@@ -1,18 +1,20 @@
 //! `windlass init`: makes a project.
 //!
 //! Invariants:
-//! - A project that is there already is never changed. One whose store this machine did not make is refused.
-//! - A store that is missing, or only half made, is made by the next `init`.
+//! - `init` never changes an existing project, and refuses one whose store this machine did not make.
+//! - The next `init` makes a store that is missing or half made.
 
 use serde_json::json;
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_app::person::require_person;
-use windlass_app::project_setup::{FoundRepository, ProjectReport, find_existing, prepare, trust_new_project};
+use windlass_app::project_setup::{
+    FoundRepository, ProjectReport, find_existing_project, prepare_project, trust_new_project,
+};
 use windlass_app::{Failure, environment, hints, project, store_records, trust};
-use windlass_store::{Lifetime, Sqlite, StoreError};
+use windlass_store::{Lifetime, SqliteStore, StoreError};
 use windlass_text as text;
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -23,61 +25,61 @@ use crate::show;
 A project that is there already is left as it is.")]
 pub struct Args {}
 
-pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
-    // Where every other command will look for it.
-    let root = match context.project.clone().or_else(environment::project) {
+pub fn run_init(context: &CommandContext, _: Args, out: &mut Output) -> CommandResult {
+    // Every other command looks for the project there.
+    let root = match context.project.clone().or_else(environment::project_variable) {
         Some(named) => context.directory.join(named),
         None => context.directory.clone(),
     };
-    store_records::check_place()?;
-    if let Some(project) = find_existing(&root)?
-        && store_records::is_foreign(&project)?
+    store_records::check_record_directory()?;
+    if let Some(project) = find_existing_project(&root)?
+        && store_records::is_store_foreign(&project)?
     {
-        return Err(hints::store(StoreError::Foreign(project.store_file())).into());
+        return Err(hints::store_failure(StoreError::Foreign(project.store_file())).into());
     }
-    let outer = root.parent().and_then(|parent| project::around(parent).ok().flatten());
-    let report = prepare(&root)?;
-    // A fresh clone has the configuration but no store: that stays out of git.
-    let new_store = Sqlite::is_unmade(&report.project.store_file());
+    let outer = root.parent().and_then(|parent| project::find_enclosing_project(parent).ok().flatten());
+    let report = prepare_project(&root)?;
+    // A fresh clone has the configuration but no store, because the store is not in git.
+    let new_store = SqliteStore::is_missing_or_blank(&report.project.store_file());
     if new_store {
-        // An agent can move away the store that it is held by.
-        if store_records::has_record(&report.project) {
+        // An agent could move away the store that restricts it, so only a person makes a new one.
+        if store_records::has_store_record(&report.project) {
             require_person(&report.project)?;
         }
-        store_records::create(&report.project, Lifetime::Command, false)?;
+        store_records::open_or_create_store(&report.project, Lifetime::Command, false)?;
     }
     let untrusted = match report.created {
         true => trust_new_project(&report.project).err(),
         false => None,
     };
     match (out.is_json(), report.created) {
-        (true, _) => out.object(&as_json(&report)),
+        (true, _) => out.print_json(&project_report_to_json(&report)),
         (false, true) => {
             if let Some(outer) = outer {
                 let path = outer.root.to_string_lossy().into_owned();
                 let note = format!("note: this is inside another project, {}; commands here now use this one", path);
-                out.line(out.paint(Tone::Warning, text::line(&note)))?;
+                out.print_line(out.paint(Tone::Warning, text::clean_line(&note)))?;
             }
-            as_text(&report, untrusted.as_ref(), out)
+            print_created_project(&report, untrusted.as_ref(), out)
         }
-        (false, false) => already_there(&report, new_store, out),
+        (false, false) => report_existing_project(&report, new_store, out),
     }
 }
 
-fn already_there(report: &ProjectReport, new_store: bool, out: &mut Output) -> Done {
+fn report_existing_project(report: &ProjectReport, new_store: bool, out: &mut Output) -> CommandResult {
     let root = report.project.root.to_string_lossy();
-    out.line(format_args!("There is a project already: {}", text::line(&root)))?;
+    out.print_line(format_args!("There is a project already: {}", text::clean_line(&root)))?;
     match new_store {
-        true => out.line("It had no store; now it has an empty one.")?,
-        false => out.line("Nothing was changed.")?,
+        true => out.print_line("It had no store; now it has an empty one.")?,
+        false => out.print_line("Nothing was changed.")?,
     }
-    match trust::warning(&report.project) {
-        Some(warning) => out.line(out.paint(Tone::Warning, warning)),
+    match trust::trust_warning(&report.project) {
+        Some(warning) => out.print_line(out.paint(Tone::Warning, warning)),
         None => Ok(()),
     }
 }
 
-fn as_json(report: &ProjectReport) -> serde_json::Value {
+fn project_report_to_json(report: &ProjectReport) -> serde_json::Value {
     let ProjectReport { project, created, found } = report;
     json!({
         "project": project.root.to_string_lossy(),
@@ -91,10 +93,10 @@ fn as_json(report: &ProjectReport) -> serde_json::Value {
     })
 }
 
-fn as_text(report: &ProjectReport, untrusted: Option<&Failure>, out: &mut Output) -> Done {
+fn print_created_project(report: &ProjectReport, untrusted: Option<&Failure>, out: &mut Output) -> CommandResult {
     let ProjectReport { project, found, .. } = report;
     let file = project.config_file();
-    out.line(format_args!("{} {}", out.paint(Tone::Good, "created"), text::line(&file.to_string_lossy())))?;
+    out.print_line(format_args!("{} {}", out.paint(Tone::Good, "created"), text::clean_line(&file.to_string_lossy())))?;
     let git = match &found.git {
         None => "no repository",
         Some(FoundRepository { branch: None }) => "a repository",
@@ -102,16 +104,16 @@ fn as_text(report: &ProjectReport, untrusted: Option<&Failure>, out: &mut Output
     };
     let agents = if found.agents.is_empty() { "none found".to_owned() } else { found.agents.join(", ") };
     for (label, value) in [("tests", found.tests.unwrap_or("none found")), ("agents", &agents), ("git", git)] {
-        out.line(format_args!("  {} {value}", text::pad(label, 8)))?;
+        out.print_line(format_args!("  {} {value}", text::pad_to_width(label, 8)))?;
     }
     if let Some(failure) = untrusted {
-        let reason = text::line(&failure.message).into_owned();
-        out.line(format_args!("{}: it is not trusted yet: {reason}", out.paint(Tone::Warning, "warning")))?;
+        let reason = text::clean_line(&failure.message).into_owned();
+        out.print_line(format_args!("{}: it is not trusted yet: {reason}", out.paint(Tone::Warning, "warning")))?;
     }
-    show::obstacles(&report.project, out)?;
-    out.line("")?;
-    out.line("Next:")?;
-    out.line("  windlass config check              what the configuration says")?;
-    out.line("  windlass run \"what to do\"          have an agent do it")?;
-    out.line("  windlass task add \"what to do\"     or plan it: the first task")
+    show::print_obstacles(&report.project, out)?;
+    out.print_line("")?;
+    out.print_line("Next:")?;
+    out.print_line("  windlass config check              what the configuration says")?;
+    out.print_line("  windlass run \"what to do\"          have an agent do it")?;
+    out.print_line("  windlass task add \"what to do\"     or plan it: the first task")
 }

@@ -1,15 +1,15 @@
-//! `windlass mcp`: the tools, for agents.
+//! `windlass mcp`: serves the tools to agents.
 
 use serde_json::json;
-use windlass_app::context::Context;
-use windlass_app::tool_host::{ProjectToolHost, told};
-use windlass_app::{Code, Failure, environment, execution};
-use windlass_mcp::{AddressError, Driven, Listening, Server, Stop as End, Token};
-use windlass_process::{Control, signals};
+use windlass_app::context::CommandContext;
+use windlass_app::tool_host::{ProjectToolHost, to_tool_error};
+use windlass_app::{Failure, FailureCode, environment, execution};
+use windlass_mcp::{AccessToken, AddressError, AgentDriverKind, BoundAddress, StopHandle as End, ToolServer};
+use windlass_process::{RunControl, signals};
 use windlass_store::Lifetime;
-use windlass_tools::{ToolRouter, catalogue};
+use windlass_tools::{ToolRouter, tool_catalogue};
 
-use crate::output::{Messages, Output, Stop};
+use crate::output::{EarlyExit, MessageWriter, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -24,78 +24,81 @@ pub struct Args {
     http: Option<String>,
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
-    // Looked for now, so that a person is told; opened by the first call, so that the client need not wait for it.
+pub fn run_mcp_server(context: &CommandContext, args: Args, out: &mut Output) -> Result<u8, EarlyExit> {
+    // A missing project is an error at once. The first call opens the store, so that the client need not wait for it.
     let mut context = context.clone();
-    context.project = Some(context.project()?.root);
-    let control = Control::new();
+    context.project = Some(context.find_project()?.root);
+    let control = RunControl::new();
     let end = End::new(control.clone());
     let told_to_end = end.clone();
-    let _received = signals::install(&control, move |signal| {
-        if let signals::Signalled::End(_) = signal {
-            told_to_end.now();
+    let _received = signals::install_handlers(&control, move |signal| {
+        if let signals::SignalEvent::End(_) = signal {
+            told_to_end.stop_server();
         }
     })
-    .map_err(|error| Failure::new(Code::System, "cannot listen to signals").caused_by(error))?;
-    let open = move || Ok(ToolRouter::new(ProjectToolHost::new(context.open_for(Lifetime::Service).map_err(told)?)));
-    let driven = if environment::run().is_some() { Driven::ByWindlass } else { Driven::ByItself };
-    let server = Server::new(catalogue(), open, end).driven(driven);
+    .map_err(|error| Failure::new(FailureCode::System, "cannot listen to signals").with_cause(error))?;
+    let open = move || {
+        Ok(ToolRouter::new(ProjectToolHost::new(context.open_project_for(Lifetime::Service).map_err(to_tool_error)?)))
+    };
+    let driven =
+        if environment::run_variable().is_some() { AgentDriverKind::ByWindlass } else { AgentDriverKind::ByItself };
+    let server = ToolServer::new(tool_catalogue(), open, end).driven(driven);
     let served = match args.http {
-        Some(address) => over_http(server, &address, out)?,
+        Some(address) => serve_over_http(server, &address, out)?,
         None if out.is_json() => {
-            let failure = Failure::new(Code::Usage, "the tools speak a protocol of their own; they have no --json");
-            return Err(failure.hint("with --http, --json says where to connect").into());
+            let failure =
+                Failure::new(FailureCode::Usage, "the tools speak a protocol of their own; they have no --json");
+            return Err(failure.with_hint("with --http, --json says where to connect").into());
         }
         None => server.serve_stdio(),
     };
-    served.map_err(|error| Failure::new(Code::System, "cannot serve the tools").caused_by(error))?;
+    served.map_err(|error| Failure::new(FailureCode::System, "cannot serve the tools").with_cause(error))?;
     Ok(0)
 }
 
-fn over_http(
-    server: Server<ToolRouter<ProjectToolHost>>,
+fn serve_over_http(
+    server: ToolServer<ToolRouter<ProjectToolHost>>,
     address: &str,
     out: &mut Output,
-) -> Result<std::io::Result<()>, Stop> {
-    let (token, text, is_ours) = token()?;
-    let listening = Listening::at(address).map_err(|error| not_there(&error))?;
+) -> Result<std::io::Result<()>, EarlyExit> {
+    let (token, text, is_ours) = load_or_create_token()?;
+    let listening = BoundAddress::bind_loopback(address).map_err(|error| address_failure(&error))?;
     let url = listening.url();
     if out.is_json() {
-        out.object(&json!({"url": url, "token": is_ours.then_some(&text)}))?;
+        out.print_json(&json!({"url": url, "token": is_ours.then_some(&text)}))?;
         out.flush()?;
     } else {
-        // With a token of ours the address is all that a client needs; one that was given is nobody's to see.
+        // An address with a generated token is all that a client needs. A given token is a secret and is not printed.
         let below = if is_ours { format!("/{text}") } else { String::new() };
-        Messages::new().plain(&format!("serving at {url}{below}"));
+        MessageWriter::new().print_plain(&format!("serving at {url}{below}"));
     }
     Ok(server.serve_http(listening, token))
 }
 
-/// The token, as clients send it, and whether it was made here.
-fn token() -> Result<(Token, String, bool), Failure> {
+/// Returns the token, its text, and whether it was generated here.
+fn load_or_create_token() -> Result<(AccessToken, String, bool), Failure> {
     let given = environment::mcp_token();
     let is_ours = given.is_none();
     let text = match given {
         Some(given) => given,
         None => format!("{:032x}", execution::random()?),
     };
-    let token = Token::new(&text).map_err(|error| {
-        Failure::new(Code::Usage, "WINDLASS_MCP_TOKEN is no token")
-            .caused_by(error)
-            .hint("unset it, and a token is made; or set it to what `openssl rand -hex 16` prints")
+    let token = AccessToken::new(&text).map_err(|error| {
+        Failure::new(FailureCode::Usage, "WINDLASS_MCP_TOKEN is no token")
+            .with_cause(error)
+            .with_hint("unset it, and a token is made; or set it to what `openssl rand -hex 16` prints")
     })?;
     Ok((token, text, is_ours))
 }
 
-fn not_there(error: &AddressError) -> Failure {
+fn address_failure(error: &AddressError) -> Failure {
     match error {
         AddressError::Malformed(_) => {
-            Failure::from_error(Code::Usage, error).hint("--http 127.0.0.1:8137, or --http alone")
+            Failure::from_error(FailureCode::Usage, error).with_hint("--http 127.0.0.1:8137, or --http alone")
         }
-        AddressError::NotLoopback(_) => Failure::from_error(Code::Usage, error)
-            .hint("listen at 127.0.0.1; `ssh -L PORT:127.0.0.1:PORT HOST` brings it to another machine"),
-        AddressError::Taken { .. } => {
-            Failure::from_error(Code::System, error).hint("give another port, or none: --http alone finds a free one")
-        }
+        AddressError::NotLoopback(_) => Failure::from_error(FailureCode::Usage, error)
+            .with_hint("listen at 127.0.0.1; `ssh -L PORT:127.0.0.1:PORT HOST` brings it to another machine"),
+        AddressError::Taken { .. } => Failure::from_error(FailureCode::System, error)
+            .with_hint("give another port, or none: --http alone finds a free one"),
     }
 }

@@ -1,4 +1,4 @@
-//! One file per command.
+//! The commands, one module each.
 
 mod agent;
 mod answer;
@@ -6,7 +6,7 @@ mod backup;
 mod change;
 mod completions;
 mod config;
-mod confirm;
+mod confirmation;
 mod demo;
 mod doctor;
 mod events;
@@ -31,15 +31,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Subcommand;
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_app::person::require_person;
-use windlass_app::{Code, Failure, environment};
+use windlass_app::{Failure, FailureCode, environment};
 
-use crate::args::Invocation;
+use crate::args::CliInvocation;
 use crate::front_end::TerminalFrontEnd;
-use crate::output::{Output, Stop};
+use crate::output::{EarlyExit, Output};
 
-// What a command takes is worked out when it is the one that was asked for.
+// `defer` builds the arguments of a command only when that command is used.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub enum Command {
@@ -70,7 +70,7 @@ pub enum Command {
     /// Work that can be looked at and merged
     #[command(subcommand, visible_alias = "changes")]
     Change(change::Command),
-    /// Words that are left with a task for whoever works on it next
+    /// Add and list task notes
     #[command(subcommand, visible_alias = "notes")]
     Note(note::Command),
     /// Everything that happened, oldest first
@@ -111,7 +111,7 @@ pub enum Command {
     Tool(tool::Command),
     /// The scripted agent: speaks the Agent Client Protocol and plays a file
     ///
-    /// Whoever drives agents can drive it: `windlass run --agent scripted:FILE` does. docs/scripted.md has the steps that a
+    /// Any client of the protocol can drive it: `windlass run --agent scripted:FILE` does. docs/scripted.md has the steps that a
     /// script can take.
     Agent(agent::Args),
     /// Completions for a shell
@@ -119,69 +119,69 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether a person reads what it prints, and no agent's own hook system or MCP client.
-    pub fn is_for_people(&self) -> bool {
+    /// Returns whether a person reads the output, rather than an agent's hook system or an MCP client.
+    pub fn is_read_by_person(&self) -> bool {
         !matches!(self, Self::Hook(_) | Self::Mcp(_))
     }
 }
 
-/// Runs a command. The answer is the exit code.
-pub fn run(invocation: Invocation, out: &mut Output) -> Result<u8, Stop> {
+/// Runs a command and returns the exit code.
+pub fn run_invocation(invocation: CliInvocation, out: &mut Output) -> Result<u8, EarlyExit> {
     let directory = match (environment::working_directory(), &invocation.command) {
         (Ok(directory), _) => directory,
-        // What an agent says names its project.
+        // The payload of an agent names the directory.
         (Err(_), Command::Hook(_)) => PathBuf::from("/"),
         (Err(error), _) => {
-            return Err(Failure::new(Code::System, "cannot find the working directory")
-                .caused_by(error)
-                .hint("it may have been deleted: change to another one")
+            return Err(Failure::new(FailureCode::System, "cannot find the working directory")
+                .with_cause(error)
+                .with_hint("it may have been deleted: change to another one")
                 .into());
         }
     };
     let front_end = Arc::new(TerminalFrontEnd::default());
-    let context = Context { project: invocation.project, directory, trust: invocation.trust, front_end };
-    // A run that goes on with a session works with what was trusted when the session began.
+    let context = CommandContext { project: invocation.project, directory, trust: invocation.trust, front_end };
+    // A run that resumes a session uses the configuration that was trusted when the session began.
     let is_run = matches!(invocation.command, Command::Run(_));
     if context.trust
         && !is_run
-        && let Ok(project) = context.project()
+        && let Ok(project) = context.find_project()
     {
         require_person(&project)?;
     }
-    run_in(&context, invocation.command, out)
+    run_command(&context, invocation.command, out)
 }
 
-pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u8, Stop> {
+pub fn run_command(context: &CommandContext, command: Command, out: &mut Output) -> Result<u8, EarlyExit> {
     match command {
-        Command::Doctor(args) => return doctor::run(context, args, out),
-        Command::Run(args) => return run::run(context, args, out),
-        Command::Agent(args) => return agent::run(context, args, out),
-        Command::Hook(args) => return hook::run(context, args, out),
-        Command::Mcp(args) => return mcp::run(context, args, out),
-        Command::Demo(args) => return demo::run(args, out),
+        Command::Doctor(args) => return doctor::run_doctor(context, args, out),
+        Command::Run(args) => return run::run_work_loop(context, args, out),
+        Command::Agent(args) => return agent::run_scripted_agent(context, args, out),
+        Command::Hook(args) => return hook::run_agent_hook(context, args, out),
+        Command::Mcp(args) => return mcp::run_mcp_server(context, args, out),
+        Command::Demo(args) => return demo::run_demo(args, out),
 
-        Command::Init(args) => init::run(context, args, out).map_err(|stop| match stop {
-            Stop::Failed(failure) => failure.without_trust_option().into(),
-            Stop::Closed => Stop::Closed,
+        Command::Init(args) => init::run_init(context, args, out).map_err(|stop| match stop {
+            EarlyExit::Failed(failure) => failure.without_trust_option().into(),
+            EarlyExit::Closed => EarlyExit::Closed,
         }),
-        Command::Status(args) => status::run(context, args, out),
-        Command::Why(args) => why::run(context, &args, out),
-        Command::Session(command) => session::run(context, command, out),
-        Command::Say(args) => say::run(context, args, out),
-        Command::Answer(args) => answer::run(context, args, out),
-        Command::Task(command) => task::run(context, command, out),
-        Command::Change(command) => change::run(context, command, out),
-        Command::Note(command) => note::run(context, command, out),
-        Command::Events(args) => events::run(context, args, out),
-        Command::Hooks(command) => hooks::run(context, command, out),
-        Command::Workflow(command) => workflow::run(context, command, out),
-        Command::Config(args) => config::run(context, args, out),
-        Command::Trust(args) => trust::run(context, args, out),
-        Command::Install(args) => install::run(context, &args, out),
-        Command::Uninstall(args) => install::uninstall::run(context, &args, out),
-        Command::Backup(args) => backup::run(context, args, out),
-        Command::Tool(command) => tool::run(context, command, out),
-        Command::Completions(args) => completions::run(args, out),
+        Command::Status(args) => status::run_status(context, args, out),
+        Command::Why(args) => why::run_why(context, &args, out),
+        Command::Session(command) => session::run_session_command(context, command, out),
+        Command::Say(args) => say::run_say(context, args, out),
+        Command::Answer(args) => answer::run_answer(context, args, out),
+        Command::Task(command) => task::run_task_command(context, command, out),
+        Command::Change(command) => change::run_change_command(context, command, out),
+        Command::Note(command) => note::run_note_command(context, command, out),
+        Command::Events(args) => events::run_events(context, args, out),
+        Command::Hooks(command) => hooks::run_hooks_command(context, command, out),
+        Command::Workflow(command) => workflow::run_workflow_command(context, command, out),
+        Command::Config(args) => config::run_config_command(context, args, out),
+        Command::Trust(args) => trust::run_trust(context, args, out),
+        Command::Install(args) => install::run_install(context, &args, out),
+        Command::Uninstall(args) => install::uninstall::run_uninstall(context, &args, out),
+        Command::Backup(args) => backup::run_backup(context, args, out),
+        Command::Tool(command) => tool::run_tool_command(context, command, out),
+        Command::Completions(args) => completions::run_completions(args, out),
     }
     .map(|()| 0)
 }

@@ -1,17 +1,17 @@
-//! `windlass say`: a message to the agent of a session that runs, or is unfinished.
+//! `windlass say`: sends a message to the agent of a session that is running or unfinished.
 
 use std::path::Path;
 
 use serde_json::json;
-use windlass_app::caller::Inside;
-use windlass_app::context::{Context, Opened};
+use windlass_app::caller::CallerContext;
+use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::person::ConcernedSessions;
-use windlass_app::{Code, Failure, execution, hints};
-use windlass_engine::{Authority, Command, Event, Session, SessionName, Voice};
+use windlass_app::{Failure, FailureCode, execution, hints};
+use windlass_engine::{Authority, Command, Event, MessageAuthor, Session, SessionName};
 use windlass_text as text;
 
 use super::input::read_text;
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -29,20 +29,20 @@ pub struct Args {
     session: Option<SessionName>,
 }
 
-/// So many sessions are named to somebody who has to choose.
-const NAMED: usize = 10;
+/// The largest number of sessions that a refusal names.
+const MAX_NAMED_SESSIONS: usize = 10;
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+pub fn run_say(context: &CommandContext, args: Args, out: &mut Output) -> CommandResult {
     let text = if args.text == "-" { read_text(Path::new("-"))? } else { args.text };
-    let mut opened = context.open()?;
+    let mut opened = context.open_project()?;
     let session = match &args.session {
-        Some(name) => opened.session(name)?,
-        None => only(&opened)?,
+        Some(name) => opened.require_session(name)?,
+        None => find_only_session(&opened)?,
     };
-    let alive = opened.is_running(&session);
+    let alive = opened.is_session_running(&session);
     let command = Command::Say { session: session.name.clone(), text };
-    let inside = Inside::look_for_person(&opened, ConcernedSessions::Of(&session.name))?;
-    let records = execution::execute_inside(&mut opened, inside, &command, Authority::Person)?;
+    let inside = CallerContext::detect_for_person(&opened, ConcernedSessions::Named(&session.name))?;
+    let records = execution::execute_with_caller(&mut opened, inside, &command, Authority::Person)?;
     let queued = records.iter().find_map(|record| match &record.envelope.event {
         Event::FeedbackQueued(queued) => Some((record.seq, queued)),
         _ => None,
@@ -50,35 +50,38 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let Some((seq, queued)) = queued else { return Ok(()) };
     if out.is_json() {
         let said = json!({"session": session.name, "seq": seq, "source": queued.source, "voice": queued.voice, "running": alive});
-        return out.object(&said);
+        return out.print_json(&said);
     }
     let by = match queued.voice {
-        Voice::Person => String::new(),
-        Voice::Hook | Voice::Agent | Voice::Windlass => format!(", as a message of {}", text::line(&queued.source)),
+        MessageAuthor::Person => String::new(),
+        MessageAuthor::Hook | MessageAuthor::Agent | MessageAuthor::Windlass => {
+            format!(", as a message of {}", text::line(&queued.source))
+        }
     };
     let when = if alive { "with its next prompt" } else { "when the session is run again" };
     let name = out.paint(Tone::Strong, &session.name).to_string();
-    out.line(format_args!("the agent of {name} gets it {when}{by}"))
+    out.print_line(format_args!("the agent of {name} gets it {when}{by}"))
 }
 
-/// The only session that somebody runs; where nobody runs any, the only one that is unfinished.
-fn only(opened: &Opened) -> Result<Session, Failure> {
-    let sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
-    let open = sessions.into_iter().filter(|session| session.ended().is_none());
-    let (running, left): (Vec<Session>, Vec<Session>) = open.partition(|session| opened.is_running(session));
+/// Returns the only running session or, if none is running, the only unfinished one.
+fn find_only_session(opened: &OpenedProject) -> Result<Session, Failure> {
+    let sessions =
+        opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
+    let open = sessions.into_iter().filter(|session| session.ending_kind().is_none());
+    let (running, left): (Vec<Session>, Vec<Session>) = open.partition(|session| opened.is_session_running(session));
     let mut found = if running.is_empty() { left } else { running };
     match found.len() {
         1 => Ok(found.remove(0)),
-        0 => Err(Failure::new(Code::NotFound, "no session is running")
-            .hint("`windlass session list` shows the sessions; `windlass run GOAL` starts one")),
+        0 => Err(Failure::new(FailureCode::NotFound, "no session is running")
+            .with_hint("`windlass session list` shows the sessions; `windlass run GOAL` starts one")),
         many => {
-            let names = found.iter().take(NAMED).map(|session| session.name.as_str()).collect::<Vec<_>>();
+            let names = found.iter().take(MAX_NAMED_SESSIONS).map(|session| session.name.as_str()).collect::<Vec<_>>();
             Err(Failure::new(
-                Code::Refused,
+                FailureCode::Refused,
                 format!("there are {many} sessions, and it is not clear which one is meant"),
             )
-            .caused_by(names.join(", "))
-            .hint("--session names one"))
+            .with_cause(names.join(", "))
+            .with_hint("--session names one"))
         }
     }
 }

@@ -1,21 +1,21 @@
-//! `windlass status`
+//! `windlass status`: prints the state of the project.
 
 use serde_json::json;
 use windlass_app::changes::list_open_changes;
-use windlass_app::context::{Context, Opened};
-use windlass_app::next_step::own_step;
-use windlass_app::run::{explain_left_in_place, find_grounds, is_left_in_place};
+use windlass_app::context::{CommandContext, OpenedProject};
+use windlass_app::next_step::find_own_step;
+use windlass_app::run::{explain_left_in_place, find_workspace_mode, is_left_in_place};
 use windlass_app::session_view::SessionView;
-use windlass_app::trust::{self, Trust};
+use windlass_app::trust::{self, TrustState};
 use windlass_app::typed_step::NextStep;
 use windlass_app::unchecked_work::{count_completed_tasks, describe_unchecked_work, find_skipped_check};
-use windlass_app::{Failure, environment, hints, obstacles, store_records};
+use windlass_app::{Failure, environment, hints, store_records, unreadable_files};
 use windlass_config::Config;
-use windlass_engine::{Ending, Session, State, Task, Wanted};
-use windlass_store::{Snapshot, TaskFilter};
+use windlass_engine::{NextAction, Session, SessionEndKind, Task, TaskState};
+use windlass_store::{StoreSnapshot, TaskFilter};
 use windlass_text as text;
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -27,51 +27,56 @@ With --json, `foreignStore` says whether the store was not made on this machine 
 `obstacles` names what stands in the place of files that Windlass and git read, such as a fifo.")]
 pub struct Args {}
 
-/// How many tasks of a kind are named.
-const NAMED: usize = 5;
-const AT_WORK: &[State] = &[State::Active, State::Submitted];
-const STUCK: &[State] = &[State::Blocked, State::Failed];
-const READY: &[State] = &[State::Ready, State::NeedsContinuation];
+/// The largest number of tasks of a kind that are named.
+const MAX_NAMED_TASKS: usize = 5;
+const AT_WORK_STATES: &[TaskState] = &[TaskState::Active, TaskState::Submitted];
+const STUCK_STATES: &[TaskState] = &[TaskState::Blocked, TaskState::Failed];
+const READY_STATES: &[TaskState] = &[TaskState::Ready, TaskState::NeedsContinuation];
 
-pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
-    let opened = context.open_to_read()?;
-    let snapshot = opened.store.snapshot().map_err(hints::store)?;
-    let counts = snapshot.counts().map_err(hints::store)?;
-    let ready = snapshot.ready(NAMED).map_err(hints::store)?;
-    let attention = |states: &[State]| {
+pub fn run_status(context: &CommandContext, _: Args, out: &mut Output) -> CommandResult {
+    let opened = context.open_project_to_read()?;
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let counts = snapshot.count_tasks_by_state().map_err(hints::store_failure)?;
+    let ready = snapshot.ready_tasks(MAX_NAMED_TASKS).map_err(hints::store_failure)?;
+    let attention = |states: &[TaskState]| {
         let mut found = Vec::new();
         let filter = TaskFilter { states: states.to_vec(), ..TaskFilter::default() };
         snapshot
-            .tasks(&filter, |task| {
+            .visit_tasks(&filter, |task| {
                 found.push(task);
-                found.len() < NAMED
+                found.len() < MAX_NAMED_TASKS
             })
-            .map_err(hints::store)
+            .map_err(hints::store_failure)
             .map(|()| found)
     };
-    let active = attention(AT_WORK)?;
-    let stuck = attention(STUCK)?;
-    let effects = snapshot.effects().map_err(hints::store)?;
-    let sessions = snapshot.sessions().map_err(hints::store)?;
-    let unchecked = last_ended(&sessions).filter(|session| session.unchecked > 0).cloned();
-    let sessions: Vec<SessionView> = open_sessions(sessions).map(|session| SessionView::of(&opened, session)).collect();
-    let sessions: Vec<Open> =
-        sessions.into_iter().map(|seen| Open::look(&opened, &snapshot, seen)).collect::<Result<_, Failure>>()?;
-    let events = opened.store.head().map_err(hints::store)?;
+    let active = attention(AT_WORK_STATES)?;
+    let stuck = attention(STUCK_STATES)?;
+    let effects = snapshot.pending_effects().map_err(hints::store_failure)?;
+    let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
+    let unchecked = find_last_ended(&sessions).filter(|session| session.unchecked > 0).cloned();
+    let sessions: Vec<SessionView> =
+        select_open_sessions(sessions).map(|session| SessionView::from_session(&opened, session)).collect();
+    let sessions: Vec<OpenSession> = sessions
+        .into_iter()
+        .map(|seen| OpenSession::with_next_step(&opened, &snapshot, seen))
+        .collect::<Result<_, Failure>>()?;
+    let events = opened.store.head().map_err(hints::store_failure)?;
     let changes = list_open_changes(&opened)?;
     if out.is_json() {
-        let tasks: serde_json::Map<_, _> =
-            State::ALL.iter().map(|state| (state.name().to_owned(), json!(count(&counts, *state)))).collect();
-        return out.object(&json!({
+        let tasks: serde_json::Map<_, _> = TaskState::ALL
+            .iter()
+            .map(|state| (state.name().to_owned(), json!(count_in_state(&counts, *state))))
+            .collect();
+        return out.print_json(&json!({
             "project": opened.project.root.to_string_lossy(),
-            "trust": trust_state(&opened).ok().map(Trust::name),
-            "foreignStore": store_records::is_foreign(&opened.project).unwrap_or(true),
-            "obstacles": obstacles::find(&opened.project),
+            "trust": read_trust_state(&opened).ok().map(TrustState::state_name),
+            "foreignStore": store_records::is_store_foreign(&opened.project).unwrap_or(true),
+            "obstacles": unreadable_files::list_unreadable_files(&opened.project),
             "tasks": tasks,
             "ready": ready,
             "active": active,
             "stuck": stuck,
-            "sessions": sessions.iter().map(session_json).collect::<Vec<_>>(),
+            "sessions": sessions.iter().map(open_session_to_json).collect::<Vec<_>>(),
             "unchecked": unchecked.as_ref().map(|session| json!({"session": session.name, "tasks": session.unchecked})),
             "changes": changes,
             "owed": effects.len(),
@@ -79,78 +84,82 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
         }));
     }
     let root = opened.project.root.display().to_string();
-    out.line(format_args!("{}  {}", out.paint(Tone::Strong, "project"), text::line(&root)))?;
-    warn(&opened, out)?;
+    out.print_line(format_args!("{}  {}", out.paint(Tone::Strong, "project"), text::clean_line(&root)))?;
+    print_warnings(&opened, out)?;
     let line: Vec<String> = counts
         .iter()
-        .filter(|(state, _)| *state != State::Deleted)
+        .filter(|(state, _)| *state != TaskState::Deleted)
         .map(|(state, count)| format!("{count} {}", out.paint(show::tone(*state), state)))
         .collect();
     let line =
         if line.is_empty() { "none yet; `windlass task add GOAL` makes one".to_owned() } else { line.join(", ") };
-    out.line(format_args!("{}    {line}", out.paint(Tone::Strong, "tasks")))?;
+    out.print_line(format_args!("{}    {line}", out.paint(Tone::Strong, "tasks")))?;
     if !changes.is_empty() {
         let open =
             if changes.len() == 1 { "1 open change".to_owned() } else { format!("{} open changes", changes.len()) };
-        out.line(format_args!("{}  {open}: `windlass change list`", out.paint(Tone::Strong, "changes")))?;
+        out.print_line(format_args!("{}  {open}: `windlass change list`", out.paint(Tone::Strong, "changes")))?;
     }
     if let Some(session) = unchecked {
         let skipped = find_skipped_check(&opened.store, &session)?;
         let completed = count_completed_tasks(&opened.store, &session)?;
         let told = describe_unchecked_work(session.unchecked, completed, skipped.as_deref()).unwrap_or_default();
-        out.line(format_args!("{} {}", out.paint(Tone::Strong, "last run"), out.paint(Tone::Warning, told)))?;
+        out.print_line(format_args!("{} {}", out.paint(Tone::Strong, "last run"), out.paint(Tone::Warning, told)))?;
     }
-    unfinished(&sessions, out)?;
-    let total = |states: &[State]| states.iter().map(|state| count(&counts, *state)).sum();
-    let section = |named, all, out: &mut Output| section(&opened, named, all, out);
-    section(("at work", &active), (total(AT_WORK), "task list --state active --state submitted"), out)?;
-    section(("needs a person", &stuck), (total(STUCK), "task list --state blocked --state failed"), out)?;
-    section(("next", &ready), (total(READY), "task ready"), out)?;
+    print_open_sessions(&sessions, out)?;
+    let total = |states: &[TaskState]| states.iter().map(|state| count_in_state(&counts, *state)).sum();
+    let section = |named, all, out: &mut Output| print_task_section(&opened, named, all, out);
+    section(("at work", &active), (total(AT_WORK_STATES), "task list --state active --state submitted"), out)?;
+    section(("needs a person", &stuck), (total(STUCK_STATES), "task list --state blocked --state failed"), out)?;
+    section(("next", &ready), (total(READY_STATES), "task ready"), out)?;
     if !effects.is_empty() {
         let owed = if effects.len() == 1 { "piece of work is" } else { "pieces of work are" };
-        out.line(format_args!("\n{} {owed} owed", effects.len()))?;
+        out.print_line(format_args!("\n{} {owed} owed", effects.len()))?;
     }
     Ok(())
 }
 
-/// Names what keeps the configuration or files of the project from counting.
-fn warn(opened: &Opened, out: &mut Output) -> Done {
-    if let Some(warning) = trust::warning(&opened.project) {
-        out.line(out.paint(Tone::Warning, warning))?;
+/// Warns of a configuration that does not count, and of obstacles in the place of files.
+fn print_warnings(opened: &OpenedProject, out: &mut Output) -> CommandResult {
+    if let Some(warning) = trust::trust_warning(&opened.project) {
+        out.print_line(out.paint(Tone::Warning, warning))?;
     }
-    show::obstacles(&opened.project, out)
+    show::print_obstacles(&opened.project, out)
 }
 
-fn trust_state(opened: &Opened) -> Result<Trust, Failure> {
-    trust::state(&opened.project, &Config::load(&opened.project.root)?)
+fn read_trust_state(opened: &OpenedProject) -> Result<TrustState, Failure> {
+    trust::find_trust_state(&opened.project, &Config::load(&opened.project.root)?)
 }
 
-/// The session that ended last.
-fn last_ended(sessions: &[Session]) -> Option<&Session> {
+/// Returns the session that ended last.
+fn find_last_ended(sessions: &[Session]) -> Option<&Session> {
     sessions.iter().filter(|session| session.is_over()).max_by_key(|session| session.version)
 }
 
-/// Sessions that somebody runs or could go on with. One that has ended for a person has left that to its task.
-fn open_sessions(sessions: Vec<Session>) -> impl Iterator<Item = Session> {
-    let asks = |session: &Session| session.ended() == Some(Ending::Escalated) && session.task.is_none();
+/// Selects the sessions that run, can be resumed, or ask for a person without a task that does.
+fn select_open_sessions(sessions: Vec<Session>) -> impl Iterator<Item = Session> {
+    let asks = |session: &Session| session.ending_kind() == Some(SessionEndKind::Escalated) && session.task.is_none();
     sessions.into_iter().filter(move |session| !session.is_over() || asks(session))
 }
 
-/// One of them, what it waits for, and what to type.
-struct Open {
+/// An open session, the condition that it waits for, and the next command.
+struct OpenSession {
     seen: SessionView,
     waits_for: Option<String>,
     next: Option<NextStep>,
 }
 
-impl Open {
-    fn look(opened: &Opened, snapshot: &Snapshot<'_>, seen: SessionView) -> Result<Self, Failure> {
-        let (waits_for, next) = (seen.waits_for(snapshot)?, seen.next_steps(opened)?.into_iter().next());
+impl OpenSession {
+    fn with_next_step(
+        opened: &OpenedProject,
+        snapshot: &StoreSnapshot<'_>,
+        seen: SessionView,
+    ) -> Result<Self, Failure> {
+        let (waits_for, next) = (seen.describe_awaited(snapshot)?, seen.list_next_steps(opened)?.into_iter().next());
         Ok(Self { seen, waits_for, next })
     }
 }
 
-fn session_json(Open { seen, waits_for, next }: &Open) -> serde_json::Value {
+fn open_session_to_json(OpenSession { seen, waits_for, next }: &OpenSession) -> serde_json::Value {
     let session = &seen.session;
     json!({
         "name": session.name,
@@ -158,21 +167,21 @@ fn session_json(Open { seen, waits_for, next }: &Open) -> serde_json::Value {
         "task": session.task,
         "iteration": session.iteration,
         "running": seen.alive,
-        "ended": session.ended(),
+        "ended": session.ending_kind(),
         "waitsFor": waits_for,
-        "next": next.as_ref().map(NextStep::line),
+        "next": next.as_ref().map(NextStep::shell_line),
     })
 }
 
-fn unfinished(sessions: &[Open], out: &mut Output) -> Done {
+fn print_open_sessions(sessions: &[OpenSession], out: &mut Output) -> CommandResult {
     if sessions.is_empty() {
         return Ok(());
     }
-    out.line(format_args!("\n{}", out.paint(Tone::Strong, "sessions")))?;
-    for Open { seen, waits_for, next } in sessions {
+    out.print_line(format_args!("\n{}", out.paint(Tone::Strong, "sessions")))?;
+    for OpenSession { seen, waits_for, next } in sessions {
         let session = &seen.session;
-        let (tone, word) = match (seen.alive, session.ended(), &session.stopping) {
-            _ if session.wanted() == Wanted::Answer => (Tone::Warning, "asks a person"),
+        let (tone, word) = match (seen.alive, session.ending_kind(), &session.stopping) {
+            _ if session.next_action() == NextAction::Answer => (Tone::Warning, "asks a person"),
             (true, _, None) => (Tone::Name, "running"),
             (true, _, Some(_)) => (Tone::Name, "ending"),
             (false, Some(_), _) if session.is_over() => (Tone::Warning, "ended; a person is needed"),
@@ -180,73 +189,78 @@ fn unfinished(sessions: &[Open], out: &mut Output) -> Done {
             _ => (Tone::Warning, "left before its end; `windlass doctor --settle` ends it"),
         };
         let name = out.paint(Tone::Strong, &session.name);
-        out.line(format_args!("{name}  iteration {}, {}", session.iteration, out.paint(tone, word)))?;
+        out.print_line(format_args!("{name}  iteration {}, {}", session.iteration, out.paint(tone, word)))?;
         let task = session.task.map(|id| id.to_string()).unwrap_or_default();
         let goal = session.goal.as_deref().unwrap_or(&task);
         let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2);
-        out.line(format_args!("  {}", out.paint(Tone::Faint, text::fit(goal, room))))?;
+        out.print_line(format_args!("  {}", out.paint(Tone::Faint, text::fit_to_width(goal, room))))?;
         if let Some(waits_for) = waits_for {
-            let rows = text::wrap(&format!("waits for {waits_for}"), room, room.saturating_sub(2));
-            out.line(format_args!("  {}", rows.join("\n    ")))?;
+            let rows = text::wrap_to_width(&format!("waits for {waits_for}"), room, room.saturating_sub(2));
+            out.print_line(format_args!("  {}", rows.join("\n    ")))?;
         }
         if let Some(next) = next {
-            out.line(format_args!("  {}", out.paint(Tone::Name, text::line(&next.line()))))?;
+            out.print_line(format_args!("  {}", out.paint(Tone::Name, text::clean_line(&next.shell_line()))))?;
         }
     }
     Ok(())
 }
 
-fn count(counts: &[(State, u64)], state: State) -> u64 {
+fn count_in_state(counts: &[(TaskState, u64)], state: TaskState) -> u64 {
     counts.iter().find(|(counted, _)| *counted == state).map_or(0, |(_, count)| *count)
 }
 
-/// Some tasks of a kind, and what shows them where there are more.
-fn section(opened: &Opened, (title, tasks): (&str, &[Task]), (total, all): (u64, &str), out: &mut Output) -> Done {
+/// Prints some tasks of a kind, and the command that shows the others.
+fn print_task_section(
+    opened: &OpenedProject,
+    (title, tasks): (&str, &[Task]),
+    (total, all): (u64, &str),
+    out: &mut Output,
+) -> CommandResult {
     if tasks.is_empty() {
         return Ok(());
     }
-    out.line(format_args!("\n{}", out.paint(Tone::Strong, title)))?;
-    show::table(tasks, out)?;
+    out.print_line(format_args!("\n{}", out.paint(Tone::Strong, title)))?;
+    show::print_task_table(tasks, out)?;
     for task in tasks {
-        for note in notes(opened, task) {
+        for note in collect_task_notes(opened, task) {
             let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2);
-            let note = text::fit(&format!("{}: {note}", task.id), show::LONG);
-            let rows = text::wrap(&note, room, room.saturating_sub(2));
-            out.line(format_args!("  {}", out.paint(Tone::Faint, rows.join("\n    "))))?;
+            let note = text::fit_to_width(&format!("{}: {note}", task.id), show::MAX_SHOWN_TEXT);
+            let rows = text::wrap_to_width(&note, room, room.saturating_sub(2));
+            out.print_line(format_args!("  {}", out.paint(Tone::Faint, rows.join("\n    "))))?;
         }
-        if STUCK.contains(&task.state)
-            && let Some(next) = own_step(opened, task)?
+        if STUCK_STATES.contains(&task.state)
+            && let Some(next) = find_own_step(opened, task)?
         {
-            out.line(format_args!("  {}", out.paint(Tone::Name, text::line(&next.line()))))?;
+            out.print_line(format_args!("  {}", out.paint(Tone::Name, text::clean_line(&next.shell_line()))))?;
         }
     }
     let more = total.saturating_sub(u64::try_from(tasks.len()).unwrap_or(u64::MAX));
     if more > 0 {
-        out.line(out.paint(Tone::Faint, format_args!("and {more} more: `windlass {all}`")))?;
+        out.print_line(out.paint(Tone::Faint, format_args!("and {more} more: `windlass {all}`")))?;
     }
     Ok(())
 }
 
-/// What else there is to say about a task.
-fn notes(opened: &Opened, task: &Task) -> Vec<String> {
+/// Collects further facts about a task.
+fn collect_task_notes(opened: &OpenedProject, task: &Task) -> Vec<String> {
     let standing = match (&task.blocked, &task.lease, &task.reason) {
         (Some(blocked), ..) => Some(blocked.reason.clone()),
         (None, Some(lease), _) => Some(format!("held by {}", show::holder(lease, environment::now()))),
         (None, None, reason) => reason.clone(),
     };
-    // A session tells by itself how far it is.
+    // The row of a session shows its series.
     let in_session = task.lease.as_ref().is_some_and(|lease| lease.session.is_some());
-    let series = task.drive.series.as_ref().filter(|_| !in_session).map(show::drive::series);
-    let in_place = READY.contains(&task.state).then(|| begun_in_place(opened, task)).flatten();
+    let series = task.drive.series.as_ref().filter(|_| !in_session).map(show::drive::format_series);
+    let in_place = READY_STATES.contains(&task.state).then(|| explain_begun_in_place(opened, task)).flatten();
     standing.into_iter().chain(series).chain(in_place).collect()
 }
 
-/// That a plain run leaves a task alone because its work lies in the person's own tree, and what goes on with it.
-fn begun_in_place(opened: &Opened, task: &Task) -> Option<String> {
-    // A configuration that cannot be read is told above.
+/// Explains why a plain run leaves a task alone whose work is in the person's own tree, and how to continue it.
+fn explain_begun_in_place(opened: &OpenedProject, task: &Task) -> Option<String> {
+    // `print_warnings` has reported a configuration that cannot be read.
     let config = task.in_place.then(|| Config::load(&opened.project.root).ok()).flatten()?;
-    let counts = trust::counts(&opened.project, &config, opened.trust).ok()?;
-    let config = if counts { config } else { config.without_say() };
-    let grounds = find_grounds(&opened.project, &config).ok()?;
+    let counts = trust::is_config_effective(&opened.project, &config, opened.trust).ok()?;
+    let config = if counts { config } else { config.without_trust() };
+    let grounds = find_workspace_mode(&opened.project, &config).ok()?;
     is_left_in_place(task, grounds).then(|| explain_left_in_place(opened, task.id))
 }

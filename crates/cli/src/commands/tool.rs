@@ -1,17 +1,17 @@
-//! `windlass tool …`: the tools of `windlass mcp`, for scripts and people. Errors and hints are worded by the tools.
+//! `windlass tool …`: the tools of `windlass mcp`, for scripts and people. The tools word their errors and hints.
 
 use std::path::Path;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_app::tool_host::ProjectToolHost;
-use windlass_app::{Code, Failure, execution};
+use windlass_app::{Failure, FailureCode, execution};
 use windlass_text as text;
-use windlass_tools::{Effect, Need, Tool, ToolRouter, catalogue, find};
+use windlass_tools::{FieldPresence, ToolDefinition, ToolEffect, ToolRouter, find_tool, tool_catalogue};
 
 use super::input::read_text;
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, Subcommand)]
 #[command(
@@ -57,62 +57,63 @@ With --json the answer is one line.")]
     },
 }
 
-pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
+pub fn run_tool_command(context: &CommandContext, command: Command, out: &mut Output) -> CommandResult {
     match command {
-        Command::List => list(out),
-        Command::Show { name } => show(find(&name).map_err(Failure::from)?, out),
+        Command::List => list_tools(out),
+        Command::Show { name } => describe_tool(find_tool(&name).map_err(Failure::from)?, out),
         Command::Call { name, arguments } => {
-            let answer = call(context, &name, &arguments)?;
-            if out.is_json() { out.object(&answer) } else { out.indented(&answer) }
+            let answer = call_tool(context, &name, &arguments)?;
+            if out.is_json() { out.print_json(&answer) } else { out.print_indented_json(&answer) }
         }
     }
 }
 
-fn list(out: &mut Output) -> Done {
+fn list_tools(out: &mut Output) -> CommandResult {
     if out.is_json() {
-        let tools = catalogue().iter().map(|tool| json!({"name": tool.name, "description": tool.description}));
-        return out.object(&tools.collect::<Vec<_>>());
+        let tools = tool_catalogue().iter().map(|tool| json!({"name": tool.name, "description": tool.description}));
+        return out.print_json(&tools.collect::<Vec<_>>());
     }
-    let width = catalogue().iter().map(|tool| tool.name.len()).max().unwrap_or_default();
-    catalogue().iter().try_for_each(|tool| {
+    let width = tool_catalogue().iter().map(|tool| tool.name.len()).max().unwrap_or_default();
+    tool_catalogue().iter().try_for_each(|tool| {
         let first_sentence = tool.description.split_inclusive(". ").next().unwrap_or_default().trim_end();
-        let name = out.paint(Tone::Strong, text::pad(tool.name, width)).to_string();
-        out.line(format_args!("{name}  {first_sentence}"))
+        let name = out.paint(Tone::Strong, text::pad_to_width(tool.name, width)).to_string();
+        out.print_line(format_args!("{name}  {first_sentence}"))
     })
 }
 
-fn show(tool: &Tool, out: &mut Output) -> Done {
+fn describe_tool(tool: &ToolDefinition, out: &mut Output) -> CommandResult {
     if out.is_json() {
-        return out.object(&tool.schema());
+        return out.print_json(&tool.input_schema());
     }
     let name = out.paint(Tone::Strong, tool.name).to_string();
-    out.line(format_args!("{name}  {}\n", tool.description))?;
+    out.print_line(format_args!("{name}  {}\n", tool.description))?;
     for field in tool.fields {
-        let need = if field.need == Need::Required { " (required)" } else { "" };
+        let need = if field.need == FieldPresence::Required { " (required)" } else { "" };
         let about = if field.about.is_empty() { String::new() } else { format!("; {}", field.about) };
         let name = out.paint(Tone::Strong, field.name).to_string();
-        out.line(format_args!("  {name}{need}: {}{about}", field.kind.expected()))?;
+        out.print_line(format_args!("  {name}{need}: {}{about}", field.kind.expected()))?;
     }
-    out.line(format_args!("\nExample:\n  windlass tool call {} '{}'", tool.name, tool.example))?;
-    out.line(format_args!("\nThe JSON schema of all arguments: windlass tool show {} --json", tool.name))
+    out.print_line(format_args!("\nExample:\n  windlass tool call {} '{}'", tool.name, tool.example))?;
+    out.print_line(format_args!("\nThe JSON schema of all arguments: windlass tool show {} --json", tool.name))
 }
 
-fn call(context: &Context, name: &str, arguments: &str) -> Result<Value, Failure> {
-    let tool = find(name)?;
+fn call_tool(context: &CommandContext, name: &str, arguments: &str) -> Result<Value, Failure> {
+    let tool = find_tool(name)?;
     let piped = if arguments == "-" { Some(read_text(Path::new(arguments))?) } else { None };
     let arguments = serde_json::from_str(piped.as_deref().unwrap_or(arguments)).map_err(|error| {
-        Failure::new(Code::Usage, "the arguments are not JSON")
-            .caused_by(error)
-            .hint(format!("`windlass tool show {name}` shows an example"))
+        Failure::new(FailureCode::Usage, "the arguments are not JSON")
+            .with_cause(error)
+            .with_hint(format!("`windlass tool show {name}` shows an example"))
     })?;
-    let opened = if tool.effect == Effect::ReadOnly { context.open_to_read()? } else { context.open()? };
-    let (control, received) = execution::listen()?;
-    let answer = ToolRouter::new(ProjectToolHost::new(opened)).call(name, arguments, &control);
+    let opened =
+        if tool.effect == ToolEffect::ReadOnly { context.open_project_to_read()? } else { context.open_project()? };
+    let (control, received) = execution::listen_to_signals()?;
+    let answer = ToolRouter::new(ProjectToolHost::new(opened)).call_tool(name, arguments, &control);
     answer.map_err(|error| {
-        let failure = Failure::from(error).by(received.first());
+        let failure = Failure::from(error).with_signal(received.first_signal());
         match failure.hint {
-            None if failure.code == Code::Usage => {
-                failure.hint(format!("`windlass tool show {name}` shows its arguments and an example"))
+            None if failure.code == FailureCode::Usage => {
+                failure.with_hint(format!("`windlass tool show {name}` shows its arguments and an example"))
             }
             _ => failure,
         }

@@ -1,4 +1,4 @@
-//! Calls of agents' own hook systems, and what they were answered, in words.
+//! Calls of agents' own hook systems and their answers, in words.
 
 use windlass_app::conversations;
 use windlass_engine::{CallRuling, Event, payload};
@@ -6,8 +6,8 @@ use windlass_text as text;
 
 use crate::output::Tone;
 
-/// What an event of the bridge says; nothing about any other.
-pub fn summary(event: &Event) -> Option<String> {
+/// Summarizes an event of the bridge; returns `None` for any other.
+pub fn summarize_bridge_event(event: &Event) -> Option<String> {
     Some(match event {
         Event::BridgeCalled(called) => {
             format!("{} at {}", caller(&called.agent, &called.conversation), about(called))
@@ -15,22 +15,22 @@ pub fn summary(event: &Event) -> Option<String> {
         Event::BridgeAnswered(answered) => {
             let why = answered.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             let told = answered.told.as_ref().map(|told| format!("; told: {told}")).unwrap_or_default();
-            let caller = caller(&answered.agent, &answered.conversation);
+            let caller = format_caller(&answered.agent, &answered.conversation);
             format!("{caller} at {}: {}{why}{told}", answered.point, outcome(answered).1)
         }
         _ => return None,
     })
 }
 
-/// Where an agent calls, and what about.
-pub fn about(called: &payload::BridgeCalled) -> String {
+/// Formats the point of a call, its tool and its subject.
+pub fn format_call(called: &payload::BridgeCalled) -> String {
     let tool = called.tool.as_ref().map(|tool| format!(", {tool}")).unwrap_or_default();
     let about = called.about.as_ref().map(|about| format!(": {about}")).unwrap_or_default();
     format!("{}{tool}{about}", called.point)
 }
 
-/// What an agent was answered, without the reason.
-pub fn outcome(answered: &payload::BridgeAnswered) -> (Tone, String) {
+/// Describes the answer to a call, without the reason.
+pub fn describe_answer(answered: &payload::BridgeAnswered) -> (Tone, String) {
     let payload::BridgeAnswered { let_go, ruling, retries, max_retries, .. } = answered;
     match (let_go, ruling) {
         (Some(why), _) => (Tone::Warning, format!("let go, {why}")),
@@ -44,8 +44,8 @@ pub fn outcome(answered: &payload::BridgeAnswered) -> (Tone, String) {
     }
 }
 
-/// Who called, in two words.
-pub fn caller(agent: &str, conversation: &str) -> String {
+/// Formats the agent and the short id of its conversation.
+pub fn format_caller(agent: &str, conversation: &str) -> String {
     format!("{} {}", text::line(agent), conversations::short_id(conversation))
 }
 

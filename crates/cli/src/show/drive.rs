@@ -1,11 +1,13 @@
-//! What an agent drives itself with, in words: registered stop hooks, series of iterations, checkpoints.
+//! Facts that agents register for their own work, in words: stop hooks, series of iterations, checkpoints.
 
-use windlass_engine::{CheckpointId, Event, Guard, HookId, Promise, Seq, Series, SeriesId, payload};
+use windlass_engine::{CheckpointId, Event, HookId, IterationSeries, Promise, Seq, SeriesGuard, SeriesId, payload};
 
-/// What an event of an agent that drives itself says; nothing about any other.
-pub fn summary(seq: Seq, event: &Event) -> Option<String> {
+/// Summarizes such an event; returns `None` for any other.
+pub fn summarize_drive_event(seq: Seq, event: &Event) -> Option<String> {
     Some(match event {
-        Event::HookRegistered(registered) => hook(HookId(seq.0), registered.hook.name(), registered.enabled),
+        Event::HookRegistered(registered) => {
+            format_stop_hook(HookId(seq.0), registered.hook.name(), registered.enabled)
+        }
         Event::HooksCleared(cleared) => {
             let ids: Vec<String> = cleared.hooks.iter().map(HookId::to_string).collect();
             format!("{}: {}", many(ids.len(), "hook", "hooks"), ids.join(", "))
@@ -19,25 +21,25 @@ pub fn summary(seq: Seq, event: &Event) -> Option<String> {
             let place = if evaluated.series.is_none() { " at the gate" } else { "" };
             format!("{by}{}{place}: {}", evaluated.action.name(), evaluated.reason)
         }
-        Event::SeriesStarted(started) => self::started(SeriesId(seq.0), started),
-        Event::ValidationFinished(finished) => self::finished(finished),
+        Event::SeriesStarted(started) => self::format_series_start(SeriesId(seq.0), started),
+        Event::ValidationFinished(finished) => self::format_validation(finished),
         Event::SeriesAdvanced(advanced) => format!("iteration {} of {}", advanced.iteration, advanced.series),
         Event::SeriesEnded(ended) => {
-            let after = many(ended.iteration as usize, "iteration", "iterations");
+            let after = format_count(ended.iteration as usize, "iteration", "iterations");
             format!("{} with {} after {after}", ended.series, ended.promise.name())
         }
-        Event::CheckpointCreated(made) => checkpoint(CheckpointId(seq.0), made),
+        Event::CheckpointCreated(made) => format_checkpoint(CheckpointId(seq.0), made),
         _ => return None,
     })
 }
 
-/// A registered stop hook in a few words.
-pub fn hook(id: HookId, kind: &str, enabled: bool) -> String {
+/// Formats a registered stop hook.
+pub fn format_stop_hook(id: HookId, kind: &str, enabled: bool) -> String {
     format!("{id} {kind}{}", if enabled { "" } else { " (disabled)" })
 }
 
-fn started(id: SeriesId, started: &payload::SeriesStarted) -> String {
-    let most = many(started.max_iterations as usize, "iteration", "iterations");
+fn format_series_start(id: SeriesId, started: &payload::SeriesStarted) -> String {
+    let most = format_count(started.max_iterations as usize, "iteration", "iterations");
     let rules = match started.validation_rules.len() {
         0 => String::new(),
         rules => format!(", {}", many(rules, "rule", "rules")),
@@ -46,7 +48,7 @@ fn started(id: SeriesId, started: &payload::SeriesStarted) -> String {
     format!("{id}, up to {most}, until {}{rules}{strict}", promises(&started.completion_promises))
 }
 
-fn finished(finished: &payload::ValidationFinished) -> String {
+fn format_validation(finished: &payload::ValidationFinished) -> String {
     let failed = finished.results.iter().filter(|result| !result.passed).count();
     let rules = match (finished.results.len(), failed) {
         (0, _) => String::new(),
@@ -63,33 +65,33 @@ fn finished(finished: &payload::ValidationFinished) -> String {
     format!("{} iteration {}: {}{rules}{by}", finished.series, finished.iteration, finished.signal.name())
 }
 
-/// A checkpoint in a few words.
-pub fn checkpoint(id: CheckpointId, made: &payload::CheckpointCreated) -> String {
+/// Formats a checkpoint.
+pub fn format_checkpoint(id: CheckpointId, made: &payload::CheckpointCreated) -> String {
     let phase = made.execution_phase.as_ref().map(|phase| format!(", phase {phase}")).unwrap_or_default();
     let step = made.execution_step.map(|step| format!(", step {step}")).unwrap_or_default();
     format!("{id}, number {}, {}{phase}{step}", made.sequence, made.trigger)
 }
 
-/// What kept a series from going on.
-pub fn guard(guard: Guard) -> &'static str {
+/// Describes the guard that stopped a series.
+pub fn describe_guard(guard: SeriesGuard) -> &'static str {
     match guard {
-        Guard::MaxIterations => "the maximum of iterations",
-        Guard::CircuitBreaker => "the circuit breaker",
-        Guard::Thrashing => "the guard against thrashing",
+        SeriesGuard::MaxIterations => "the maximum of iterations",
+        SeriesGuard::CircuitBreaker => "the circuit breaker",
+        SeriesGuard::Thrashing => "the guard against thrashing",
     }
 }
 
-/// How far the series is that is under way.
-pub fn series(series: &Series) -> String {
+/// Formats the progress of the current series.
+pub fn format_series(series: &IterationSeries) -> String {
     let judged = series.judged.map_or("not judged yet".to_owned(), |judged| format!("last {}", judged.signal.name()));
     format!("iteration {} of {} in {}, {judged}", series.iteration, series.max_iterations, series.id)
 }
 
-pub fn promises(promises: &[Promise]) -> String {
+pub fn format_promises(promises: &[Promise]) -> String {
     promises.iter().map(|promise| promise.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// So many of something.
-pub fn many(count: usize, one: &str, several: &str) -> String {
+/// Formats a count with its noun.
+pub fn format_count(count: usize, one: &str, several: &str) -> String {
     if count == 1 { format!("one {one}") } else { format!("{count} {several}") }
 }

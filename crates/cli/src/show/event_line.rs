@@ -1,24 +1,25 @@
 //! An event as a line: its position, time, subject, type, and a summary.
 
 use windlass_engine::{
-    Decision, Ending, Event, GateAnswer, Next, Node, Opening, Promise, Purpose, Record, RunId, Timestamp,
+    AfterIteration, ConversationStart, Event, EventRecord, EventSubject, GateAnswer, GateDecision, Promise, RunId,
+    SessionEndKind, Timestamp, TurnPurpose,
 };
 use windlass_text as text;
 
-use super::{bridge, drive, moment, pipeline, short_moment, workflow};
-use crate::output::{Done, Output, Tone};
+use super::{bridge, drive, format_local_time, format_short_moment, pipeline, workflow};
+use crate::output::{CommandResult, Output, Tone};
 
-/// Fewer columns are no room for a text.
-const NARROW: usize = 30;
+/// With fewer columns beside the head, the text begins in the next row.
+const MIN_TEXT_COLUMNS: usize = 30;
 
-/// When the agent is tried again after a failure, where that is not at once.
-pub fn retry_moment(record: &Record) -> Option<Timestamp> {
+/// Returns the moment at which a failed agent is tried again, unless that is at once.
+pub fn find_retry_moment(record: &EventRecord) -> Option<Timestamp> {
     let Event::IterationFailed(failed) = &record.envelope.event else { return None };
     failed.until.filter(|until| until.millis() - record.envelope.timestamp.millis() >= 1000)
 }
 
-/// What an event says, in a few words.
-pub fn summary(record: &Record) -> String {
+/// Summarizes an event in a few words.
+pub fn summarize_event(record: &EventRecord) -> String {
     let text = match &record.envelope.event {
         Event::TaskCreated(created) => created.goal.clone(),
         Event::TaskClaimed(claimed) => format!("by {} (epoch {})", claimed.owner, claimed.epoch),
@@ -51,35 +52,35 @@ pub fn summary(record: &Record) -> String {
             let why = hook.message.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             format!("{} {}{why}", hook.hook, outcome.as_str().unwrap_or_default().replace('_', " "))
         }
-        Event::IterationFailed(failed) => match retry_moment(record) {
+        Event::IterationFailed(failed) => match find_retry_moment(record) {
             Some(until) => format!("{}; tried again at {}", failed.error, moment(until)),
             None => failed.error.clone(),
         },
         event => {
-            let known = drive::summary(record.seq, event)
-                .or_else(|| bridge::summary(event))
-                .or_else(|| pipeline::summary(event))
-                .or_else(|| workflow::summary(event));
-            known.unwrap_or_else(|| session_summary(event))
+            let known = drive::summarize_drive_event(record.seq, event)
+                .or_else(|| bridge::summarize_bridge_event(event))
+                .or_else(|| pipeline::summarize_pipeline_event(event))
+                .or_else(|| workflow::summarize_workflow_event(event));
+            known.unwrap_or_else(|| summarize_session_event(event))
         }
     };
     if record.envelope.metadata.forced { format!("(forced) {text}") } else { text }
 }
 
-fn session_summary(event: &Event) -> String {
+fn summarize_session_event(event: &Event) -> String {
     let turn = |run: &RunId| format!("{} {}", run.session, run.iteration);
     match event {
         Event::SessionStarted(started) => format!("{} by {}", started.agent, started.owner),
         Event::SessionResumed(resumed) => format!("by {}", resumed.owner),
-        Event::SessionStopping(stopping) => ending(stopping.ending, stopping.reason.as_deref()),
-        Event::SessionEnded(ended) => ending(ended.ending, ended.reason.as_deref()),
+        Event::SessionStopping(stopping) => format_ending(stopping.ending, stopping.reason.as_deref()),
+        Event::SessionEnded(ended) => format_ending(ended.ending, ended.reason.as_deref()),
         Event::IterationStarted(started) => turn(&started.run),
         Event::TurnStarted(started) => {
             let purpose = match started.purpose {
-                Purpose::Work => "to work",
-                Purpose::SendBack => "sent back",
-                Purpose::Recovery => "to recover",
-                Purpose::Delivery | Purpose::UnjudgedDelivery(_) => "to listen",
+                TurnPurpose::Work => "to work",
+                TurnPurpose::SendBack => "sent back",
+                TurnPurpose::Recovery => "to recover",
+                TurnPurpose::Delivery | TurnPurpose::UnjudgedDelivery(_) => "to listen",
             };
             match started.feedback {
                 0 => purpose.to_owned(),
@@ -87,40 +88,44 @@ fn session_summary(event: &Event) -> String {
             }
         }
         Event::ConversationOpened(opened) => match (opened.opening, &opened.reason) {
-            (Opening::New, _) => format!("{}, new", opened.conversation),
-            (Opening::Loaded, _) => format!("{}, taken up again", opened.conversation),
-            (Opening::Anew, None) => format!("{}, anew", opened.conversation),
-            (Opening::Anew, Some(reason)) => format!("{}, anew: {reason}", opened.conversation),
+            (ConversationStart::New, _) => format!("{}, new", opened.conversation),
+            (ConversationStart::Loaded, _) => format!("{}, taken up again", opened.conversation),
+            (ConversationStart::Anew, None) => format!("{}, anew", opened.conversation),
+            (ConversationStart::Anew, Some(reason)) => format!("{}, anew: {reason}", opened.conversation),
         },
-        Event::TurnFinished(finished) => first_line(&finished.output),
-        Event::DeliveryFinished(finished) => first_line(&finished.output),
+        Event::TurnFinished(finished) => first_nonblank_line(&finished.output),
+        Event::DeliveryFinished(finished) => first_nonblank_line(&finished.output),
         Event::PromiseDetected(detected) => match detected.promise {
             Promise::Complete => "COMPLETE".to_owned(),
             Promise::Escalate => "ESCALATE".to_owned(),
             Promise::Blocked => "BLOCKED".to_owned(),
         },
         Event::GateDecided(decided) => match &decided.decision {
-            Decision::SendBack => match decided.max_retries {
+            GateDecision::SendBack => match decided.max_retries {
                 Some(most) => format!("sent back ({} of {most})", decided.retries),
                 None => format!("sent back (time {})", decided.retries),
             },
-            Decision::Ask => "a person is asked".to_owned(),
-            Decision::Next(Next::Continue | Next::TakeUp) => "another iteration".to_owned(),
-            Decision::Next(Next::GiveUp(reason)) => format!("left for the next run: {reason}"),
-            Decision::Next(Next::Close(closing)) => ending(closing.ending, closing.reason.as_deref()),
+            GateDecision::Ask => "a person is asked".to_owned(),
+            GateDecision::Next(AfterIteration::Continue | AfterIteration::TakeUp) => "another iteration".to_owned(),
+            GateDecision::Next(AfterIteration::GiveUp(reason)) => format!("left for the next run: {reason}"),
+            GateDecision::Next(AfterIteration::Close(closing)) => {
+                format_ending(closing.ending, closing.reason.as_deref())
+            }
         },
-        Event::GateAnswered(answered) => answer(answered.answer).to_owned(),
+        Event::GateAnswered(answered) => describe_gate_answer(answered.answer).to_owned(),
         Event::IterationPostponed(postponed) => format!("until {}: {}", moment(postponed.until), postponed.error),
         Event::DeliveryFailed(failed) => failed.error.clone(),
         Event::MessageAdded(said) => format!("{}: {}", said.source, said.text),
         Event::FeedbackQueued(queued) => format!("{}: {}", queued.source, queued.text),
-        Event::FeedbackDelivered(delivered) => pieces(u32::try_from(delivered.feedback.len()).unwrap_or(u32::MAX)),
+        Event::FeedbackDelivered(delivered) => {
+            format_feedback_count(u32::try_from(delivered.feedback.len()).unwrap_or(u32::MAX))
+        }
         _ => String::new(),
     }
 }
 
-/// What a person has said, in words.
-pub fn answer(answer: GateAnswer) -> &'static str {
+/// Describes the answer of a person.
+pub fn describe_gate_answer(answer: GateAnswer) -> &'static str {
     match answer {
         GateAnswer::Continue => "continue: the agent is sent back, and the count starts again",
         GateAnswer::Abort => "abort: a person takes over",
@@ -128,43 +133,45 @@ pub fn answer(answer: GateAnswer) -> &'static str {
     }
 }
 
-fn ending(ending: Ending, reason: Option<&str>) -> String {
+fn format_ending(ending: SessionEndKind, reason: Option<&str>) -> String {
     let word = match ending {
-        Ending::Completed => "complete",
-        Ending::Limit => "at a limit",
-        Ending::Escalated => "a person is needed",
-        Ending::Cancelled => "cancelled",
-        Ending::Error => "failed",
+        SessionEndKind::Completed => "complete",
+        SessionEndKind::Limit => "at a limit",
+        SessionEndKind::Escalated => "a person is needed",
+        SessionEndKind::Cancelled => "cancelled",
+        SessionEndKind::Error => "failed",
     };
     reason.map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))
 }
 
-/// So much feedback, in words.
-pub fn pieces(pieces: u32) -> String {
+/// Formats a number of pieces of feedback.
+pub fn format_feedback_count(pieces: u32) -> String {
     if pieces == 1 { "one piece of feedback".to_owned() } else { format!("{pieces} pieces of feedback") }
 }
 
-/// Agents say a lot; how they begin has to do.
-fn first_line(output: &str) -> String {
+/// Returns the first line that is not blank, as a short form of an agent's long answer.
+fn first_nonblank_line(output: &str) -> String {
     output.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
 }
 
-/// One event as one line.
-pub fn event(record: &Record, out: &mut Output) -> Done {
-    let (head, used) = event_head(record, out);
+/// Prints an event as one line.
+pub fn print_event(record: &EventRecord, out: &mut Output) -> CommandResult {
+    let (head, used) = format_event_head(record, out);
     let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used));
-    out.line(format!("{head}{}", text::fit(&summary(record), room)).trim_end())
+    out.print_line(format!("{head}{}", text::fit(&summary(record), room)).trim_end())
 }
 
-/// Returns an event and a text about it as rows: what has no room comes below, so far to the right.
-pub fn event_rows(record: &Record, tone: Tone, what: &str, indent: usize, out: &Output) -> Vec<String> {
-    let (head, used) = event_head(record, out);
+/// Formats an event with a text as rows. The text wraps at `indent`.
+pub fn format_event_rows(record: &EventRecord, tone: Tone, what: &str, indent: usize, out: &Output) -> Vec<String> {
+    let (head, used) = format_event_head(record, out);
     let columns = out.columns().unwrap_or(usize::MAX);
-    let below = columns.saturating_sub(indent).max(NARROW);
+    let below = columns.saturating_sub(indent).max(MIN_TEXT_COLUMNS);
     // A column of a few letters is hard to read.
     let rows = match columns.saturating_sub(used) {
-        room @ ..NARROW if text::width(what) > room => [vec![String::new()], text::wrap(what, below, below)].concat(),
-        room => text::wrap(what, room, below),
+        room @ ..MIN_TEXT_COLUMNS if text::display_width(what) > room => {
+            [vec![String::new()], text::wrap_to_width(what, below, below)].concat()
+        }
+        room => text::wrap_to_width(what, room, below),
     };
     let row = |(number, row): (usize, &String)| match number {
         0 => format!("{head}{}", out.paint(tone, row)).trim_end().to_owned(),
@@ -173,16 +180,16 @@ pub fn event_rows(record: &Record, tone: Tone, what: &str, indent: usize, out: &
     rows.iter().enumerate().map(row).collect()
 }
 
-/// What an event's line begins with, and how wide that is.
-fn event_head(record: &Record, out: &Output) -> (String, usize) {
+/// Formats the beginning of an event's line, and returns its width.
+fn format_event_head(record: &EventRecord, out: &Output) -> (String, usize) {
     let node = match record.envelope.node {
-        Node::System => String::new(),
-        Node::Task(id) => id.to_string(),
+        EventSubject::System => String::new(),
+        EventSubject::Task(id) => id.to_string(),
     };
     let depth = usize::from(record.envelope.metadata.depth);
     let kind = format!("{}{}", "  ".repeat(depth.min(4)), record.envelope.event.type_name());
-    let at = short_moment(record.envelope.timestamp, out);
-    let used = 6 + 2 + at.len() + 2 + 6 + 1 + text::width(&kind).max(24) + 2;
+    let at = format_short_moment(record.envelope.timestamp, out);
+    let used = 6 + 2 + at.len() + 2 + 6 + 1 + text::display_width(&kind).max(24) + 2;
     let head = format!(
         "{}  {}  {} {}  ",
         out.paint(Tone::Faint, format_args!("{:>6}", record.seq.0)),

@@ -1,27 +1,29 @@
-//! Work on its way through the gates, in a few words.
+//! The delivery of work through the gates, in words.
 
-use windlass_app::changes::{below, size};
-use windlass_config::Builtin;
-use windlass_engine::{ChangeRef, Event, Gate, HookClass, HookEffect, Record, Remedy, State, Task, Workspace, payload};
+use windlass_app::changes::{describe_work_size, list_stacked_tasks};
+use windlass_config::BuiltinHook;
+use windlass_engine::{
+    ChangeRef, DeliveryGate, Event, EventRecord, GateRemedy, HookClass, HookEffect, Task, TaskState, Workspace, payload,
+};
 
 use crate::output::Tone;
 
-/// That somebody else merges, and comes first.
-pub const QUEUEING: &str = "waiting for another task to be merged";
+/// The notice while another task is merged first.
+pub const QUEUEING_NOTICE: &str = "waiting for another task to be merged";
 
-/// What such an event says.
-pub fn summary(event: &Event) -> Option<String> {
+/// Summarizes an event of the delivery; returns `None` for any other.
+pub fn summarize_pipeline_event(event: &Event) -> Option<String> {
     Some(match event {
         Event::WorkspaceOpened(opened) => {
             let again = if opened.reused { ", again" } else { "" };
             format!("{} {}{again}", opened.workspace.branch, origin(&opened.workspace))
         }
-        Event::SubmissionStarted(started) => started.work.as_ref().map(size).unwrap_or_default(),
-        Event::PipelineFailed(failed) if failed.remedy == Remedy::Again => again(failed),
-        Event::PipelineFailed(failed) if failed.remedy == Remedy::Hear => heard_first(failed),
+        Event::SubmissionStarted(started) => started.work.as_ref().map(describe_work_size).unwrap_or_default(),
+        Event::PipelineFailed(failed) if failed.remedy == GateRemedy::Again => format_repeated_gate(failed),
+        Event::PipelineFailed(failed) if failed.remedy == GateRemedy::Hear => format_feedback_first(failed),
         Event::PipelineFailed(failed) => format!("{}: {}; {}", failed.hook, failed.reason, follows(failed)),
         Event::TaskRejected(rejected) => format!("by {}: {}", rejected.by, rejected.reason),
-        Event::ChangeOpened(change) => place(change),
+        Event::ChangeOpened(change) => format_change_location(change),
         Event::ChangeMerged(merged) => {
             let seen = merged.seen.as_ref().map(|seen| format!(": {seen}")).unwrap_or_default();
             format!("{}{seen}", merged.commit)
@@ -30,22 +32,22 @@ pub fn summary(event: &Event) -> Option<String> {
     })
 }
 
-/// Where the work of a task lies, what has become of it, and what others have found about it, in labelled lines,
-/// with what a person types next.
-pub fn details(task: &Task, next: Option<String>) -> Vec<(&'static str, String)> {
+/// Lists the branch of a task's work, its change and the findings of others in labelled lines, with the command that a person types
+/// next.
+pub fn list_pipeline_details(task: &Task, next: Option<String>) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let merged = task.change.as_ref().and_then(|change| change.merged.as_ref());
     if let Some(workspace) = &task.workspace {
         lines.push(("branch", format!("{} from {}", workspace.branch, workspace.base)));
-        if let Some(below) = below(workspace) {
+        if let Some(below) = list_stacked_tasks(workspace) {
             lines.push(("stands on", below));
         }
-        let is_reported = task.report.is_some() && task.state == State::Completed;
+        let is_reported = task.report.is_some() && task.state == TaskState::Completed;
         if merged.is_none() && !is_reported {
             lines.push(("worktree", format!(".windlass/worktrees/{}", workspace.name)));
         }
     }
-    // The last one first: it is the one that the present branch goes on from.
+    // The last former branch comes first, because the present branch continues from it.
     for (place, former) in task.former.iter().enumerate().rev() {
         let from = task.taken.as_ref().filter(|_| place + 1 == task.former.len());
         let from = from.map(|taken| format!(", taken from session `{}` (epoch {})", taken.from, taken.epoch));
@@ -63,7 +65,7 @@ pub fn details(task: &Task, next: Option<String>) -> Vec<(&'static str, String)>
         ));
     }
     if let Some(stalled) = &task.stalled {
-        let gate = stalled.gate.point();
+        let gate = stalled.gate.hook_point();
         lines.push(("goes on", format!("at {gate}; no agent works on it again")));
     }
     if let Some(rejected) = task.rejected.as_ref().filter(|rejected| !task.findings.contains(rejected)) {
@@ -73,8 +75,8 @@ pub fn details(task: &Task, next: Option<String>) -> Vec<(&'static str, String)>
     lines
 }
 
-/// What a session says of work on its way through the gates, as it happens.
-pub fn progress(record: &Record) -> Option<(Tone, String)> {
+/// Describes the progress of the delivery during a session.
+pub fn describe_progress(record: &EventRecord) -> Option<(Tone, String)> {
     Some(match &record.envelope.event {
         Event::WorkspaceOpened(opened) if opened.reused => {
             (Tone::Faint, format!("in its worktree again, on {}", opened.workspace.branch))
@@ -86,25 +88,29 @@ pub fn progress(record: &Record) -> Option<(Tone, String)> {
             let size = started.work.as_ref().map(|work| format!(": {}", size(work))).unwrap_or_default();
             (Tone::Plain, format!("submitting{size}"))
         }
-        Event::MergeStarted(_) if is_to_merge(record) => (Tone::Plain, "merging".to_owned()),
+        Event::MergeStarted(_) if has_merge_hook(record) => (Tone::Plain, "merging".to_owned()),
         Event::MergeStarted(_) => (Tone::Plain, "judging".to_owned()),
-        Event::PipelineFailed(failed) if failed.remedy == Remedy::Again => (Tone::Plain, again(failed)),
-        Event::PipelineFailed(failed) if failed.remedy == Remedy::Hear => (Tone::Plain, heard_first(failed)),
+        Event::PipelineFailed(failed) if failed.remedy == GateRemedy::Again => {
+            (Tone::Plain, format_repeated_gate(failed))
+        }
+        Event::PipelineFailed(failed) if failed.remedy == GateRemedy::Hear => {
+            (Tone::Plain, format_feedback_first(failed))
+        }
         Event::PipelineFailed(failed) => {
             let (count, most) = (failed.count, failed.most);
             let told = match (failed.remedy, failed.gate) {
-                // No hook has told why.
-                (Remedy::Remediate, _) if failed.feedback.is_some() => {
+                // Without feedback, no hook has shown the reason.
+                (GateRemedy::Remediate, _) if failed.feedback.is_some() => {
                     format!("{}: sent back to mend it ({count} of {most})", failed.reason)
                 }
-                (Remedy::Remediate, _) => format!("sent back to mend it ({count} of {most})"),
-                (Remedy::Reject, _) => format!("rejected ({count} of {most}): it is worked on again"),
-                (Remedy::Again | Remedy::GiveUp | Remedy::Escalate | Remedy::Hear, _) => return None,
+                (GateRemedy::Remediate, _) => format!("sent back to mend it ({count} of {most})"),
+                (GateRemedy::Reject, _) => format!("rejected ({count} of {most}): it is worked on again"),
+                (GateRemedy::Again | GateRemedy::GiveUp | GateRemedy::Escalate | GateRemedy::Hear, _) => return None,
             };
             (Tone::Warning, told)
         }
         Event::ChangeOpened(change) => (Tone::Name, format!("its change: {}", place(change))),
-        // It is no work of this session, and was told when it was seen.
+        // The merge is not of this session, and was shown when it was seen.
         Event::ChangeMerged(merged) if merged.seen.is_some() => return None,
         Event::ChangeMerged(merged) => {
             let commit = merged.commit.get(..10).unwrap_or(&merged.commit);
@@ -114,46 +120,49 @@ pub fn progress(record: &Record) -> Option<(Tone, String)> {
     })
 }
 
-/// What a branch was begun on.
-fn origin(workspace: &Workspace) -> String {
-    below(workspace).map_or_else(|| format!("from {}", workspace.base), |below| format!("on top of {below}"))
+/// Formats the base that a branch began on.
+fn format_origin(workspace: &Workspace) -> String {
+    list_stacked_tasks(workspace)
+        .map_or_else(|| format!("from {}", workspace.base), |below| format!("on top of {below}"))
 }
 
-/// A base that has moved is nobody's failure.
-pub fn again(failed: &payload::PipelineFailed) -> String {
+/// Formats a repeated gate: a base that has moved is not a failure.
+pub fn format_repeated_gate(failed: &payload::PipelineFailed) -> String {
     format!("{}: judged again", failed.reason)
 }
 
-/// Nor is a person who has something to say.
-pub fn heard_first(failed: &payload::PipelineFailed) -> String {
+/// Formats feedback that comes before acceptance: a message of a person is not a failure.
+pub fn format_feedback_first(failed: &payload::PipelineFailed) -> String {
     format!("{}: it is heard before the work is accepted", failed.reason)
 }
 
-/// Whether the change is to be merged by one of the hooks, and not only judged.
-fn is_to_merge(record: &Record) -> bool {
-    let prepares = [Builtin::CreatePr, Builtin::RebaseOnMain];
+/// Returns whether one of the hooks merges the change, rather than only judging it.
+fn has_merge_hook(record: &EventRecord) -> bool {
+    let prepares = [BuiltinHook::CreatePr, BuiltinHook::RebaseOnMain];
     let merges = |owed: &HookEffect| {
         owed.class == HookClass::Vcs && !prepares.iter().any(|builtin| owed.hook.ends_with(builtin.name()))
     };
     record.envelope.metadata.owes.as_ref().is_some_and(|owed| owed.hooks.iter().any(merges))
 }
 
-/// What follows where a gate is not passed.
-pub fn follows(failed: &payload::PipelineFailed) -> String {
+/// Describes what follows after a failed gate.
+pub fn describe_remedy(failed: &payload::PipelineFailed) -> String {
     let (count, most) = (failed.count, failed.most);
     match (failed.remedy, failed.gate) {
-        (Remedy::Remediate, _) => format!("the agent is to mend it ({count} of {most})"),
-        (Remedy::GiveUp, _) => "left for the next run".to_owned(),
-        (Remedy::Reject, _) => format!("it is to be worked on again ({count} of {most})"),
-        (Remedy::Escalate, Gate::BeforeMerge) if count >= most => format!("a person is asked after {count}"),
-        (Remedy::Escalate, _) => "a person is asked".to_owned(),
-        (Remedy::Again, _) => "it is judged again, on top of the newest base".to_owned(),
-        (Remedy::Hear, _) => "the agent hears it first".to_owned(),
+        (GateRemedy::Remediate, _) => format!("the agent is to mend it ({count} of {most})"),
+        (GateRemedy::GiveUp, _) => "left for the next run".to_owned(),
+        (GateRemedy::Reject, _) => format!("it is to be worked on again ({count} of {most})"),
+        (GateRemedy::Escalate, DeliveryGate::BeforeMerge) if count >= most => {
+            format!("a person is asked after {count}")
+        }
+        (GateRemedy::Escalate, _) => "a person is asked".to_owned(),
+        (GateRemedy::Again, _) => "it is judged again, on top of the newest base".to_owned(),
+        (GateRemedy::Hear, _) => "the agent hears it first".to_owned(),
     }
 }
 
-/// Where a change can be looked at.
-pub fn place(change: &ChangeRef) -> String {
+/// Formats the place where a change can be looked at.
+pub fn format_change_location(change: &ChangeRef) -> String {
     let local = || change.branch.as_ref().map(|branch| format!("branch {branch}"));
     change.url.clone().or_else(local).unwrap_or_else(|| "somewhere".to_owned())
 }

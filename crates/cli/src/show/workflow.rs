@@ -1,27 +1,27 @@
-//! Workflows in words.
+//! Workflows and their steps, in words.
 
 use serde_json::{Map, Value, json};
 use windlass_config::workflow::WorkflowDefinition;
-use windlass_engine::workflow::{Step, What};
+use windlass_engine::workflow::{StepOperation, WorkflowStep};
 use windlass_engine::{Event, payload};
-use windlass_expr::snake_case;
+use windlass_expr::to_snake_case;
 use windlass_text as text;
 
-/// What an event of a workflow says.
-pub fn summary(event: &Event) -> Option<String> {
+/// Summarizes an event of a workflow; returns `None` for any other.
+pub fn summarize_workflow_event(event: &Event) -> Option<String> {
     Some(match event {
         Event::WorkflowTriggered(triggered) => triggered.workflow_id.clone(),
         Event::WorkflowStarted(started) => started.workflow_id.clone(),
         Event::WorkflowStepStarted(started) if started.attempt > 1 => format!("{}, once more", started.step),
         Event::WorkflowStepStarted(started) => started.step.clone(),
-        Event::WorkflowStepFinished(finished) => step(finished),
+        Event::WorkflowStepFinished(finished) => format_step_result(finished),
         Event::WorkflowCompleted(completed) => format!("{}: {}", completed.workflow_id, count(completed.steps)),
         Event::WorkflowFailed(failed) => format!("{}: {}", failed.workflow_id, failed.error),
         _ => return None,
     })
 }
 
-fn step(finished: &payload::WorkflowStepFinished) -> String {
+fn format_step_result(finished: &payload::WorkflowStepFinished) -> String {
     let result = &finished.result;
     let next = finished.next.as_ref().map(|next| format!(" → {next}")).unwrap_or_default();
     match &result.error {
@@ -30,101 +30,101 @@ fn step(finished: &payload::WorkflowStepFinished) -> String {
     }
 }
 
-/// So many steps.
-pub fn count(steps: u32) -> String {
+/// Formats a number of steps.
+pub fn format_step_count(steps: u32) -> String {
     if steps == 1 { "one step".to_owned() } else { format!("{steps} steps") }
 }
 
-/// A step for people: what it is and where it leads, and all that it would do, as it is written.
-pub struct Row {
-    /// How many steps it stands in.
+/// A step for people: its kind, its next steps, and its actions as they are written.
+pub struct StepRow {
+    /// The number of steps that enclose it.
     pub depth: usize,
     pub id: String,
     pub what: String,
     pub does: Vec<String>,
 }
 
-/// Every step of a workflow, those within others after them. Not cleaned.
-pub fn rows(defined: &WorkflowDefinition) -> Vec<Row> {
+/// Builds the rows of a workflow; nested steps follow the one around them. The texts are not cleaned.
+pub fn build_step_rows(defined: &WorkflowDefinition) -> Vec<StepRow> {
     let mut rows = Vec::new();
-    for (step, written) in defined.workflow.steps.iter().zip(listed(&defined.written)) {
-        add(step, written, 0, &mut rows);
+    for (step, written) in defined.workflow.steps.iter().zip(nested_steps(&defined.content)) {
+        add_step_row(step, written, 0, &mut rows);
     }
     rows
 }
 
-fn add(step: &Step, written: &Value, depth: usize, rows: &mut Vec<Row>) {
-    let config = field(written, "config");
+fn add_step_row(step: &WorkflowStep, written: &Value, depth: usize, rows: &mut Vec<StepRow>) {
+    let config = find_field(written, "config");
     let what = format!("{}{}", step.kind(), leads(step));
-    rows.push(Row { depth, id: step.id.clone(), what, does: does(step, config) });
-    for (step, written) in step.within().iter().zip(listed(config)) {
-        add(step, written, depth + 1, rows);
+    rows.push(StepRow { depth, id: step.id.clone(), what, does: list_step_actions(step, config) });
+    for (step, written) in step.nested_steps().iter().zip(nested_steps(config)) {
+        add_step_row(step, written, depth + 1, rows);
     }
 }
 
-/// The same for programs.
-pub fn steps(defined: &WorkflowDefinition) -> Vec<Value> {
-    let steps = defined.workflow.steps.iter().zip(listed(&defined.written));
-    steps.map(|(step, written)| as_json(step, written)).collect()
+/// Returns the steps for programs.
+pub fn steps_to_json(defined: &WorkflowDefinition) -> Vec<Value> {
+    let steps = defined.workflow.steps.iter().zip(nested_steps(&defined.content));
+    steps.map(|(step, written)| step_to_json(step, written)).collect()
 }
 
-fn as_json(step: &Step, written: &Value) -> Value {
-    let config = field(written, "config");
+fn step_to_json(step: &WorkflowStep, written: &Value) -> Value {
+    let config = find_field(written, "config");
     let mut shown = json!({
-        "id": step.id, "type": step.kind(), "config": config,
+        "id": step.id, "type": step.kind_name(), "config": config,
         "onSuccess": step.on_success, "onFailure": step.on_failure,
     });
-    match &step.what {
-        What::Choose { on_true, on_false, .. } => {
+    match &step.operation {
+        StepOperation::Choose { on_true, on_false, .. } => {
             shown["onTrue"] = json!(on_true);
             shown["onFalse"] = json!(on_false);
         }
-        What::Parallel { steps, .. } => {
-            let within = steps.iter().zip(listed(config));
-            shown["steps"] = within.map(|(step, written)| as_json(step, written)).collect();
+        StepOperation::Parallel { steps, .. } => {
+            let within = steps.iter().zip(nested_steps(config));
+            shown["steps"] = within.map(|(step, written)| step_to_json(step, written)).collect();
         }
         _ => {}
     }
     shown
 }
 
-/// The steps that are written in something.
-fn listed(written: &Value) -> &[Value] {
-    field(written, "steps").as_array().map_or(&[], Vec::as_slice)
+/// Returns the nested steps of a step as they are written.
+fn nested_steps(written: &Value) -> &[Value] {
+    find_field(written, "steps").as_array().map_or(&[], Vec::as_slice)
 }
 
-fn field<'v>(written: &'v Value, name: &str) -> &'v Value {
-    let found = written.as_object().and_then(|fields| fields.iter().find(|(key, _)| snake_case(key) == name));
+fn find_field<'v>(written: &'v Value, name: &str) -> &'v Value {
+    let found = written.as_object().and_then(|fields| fields.iter().find(|(key, _)| to_snake_case(key) == name));
     found.map_or(&Value::Null, |(_, value)| value)
 }
 
-/// What a step would do: the words of its program, then everything else that is said of it.
-fn does(step: &Step, config: &Value) -> Vec<String> {
+/// Lists the actions of a step: the words of its program, then its other fields.
+fn list_step_actions(step: &WorkflowStep, config: &Value) -> Vec<String> {
     let empty = Map::new();
     let fields = config.as_object().unwrap_or(&empty);
     let is_told = |key: &str| matches!(snake_case(key).as_str(), "command" | "args" | "steps" | "on_true" | "on_false");
     let rest = fields.iter().filter(|(key, _)| !is_told(key)).map(|(key, value)| format!("{key}: {}", plain(value)));
     let program = matches!(step.what, What::Run(_)).then(|| {
-        let args = match field(config, "args") {
+        let args = match find_field(config, "args") {
             Value::Null => &[][..],
             Value::Array(args) => args,
             other => std::slice::from_ref(other),
         };
-        let words: Vec<String> = std::iter::once(field(config, "command")).chain(args).map(word).collect();
+        let words: Vec<String> = std::iter::once(find_field(config, "command")).chain(args).map(quote_word).collect();
         words.join(" ")
     });
     program.into_iter().chain(rest).collect()
 }
 
-fn plain(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::String(text) if !text.is_empty() => text.clone(),
         other => other.to_string(),
     }
 }
 
-/// A word of a command: in quotes where it could be taken for several.
-fn word(value: &Value) -> String {
+/// Returns a word of a command, in quotes if it could be taken for several.
+fn quote_word(value: &Value) -> String {
     match value {
         Value::String(text) if !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "\"'".contains(c)) => {
             text.clone()
@@ -133,11 +133,11 @@ fn word(value: &Value) -> String {
     }
 }
 
-/// Where a step leads.
-fn leads(step: &Step) -> String {
+/// Formats the next steps of a step.
+fn format_next_steps(step: &WorkflowStep) -> String {
     let mut ways = Vec::new();
     let mut way = |word: &str, next: Option<&String>| ways.extend(next.map(|next| format!("{word} {next}")));
-    if let What::Choose { on_true, on_false, .. } = &step.what {
+    if let StepOperation::Choose { on_true, on_false, .. } = &step.operation {
         way("if so", on_true.as_ref());
         way("if not", on_false.as_ref());
     }

@@ -1,7 +1,7 @@
-//! The reference pages that the program writes about itself: the command line (`docs/reference/commands/`), the schema of the
-//! configuration, and tables between markers in pages that are written by hand.
+//! Tests that keep the reference pages equal to the program: the command line (`docs/reference/commands/`), the schema of the
+//! configuration, and tables between markers in other pages.
 //!
-//! They are written by `UPDATE=1 cargo nextest run -p windlass-cli reference`, and checked by every other run.
+//! `UPDATE=1 cargo nextest run -p windlass-cli reference` writes them, and every other run checks them.
 
 #![expect(clippy::disallowed_methods, reason = "UPDATE=1 asks a test to write")]
 
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use clap::{Command, CommandFactory, Parser};
 use serde_json::Value;
 use windlass_config as config;
-use windlass_engine::{EventType, HookPoint, MOVES, State};
-use windlass_tools::Need;
+use windlass_engine::{EventType, HookPoint, TASK_TRANSITIONS, TaskState};
+use windlass_tools::FieldPresence;
 
-use crate::args::{self, Invocation};
+use crate::args::{self, CliInvocation};
 
 fn reference_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference")
@@ -26,7 +26,7 @@ fn is_update() -> bool {
     std::env::var_os("UPDATE").is_some()
 }
 
-/// Compares a page with what it should say, or writes it.
+/// Compares a page with its expected text, or writes it.
 fn check_page(page: &str, expected: &str) {
     let file = reference_directory().join(page);
     if is_update() {
@@ -37,7 +37,7 @@ fn check_page(page: &str, expected: &str) {
     assert!(found == expected, "docs/reference/{page} {stale}");
 }
 
-/// Compares a table between the markers `<!-- NAME -->` and `<!-- /NAME -->` of a page with what it should say, or writes it.
+/// Compares a table between the markers `<!-- NAME -->` and `<!-- /NAME -->` of a page with its expected text, or writes it.
 fn check_table(page: &str, name: &str, table: &str) {
     let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->\n"));
     let text = fs::read_to_string(reference_directory().join(page)).unwrap();
@@ -47,10 +47,10 @@ fn check_table(page: &str, name: &str, table: &str) {
 }
 
 #[test]
-fn task_transitions() {
-    let names = |states: &[State]| states.iter().map(|state| format!("`{state}`")).collect::<Vec<_>>().join(" ");
+fn table_of_transitions_matches_engine() {
+    let names = |states: &[TaskState]| states.iter().map(|state| format!("`{state}`")).collect::<Vec<_>>().join(" ");
     let mut table = String::from("| event | from | to | forced, also from |\n| --- | --- | --- | --- |\n");
-    for row in MOVES {
+    for row in TASK_TRANSITIONS {
         let (from, to, forced) = (names(row.from), row.to, names(row.forced_from));
         writeln!(table, "| `{}` | {from} | `{to}` | {forced} |", row.on).unwrap();
     }
@@ -58,12 +58,12 @@ fn task_transitions() {
 }
 
 #[test]
-fn tools() {
+fn table_of_tools_matches_catalogue() {
     let mut table = String::from("| tool | what it does | takes |\n| --- | --- | --- |\n");
-    for tool in windlass_tools::catalogue() {
-        let field = |field: &windlass_tools::Field| match field.need {
-            Need::Required => format!("`{}`", field.name),
-            Need::Optional => format!("[`{}`]", field.name),
+    for tool in windlass_tools::tool_catalogue() {
+        let field = |field: &windlass_tools::ToolField| match field.need {
+            FieldPresence::Required => format!("`{}`", field.name),
+            FieldPresence::Optional => format!("[`{}`]", field.name),
         };
         let fields = tool.fields.iter().map(field).collect::<Vec<_>>().join(" ");
         let about = tool.description;
@@ -73,12 +73,12 @@ fn tools() {
 }
 
 #[test]
-fn hook_points() {
+fn table_of_points_matches_engine() {
     let mark = |is: bool| if is { "yes" } else { "" };
     let mut table =
         String::from("| point | its events | gate | a calling agent hears a no |\n| --- | --- | --- | --- |\n");
     for point in HookPoint::NAMED {
-        let events: Vec<_> = point.events().iter().map(|event| format!("`{event}`")).collect();
+        let events: Vec<_> = point.event_types().iter().map(|event| format!("`{event}`")).collect();
         let (gate, hears) = (mark(point.is_gate()), mark(point.hears_refusal()));
         writeln!(table, "| `{point}` | {} | {gate} | {hears} |", events.join(" ")).unwrap();
     }
@@ -101,13 +101,18 @@ fn key_table(properties: &Value) -> String {
 }
 
 #[test]
-fn configuration_keys() {
-    let schema = config::schema();
-    let part = |name: &str| key_table(&schema["$defs"][name]["properties"]);
+fn tables_of_keys_match_schema() {
+    let schema = config::config_schema();
+    // The part of the schema that has this key.
+    let part = |key: &str| {
+        let mut parts = schema["$defs"].as_object().expect("the schema has parts").values();
+        let part = parts.find(|part| part["properties"].get(key).is_some());
+        key_table(&part.unwrap_or_else(|| panic!("no part of the schema has {key}"))["properties"])
+    };
     check_table("configuration.md", "keys", &key_table(&schema["properties"]));
-    check_table("configuration.md", "limits", &part("Limits"));
-    check_table("hooks.md", "fields", &part("Entry"));
-    check_table("agents/README.md", "keys", &part("AgentSettings"));
+    check_table("configuration.md", "limits", &part("max_iterations"));
+    check_table("hooks.md", "fields", &part("on_failure"));
+    check_table("agents/README.md", "keys", &part("mcp_servers"));
 }
 
 #[test]
@@ -118,7 +123,7 @@ fn every_event_type_is_explained() {
     }
 }
 
-/// Every command, those with commands of their own before these.
+/// Returns every command; a command comes before its subcommands.
 fn commands() -> Vec<(String, Command)> {
     fn walk(name: &str, command: &Command, found: &mut Vec<(String, Command)>) {
         found.push((name.to_owned(), command.clone()));
@@ -126,14 +131,13 @@ fn commands() -> Vec<(String, Command)> {
             walk(&format!("{name} {}", child.get_name()), child, found);
         }
     }
-    let root = args::command();
+    let root = args::build_clap_command();
     let mut found = Vec::new();
     walk("windlass", &root, &mut found);
     found
 }
 
-/// What a command takes is added when it is asked for, and whatever is said of that would take the place of what is said of
-/// the command.
+/// `defer` adds the arguments of a command later, and a doc comment above them would replace the description of the command.
 #[test]
 fn a_command_is_described_where_it_is_listed() {
     fn check(listed: &Command, built: &Command) {
@@ -144,7 +148,7 @@ fn a_command_is_described_where_it_is_listed() {
             check(child, built.find_subcommand(child.get_name()).unwrap());
         }
     }
-    check(&Invocation::command(), &args::command());
+    check(&CliInvocation::command(), &args::build_clap_command());
 }
 
 /// Returns the help of a command as a page shows it, without the options that every command has.
@@ -157,7 +161,7 @@ fn help_block(name: &str, command: Command) -> String {
 }
 
 #[test]
-fn command_line() {
+fn command_line_reference_matches_program() {
     let mut index = String::from(
         "# Command line\n\nThe program writes the pages of this part from its own help. Every command also takes `--project DIR`, \
          `--json` and `--help`.\n\n| command | what it does |\n| --- | --- |\n",
@@ -191,12 +195,12 @@ fn command_line() {
 }
 
 #[test]
-fn schema_of_the_configuration() {
-    let schema = serde_json::to_string_pretty(&config::schema()).unwrap();
+fn configuration_schema_matches_program() {
+    let schema = serde_json::to_string_pretty(&config::config_schema()).unwrap();
     check_page("config.schema.json", &format!("{schema}\n"));
 }
 
-/// The words of an example, without what a shell does with its output and without the remark beside it.
+/// Splits an example into words, without a redirection of its output and without the remark beside it.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote, mut blanks) = (Vec::new(), None::<String>, None, 0);
     for c in line.chars() {
@@ -228,7 +232,7 @@ fn every_command_has_examples_that_parse() {
         let examples: Vec<_> = examples.into_iter().filter(|line| line.starts_with("windlass ")).collect();
         assert!(!examples.is_empty(), "{name} has no example");
         for example in examples {
-            if let Err(error) = Invocation::try_parse_from(words(example)) {
+            if let Err(error) = CliInvocation::try_parse_from(words(example)) {
                 panic!("{name}: `{example}` does not parse: {error}");
             }
         }

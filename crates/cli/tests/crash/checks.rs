@@ -66,7 +66,9 @@ pub fn faults(observed: &Observed, undisturbed: &Observed) -> Vec<Fault> {
     faults.extend(story.cut());
     faults.extend(story.queued());
     faults.extend(story.told());
-    faults.extend(recorder::undead(&observed.recorder).into_iter().map(|line| Fault::new(Kind::Undead, line)));
+    faults.extend(
+        recorder::find_starts_after_takeover(&observed.recorder).into_iter().map(|line| Fault::new(Kind::Undead, line)),
+    );
     let (ours, theirs) = (skeleton::of(&story.log), skeleton::of(&log::read(&undisturbed.log)));
     faults.extend(skeleton::difference(&ours, &theirs).map(|what| Fault::new(Kind::Different, what)));
     faults

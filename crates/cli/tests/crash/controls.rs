@@ -57,7 +57,7 @@ pub fn replaced(text: &str, part: &str, by: &str) -> String {
 }
 
 #[test]
-fn stories_that_do_not_fit() {
+fn tampered_observations_are_detected() {
     let plays = Plays::new(Crash::Effect(SECOND_TURN));
     // Without what was acknowledged, where it is not about that.
     let quiet = |tamper: fn(&mut Observed)| {
@@ -108,7 +108,7 @@ fn stories_that_do_not_fit() {
 }
 
 #[test]
-fn only_some_may_run_again() {
+fn second_run_is_a_fault_unless_hook_may_repeat() {
     let plays = Plays::new(Crash::Effect(FIRST_CHECK));
     let rename = |seen: &Observed| Observed {
         seen: Seen { acknowledged: Vec::new(), ..seen.seen.clone() },
@@ -120,14 +120,14 @@ fn only_some_may_run_again() {
 
 /// A build that says that something is durable which is not.
 #[test]
-fn a_build_that_loses_a_commit() {
+fn build_that_loses_a_commit_is_detected() {
     let (sound, broken) = (Bench::new(Story::Completed), Bench::broken("store.commit=error@29"));
     let observed = broken.play(&[Crash::Effect(CLOSE)]);
     assert_eq!(kinds(&observed, &sound.play(&[])), [Kind::Lost, Kind::Unmarked]);
 }
 
 #[test]
-fn a_process_that_is_left() {
+fn surviving_process_is_detected() {
     let world = World::empty();
     let mut sleeper = world.program("sleep").arg("600").env("CRASH_RECORDER", world.path("recorder")).spawn().unwrap();
     let look = || processes::alive(&world.path("recorder"), Path::new("/none"));

@@ -62,7 +62,7 @@ pub fn read(text: &str) -> (Vec<Effect>, Vec<String>) {
 }
 
 /// Lines of a run that come after a later run has begun to start programs.
-pub fn undead(text: &str) -> Vec<String> {
+pub fn find_starts_after_takeover(text: &str) -> Vec<String> {
     let mut owners: Vec<&str> = Vec::new();
     let mut undead = Vec::new();
     for line in text.lines() {

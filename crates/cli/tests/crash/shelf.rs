@@ -180,7 +180,7 @@ fn nothing_is_left_of_agents_that_misbehave() {
 
 /// That it would be seen: a process, a file, damage, and a descriptor that were left.
 #[test]
-fn what_is_left_is_noticed() {
+fn leftovers_of_programs_are_detected() {
     let shelf = Shelf::new(1, "");
     let before = shelf.files();
     assert_eq!(shelf.left(PATIENCE, &before), [""; 0]);

@@ -201,19 +201,19 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_everywhere_holds() {
+    fn sweep_passes_if_every_crash_point_is_sound() {
         swept(Planted(2, None));
     }
 
     #[test]
     #[should_panic(expected = "planted: nothing was ever reached")]
-    fn what_is_never_reached_does_not_hold() {
+    fn sweep_fails_if_crash_point_is_never_reached() {
         swept(Planted(0, None));
     }
 
     #[test]
     #[should_panic(expected = "Lost: planted")]
-    fn what_is_wrong_is_told() {
+    fn sweep_reports_faults_of_crash_points() {
         swept(Planted(2, Some(Kind::Lost)));
     }
 }

@@ -52,7 +52,7 @@ fn work(real: &Real, agent: &str, config: &str) -> (Place, String) {
 }
 
 /// The agent does what it may, and is done when the work is; then the bridge is taken away again.
-fn is_held(test: &str, real: &Real, agent: &str, calls: Calls) {
+fn check_work_with_bridge(test: &str, real: &Real, agent: &str, calls: Calls) {
     if !alone(test, real) {
         return;
     }
@@ -76,7 +76,7 @@ fn is_held(test: &str, real: &Real, agent: &str, calls: Calls) {
 }
 
 /// One that has no limit of its own, or tells little of why it is there, is let go at ours.
-fn is_let_go(test: &str, real: &Real, agent: &str) {
+fn check_release_at_limit(test: &str, real: &Real, agent: &str) {
     if !alone(test, real) {
         return;
     }
@@ -86,51 +86,51 @@ fn is_let_go(test: &str, real: &Real, agent: &str) {
 
 #[test]
 fn claude_with_the_bridge() {
-    is_held("bridged::claude_with_the_bridge", &agents::CLAUDE, "claude", Calls::Again);
+    check_work_with_bridge("bridged::claude_with_the_bridge", &agents::CLAUDE, "claude", Calls::Again);
 }
 
 #[test]
 fn codex_with_the_bridge() {
-    is_held("bridged::codex_with_the_bridge", &agents::CODEX, "codex", Calls::Again);
+    check_work_with_bridge("bridged::codex_with_the_bridge", &agents::CODEX, "codex", Calls::Again);
 }
 
 #[test]
 fn gemini_with_the_bridge() {
-    is_held("bridged::gemini_with_the_bridge", &agents::GEMINI, "gemini", Calls::Again);
+    check_work_with_bridge("bridged::gemini_with_the_bridge", &agents::GEMINI, "gemini", Calls::Again);
 }
 
 #[test]
 fn goose_with_the_bridge() {
-    is_held("bridged::goose_with_the_bridge", &agents::GOOSE, "goose", Calls::Again);
+    check_work_with_bridge("bridged::goose_with_the_bridge", &agents::GOOSE, "goose", Calls::Again);
 }
 
 #[test]
 fn qwen_with_the_bridge() {
-    is_held("bridged::qwen_with_the_bridge", &agents::QWEN, "qwen", Calls::Again);
+    check_work_with_bridge("bridged::qwen_with_the_bridge", &agents::QWEN, "qwen", Calls::Again);
 }
 
 #[test]
 fn copilot_with_the_bridge() {
-    is_held("bridged::copilot_with_the_bridge", &agents::COPILOT, "copilot", Calls::Again);
+    check_work_with_bridge("bridged::copilot_with_the_bridge", &agents::COPILOT, "copilot", Calls::Again);
 }
 
 /// It calls at its end once for each prompt.
 #[test]
 fn kimi_with_the_bridge() {
-    is_held("bridged::kimi_with_the_bridge", &agents::KIMI, "kimi", Calls::Once);
+    check_work_with_bridge("bridged::kimi_with_the_bridge", &agents::KIMI, "kimi", Calls::Once);
 }
 
 #[test]
-fn codex_is_let_go() {
-    is_let_go("bridged::codex_is_let_go", &agents::CODEX, "codex");
+fn codex_with_the_bridge_is_released_at_the_limit() {
+    check_release_at_limit("bridged::codex_is_let_go", &agents::CODEX, "codex");
 }
 
 #[test]
-fn gemini_is_let_go() {
-    is_let_go("bridged::gemini_is_let_go", &agents::GEMINI, "gemini");
+fn gemini_with_the_bridge_is_released_at_the_limit() {
+    check_release_at_limit("bridged::gemini_is_let_go", &agents::GEMINI, "gemini");
 }
 
 #[test]
-fn goose_is_let_go() {
-    is_let_go("bridged::goose_is_let_go", &agents::GOOSE, "goose");
+fn goose_with_the_bridge_is_released_at_the_limit() {
+    check_release_at_limit("bridged::goose_is_let_go", &agents::GOOSE, "goose");
 }

@@ -88,7 +88,7 @@ impl Judge {
     }
 
     /// It reads, writes nothing, waits for nobody, and what it says counts.
-    fn only_looks(&self, test: &str) {
+    fn check_read_only_gatekeeper(&self, test: &str) {
         if !alone(test, &self.real) {
             return;
         }
@@ -107,7 +107,7 @@ impl Judge {
     }
 
     /// The model knows by the conversation that it has been asked before: in a new one, it would say nothing that fits.
-    fn is_asked_once_more(&self, test: &str) {
+    fn check_repeated_question(&self, test: &str) {
         if !alone(test, &self.real) {
             return;
         }
@@ -265,40 +265,40 @@ const GOOSE_OVER_ACP: Judge = Judge {
 
 #[test]
 fn claude_only_looks() {
-    CLAUDE.only_looks("judging::claude_only_looks");
+    CLAUDE.check_read_only_gatekeeper("judging::claude_only_looks");
 }
 
 #[test]
 fn codex_only_looks() {
-    CODEX.only_looks("judging::codex_only_looks");
+    CODEX.check_read_only_gatekeeper("judging::codex_only_looks");
 }
 
 #[test]
 fn gemini_only_looks() {
-    GEMINI.only_looks("judging::gemini_only_looks");
+    GEMINI.check_read_only_gatekeeper("judging::gemini_only_looks");
 }
 
 #[test]
 fn opencode_only_looks() {
-    OPENCODE.only_looks("judging::opencode_only_looks");
+    OPENCODE.check_read_only_gatekeeper("judging::opencode_only_looks");
 }
 
 #[test]
 fn goose_only_looks() {
-    GOOSE.only_looks("judging::goose_only_looks");
+    GOOSE.check_read_only_gatekeeper("judging::goose_only_looks");
 }
 
 #[test]
 fn goose_over_acp_only_looks() {
-    GOOSE_OVER_ACP.only_looks("judging::goose_over_acp_only_looks");
+    GOOSE_OVER_ACP.check_read_only_gatekeeper("judging::goose_over_acp_only_looks");
 }
 
 #[test]
 fn claude_is_asked_once_more() {
-    CLAUDE.is_asked_once_more("judging::claude_is_asked_once_more");
+    CLAUDE.check_repeated_question("judging::claude_is_asked_once_more");
 }
 
 #[test]
 fn codex_is_asked_once_more() {
-    CODEX.is_asked_once_more("judging::codex_is_asked_once_more");
+    CODEX.check_repeated_question("judging::codex_is_asked_once_more");
 }

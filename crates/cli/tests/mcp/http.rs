@@ -121,7 +121,7 @@ fn modern_headers(tool: &str) -> [(&'static str, &str); 3] {
 }
 
 #[test]
-fn only_who_has_the_token_and_comes_from_here_is_listened_to() {
+fn requests_without_token_or_from_other_origins_are_refused() {
     let site = Site::start(&World::new());
     assert_eq!(site.initialize(&[]), 200);
     assert_eq!(site.post(&format!("/mcp/{TOKEN}"), &[("authorization", "")], initialize().as_bytes()).0, 200);

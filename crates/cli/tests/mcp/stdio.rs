@@ -29,7 +29,7 @@ fn an_agent_is_served_and_the_end_of_its_input_is_the_end() {
 }
 
 #[test]
-fn whoever_is_run_by_windlass_is_not_told_to_drive_itself() {
+fn server_inside_a_run_gives_no_instructions_for_self_iteration() {
     let world = World::new();
     let mut told = Vec::new();
     for run in ["", "pump.1.0123456789abcdef"] {
@@ -103,7 +103,7 @@ fn streams_of_every_kind_are_served() {
 
 /// Whatever is sent, there is an error of its own, and the server is still there.
 #[test]
-fn nothing_that_is_sent_ends_it() {
+fn malformed_messages_do_not_end_the_server() {
     let world = World::new();
     let mut served = Served::start(&world, &[]);
     served.ask(initialize());
@@ -161,7 +161,7 @@ fn others_are_answered_while_a_hook_runs_and_cancelling_a_call_ends_it() {
     let mut served = Served::start(&world, &[]);
     served.ask(initialize());
     served.send(call(1, "task_create", &json!({"goal": "One"})));
-    world.hear("started");
+    world.await_word("started");
     assert_eq!(served.ask(request(2, "ping", &json!({})))["id"], 2);
     assert_eq!(served.ask(call(3, "task_get", &json!({"taskId": "T1"})))["id"], 3);
     served.send(CANCEL);
@@ -177,7 +177,7 @@ fn a_signal_ends_it_with_everything_that_it_has_started() {
         let world = stuck();
         let mut served = Served::start(&world, &[]);
         served.send(call(1, "task_create", &json!({"goal": "One"})));
-        world.hear("started");
+        world.await_word("started");
         served.signal(signal);
         assert_eq!(served.next()["id"], 1, "what was under way is answered");
         assert_eq!(served.ended().0, Some(0), "{signal:?}");
@@ -200,7 +200,7 @@ fn a_rule_does_not_outlive_a_server_that_is_killed() {
     let series = &started["result"]["structuredContent"]["iterationId"];
     assert!(series.is_string(), "{started}");
     served.send(call(2, "iteration_validate", &json!({"iterationId": series, "agentOutput": "x"})));
-    world.hear("started");
+    world.await_word("started");
     served.signal(Signal::KILL);
     await_end(world.number_in("pid"));
     world.ok(&["doctor"]);
@@ -221,7 +221,7 @@ fn only_the_protocol_is_on_standard_output() {
 
 /// An agent that stops reading must not be waited for for ever.
 #[test]
-fn it_ends_when_nobody_reads() {
+fn server_ends_when_client_stops_reading() {
     let world = World::new();
     let mut command = world.command(&["mcp"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

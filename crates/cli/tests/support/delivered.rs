@@ -100,7 +100,7 @@ impl Repo {
     }
 
     /// Somebody else pushes a commit to the remote's main, by these commands in a clone of it.
-    pub fn others(&self, script: &str) -> PathBuf {
+    pub fn push_from_other_clone(&self, script: &str) -> PathBuf {
         let remote = self.remote();
         let script = format!(
             "set -e\nrm -rf '{0}.other'; git clone -q '{0}' '{0}.other'; cd '{0}.other'\n\

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use windlass_agents::acp::{self, Connection, McpServer, OpenOutcome, Permissions};
+use windlass_agents::acp::{self, AcpConnection, AgentPermissions, HandshakeOutcome, McpServer};
 use windlass_agents::{TurnBudget, TurnOutcome};
-use windlass_engine::Cost;
-use windlass_process::{Control, Invocation, Launcher, Roster};
+use windlass_engine::UsdCost;
+use windlass_process::{OwnerLock, ProgramInvocation, RunControl, SupervisorLauncher};
 
 use super::{WINDLASS, World};
 
@@ -36,8 +36,8 @@ impl World {
 /// An agent that is driven from here.
 pub struct Driven {
     pub world: World,
-    roster: Roster,
-    launcher: Launcher,
+    roster: OwnerLock,
+    launcher: SupervisorLauncher,
 }
 
 /// What an agent is opened with.
@@ -57,22 +57,22 @@ impl Driven {
         for (method, answer) in answers {
             world.write(&format!("{}.json", method.replace('/', "_")), answer.to_string());
         }
-        let roster = Roster::enlist(&world.path("owners"), 7).unwrap();
+        let roster = OwnerLock::acquire(&world.path("owners"), 7).unwrap();
         let launcher =
-            Launcher { program: WINDLASS.into(), arguments: vec!["__supervise".into()], environment: vec![] };
+            SupervisorLauncher { program: WINDLASS.into(), arguments: vec!["__supervise".into()], environment: vec![] };
         Self { world, roster, launcher }
     }
 
-    pub fn open_with(&self, invocation: Invocation, with: &With<'_>) -> OpenOutcome {
+    pub fn open_with(&self, invocation: ProgramInvocation, with: &With<'_>) -> HandshakeOutcome {
         let around = self.world.program("sh");
         let environment = around.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
         let environment = environment.collect();
-        let spec = acp::spec(invocation, &self.world.directory, environment);
-        let permissions: Permissions = match with.permissions {
-            "" => Permissions::default(),
+        let spec = acp::build_agent_spec(invocation, &self.world.directory, environment);
+        let permissions: AgentPermissions = match with.permissions {
+            "" => AgentPermissions::default(),
             text => serde_saphyr::from_str(text).unwrap(),
         };
-        let start = acp::Start {
+        let start = acp::AgentStartRequest {
             launcher: &self.launcher,
             roster: &self.roster,
             spec: &spec,
@@ -80,29 +80,32 @@ impl Driven {
             servers: &with.servers,
             model: with.model,
             before: with.before,
-            cost: Cost::default(),
+            cost: UsdCost::default(),
         };
-        let opened = Connection::open(&start, &mut far());
+        let opened = AcpConnection::open_conversation(&start, &mut generous_deadline());
         opened.unwrap_or_else(|end| panic!("{end:?}"))
     }
 
-    pub fn open(&self, with: &With<'_>) -> OpenOutcome {
-        self.open_with(Invocation::Shell("sh agent.sh".into()), with)
+    pub fn open(&self, with: &With<'_>) -> HandshakeOutcome {
+        self.open_with(ProgramInvocation::Shell("sh agent.sh".into()), with)
     }
 
     /// Has it work on a prompt. Returns what came of it, the connection if it can be prompted again, and what was told
     /// meanwhile.
-    pub fn prompt(&self, connection: Connection) -> (TurnOutcome, Option<Connection>, String) {
+    pub fn prompt(&self, connection: AcpConnection) -> (TurnOutcome, Option<AcpConnection>, String) {
         let mut told = String::new();
-        let attention =
-            acp::Attention { roster: &self.roster, budget: &mut far(), tell: &mut |text| told.push_str(text) };
-        let (outcome, connection) = connection.prompt("Go.", attention);
+        let attention = acp::TurnContext {
+            roster: &self.roster,
+            budget: &mut generous_deadline(),
+            transcript: &mut |text| told.push_str(text),
+        };
+        let (outcome, connection) = connection.run_turn("Go.", attention);
         (outcome, connection, told)
     }
 
     /// Whether it can be prompted again.
-    pub fn is_ready(&self, connection: &mut Connection) -> bool {
-        connection.is_ready(&Control::new(), &self.roster)
+    pub fn is_ready(&self, connection: &mut AcpConnection) -> bool {
+        connection.is_ready(&RunControl::new(), &self.roster)
     }
 
     /// What it was asked, but for the greeting: the method, and with what.
@@ -114,6 +117,6 @@ impl Driven {
 }
 
 /// Long enough for anything that does not wait for ever.
-fn far() -> TurnBudget {
-    TurnBudget::new(Some(Duration::from_secs(60)), None, Control::new())
+fn generous_deadline() -> TurnBudget {
+    TurnBudget::new(Some(Duration::from_secs(60)), None, RunControl::new())
 }

@@ -78,18 +78,18 @@ impl World {
         text.trim().parse().unwrap_or_else(|_| panic!("`{name}` holds `{text}`"))
     }
 
-    /// A pipe with a name: whoever writes to it waits for [`World::hear`].
+    /// A pipe with a name: whoever writes to it waits for [`WorkerSimulation::hear`].
     pub fn make_pipe(&self, name: &str) {
         self.finish(self.program("mkfifo").arg(name));
     }
 
     /// Waits for a word in a pipe.
-    pub fn hear(&self, pipe: &str) {
+    pub fn await_word(&self, pipe: &str) {
         fs::read(self.path(pipe)).unwrap();
     }
 
     /// Everything under the project, and every event: what anybody could find a secret in.
-    pub fn everything(&self) -> Vec<(String, Vec<u8>)> {
+    pub fn read_files_and_events(&self) -> Vec<(String, Vec<u8>)> {
         let mut found = vec![("events".to_owned(), self.ok(&["events", "--json"]).into_bytes())];
         let mut left = vec![self.path(".windlass")];
         while let Some(directory) = left.pop() {

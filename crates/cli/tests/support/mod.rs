@@ -96,7 +96,7 @@ impl World {
 
     /// Where commits of this directory are judged.
     pub fn checkouts(&self) -> PathBuf {
-        let digest = windlass_engine::Digest::of(self.directory.as_os_str().as_encoded_bytes()).to_string();
+        let digest = windlass_engine::Digest::of_bytes(self.directory.as_os_str().as_encoded_bytes()).to_string();
         self.root.path().join("state/checkouts").join(&digest[..16])
     }
 

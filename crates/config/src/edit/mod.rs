@@ -5,11 +5,11 @@
 //! ```
 //!
 //! Invariants:
-//! - The edited text parses to the old tree with exactly the intended change, and to a valid configuration. Otherwise nothing is
-//!   returned. So places are found by simple rules, and no rule has to be right for every way to write YAML.
+//! - The edited text parses to the old tree with exactly the intended change, and to a valid configuration. Otherwise the edit
+//!   fails. So simple rules find the places, and no rule has to be right for every way to write YAML.
 //! - No byte outside of the inserted or replaced text changes.
 //!
-//! Not here: which hooks to add (`import`); the hook that a name means, and writing the file (`commands`).
+//! Not here: which hooks to add (`import`); resolving the name of a hook, and writing the file (`cli`).
 
 #[cfg(test)]
 mod tests;
@@ -36,7 +36,7 @@ pub enum HookField {
 }
 
 impl HookField {
-    /// Returns the key and the value as they are written.
+    /// Returns the key and the value as YAML text.
     fn key_value(self) -> (&'static str, String) {
         match self {
             Self::Enabled(on) => ("enabled", on.to_string()),
@@ -56,7 +56,7 @@ impl fmt::Display for HookField {
 pub fn set_hook_field(config: &Config, hook: usize, field: HookField) -> Result<Config, EditObstacle> {
     let (text, start) = (&**config.text(), config.hooks[hook].at.start);
     let (key, value) = field.key_value();
-    let mut tree = parse(text)?;
+    let mut tree = parse_tree(text)?;
     let mut edits = Vec::new();
     visit_entries(&mut tree, start, &mut |entry| edits.extend(field_edits(text, entry, key, &value)));
     let (old, _) = without_field(text, start, key)?;
@@ -64,7 +64,7 @@ pub fn set_hook_field(config: &Config, hook: usize, field: HookField) -> Result<
         let mut edited = text.to_owned();
         edited.replace_range(place, &new);
         if without_field(&edited, start, key).is_ok_and(|(new, values)| new == old && values == [value.clone()]) {
-            return validate(config, &edited);
+            return validate_edit(config, &edited);
         }
     }
     Err(EditObstacle::Layout)
@@ -73,30 +73,30 @@ pub fn set_hook_field(config: &Config, hook: usize, field: HookField) -> Result<
 /// Merges a fragment of a configuration, in block style, into the text: new entries of lists and new keys of maps come last.
 pub fn append_fragment(config: &Config, fragment: &str) -> Result<Config, EditObstacle> {
     let text: &str = if config.text().trim().is_empty() { "version: 1\n" } else { config.text() };
-    let (mut tree, added) = (parse(text)?, parse(fragment)?);
+    let (mut tree, added) = (parse_tree(text)?, parse_tree(fragment)?);
     let mut merge = TextMerge { text, fragment, insertions: Vec::new() };
-    merge.collect(None, &tree, &added, fragment.len()).ok_or(EditObstacle::Layout)?;
+    merge.collect_insertions(None, &tree, &added, fragment.len()).ok_or(EditObstacle::Layout)?;
     merge.insertions.sort_by_key(|(place, _)| *place);
     let mut edited = text.to_owned();
     for (place, lines) in merge.insertions.iter().rev() {
         edited.insert_str(*place, lines);
     }
     merge_trees(&mut tree, added);
-    match parse(&edited)? == tree {
-        true => validate(config, &edited),
+    match parse_tree(&edited)? == tree {
+        true => validate_edit(config, &edited),
         false => Err(EditObstacle::Layout),
     }
 }
 
-fn parse(text: &str) -> Result<ConfigNode, EditObstacle> {
+fn parse_tree(text: &str) -> Result<ConfigNode, EditObstacle> {
     crate::tree(text).map_err(|_| EditObstacle::Layout)
 }
 
-fn validate(config: &Config, edited: &str) -> Result<Config, EditObstacle> {
-    Config::of(config.file(), edited).map_err(|error| EditObstacle::Invalid(error.into_message()))
+fn validate_edit(config: &Config, edited: &str) -> Result<Config, EditObstacle> {
+    Config::from_text(config.file(), edited).map_err(|error| EditObstacle::Invalid(error.into_message()))
 }
 
-/// Visits the entries of lists that are written at an offset: several if aliases repeat them.
+/// Visits the list entries that start at an offset: several if aliases repeat them.
 fn visit_entries(node: &mut ConfigNode, start: usize, visit: &mut impl FnMut(&mut ConfigNode)) {
     match &mut node.value {
         NodeValue::List(entries) => entries.iter_mut().for_each(|entry| match entry.at.start == start {
@@ -108,9 +108,9 @@ fn visit_entries(node: &mut ConfigNode, start: usize, visit: &mut impl FnMut(&mu
     }
 }
 
-/// Returns the tree of a text without a field of the entry at an offset, and the values that the field has.
+/// Returns the tree of a text without a field of the entry at an offset, and the values of that field.
 fn without_field(text: &str, start: usize, key: &str) -> Result<(ConfigNode, Vec<String>), EditObstacle> {
-    let mut tree = parse(text)?;
+    let mut tree = parse_tree(text)?;
     let mut values = Vec::new();
     visit_entries(&mut tree, start, &mut |entry| {
         if matches!(entry.value, NodeValue::Text(_)) {
@@ -119,28 +119,28 @@ fn without_field(text: &str, start: usize, key: &str) -> Result<(ConfigNode, Vec
             entry.value = NodeValue::Map(vec![(name, word)]);
         }
         if let NodeValue::Map(fields) = &mut entry.value {
-            let removed = fields.extract_if(.., |(name, _)| is_key(name, key));
+            let removed = fields.extract_if(.., |(name, _)| is_key_named(name, key));
             values.extend(removed.map(|(_, value)| text.get(value.at).unwrap_or_default().to_owned()));
         }
     });
     Ok((tree, values))
 }
 
-/// Returns edits that may set a field of an entry, the best-looking one first.
+/// Returns candidate edits that set a field of an entry, the most readable one first.
 fn field_edits(text: &str, entry: &ConfigNode, key: &str, value: &str) -> Option<Vec<(Range<usize>, String)>> {
     let (start, field) = (entry.at.start, format!("{key}: {value}"));
     let NodeValue::Map(fields) = &entry.value else {
         let word = text.get(entry.at.clone())?;
         return Some(vec![(entry.at.clone(), format!("{{use: {word}, {field}}}"))]);
     };
-    let present = fields.iter().find(|(name, _)| is_key(name, key));
+    let present = fields.iter().find(|(name, _)| is_key_named(name, key));
     let mut edits: Vec<_> = present.map(|(_, old)| (old.at.clone(), value.to_owned())).into_iter().collect();
     if let Some(inside) = text.get(start..)?.strip_prefix('{') {
         let first = text.len() - inside.trim_start().len();
         edits.push((first..first, format!("{field}, ")));
     } else {
-        let (newline, column) = (newline(text), start - line_start(text, start));
-        let below = line_end(text, start);
+        let (newline, column) = (newline_style(text), start - find_line_start(text, start));
+        let below = find_line_end(text, start);
         edits.push((below..below, format!("{newline}{:column$}{field}", "")));
         edits.push((start..start, format!("{field}{newline}{:column$}", "")));
     }
@@ -156,23 +156,30 @@ struct TextMerge<'a> {
 
 impl TextMerge<'_> {
     /// Collects insertions for a value of the fragment, whose lines end at `end`, into the value that the text has under `key`
-    /// (`None`: the whole text). Returns `None` if they cannot be merged.
-    fn collect(&mut self, key: Option<&ConfigNode>, old: &ConfigNode, new: &ConfigNode, end: usize) -> Option<()> {
+    /// (`None`: the whole text). Returns `None` if the values cannot be merged.
+    fn collect_insertions(
+        &mut self,
+        key: Option<&ConfigNode>,
+        old: &ConfigNode,
+        new: &ConfigNode,
+        end: usize,
+    ) -> Option<()> {
         let mut lines = String::new();
         let last = match (&old.value, &new.value) {
             (NodeValue::Map(_) | NodeValue::Null, NodeValue::Map(added)) => {
                 let present = if let NodeValue::Map(present) = &old.value { present.as_slice() } else { &[] };
                 for (index, (name, value)) in added.iter().enumerate() {
-                    let end = added.get(index + 1).map_or(end, |(next, _)| line_start(self.fragment, next.at.start));
+                    let end =
+                        added.get(index + 1).map_or(end, |(next, _)| find_line_start(self.fragment, next.at.start));
                     match present.iter().find(|(other, _)| is_same_key(other, name)) {
-                        Some((name, old)) => self.collect(Some(name), old, value, end)?,
-                        None => lines += self.fragment.get(line_start(self.fragment, name.at.start)..end)?,
+                        Some((name, old)) => self.collect_insertions(Some(name), old, value, end)?,
+                        None => lines += self.fragment.get(find_line_start(self.fragment, name.at.start)..end)?,
                     }
                 }
                 present.last().map(|(name, _)| name)
             }
             (NodeValue::List(present), NodeValue::List(added)) => {
-                lines += self.fragment.get(line_start(self.fragment, added.first()?.at.start)..end)?;
+                lines += self.fragment.get(find_line_start(self.fragment, added.first()?.at.start)..end)?;
                 present.last()
             }
             _ => return None,
@@ -181,17 +188,17 @@ impl TextMerge<'_> {
             return Some(());
         }
         let indent = match (last, key) {
-            (Some(last), _) => indent_of(&self.text[line_start(self.text, last.at.start)..]),
-            (None, Some(key)) => key.at.start - line_start(self.text, key.at.start) + 2,
+            (Some(last), _) => indent_width(&self.text[find_line_start(self.text, last.at.start)..]),
+            (None, Some(key)) => key.at.start - find_line_start(self.text, key.at.start) + 2,
             (None, None) => 0,
         };
-        let newline = newline(self.text);
+        let newline = newline_style(self.text);
         let (place, separator) = match (last, key) {
             (_, None) => (self.text.trim_end().len(), newline),
-            (Some(last), _) => (block_end(self.text, last.at.start, indent), ""),
-            (None, Some(key)) => (line_end(self.text, key.at.start), ""),
+            (Some(last), _) => (find_block_end(self.text, last.at.start, indent), ""),
+            (None, Some(key)) => (find_line_end(self.text, key.at.start), ""),
         };
-        let (old_indent, mut inserted) = (indent_of(&lines), separator.to_owned());
+        let (old_indent, mut inserted) = (indent_width(&lines), separator.to_owned());
         for line in lines.lines() {
             let line = line.get(old_indent..).unwrap_or_default();
             let indent = if line.is_empty() { 0 } else { indent };
@@ -202,7 +209,7 @@ impl TextMerge<'_> {
     }
 }
 
-/// Merges a tree into another one, as `TextMerge` does it with their texts.
+/// Merges a tree into another one, as `TextMerge` merges their texts.
 fn merge_trees(old: &mut ConfigNode, new: ConfigNode) {
     match (&mut old.value, new.value) {
         (NodeValue::Map(present), NodeValue::Map(added)) => {
@@ -218,41 +225,41 @@ fn merge_trees(old: &mut ConfigNode, new: ConfigNode) {
     }
 }
 
-fn is_key(name: &ConfigNode, key: &str) -> bool {
+fn is_key_named(name: &ConfigNode, key: &str) -> bool {
     matches!(&name.value, NodeValue::Text(name) if name == key)
 }
 
-/// Compares two keys, which may be two spellings of one point.
+/// Compares two keys. Two spellings of one point are equal.
 fn is_same_key(one: &ConfigNode, other: &ConfigNode) -> bool {
     let (NodeValue::Text(name), NodeValue::Text(key)) = (&one.value, &other.value) else { return false };
     name == key || parse_hook_point(name).is_some_and(|point| parse_hook_point(key) == Some(point))
 }
 
-fn newline(text: &str) -> &'static str {
+fn newline_style(text: &str) -> &'static str {
     if text.contains("\r\n") { "\r\n" } else { "\n" }
 }
 
-fn line_start(text: &str, offset: usize) -> usize {
+fn find_line_start(text: &str, offset: usize) -> usize {
     text[..offset].rfind('\n').map_or(0, |newline| newline + 1)
 }
 
 /// Returns the end of the line without its newline.
-fn line_end(text: &str, offset: usize) -> usize {
+fn find_line_end(text: &str, offset: usize) -> usize {
     text[offset..].find(['\r', '\n']).map_or(text.len(), |length| offset + length)
 }
 
-fn indent_of(line: &str) -> usize {
+fn indent_width(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
 /// Returns the end of the last line that belongs to the block at `start`: it is indented further, or has a `-` at the same column.
-fn block_end(text: &str, start: usize, indent: usize) -> usize {
-    let mut end = line_end(text, start);
+fn find_block_end(text: &str, start: usize, indent: usize) -> usize {
+    let mut end = find_line_end(text, start);
     let mut offset = end;
     for line in text[end..].split_inclusive('\n') {
         offset += line.len();
         let content = line.trim();
-        let depth = indent_of(line);
+        let depth = indent_width(line);
         if depth > indent && !content.is_empty() || depth == indent && content.starts_with('-') {
             end = offset - (line.len() - line.trim_end_matches(['\r', '\n']).len());
         } else if !content.is_empty() && !content.starts_with('#') {

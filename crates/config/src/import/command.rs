@@ -1,22 +1,22 @@
-//! Commands as they are, written so that we leave them alone.
+//! Imported commands, quoted so that Windlass fills in no fields.
 
-use windlass_hooks::{Carrier, Script, Values};
+use windlass_hooks::{HookScript, InputChannel, ScriptValues};
 
-/// How the variables begin that agents set for their hooks.
+/// Prefixes of the variables that agents set for their hooks.
 const AGENT_VARIABLES: [&str; 5] = ["CLAUDE_", "CODEMIE_", "CODEX_", "GEMINI_", "QWEN_"];
-/// The one of them that Windlass sets, too.
+/// The variable of these that Windlass sets, too.
 const PROJECT_VARIABLE: &str = "CLAUDE_PROJECT_DIR";
 
-/// The command, unless we would read something into it: then a shell is handed its text in pieces that we read nothing into.
-pub fn untouched(command: &str) -> String {
-    if !is_filled(command) {
+/// Returns the command unchanged, or wraps it in `sh -c` if it contains text that Windlass would fill in.
+pub fn protect_command(command: &str) -> String {
+    if !has_template_fields(command) {
         return command.to_owned();
     }
     format!("exec sh -c {}", quoted(command))
 }
 
-/// As one word of a shell, in which no two braces stand beside each other.
-fn quoted(text: &str) -> String {
+/// Quotes text as one shell word without two adjacent opening braces.
+fn quote_for_shell(text: &str) -> String {
     let mut quoted = String::from("'");
     let mut last = ' ';
     for letter in text.chars() {
@@ -31,20 +31,20 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Whether we would put values into it.
-fn is_filled(command: &str) -> bool {
-    let marks = Values {
+/// Returns whether Windlass would fill in values.
+fn has_template_fields(command: &str) -> bool {
+    let marks = ScriptValues {
         session: "\u{1}",
         iteration: "\u{1}",
         task_id: "\u{1}",
-        task_content: Carrier::Variable,
-        error: Carrier::Variable,
+        task_content: InputChannel::Variable,
+        error: InputChannel::Variable,
     };
-    Script::parse(command).map_or(true, |script| script.fill(&marks) != command)
+    HookScript::parse(command).map_or(true, |script| script.fill_values(&marks) != command)
 }
 
 /// Returns a variable of the command that only another agent sets.
-pub fn foreign_variable(command: &str) -> Option<&str> {
+pub fn find_foreign_variable(command: &str) -> Option<&str> {
     let mut names = command.split('$').skip(1).map(|rest| {
         let rest = rest.strip_prefix('{').unwrap_or(rest);
         rest.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').next().unwrap_or_default()
@@ -52,8 +52,8 @@ pub fn foreign_variable(command: &str) -> Option<&str> {
     names.find(|name| *name != PROJECT_VARIABLE && AGENT_VARIABLES.iter().any(|prefix| name.starts_with(prefix)))
 }
 
-/// Whether it is we who are called: by our own bridge.
-pub fn is_ours(command: &str) -> bool {
+/// Returns whether the command calls `windlass hook`.
+pub fn calls_windlass_hook(command: &str) -> bool {
     let name = |word: &str| word.trim_matches(['"', '\'']).rsplit('/').next().unwrap_or_default().to_owned();
     command.split(['\n', ';', '&', '|', '(', ')']).any(|command| {
         let words: Vec<String> = command.split_whitespace().map(name).collect();
@@ -61,8 +61,8 @@ pub fn is_ours(command: &str) -> bool {
     })
 }
 
-/// What it is called: the file or the program that it runs, without what hides it.
-pub fn nickname(command: &str) -> Option<String> {
+/// Derives a name from the script or program that the command runs.
+pub fn derive_hook_name(command: &str) -> Option<String> {
     let words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'', ';', '(', ')', '&', '|']));
     let words: Vec<&str> =
         words.filter(|word| !word.is_empty() && !word.contains('=') && !word.starts_with('-')).collect();
@@ -83,7 +83,7 @@ mod tests {
     fn names_of_ours_are_left_alone() {
         let check = |command: &str, expected: &str| {
             assert_eq!(untouched(command), expected, "{command}");
-            assert!(!is_filled(&untouched(command)), "{command}");
+            assert!(!has_template_fields(&protect_command(command)), "{command}");
         };
         check("./check.sh --all", "./check.sh --all");
         check("gh pr list --template '{{.title}}'", "gh pr list --template '{{.title}}'");
@@ -107,10 +107,10 @@ mod tests {
             "x; '/a b/windlass' hook stop",
             "\"/x/windlass\" hook stop",
         ] {
-            assert!(is_ours(ours), "{ours}");
+            assert!(calls_windlass_hook(ours), "{ours}");
         }
         for other in ["windlass task list", "windlasses hook", "echo windlass; hook"] {
-            assert!(!is_ours(other), "{other}");
+            assert!(!calls_windlass_hook(other), "{other}");
         }
     }
 

@@ -1,47 +1,49 @@
-//! JSON as agents' settings are written: with comments and commas before a closing bracket, every value with its place.
+//! Parser for JSON as agents' settings use it: with comments and trailing commas, every value with its place.
 //!
-//! Invariant: a key that is given twice is an error, because programs do not agree on which one counts.
+//! Invariant: a duplicate key is an error, because programs disagree on which one counts.
 
 use jsonc_parser::ast::{ObjectProp, Value as Json};
 use jsonc_parser::common::{Range, Ranged};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use crate::{ConfigNode, ConfigProblem, NodeValue, quoted};
+use crate::{ConfigNode, ConfigProblem, NodeValue, quote_text};
 
-/// The maximum number of lists and objects within each other.
+/// The maximum nesting of lists and objects.
 const MAX_DEPTH: usize = 64;
 
-/// Returns the tree of a file.
-pub fn parse(text: &str) -> Result<ConfigNode, ConfigProblem> {
+/// Parses a file into a tree.
+pub fn parse_json(text: &str) -> Result<ConfigNode, ConfigProblem> {
     let options = ParseOptions { allow_missing_commas: false, ..ParseOptions::default() };
     let parsed = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {
         let (Range { start, end }, mut cause) = (error.range(), error.kind().to_string());
         cause[..1].make_ascii_lowercase();
         let first_line = text.get(start..end).and_then(|marked| marked.lines().next()).unwrap_or_default();
         ConfigProblem::new(format!("cannot read JSON: {cause}"))
-            .suggest("comments, and commas before a closing bracket, are fine".to_owned())
-            .at(start..start + first_line.len())
+            .with_suggestion("comments, and commas before a closing bracket, are fine".to_owned())
+            .with_range(start..start + first_line.len())
     })?;
     let Some(value) = parsed.value else {
-        return Err(
-            ConfigProblem::new("there is nothing in this file").suggest("expected a JSON object: `{…}`".to_owned())
-        );
+        return Err(ConfigProblem::new("there is nothing in this file")
+            .with_suggestion("expected a JSON object: `{…}`".to_owned()));
     };
-    node(value, text, 0)
+    build_node(value, text, 0)
 }
 
-fn node(json: Json<'_>, text: &str, depth: usize) -> Result<ConfigNode, ConfigProblem> {
+fn build_node(json: Json<'_>, text: &str, depth: usize) -> Result<ConfigNode, ConfigProblem> {
     let at = json.start()..json.end();
     if depth > MAX_DEPTH {
-        return Err(ConfigProblem::new(format!("nested too deeply: at most {MAX_DEPTH} levels are taken")).at(at));
+        return Err(
+            ConfigProblem::new(format!("nested too deeply: at most {MAX_DEPTH} levels are taken")).with_range(at)
+        );
     }
     let value = match json {
         Json::NullKeyword(_) => NodeValue::Null,
         Json::BooleanLit(literal) => NodeValue::Bool(literal.value),
         Json::StringLit(literal) => NodeValue::Text(literal.value.into_owned()),
         Json::NumberLit(literal) => {
-            let number: serde_json::Number = serde_json::from_str(literal.value)
-                .map_err(|_| ConfigProblem::new(format!("{} is no number", quoted(literal.value))).at(at.clone()))?;
+            let number: serde_json::Number = serde_json::from_str(literal.value).map_err(|_| {
+                ConfigProblem::new(format!("{} is no number", quoted(literal.value))).with_range(at.clone())
+            })?;
             match (number.as_i64(), number.as_u64(), number.as_f64()) {
                 (Some(number), ..) => NodeValue::Integer(number),
                 (_, Some(number), _) => NodeValue::Unsigned(number),
@@ -49,7 +51,7 @@ fn node(json: Json<'_>, text: &str, depth: usize) -> Result<ConfigNode, ConfigPr
             }
         }
         Json::Array(list) => NodeValue::List(
-            list.elements.into_iter().map(|value| node(value, text, depth + 1)).collect::<Result<_, _>>()?,
+            list.elements.into_iter().map(|value| build_node(value, text, depth + 1)).collect::<Result<_, _>>()?,
         ),
         Json::Object(object) => {
             let mut entries: Vec<(ConfigNode, ConfigNode)> = Vec::new();
@@ -59,10 +61,10 @@ fn node(json: Json<'_>, text: &str, depth: usize) -> Result<ConfigNode, ConfigPr
                 if let Some((first, _)) = entries.iter().find(same) {
                     let line = text[..first.at.start].matches('\n').count() + 1;
                     return Err(ConfigProblem::new(format!("the key {} is given twice", quoted(&name)))
-                        .suggest(format!("the first one is on line {line}; keep one of them"))
-                        .at(at));
+                        .with_suggestion(format!("the first one is on line {line}; keep one of them"))
+                        .with_range(at));
                 }
-                entries.push((ConfigNode { at, value: NodeValue::Text(name) }, node(value, text, depth + 1)?));
+                entries.push((ConfigNode { at, value: NodeValue::Text(name) }, build_node(value, text, depth + 1)?));
             }
             NodeValue::Map(entries)
         }
@@ -75,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_last_commas_are_read_over() {
+    fn comments_and_trailing_commas_are_skipped() {
         let check = |text: &str, plain: &str| {
             assert_eq!(parse(text).expect("it is JSON"), crate::tree(plain).expect("it is YAML"), "{text}");
         };
@@ -89,7 +91,7 @@ mod tests {
     #[test]
     fn problem_has_its_place() {
         let check = |text: &str, message: &str, marked: &str| {
-            let problem = parse(text).expect_err("it is no JSON");
+            let problem = parse_json(text).expect_err("it is no JSON");
             let at = problem.at.clone().unwrap_or_default();
             assert_eq!((problem.message.as_str(), &text[at]), (message, marked), "{text}");
         };
@@ -98,9 +100,9 @@ mod tests {
         check(r#"{"a": 1 "b": 2}"#, "cannot read JSON: expected comma", "");
         check(r#"{"a": 1, "\u0061": 2}"#, "the key `a` is given twice", r#""\u0061""#);
         check("[0x1]", "`0x1` is no number", "0x1");
-        assert!(parse(r#"["\ud83d"]"#).is_err());
+        assert!(parse_json(r#"["\ud83d"]"#).is_err());
         let deep = "[".repeat(100) + &"]".repeat(100);
         assert_eq!(parse(&deep).expect_err("it is deep").message, "nested too deeply: at most 64 levels are taken");
-        assert!(parse(&"[".repeat(100_000)).is_err());
+        assert!(parse_json(&"[".repeat(100_000)).is_err());
     }
 }

@@ -1,63 +1,64 @@
-//! Which tools a hook is for, in our notation: that of Claude Code.
+//! Translation of matchers into our notation, which is that of Claude Code.
 //!
-//! There, letters, digits and `_ - , |` and blanks are a list of exact names, and everything else is a regular expression
-//! that is looked for anywhere in a name. A matcher of another system that would be read as the other of the two is
-//! written so that it is not.
+//! There, letters, digits, blanks and `_ - , |` make a list of exact names. Everything else is a regular expression that matches
+//! anywhere in a name. The translation rewrites a matcher of another system if Claude Code's rules would read it differently.
 
-use windlass_expr::Matcher;
+use windlass_expr::ToolMatcher;
 
-use super::Dialect;
-use crate::quoted;
+use super::ImportDialect;
+use crate::quote_text;
 
-/// Returns the same matcher in our notation, or why there is none. `None` matches everything.
-pub fn translate(from: Dialect, text: &str) -> Result<Option<String>, String> {
-    if is_all(from, text) {
+/// Translates a matcher, or returns why that is impossible. `None` matches everything.
+pub fn translate_matcher(from: ImportDialect, text: &str) -> Result<Option<String>, String> {
+    if matches_everything(from, text) {
         return Ok(None);
     }
     let is_list_there =
         |signs: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || signs.contains(letter));
     let written = match from {
-        Dialect::Claude | Dialect::Automation => text.to_owned(),
-        // A list of names means the same to codemie.
-        Dialect::Codemie if is_list_there("_-|") => text.to_owned(),
-        Dialect::Codemie if text.contains(['|', '[', ']', '{', '}', '(', ')']) => format!("^(?:{text})$"),
-        Dialect::Codemie => return Err(format!("its matcher {} is the name of a tool there", quoted(text))),
-        Dialect::Codex if is_list_there("_|") => text.to_owned(),
-        // Blanks around the names do not count to Qwen Code, and neither do empty names.
-        Dialect::Qwen if is_list(text) => {
+        ImportDialect::Claude | ImportDialect::Automation => text.to_owned(),
+        // A list of names means the same in codemie.
+        ImportDialect::Codemie if is_list_there("_-|") => text.to_owned(),
+        ImportDialect::Codemie if text.contains(['|', '[', ']', '{', '}', '(', ')']) => format!("^(?:{text})$"),
+        ImportDialect::Codemie => return Err(format!("its matcher {} is the name of a tool there", quoted(text))),
+        ImportDialect::Codex if is_list_there("_|") => text.to_owned(),
+        // Qwen Code ignores blanks around names, and empty names.
+        ImportDialect::Qwen if is_name_list(text) => {
             let names: Vec<&str> = text.split('|').map(str::trim).filter(|name| !name.is_empty()).collect();
             format!("(?:{})", names.join("|"))
         }
-        Dialect::Codex | Dialect::Gemini if is_list(text) => format!("(?:{})", text.trim()),
-        Dialect::Codex | Dialect::Gemini | Dialect::Qwen => text.trim().to_owned(),
+        ImportDialect::Codex | ImportDialect::Gemini if is_name_list(text) => format!("(?:{})", text.trim()),
+        ImportDialect::Codex | ImportDialect::Gemini | ImportDialect::Qwen => text.trim().to_owned(),
     };
-    // JavaScript reads these as letters.
+    // JavaScript reads these anchors as letters.
     if [r"\A", r"\z"].iter().any(|anchor| written.contains(anchor)) {
         return Err(format!("its matcher {} has `\\A` or `\\z`, which are anchors here alone", quoted(text)));
     }
-    Matcher::parse(&written).map_err(|error| format!("its matcher {} cannot be used: {error}", quoted(text)))?;
+    ToolMatcher::parse(&written).map_err(|error| format!("its matcher {} cannot be used: {error}", quoted(text)))?;
     Ok(Some(written))
 }
 
-/// The same for a matcher that does not look at tools. To Gemini CLI it is then the word itself.
-pub fn translate_word(from: Dialect, text: &str) -> Result<Option<String>, String> {
-    let is_word = |text: &str| is_list(text) && !text.contains([' ', ',', '|']);
+/// Translates a matcher that does not match tools. Gemini CLI compares such a matcher as one word.
+pub fn translate_word_matcher(from: ImportDialect, text: &str) -> Result<Option<String>, String> {
+    let is_word = |text: &str| is_name_list(text) && !text.contains([' ', ',', '|']);
     match from {
-        Dialect::Gemini if is_all(from, text) || is_word(text.trim()) => translate(Dialect::Claude, text.trim()),
-        Dialect::Gemini => {
+        ImportDialect::Gemini if matches_everything(from, text) || is_word(text.trim()) => {
+            translate_matcher(ImportDialect::Claude, text.trim())
+        }
+        ImportDialect::Gemini => {
             Err(format!("its matcher {} is taken for one word there, and would be several here", quoted(text)))
         }
-        _ => translate(from, text),
+        _ => translate_matcher(from, text),
     }
 }
 
-pub fn is_all(from: Dialect, text: &str) -> bool {
+pub fn matches_everything(from: ImportDialect, text: &str) -> bool {
     let text = text.trim();
-    matches!(text, "" | "*") || (from == Dialect::Qwen && text == ".*")
+    matches!(text, "" | "*") || (from == ImportDialect::Qwen && text == ".*")
 }
 
-/// Whether we read it as a list of names.
-fn is_list(text: &str) -> bool {
+/// Returns whether our notation reads the text as a list of names.
+fn is_name_list(text: &str) -> bool {
     text.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | ' ' | ',' | '|'))
 }
 
@@ -65,74 +66,95 @@ fn is_list(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// What is written, and which of these tools it is for.
+    /// Checks the translation, and some tools that it matches and does not match.
     #[track_caller]
-    fn check(from: Dialect, matcher: &str, written: Option<&str>, for_these: &[&str], not_these: &[&str]) {
-        let found = translate(from, matcher).unwrap();
+    fn check_translation(
+        from: ImportDialect,
+        matcher: &str,
+        written: Option<&str>,
+        for_these: &[&str],
+        not_these: &[&str],
+    ) {
+        let found = translate_matcher(from, matcher).unwrap();
         assert_eq!(found.as_deref(), written, "{matcher:?}");
-        let ours = Matcher::parse(found.as_deref().unwrap_or_default()).unwrap();
+        let ours = ToolMatcher::parse(found.as_deref().unwrap_or_default()).unwrap();
         for tool in for_these {
-            assert!(ours.matches(tool), "{matcher:?} {tool:?}");
+            assert!(ours.matches_tool(tool), "{matcher:?} {tool:?}");
         }
         for tool in not_these {
-            assert!(!ours.matches(tool), "{matcher:?} {tool:?}");
+            assert!(!ours.matches_tool(tool), "{matcher:?} {tool:?}");
         }
     }
 
     #[test]
-    fn everything_is_everything() {
-        for from in [Dialect::Claude, Dialect::Codemie, Dialect::Codex, Dialect::Gemini, Dialect::Qwen] {
+    fn match_all_forms_translate_to_no_matcher() {
+        for from in [
+            ImportDialect::Claude,
+            ImportDialect::Codemie,
+            ImportDialect::Codex,
+            ImportDialect::Gemini,
+            ImportDialect::Qwen,
+        ] {
             for all in ["", "*", " "] {
-                check(from, all, None, &["Bash", ""], &[]);
+                check_translation(from, all, None, &["Bash", ""], &[]);
             }
         }
-        check(Dialect::Qwen, ".*", None, &["x"], &[]);
+        check_translation(ImportDialect::Qwen, ".*", None, &["x"], &[]);
     }
 
     #[test]
-    fn claude_codes_are_ours() {
+    fn claude_matchers_stay_as_written() {
         for same in ["Bash", "Edit|Write", "Edit, Write", "mcp__.*__write", "^Edit$", "Notebook.*|Bash"] {
-            check(Dialect::Claude, same, Some(same), &[], &[]);
+            check_translation(ImportDialect::Claude, same, Some(same), &[], &[]);
         }
     }
 
     #[test]
-    fn codemies_are_for_the_whole_name() {
-        check(Dialect::Codemie, "Bash", Some("Bash"), &["Bash"], &["BashOutput"]);
-        check(Dialect::Codemie, "Edit|Write", Some("Edit|Write"), &["Edit", "Write"], &["MultiEdit"]);
-        check(
-            Dialect::Codemie,
+    fn codemie_matchers_match_the_whole_name() {
+        check_translation(ImportDialect::Codemie, "Bash", Some("Bash"), &["Bash"], &["BashOutput"]);
+        check_translation(ImportDialect::Codemie, "Edit|Write", Some("Edit|Write"), &["Edit", "Write"], &["MultiEdit"]);
+        check_translation(
+            ImportDialect::Codemie,
             "Edit.*|Write",
             Some("^(?:Edit.*|Write)$"),
             &["EditFile", "Write"],
             &["MultiEdit", "Writes"],
         );
-        check(Dialect::Codemie, "(Edit)", Some("^(?:(Edit))$"), &["Edit"], &["MultiEdit"]);
+        check_translation(ImportDialect::Codemie, "(Edit)", Some("^(?:(Edit))$"), &["Edit"], &["MultiEdit"]);
         for name in ["Edit.*", "a,b", "a b"] {
-            assert!(translate(Dialect::Codemie, name).unwrap_err().contains("is the name of a tool there"), "{name}");
+            assert!(
+                translate_matcher(ImportDialect::Codemie, name).unwrap_err().contains("is the name of a tool there"),
+                "{name}"
+            );
         }
     }
 
     #[test]
-    fn others_are_looked_for_anywhere() {
-        check(Dialect::Gemini, "write", Some("(?:write)"), &["write_file", "write"], &["read"]);
-        check(Dialect::Gemini, "write_.*", Some("write_.*"), &["write_file"], &["read"]);
-        check(Dialect::Qwen, " read | edit |", Some("(?:read|edit)"), &["read_file", "edit"], &["write", ""]);
-        check(Dialect::Codex, "Bash", Some("Bash"), &["Bash"], &["BashOutput"]);
-        check(Dialect::Codex, "my-tool", Some("(?:my-tool)"), &["a-my-tool"], &["mytool"]);
-        check(Dialect::Codex, "^Bash", Some("^Bash"), &["BashOutput"], &["aBash"]);
+    fn other_matchers_match_anywhere() {
+        check_translation(ImportDialect::Gemini, "write", Some("(?:write)"), &["write_file", "write"], &["read"]);
+        check_translation(ImportDialect::Gemini, "write_.*", Some("write_.*"), &["write_file"], &["read"]);
+        check_translation(
+            ImportDialect::Qwen,
+            " read | edit |",
+            Some("(?:read|edit)"),
+            &["read_file", "edit"],
+            &["write", ""],
+        );
+        check_translation(ImportDialect::Codex, "Bash", Some("Bash"), &["Bash"], &["BashOutput"]);
+        check_translation(ImportDialect::Codex, "my-tool", Some("(?:my-tool)"), &["a-my-tool"], &["mytool"]);
+        check_translation(ImportDialect::Codex, "^Bash", Some("^Bash"), &["BashOutput"], &["aBash"]);
     }
 
     #[test]
-    fn what_we_cannot_say_is_refused() {
+    fn untranslatable_matcher_is_refused() {
         for (from, matcher, part) in [
-            (Dialect::Claude, "^(?!Bash)", "cannot be used"),
-            (Dialect::Claude, r"(a)\1", "cannot be used"),
-            (Dialect::Claude, "Bash(", "cannot be used"),
-            (Dialect::Claude, "|", "names no tool"),
-            (Dialect::Claude, r"\ABash", "are anchors here alone"),
+            (ImportDialect::Claude, "^(?!Bash)", "cannot be used"),
+            (ImportDialect::Claude, r"(a)\1", "cannot be used"),
+            (ImportDialect::Claude, "Bash(", "cannot be used"),
+            (ImportDialect::Claude, "|", "names no tool"),
+            (ImportDialect::Claude, r"\ABash", "are anchors here alone"),
         ] {
-            let why = translate(from, matcher).unwrap_err();
+            let why = translate_matcher(from, matcher).unwrap_err();
             assert!(why.contains(part), "{why}");
         }
     }

@@ -1,28 +1,27 @@
-//! Hooks of other systems in our words: agents' settings, codemie's configuration, `automation-hooks.json`.
+//! Import of hooks from other systems: agents' settings, codemie's configuration, `automation-hooks.json`.
 //!
 //! ```text
-//! text ─ json ─► located tree ─ settings, automation ─► HookImport ─ additions ─► what is new ─ yaml ─► a fragment of our file
+//! text ─ json ─► located tree ─ agent_settings, automation ─► HookImport ─ additions ─► what is new ─ yaml_fragment ─► YAML
 //! ```
 //!
 //! Invariants:
-//! - Text in, text out: nothing is read, written or started here.
-//! - What is carried over does the same; what would do something else is left out, and named with the reason.
-//! - What is there already is not added again. Only `automation-hooks.json` sets fields of hooks that are there: `enabled` and
-//!   `priority`.
+//! - Text in, text out: the import reads no file, writes none and starts no program.
+//! - An imported hook does the same as before. The import leaves out hooks that would behave differently, and names the reason.
+//! - The import adds no hook twice. Only `automation-hooks.json` sets fields of existing hooks: `enabled` and `priority`.
 //!
-//! Not here: editing the configuration's text (`edit`); showing it, asking, writing (`commands/config/import`).
+//! Not here: editing the configuration's text (`edit`); showing it, asking, writing (`cli`).
 
 mod additions;
+mod agent_settings;
 mod automation;
 mod command;
 mod dialect;
-mod field;
 pub mod json;
+mod json_fields;
 mod matcher;
-mod settings;
 #[cfg(test)]
 mod tests;
-mod yaml;
+mod yaml_fragment;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,38 +29,38 @@ use std::time::Duration;
 
 use windlass_engine::HookPoint;
 
-use crate::{Builtin, ConfigProblem};
+use crate::{BuiltinHook, ConfigProblem};
 
-pub use additions::{Additions, HookChange};
-pub use dialect::Dialect;
-pub use yaml::fragment;
+pub use additions::{ConfigAdditions, HookChange};
+pub use dialect::ImportDialect;
+pub use yaml_fragment::write_fragment;
 
-/// What a file of another system comes to.
+/// The hooks and settings of a file of another system.
 #[derive(Debug)]
 pub struct HookImport {
-    pub from: Dialect,
-    /// In the order of the file.
+    pub from: ImportDialect,
+    /// The hooks, in the order of the file.
     pub hooks: Vec<ImportedHook>,
-    /// What is said of hooks that it knows by name alone.
+    /// Tunings of hooks that the file only names.
     pub tuned: Vec<ImportedTuning>,
     pub settings: Vec<ImportedSetting>,
-    /// What is not carried over, and why.
+    /// Left-out parts, with reasons.
     pub left_out: Vec<ImportRemark>,
-    /// What a person should know about the rest.
+    /// Notes for the person who imports.
     pub notes: Vec<ImportRemark>,
 }
 
-/// A hook that is to be in the configuration.
+/// A hook to add to the configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedHook {
     pub point: HookPoint,
-    /// Where it comes from.
+    /// The line in the imported file.
     pub line: usize,
     pub what: ImportedAction,
-    /// What it is called, unless somebody else is.
+    /// The name, unless another hook has it.
     pub name: String,
     pub matcher: Option<String>,
-    /// Without one, what we take for usual at that point.
+    /// Without one, the default timeout of that point.
     pub timeout: Option<Duration>,
     pub pipe_output: bool,
     pub enabled: Option<bool>,
@@ -70,36 +69,36 @@ pub struct ImportedHook {
     pub metadata: BTreeMap<String, String>,
 }
 
-/// Whether and when a hook is to run that the configuration may have.
+/// Settings for a hook that the configuration may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedTuning {
-    /// Where it comes from.
+    /// The line in the imported file.
     pub line: usize,
     pub name: String,
     pub enabled: Option<bool>,
     pub priority: Option<i64>,
-    /// Whether it has `eventTypes`, which are not taken over.
+    /// Whether the hook has `eventTypes`, which are not imported.
     pub names_events: bool,
 }
 
-/// What a hook runs.
+/// The action of an imported hook.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ImportedAction {
     Command(String),
-    Use(Builtin),
+    Use(BuiltinHook),
 }
 
 /// A setting beside the hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportedSetting {
     MaxHookRetries(u32),
-    /// A stop hook that fails by itself lets go.
+    /// A failing stop hook lets the agent end.
     NotStrict,
-    /// At the limit of retries the work counts as complete.
+    /// At the retry limit the work counts as complete.
     CompleteAtLimit,
 }
 
-/// Something to know about a place of the file, or about all of it.
+/// A remark about a line of the file, or about all of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportRemark {
     pub line: Option<usize>,
@@ -107,24 +106,24 @@ pub struct ImportRemark {
 }
 
 impl ImportRemark {
-    fn on(line: usize, text: impl Into<String>) -> Self {
+    fn at_line(line: usize, text: impl Into<String>) -> Self {
         Self { line: Some(line), text: text.into() }
     }
 
-    fn general(text: impl Into<String>) -> Self {
+    fn for_whole_file(text: impl Into<String>) -> Self {
         Self { line: None, text: text.into() }
     }
 }
 
-/// What a file says that is at `path`, in the dialect that it is said to be in or looks like.
-pub fn translate(path: &Path, text: &str, said: Option<Dialect>) -> Result<HookImport, ConfigProblem> {
-    let tree = json::parse(text)?;
+/// Imports the hooks of the file at `path`, in the given or else the detected dialect.
+pub fn import_hooks(path: &Path, text: &str, said: Option<ImportDialect>) -> Result<HookImport, ConfigProblem> {
+    let tree = json::parse_json(text)?;
     let from = match said {
         Some(dialect) => dialect,
-        None => dialect::recognise(path, &tree)?,
+        None => dialect::detect_dialect(path, &tree)?,
     };
     match from {
-        Dialect::Automation => automation::import(&tree, text),
-        _ => settings::import(from, &tree, text),
+        ImportDialect::Automation => automation::import_automation(&tree, text),
+        _ => agent_settings::import_settings(from, &tree, text),
     }
 }

@@ -1,28 +1,28 @@
-//! What a person sees when a configuration is wrong.
+//! Tests of error messages for a wrong configuration.
 
 use std::path::Path;
 
 use annotate_snippets::Renderer;
 
 use crate::ConfigError;
-use crate::config::parse;
+use crate::config::parse_settings;
 
-/// What a person sees.
-fn picture(text: &str) -> String {
-    let problem = parse(text).map(|_| ()).expect_err(text);
-    let error = ConfigError::in_text(Path::new("config.yaml"), text, problem);
-    let picture = error.picture(&Renderer::plain()).expect("a place");
+/// Returns the message as a person sees it.
+fn render_problem(text: &str) -> String {
+    let problem = parse_settings(text).map(|_| ()).expect_err(text);
+    let error = ConfigError::from_problem(Path::new("config.yaml"), text, problem);
+    let picture = error.render_picture_with(&Renderer::plain()).expect("a place");
     let hint = error.hint().map(|hint| format!("\nhint: {hint}"));
     picture + &hint.unwrap_or_default()
 }
 
-pub fn pictures(texts: &[&str]) -> String {
-    texts.iter().map(|text| picture(text)).collect::<Vec<_>>().join("\n\n")
+pub fn render_problems(texts: &[&str]) -> String {
+    texts.iter().map(|text| render_problem(text)).collect::<Vec<_>>().join("\n\n")
 }
 
 #[test]
-fn an_unknown_key() {
-    let shown = pictures(&[
+fn unknown_key_is_shown_with_suggestion() {
+    let shown = render_problems(&[
         "hook:\n  stop: []\n",
         "hooks:\n  stop:\n    - command: ./check.sh\n      pipe_ouput: true\n",
         "max_hook_retries: 3\n",
@@ -60,8 +60,8 @@ fn an_unknown_key() {
 }
 
 #[test]
-fn an_unknown_point() {
-    let shown = pictures(&["hooks:\n  pre_iterations:\n    - command: ./lint.sh\n", "hooks:\n  deploy: []\n"]);
+fn unknown_point_is_shown_with_suggestion() {
+    let shown = render_problems(&["hooks:\n  pre_iterations:\n    - command: ./lint.sh\n", "hooks:\n  deploy: []\n"]);
     insta::assert_snapshot!(shown, @r"
     error: unknown point `pre_iterations`
      --> config.yaml:2:3
@@ -79,8 +79,8 @@ fn an_unknown_point() {
 }
 
 #[test]
-fn a_key_that_is_given_twice() {
-    let shown = pictures(&[
+fn duplicate_key_is_shown() {
+    let shown = render_problems(&[
         "hooks:\n  stop:\n    - command: ./check.sh\n      # seconds\n      timeout: 3\n      timeout: 4\n",
         "hooks:\n  stop: []\n  Stop: []\n",
     ]);
@@ -102,8 +102,8 @@ fn a_key_that_is_given_twice() {
 }
 
 #[test]
-fn free_text_in_a_bad_place() {
-    let shown = pictures(&[
+fn unsafe_free_text_in_command_is_shown() {
+    let shown = render_problems(&[
         "hooks:\n  on_error:\n    - command: echo {{error}} '{{error}}'\n",
         "hooks:\n  on_error:\n    - command: |\n        true\n        sh -c \"echo {{ task_content }}\"\n",
         "hooks:\n  on_error:\n    - command: \"eval \\x7b{error}}\"\n",
@@ -133,8 +133,8 @@ fn free_text_in_a_bad_place() {
 }
 
 #[test]
-fn a_wrong_type() {
-    let shown = pictures(&[
+fn wrong_type_is_shown_with_hint() {
+    let shown = render_problems(&[
         "hooks:\n  stop:\n    - command: ./check.sh\n      pipe_output: yes\n",
         "hooks:\n  stop:\n    command: ./check.sh\n",
         "hooks:\n  stop: run_tests\n",
@@ -215,8 +215,8 @@ fn a_wrong_type() {
 }
 
 #[test]
-fn a_bad_duration() {
-    let shown = pictures(&[
+fn bad_duration_is_shown() {
+    let shown = render_problems(&[
         "hooks:\n  stop:\n    - command: ./check.sh\n      timeout: soon\n",
         "hooks:\n  stop:\n    - command: ./check.sh\n      timeout: 0\n",
     ]);
@@ -236,8 +236,8 @@ fn a_bad_duration() {
 }
 
 #[test]
-fn a_bad_priority() {
-    let shown = pictures(&["hooks:\n  stop:\n    - command: ./check.sh\n      priority: high\n"]);
+fn bad_priority_is_shown() {
+    let shown = render_problems(&["hooks:\n  stop:\n    - command: ./check.sh\n      priority: high\n"]);
     insta::assert_snapshot!(shown, @r"
     error: `priority`: expected a whole number, found the text `high`
      --> config.yaml:4:17
@@ -248,8 +248,8 @@ fn a_bad_priority() {
 }
 
 #[test]
-fn a_word_that_is_not_known() {
-    let shown = pictures(&[
+fn unknown_word_is_shown_with_suggestion() {
+    let shown = render_problems(&[
         "completion: promis\n",
         "agent: cluade\n",
         "hooks:\n  before_submit: [run_test]\n",
@@ -287,8 +287,8 @@ fn a_word_that_is_not_known() {
 }
 
 #[test]
-fn a_hook_that_is_not_one_thing() {
-    let shown = pictures(&[
+fn hook_without_exactly_one_kind_is_shown() {
+    let shown = render_problems(&[
         "hooks:\n  stop:\n    - command: ./check.sh\n      prompt: check it\n",
         "hooks:\n  stop:\n    - timeout: 5\n",
         "hooks:\n  task_completed:\n    - name: auto-create-review-task\n      enabled: false\n",
@@ -326,8 +326,8 @@ fn a_hook_that_is_not_one_thing() {
 }
 
 #[test]
-fn a_name_that_is_taken() {
-    let shown = pictures(&[
+fn taken_hook_name_is_shown() {
+    let shown = render_problems(&[
         "hooks:\n  stop:\n    - {name: check, command: ./a.sh}\n  on_error:\n    - {name: check, command: ./b.sh}\n",
         "hooks:\n  stop:\n    - {name: registered, command: ./a.sh}\n",
     ]);
@@ -348,8 +348,8 @@ fn a_name_that_is_taken() {
 }
 
 #[test]
-fn a_registry_hook_in_the_wrong_place() {
-    let shown = pictures(&[
+fn misplaced_registry_hook_is_shown() {
+    let shown = render_problems(&[
         "task_types:\n  product:\n    hooks:\n      task_completed: [auto-create-review-task]\n",
         "hooks:\n  task_created: [track-agent-task-lifecycle]\n  task_completed: [track-agent-task-lifecycle]\n",
     ]);
@@ -371,8 +371,8 @@ fn a_registry_hook_in_the_wrong_place() {
 }
 
 #[test]
-fn a_secret_instead_of_its_name() {
-    let shown = pictures(&["secrets:\n  - sk-live-0123\n"]);
+fn secret_value_in_place_of_name_is_shown() {
+    let shown = render_problems(&["secrets:\n  - sk-live-0123\n"]);
     insta::assert_snapshot!(shown, @r"
     error: this is not the name of an environment variable
      --> config.yaml:2:5
@@ -384,8 +384,8 @@ fn a_secret_instead_of_its_name() {
 }
 
 #[test]
-fn a_validator_that_cannot_be_run() {
-    let shown = pictures(&[
+fn unusable_validator_is_shown() {
+    let shown = render_problems(&[
         "agent_commands: never\n",
         "validators: {lint: ' '}\n",
         "validators:\n  '': make lint\n",

@@ -1,20 +1,20 @@
-//! What a person sees when an expression, a matcher, a number or a request of a hook is wrong.
+//! Tests of error messages for expressions, matchers, numbers and requests of hooks.
 
-use crate::tests::diagnostics::pictures;
+use crate::tests::diagnostics::render_problems;
 
-/// A stop hook with these further lines.
-fn hook(lines: &str) -> String {
+/// Returns a stop hook with additional lines.
+fn stop_hook_with(lines: &str) -> String {
     format!("hooks:\n  stop:\n    - command: ./check.sh\n      {lines}\n")
 }
 
-fn shown(lines: &[&str]) -> String {
-    let texts: Vec<_> = lines.iter().map(|lines| hook(lines)).collect();
-    pictures(&texts.iter().map(String::as_str).collect::<Vec<_>>())
+fn render_hook_problems(lines: &[&str]) -> String {
+    let texts: Vec<_> = lines.iter().map(|lines| stop_hook_with(lines)).collect();
+    render_problems(&texts.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 #[test]
-fn a_condition_with_an_unknown_name() {
-    let shown = shown(&[
+fn unknown_name_in_condition_is_shown() {
+    let shown = render_hook_problems(&[
         "when: iteraton > 2",
         "when: \"'agent' in task.lables\"",
         "when: |\n        iteration > 2 and\n        retrys < 3",
@@ -52,8 +52,8 @@ fn a_condition_with_an_unknown_name() {
 }
 
 #[test]
-fn a_condition_that_cannot_be_read() {
-    let shown = shown(&["when: iteration > 2 ?? retries", "when: '{{ iteration > 2 }}'", "when: ''"]);
+fn unreadable_condition_is_shown() {
+    let shown = render_hook_problems(&["when: iteration > 2 ?? retries", "when: '{{ iteration > 2 }}'", "when: ''"]);
     insta::assert_snapshot!(shown, @r"
     error: `when`: unexpected character
      --> config.yaml:4:27
@@ -78,8 +78,8 @@ fn a_condition_that_cannot_be_read() {
 }
 
 #[test]
-fn a_template_with_an_unknown_name() {
-    let shown = shown(&["feedback: 'it said {{ outputs }}'", "feedback: '{% include \"x\" %}'"]);
+fn unknown_name_in_template_is_shown() {
+    let shown = render_hook_problems(&["feedback: 'it said {{ outputs }}'", "feedback: '{% include \"x\" %}'"]);
     insta::assert_snapshot!(shown, @r#"
     error: `feedback`: unknown name `outputs`
      --> config.yaml:4:29
@@ -95,8 +95,10 @@ fn a_template_with_an_unknown_name() {
       |                     ^^^^^^^
     hint: write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language
     "#);
-    let prompts =
-        pictures(&["hooks:\n  stop:\n    - prompt: 'why {{ errors }}'\n", "hooks:\n  stop:\n    - prompt: ''\n"]);
+    let prompts = render_problems(&[
+        "hooks:\n  stop:\n    - prompt: 'why {{ errors }}'\n",
+        "hooks:\n  stop:\n    - prompt: ''\n",
+    ]);
     insta::assert_snapshot!(prompts, @r"
     error: `prompt`: unknown name `errors`
      --> config.yaml:3:23
@@ -114,7 +116,7 @@ fn a_template_with_an_unknown_name() {
 }
 
 #[test]
-fn a_rule_with_an_unknown_name() {
+fn unknown_name_in_rule_is_shown() {
     let rules = |rule: &str| format!("hooks:\n  stop:\n    - rules:\n        - {rule}\n");
     let texts = [
         "{when: filesModifed, action: complete}",
@@ -126,7 +128,7 @@ fn a_rule_with_an_unknown_name() {
         "always",
     ];
     let texts: Vec<_> = texts.iter().map(|rule| rules(rule)).collect();
-    insta::assert_snapshot!(pictures(&texts.iter().map(String::as_str).collect::<Vec<_>>()), @r"
+    insta::assert_snapshot!(render_problems(&texts.iter().map(String::as_str).collect::<Vec<_>>()), @r"
     error: `when`: unknown name `filesModifed`
      --> config.yaml:4:18
       |
@@ -179,8 +181,8 @@ fn a_rule_with_an_unknown_name() {
 }
 
 #[test]
-fn a_matcher_that_matches_nothing() {
-    insta::assert_snapshot!(shown(&["matcher: Edit(", "matcher: '|'"]), @r"
+fn unusable_matcher_is_shown() {
+    insta::assert_snapshot!(render_hook_problems(&["matcher: Edit(", "matcher: '|'"]), @r"
     error: `matcher`: this is not a regular expression: found open group without closing ')'
      --> config.yaml:4:16
       |
@@ -196,8 +198,8 @@ fn a_matcher_that_matches_nothing() {
 }
 
 #[test]
-fn a_time_that_cannot_be_meant() {
-    let shown = shown(&["timeout: 30000", "timeout: 90001", "timeout: 200h", "retry: {backoff: 2h}"]);
+fn implausible_time_is_shown() {
+    let shown = render_hook_problems(&["timeout: 30000", "timeout: 90001", "timeout: 200h", "retry: {backoff: 2h}"]);
     insta::assert_snapshot!(shown, @"
     error: `timeout`: a number as large as 30000 needs a unit
      --> config.yaml:4:16
@@ -230,15 +232,15 @@ fn a_time_that_cannot_be_meant() {
 }
 
 #[test]
-fn times_that_can_be_meant() {
+fn plausible_time_is_read() {
     for timeout in ["1", "0.5", "999", "999.9", "1000s", "30000ms", "168h", "86400.0s"] {
-        assert!(crate::config::parse(&hook(&format!("timeout: {timeout}"))).is_ok(), "{timeout}");
+        assert!(crate::config::parse_settings(&stop_hook_with(&format!("timeout: {timeout}"))).is_ok(), "{timeout}");
     }
 }
 
 #[test]
-fn a_number_that_cannot_be_meant() {
-    insta::assert_snapshot!(shown(&["max_output: 0", "max_output: 262145", "retry: {max: 101}"]), @"
+fn out_of_range_number_is_shown() {
+    insta::assert_snapshot!(render_hook_problems(&["max_output: 0", "max_output: 262145", "retry: {max: 101}"]), @"
     error: `max_output`: expected 1 to 262144 bytes
      --> config.yaml:4:19
       |
@@ -260,7 +262,7 @@ fn a_number_that_cannot_be_meant() {
 }
 
 #[test]
-fn a_request_that_cannot_be_sent() {
+fn invalid_request_is_shown() {
     let request =
         |rest: &str| format!("hooks:\n  stop:\n    - http:\n        url: https://example.org\n        {rest}\n");
     let texts = [
@@ -270,7 +272,7 @@ fn a_request_that_cannot_be_sent() {
         request("headers: {X-Key: \"a\\r\\nHost: b\"}"),
         "notify:\n  - http: {url: https://example.org, method: SEND}\n".to_owned(),
     ];
-    insta::assert_snapshot!(pictures(&texts.iter().map(String::as_str).collect::<Vec<_>>()), @r#"
+    insta::assert_snapshot!(render_problems(&texts.iter().map(String::as_str).collect::<Vec<_>>()), @r#"
     error: unknown method `post`
      --> config.yaml:5:17
       |
@@ -309,8 +311,8 @@ fn a_request_that_cannot_be_sent() {
 }
 
 #[test]
-fn a_point_that_is_named_again() {
-    insta::assert_snapshot!(shown(&["events: [on_error, Stop]", "events: [on_error, onError]"]), @"
+fn repeated_point_is_shown() {
+    insta::assert_snapshot!(render_hook_problems(&["events: [on_error, Stop]", "events: [on_error, onError]"]), @"
     error: this hook runs at `stop` already
      --> config.yaml:4:26
       |

@@ -1,4 +1,4 @@
-//! The whole way from a file to a configuration.
+//! Tests of the whole way from a file to a configuration.
 
 pub mod diagnostics;
 mod expression_diagnostics;
@@ -9,26 +9,26 @@ use std::time::Duration;
 
 use super::*;
 
-fn read(text: impl AsRef<[u8]>) -> Result<Config, ConfigError> {
+fn read_config(text: impl AsRef<[u8]>) -> Result<Config, ConfigError> {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("config.yaml");
     fs::write(&file, text).unwrap();
-    Config::read(&file)
+    Config::read_file(&file)
 }
 
-fn config(text: &str) -> Config {
-    read(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+fn parse_config(text: &str) -> Config {
+    read_config(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-fn names(config: &Config) -> Vec<&str> {
+fn hook_names(config: &Config) -> Vec<&str> {
     config.hooks.iter().map(|hook| hook.name.as_str()).collect()
 }
 
-fn failure(result: Result<Config, ConfigError>) -> ConfigError {
+fn expect_failure(result: Result<Config, ConfigError>) -> ConfigError {
     result.expect_err("the file should be refused")
 }
 
-/// Every point of a session, with timeouts and piped output.
+/// Hooks at every point of a session, with timeouts and piped output.
 const LOOP: &str = r#"
 version: 1
 
@@ -68,7 +68,7 @@ hooks:
       pipe_output: true
 "#;
 
-/// Types of tasks, with hooks and agents of their own.
+/// Task types with their own hooks and agents.
 const TYPES: &str = "
 # Hooks of all tasks, unless a type has its own
 hooks:
@@ -101,8 +101,8 @@ task_types:
 ";
 
 #[test]
-fn a_session_s_hooks_load() {
-    let config = config(LOOP);
+fn session_hooks_load() {
+    let config = parse_config(LOOP);
     assert_eq!(config.hooks.len(), 8);
     assert_eq!(config.hooks.iter().filter(|hook| hook.entry.pipe_output == Some(PipeSetting::Fixed(true))).count(), 5);
     let webhook = &config.hooks[4];
@@ -116,7 +116,7 @@ fn a_session_s_hooks_load() {
 
 #[test]
 fn task_types_load() {
-    let config = config(TYPES);
+    let config = parse_config(TYPES);
     assert_eq!(
         names(&config),
         [
@@ -139,7 +139,7 @@ fn task_types_load() {
 
 #[test]
 fn every_field_of_a_hook_is_kept() {
-    let config = config(
+    let config = parse_config(
         "
 hooks:
   PreToolUse:
@@ -162,11 +162,11 @@ hooks:
 ",
     );
     let [hook] = &config.hooks[..] else { panic!("{:?}", config.hooks) };
-    let points: Vec<_> = hook.points().map(windlass_engine::HookPoint::name).collect();
+    let points: Vec<_> = hook.all_points().map(windlass_engine::HookPoint::name).collect();
     assert_eq!(points, ["pre_tool_use", "task_created", "stop"]);
-    assert!(!hook.enabled());
+    assert!(!hook.is_enabled());
     assert_eq!(hook.entry.priority, Some(-5));
-    assert!(hook.matcher.matches("Write") && !hook.matcher.matches("Bash"));
+    assert!(hook.matcher.matches_tool("Write") && !hook.matcher.matches_tool("Bash"));
     let context = serde_json::json!({"task": {"labels": ["agent"]}, "output": "no"});
     assert_eq!(hook.when.as_ref().unwrap().holds(&context), Ok(true));
     assert_eq!(hook.feedback.as_ref().unwrap().render(&context).as_deref(), Ok("it said no"));
@@ -178,7 +178,7 @@ hooks:
 
 #[test]
 fn every_section_is_read() {
-    let config = config(
+    let config = parse_config(
         "
 agent: local
 agents:
@@ -202,7 +202,7 @@ notify: [{http: https://example.org/tell, on: [escalated]}]
     assert_eq!(settings.agents["local"].env["DEBUG"], "true");
     assert_eq!(settings.base_branch.as_ref().unwrap().value, "1.0");
     assert_eq!((settings.limits.max_hook_retries, settings.limits.max_remediations), (0, 3));
-    let effects: Vec<_> = config.effects().into_iter().map(|effect| (effect.place, effect.what)).collect();
+    let effects: Vec<_> = config.list_effects().into_iter().map(|effect| (effect.place, effect.what)).collect();
     let shown: Vec<_> = effects.iter().map(|(place, what)| format!("{place}: {what}")).collect();
     insta::assert_snapshot!(shown.join("\n"), @r"
     pre_iteration (agent claude): prompt: is it really done?
@@ -223,29 +223,29 @@ validators:
   tests: {command: npm test, timeout: 10m, working_directory: packages/web, success_exit_codes: [0, 5]}
 ";
     let shown = |config: &Config| {
-        let effects = config.effects().into_iter();
+        let effects = config.list_effects().into_iter();
         let shown = effects.map(|it| format!("{} ({:?}): {}", it.title(), it.line, it.what));
         shown.collect::<Vec<_>>().join("\n")
     };
-    let any = config(text);
+    let any = parse_config(text);
     insta::assert_snapshot!(shown(&any), @r"
     validators lint (Some(4)): make lint
     validators tests (Some(5)): npm test (in packages/web)
     agent_commands allow (None): any command that an agent supplies
     ");
     assert_eq!(any.agent_commands(), AgentCommands::Allow);
-    let validators = any.validators();
+    let validators = any.validator_commands();
     let [(_, lint), (_, tests)] = &validators.iter().collect::<Vec<_>>()[..] else { panic!("two of them") };
     assert_eq!((lint.timeout(), lint.successes()), (Duration::from_secs(60), vec![0]));
     assert_eq!((tests.timeout(), tests.successes()), (Duration::from_secs(600), vec![0, 5]));
     assert_eq!(tests.working_directory.as_deref(), Some("packages/web"));
-    let unsaid = |text: &str| config(text).agent_commands();
+    let unsaid = |text: &str| parse_config(text).agent_command_policy();
     assert_eq!(unsaid(""), AgentCommands::Allow);
     assert_eq!(unsaid("validators: {lint: make lint}"), AgentCommands::Named, "whoever writes them down means those");
     assert_eq!(shown(&config(&text.replace("allow", "deny"))), "", "none of them is run");
 }
 
-/// Wherever a path stands: what it leads to lies within the project.
+/// Every setting with a path refuses paths that lead out of the project.
 #[test]
 fn paths_out_of_the_project_are_refused_with_a_remedy() {
     for path in ["/etc/passwd", "../up", "a/../../up"] {
@@ -260,16 +260,16 @@ fn paths_out_of_the_project_are_refused_with_a_remedy() {
             format!("validation: [{{type: file_existence, name: v, config: {{paths: [{path}]}}}}]"),
             format!("validation: [{{type: command, name: v, config: {{command: make, workingDirectory: {path}}}}}]"),
         ] {
-            let failure = failure(read(&text));
+            let failure = expect_failure(read_config(&text));
             assert!(failure.to_string().contains("config.yaml:1:") && failure.hint().is_some(), "{text}\n{failure}");
         }
     }
-    config("agent: scripted:plays/one.yaml");
+    parse_config("agent: scripted:plays/one.yaml");
 }
 
 #[test]
 fn hooks_of_the_registry_are_reconfigured() {
-    let config = config(
+    let config = parse_config(
         "
 hooks:
   task_completed:
@@ -293,7 +293,7 @@ hooks:
 }
 
 #[test]
-fn nothing_is_a_configuration() {
+fn empty_file_is_a_configuration() {
     for text in
         ["", "\n", "# only a comment\n", "---\n", "hooks:\nlimits:\nprotected:\nagent:\n", "\u{feff}version: 1\n"]
     {
@@ -303,31 +303,31 @@ fn nothing_is_a_configuration() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_says_why() {
+fn unreadable_file_is_refused_with_reason() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
-    assert!(!Config::load(root).unwrap().exists());
-    let missing = failure(Config::read(&config_file(root)));
+    assert!(!Config::load(root).unwrap().has_file());
+    let missing = expect_failure(Config::read_file(&config_file_path(root)));
     assert!(missing.to_string().ends_with("config.yaml: there is no such file"), "{missing}");
 
-    fs::create_dir_all(config_file(root)).unwrap();
+    fs::create_dir_all(config_file_path(root)).unwrap();
     let failed = Config::load(root).unwrap_err();
     assert!(failed.to_string().ends_with("config.yaml: is a directory, not a file"), "{failed}");
 
-    assert!(failure(read("#".repeat(1024 * 1024 + 1))).to_string().ends_with("is larger than 1 MiB"));
-    assert!(read("#".repeat(1024 * 1024)).is_ok());
+    assert!(expect_failure(read_config("#".repeat(1024 * 1024 + 1))).to_string().ends_with("is larger than 1 MiB"));
+    assert!(read_config("#".repeat(1024 * 1024)).is_ok());
 }
 
 #[test]
-fn a_file_that_is_not_text_says_where() {
-    let failed = failure(read(b"version: 1\nagent: \xff\n"));
+fn non_utf8_file_is_refused_with_place() {
+    let failed = expect_failure(read_config(b"version: 1\nagent: \xff\n"));
     assert!(failed.to_string().ends_with("config.yaml:2:8: not UTF-8 text: byte 0xff at offset 18"), "{failed}");
-    assert!(read(b"\xff\xfev\0").is_err());
+    assert!(read_config(b"\xff\xfev\0").is_err());
 }
 
-/// Each of these would cost a careless reader seconds, gigabytes or its stack.
+/// Without bounds, each of these files would exhaust the time, the memory or the stack.
 #[test]
-fn bombs_are_refused_at_once() {
+fn yaml_bomb_is_refused_early() {
     let mut aliases = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
     for n in 1..12 {
         aliases += &format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 9].join(","));
@@ -346,21 +346,24 @@ fn bombs_are_refused_at_once() {
         (format!("{}: 1\n", "k".repeat(1_000_000)), ""),
     ];
     for (text, message) in bombs {
-        let failed = failure(read(&text));
+        let failed = expect_failure(read_config(&text));
         assert!(failed.to_string().contains(message), "{failed}");
-        assert!(failed.to_string().len() < 1_000 && failed.render(false).is_none_or(|picture| picture.len() < 4_000));
+        assert!(
+            failed.to_string().len() < 1_000
+                && failed.render_picture(false).is_none_or(|picture| picture.len() < 4_000)
+        );
     }
 }
 
 #[test]
-fn the_digest_follows_the_bytes() {
+fn trust_digest_changes_with_bytes() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
-    let digest = || Config::load(root).unwrap().digest().unwrap();
+    let digest = || Config::load(root).unwrap().trust_digest().unwrap();
     let none = digest();
     fs::create_dir_all(root.join(PROJECT_DIRECTORY).join("workflows")).unwrap();
     assert_eq!(digest(), none);
-    fs::write(config_file(root), "").unwrap();
+    fs::write(config_file_path(root), "").unwrap();
     let empty = digest();
     assert_ne!(empty, none);
     fs::write(root.join(PROJECT_DIRECTORY).join("workflows/w.json"), "{}").unwrap();
@@ -369,9 +372,9 @@ fn the_digest_follows_the_bytes() {
 
 #[test]
 fn the_schema_knows_what_the_reader_knows() {
-    let schema = schema();
+    let schema = config_schema();
     let entry = &schema["$defs"]["Entry"];
-    for kind in entry::KINDS {
+    for kind in hook_settings::HOOK_KIND_KEYS {
         assert!(entry["properties"].get(kind).is_some(), "{kind}");
     }
     assert_eq!(entry["oneOf"].as_array().map(Vec::len), Some(entry::KINDS.len()));
@@ -390,6 +393,6 @@ fn the_schema_knows_what_the_reader_knows() {
 
 #[test]
 fn limit_keys_are_those_of_the_schema() {
-    let keys = schema()["$defs"]["Limits"]["properties"].as_object().expect("a map of keys").clone();
+    let keys = config_schema()["$defs"]["Limits"]["properties"].as_object().expect("a map of keys").clone();
     assert_eq!(keys.keys().map(String::as_str).collect::<Vec<_>>(), reader::LIMIT_KEYS);
 }

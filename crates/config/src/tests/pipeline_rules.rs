@@ -1,29 +1,29 @@
-//! What is said about work that cannot get through.
+//! Tests of errors and warnings about delivery pipelines.
 
 use std::path::Path;
 
 use crate::Config;
-use crate::tests::diagnostics::pictures;
+use crate::tests::diagnostics::render_problems;
 
-/// What is warned about, a line each.
-fn warned(text: &str) -> String {
-    let config = Config::of(Path::new("config.yaml"), text).expect(text);
+/// Returns the warnings, one per line.
+fn render_warnings(text: &str) -> String {
+    let config = Config::from_text(Path::new("config.yaml"), text).expect(text);
     let line = |warning: crate::ConfigWarning| {
         let hint = warning.suggestion.map(|hint| format!(" ({hint})")).unwrap_or_default();
         let (line, column) = warning.place.expect("it is about a place");
         format!("{line}:{column}: {}{hint}", warning.message)
     };
-    config.warnings().into_iter().map(line).collect::<Vec<_>>().join("\n")
+    config.find_warnings().into_iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A project whose `before_submit` and `before_merge` are these.
-fn lists(submit: &str, merge: &str) -> String {
+/// Returns a configuration with these `before_submit` and `before_merge` lists.
+fn submit_and_merge_hooks(submit: &str, merge: &str) -> String {
     format!("hooks:\n  before_submit: [{submit}]\n  before_merge: [{merge}]\n")
 }
 
 #[test]
-fn hooks_about_changes_stand_where_there_is_one() {
-    let shown = pictures(&[
+fn change_hooks_outside_delivery_are_refused() {
+    let shown = render_problems(&[
         "hooks:\n  before_submit:\n    - create_pr\n    - merge_pr\n",
         "hooks:\n  stop:\n    - rebase_on_main\n",
         "hooks:\n  task_completed:\n    - create_pr\n",
@@ -84,16 +84,16 @@ fn hooks_about_changes_stand_where_there_is_one() {
 
 #[test]
 fn a_pipeline_that_can_never_pass_is_refused() {
-    let shown = pictures(&[
-        &lists("create_pr", "merge_pr, gatekeeper: [qa]"),
-        &lists("create_pr", "merge_pr, create_pr"),
-        &lists("run_tests", "merge_pr"),
-        // What runs first is what counts, not what is written first.
+    let shown = render_problems(&[
+        &submit_and_merge_hooks("create_pr", "merge_pr, gatekeeper: [qa]"),
+        &submit_and_merge_hooks("create_pr", "merge_pr, create_pr"),
+        &submit_and_merge_hooks("run_tests", "merge_pr"),
+        // The running order counts, not the order of definition.
         "hooks:\n  before_merge:\n    - {gatekeeper: [qa], priority: 200}\n    - merge_pr\n",
-        // The type's own list, and the project's for the rest.
+        // The type's own list at one point, and the project's at the others.
         "hooks:\n  before_merge:\n    - merge_pr\ntask_types:\n  docs:\n    hooks:\n      before_submit: []\n",
         "task_types:\n  a:\n    hooks:\n      before_merge:\n        - gatekeeper: [qa]\n    agents:\n      gatekeeper: []\n",
-        // With what the agent brings along.
+        // With the hooks of an agent.
         "hooks:\n  before_merge:\n    - merge_pr\nagents:\n  x:\n    command: x\n    hooks:\n      before_merge:\n        - gatekeeper: [qa]\n",
     ]);
     insta::assert_snapshot!(shown, @"
@@ -147,24 +147,24 @@ fn a_pipeline_that_can_never_pass_is_refused() {
     hint: let it run before `merge_pr`
     ");
     let apart = "agents:\n  a: {command: a, hooks: {before_merge: [merge_pr]}}\n  b: {command: b, hooks: {before_merge: [gatekeeper: [qa]]}}\n";
-    crate::config::parse(apart).expect("the hooks of two agents never meet");
+    crate::config::parse_settings(apart).expect("the hooks of two agents never meet");
 }
 
 #[test]
 fn a_pipeline_that_may_pass_is_not_refused() {
     for text in [
-        lists("create_pr", "gatekeeper: [qa], merge_pr"),
-        lists("rebase_on_main, run_tests, create_pr", ""),
-        lists("", "create_pr, merge_pr"),
-        lists("create_pr", "merge_pr, command: ./deploy.sh"),
-        // Without a list a change is opened.
+        submit_and_merge_hooks("create_pr", "gatekeeper: [qa], merge_pr"),
+        submit_and_merge_hooks("rebase_on_main, run_tests, create_pr", ""),
+        submit_and_merge_hooks("", "create_pr, merge_pr"),
+        submit_and_merge_hooks("create_pr", "merge_pr, command: ./deploy.sh"),
+        // Without a list, the default hook opens a change.
         "hooks:\n  before_merge: [merge_pr]\n".to_owned(),
         "hooks: {before_merge: [merge_pr]}\ntask_types: {a: {hooks: {before_merge: []}}}\n".to_owned(),
-        // One that is switched off does nothing.
+        // A disabled hook does nothing.
         "hooks:\n  before_merge:\n    - merge_pr\n    - {gatekeeper: [qa], enabled: false}\n".to_owned(),
-        // One with a condition may never run.
+        // A hook with a condition may never run.
         "hooks:\n  before_merge:\n    - {use: merge_pr, when: iteration > 1}\n    - gatekeeper: [qa]\n".to_owned(),
-        // An agent may open it.
+        // An agent's hook may open the change.
         "hooks: {before_submit: [run_tests], before_merge: [merge_pr]}\nagents: {x: {command: x, hooks: {before_submit: [create_pr]}}}\n".to_owned(),
     ] {
         assert_eq!(warned(&text), "", "{text}");
@@ -186,8 +186,8 @@ fn unknown_agents_and_unread_briefs_are_warned_about() {
 }
 
 #[test]
-fn bases_and_methods_that_cannot_be_meant() {
-    let shown = pictures(&[
+fn invalid_bases_and_methods_are_shown() {
+    let shown = render_problems(&[
         "base_branch: --upload-pack=x\n",
         "base_branch: refs/heads/main\n",
         "base_branch: HEAD\n",
@@ -247,8 +247,8 @@ fn bases_and_methods_that_cannot_be_meant() {
 }
 
 #[test]
-fn forges_that_cannot_be_meant() {
-    let shown = pictures(&[
+fn invalid_forge_settings_are_shown() {
+    let shown = render_problems(&[
         "forge:\n  remote: -x\n",
         "forge:\n  kind: gitea\n",
         "forge:\n  api: api.example.com\n",
@@ -299,16 +299,24 @@ fn completion_by_gate_without_a_stop_hook_is_warned_about() {
     assert_eq!(warned("completion: gate\nhooks: {stop: [run_tests]}\n"), "");
     assert_eq!(warned("completion: promise\n"), "");
     let typed = "completion: gate\nhooks: {stop: [run_tests]}\ntask_types: {docs: {hooks: {stop: []}}}\n";
-    assert!(warned(typed).contains("without a `stop` hook for tasks of the type `docs`"), "{}", warned(typed));
+    assert!(
+        render_warnings(typed).contains("without a `stop` hook for tasks of the type `docs`"),
+        "{}",
+        render_warnings(typed)
+    );
     let rules = "[{type: command, name: tests, config: {command: make test}}]";
     assert_eq!(warned(&format!("completion: gate\nvalidation: {rules}\n")), "");
     let unruled = format!("completion: gate\nvalidation: {rules}\ntask_types: {{docs: {{validation: []}}}}\n");
-    assert!(warned(&unruled).contains("without a `stop` hook for tasks of the type `docs`"), "{}", warned(&unruled));
+    assert!(
+        render_warnings(&unruled).contains("without a `stop` hook for tasks of the type `docs`"),
+        "{}",
+        render_warnings(&unruled)
+    );
 }
 
 #[test]
 fn stop_hook_that_is_one_program_is_warned_about() {
-    let warned_at = |entry: &str| warned(&format!("hooks:\n  stop:\n    - {entry}\n"));
+    let warned_at = |entry: &str| render_warnings(&format!("hooks:\n  stop:\n    - {entry}\n"));
     let pytest = "3:7: at `stop` only exit 2 sends the agent back, and most programs fail with exit 1: `pytest -q` (write \
                   `pytest -q || exit 2`, or `on_failure: block` beside it)";
     assert_eq!(warned_at("command: pytest -q"), pytest);
@@ -332,7 +340,7 @@ fn stop_hook_that_is_one_program_is_warned_about() {
 
 #[test]
 fn hook_with_the_name_of_a_built_in_is_refused() {
-    let shown = pictures(&["hooks:\n  stop:\n    - command: ./tests.sh\n      name: run_tests\n"]);
+    let shown = render_problems(&["hooks:\n  stop:\n    - command: ./tests.sh\n      name: run_tests\n"]);
     insta::assert_snapshot!(shown, @"
     error: no hook can have the name `run_tests`: a built-in hook has it
      --> config.yaml:4:13
@@ -347,8 +355,8 @@ fn hook_with_the_name_of_a_built_in_is_refused() {
 #[test]
 fn gate_of_tests_alone_is_found_for_each_type() {
     let check = |text: &str, expected: &[(&str, Option<&str>)]| {
-        let config = Config::of(Path::new("config.yaml"), text).expect(text);
-        let gates = config.test_gates();
+        let config = Config::from_text(Path::new("config.yaml"), text).expect(text);
+        let gates = config.find_test_gates();
         let found: Vec<_> = gates.iter().map(|(point, kind)| (point.name(), *kind)).collect();
         assert_eq!(found, expected, "{text}");
     };

@@ -1,15 +1,15 @@
 //! The workflows of a project: files under `.windlass/workflows/`, and those that ship with Windlass.
 //!
 //! Invariants:
-//! - A problem in a file names its place, and only that file is unusable.
+//! - A problem in a file names its place, and makes only that file unusable.
 //! - A file of the project replaces a shipped workflow with the same id, even if the file is unusable. A file that does not parse
 //!   may have any id, so no shipped workflow runs beside it.
 //!
 //! Not here: whether a person trusts a file (`app`), running a workflow (`runner`), the rules for one (`engine::workflow`).
 
 mod fields;
-mod read;
-mod tasks;
+mod parser;
+mod task_steps;
 #[cfg(test)]
 mod tests;
 
@@ -25,9 +25,9 @@ use windlass_engine::workflow::Workflow;
 use crate::import::json;
 use crate::trust_digest::list_workflow_files;
 use crate::yaml::{self, ConfigNode};
-use crate::{ConfigError, ConfigProblem, PROJECT_DIRECTORY, quoted, source};
+use crate::{ConfigError, ConfigProblem, PROJECT_DIRECTORY, quote_text, source};
 
-const SHIPPED: [(&str, &str); 3] = [
+const SHIPPED_WORKFLOWS: [(&str, &str); 3] = [
     ("create-review-task", include_str!("shipped/create-review-task.yaml")),
     ("stale-task-report", include_str!("shipped/stale-task-report.yaml")),
     ("notify-critical-completion", include_str!("shipped/notify-critical-completion.yaml")),
@@ -40,15 +40,15 @@ pub struct WorkflowDefinition {
     /// None for a shipped workflow.
     pub file: Option<PathBuf>,
     pub text: String,
-    /// The content of the file, to be shown.
-    pub written: Json,
+    /// The content of the file, for display.
+    pub content: Json,
 }
 
-/// A file that defines no workflow which may run.
+/// A file that defines no runnable workflow.
 #[derive(Debug)]
 pub struct UnusableWorkflow {
     pub file: PathBuf,
-    /// The id in the file; the name of the file where it has none.
+    /// The id in the file, or the file's name if it has none.
     pub id: String,
     /// Whether the file is YAML or JSON. If it is not, it may have any id.
     pub is_parsed: bool,
@@ -78,14 +78,14 @@ impl WorkflowLibrary {
             for file in workflow_files(root)? {
                 let file = workflow_directory(root).join(file);
                 if has_workflow_extension(&file) {
-                    library.read_file(root, &file);
+                    library.add_file(root, &file);
                 }
             }
             library.remove_duplicates();
         }
         let is_parsed = library.unusable.iter().all(|unusable| unusable.is_parsed);
-        for (id, text) in SHIPPED {
-            if is_parsed && !library.ids().any(|taken| taken == id) {
+        for (id, text) in SHIPPED_WORKFLOWS {
+            if is_parsed && !library.workflow_ids().any(|taken| taken == id) {
                 library.definitions.push(shipped_workflow(id, text)?);
             }
         }
@@ -93,20 +93,20 @@ impl WorkflowLibrary {
         Ok(library)
     }
 
-    fn read_file(&mut self, root: &Path, file: &Path) {
-        let read = || source::read_within(root, file).and_then(|bytes| source::decode(file, bytes));
+    fn add_file(&mut self, root: &Path, file: &Path) {
+        let read = || source::read_bytes_within(root, file).and_then(|bytes| source::decode_text(file, bytes));
         match read().and_then(|text| read_definition(file, text)) {
             Ok(definition) => self.definitions.push(definition),
             Err(error) => {
-                let tree = read().ok().and_then(|text| parse_tree(&text, is_json(file)).ok());
-                let id = tree.as_ref().and_then(read::id).unwrap_or(stem(file)).to_owned();
+                let tree = read().ok().and_then(|text| parse_tree(&text, is_json_file(file)).ok());
+                let id = tree.as_ref().and_then(parser::read_id).unwrap_or(default_workflow_id(file)).to_owned();
                 let (is_parsed, reason) = (tree.is_some(), UnusableReason::Invalid(error));
                 self.unusable.push(UnusableWorkflow { file: file.to_owned(), id, is_parsed, reason });
             }
         }
     }
 
-    /// Makes every file unusable whose id another file has too: no one could say which one is meant.
+    /// Makes files with the same id unusable: the id would be ambiguous.
     fn remove_duplicates(&mut self) {
         let mut ids: BTreeMap<String, usize> = BTreeMap::new();
         for definition in &self.definitions {
@@ -120,9 +120,9 @@ impl WorkflowLibrary {
             let others = others.filter_map(|other| Some(other.file.as_ref()?.display().to_string()));
             let others: Vec<String> = others.collect();
             let problem = ConfigProblem::new(format!("the id {} is that of {} too", quoted(id), others.join(", ")))
-                .suggest("give each its own".to_owned());
+                .with_suggestion("give each its own".to_owned());
             let file = duplicate.file.clone().unwrap_or_default();
-            let reason = UnusableReason::Invalid(ConfigError::in_text(&file, &duplicate.text, problem));
+            let reason = UnusableReason::Invalid(ConfigError::from_problem(&file, &duplicate.text, problem));
             self.unusable.push(UnusableWorkflow { file, id: id.clone(), is_parsed: true, reason });
         }
     }
@@ -136,16 +136,16 @@ impl WorkflowLibrary {
     }
 
     /// Returns every id, those of unusable files included.
-    pub fn ids(&self) -> impl Iterator<Item = &str> {
+    pub fn workflow_ids(&self) -> impl Iterator<Item = &str> {
         let definitions = self.definitions.iter().map(|definition| definition.workflow.id.as_str());
         definitions.chain(self.unusable.iter().map(|unusable| unusable.id.as_str()))
     }
 
-    pub fn find(&self, id: &str) -> Option<&WorkflowDefinition> {
+    pub fn find_definition(&self, id: &str) -> Option<&WorkflowDefinition> {
         self.definitions.iter().find(|definition| definition.workflow.id == id)
     }
 
-    /// Finds the file that is to blame for a missing workflow: the one with this id, or one that does not parse.
+    /// Finds the file that explains a missing workflow: the one with this id, or one that does not parse.
     pub fn find_unusable(&self, id: &str) -> Option<&UnusableWorkflow> {
         let named = self.unusable.iter().find(|unusable| unusable.id == id);
         named.or_else(|| self.unusable.iter().find(|unusable| !unusable.is_parsed))
@@ -165,36 +165,37 @@ fn has_workflow_extension(file: &Path) -> bool {
     file.extension().is_some_and(|kind| ["json", "yaml", "yml"].iter().any(|known| kind.eq_ignore_ascii_case(known)))
 }
 
-fn is_json(file: &Path) -> bool {
+fn is_json_file(file: &Path) -> bool {
     file.extension().is_some_and(|kind| kind.eq_ignore_ascii_case("json"))
 }
 
-fn stem(file: &Path) -> &str {
+fn default_workflow_id(file: &Path) -> &str {
     file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
 }
 
 fn read_definition(file: &Path, text: String) -> Result<WorkflowDefinition, ConfigError> {
-    let read = parse_tree(&text, is_json(file)).and_then(|tree| {
-        let workflow = read::workflow(&tree, &text, stem(file), Digest::of(text.as_bytes()))?;
-        Ok((workflow, fields::json(&tree)))
+    let read = parse_tree(&text, is_json_file(file)).and_then(|tree| {
+        let workflow =
+            parser::read_workflow(&tree, &text, default_workflow_id(file), Digest::of_bytes(text.as_bytes()))?;
+        Ok((workflow, fields::node_to_json(&tree)))
     });
-    let (workflow, written) = read.map_err(|problem| ConfigError::in_text(file, &text, problem))?;
+    let (workflow, written) = read.map_err(|problem| ConfigError::from_problem(file, &text, problem))?;
     let file = fs::canonicalize(file).unwrap_or(file.to_owned());
-    Ok(WorkflowDefinition { workflow: Arc::new(workflow), file: Some(file), text, written })
+    Ok(WorkflowDefinition { workflow: Arc::new(workflow), file: Some(file), text, content: written })
 }
 
 fn shipped_workflow(id: &str, text: &str) -> Result<WorkflowDefinition, ConfigError> {
-    let wrong = |problem| ConfigError::in_text(Path::new(id), text, problem);
+    let wrong = |problem| ConfigError::from_problem(Path::new(id), text, problem);
     let workflow = parse_workflow(text, id, false).map_err(wrong)?;
-    let written = fields::json(&parse_tree(text, false).map_err(wrong)?);
-    Ok(WorkflowDefinition { workflow: Arc::new(workflow), file: None, text: text.to_owned(), written })
+    let written = fields::node_to_json(&parse_tree(text, false).map_err(wrong)?);
+    Ok(WorkflowDefinition { workflow: Arc::new(workflow), file: None, text: text.to_owned(), content: written })
 }
 
 /// Parses a workflow from the text of a file with this name.
 pub fn parse_workflow(text: &str, stem: &str, is_json: bool) -> Result<Workflow, ConfigProblem> {
-    read::workflow(&parse_tree(text, is_json)?, text, stem, Digest::of(text.as_bytes()))
+    parser::read_workflow(&parse_tree(text, is_json)?, text, stem, Digest::of_bytes(text.as_bytes()))
 }
 
 fn parse_tree(text: &str, is_json: bool) -> Result<ConfigNode, ConfigProblem> {
-    if is_json { json::parse(text) } else { yaml::parse(text) }
+    if is_json { json::parse_json(text) } else { yaml::parse_yaml(text) }
 }

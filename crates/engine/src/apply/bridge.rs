@@ -1,39 +1,39 @@
 //! Folds the state that is kept about conversations of agents' own hook systems.
 
-use super::{Changes, Fold};
-use crate::bridge::{CallRuling, Caller, Conversation};
+use super::{EventFold, FoldResult};
+use crate::bridge::{BridgeCaller, BridgeConversation, CallRuling};
 use crate::log::event::payload;
-use crate::view::Change;
+use crate::view::RowChange;
 
-impl Fold<'_> {
+impl EventFold<'_> {
     /// Resets the count of send-backs when a person has sent a message.
-    pub(super) fn bridge_called(&self, called: &payload::BridgeCalled) -> Changes {
+    pub(super) fn fold_bridge_called(&self, called: &payload::BridgeCalled) -> FoldResult {
         let payload::BridgeCalled { agent, conversation, anew, .. } = called.clone();
-        if anew { self.forgotten(Caller { agent, conversation }) } else { Ok(Vec::new()) }
+        if anew { self.forget_conversation(BridgeCaller { agent, conversation }) } else { Ok(Vec::new()) }
     }
 
-    pub(super) fn bridge_answered(&self, answered: &payload::BridgeAnswered) -> Changes {
+    pub(super) fn fold_bridge_answered(&self, answered: &payload::BridgeAnswered) -> FoldResult {
         let payload::BridgeAnswered { agent, conversation, point, ruling, hooks, retries, reason, let_go, .. } =
             answered;
-        let caller = Caller { agent: agent.clone(), conversation: conversation.clone() };
+        let caller = BridgeCaller { agent: agent.clone(), conversation: conversation.clone() };
         // An agent that is let go at the limit stays so until a person sends a message: its hook system may call more than
         // once.
         if !point.sends_back() || let_go.is_some() {
             return Ok(Vec::new());
         }
         if *ruling != CallRuling::Block {
-            return self.forgotten(caller);
+            return self.forget_conversation(caller);
         }
-        let before = self.view.conversation(&caller)?.unwrap_or_else(|| Conversation::new(caller));
+        let before = self.view.find_conversation(&caller)?.unwrap_or_else(|| BridgeConversation::new(caller));
         if *retries != before.retries + 1 {
-            return Err(self.unfit(format!("the agent was sent back {} times before", before.retries)));
+            return Err(self.unfit_event_error(format!("the agent was sent back {} times before", before.retries)));
         }
-        let after = before.sent_back(hooks, reason.as_deref().unwrap_or_default(), self.seq);
+        let after = before.record_send_back(hooks, reason.as_deref().unwrap_or_default(), self.seq);
         Ok(vec![Change::PutConversation(Box::new(after))])
     }
 
-    fn forgotten(&self, caller: Caller) -> Changes {
-        let known = self.view.conversation(&caller)?;
-        Ok(known.map(|_| Change::DropConversation(caller)).into_iter().collect())
+    fn forget_conversation(&self, caller: BridgeCaller) -> FoldResult {
+        let known = self.view.find_conversation(&caller)?;
+        Ok(known.map(|_| RowChange::DropConversation(caller)).into_iter().collect())
     }
 }

@@ -1,56 +1,64 @@
 //! Work on its way through the gates: each event advances it, or does not fit.
 
-use super::{ApplyError, Changes, Fold, put};
-use crate::delivery::{Broken, ChangeRef, Finding, Gate, HookEnd, Pipeline, Remedy, Stage, TaskChange, Why, WorkDone};
+use super::{ApplyError, EventFold, FoldResult, put_task};
+use crate::delivery::{
+    ChangeRef, DeliveryGate, DeliveryPipeline, DeliveryStage, GateFailure, GateFailureKind, GateFinding, GateHookEnd,
+    GateRemedy, SubmittedWork, TaskChange,
+};
 use crate::effects::hook_outcome::HookOutcome;
 use crate::effects::outbox::{EffectKind, PendingEffect};
 use crate::log::event::payload;
 use crate::log::id::RunId;
-use crate::session::{Closing, Ending, Next, Phase, Session};
-use crate::task::{State, Task};
-use crate::view::Change;
+use crate::session::{AfterIteration, Session, SessionEnd, SessionEndKind, SessionPhase};
+use crate::task::{Task, TaskState};
+use crate::view::RowChange;
 
-impl Fold<'_> {
-    pub(super) fn workspace_opened(&self, opened: &payload::WorkspaceOpened) -> Changes {
-        let id = self.node()?;
-        let mut changes = self.session(|session| {
-            let fits = session.task == Some(id) && session.epoch().is_some() && !session.grounds.is_in_place();
+impl EventFold<'_> {
+    pub(super) fn fold_workspace_opened(&self, opened: &payload::WorkspaceOpened) -> FoldResult {
+        let id = self.event_task_id()?;
+        let mut changes = self.change_session(|session| {
+            let fits = session.task == Some(id) && session.held_epoch().is_some() && !session.grounds.is_in_place();
             session.workspace = Some(opened.workspace.clone());
             if opened.workspace.protected.is_some() {
                 session.protected = opened.workspace.protected;
             }
             fits.then_some(())
         })?;
-        changes.extend(self.touched(|task| task.workspace = Some(opened.workspace.clone()))?);
+        changes.extend(self.change_task(|task| task.workspace = Some(opened.workspace.clone()))?);
         Ok(changes)
     }
 
     /// Returns how a session that resumes finished work ends: with the reason that the session before it would have given.
-    fn resumed_closing(&self) -> Result<Closing, ApplyError> {
-        let waived = self.task(self.node()?)?.stalled.and_then(|stalled| stalled.waived);
-        Ok(Closing { ending: Ending::Completed, reason: waived })
+    fn resumed_closing(&self) -> Result<SessionEnd, ApplyError> {
+        let waived = self.require_task(self.event_task_id()?)?.stalled.and_then(|stalled| stalled.waived);
+        Ok(SessionEnd { ending: SessionEndKind::Completed, reason: waived })
     }
 
-    pub(super) fn submission_started(&self, started: &payload::SubmissionStarted) -> Changes {
+    pub(super) fn fold_submission_started(&self, started: &payload::SubmissionStarted) -> FoldResult {
         let resumed = self.resumed_closing()?;
-        let mut changes = self.session(|session| {
+        let mut changes = self.change_session(|session| {
             let closing = match &session.phase {
-                Phase::Settled(Next::Close(closing)) if closing.ending == Ending::Completed => closing.clone(),
-                _ if session.may_resume() => resumed,
+                SessionPhase::Settled(AfterIteration::Close(closing))
+                    if closing.ending == SessionEndKind::Completed =>
+                {
+                    closing.clone()
+                }
+                _ if session.may_resume_at_gate() => resumed,
                 _ => return None,
             };
-            let fits = session.epoch().is_some() && session.run(session.iteration) == started.run;
-            session.phase = self.pipeline(&started.run, closing, Stage::Submitting, started.work.clone());
-            if let Phase::Pipeline(pipeline) = &mut session.phase {
+            let fits = session.held_epoch().is_some() && session.run_id_for(session.iteration) == started.run;
+            session.phase =
+                self.build_pipeline_phase(&started.run, closing, DeliveryStage::Submitting, started.work.clone());
+            if let SessionPhase::Pipeline(pipeline) = &mut session.phase {
                 pipeline.rejudged = std::mem::take(&mut session.rejudged) || started.rejudged;
             }
             session.resumes = false;
             fits.then_some(())
         })?;
         // The work has to pass every gate again.
-        changes.extend(self.touched(|task| {
+        changes.extend(self.change_task(|task| {
             if let Some(stalled) = &mut task.stalled {
-                stalled.gate = Gate::BeforeSubmit;
+                stalled.gate = DeliveryGate::BeforeSubmit;
                 if let Some(work) = &started.work {
                     stalled.head.clone_from(&work.head);
                     stalled.rejudged |= started.rejudged;
@@ -60,44 +68,53 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    pub(super) fn submitted(&self) -> Changes {
-        let task = self.task(self.node()?)?;
-        let session = self.envelope.session.as_ref().map(|name| self.view.session(name)).transpose()?.flatten();
+    pub(super) fn fold_task_submitted(&self) -> FoldResult {
+        let task = self.require_task(self.event_task_id()?)?;
+        let session = self.envelope.session.as_ref().map(|name| self.view.find_session(name)).transpose()?.flatten();
         let Some(session) = session.filter(|session| session.passes_submission(task.id)) else {
-            return self.moved(|_| {});
+            return self.move_task(|_| {});
         };
         // A person may have submitted the task by hand before its gate passed it.
-        let mut changes = if task.state == State::Submitted { self.touched(|_| {})? } else { self.moved(|_| {})? };
-        self.with_session(&session.name, &mut changes, |session| {
-            if let Phase::Pipeline(pipeline) = &mut session.phase {
-                pipeline.stage = Stage::Submitted;
+        let mut changes =
+            if task.state == TaskState::Submitted { self.change_task(|_| {})? } else { self.move_task(|_| {})? };
+        self.change_named_session(&session.name, &mut changes, |session| {
+            if let SessionPhase::Pipeline(pipeline) = &mut session.phase {
+                pipeline.stage = DeliveryStage::Submitted;
             }
         })?;
         Ok(changes)
     }
 
-    pub(super) fn merge_started(&self, started: &payload::MergeStarted) -> Changes {
+    pub(super) fn fold_merge_started(&self, started: &payload::MergeStarted) -> FoldResult {
         let resumed = self.resumed_closing()?;
-        let mut changes = self.moved(|_| {})?;
-        changes.extend(self.session(|session| {
+        let mut changes = self.move_task(|_| {})?;
+        changes.extend(self.change_session(|session| {
             let (closing, work) = match &session.phase {
-                Phase::Pipeline(pipeline) if pipeline.stage == Stage::Submitted && pipeline.run == started.run => {
+                SessionPhase::Pipeline(pipeline)
+                    if pipeline.stage == DeliveryStage::Submitted && pipeline.run == started.run =>
+                {
                     (pipeline.closing.clone(), pipeline.work.clone())
                 }
-                _ if session.may_resume() && started.work.is_some() => (resumed, started.work.clone()),
+                _ if session.may_resume_at_gate() && started.work.is_some() => (resumed, started.work.clone()),
                 _ => return None,
             };
-            let fits = session.epoch().is_some() && session.run(session.iteration) == started.run;
-            session.phase = self.pipeline(&started.run, closing, Stage::Merging, work);
+            let fits = session.held_epoch().is_some() && session.run_id_for(session.iteration) == started.run;
+            session.phase = self.build_pipeline_phase(&started.run, closing, DeliveryStage::Merging, work);
             session.resumes = false;
             fits.then_some(())
         })?);
         Ok(changes)
     }
 
-    fn pipeline(&self, run: &RunId, closing: Closing, stage: Stage, work: Option<WorkDone>) -> Phase {
+    fn build_pipeline_phase(
+        &self,
+        run: &RunId,
+        closing: SessionEnd,
+        stage: DeliveryStage,
+        work: Option<SubmittedWork>,
+    ) -> SessionPhase {
         let (run, at) = (run.clone(), self.seq);
-        Phase::Pipeline(Box::new(Pipeline {
+        SessionPhase::Pipeline(Box::new(DeliveryPipeline {
             run,
             closing,
             stage,
@@ -110,34 +127,36 @@ impl Fold<'_> {
         }))
     }
 
-    pub(super) fn pipeline_failed(&self, failed: &payload::PipelineFailed) -> Changes {
+    pub(super) fn fold_pipeline_failed(&self, failed: &payload::PipelineFailed) -> FoldResult {
         let (mut finding, mut stalled, mut queued, mut unstarted) = (None, None, false, false);
-        let mut changes = self.session(|session| {
-            stalled = session.stalled_by(failed);
+        let mut changes = self.change_session(|session| {
+            stalled = session.stalled_work_after(failed);
             // The session's feedback stays with the task if the agent does not receive it.
-            queued = session.keeps_feedback && failed.remedy == Remedy::Remediate;
+            queued = session.keeps_feedback && failed.remedy == GateRemedy::Remediate;
             let (closing, feedback) = match &session.phase {
-                Phase::Pipeline(pipeline) if pipeline.run == failed.run => {
+                SessionPhase::Pipeline(pipeline) if pipeline.run == failed.run => {
                     unstarted = pipeline.broken.as_ref().is_some_and(|broken| broken.unstarted);
                     (pipeline.closing.clone(), pipeline.broken.as_ref().and_then(|broken| broken.feedback.clone()))
                 }
                 // The work was not fit to be submitted.
-                Phase::Settled(Next::Close(closing)) if is_unfit(session, closing, failed) => {
+                SessionPhase::Settled(AfterIteration::Close(closing))
+                    if is_unfit_submission(session, closing, failed) =>
+                {
                     (closing.clone(), failed.feedback.clone())
                 }
                 _ => return None,
             };
             finding = Some(feedback.unwrap_or_else(|| failed.reason.clone()));
-            let because = |ending| Closing { ending, reason: Some(in_words(failed)) };
-            session.phase = Phase::Settled(match failed.remedy {
-                Remedy::Remediate | Remedy::Reject | Remedy::Hear => Next::Continue,
-                Remedy::GiveUp => Next::GiveUp(in_words(failed)),
-                Remedy::Escalate => Next::Close(because(Ending::Escalated)),
-                Remedy::Again => Next::Close(closing),
+            let because = |ending| SessionEnd { ending, reason: Some(describe_gate_failure(failed)) };
+            session.phase = SessionPhase::Settled(match failed.remedy {
+                GateRemedy::Remediate | GateRemedy::Reject | GateRemedy::Hear => AfterIteration::Continue,
+                GateRemedy::GiveUp => AfterIteration::GiveUp(describe_gate_failure(failed)),
+                GateRemedy::Escalate => AfterIteration::Close(because(SessionEndKind::Escalated)),
+                GateRemedy::Again => AfterIteration::Close(closing),
             });
             match failed.remedy {
-                Remedy::Remediate => session.remediations += 1,
-                Remedy::Again => (session.rechecks, session.rejudged) = (session.rechecks + 1, true),
+                GateRemedy::Remediate => session.remediations += 1,
+                GateRemedy::Again => (session.rechecks, session.rejudged) = (session.rechecks + 1, true),
                 _ => {}
             }
             Some(())
@@ -146,19 +165,19 @@ impl Fold<'_> {
         // be started has no finding for an agent.
         let is_for_agent = !matches!(failed.remedy, Remedy::Again | Remedy::Hear) && !unstarted;
         let kept = is_for_agent && stalled.is_none() && !queued;
-        let rejected = failed.gate == Gate::BeforeMerge && failed.why == Why::Blocked;
-        changes.extend(self.moved(|task| {
+        let rejected = failed.gate == DeliveryGate::BeforeMerge && failed.why == GateFailureKind::Blocked;
+        changes.extend(self.move_task(|task| {
             if let Some(text) = finding.filter(|_| kept) {
-                let finding = Finding { source: failed.hook.clone(), text };
+                let finding = GateFinding { source: failed.hook.clone(), text };
                 if rejected {
                     task.rejected = Some(finding.clone());
                 }
                 task.findings.push(finding);
             }
             task.rejections += u32::from(rejected);
-            if failed.remedy != Remedy::Again {
+            if failed.remedy != GateRemedy::Again {
                 // A recheck alone does not produce the work that the gate judges.
-                task.stalled = stalled.map(|stalled| stalled.after(task));
+                task.stalled = stalled.map(|stalled| stalled.with_author_of(task));
             }
         })?);
         Ok(changes)
@@ -166,13 +185,16 @@ impl Fold<'_> {
 
     /// Folds that a task is to be taken up again. If its session ends while the work is on its way, the next session
     /// continues there.
-    pub(super) fn needs_continuation(&self, reason: &str) -> Changes {
-        let task = self.own_task()?;
+    pub(super) fn fold_needs_continuation(&self, reason: &str) -> FoldResult {
+        let task = self.require_event_task()?;
         let holder = task.lease.as_ref().and_then(|lease| lease.session.as_ref());
-        let session = holder.filter(|name| self.is_of_session(name)).map(|name| self.view.session(name)).transpose()?;
-        let on_its_way = session.flatten().and_then(|session| session.stalled_on_its_way());
-        let stalled = on_its_way.map(|stalled| stalled.after(&task));
-        self.moved(|task| {
+        let session = holder
+            .filter(|name| self.is_decided_by_session(name))
+            .map(|name| self.view.find_session(name))
+            .transpose()?;
+        let on_its_way = session.flatten().and_then(|session| session.stalled_work_on_end());
+        let stalled = on_its_way.map(|stalled| stalled.with_author_of(&task));
+        self.move_task(|task| {
             task.reason = Some(reason.to_owned());
             if stalled.is_some() {
                 task.stalled = stalled;
@@ -181,17 +203,19 @@ impl Fold<'_> {
     }
 
     /// Records the end of a hook at a gate.
-    pub(super) fn passed_gate(session: &mut Session, effect: &PendingEffect, finished: &payload::HookFinished) {
-        let (Phase::Pipeline(pipeline), EffectKind::Hook(hook)) = (&mut session.phase, &effect.kind) else { return };
-        if pipeline.at != effect.id.seq || Gate::of(hook).is_none() {
+    pub(super) fn record_gate_result(session: &mut Session, effect: &PendingEffect, finished: &payload::HookFinished) {
+        let (SessionPhase::Pipeline(pipeline), EffectKind::Hook(hook)) = (&mut session.phase, &effect.kind) else {
+            return;
+        };
+        if pipeline.at != effect.id.seq || DeliveryGate::of_hook_effect(hook).is_none() {
             return;
         }
         let (message, feedback) = (finished.message.as_deref(), finished.feedback.as_deref());
         let (outcome, unstarted) = (finished.outcome, finished.unstarted);
-        let broken = Broken::by(hook, &HookEnd { outcome, message, feedback, unstarted });
+        let broken = GateFailure::from_hook_end(hook, &GateHookEnd { outcome, message, feedback, unstarted });
         if pipeline.merged {
             let is_cancelled = outcome == HookOutcome::Cancelled;
-            let objection = broken.filter(|_| !is_cancelled).map(|broken| broken.objection_after_merge());
+            let objection = broken.filter(|_| !is_cancelled).map(|broken| broken.describe_merge_objection());
             pipeline.objection = pipeline.objection.take().or(objection);
             return;
         }
@@ -203,52 +227,57 @@ impl Fold<'_> {
             work.head.clone_from(head);
             session.rejudged = true;
             // The hooks before this one judged another commit.
-            if effect.id.index > 0 || pipeline.stage == Stage::Merging {
+            if effect.id.index > 0 || pipeline.stage == DeliveryStage::Merging {
                 let reason = finished.message.clone().unwrap_or_else(|| "the work is on another base now".to_owned());
-                let (hook, why) = (finished.hook.clone(), Why::Moved);
-                pipeline.broken =
-                    pipeline.broken.take().or(Some(Broken { hook, why, reason, feedback: None, unstarted: false }));
+                let (hook, why) = (finished.hook.clone(), GateFailureKind::Moved);
+                pipeline.broken = pipeline.broken.take().or(Some(GateFailure {
+                    hook,
+                    why,
+                    reason,
+                    feedback: None,
+                    unstarted: false,
+                }));
             }
         }
     }
 
     /// Records on the task what a hook learned from gatekeepers.
-    pub(super) fn judged(&self, finished: &payload::HookFinished) -> Changes {
+    pub(super) fn record_gatekeeper_result(&self, finished: &payload::HookFinished) -> FoldResult {
         let nothing = finished.approved.is_none() && finished.used.is_nothing() && finished.head.is_none();
         let passed = finished.outcome == HookOutcome::Success;
-        if (nothing && !passed) || self.envelope.node.task().is_none() {
+        if (nothing && !passed) || self.envelope.node.task_id().is_none() {
             return Ok(Vec::new());
         }
-        self.touched(|task| {
-            task.used = task.used.plus(finished.used);
+        self.change_task(|task| {
+            task.used = task.used.saturating_add(finished.used);
             if passed && task.rejected.as_ref().is_some_and(|rejected| rejected.source == finished.hook) {
                 task.rejected = None;
             }
             if let Some(approved) = &finished.approved {
-                task.approved = Some(approved.after(task.approved.as_ref()));
+                task.approved = Some(approved.merge_earlier_approval(task.approved.as_ref()));
             }
             // On another base the work has to be submitted again.
             if let (Some(stalled), Some(head)) = (&mut task.stalled, &finished.head) {
-                (stalled.head, stalled.gate, stalled.rejudged) = (head.clone(), Gate::BeforeSubmit, true);
+                (stalled.head, stalled.gate, stalled.rejudged) = (head.clone(), DeliveryGate::BeforeSubmit, true);
             }
         })
     }
 
-    pub(super) fn change_opened(&self, change: &ChangeRef) -> Changes {
-        self.touched(|task| task.change = Some(TaskChange { at: change.clone(), opened: self.seq, merged: None }))
+    pub(super) fn fold_change_opened(&self, change: &ChangeRef) -> FoldResult {
+        self.change_task(|task| task.change = Some(TaskChange { at: change.clone(), opened: self.seq, merged: None }))
     }
 
-    pub(super) fn change_merged(&self, merged: &payload::ChangeMerged) -> Changes {
-        let mut task: Task = self.own_task()?;
+    pub(super) fn fold_change_merged(&self, merged: &payload::ChangeMerged) -> FoldResult {
+        let mut task: Task = self.require_event_task()?;
         let change = task.change.take().filter(|change| change.merged.is_none());
-        let Some(change) = change else { return Err(self.nothing_to_merge()) };
+        let Some(change) = change else { return Err(self.no_open_change_error()) };
         task.change = Some(TaskChange { merged: Some(merged.commit.clone()), ..change });
         // A person may have merged the change while the session was at its gate.
         let holder = task.lease.as_ref().and_then(|lease| lease.session.clone());
-        let mut changes: Vec<Change> = vec![put(task)];
+        let mut changes: Vec<RowChange> = vec![put(task)];
         if let Some(name) = holder {
-            self.with_session(&name, &mut changes, |session| {
-                if let Phase::Pipeline(pipeline) = &mut session.phase {
+            self.change_named_session(&name, &mut changes, |session| {
+                if let SessionPhase::Pipeline(pipeline) = &mut session.phase {
                     pipeline.merged = true;
                 }
             })?;
@@ -256,20 +285,20 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    fn nothing_to_merge(&self) -> ApplyError {
-        self.unfit("the task has no change that is open".to_owned())
+    fn no_open_change_error(&self) -> ApplyError {
+        self.unfit_event_error("the task has no change that is open".to_owned())
     }
 }
 
 /// Returns whether the work was called done but there was nothing fit to be judged.
-fn is_unfit(session: &Session, closing: &Closing, failed: &payload::PipelineFailed) -> bool {
+fn is_unfit_submission(session: &Session, closing: &SessionEnd, failed: &payload::PipelineFailed) -> bool {
     let is_readied = !session.grounds.is_in_place() || session.report;
-    let done = closing.ending == Ending::Completed && is_readied;
-    done && failed.gate == Gate::BeforeSubmit && failed.remedy != Remedy::Again
+    let done = closing.ending == SessionEndKind::Completed && is_readied;
+    done && failed.gate == DeliveryGate::BeforeSubmit && failed.remedy != GateRemedy::Again
 }
 
 /// Returns which hook blocked the work, and why.
-fn in_words(failed: &payload::PipelineFailed) -> String {
+fn describe_gate_failure(failed: &payload::PipelineFailed) -> String {
     match failed.hook.as_str() {
         "no_changes" => "no_changes: nothing was committed beyond the base".to_owned(),
         hook => format!("{}: `{hook}`: {}", failed.gate.point(), failed.reason),

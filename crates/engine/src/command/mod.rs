@@ -7,24 +7,26 @@ use core::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::bridge::{BridgeCall, CallVerdict, Caller};
-use crate::delivery::{Approved, ChangeFact, ChangeRef, Finding, Grounds, HookContext, Readied, Workspace};
+use crate::bridge::{BridgeCall, BridgeCaller, CallVerdict};
+use crate::delivery::{
+    ChangeApproval, ChangeFact, ChangeRef, GateFinding, HookMetadata, SubmissionCheck, Workspace, WorkspaceMode,
+};
 use crate::effects::action::ActionRequest;
 use crate::effects::hook_outcome::HookOutcome;
 use crate::effects::hook_point::HookPoint;
 use crate::evaluation::validation::RuleResult;
-use crate::evaluation::{Judging, NewCheckpoint, NewHook, NewSeries};
+use crate::evaluation::{EvaluationFindings, NewCheckpoint, NewIterationSeries, NewStopHook};
 use crate::log::id::{Digest, EffectId, Epoch, HookId, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName};
 use crate::log::time::Timestamp;
-use crate::session::fault::Fault;
-use crate::session::own_words::OwnWords;
+use crate::session::output_fingerprint::OutputFingerprint;
 use crate::session::promise::Promise;
-use crate::session::usage::Usage;
-use crate::session::{Ending, GateAnswer, Terms, Work};
+use crate::session::turn_failure::TurnFailure;
+use crate::session::usage::AgentUsage;
+use crate::session::{GateAnswer, SessionEndKind, SessionTerms, WorkSource};
 use crate::task::note::NoteKind;
-use crate::task::resolution::Resolution;
-use crate::task::{EdgeKind, Priority, ReportRequest};
-use crate::workflow::StepEnd;
+use crate::task::resolution::TaskResolution;
+use crate::task::{EdgeKind, ReportRequest, TaskPriority};
+use crate::workflow::StepReport;
 
 /// The right by which a command is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +41,7 @@ pub enum Authority {
 
 /// The caller, the time, and the agent turn or hook that a command comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct CommandOrigin {
     pub by: String,
     pub at: Timestamp,
     pub authority: Authority,
@@ -56,7 +58,7 @@ pub struct NewTask {
     pub body: Option<String>,
     pub deliverables: Vec<String>,
     pub labels: Vec<String>,
-    pub priority: Priority,
+    pub priority: TaskPriority,
     pub kind: Option<TypeName>,
     /// It ends with a report, and without a change.
     pub report: Option<ReportRequest>,
@@ -72,14 +74,14 @@ pub struct NewSession {
     pub task: Option<TaskId>,
     /// The goal, which becomes a task.
     pub goal: Option<String>,
-    pub work: Work,
-    pub grounds: Grounds,
+    pub work: WorkSource,
+    pub grounds: WorkspaceMode,
     /// The source text of its configuration.
     pub config: String,
     /// The contents of the protected files.
     pub protected: Option<String>,
     pub agent: String,
-    pub terms: Terms,
+    pub terms: SessionTerms,
     pub owner: OwnerName,
     pub nonce: u64,
     /// Whether it ignores conversations of earlier sessions.
@@ -88,7 +90,7 @@ pub struct NewSession {
 
 /// The answer of an agent to a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Answer {
+pub struct TurnAnswer {
     pub output: String,
     pub promise: Option<Promise>,
     /// Why its COMPLETE tag does not count, if the tag is in the wrong place.
@@ -98,26 +100,26 @@ pub struct Answer {
     /// The file with its complete output.
     pub record: Option<String>,
     /// Its usage, if the agent reports it.
-    pub usage: Usage,
+    pub usage: AgentUsage,
     /// A digest of the changes in the working directory, if known.
     pub tree: Option<Digest>,
 }
 
 /// The failure of an agent's turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Failing {
+pub struct TurnFailureReport {
     pub error: String,
-    pub fault: Fault,
+    pub fault: TurnFailure,
     /// The file with its complete output.
     pub record: Option<String>,
-    pub usage: Usage,
+    pub usage: AgentUsage,
     /// It left processes behind.
     pub leaky: bool,
 }
 
-impl Failing {
+impl TurnFailureReport {
     /// Returns a report that knows the error alone.
-    pub fn of(error: impl Into<String>) -> Self {
+    pub fn from_error(error: impl Into<String>) -> Self {
         Self { error: error.into(), ..Self::default() }
     }
 }
@@ -131,7 +133,7 @@ pub struct HookReport {
     /// For the agent.
     pub feedback: Option<String>,
     /// The hook's own output, where the feedback is another text or only a part of it.
-    pub own: Option<Box<OwnWords>>,
+    pub own: Option<Box<OutputFingerprint>>,
     /// How long it ran.
     pub took: Option<Duration>,
     /// The file with its complete output.
@@ -141,13 +143,13 @@ pub struct HookReport {
     /// The event that it ran for, as the record of its failure shows it.
     pub event: Option<Value>,
     /// The metadata that it reports about itself.
-    pub context: HookContext,
+    pub context: HookMetadata,
     /// Its effect on the change of its task.
     pub change: Option<ChangeFact>,
     /// The part of that change that gatekeepers have approved.
-    pub approved: Option<Approved>,
+    pub approved: Option<ChangeApproval>,
     /// The usage of the agents that it asked.
-    pub used: Usage,
+    pub used: AgentUsage,
     /// The last commit of the work, if the hook has moved it.
     pub head: Option<String>,
     /// The program or agent that it asks could not be started.
@@ -169,10 +171,10 @@ impl From<HookOutcome> for HookReport {
             record: None,
             actions: Vec::new(),
             event: None,
-            context: HookContext::new(),
+            context: HookMetadata::new(),
             change: None,
             approved: None,
-            used: Usage::default(),
+            used: AgentUsage::default(),
             head: None,
             unstarted: false,
             results: Vec::new(),
@@ -191,13 +193,13 @@ pub struct TaskPatch {
     pub labels: Option<Vec<String>>,
     pub add_labels: Vec<String>,
     pub remove_labels: Vec<String>,
-    pub priority: Option<Priority>,
+    pub priority: Option<TaskPriority>,
     pub kind: Option<Option<TypeName>>,
 }
 
 /// How a deletion treats the tasks that wait for the deleted one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deletion {
+pub enum DeletionMode {
     /// Such tasks prevent the deletion.
     Alone,
     /// Deletes them too.
@@ -208,7 +210,7 @@ pub enum Deletion {
 
 impl Command {
     /// Returns the task that the command changes or moves. An agent may not do so with its own task.
-    pub fn subject(&self) -> Option<TaskId> {
+    pub fn subject_task(&self) -> Option<TaskId> {
         match self {
             Self::UpdateTask { id, .. }
             | Self::ClaimTask { id: Some(id), .. }
@@ -227,7 +229,7 @@ impl Command {
 
     /// Returns whether the command continues or ends work in progress. Such a command belongs to the runner of that work,
     /// even if a hook made the call: it is no consequence of the hook.
-    pub(crate) fn is_of_a_runner(&self) -> bool {
+    pub(crate) fn is_runner_command(&self) -> bool {
         matches!(
             self,
             Self::ResumeSession { .. }
@@ -292,7 +294,7 @@ pub enum Command {
     /// Answers a task that waits for a person.
     AnswerTask {
         id: TaskId,
-        answer: Resolution,
+        answer: TaskResolution,
         text: Option<String>,
         /// The stop hooks that do not count once.
         ignores: Vec<String>,
@@ -317,7 +319,7 @@ pub enum Command {
     },
     DeleteTask {
         id: TaskId,
-        deletion: Deletion,
+        deletion: DeletionMode,
     },
     AddEdge {
         from: TaskId,
@@ -338,7 +340,7 @@ pub enum Command {
     /// Registers a stop hook that decides from now on when the work on a task may stop.
     RegisterHook {
         task: TaskId,
-        new: NewHook,
+        new: NewStopHook,
     },
     ClearHooks {
         task: TaskId,
@@ -354,18 +356,18 @@ pub enum Command {
     /// Starts a series of iterations and ends the one in progress.
     StartSeries {
         task: TaskId,
-        new: NewSeries,
+        new: NewIterationSeries,
     },
     /// Records an evaluation of the present iteration of a series.
     JudgeSeries {
         task: TaskId,
         series: SeriesId,
-        judging: Box<Judging>,
+        judging: Box<EvaluationFindings>,
     },
     /// Records the results of a task's rules and hooks at the gate of its session.
     RecordRuling {
         task: TaskId,
-        judging: Box<Judging>,
+        judging: Box<EvaluationFindings>,
     },
     AdvanceSeries {
         task: TaskId,
@@ -394,7 +396,7 @@ pub enum Command {
     /// Stops a session: the turn in progress still has to end, and hooks that have not begun are skipped.
     StopSession {
         name: SessionName,
-        ending: Ending,
+        ending: SessionEndKind,
         reason: Option<String>,
     },
     /// Sets the worktree of a session's task.
@@ -406,7 +408,7 @@ pub enum Command {
         /// The contents of the protected files there, before an agent has worked.
         protected: Option<String>,
         /// Feedback for the agent: its work conflicts with the present base.
-        feedback: Option<Finding>,
+        feedback: Option<GateFinding>,
     },
     /// Leaves the task of a session to a person, before or instead of work on it.
     LeaveToPerson {
@@ -418,7 +420,7 @@ pub enum Command {
     /// Submits the work, now that it is done.
     SubmitWork {
         name: SessionName,
-        readied: Readied,
+        readied: SubmissionCheck,
     },
     /// Records that a change is in its base.
     RecordMerge {
@@ -463,16 +465,16 @@ pub enum Command {
     /// Records the agent's answer.
     FinishTurn {
         run: RunId,
-        answer: Answer,
+        answer: TurnAnswer,
     },
     FailTurn {
         run: RunId,
-        failing: Failing,
+        failing: TurnFailureReport,
     },
     /// Records that the agent hit a rate limit, and until when, if it knows.
     PostponeTurn {
         run: RunId,
-        failing: Failing,
+        failing: TurnFailureReport,
         until: Option<Timestamp>,
     },
     /// Gives up a turn that was stopped.
@@ -480,7 +482,7 @@ pub enum Command {
         run: RunId,
         /// The file with the agent's output so far.
         record: Option<String>,
-        usage: Usage,
+        usage: AgentUsage,
     },
     /// Records that a pending hook is about to run.
     BeginEffect {
@@ -532,7 +534,7 @@ pub enum Command {
     EndStep {
         effect: EffectId,
         owner: OwnerName,
-        end: Box<StepEnd>,
+        end: Box<StepReport>,
     },
     /// Ends a workflow that cannot continue.
     AbandonWorkflow {
@@ -545,7 +547,7 @@ pub enum Command {
     /// Answers the call at a position.
     AnswerCall {
         at: Seq,
-        caller: Caller,
+        caller: BridgeCaller,
         point: HookPoint,
         verdict: Box<CallVerdict>,
     },

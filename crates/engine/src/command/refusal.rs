@@ -5,8 +5,8 @@ use crate::log::event_type::EventType;
 use crate::log::id::{EffectId, Epoch, RunId, SeriesId, SessionName, TaskId, TypeName};
 use crate::task::edge::EdgeKind;
 use crate::task::lease::Lease;
-use crate::task::resolution::Resolution;
-use crate::task::state::State;
+use crate::task::resolution::TaskResolution;
+use crate::task::state::TaskState;
 use crate::view::ViewError;
 
 #[derive(Debug, thiserror::Error)]
@@ -15,12 +15,12 @@ pub enum Refusal {
     UnknownTask(TaskId),
     #[error("{what} {why}")]
     Invalid { what: &'static str, why: String },
-    #[error("cannot {} {id}: it is {state}{}", verb(*event), only_from(from))]
-    IllegalMove { id: TaskId, state: State, event: EventType, from: Vec<State>, forceable: bool },
-    #[error("{id} waits for {}", list(open, "and"))]
+    #[error("cannot {} {id}: it is {state}{}", verb_of_event(*event), describe_allowed_states(from))]
+    IllegalMove { id: TaskId, state: TaskState, event: EventType, from: Vec<TaskState>, forceable: bool },
+    #[error("{id} waits for {}", join_with_conjunction(open, "and"))]
     OpenDependencies { id: TaskId, open: Vec<TaskId> },
     #[error("{id} waits for no answer such as `{answer}`: it is {state}")]
-    NotAsking { id: TaskId, answer: Resolution, state: State },
+    NotAsking { id: TaskId, answer: TaskResolution, state: TaskState },
     #[error("only a person can {what}")]
     NoPerson { what: &'static str },
     #[error("only a person can change or move {id}: it is what session `{session}` is held to")]
@@ -31,15 +31,15 @@ pub enum Refusal {
     GatedTask { verb: &'static str, id: TaskId, kind: TypeName, gates: Vec<String> },
     #[error("{0} cannot be linked to itself")]
     SelfDependency(TaskId),
-    #[error("that would be a circle: {}", arrows(path))]
+    #[error("that would be a circle: {}", join_with_arrows(path))]
     Cycle { path: Vec<TaskId> },
     #[error("{to} is deleted, so {from} cannot be linked to it")]
     LinkToDeleted { from: TaskId, to: TaskId },
     #[error("there is no edge {from} {kind} {to}")]
     UnknownEdge { from: TaskId, kind: EdgeKind, to: TaskId },
-    #[error("{id} is what {} waits for", list(dependents, "and"))]
+    #[error("{id} is what {} waits for", join_with_conjunction(dependents, "and"))]
     HasDependents { id: TaskId, dependents: Vec<TaskId> },
-    #[error("{id} is held by {} (epoch {})", lease.holder(), lease.epoch)]
+    #[error("{id} is held by {} (epoch {})", lease.holder_name(), lease.epoch)]
     Held { id: TaskId, lease: Box<Lease> },
     #[error("epoch {epoch} of {id} is over; {}", match current { Some(now) => format!("epoch {now} holds it"), None => "nobody holds it".to_owned() })]
     LeaseLost { id: TaskId, epoch: Epoch, current: Option<Epoch> },
@@ -54,11 +54,11 @@ pub enum Refusal {
         None => format!("there are {}", list(known, "and")),
     })]
     UnknownType { kind: TypeName, near: Option<String>, known: Vec<TypeName> },
-    #[error("{id} is of the type `{kind}`, on which `{agent}` may not work; {}", only(allowed))]
+    #[error("{id} is of the type `{kind}`, on which `{agent}` may not work; {}", describe_allowed_agents(allowed))]
     NotForAgent { id: TaskId, kind: TypeName, agent: String, allowed: Vec<String> },
     #[error("nothing is ready {}; {id} is{}, and {}",
         agent.as_ref().map_or("that is open to all".to_owned(), |agent| format!("for `{agent}`")),
-        kind.as_ref().map(|kind| format!(" of the type `{kind}`")).unwrap_or_default(), only(allowed))]
+        kind.as_ref().map(|kind| format!(" of the type `{kind}`")).unwrap_or_default(), describe_allowed_agents(allowed))]
     NothingForAgent { agent: Option<String>, id: TaskId, kind: Option<TypeName>, allowed: Vec<String> },
     #[error("there is no session `{0}`")]
     UnknownSession(SessionName),
@@ -75,7 +75,10 @@ pub enum Refusal {
     /// Other commands remain that may succeed.
     #[error("none of what {effect} could do at once succeeds")]
     NoneSucceeds { effect: EffectId },
-    #[error("this project's hooks are not trusted as they are now, and this would run {}", list(hooks, "and"))]
+    #[error(
+        "this project's hooks are not trusted as they are now, and this would run {}",
+        join_with_conjunction(hooks, "and")
+    )]
     Untrusted { hooks: Vec<String> },
     #[error("a cascade of hooks may make {limit}; the rest is refused")]
     CascadeLimit { limit: String },
@@ -86,7 +89,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn invalid(what: &'static str, why: impl Into<String>) -> Self {
+    pub(crate) fn invalid_input(what: &'static str, why: impl Into<String>) -> Self {
         Self::Invalid { what, why: why.into() }
     }
 
@@ -107,7 +110,7 @@ impl From<ApplyError> for Refusal {
 }
 
 /// Returns the verb for a refused command, by the event that would have recorded it.
-fn verb(event: EventType) -> &'static str {
+fn verb_of_event(event: EventType) -> &'static str {
     match event {
         EventType::TaskStarted | EventType::TaskClaimed => "start",
         EventType::TaskSubmitted => "submit",
@@ -124,14 +127,14 @@ fn verb(event: EventType) -> &'static str {
 }
 
 /// Returns the states that would have allowed the move. A long list says nothing, so it is left out.
-fn only_from(from: &[State]) -> String {
+fn describe_allowed_states(from: &[TaskState]) -> String {
     match from.len() {
         0 | 6.. => String::new(),
         _ => format!(", and that is possible only from {}", list(from, "or")),
     }
 }
 
-fn only(allowed: &[String]) -> String {
+fn describe_allowed_agents(allowed: &[String]) -> String {
     match allowed {
         [] => "nobody may: its list of implementers is empty".to_owned(),
         allowed => {
@@ -140,10 +143,10 @@ fn only(allowed: &[String]) -> String {
     }
 }
 
-fn list<T: ToString>(items: &[T], conjunction: &str) -> String {
-    const SHOWN: usize = 5;
-    let mut words: Vec<String> = items.iter().take(SHOWN).map(ToString::to_string).collect();
-    if items.len() > SHOWN {
+fn join_with_conjunction<T: ToString>(items: &[T], conjunction: &str) -> String {
+    const MAX_LISTED_ITEMS: usize = 5;
+    let mut words: Vec<String> = items.iter().take(MAX_LISTED_ITEMS).map(ToString::to_string).collect();
+    if items.len() > MAX_LISTED_ITEMS {
         words.push(format!("{} more", items.len() - SHOWN));
     }
     match words.split_last() {
@@ -153,6 +156,6 @@ fn list<T: ToString>(items: &[T], conjunction: &str) -> String {
     }
 }
 
-fn arrows(path: &[TaskId]) -> String {
+fn join_with_arrows(path: &[TaskId]) -> String {
     path.iter().map(ToString::to_string).collect::<Vec<_>>().join(" → ")
 }

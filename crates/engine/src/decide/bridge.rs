@@ -1,60 +1,60 @@
 //! Commands of the bridge: calls of an agent's own hook system, and the answers.
 
-use super::{Causing, Deciding};
-use crate::bridge::{BridgeCall, CallRuling, CallVerdict, Caller, Conversation};
-use crate::command::limits::{Limits, check_bytes, check_text, gist};
+use super::{CauseRef, DecisionContext};
+use crate::bridge::{BridgeCall, BridgeCaller, BridgeConversation, CallRuling, CallVerdict};
+use crate::command::limits::{EngineLimits, check_nonblank_text, check_text_size, extract_summary_line};
 use crate::command::refusal::Refusal;
 use crate::effects::hook_point::HookPoint;
-use crate::log::event::{Node, payload};
+use crate::log::event::{EventSubject, payload};
 use crate::log::id::Seq;
-use crate::view::View;
+use crate::view::StateView;
 
 impl BridgeCall {
     /// Returns the event that records the call.
-    pub(crate) fn event(&self) -> payload::BridgeCalled {
-        let Caller { agent, conversation } = self.caller.clone();
-        let about = Some(gist(&self.about)).filter(|about| !about.is_empty());
-        let (point, tool, anew) = (self.point.clone(), self.tool.as_deref().map(gist), self.anew);
+    pub(crate) fn build_called_event(&self) -> payload::BridgeCalled {
+        let BridgeCaller { agent, conversation } = self.caller.clone();
+        let about = Some(extract_summary_line(&self.about)).filter(|about| !about.is_empty());
+        let (point, tool, anew) = (self.point.clone(), self.tool.as_deref().map(extract_summary_line), self.anew);
         payload::BridgeCalled { agent, conversation, point, tool, about, anew, retries: 0 }
     }
 }
 
-impl Caller {
-    fn check(&self) -> Result<(), Refusal> {
-        check_text("the agent", &self.agent, Limits::CONVERSATION)?;
-        check_text("the conversation", &self.conversation, Limits::CONVERSATION)
+impl BridgeCaller {
+    fn check_caller(&self) -> Result<(), Refusal> {
+        check_nonblank_text("the agent", &self.agent, EngineLimits::CONVERSATION_ID_BYTES)?;
+        check_nonblank_text("the conversation", &self.conversation, EngineLimits::CONVERSATION_ID_BYTES)
     }
 }
 
-impl<'r> Deciding<'_, 'r> {
+impl<'r> DecisionContext<'_, 'r> {
     /// Records a call. The event enqueues the hooks of its point.
-    pub(super) fn call(&mut self, call: &'r BridgeCall) -> Result<(), Refusal> {
-        call.caller.check()?;
+    pub(super) fn record_bridge_call(&mut self, call: &'r BridgeCall) -> Result<(), Refusal> {
+        call.caller.check_caller()?;
         self.call = Some(call);
-        let row = self.draft.conversation(&call.caller)?;
-        let anew = call.anew && !row.as_ref().is_some_and(|row| row.was_told(&call.prompt));
+        let row = self.draft.find_conversation(&call.caller)?;
+        let anew = call.anew && !row.as_ref().is_some_and(|row| row.is_sent_back_prompt(&call.prompt));
         let retries = row.filter(|_| !anew).map_or(0, |row| row.retries);
-        self.emit(Node::System, payload::BridgeCalled { anew, retries, ..call.event() })?;
+        self.emit_event(EventSubject::System, payload::BridgeCalled { anew, retries, ..call.build_called_event() })?;
         self.call = None;
         Ok(())
     }
 
     /// Records the result of a call's hooks. At the limit of send-backs the agent is let go.
-    pub(super) fn answer_call(&mut self, at: Seq, asked: &Asked<'_>) -> Result<(), Refusal> {
-        let Asked { caller, point, verdict } = *asked;
-        caller.check()?;
-        if at == Seq::START || at > self.draft.head()? {
-            return Err(Refusal::invalid("the call", "is not in the log"));
+    pub(super) fn record_call_answer(&mut self, at: Seq, asked: &CallAnswer<'_>) -> Result<(), Refusal> {
+        let CallAnswer { caller, point, verdict } = *asked;
+        caller.check_caller()?;
+        if at == Seq::START || at > self.draft.head_position()? {
+            return Err(Refusal::invalid_input("the call", "is not in the log"));
         }
-        check_bytes("the reason", verdict.reason.as_deref().unwrap_or_default(), Limits::FEEDBACK)?;
-        check_bytes("what is told", verdict.told.as_deref().unwrap_or_default(), Limits::FEEDBACK)?;
-        let row = self.draft.conversation(caller)?;
-        let conversation = row.unwrap_or_else(|| Conversation::new(caller.clone()));
+        check_text_size("the reason", verdict.reason.as_deref().unwrap_or_default(), EngineLimits::FEEDBACK_BYTES)?;
+        check_text_size("what is told", verdict.told.as_deref().unwrap_or_default(), EngineLimits::FEEDBACK_BYTES)?;
+        let row = self.draft.find_conversation(caller)?;
+        let conversation = row.unwrap_or_else(|| BridgeConversation::new(caller.clone()));
         let counts = verdict.ruling == CallRuling::Block && point.sends_back();
-        let let_go = conversation.limit(verdict).filter(|_| counts);
+        let let_go = conversation.find_retry_limit(verdict).filter(|_| counts);
         let sent_back = counts && let_go.is_none();
-        self.cause = Some(Causing::At(at));
-        let Caller { agent, conversation: name } = caller.clone();
+        self.cause = Some(CauseRef::At(at));
+        let BridgeCaller { agent, conversation: name } = caller.clone();
         let answered = payload::BridgeAnswered {
             agent,
             conversation: name,
@@ -67,14 +67,14 @@ impl<'r> Deciding<'_, 'r> {
             let_go,
             told: verdict.told.clone(),
         };
-        self.emit(Node::System, answered).map(drop)
+        self.emit_event(EventSubject::System, answered).map(drop)
     }
 }
 
 /// An answer, with its recipient and its point.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
-    pub caller: &'a Caller,
+pub(super) struct CallAnswer<'a> {
+    pub caller: &'a BridgeCaller,
     pub point: &'a HookPoint,
     pub verdict: &'a CallVerdict,
 }

@@ -4,67 +4,69 @@
 
 use serde_json::Value;
 
-use super::{Causing, Deciding};
+use super::{CauseRef, DecisionContext};
 use crate::command::TaskPatch;
-use crate::command::limits::Limits;
+use crate::command::limits::EngineLimits;
 use crate::command::refusal::Refusal;
-use crate::effects::action::{Action, ActionRequest, TaskAction, is_stateless};
-use crate::effects::registry::HookFault;
-use crate::log::event::{Node, payload};
+use crate::effects::action::{ActionRequest, HookAction, TaskAction, is_stateless_event};
+use crate::effects::registry::PureHookError;
+use crate::log::event::{EventSubject, payload};
 use crate::log::event_type::EventType;
 use crate::log::id::TaskId;
-use crate::view::View;
+use crate::view::StateView;
 
-impl Deciding<'_, '_> {
+impl DecisionContext<'_, '_> {
     /// Runs the pure hooks of every event, and then the session that waits for them.
-    pub(super) fn hear_and_go_on(&mut self) -> Result<(), Refusal> {
-        self.run_hooks()?;
-        while let Some(name) = self.waiting.take() {
-            self.advance(&name)?;
-            self.run_hooks()?;
+    pub(super) fn run_cascade(&mut self) -> Result<(), Refusal> {
+        self.run_pure_hooks()?;
+        while let Some(name) = self.waiting_session.take() {
+            self.decide_next_steps(&name)?;
+            self.run_pure_hooks()?;
         }
         Ok(())
     }
 
-    fn run_hooks(&mut self) -> Result<(), Refusal> {
-        while self.heard < self.entries.len() {
-            let next = self.heard;
-            if self.is_heard(next) {
-                for action in self.answers(next)? {
-                    self.act(next, &action)?;
+    fn run_pure_hooks(&mut self) -> Result<(), Refusal> {
+        while self.dispatched_entries < self.entries.len() {
+            let next = self.dispatched_entries;
+            if self.reaches_pure_hooks(next) {
+                for action in self.collect_hook_actions(next)? {
+                    self.perform_hook_action(next, &action)?;
                 }
             }
-            self.heard += 1;
+            self.dispatched_entries += 1;
         }
         Ok(())
     }
 
     /// Returns whether the hooks of an event run. Errors beyond the limits are only recorded: hooks for errors that cause
     /// errors would never end.
-    fn is_heard(&self, index: usize) -> bool {
+    fn reaches_pure_hooks(&self, index: usize) -> bool {
         let record = &self.entries[index].record;
         let is_error = matches!(record.kind(), EventType::HookError | EventType::ActionError);
-        !is_error || (record.envelope.metadata.depth <= Limits::DEPTH && self.lines[self.descent[index]].left() > 0)
+        !is_error
+            || (record.envelope.metadata.depth <= EngineLimits::CASCADE_DEPTH
+                && self.budgets[self.entry_budgets[index]].remaining_events() > 0)
     }
 
     /// Returns the actions that the hooks of an event ask for, in their order. A failing hook is recorded, and the others
     /// still run.
-    fn answers(&mut self, index: usize) -> Result<Vec<Action>, Refusal> {
+    fn collect_hook_actions(&mut self, index: usize) -> Result<Vec<HookAction>, Refusal> {
         let rules = self.rules;
         let mut actions = Vec::new();
-        for hook in rules.registry.for_event(self.entries[index].record.kind()) {
+        for hook in rules.registry.hooks_for_event(self.entries[index].record.kind()) {
             let record = &self.entries[index].record;
-            match hook.ask(record, &self.draft) {
+            match hook.run_handler(record, &self.draft) {
                 Ok(answer) => actions.extend(answer),
-                Err(HookFault::View(error)) => return Err(error.into()),
-                Err(HookFault::Failed(mut error)) => {
-                    error.truncate(error.floor_char_boundary(Limits::REASON));
-                    let (node, original_event) = (record.envelope.node, record.original());
+                Err(PureHookError::View(error)) => return Err(error.into()),
+                Err(PureHookError::Failed(mut error)) => {
+                    error.truncate(error.floor_char_boundary(EngineLimits::REASON_BYTES));
+                    let (node, original_event) = (record.envelope.node, record.original_event());
                     let failed =
                         payload::HookError { hook_name: hook.name.clone(), error, original_event, effect: None };
-                    self.caused_by(index);
-                    self.emit(node, failed)?;
-                    self.line().add(1);
+                    self.descend_from_entry(index);
+                    self.emit_event(node, failed)?;
+                    self.current_budget().charge_events(1);
                 }
             }
         }
@@ -72,113 +74,117 @@ impl Deciding<'_, '_> {
     }
 
     /// Performs one action of a pure hook.
-    fn act(&mut self, index: usize, action: &Action) -> Result<(), Refusal> {
-        self.caused_by(index);
-        self.attempt(Ok(action.clone()), || (action.name().to_owned(), action.payload()))
+    fn perform_hook_action(&mut self, index: usize, action: &HookAction) -> Result<(), Refusal> {
+        self.descend_from_entry(index);
+        self.attempt_action(Ok(action.clone()), || (action.name().to_owned(), action.error_payload()))
     }
 
     /// Performs an action of an effectful hook, at the depth of the hook itself.
-    pub(super) fn act_on(&mut self, index: usize, request: &ActionRequest) -> Result<(), Refusal> {
+    pub(super) fn perform_hook_request(&mut self, index: usize, request: &ActionRequest) -> Result<(), Refusal> {
         let depth = self.entries[index].record.envelope.metadata.depth;
-        self.caused_by(index);
+        self.descend_from_entry(index);
         self.depth = depth;
-        let action = request.parse().and_then(|action| self.respects_leases(&action).map(|()| action));
-        self.attempt(action, || (request.kind.clone(), request.payload.clone()))
+        let action = request.parse_action().and_then(|action| self.check_action_leases(&action).map(|()| action));
+        self.attempt_action(action, || (request.kind.clone(), request.payload.clone()))
     }
 
     /// Refuses to move a task that is held. The registry's hooks are part of the rules and may do so; a configuration's
     /// hooks may not.
-    pub(super) fn respects_leases(&self, action: &Action) -> Result<(), Refusal> {
-        let Action::UpdateTask { task, action } = action else { return Ok(()) };
+    pub(super) fn check_action_leases(&self, action: &HookAction) -> Result<(), Refusal> {
+        let HookAction::UpdateTask { task, action } = action else { return Ok(()) };
         let relabels =
             matches!(action, TaskAction::SetLabels(_) | TaskAction::AddLabels(_) | TaskAction::RemoveLabels(_));
-        match self.draft.task(*task)?.and_then(|task| task.lease).filter(|_| !relabels) {
+        match self.draft.find_task(*task)?.and_then(|task| task.lease).filter(|_| !relabels) {
             None => Ok(()),
             Some(lease) => Err(Refusal::Held { id: *task, lease: Box::new(lease) }),
         }
     }
 
     /// Performs an action. A refused action is recorded, and the command still succeeds.
-    fn attempt(
+    fn attempt_action(
         &mut self,
-        action: Result<Action, Refusal>,
+        action: Result<HookAction, Refusal>,
         said: impl FnOnce() -> (String, Value),
     ) -> Result<(), Refusal> {
         let before = self.entries.len();
-        match action.and_then(|action| self.within_bounds(&action)) {
+        match action.and_then(|action| self.perform_within_bounds(&action)) {
             Ok(()) => Ok(()),
             Err(refusal) if refusal.is_fatal() => Err(refusal),
             Err(refusal) => {
                 debug_assert_eq!(self.entries.len(), before, "a refused action leaves nothing behind");
                 let (action_type, payload) = said();
-                self.line().add(1);
-                self.emit(Node::System, payload::ActionError { action_type, error: refusal.to_string(), payload })
-                    .map(drop)
+                self.current_budget().charge_events(1);
+                self.emit_event(
+                    EventSubject::System,
+                    payload::ActionError { action_type, error: refusal.to_string(), payload },
+                )
+                .map(drop)
             }
         }
     }
 
     /// Performs an action if the budget allows it. The charge comes before that of the hooks which the action enqueues.
-    pub(super) fn within_bounds(&mut self, action: &Action) -> Result<(), Refusal> {
-        if self.depth > Limits::DEPTH {
+    pub(super) fn perform_within_bounds(&mut self, action: &HookAction) -> Result<(), Refusal> {
+        if self.depth > EngineLimits::CASCADE_DEPTH {
             return Err(Refusal::CascadeLimit { limit: format!("{} steps", Limits::DEPTH) });
         }
-        if !action.counts() {
-            return self.perform(action);
+        if !action.counts_towards_limit() {
+            return self.perform_action(action);
         }
-        let needed = action.events();
-        if usize::try_from(self.line().left()).is_ok_and(|left| left < needed) {
+        let needed = action.events_needed();
+        if usize::try_from(self.current_budget().remaining_events()).is_ok_and(|left| left < needed) {
             return Err(Refusal::CascadeLimit { limit: format!("{} events", Limits::EVENTS) });
         }
         let before = self.entries.len();
-        self.line().add(needed);
-        let performed = self.perform(action);
+        self.current_budget().charge_events(needed);
+        let performed = self.perform_action(action);
         let made = self.entries.len() - before;
-        self.line().correct(needed, made);
+        self.current_budget().correct_charge(needed, made);
         performed
     }
 
-    fn perform(&mut self, action: &Action) -> Result<(), Refusal> {
+    fn perform_action(&mut self, action: &HookAction) -> Result<(), Refusal> {
         match action {
-            Action::CreateTask(new) => self.create(new).map(drop),
-            Action::UpdateTask { task, action } => self.change_task(*task, action),
-            Action::ExecuteWorkflow { id, context, task } => {
+            HookAction::CreateTask(new) => self.create_task(new).map(drop),
+            HookAction::UpdateTask { task, action } => self.perform_task_action(*task, action),
+            HookAction::ExecuteWorkflow { id, context, task } => {
                 let about = || match self.cause {
-                    Some(Causing::Entry(index)) => self.entries[index].record.envelope.node.task(),
+                    Some(CauseRef::Entry(index)) => self.entries[index].record.envelope.node.task_id(),
                     _ => None,
                 };
                 self.trigger_workflow(id, context, task.or_else(about))
             }
-            Action::Log { node, event } if is_stateless(event.kind()) => {
-                if let Some(id) = node.task() {
-                    self.task(id)?;
+            HookAction::Log { node, event } if is_stateless_event(event.kind()) => {
+                if let Some(id) = node.task_id() {
+                    self.require_task(id)?;
                 }
-                self.emit(*node, event.clone()).map(drop)
+                self.emit_event(*node, event.clone()).map(drop)
             }
-            Action::Log { event, .. } => {
-                Err(Refusal::invalid("a log action", format!("cannot make a `{}`: that bears state", event.kind())))
-            }
+            HookAction::Log { event, .. } => Err(Refusal::invalid_input(
+                "a log action",
+                format!("cannot make a `{}`: that bears state", event.kind()),
+            )),
         }
     }
 }
 
-impl Deciding<'_, '_> {
-    fn change_task(&mut self, id: TaskId, action: &TaskAction) -> Result<(), Refusal> {
+impl DecisionContext<'_, '_> {
+    fn perform_task_action(&mut self, id: TaskId, action: &TaskAction) -> Result<(), Refusal> {
         match action {
-            TaskAction::Ready { after } => self.make_ready(id, *after),
-            TaskAction::Start { context } => self.start(id, context),
-            TaskAction::Complete { result, artifacts } => self.complete(id, result.as_deref(), artifacts),
-            TaskAction::Block { reason, required_knowledge } => self.block(id, reason, required_knowledge),
-            TaskAction::Unblock => self.unblock(id),
-            TaskAction::Fail { reason } => self.fail(id, reason),
+            TaskAction::Ready { after } => self.make_task_ready(id, *after),
+            TaskAction::Start { context } => self.start_task(id, context),
+            TaskAction::Complete { result, artifacts } => self.complete_task(id, result.as_deref(), artifacts),
+            TaskAction::Block { reason, required_knowledge } => self.block_task(id, reason, required_knowledge),
+            TaskAction::Unblock => self.unblock_task(id),
+            TaskAction::Fail { reason } => self.fail_task(id, reason),
             TaskAction::SetLabels(labels) => {
-                self.update(id, &TaskPatch { labels: Some(labels.clone()), ..TaskPatch::default() })
+                self.update_task(id, &TaskPatch { labels: Some(labels.clone()), ..TaskPatch::default() })
             }
             TaskAction::AddLabels(labels) => {
-                self.update(id, &TaskPatch { add_labels: labels.clone(), ..TaskPatch::default() })
+                self.update_task(id, &TaskPatch { add_labels: labels.clone(), ..TaskPatch::default() })
             }
             TaskAction::RemoveLabels(labels) => {
-                self.update(id, &TaskPatch { remove_labels: labels.clone(), ..TaskPatch::default() })
+                self.update_task(id, &TaskPatch { remove_labels: labels.clone(), ..TaskPatch::default() })
             }
         }
     }

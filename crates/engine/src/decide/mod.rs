@@ -7,154 +7,162 @@
 //! - A refused command is dropped whole, with all that it had decided until then.
 //! - The action of a hook is checked before its first event, so a refused action leaves nothing behind in the commit.
 
-mod agents;
 mod bridge;
 mod cascade;
+mod cascade_budget;
 mod edges;
 mod effects;
 mod evaluation;
-mod lineage;
-mod outbox;
-mod people;
+mod hook_selection;
+mod person_commands;
 mod pipeline;
+mod session_rights;
+mod session_tasks;
 mod sessions;
 mod tasks;
 mod turns;
-mod work;
 mod workflow;
 
 use std::collections::BTreeMap;
 
 use crate::bridge::BridgeCall;
 use crate::command::refusal::Refusal;
-use crate::command::{Authority, Command, Origin};
+use crate::command::{Authority, Command, CommandOrigin};
 use crate::effects::outbox::{EffectKind, PendingEffect};
-use crate::effects::registry::Registry;
-use crate::log::event::{Cause, Envelope, Event, Metadata, Node, Record, payload};
+use crate::effects::registry::HookRegistry;
+use crate::log::event::{Event, EventCause, EventEnvelope, EventMetadata, EventRecord, EventSubject, payload};
 use crate::log::event_type::EventType;
 use crate::log::id::{Digest, EffectId, RunId, Seq, SessionName, TaskId};
 use crate::session::promise::Promise;
-use crate::task::transitions::Move;
-use crate::task::types::Types;
+use crate::task::transitions::TaskTransition;
+use crate::task::types::TaskTypes;
 use crate::task::{Lease, Task};
 use crate::view::draft::Draft;
-use crate::view::{Change, Looked, Scope, View};
-use bridge::Asked;
-use lineage::{COMMAND, Line};
-pub use outbox::{Effects, HookScope, PlannedHook, Trusted, ValidationScope, WORKFLOW, hooks_for_call};
+use crate::view::{DecisionScope, RowChange, StateView, ViewResult};
+use bridge::CallAnswer;
+use cascade_budget::{COMMAND_BUDGET, CascadeBudget};
+pub use hook_selection::{
+    ConfigTrust, HookPlan, HookScope, PlannedHook, ValidationScope, WORKFLOW_HOOK_PREFIX, hooks_for_call,
+};
 
 /// A project's configuration, as far as the engine needs it.
 #[derive(Debug, Clone, Default)]
-pub struct Rules {
+pub struct EngineRules {
     /// The hooks that run inside the commit.
-    pub registry: Registry,
+    pub registry: HookRegistry,
     /// The hooks that run after the commit.
-    pub effects: Option<Effects>,
+    pub effects: Option<HookPlan>,
     /// The types of tasks, and the agents that may work on them.
-    pub types: Types,
+    pub types: TaskTypes,
 }
 
 /// Events that are decided but not yet in a log.
-pub struct Decided<'v> {
+pub struct UncommittedEvents<'v> {
     draft: Draft<'v>,
-    entries: Vec<Entry>,
+    entries: Vec<CommitEntry>,
 }
 
 /// An event and the one before it in the history of the same task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    pub record: Record,
+pub struct CommitEntry {
+    pub record: EventRecord,
     pub previous: Seq,
 }
 
-impl Decided<'_> {
-    pub fn entries(&self) -> &[Entry] {
+impl UncommittedEvents<'_> {
+    pub fn entries(&self) -> &[CommitEntry] {
         &self.entries
     }
 
     /// Returns the scopes that the decision depends on.
-    pub fn reads(&self) -> Looked<BTreeMap<Scope, u64>> {
-        self.draft.reads()
+    pub fn scopes_read(&self) -> ViewResult<BTreeMap<DecisionScope, u64>> {
+        self.draft.read_versions()
     }
 
-    pub fn into_parts(self) -> (Vec<Entry>, Vec<Change>) {
+    pub fn into_parts(self) -> (Vec<CommitEntry>, Vec<RowChange>) {
         (self.entries, self.draft.into_changes())
     }
 }
 
 /// Decides a command against the present state.
 pub fn decide<'v>(
-    view: &'v dyn View,
-    rules: &Rules,
-    origin: &Origin,
+    view: &'v dyn StateView,
+    rules: &EngineRules,
+    origin: &CommandOrigin,
     command: &Command,
-) -> Result<Decided<'v>, Refusal> {
-    let via = origin.via.filter(|_| !command.is_of_a_runner());
-    let mut deciding = Deciding::new(view, rules, origin, via)?;
-    deciding.command(command)?;
-    deciding.charge_the_hook()?;
-    deciding.hear_and_go_on()?;
-    deciding.share_out()?;
-    Ok(Decided { draft: deciding.draft, entries: deciding.entries })
+) -> Result<UncommittedEvents<'v>, Refusal> {
+    let via = origin.via.filter(|_| !command.is_runner_command());
+    let mut deciding = DecisionContext::new(view, rules, origin, via)?;
+    deciding.decide_command(command)?;
+    deciding.charge_calling_hook()?;
+    deciding.run_cascade()?;
+    deciding.allocate_shares()?;
+    Ok(UncommittedEvents { draft: deciding.draft, entries: deciding.entries })
 }
 
 /// The cause of an event: an entry of the same commit, or an event that is in the log already.
 #[derive(Debug, Clone, Copy)]
-enum Causing {
+enum CauseRef {
     Entry(usize),
     At(Seq),
 }
 
 /// The state of a decision in progress.
-struct Deciding<'v, 'r> {
+struct DecisionContext<'v, 'r> {
     draft: Draft<'v>,
-    rules: &'r Rules,
-    origin: &'r Origin,
+    rules: &'r EngineRules,
+    origin: &'r CommandOrigin,
     /// The hook that gives the command.
     via: Option<EffectId>,
-    entries: Vec<Entry>,
+    entries: Vec<CommitEntry>,
     /// How many of the entries have had their pure hooks run.
-    heard: usize,
+    dispatched_entries: usize,
     /// The session that continues when all of them have.
-    waiting: Option<SessionName>,
+    waiting_session: Option<SessionName>,
     /// The cause of the next events.
-    cause: Option<Causing>,
+    cause: Option<CauseRef>,
     depth: u8,
     /// The depth of the command itself: above 0 if a hook gives it.
-    base: u8,
-    lines: Vec<Line>,
+    command_depth: u8,
+    budgets: Vec<CascadeBudget>,
     /// The index of the budget that the next events use, and those of the entries.
-    line: usize,
-    descent: Vec<usize>,
+    budget_index: usize,
+    entry_budgets: Vec<usize>,
     /// The session of events that name none themselves.
-    place: Option<(SessionName, Option<u32>)>,
+    session_scope: Option<(SessionName, Option<u32>)>,
     /// The session that this commit is going to stop: hooks that would be skipped at once are not enqueued there.
-    stops: Option<SessionName>,
+    stopping_session: Option<SessionName>,
     /// The hook that has just ended and whose changes are being recorded.
-    ended: Option<EffectId>,
+    ended_hook: Option<EffectId>,
     /// The turn that the command comes from, if its session is known.
     turn: Option<RunId>,
     /// The call of an agent's hook system, while the event is emitted that enqueues its hooks.
     call: Option<&'r BridgeCall>,
     /// The agent's claim in the turn that is ending.
-    claims: Option<Promise>,
+    claimed_promise: Option<Promise>,
     /// The configuration of the pending hooks, once it is known to be recorded.
-    recorded: Option<Digest>,
+    recorded_config: Option<Digest>,
 }
 
-impl<'v, 'r> Deciding<'v, 'r> {
-    fn new(view: &'v dyn View, rules: &'r Rules, origin: &'r Origin, via: Option<EffectId>) -> Result<Self, Refusal> {
+impl<'v, 'r> DecisionContext<'v, 'r> {
+    fn new(
+        view: &'v dyn StateView,
+        rules: &'r EngineRules,
+        origin: &'r CommandOrigin,
+        via: Option<EffectId>,
+    ) -> Result<Self, Refusal> {
         let draft = Draft::new(view)?;
         let turn = match &origin.run {
-            Some(run) => draft.session(&run.session)?.map(|_| run.clone()),
+            Some(run) => draft.find_session(&run.session)?.map(|_| run.clone()),
             None => None,
         };
         let mut place = turn.clone().map(|run| (run.session, Some(run.iteration)));
-        let (mut line, mut cause, mut base) = (Line::begun(), None, 0);
+        let (mut line, mut cause, mut base) = (CascadeBudget::for_command(), None, 0);
         if let Some(id) = via {
             let runs = |effect: &PendingEffect| effect.attempts > 0 && matches!(effect.kind, EffectKind::Hook(_));
-            let effect = draft.effect(id)?.filter(runs).ok_or(Refusal::UnknownEffect(id))?;
-            (line, cause, base) = (Line::inside(&effect)?, Some(Causing::At(id.seq)), effect.depth);
+            let effect = draft.find_effect(id)?.filter(runs).ok_or(Refusal::UnknownEffect(id))?;
+            (line, cause, base) =
+                (CascadeBudget::for_command_of_hook(&effect)?, Some(CauseRef::At(id.seq)), effect.depth);
             place = effect.session.map(|session| (session, effect.iteration));
         }
         Ok(Self {
@@ -163,45 +171,45 @@ impl<'v, 'r> Deciding<'v, 'r> {
             origin,
             via,
             entries: Vec::new(),
-            heard: 0,
-            waiting: None,
+            dispatched_entries: 0,
+            waiting_session: None,
             cause,
             depth: base,
-            base,
-            lines: vec![line],
-            line: COMMAND,
-            descent: Vec::new(),
-            place,
-            stops: None,
-            ended: None,
+            command_depth: base,
+            budgets: vec![line],
+            budget_index: COMMAND_BUDGET,
+            entry_budgets: Vec::new(),
+            session_scope: place,
+            stopping_session: None,
+            ended_hook: None,
             turn,
             call: None,
-            claims: None,
-            recorded: None,
+            claimed_promise: None,
+            recorded_config: None,
         })
     }
 
-    fn command(&mut self, command: &'r Command) -> Result<(), Refusal> {
+    fn decide_command(&mut self, command: &'r Command) -> Result<(), Refusal> {
         use Command as C;
-        self.keep_session_to_its_rights(command)?;
+        self.check_session_rights(command)?;
         match command {
-            C::CreateTask(new) => self.create(new).map(drop),
-            C::UpdateTask { id, patch } => self.update(*id, patch),
-            C::ClaimTask { id, owner, until, agent } => self.claim(*id, owner, *until, agent.as_deref()),
-            C::StartTask { id, context } => self.start(*id, context),
-            C::SubmitTask { id } => self.simple_move(*id, payload::TaskSubmitted {}),
-            C::CompleteTask { id, result, artifacts } => self.complete(*id, result.as_deref(), artifacts),
-            C::BlockTask { id, reason, required_knowledge } => self.block(*id, reason, required_knowledge),
-            C::UnblockTask { id } => self.unblock(*id),
+            C::CreateTask(new) => self.create_task(new).map(drop),
+            C::UpdateTask { id, patch } => self.update_task(*id, patch),
+            C::ClaimTask { id, owner, until, agent } => self.claim_task(*id, owner, *until, agent.as_deref()),
+            C::StartTask { id, context } => self.start_task(*id, context),
+            C::SubmitTask { id } => self.emit_simple_move(*id, payload::TaskSubmitted {}),
+            C::CompleteTask { id, result, artifacts } => self.complete_task(*id, result.as_deref(), artifacts),
+            C::BlockTask { id, reason, required_knowledge } => self.block_task(*id, reason, required_knowledge),
+            C::UnblockTask { id } => self.unblock_task(*id),
             C::AnswerTask { id, answer, text, ignores, work } => {
-                self.show_work(*id, *answer, work.as_ref())?;
-                self.answer(*id, *answer, text.as_deref(), ignores)
+                self.record_approved_work(*id, *answer, work.as_ref())?;
+                self.answer_task(*id, *answer, text.as_deref(), ignores)
             }
             C::NeedContinuation { id, reason } => self.need_continuation(*id, reason),
-            C::ReleaseTask { id, reason } => self.release(*id, reason),
-            C::FailTask { id, reason } => self.fail(*id, reason),
-            C::ReopenTask { id, reason } => self.reopen_because(*id, reason),
-            C::DeleteTask { id, deletion } => self.delete(*id, *deletion),
+            C::ReleaseTask { id, reason } => self.release_task(*id, reason),
+            C::FailTask { id, reason } => self.fail_task(*id, reason),
+            C::ReopenTask { id, reason } => self.reopen_with_reason(*id, reason),
+            C::DeleteTask { id, deletion } => self.delete_task(*id, *deletion),
             C::AddEdge { from, kind, to } => self.add_edge(*from, *kind, *to),
             C::RemoveEdge { from, kind, to } => self.remove_edge(*from, *kind, *to),
             C::AddNote { task, kind, text } => self.add_note(*task, *kind, text),
@@ -228,7 +236,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::SubmitWork { name, readied } => self.submit_work(name, readied),
             C::RecordMerge { id, commit, seen } => self.record_merge(*id, commit, seen.as_deref()),
             C::ExpireLease { id, epoch } => self.expire_lease(*id, *epoch),
-            C::Say { session, text } => self.say(session, text),
+            C::Say { session, text } => self.send_message(session, text),
             C::OpenConversation { run, conversation, anew } => {
                 self.open_conversation(run, conversation, anew.as_deref())
             }
@@ -237,8 +245,10 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::FailTurn { run, failing } => self.fail_turn(run, failing),
             C::PostponeTurn { run, failing, until } => self.postpone_turn(run, failing, *until),
             C::InterruptTurn { run, record, usage } => self.interrupt_turn(run, record.clone(), *usage),
-            C::Call(call) => self.call(call),
-            C::AnswerCall { at, caller, point, verdict } => self.answer_call(*at, &Asked { caller, point, verdict }),
+            C::Call(call) => self.record_bridge_call(call),
+            C::AnswerCall { at, caller, point, verdict } => {
+                self.record_call_answer(*at, &CallAnswer { caller, point, verdict })
+            }
             C::BeginEffect { effect, owner } => self.begin_effect(*effect, owner),
             C::RestEffect { effect, owner, error } => self.rest_effect(*effect, owner, error),
             C::RetryEffect { effect, owner, after } => self.retry_effect(*effect, owner, after),
@@ -247,74 +257,76 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::StartWorkflow { effect, owner, workflow, digest, step, steps } => {
                 self.start_workflow(*effect, owner, (workflow, *digest), (step, *steps))
             }
-            C::BeginStep { effect, owner, step } => self.begin_step(*effect, owner, step),
-            C::EndStep { effect, owner, end } => self.end_step(*effect, owner, end),
+            C::BeginStep { effect, owner, step } => self.begin_workflow_step(*effect, owner, step),
+            C::EndStep { effect, owner, end } => self.end_workflow_step(*effect, owner, end),
             C::AbandonWorkflow { effect, owner, error } => self.abandon_workflow(*effect, owner, error),
             C::RecoverEffect { effect, dead, owner } => self.recover_effect(*effect, dead, owner),
         }
     }
 
-    fn caused_by(&mut self, index: usize) {
-        self.cause = Some(Causing::Entry(index));
+    fn descend_from_entry(&mut self, index: usize) {
+        self.cause = Some(CauseRef::Entry(index));
         self.depth = self.entries[index].record.envelope.metadata.depth.saturating_add(1);
-        self.line = self.descent[index];
+        self.budget_index = self.entry_budgets[index];
     }
 
     /// Emits an event, and returns its position.
-    fn emit(&mut self, node: Node, event: impl Into<Event>) -> Result<Seq, Refusal> {
-        let (session, iteration) = self.place.clone().unzip();
-        self.emit_in(node, session, iteration.flatten(), event.into())
+    fn emit_event(&mut self, node: EventSubject, event: impl Into<Event>) -> Result<Seq, Refusal> {
+        let (session, iteration) = self.session_scope.clone().unzip();
+        self.emit_event_in(node, session, iteration.flatten(), event.into())
     }
 
     /// Emits an event of a session.
-    fn emit_in(
+    fn emit_event_in(
         &mut self,
-        node: Node,
+        node: EventSubject,
         session: Option<SessionName>,
         iteration: Option<u32>,
         event: Event,
     ) -> Result<Seq, Refusal> {
-        let metadata = Metadata {
+        let metadata = EventMetadata {
             triggered_by: self.origin.by.clone(),
             cause: None,
             depth: self.depth,
-            via: self.ended.or(self.via.filter(|_| self.line == COMMAND)),
+            via: self.ended_hook.or(self.via.filter(|_| self.budget_index == COMMAND_BUDGET)),
             // A message overrides nothing.
-            forced: self.forced() && event.kind() != EventType::FeedbackQueued,
+            forced: self.is_forced() && event.kind() != EventType::FeedbackQueued,
             owes: None,
         };
-        let mut envelope = Envelope { timestamp: self.origin.at, node, session, iteration, event, metadata };
+        let mut envelope = EventEnvelope { timestamp: self.origin.at, node, session, iteration, event, metadata };
         let problems = self.enqueue_hooks(&mut envelope)?;
         // `enqueue_hooks` may have recorded the configuration at the position before.
-        let seq = self.draft.head()?.next();
+        let seq = self.draft.head_position()?.next();
         envelope.metadata.cause = self.cause.map(|cause| match cause {
-            Causing::Entry(index) => Cause::Back(u32::try_from(self.entries.len() - index).expect("a commit is small")),
-            Causing::At(seq) => Cause::At(seq),
+            CauseRef::Entry(index) => {
+                EventCause::Back(u32::try_from(self.entries.len() - index).expect("a commit is small"))
+            }
+            CauseRef::At(seq) => EventCause::At(seq),
         });
-        let record = Record { seq, envelope };
-        let previous = self.draft.apply(record.seq, &record.envelope)?;
-        self.entries.push(Entry { record, previous });
-        self.descent.push(self.line);
+        let record = EventRecord { seq, envelope };
+        let previous = self.draft.apply_event(record.seq, &record.envelope)?;
+        self.entries.push(CommitEntry { record, previous });
+        self.entry_budgets.push(self.budget_index);
         if !problems.is_empty() {
-            self.report_problems(problems)?;
+            self.report_hook_problems(problems)?;
         }
         Ok(seq)
     }
 
-    fn task(&self, id: TaskId) -> Result<Task, Refusal> {
-        self.draft.task(id)?.ok_or(Refusal::UnknownTask(id))
+    fn require_task(&self, id: TaskId) -> Result<Task, Refusal> {
+        self.draft.find_task(id)?.ok_or(Refusal::UnknownTask(id))
     }
 
     /// Returns whether the command is an override. Consequences of hooks are never forced.
-    fn forced(&self) -> bool {
-        self.depth <= self.base && self.origin.authority == Authority::Forced
+    fn is_forced(&self) -> bool {
+        self.depth <= self.command_depth && self.origin.authority == Authority::Forced
     }
 
     /// Returns the task if it may make this move and the caller may move it.
-    fn movable(&self, id: TaskId, event: EventType) -> Result<Task, Refusal> {
-        let task = self.task(id)?;
-        let row = Move::on(event).expect("only moves are asked for");
-        if !row.allows(task.state, self.forced()) {
+    fn require_movable_task(&self, id: TaskId, event: EventType) -> Result<Task, Refusal> {
+        let task = self.require_task(id)?;
+        let row = TaskTransition::for_event_type(event).expect("only moves are asked for");
+        if !row.allows_from(task.state, self.is_forced()) {
             return Err(Refusal::IllegalMove {
                 id,
                 state: task.state,
@@ -323,16 +335,16 @@ impl<'v, 'r> Deciding<'v, 'r> {
                 forceable: row.forced_from.contains(&task.state),
             });
         }
-        self.may_touch(&task)?;
+        self.check_lease_holder(&task)?;
         Ok(task)
     }
 
     /// Refuses to move a task that another caller holds. The epoch proves the identity of a caller who works by hand. It
     /// proves nothing for a session: its agent, and every reader of the task, knows the epoch.
-    fn may_touch(&self, task: &Task) -> Result<(), Refusal> {
+    fn check_lease_holder(&self, task: &Task) -> Result<(), Refusal> {
         let held = |lease: &Lease| Err(Refusal::Held { id: task.id, lease: Box::new(lease.clone()) });
         match (&task.lease, self.origin.authority) {
-            _ if self.depth > self.base => Ok(()),
+            _ if self.depth > self.command_depth => Ok(()),
             (_, Authority::Forced) | (None, Authority::Person) => Ok(()),
             (Some(lease), Authority::Holder(epoch)) if lease.epoch == epoch && lease.session.is_some() => held(lease),
             (Some(lease), Authority::Holder(epoch)) if lease.epoch == epoch => Ok(()),

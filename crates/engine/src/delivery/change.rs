@@ -8,7 +8,7 @@ use crate::log::id::{ConfigDigest, Digest, Seq, TaskId};
 /// The place where a session does its work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Grounds {
+pub enum WorkspaceMode {
     /// The directory of the project itself.
     #[default]
     InPlace,
@@ -16,7 +16,7 @@ pub enum Grounds {
     Worktrees,
 }
 
-impl Grounds {
+impl WorkspaceMode {
     pub fn is_in_place(&self) -> bool {
         *self == Self::InPlace
     }
@@ -44,7 +44,7 @@ pub struct Workspace {
 /// The submitted work of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct WorkDone {
+pub struct SubmittedWork {
     /// The last commit.
     pub head: String,
     /// The number of commits beyond the base.
@@ -55,11 +55,11 @@ pub struct WorkDone {
 
 /// The result of preparing work for submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Readied {
-    Work(WorkDone),
+pub enum SubmissionCheck {
+    Work(SubmittedWork),
     /// Committed work that the stop hooks have not judged in this form: ignored or filtered files were beside it, it
     /// has changed since, or it was rebased. The stop hooks judge the commit.
-    Unjudged(WorkDone),
+    Unjudged(SubmittedWork),
     /// The agent's final message, if its task asks for a report.
     Report(String),
     /// The work cannot be submitted. `hook` names the check; the texts are for people and for the agent.
@@ -109,15 +109,15 @@ pub enum ChangeFact {
 /// The approval of a change by gatekeepers: the same lines, under the same configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Approved {
+pub struct ChangeApproval {
     pub patch: Digest,
     /// The briefs under which the change was approved.
     pub briefs: Vec<String>,
 }
 
-impl Approved {
+impl ChangeApproval {
     /// Adds earlier approvals of the same change.
-    pub(crate) fn after(&self, before: Option<&Self>) -> Self {
+    pub(crate) fn merge_earlier_approval(&self, before: Option<&Self>) -> Self {
         let mut briefs =
             before.filter(|before| before.patch == self.patch).map(|it| it.briefs.clone()).unwrap_or_default();
         let new: Vec<String> = self.briefs.iter().filter(|brief| !briefs.contains(brief)).cloned().collect();
@@ -127,4 +127,4 @@ impl Approved {
 }
 
 /// Values that a hook has published, by name.
-pub type HookContext = Map<String, Value>;
+pub type HookMetadata = Map<String, Value>;

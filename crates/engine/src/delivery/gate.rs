@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::command::limits::gist;
+use crate::command::limits::extract_summary_line;
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, HookOutcome, OnFailure};
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy, HookOutcome};
 use crate::effects::hook_point::HookPoint;
 use crate::log::id::ConfigDigest;
-use crate::session::Verdict;
-use crate::task::Claim;
+use crate::session::GateVerdict;
+use crate::task::CompletionClaim;
 
 /// A finding that the next agent on a task has to know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Finding {
+pub struct GateFinding {
     pub source: String,
     pub text: String,
 }
@@ -21,9 +21,9 @@ pub struct Finding {
 /// Work that was judged done, when a gate could not be asked or when its session ended on the way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Stalled {
+pub struct StalledWork {
     /// The gate where the work continues.
-    pub gate: Gate,
+    pub gate: DeliveryGate,
     /// The last commit of the work.
     pub head: String,
     /// The configuration of the hooks that judged it.
@@ -32,7 +32,7 @@ pub struct Stalled {
     pub agent: String,
     /// The claim that called it done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub claim: Option<Claim>,
+    pub claim: Option<CompletionClaim>,
     /// The program that was to judge it could not be started.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unstarted: bool,
@@ -50,13 +50,13 @@ pub struct Stalled {
 /// A gate between done and accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Gate {
+pub enum DeliveryGate {
     BeforeSubmit,
     BeforeMerge,
 }
 
-impl Gate {
-    pub const fn point(self) -> HookPoint {
+impl DeliveryGate {
+    pub const fn hook_point(self) -> HookPoint {
         match self {
             Self::BeforeSubmit => HookPoint::BeforeSubmit,
             Self::BeforeMerge => HookPoint::BeforeMerge,
@@ -64,17 +64,17 @@ impl Gate {
     }
 
     /// Returns the gate that a hook belongs to.
-    pub fn of(hook: &HookEffect) -> Option<Self> {
-        [Self::BeforeSubmit, Self::BeforeMerge].into_iter().find(|gate| gate.point() == hook.point)
+    pub fn of_hook_effect(hook: &HookEffect) -> Option<Self> {
+        [Self::BeforeSubmit, Self::BeforeMerge].into_iter().find(|gate| gate.hook_point() == hook.point)
     }
 }
 
 /// The hook that did not let the work pass, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Broken {
+pub struct GateFailure {
     pub hook: String,
-    pub why: Why,
+    pub why: GateFailureKind,
     /// A short reason for people.
     pub reason: String,
     /// Feedback for the agent.
@@ -87,7 +87,7 @@ pub struct Broken {
 
 /// The end of a hook at a gate.
 #[derive(Debug, Clone, Copy)]
-pub struct HookEnd<'a> {
+pub struct GateHookEnd<'a> {
     pub outcome: HookOutcome,
     pub message: Option<&'a str>,
     pub feedback: Option<&'a str>,
@@ -98,7 +98,7 @@ pub struct HookEnd<'a> {
 /// The kind of failure at a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum GateFailureKind {
     /// The work is not good enough.
     Blocked,
     /// The work conflicts with the base.
@@ -113,42 +113,47 @@ pub enum Why {
     Moved,
 }
 
-impl Broken {
+impl GateFailure {
     /// Returns the failure that a hook's end causes, if any. A hook that was not started or was cancelled has judged
     /// nothing. The same holds for a timeout at `before_merge`; before submission the agent's work may be the cause of
     /// the timeout.
-    pub fn by(hook: &HookEffect, end: &HookEnd<'_>) -> Option<Self> {
-        let HookEnd { outcome, message, feedback, unstarted } = *end;
-        let late = outcome == HookOutcome::TimedOut && Gate::of(hook) == Some(Gate::BeforeMerge);
+    pub fn from_hook_end(hook: &HookEffect, end: &GateHookEnd<'_>) -> Option<Self> {
+        let GateHookEnd { outcome, message, feedback, unstarted } = *end;
+        let late =
+            outcome == HookOutcome::TimedOut && DeliveryGate::of_hook_effect(hook) == Some(DeliveryGate::BeforeMerge);
         let unstarted = unstarted && outcome != HookOutcome::Block;
         let mute = unstarted || late;
-        let why = match (Verdict::of(outcome, hook.on_failure), hook.on_failure) {
-            (Verdict::Pass, _) | (Verdict::Fail, OnFailure::Ignore) => return None,
-            _ if outcome == HookOutcome::Cancelled => Why::Failed,
-            (Verdict::Continue, _)
-                if outcome == HookOutcome::Continue && Gate::of(hook) == Some(Gate::BeforeSubmit) =>
+        let why = match (GateVerdict::from_hook_outcome(outcome, hook.on_failure), hook.on_failure) {
+            (GateVerdict::Pass, _) | (GateVerdict::Fail, HookFailurePolicy::Ignore) => return None,
+            _ if outcome == HookOutcome::Cancelled => GateFailureKind::Failed,
+            (GateVerdict::Continue, _)
+                if outcome == HookOutcome::Continue
+                    && DeliveryGate::of_hook_effect(hook) == Some(DeliveryGate::BeforeSubmit) =>
             {
-                Why::Blocked
+                GateFailureKind::Blocked
             }
-            (Verdict::Continue, _) => Why::Moved,
-            (Verdict::Escalate, _) => Why::Escalated,
-            (Verdict::Block, _) if mute => Why::Failed,
-            (Verdict::Block, _) if outcome == HookOutcome::Block && hook.class == HookClass::Vcs => Why::Conflicts,
-            (Verdict::Block, _) if outcome == HookOutcome::Block || feedback.is_some() => Why::Blocked,
-            (Verdict::Block | Verdict::Fail, _) => Why::Failed,
+            (GateVerdict::Continue, _) => GateFailureKind::Moved,
+            (GateVerdict::Escalate, _) => GateFailureKind::Escalated,
+            (GateVerdict::Block, _) if mute => GateFailureKind::Failed,
+            (GateVerdict::Block, _) if outcome == HookOutcome::Block && hook.class == HookClass::Vcs => {
+                GateFailureKind::Conflicts
+            }
+            (GateVerdict::Block, _) if outcome == HookOutcome::Block || feedback.is_some() => GateFailureKind::Blocked,
+            (GateVerdict::Block | GateVerdict::Fail, _) => GateFailureKind::Failed,
         };
-        let reason = message.map(gist).filter(|reason| !reason.is_empty());
-        let reason = reason.unwrap_or_else(|| feedback.map(gist).unwrap_or_else(|| "it does not pass".to_owned()));
+        let reason = message.map(extract_summary_line).filter(|reason| !reason.is_empty());
+        let reason = reason
+            .unwrap_or_else(|| feedback.map(extract_summary_line).unwrap_or_else(|| "it does not pass".to_owned()));
         let feedback = feedback.map(str::to_owned);
         Some(Self { hook: hook.hook.clone(), why, reason, feedback, unstarted })
     }
 
     /// Returns the message to a person when the work is already merged.
-    pub(crate) fn objection_after_merge(&self) -> String {
+    pub(crate) fn describe_merge_objection(&self) -> String {
         let Self { hook, why, reason, .. } = self;
         match why {
-            Why::Escalated => format!("`{hook}` asks for a person after the merge: {reason}"),
-            Why::Failed => format!("`{hook}` failed after the merge: {reason}"),
+            GateFailureKind::Escalated => format!("`{hook}` asks for a person after the merge: {reason}"),
+            GateFailureKind::Failed => format!("`{hook}` failed after the merge: {reason}"),
             _ => format!("`{hook}` does not pass after the merge: {reason}"),
         }
     }
@@ -157,7 +162,7 @@ impl Broken {
 /// The consequence of a failure at a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Remedy {
+pub enum GateRemedy {
     /// The agent gets the feedback and goes on, in the same conversation.
     Remediate,
     /// The task stays as it is; the next run continues it.

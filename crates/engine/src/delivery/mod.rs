@@ -17,31 +17,34 @@
 
 mod change;
 mod gate;
-mod stalled;
+mod stalled_work;
 
 use serde::{Deserialize, Serialize};
 
 use crate::log::id::{RunId, Seq};
-use crate::session::closing::Closing;
+use crate::session::ending::SessionEnd;
 
-pub use change::{Approved, ChangeFact, ChangeRef, Grounds, HookContext, Readied, TaskChange, WorkDone, Workspace};
-pub use gate::{Broken, Finding, Gate, HookEnd, Remedy, Stalled, Why};
+pub use change::{
+    ChangeApproval, ChangeFact, ChangeRef, HookMetadata, SubmissionCheck, SubmittedWork, TaskChange, Workspace,
+    WorkspaceMode,
+};
+pub use gate::{DeliveryGate, GateFailure, GateFailureKind, GateFinding, GateHookEnd, GateRemedy, StalledWork};
 
 /// Work on its way through the gates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Pipeline {
+pub struct DeliveryPipeline {
     pub run: RunId,
     /// The end of the session if all gates pass.
-    pub closing: Closing,
-    pub stage: Stage,
+    pub closing: SessionEnd,
+    pub stage: DeliveryStage,
     /// The event whose hooks form the gate.
     pub at: Seq,
     /// The submitted work, if it lies in a worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub work: Option<WorkDone>,
+    pub work: Option<SubmittedWork>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub broken: Option<Broken>,
+    pub broken: Option<GateFailure>,
     /// Whether the work is in the base, which is final.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub merged: bool,
@@ -55,22 +58,22 @@ pub struct Pipeline {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum DeliveryStage {
     Submitting,
     Submitted,
     Merging,
 }
 
-impl Pipeline {
+impl DeliveryPipeline {
     /// Returns whether a hook that has not started is skipped, because its gate is decided.
-    pub(crate) fn is_decided(&self, at: Seq) -> bool {
+    pub(crate) fn is_gate_decided(&self, at: Seq) -> bool {
         at == self.at && self.broken.is_some()
     }
 
-    pub fn gate(&self) -> Gate {
+    pub fn current_gate(&self) -> DeliveryGate {
         match self.stage {
-            Stage::Submitting | Stage::Submitted => Gate::BeforeSubmit,
-            Stage::Merging => Gate::BeforeMerge,
+            DeliveryStage::Submitting | DeliveryStage::Submitted => DeliveryGate::BeforeSubmit,
+            DeliveryStage::Merging => DeliveryGate::BeforeMerge,
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::command::limits::Limits;
-use crate::effects::hook_outcome::{HookClass, OnFailure};
+use crate::command::limits::EngineLimits;
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::effects::hook_point::HookPoint;
 use crate::log::id::{ConfigDigest, OwnerName};
 
@@ -15,7 +15,7 @@ pub struct HookEffect {
     /// Its point: two points may belong to the same event.
     pub point: HookPoint,
     pub class: HookClass,
-    pub on_failure: OnFailure,
+    pub on_failure: HookFailurePolicy,
     /// At the stop gate: how often it may send the agent back within an iteration, instead of `max_hook_retries`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_backs: Option<u32>,
@@ -45,7 +45,7 @@ pub struct HookBatch {
 
 /// The share of hooks in logs from before shares existed.
 fn everything() -> u32 {
-    Limits::EVENTS
+    EngineLimits::CASCADE_EVENTS
 }
 
 pub(crate) fn is_zero(number: &u8) -> bool {

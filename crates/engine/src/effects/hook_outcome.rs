@@ -26,7 +26,7 @@ pub enum HookClass {
 /// The meaning of a crash, a timeout or an invalid answer of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OnFailure {
+pub enum HookFailurePolicy {
     Ignore,
     Block,
     Escalate,

@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::effects::hook_outcome::OnFailure;
+use crate::effects::hook_outcome::HookFailurePolicy;
 use crate::log::event_type::EventType;
 use crate::log::id::FactType;
 
@@ -99,7 +99,7 @@ impl HookPoint {
     }
 
     /// Returns the events whose hooks run here: those of the loop first, then calls of an agent's own hook system.
-    pub fn events(&self) -> Vec<EventType> {
+    pub fn event_types(&self) -> Vec<EventType> {
         use EventType as E;
         match self {
             Self::SessionStart => vec![E::SessionStarted, E::BridgeCalled],
@@ -136,10 +136,10 @@ impl HookPoint {
     }
 
     /// Returns the meaning of a hook's failure if the hook's entry does not say.
-    pub fn default_on_failure(&self) -> OnFailure {
+    pub fn default_on_failure(&self) -> HookFailurePolicy {
         match self {
-            Self::BeforeSubmit | Self::BeforeMerge => OnFailure::Block,
-            _ => OnFailure::Ignore,
+            Self::BeforeSubmit | Self::BeforeMerge => HookFailurePolicy::Block,
+            _ => HookFailurePolicy::Ignore,
         }
     }
 
@@ -160,7 +160,7 @@ impl HookPoint {
 
     /// Returns whether it can be about a task. Sessions and calls of agents' own hook systems are about none.
     pub fn has_task(&self) -> bool {
-        !self.events().iter().all(|event| {
+        !self.event_types().iter().all(|event| {
             use EventType as E;
             let of_session =
                 matches!(event, E::SessionStarted | E::SessionResumed | E::SessionStopping | E::SessionEnded);
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn work_passes_four_points_between_done_and_accepted() {
         use HookPoint as P;
-        let events = [P::BeforeSubmit, P::AfterSubmit, P::BeforeMerge, P::AfterMerge].map(|point| point.events());
+        let events = [P::BeforeSubmit, P::AfterSubmit, P::BeforeMerge, P::AfterMerge].map(|point| point.event_types());
         use EventType as E;
         let expected = [E::SubmissionStarted, E::TaskSubmitted, E::MergeStarted, E::ChangeMerged];
         assert_eq!(events, expected.map(|event| vec![event]));

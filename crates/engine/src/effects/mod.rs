@@ -4,10 +4,10 @@
 
 pub(crate) mod action;
 pub(crate) mod builtins;
+pub(crate) mod event_context;
 pub(crate) mod hook_batch;
 pub(crate) mod hook_outcome;
 pub(crate) mod hook_point;
 pub(crate) mod outbox;
 pub(crate) mod registry;
 pub(crate) mod share;
-pub(crate) mod situation;

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::effects::action::ActionRequest;
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, OnFailure};
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::log::id::{ConfigDigest, EffectId, OwnerName, RunId, Seq, SessionName, TaskId};
-use crate::workflow::Progress;
+use crate::workflow::WorkflowProgress;
 
 /// The kind of work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,33 +26,33 @@ pub enum EffectKind {
 
 /// The recovery of an effect whose owner died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recovery {
+pub enum RecoveryAction {
     /// It never began: run it.
     Run,
     RunAgain,
     /// From the step that had not ended.
-    GoOn,
-    LookThenAct,
+    Continue,
+    CheckThenRun,
     /// The receiver knows the key and counts it once.
     SendAgain,
     /// Record it as interrupted, with this meaning.
-    Record(OnFailure),
+    Record(HookFailurePolicy),
     /// The iteration ends as interrupted; the next one takes the work up.
     EndIteration,
 }
 
 impl EffectKind {
     /// Returns the recovery of an interrupted effect. This is the whole table.
-    pub fn recovery(&self) -> Recovery {
+    pub fn recovery_action(&self) -> RecoveryAction {
         match self {
-            Self::Turn { .. } => Recovery::EndIteration,
+            Self::Turn { .. } => RecoveryAction::EndIteration,
             Self::Hook(hook) => match hook.class {
-                HookClass::Gate | HookClass::Idempotent => Recovery::RunAgain,
-                HookClass::Vcs => Recovery::LookThenAct,
-                HookClass::Webhook => Recovery::SendAgain,
-                HookClass::Workflow => Recovery::GoOn,
-                HookClass::Bridge => Recovery::Record(OnFailure::Ignore),
-                HookClass::Other => Recovery::Record(hook.on_failure),
+                HookClass::Gate | HookClass::Idempotent => RecoveryAction::RunAgain,
+                HookClass::Vcs => RecoveryAction::CheckThenRun,
+                HookClass::Webhook => RecoveryAction::SendAgain,
+                HookClass::Workflow => RecoveryAction::Continue,
+                HookClass::Bridge => RecoveryAction::Record(HookFailurePolicy::Ignore),
+                HookClass::Other => RecoveryAction::Record(hook.on_failure),
             },
         }
     }
@@ -80,7 +80,7 @@ pub struct PendingEffect {
     pub carried: Vec<ActionRequest>,
     /// Its progress, if it is a workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub progress: Option<Progress>,
+    pub progress: Option<WorkflowProgress>,
     /// The failure of its last attempt, while it waits for the next one and no part of it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resting: Option<String>,
@@ -96,9 +96,9 @@ pub struct PendingEffect {
 
 impl PendingEffect {
     /// Returns what a process that takes it over has to do.
-    pub fn recovery(&self) -> Recovery {
+    pub fn recovery_action(&self) -> RecoveryAction {
         let awaited = !matches!(&self.kind, EffectKind::Hook(hook) if hook.class == HookClass::Bridge);
         let idle = self.attempts == 0 || self.resting.is_some();
-        if idle && awaited { Recovery::Run } else { self.kind.recovery() }
+        if idle && awaited { RecoveryAction::Run } else { self.kind.recovery_action() }
     }
 }

@@ -22,7 +22,7 @@ pub struct AgentContext {
     /// The latest results of the validation rules.
     pub validation_results: Vec<RuleResult>,
     /// The promises that the agent made.
-    pub completion_promises: Vec<SeenPromise>,
+    pub completion_promises: Vec<DetectedPromise>,
     pub agent_output: Option<String>,
     pub draft_content: Option<String>,
     pub draft_type: Option<String>,
@@ -30,7 +30,7 @@ pub struct AgentContext {
 
 impl AgentContext {
     /// Returns the values for conditions, templates and programs: every field exists.
-    pub fn values(&self) -> Value {
+    pub fn to_values(&self) -> Value {
         let mut values = serde_json::to_value(self).expect("a context has string keys");
         // Events leave out a `broken` that is false, and an expression over a missing field fails.
         for (at, result) in self.validation_results.iter().enumerate() {
@@ -39,7 +39,7 @@ impl AgentContext {
         values
     }
 
-    pub(super) fn promises(&self, promise: Promise) -> bool {
+    pub(super) fn has_promise(&self, promise: Promise) -> bool {
         self.completion_promises.iter().any(|seen| seen.kind == promise && seen.detected)
     }
 }
@@ -47,7 +47,7 @@ impl AgentContext {
 /// A promise that was found in the agent's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SeenPromise {
+pub struct DetectedPromise {
     #[serde(rename = "type")]
     pub kind: Promise,
     pub detected: bool,
@@ -56,8 +56,8 @@ pub struct SeenPromise {
     pub detected_at: Timestamp,
 }
 
-impl SeenPromise {
-    pub fn at(promise: Promise, detected_at: Timestamp) -> Self {
+impl DetectedPromise {
+    pub fn from_promise(promise: Promise, detected_at: Timestamp) -> Self {
         Self { kind: promise, detected: true, content: promise.tag().to_owned(), detected_at }
     }
 }

@@ -26,34 +26,39 @@ pub mod validation;
 
 use serde::{Deserialize, Serialize};
 
-pub use checkpoint::{CheckpointRef, NewCheckpoint, Trigger};
-pub use context::{AgentContext, SeenPromise};
-pub use rules::{RuleText, RulesText};
-pub use series::{Asked, Guard, HookDecision, Judged, Judging, NewSeries, Series, Signal, Streak};
-pub use stop_hook::{Evaluated, HookRef, NewHook, Registered, StopHook, StopRuling, evaluate};
+pub use checkpoint::{CheckpointRef, CheckpointTrigger, NewCheckpoint};
+pub use context::{AgentContext, DetectedPromise};
+pub use rules::{StopRuleText, StopRulesText};
+pub use series::{
+    EvaluationFindings, EvaluationPurpose, FailureStreak, HookDecision, IterationJudgement, IterationSeries,
+    NewIterationSeries, SeriesGuard, SeriesSignal,
+};
+pub use stop_hook::{
+    EvaluationOutcome, NewStopHook, RegisteredStopHook, StopHook, StopHookRef, StopRuling, evaluate_stop_hooks,
+};
 
 use crate::log::id::SeriesId;
 use crate::log::time::Timestamp;
 
 /// The name of the pending hook that stands for all stop hooks that are registered for the task.
-pub const REGISTERED: &str = "registered";
+pub const REGISTERED_HOOKS_NAME: &str = "registered";
 
 /// The name of the pending hook for the configuration's validation rules, if the task has nothing registered.
-pub const VALIDATION: &str = "validation";
+pub const VALIDATION_RULES_NAME: &str = "validation";
 
 /// How many checkpoints of a task are kept.
-const CHECKPOINTS: usize = 5;
+const MAX_CHECKPOINTS: usize = 5;
 
 /// The evaluation state in the row of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Drive {
+pub struct EvaluationState {
     /// In the order of registration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hooks: Vec<HookRef>,
+    pub hooks: Vec<StopHookRef>,
     /// The series in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub series: Option<Series>,
+    pub series: Option<IterationSeries>,
     /// Oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checkpoints: Vec<CheckpointRef>,
@@ -66,44 +71,44 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-impl Drive {
+impl EvaluationState {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// Returns whether the task itself has rules or stop hooks that judge its turns.
-    pub fn has_a_say(&self) -> bool {
+    pub fn has_turn_judge(&self) -> bool {
         let has_rules = self.series.as_ref().is_some_and(|series| series.rules > 0);
         has_rules || self.hooks.iter().any(|hook| hook.enabled)
     }
 
     /// Returns the series of this id if it is in progress.
-    pub fn series(&self, id: SeriesId) -> Option<&Series> {
+    pub fn find_series(&self, id: SeriesId) -> Option<&IterationSeries> {
         self.series.as_ref().filter(|series| series.id == id)
     }
 
     /// Returns the checkpoints that can be resumed from at that moment, oldest first.
-    pub fn checkpoints_at(&self, now: Timestamp) -> impl DoubleEndedIterator<Item = &CheckpointRef> {
-        let spared = self.last_of_live();
+    pub fn live_checkpoints_at(&self, now: Timestamp) -> impl DoubleEndedIterator<Item = &CheckpointRef> {
+        let spared = self.last_series_checkpoint();
         let lasts = move |(place, kept): &(usize, &CheckpointRef)| kept.expires_at > now || Some(*place) == spared;
         self.checkpoints.iter().enumerate().filter(lasts).map(|(_, kept)| kept)
     }
 
     /// Returns the index of the last checkpoint of the series in progress.
-    fn last_of_live(&self) -> Option<usize> {
+    fn last_series_checkpoint(&self) -> Option<usize> {
         let live = self.series.as_ref().map(|series| series.id)?;
         self.checkpoints.iter().rposition(|kept| kept.series == Some(live))
     }
 
     /// Adds a checkpoint, and removes those that are too old or too many. The last one of the series in progress and the
     /// last manual one stay.
-    pub(crate) fn keep(&mut self, checkpoint: CheckpointRef, now: Timestamp) {
+    pub(crate) fn add_checkpoint(&mut self, checkpoint: CheckpointRef, now: Timestamp) {
         self.checkpoints_made = checkpoint.sequence;
-        self.checkpoints = self.checkpoints_at(now).cloned().collect();
+        self.checkpoints = self.live_checkpoints_at(now).cloned().collect();
         self.checkpoints.push(checkpoint);
-        let asked_for = |kept: &CheckpointRef| kept.trigger == Trigger::Manual;
-        while self.checkpoints.len() > CHECKPOINTS {
-            let spared = [self.last_of_live(), self.checkpoints.iter().rposition(asked_for)];
+        let asked_for = |kept: &CheckpointRef| kept.trigger == CheckpointTrigger::Manual;
+        while self.checkpoints.len() > MAX_CHECKPOINTS {
+            let spared = [self.last_series_checkpoint(), self.checkpoints.iter().rposition(asked_for)];
             let oldest = (0..self.checkpoints.len()).find(|place| !spared.contains(&Some(*place)));
             self.checkpoints.remove(oldest.expect("at most two of several are spared"));
         }

@@ -4,27 +4,29 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_expr::{Condition, ExpressionError, FieldError, Names, Template, find_list, read_json};
+use windlass_expr::{
+    Condition, ExpressionError, ExpressionNames, FieldError, TextTemplate, find_list_value, read_json,
+};
 
 use super::checkpoint::NewCheckpoint;
-use super::templates::Template as Named;
-use crate::command::limits::{Limits, check_value};
+use super::templates::RuleTemplate as Named;
+use crate::command::limits::{EngineLimits, check_json_value};
 use crate::command::refusal::Refusal;
-use crate::evaluation::ruling::{Rule, RuleAction};
+use crate::evaluation::ruling::{DecisionRule, RuleAction};
 
-const RULES: &str = "rules";
+const RULES_FIELD: &str = "rules";
 
 /// Rules as they are written and logged. They were checked before they were logged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum RulesText {
-    List(Vec<RuleText>),
+pub enum StopRulesText {
+    List(Vec<StopRuleText>),
     Template(Named),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RuleText {
+pub struct StopRuleText {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
     /// All of them must hold.
@@ -42,10 +44,10 @@ pub struct RuleText {
     pub checkpoint_data: Option<Value>,
 }
 
-impl RulesText {
+impl StopRulesText {
     /// Reads rules from outside.
-    pub fn parse(value: &Value) -> Result<Self, Refusal> {
-        check_value(RULES, value)?;
+    pub fn parse_rules(value: &Value) -> Result<Self, Refusal> {
+        check_json_value(RULES_FIELD, value)?;
         // A list inside a string, and a single rule, mean a list.
         let unpacked = match value {
             Value::String(text) if text.trim_start().starts_with(['[', '{']) => serde_json::from_str(text).ok(),
@@ -53,65 +55,74 @@ impl RulesText {
             _ => None,
         };
         if let Some(unpacked) = unpacked {
-            return Self::parse(&unpacked);
+            return Self::parse_rules(&unpacked);
         }
         let read = match value {
             Value::Array(rules) => {
-                if let Some(at) = find_list(rules) {
-                    return Err(Refusal::invalid(
-                        RULES,
+                if let Some(at) = find_list_value(rules) {
+                    return Err(Refusal::invalid_input(
+                        RULES_FIELD,
                         format!("[{at}] cannot be read: it is a list, and a rule is an object"),
                     ));
                 }
                 let why = |error: FieldError| format!("{} cannot be read: {}", error.path, error.cause);
-                Self::List(read_json(value).map_err(|error| Refusal::invalid(RULES, why(error).trim_start()))?)
+                Self::List(
+                    read_json(value).map_err(|error| Refusal::invalid_input(RULES_FIELD, why(error).trim_start()))?,
+                )
             }
-            Value::String(_) | Value::Object(_) => Self::Template(Named::parse(value)?),
+            Value::String(_) | Value::Object(_) => Self::Template(Named::parse_template(value)?),
             _ => {
                 let forms = "a list of rules, or the name of a template";
-                return Err(Refusal::invalid(RULES, format!("has to be {forms} ({})", Named::names())));
+                return Err(Refusal::invalid_input(RULES_FIELD, format!("has to be {forms} ({})", Named::names())));
             }
         };
-        read.read().map(|_| read)
+        read.compile_rules().map(|_| read)
     }
 
     /// Returns the compiled rules.
-    pub fn read(&self) -> Result<Vec<Rule>, Refusal> {
+    pub fn compile_rules(&self) -> Result<Vec<DecisionRule>, Refusal> {
         match self {
             Self::List(rules) if rules.is_empty() => {
-                Err(Refusal::invalid(RULES, "is an empty list; give at least one rule"))
+                Err(Refusal::invalid_input(RULES_FIELD, "is an empty list; give at least one rule"))
             }
-            Self::List(rules) if rules.len() > Limits::RULES => {
-                Err(Refusal::invalid(RULES, format!("has {} rules; at most {} are taken", rules.len(), Limits::RULES)))
+            Self::List(rules) if rules.len() > EngineLimits::RULES_PER_STOP_HOOK => Err(Refusal::invalid_input(
+                RULES_FIELD,
+                format!("has {} rules; at most {} are taken", rules.len(), Limits::RULES),
+            )),
+            Self::List(rules) => rules.iter().enumerate().map(|(at, rule)| rule.compile_rule(at)).collect(),
+            Self::Template(named) => {
+                named.expand_rules().iter().enumerate().map(|(at, rule)| rule.compile_rule(at)).collect()
             }
-            Self::List(rules) => rules.iter().enumerate().map(|(at, rule)| rule.read(at)).collect(),
-            Self::Template(named) => named.rules().iter().enumerate().map(|(at, rule)| rule.read(at)).collect(),
         }
     }
 }
 
-impl RuleText {
+impl StopRuleText {
     pub(super) fn new(when: Option<String>, action: RuleAction, reason: &str) -> Self {
         let reason = Some(reason.to_owned());
         Self { when, all_of: vec![], any_of: vec![], action, reason, next_prompt: None, checkpoint_data: None }
     }
 
-    fn read(&self, at: usize) -> Result<Rule, Refusal> {
-        let names = Names::stop_hook();
+    fn compile_rule(&self, at: usize) -> Result<DecisionRule, Refusal> {
+        let names = ExpressionNames::for_stop_hook();
         let wrong = |field: &str, error: &ExpressionError| {
             let suggestion = error.suggestion.as_ref().map(|it| format!("; {it}")).unwrap_or_default();
-            Refusal::invalid(RULES, format!("[{at}].{field}: {}{suggestion}", error.message))
+            Refusal::invalid_input(RULES_FIELD, format!("[{at}].{field}: {}{suggestion}", error.message))
         };
         let condition =
             |field: &str, text: &String| Condition::parse(text, &names).map_err(|error| wrong(field, &error));
         let template = |field: &str, text: &Option<String>| {
-            text.as_ref().map(|text| Template::parse(text, &names)).transpose().map_err(|error| wrong(field, &error))
+            text.as_ref()
+                .map(|text| TextTemplate::parse(text, &names))
+                .transpose()
+                .map_err(|error| wrong(field, &error))
         };
         if let Some(data) = &self.checkpoint_data {
-            let checked = NewCheckpoint::of_hook(data).check();
-            checked.map_err(|refusal| Refusal::invalid(RULES, format!("[{at}].checkpointData: {refusal}")))?;
+            let checked = NewCheckpoint::from_hook_data(data).check_limits();
+            checked
+                .map_err(|refusal| Refusal::invalid_input(RULES_FIELD, format!("[{at}].checkpointData: {refusal}")))?;
         }
-        Ok(Rule {
+        Ok(DecisionRule {
             when: self.when.as_ref().map(|text| condition("when", text)).transpose()?,
             all_of: self.all_of.iter().map(|text| condition("allOf", text)).collect::<Result<_, _>>()?,
             any_of: self.any_of.iter().map(|text| condition("anyOf", text)).collect::<Result<_, _>>()?,

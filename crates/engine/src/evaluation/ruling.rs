@@ -4,11 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_expr::{Condition, ExpressionFault, Template};
+use windlass_expr::{Condition, EvaluationError, TextTemplate};
 
 /// One rule: if its conditions hold, its action is taken. A rule without conditions always holds.
 #[derive(Debug, Clone)]
-pub struct Rule {
+pub struct DecisionRule {
     pub when: Option<Condition>,
     /// All of them must hold.
     pub all_of: Vec<Condition>,
@@ -16,9 +16,9 @@ pub struct Rule {
     pub any_of: Vec<Condition>,
     pub action: RuleAction,
     /// The reason, for people.
-    pub reason: Option<Template>,
+    pub reason: Option<TextTemplate>,
     /// The next prompt for the agent.
-    pub next_prompt: Option<Template>,
+    pub next_prompt: Option<TextTemplate>,
     /// The contents of a checkpoint.
     pub checkpoint_data: Option<Value>,
 }
@@ -43,7 +43,7 @@ impl RuleAction {
 
 /// The decision of the first rule that holds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ruling {
+pub struct RuleDecision {
     pub action: RuleAction,
     pub reason: Option<String>,
     pub next_prompt: Option<String>,
@@ -52,50 +52,54 @@ pub struct Ruling {
 
 /// The treatment of a rule that uses an undefined name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Undefined {
+pub enum UndefinedPolicy {
     Fails,
     /// The rule does not hold: tools have different inputs.
     Passes,
 }
 
 /// Returns the decision of the first rule that holds; `None` if none does.
-pub fn judge(rules: &[Rule], context: &Value, undefined: Undefined) -> Result<Option<Ruling>, ExpressionFault> {
+pub fn evaluate_rules(
+    rules: &[DecisionRule],
+    context: &Value,
+    undefined: UndefinedPolicy,
+) -> Result<Option<RuleDecision>, EvaluationError> {
     for rule in rules {
-        match rule.holds(context) {
-            Err(fault) if undefined == Undefined::Passes && fault.is_undefined() => {}
+        match rule.conditions_hold(context) {
+            Err(fault) if undefined == UndefinedPolicy::Passes && fault.is_undefined() => {}
             Ok(false) => {}
-            Ok(true) => return rule.ruling(context).map(Some),
+            Ok(true) => return rule.render_decision(context).map(Some),
             Err(fault) => return Err(fault),
         }
     }
     Ok(None)
 }
 
-impl Rule {
+impl DecisionRule {
     /// Returns whether one of its conditions or texts uses a name.
-    pub fn uses(&self, name: &str) -> bool {
+    pub fn uses_name(&self, name: &str) -> bool {
         let mut conditions = self.when.iter().chain(&self.all_of).chain(&self.any_of);
         let mut texts = self.reason.iter().chain(&self.next_prompt);
-        conditions.any(|condition| condition.uses(name)) || texts.any(|text| text.uses(name))
+        conditions.any(|condition| condition.uses_name(name)) || texts.any(|text| text.uses_name(name))
     }
 
-    fn holds(&self, context: &Value) -> Result<bool, ExpressionFault> {
+    fn conditions_hold(&self, context: &Value) -> Result<bool, EvaluationError> {
         for condition in self.when.iter().chain(&self.all_of) {
-            if !condition.holds(context)? {
+            if !condition.is_satisfied(context)? {
                 return Ok(false);
             }
         }
         for condition in &self.any_of {
-            if condition.holds(context)? {
+            if condition.is_satisfied(context)? {
                 return Ok(true);
             }
         }
         Ok(self.any_of.is_empty())
     }
 
-    fn ruling(&self, context: &Value) -> Result<Ruling, ExpressionFault> {
-        let render = |template: &Option<Template>| template.as_ref().map(|it| it.render(context)).transpose();
-        Ok(Ruling {
+    fn render_decision(&self, context: &Value) -> Result<RuleDecision, EvaluationError> {
+        let render = |template: &Option<TextTemplate>| template.as_ref().map(|it| it.render(context)).transpose();
+        Ok(RuleDecision {
             action: self.action,
             reason: render(&self.reason)?,
             next_prompt: render(&self.next_prompt)?,
@@ -107,16 +111,16 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use windlass_expr::Names;
+    use windlass_expr::ExpressionNames;
 
     use super::*;
 
     fn conditions(texts: &[&str]) -> Vec<Condition> {
-        texts.iter().map(|text| Condition::parse(text, &Names::rules()).unwrap()).collect()
+        texts.iter().map(|text| Condition::parse(text, &ExpressionNames::for_rules()).unwrap()).collect()
     }
 
-    fn rule(when: Option<&str>, all_of: &[&str], any_of: &[&str], action: RuleAction) -> Rule {
-        Rule {
+    fn rule(when: Option<&str>, all_of: &[&str], any_of: &[&str], action: RuleAction) -> DecisionRule {
+        DecisionRule {
             when: when.map(|text| conditions(&[text]).remove(0)),
             all_of: conditions(all_of),
             any_of: conditions(any_of),
@@ -164,15 +168,21 @@ mod tests {
         let failed = "validationResults | selectattr('ruleName', 'eq', 'tests_pass') | rejectattr('passed') | list";
         let rules = [
             rule(Some("iteration >= 10"), &[], &[], RuleAction::Escalate),
-            Rule {
-                reason: Some(Template::parse("tests fail in iteration {{ iteration }}", &Names::rules()).unwrap()),
-                next_prompt: Some(Template::parse("mend {{ filesModified | join(', ') }}", &Names::rules()).unwrap()),
+            DecisionRule {
+                reason: Some(
+                    TextTemplate::parse("tests fail in iteration {{ iteration }}", &ExpressionNames::for_rules())
+                        .unwrap(),
+                ),
+                next_prompt: Some(
+                    TextTemplate::parse("mend {{ filesModified | join(', ') }}", &ExpressionNames::for_rules())
+                        .unwrap(),
+                ),
                 checkpoint_data: Some(json!({"executionPhase": "midpoint"})),
                 ..rule(Some(failed), &[], &[], RuleAction::Continue)
             },
             rule(None, &[], &[], RuleAction::Complete),
         ];
-        let ruling = Ruling {
+        let ruling = RuleDecision {
             action: RuleAction::Continue,
             reason: Some("tests fail in iteration 3".to_owned()),
             next_prompt: Some("mend src/a.rs".to_owned()),
@@ -191,6 +201,6 @@ mod tests {
             Ok(None),
             "the rest is not evaluated"
         );
-        judge(&rules, &json!({"draftContent": "x"}), Undefined::Fails).unwrap_err();
+        evaluate_rules(&rules, &json!({"draftContent": "x"}), UndefinedPolicy::Fails).unwrap_err();
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::stop_hook::StopRuling;
-use crate::command::limits::{Limits, check_bytes, check_list};
+use crate::command::limits::{EngineLimits, check_text_list, check_text_size};
 use crate::command::refusal::Refusal;
 use crate::evaluation::ruling::RuleAction;
 use crate::evaluation::validation::{RuleResult, ValidationRule};
@@ -15,11 +15,11 @@ use crate::log::id::{Digest, HookId, SeriesId};
 use crate::session::promise::Promise;
 
 /// How many iterations in a row may have the same failures and the same work.
-const ALIKE: u32 = 3;
+const MAX_ALIKE_ITERATIONS: u32 = 3;
 
 /// A series to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewSeries {
+pub struct NewIterationSeries {
     pub max_iterations: u32,
     pub promises: Vec<Promise>,
     pub rules: Vec<ValidationRule>,
@@ -29,21 +29,21 @@ pub struct NewSeries {
     pub strict: bool,
 }
 
-impl NewSeries {
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
+impl NewIterationSeries {
+    pub(crate) fn check_limits(&self) -> Result<(), Refusal> {
         let within = |what, number: u32, most: u32| match number {
             number if (1..=most).contains(&number) => Ok(()),
-            number => Err(Refusal::invalid(what, format!("is {number}; give a whole number from 1 to {most}"))),
+            number => Err(Refusal::invalid_input(what, format!("is {number}; give a whole number from 1 to {most}"))),
         };
-        within("maxIterations", self.max_iterations, Limits::SERIES)?;
-        within("circuitBreakerThreshold", self.breaker, Limits::BREAKER)?;
+        within("maxIterations", self.max_iterations, EngineLimits::SERIES_ITERATIONS)?;
+        within("circuitBreakerThreshold", self.breaker, EngineLimits::BREAKER_THRESHOLD)?;
         let twice = |promise: &&Promise| self.promises.iter().filter(|other| other == promise).count() > 1;
         match self.promises.iter().find(twice) {
-            _ if self.promises.is_empty() => Err(Refusal::invalid(
+            _ if self.promises.is_empty() => Err(Refusal::invalid_input(
                 "completionPromises",
                 "is empty; give at least one of COMPLETE, BLOCKED, ESCALATE",
             )),
-            Some(promise) => Err(Refusal::invalid("completionPromises", format!("has {} twice", promise.name()))),
+            Some(promise) => Err(Refusal::invalid_input("completionPromises", format!("has {} twice", promise.name()))),
             None => Ok(()),
         }
     }
@@ -52,7 +52,7 @@ impl NewSeries {
 /// The series in progress, as the row of its task keeps it. Its rules are in the event that started it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Series {
+pub struct IterationSeries {
     pub id: SeriesId,
     /// Counts from 1.
     pub iteration: u32,
@@ -69,10 +69,10 @@ pub struct Series {
     pub inside: bool,
     /// The results of the iterations before this one.
     #[serde(default)]
-    pub before: Streak,
+    pub before: FailureStreak,
     /// The latest judgement of this iteration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judged: Option<Judged>,
+    pub judged: Option<IterationJudgement>,
     /// The loop of a session has judged this iteration: its next iteration is the next of the series.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judged_by_loop: bool,
@@ -81,7 +81,7 @@ pub struct Series {
 /// Lengths of the latest runs of failures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Streak {
+pub struct FailureStreak {
     pub failed: u32,
     /// With the same failures and the same work.
     pub alike: u32,
@@ -92,9 +92,9 @@ pub struct Streak {
 /// The judgement of an iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Judged {
+pub struct IterationJudgement {
     pub passed: bool,
-    pub signal: Signal,
+    pub signal: SeriesSignal,
     /// How often it was judged.
     pub times: u32,
     /// A digest of the failures and of the work, if something failed.
@@ -105,7 +105,7 @@ pub struct Judged {
 /// The instruction to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Signal {
+pub enum SeriesSignal {
     Continue,
     Complete,
     Blocked,
@@ -115,7 +115,7 @@ pub enum Signal {
 /// The guard that stops a series without progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Guard {
+pub enum SeriesGuard {
     MaxIterations,
     CircuitBreaker,
     Thrashing,
@@ -124,7 +124,7 @@ pub enum Guard {
 /// The purpose of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Asked {
+pub enum EvaluationPurpose {
     /// The decision of the hooks, and nothing more.
     Hooks,
     /// The state of the iteration.
@@ -135,8 +135,8 @@ pub enum Asked {
 
 /// The findings about an iteration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judging {
-    pub asked: Asked,
+pub struct EvaluationFindings {
+    pub asked: EvaluationPurpose,
     /// The iteration that it is about.
     pub iteration: u32,
     /// The hooks that were registered then.
@@ -159,37 +159,46 @@ pub struct HookDecision {
 }
 
 /// The result of an evaluation.
-pub(crate) struct Verdict {
-    pub signal: Signal,
-    pub guard: Option<Guard>,
+pub(crate) struct SeriesVerdict {
+    pub signal: SeriesSignal,
+    pub guard: Option<SeriesGuard>,
     pub feedback: Vec<String>,
-    pub judged: Judged,
+    pub judged: IterationJudgement,
 }
 
-impl Judging {
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
-        check_list("a modified file", &self.files_modified, Limits::FILES, Limits::ARTIFACT)?;
-        check_bytes("agentOutput", self.agent_output.as_deref().unwrap_or_default(), Limits::OUTPUT_TAKEN)
+impl EvaluationFindings {
+    pub(crate) fn check_limits(&self) -> Result<(), Refusal> {
+        check_text_list(
+            "a modified file",
+            &self.files_modified,
+            EngineLimits::MODIFIED_FILES,
+            EngineLimits::ARTIFACT_BYTES,
+        )?;
+        check_text_size(
+            "agentOutput",
+            self.agent_output.as_deref().unwrap_or_default(),
+            EngineLimits::ACCEPTED_OUTPUT_BYTES,
+        )
     }
 
-    pub fn passed(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         self.results.iter().all(|result| result.passed)
     }
 
     /// Returns a digest of the failures and of the work. It leaves numbers out: times and counts differ each time.
-    fn alike(&self) -> Option<Digest> {
+    fn failure_digest(&self) -> Option<Digest> {
         let words = |text: &str| text.replace(|letter: char| letter.is_ascii_digit(), "");
         let failed = self.results.iter().filter(|result| !result.passed);
         let failed: Vec<_> = failed.map(|it| (&it.rule_name, words(&it.message))).collect();
         let seen = json!([self.agent_output.as_deref().map(words), self.files_modified, failed]);
-        (!self.passed()).then(|| Digest::of(seen.to_string().as_bytes()))
+        (!self.has_passed()).then(|| Digest::of_bytes(seen.to_string().as_bytes()))
     }
 }
 
-impl Series {
+impl IterationSeries {
     /// Returns the verdict on an iteration, which may have been judged before.
-    pub(crate) fn verdict(&self, judging: &Judging) -> Verdict {
-        let passed = judging.passed();
+    pub(crate) fn judge_iteration(&self, judging: &EvaluationFindings) -> SeriesVerdict {
+        let passed = judging.has_passed();
         let mut feedback: Vec<String> = judging
             .results
             .iter()
@@ -197,73 +206,73 @@ impl Series {
             .map(|result| format!("{}: {}", result.rule_name, result.message))
             .collect();
         let mut signal = match &judging.decision {
-            Some(HookDecision { hook: Some(_), ruling }) => Signal::from(ruling.action),
-            _ => Signal::of(&judging.promises),
+            Some(HookDecision { hook: Some(_), ruling }) => SeriesSignal::from(ruling.action),
+            _ => SeriesSignal::from_promises(&judging.promises),
         };
-        let is_gate = judging.asked == Asked::Gate;
-        if (self.strict || is_gate) && signal == Signal::Complete && !passed {
-            signal = Signal::Continue;
+        let is_gate = judging.asked == EvaluationPurpose::Gate;
+        if (self.strict || is_gate) && signal == SeriesSignal::Complete && !passed {
+            signal = SeriesSignal::Continue;
             if self.strict {
                 feedback
                     .push("the series is strict: the work is complete when every validation rule passes".to_owned());
             }
         }
         let times = self.judged.map_or(0, |judged| judged.times) + 1;
-        let mut judged = Judged { passed, signal, times, alike: judging.alike() };
-        let guard = Some(self.before.and(judged))
-            .filter(|_| signal == Signal::Continue && !is_gate)
-            .and_then(|streak| self.tripped(streak, times));
+        let mut judged = IterationJudgement { passed, signal, times, alike: judging.failure_digest() };
+        let guard = Some(self.before.with_iteration(judged))
+            .filter(|_| signal == SeriesSignal::Continue && !is_gate)
+            .and_then(|streak| self.find_tripped_guard(streak, times));
         if let Some(guard) = guard {
-            feedback.push(self.explained(guard));
-            (signal, judged.signal) = (Signal::Escalate, Signal::Escalate);
+            feedback.push(self.explain_guard(guard));
+            (signal, judged.signal) = (SeriesSignal::Escalate, SeriesSignal::Escalate);
         }
-        Verdict { signal, guard, feedback, judged }
+        SeriesVerdict { signal, guard, feedback, judged }
     }
 
     /// Returns the guard that has tripped. Many evaluations within one iteration are thrashing, too.
-    fn tripped(&self, streak: Streak, times: u32) -> Option<Guard> {
+    fn find_tripped_guard(&self, streak: FailureStreak, times: u32) -> Option<SeriesGuard> {
         match self {
-            _ if times > Limits::SERIES => Some(Guard::Thrashing),
-            _ if self.iteration >= self.max_iterations => Some(Guard::MaxIterations),
-            _ if streak.failed >= self.circuit_breaker_threshold => Some(Guard::CircuitBreaker),
-            _ if streak.alike >= ALIKE => Some(Guard::Thrashing),
+            _ if times > EngineLimits::SERIES_ITERATIONS => Some(SeriesGuard::Thrashing),
+            _ if self.iteration >= self.max_iterations => Some(SeriesGuard::MaxIterations),
+            _ if streak.failed >= self.circuit_breaker_threshold => Some(SeriesGuard::CircuitBreaker),
+            _ if streak.alike >= MAX_ALIKE_ITERATIONS => Some(SeriesGuard::Thrashing),
             _ => None,
         }
     }
 
     /// Returns the guard that keeps the loop from another iteration, if one has tripped.
-    pub(crate) fn tripped_guard(&self) -> Option<Guard> {
-        let streak = self.judged.map_or(self.before, |judged| self.before.and(judged));
-        self.tripped(streak, 0)
+    pub(crate) fn current_tripped_guard(&self) -> Option<SeriesGuard> {
+        let streak = self.judged.map_or(self.before, |judged| self.before.with_iteration(judged));
+        self.find_tripped_guard(streak, 0)
     }
 
     /// Returns the explanation of a guard.
-    pub fn explained(&self, guard: Guard) -> String {
+    pub fn explain_guard(&self, guard: SeriesGuard) -> String {
         match guard {
-            Guard::MaxIterations => {
+            SeriesGuard::MaxIterations => {
                 format!("maximum: this was iteration {} of {}", self.iteration, self.max_iterations)
             }
-            Guard::CircuitBreaker => {
+            SeriesGuard::CircuitBreaker => {
                 format!("circuit breaker: validation failed in {} iterations in a row", self.circuit_breaker_threshold)
             }
-            Guard::Thrashing => "thrashing: the same again and again, with the same failures".to_owned(),
+            SeriesGuard::Thrashing => "thrashing: the same again and again, with the same failures".to_owned(),
         }
     }
 
     /// Returns the series in its next iteration.
-    pub(crate) fn advanced(self) -> Self {
-        let before = self.judged.map_or(self.before, |judged| self.before.and(judged));
+    pub(crate) fn into_next_iteration(self) -> Self {
+        let before = self.judged.map_or(self.before, |judged| self.before.with_iteration(judged));
         Self { iteration: self.iteration + 1, before, judged: None, judged_by_loop: false, ..self }
     }
 
-    pub fn remaining(&self) -> u32 {
+    pub fn remaining_iterations(&self) -> u32 {
         self.max_iterations.saturating_sub(self.iteration)
     }
 }
 
-impl Streak {
+impl FailureStreak {
     /// Returns the streak with one more iteration.
-    fn and(self, judged: Judged) -> Self {
+    fn with_iteration(self, judged: IterationJudgement) -> Self {
         match (judged.passed, judged.alike) {
             (true, _) => Self::default(),
             (false, alike) => Self {
@@ -275,7 +284,7 @@ impl Streak {
     }
 }
 
-impl Signal {
+impl SeriesSignal {
     pub fn name(self) -> &'static str {
         match self {
             Self::Continue => "CONTINUE",
@@ -286,7 +295,7 @@ impl Signal {
     }
 
     /// Returns the signal for the promises, the first of their order.
-    fn of(promises: &[Promise]) -> Self {
+    fn from_promises(promises: &[Promise]) -> Self {
         match Promise::ALL.into_iter().find(|promise| promises.contains(promise)) {
             Some(Promise::Complete) => Self::Complete,
             Some(Promise::Escalate) => Self::Escalate,
@@ -296,7 +305,7 @@ impl Signal {
     }
 }
 
-impl From<RuleAction> for Signal {
+impl From<RuleAction> for SeriesSignal {
     fn from(action: RuleAction) -> Self {
         match action {
             RuleAction::Complete => Self::Complete,

@@ -17,10 +17,10 @@ use serde_json::{Map, Value, json};
 
 use super::checkpoint::NewCheckpoint;
 use super::context::AgentContext;
-use super::rules::RulesText;
-use crate::command::limits::{Limits, check_text, check_value};
+use super::rules::StopRulesText;
+use crate::command::limits::{EngineLimits, check_json_value, check_nonblank_text};
 use crate::command::refusal::Refusal;
-use crate::evaluation::ruling::{RuleAction, Undefined, judge};
+use crate::evaluation::ruling::{RuleAction, UndefinedPolicy, evaluate_rules};
 use crate::evaluation::validation::RuleResult;
 use crate::log::id::HookId;
 use crate::session::promise::Promise;
@@ -37,7 +37,7 @@ pub enum StopHook {
         command: String,
     },
     Rules {
-        rules: RulesText,
+        rules: StopRulesText,
     },
     /// Code of a program that uses the library, known to it by this name.
     Closure {
@@ -58,16 +58,18 @@ impl StopHook {
     }
 
     /// Returns the hook's decision; `None` if code outside the engine has to decide.
-    fn decide(&self, context: &AgentContext) -> Option<Result<StopRuling, String>> {
+    fn decide_without_program(&self, context: &AgentContext) -> Option<Result<StopRuling, String>> {
         Some(match self {
-            Self::Default => Ok(promised(context).or_else(|| validated(context)).unwrap_or_else(|| {
-                StopRuling::new(RuleAction::Continue, "no promise was made, and there are no validation rules")
-            })),
-            Self::Validation => Ok(validated(context)
+            Self::Default => {
+                Ok(ruling_by_promises(context).or_else(|| ruling_by_validation(context)).unwrap_or_else(|| {
+                    StopRuling::new(RuleAction::Continue, "no promise was made, and there are no validation rules")
+                }))
+            }
+            Self::Validation => Ok(ruling_by_validation(context)
                 .unwrap_or_else(|| StopRuling::new(RuleAction::Continue, "there are no validation rules"))),
-            Self::Promise => Ok(promised(context)
+            Self::Promise => Ok(ruling_by_promises(context)
                 .unwrap_or_else(|| StopRuling::new(RuleAction::Continue, "the agent has made no promise"))),
-            Self::Rules { rules } => ruled(rules, context),
+            Self::Rules { rules } => ruling_by_rules(rules, context),
             Self::Command { .. } | Self::Closure { .. } => return None,
         })
     }
@@ -80,18 +82,18 @@ impl Display for StopHook {
 }
 
 /// Returns the ruling by the promises.
-fn promised(context: &AgentContext) -> Option<StopRuling> {
+fn ruling_by_promises(context: &AgentContext) -> Option<StopRuling> {
     let order = [
         (Promise::Complete, RuleAction::Complete, "the agent says that the work is complete"),
         (Promise::Escalate, RuleAction::Escalate, "the agent asks for a person"),
         (Promise::Blocked, RuleAction::Escalate, "the agent says that it is blocked"),
     ];
-    let (promise, action, reason) = order.into_iter().find(|(promise, ..)| context.promises(*promise))?;
+    let (promise, action, reason) = order.into_iter().find(|(promise, ..)| context.has_promise(*promise))?;
     Some(StopRuling::new(action, format!("{reason}: {}", promise.tag())))
 }
 
 /// Returns the ruling by the validation results.
-fn validated(context: &AgentContext) -> Option<StopRuling> {
+fn ruling_by_validation(context: &AgentContext) -> Option<StopRuling> {
     let results = &context.validation_results;
     let failed: Vec<&RuleResult> = results.iter().filter(|result| !result.passed).collect();
     match (results.len(), failed.as_slice()) {
@@ -110,9 +112,10 @@ fn validated(context: &AgentContext) -> Option<StopRuling> {
     }
 }
 
-fn ruled(rules: &RulesText, context: &AgentContext) -> Result<StopRuling, String> {
-    let rules = rules.read().map_err(|refusal| refusal.to_string())?;
-    let ruling = judge(&rules, &context.values(), Undefined::Fails).map_err(|fault| fault.to_string())?;
+fn ruling_by_rules(rules: &StopRulesText, context: &AgentContext) -> Result<StopRuling, String> {
+    let rules = rules.compile_rules().map_err(|refusal| refusal.to_string())?;
+    let ruling =
+        evaluate_rules(&rules, &context.to_values(), UndefinedPolicy::Fails).map_err(|fault| fault.to_string())?;
     Ok(ruling.map_or_else(
         || StopRuling::new(RuleAction::Continue, "none of its rules holds"),
         |ruling| StopRuling {
@@ -144,8 +147,8 @@ impl StopRuling {
     }
 
     /// Returns the ruling, unless it asks for a checkpoint that cannot be created.
-    fn with_a_sound_checkpoint(self) -> Result<Self, String> {
-        match self.checkpoint_data.as_ref().map(|data| NewCheckpoint::of_hook(data).check()) {
+    fn with_checked_checkpoint(self) -> Result<Self, String> {
+        match self.checkpoint_data.as_ref().map(|data| NewCheckpoint::from_hook_data(data).check_limits()) {
             Some(Err(refusal)) => Err(format!("checkpointData: {refusal}")),
             _ => Ok(self),
         }
@@ -154,28 +157,30 @@ impl StopRuling {
 
 /// A stop hook to register.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewHook {
+pub struct NewStopHook {
     pub hook: StopHook,
     pub enabled: bool,
     pub metadata: Map<String, Value>,
 }
 
-impl NewHook {
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
+impl NewStopHook {
+    pub(crate) fn check_limits(&self) -> Result<(), Refusal> {
         match &self.hook {
-            StopHook::Command { command } => check_text("command", command, Limits::COMMAND)?,
-            StopHook::Closure { name } => check_text("the name of the closure", name, Limits::LABEL)?,
-            StopHook::Rules { rules } => drop(rules.read()?),
+            StopHook::Command { command } => check_nonblank_text("command", command, EngineLimits::COMMAND_BYTES)?,
+            StopHook::Closure { name } => {
+                check_nonblank_text("the name of the closure", name, EngineLimits::LABEL_BYTES)?
+            }
+            StopHook::Rules { rules } => drop(rules.compile_rules()?),
             StopHook::Default | StopHook::Validation | StopHook::Promise => {}
         }
-        check_value("metadata", &Value::Object(self.metadata.clone()))
+        check_json_value("metadata", &Value::Object(self.metadata.clone()))
     }
 }
 
 /// A registered stop hook, as the row of its task names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct HookRef {
+pub struct StopHookRef {
     pub id: HookId,
     pub enabled: bool,
     /// It was registered from inside a session, by the agent that it judges.
@@ -185,7 +190,7 @@ pub struct HookRef {
 
 /// A registered stop hook with all its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Registered {
+pub struct RegisteredStopHook {
     pub id: HookId,
     pub hook: StopHook,
     pub enabled: bool,
@@ -196,7 +201,7 @@ pub struct Registered {
 
 /// The combined decision of a task's hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Evaluated {
+pub struct EvaluationOutcome {
     /// The hook that decided; `None` if no hook is registered and enabled.
     pub hook: Option<HookId>,
     pub ruling: StopRuling,
@@ -204,21 +209,21 @@ pub struct Evaluated {
 
 /// Asks hooks in the order of registration. The first one that completes or escalates decides; if all continue, the last
 /// one decides. A hook that fails escalates.
-pub fn evaluate(
-    hooks: &[Registered],
+pub fn evaluate_stop_hooks(
+    hooks: &[RegisteredStopHook],
     context: &AgentContext,
-    outside: &mut dyn FnMut(&Registered) -> Result<StopRuling, String>,
-) -> Evaluated {
+    outside: &mut dyn FnMut(&RegisteredStopHook) -> Result<StopRuling, String>,
+) -> EvaluationOutcome {
     let mut said = None;
     for registered in hooks.iter().filter(|registered| registered.enabled) {
-        let decided = registered.hook.decide(context).unwrap_or_else(|| outside(registered));
-        let decided = decided.and_then(|ruling| ruling.with_a_sound_checkpoint());
+        let decided = registered.hook.decide_without_program(context).unwrap_or_else(|| outside(registered));
+        let decided = decided.and_then(|ruling| ruling.with_checked_checkpoint());
         let ruling = decided.unwrap_or_else(|error| StopRuling {
             metadata: Map::from_iter([("error".to_owned(), json!(error))]),
             ..StopRuling::new(RuleAction::Escalate, format!("the hook failed: {error}"))
         });
         let ends = ruling.action != RuleAction::Continue;
-        said = Some(Evaluated { hook: Some(registered.id), ruling });
+        said = Some(EvaluationOutcome { hook: Some(registered.id), ruling });
         if ends {
             break;
         }
@@ -226,6 +231,6 @@ pub fn evaluate(
     said.unwrap_or_else(|| {
         let why =
             if hooks.is_empty() { "No hooks registered for this task" } else { "every hook of the task is disabled" };
-        Evaluated { hook: None, ruling: StopRuling::new(RuleAction::Continue, why) }
+        EvaluationOutcome { hook: None, ruling: StopRuling::new(RuleAction::Continue, why) }
     })
 }

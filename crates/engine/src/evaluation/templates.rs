@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use windlass_expr::read_json;
 
-use super::rules::RuleText;
-use crate::command::limits::Limits;
+use super::rules::StopRuleText;
+use crate::command::limits::EngineLimits;
 use crate::command::refusal::Refusal;
 use crate::evaluation::ruling::RuleAction;
 
 /// A named template, with its values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "template", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
-pub enum Template {
+pub enum RuleTemplate {
     Tdd {
         /// The validation rule that runs the tests.
         #[serde(default = "tests_pass")]
@@ -53,58 +53,58 @@ fn five() -> u32 {
     5
 }
 
-const NAMES: [&str; 3] = ["tdd", "security-remediation", "checkpoint-every"];
+const TEMPLATE_NAMES: [&str; 3] = ["tdd", "security-remediation", "checkpoint-every"];
 
-impl Template {
-    pub fn names() -> String {
-        NAMES.join(", ")
+impl RuleTemplate {
+    pub fn joined_names() -> String {
+        TEMPLATE_NAMES.join(", ")
     }
 
     /// Reads a name, or an object that has it as `template` beside its values.
-    pub fn parse(value: &Value) -> Result<Self, Refusal> {
+    pub fn parse_template(value: &Value) -> Result<Self, Refusal> {
         let object = match value {
             Value::String(name) => json!({"template": name}),
             object => object.clone(),
         };
         if object.get("template").is_none() {
             let forms = format!("need an `action` each, in a list, or a `template`: {}", Self::names());
-            return Err(Refusal::invalid("rules", forms));
+            return Err(Refusal::invalid_input("rules", forms));
         }
         let read: Self = read_json(&object)
-            .map_err(|error| Refusal::invalid("rules", format!("name no template that can be used: {error}")))?;
-        read.check().map(|()| read)
+            .map_err(|error| Refusal::invalid_input("rules", format!("name no template that can be used: {error}")))?;
+        read.check_values().map(|()| read)
     }
 
-    fn check(&self) -> Result<(), Refusal> {
+    fn check_values(&self) -> Result<(), Refusal> {
         let names = |names: &[String]| {
             let is_plain = |name: &String| {
                 !name.is_empty()
-                    && name.len() <= Limits::LABEL
+                    && name.len() <= EngineLimits::LABEL_BYTES
                     && !name.contains(['\'', '\\'])
                     && !name.contains(char::is_control)
             };
             match (names.len(), names.iter().all(is_plain)) {
                 (1..=20, true) => Ok(()),
-                (1..=20, false) => Err(Refusal::invalid(
+                (1..=20, false) => Err(Refusal::invalid_input(
                     "rules",
                     "name a validation rule by a short name without quotes and backslashes",
                 )),
-                _ => Err(Refusal::invalid("rules", "need 1 to 20 validation rules")),
+                _ => Err(Refusal::invalid_input("rules", "need 1 to 20 validation rules")),
             }
         };
         match self {
             Self::Tdd { rule } => names(std::slice::from_ref(rule)),
             Self::SecurityRemediation { max_iterations: 0, .. } => {
-                Err(Refusal::invalid("rules", "need maxIterations of at least 1"))
+                Err(Refusal::invalid_input("rules", "need maxIterations of at least 1"))
             }
             Self::SecurityRemediation { rules, .. } => names(rules),
-            Self::CheckpointEvery { every: 0 } => Err(Refusal::invalid("rules", "need `every` of at least 1")),
+            Self::CheckpointEvery { every: 0 } => Err(Refusal::invalid_input("rules", "need `every` of at least 1")),
             Self::CheckpointEvery { .. } => Ok(()),
         }
     }
 
     /// Returns the rules of the template.
-    pub fn rules(&self) -> Vec<RuleText> {
+    pub fn expand_rules(&self) -> Vec<StopRuleText> {
         match self {
             Self::Tdd { rule } => vec![
                 RuleText::new(Some(passes(rule)), RuleAction::Complete, "the tests pass"),
@@ -145,11 +145,11 @@ impl Template {
 }
 
 /// Returns the condition that no validation rule has this name.
-fn is_missing(rule: &str) -> String {
+fn missing_condition(rule: &str) -> String {
     format!("not (validationResults | selectattr('ruleName', 'eq', '{rule}') | list)")
 }
 
 /// Returns the condition that a validation rule has passed.
-fn passes(rule: &str) -> String {
+fn passed_condition(rule: &str) -> String {
     format!("validationResults | selectattr('ruleName', 'eq', '{rule}') | selectattr('passed') | list")
 }

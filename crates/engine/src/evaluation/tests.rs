@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{AgentContext, RulesText, SeenPromise, StopHook, StopRuling, evaluate};
-use crate::evaluation::Registered;
+use super::{AgentContext, DetectedPromise, StopHook, StopRulesText, StopRuling, evaluate_stop_hooks};
+use crate::evaluation::RegisteredStopHook;
 use crate::evaluation::ruling::RuleAction;
 use crate::evaluation::validation::RuleResult;
 use crate::log::id::{HookId, TaskId};
@@ -25,30 +25,33 @@ fn context(promises: &[Promise], results: &[(&str, bool)]) -> AgentContext {
                 broken: false,
             })
             .collect(),
-        completion_promises: promises.iter().map(|it| SeenPromise::at(*it, Timestamp::from_millis(0))).collect(),
+        completion_promises: promises
+            .iter()
+            .map(|it| DetectedPromise::from_promise(*it, Timestamp::from_millis(0)))
+            .collect(),
         agent_output: None,
         draft_content: None,
         draft_type: None,
     }
 }
 
-fn registered(id: u64, hook: StopHook, enabled: bool) -> Registered {
-    Registered { id: HookId(id), hook, enabled, inside: false, metadata: Map::new() }
+fn registered(id: u64, hook: StopHook, enabled: bool) -> RegisteredStopHook {
+    RegisteredStopHook { id: HookId(id), hook, enabled, inside: false, metadata: Map::new() }
 }
 
 fn rules(text: Value) -> StopHook {
-    StopHook::Rules { rules: RulesText::parse(&text).unwrap() }
+    StopHook::Rules { rules: StopRulesText::parse_rules(&text).unwrap() }
 }
 
 /// Returns the decision of one hook: its action and its reason.
 fn said(hook: StopHook, context: &AgentContext) -> (RuleAction, String) {
-    let mut nobody = |_: &Registered| panic!("no outside code is asked");
-    let ruling = evaluate(&[registered(1, hook, true)], context, &mut nobody).ruling;
+    let mut nobody = |_: &RegisteredStopHook| panic!("no outside code is asked");
+    let ruling = evaluate_stop_hooks(&[registered(1, hook, true)], context, &mut nobody).ruling;
     (ruling.action, ruling.reason)
 }
 
 #[test]
-fn the_three_presets() {
+fn preset_hooks_decide_by_promises_and_results() {
     use Promise::{Blocked, Complete, Escalate};
     use RuleAction as A;
     let (good, bad): (&[_], &[_]) = (&[("tests", true), ("lint", true)], &[("tests", false), ("lint", true)]);
@@ -81,7 +84,7 @@ fn the_three_presets() {
 #[test]
 fn a_preset_says_why_and_what_next() {
     let failing = context(&[], &[("tests", false), ("lint", false), ("docs", true)]);
-    let evaluated = evaluate(&[registered(7, StopHook::Default, true)], &failing, &mut |_| unreachable!());
+    let evaluated = evaluate_stop_hooks(&[registered(7, StopHook::Default, true)], &failing, &mut |_| unreachable!());
     assert_eq!(evaluated.hook, Some(HookId(7)));
     assert_eq!(evaluated.ruling.reason, "2 of 3 validation rules failed: tests, lint");
     let next = evaluated.ruling.next_prompt.unwrap();
@@ -98,7 +101,7 @@ fn hooks_are_asked_in_order_until_one_does_not_continue() {
             .map(|place| registered(place as u64 + 1, command(place), !disabled.contains(&place)))
             .collect();
         let mut asked = Vec::new();
-        let evaluated = evaluate(&hooks, &context(&[], &[]), &mut |hook| {
+        let evaluated = evaluate_stop_hooks(&hooks, &context(&[], &[]), &mut |hook| {
             asked.push(hook.id.0);
             Ok(StopRuling::new(actions[hook.id.0 as usize - 1], format!("by {}", hook.id)))
         });
@@ -119,7 +122,7 @@ fn a_hook_that_fails_escalates() {
     let hooks =
         [registered(1, StopHook::Closure { name: "gone".to_owned() }, true), registered(2, StopHook::Promise, true)];
     let done = context(&[Promise::Complete], &[]);
-    let evaluated = evaluate(&hooks, &done, &mut |_| Err("the program is missing".to_owned()));
+    let evaluated = evaluate_stop_hooks(&hooks, &done, &mut |_| Err("the program is missing".to_owned()));
     assert_eq!((evaluated.hook, evaluated.ruling.action), (Some(HookId(1)), RuleAction::Escalate));
     assert_eq!(evaluated.ruling.reason, "the hook failed: the program is missing");
     assert_eq!(Value::Object(evaluated.ruling.metadata), json!({"error": "the program is missing"}));
@@ -160,14 +163,15 @@ fn rules_know_the_whole_context() {
 }
 
 #[test]
-fn groups_and_templates_of_texts() {
+fn rules_combine_conditions_and_render_texts() {
     let hook = rules(json!([
         {"allOf": ["iteration > 2", "filesModified"], "anyOf": ["iteration == 9", "draftType is none"],
          "action": "continue", "reason": "iteration {{ iteration }}", "nextPrompt": "look at {{ filesModified | join(', ') }}",
          "checkpointData": {"executionPhase": "midpoint"}},
         {"action": "escalate"},
     ]));
-    let evaluated = evaluate(&[registered(1, hook.clone(), true)], &context(&[], &[]), &mut |_| unreachable!());
+    let evaluated =
+        evaluate_stop_hooks(&[registered(1, hook.clone(), true)], &context(&[], &[]), &mut |_| unreachable!());
     assert_eq!(
         evaluated.ruling,
         StopRuling {
@@ -183,7 +187,7 @@ fn groups_and_templates_of_texts() {
 }
 
 #[test]
-fn named_templates() {
+fn named_templates_decide_by_their_rules() {
     let check = |template: Value, iteration: u32, results: &[(&str, bool)], expected: RuleAction| {
         let context = AgentContext { iteration, ..context(&[], results) };
         assert_eq!(said(rules(template.clone()), &context).0, expected, "{template} at {iteration} with {results:?}");
@@ -203,7 +207,7 @@ fn named_templates() {
     for (iteration, every, made) in [(5, 5, true), (4, 5, false), (10, 5, true), (4, 2, true)] {
         let hook = registered(1, rules(json!({"template": "checkpoint-every", "every": every})), true);
         let context = AgentContext { iteration, ..context(&[Promise::Complete], &[]) };
-        let ruling = evaluate(&[hook], &context, &mut |_| unreachable!()).ruling;
+        let ruling = evaluate_stop_hooks(&[hook], &context, &mut |_| unreachable!()).ruling;
         assert_eq!((ruling.action, ruling.checkpoint_data.is_some()), (Continue, made), "{iteration} of {every}");
     }
 }
@@ -211,7 +215,7 @@ fn named_templates() {
 #[test]
 fn what_is_no_rule_is_refused_with_its_place() {
     let check = |text: Value, expected: &str| {
-        let refusal = RulesText::parse(&text).unwrap_err().to_string();
+        let refusal = StopRulesText::parse_rules(&text).unwrap_err().to_string();
         assert!(refusal.contains(expected), "{text}: {refusal}");
     };
     check(
@@ -251,7 +255,7 @@ fn rules_are_logged_as_they_were_written() {
         json!({"template": "tdd", "rule": "tests_pass"}),
         json!({"template": "checkpoint-every", "every": 3}),
     ] {
-        let read = RulesText::parse(&text).unwrap();
+        let read = StopRulesText::parse_rules(&text).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), text);
         assert_eq!(serde_json::from_value::<RulesText>(text).unwrap(), read);
     }

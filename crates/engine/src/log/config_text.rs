@@ -20,7 +20,7 @@ impl ConfigText {
 
 impl From<String> for ConfigText {
     fn from(text: String) -> Self {
-        let digest = ConfigDigest::of(text.as_bytes());
+        let digest = ConfigDigest::of_bytes(text.as_bytes());
         Self { text: text.into(), digest }
     }
 }

@@ -12,19 +12,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::log::event::{Envelope, Event, Metadata, Node};
+use crate::log::event::{Event, EventEnvelope, EventMetadata, EventSubject};
 use crate::log::event_type::EventType;
 use crate::log::id::SessionName;
 use crate::log::time::Timestamp;
 
 /// The format of newly encoded events.
-pub const FORMAT: u32 = 1;
+pub const CURRENT_FORMAT: u32 = 1;
 
 /// A function that lifts an encoded event from one format to the next.
-pub type Upcast = fn(&mut Value);
+pub type FormatUpcast = fn(&mut Value);
 
 /// The upcasts from format `n` to format `n + 1`, starting with format 1.
-const UPCASTS: &[Upcast] = &[];
+const FORMAT_UPCASTS: &[FormatUpcast] = &[];
 
 /// The reason why bytes are not an event.
 #[derive(Debug, thiserror::Error)]
@@ -40,47 +40,47 @@ pub enum DecodeError {
 /// An encoded event, before its payload is decoded.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Written<'a> {
+struct EncodedEvent<'a> {
     v: u32,
     #[serde(rename = "type")]
     kind: EventType,
     timestamp: Timestamp,
-    node_id: Node,
+    node_id: EventSubject,
     #[serde(default)]
     session: Option<SessionName>,
     #[serde(default)]
     iteration: Option<u32>,
     #[serde(borrow)]
     data: &'a RawValue,
-    metadata: Metadata,
+    metadata: EventMetadata,
 }
 
 /// Returns the canonical bytes of an event.
-pub fn encode(envelope: &Envelope) -> Vec<u8> {
+pub fn encode_event(envelope: &EventEnvelope) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(512);
-    encode_into(&mut bytes, envelope);
+    encode_event_into(&mut bytes, envelope);
     bytes
 }
 
 /// Replaces the content of a buffer with the canonical bytes of an event.
-pub fn encode_into(bytes: &mut Vec<u8>, envelope: &Envelope) {
-    let Envelope { timestamp, node, session, iteration, event, metadata } = envelope;
+pub fn encode_event_into(bytes: &mut Vec<u8>, envelope: &EventEnvelope) {
+    let EventEnvelope { timestamp, node, session, iteration, event, metadata } = envelope;
     bytes.clear();
     // Names, numbers and timestamps need no escaping, and most events consist of little else: plain writes are faster
     // here.
     bytes.extend_from_slice(br#"{"v":"#);
-    write(bytes, &FORMAT);
+    write_json(bytes, &CURRENT_FORMAT);
     bytes.extend_from_slice(br#","type":""#);
     bytes.extend_from_slice(event.kind().name().as_bytes());
     bytes.extend_from_slice(br#"","timestamp":""#);
-    bytes.extend_from_slice(&timestamp.digits());
+    bytes.extend_from_slice(&timestamp.format_digits());
     bytes.extend_from_slice(br#"","nodeId":""#);
     match node {
-        Node::Task(id) => {
+        EventSubject::Task(id) => {
             bytes.push(b'T');
-            write(bytes, &id.0);
+            write_json(bytes, &id.0);
         }
-        Node::System => bytes.extend_from_slice(b"system"),
+        EventSubject::System => bytes.extend_from_slice(b"system"),
     }
     bytes.push(b'"');
     if let Some(session) = session {
@@ -90,32 +90,32 @@ pub fn encode_into(bytes: &mut Vec<u8>, envelope: &Envelope) {
     }
     if let Some(iteration) = iteration {
         bytes.extend_from_slice(br#","iteration":"#);
-        write(bytes, iteration);
+        write_json(bytes, iteration);
     }
     bytes.extend_from_slice(br#","data":"#);
-    write(bytes, event);
+    write_json(bytes, event);
     bytes.extend_from_slice(br#","metadata":"#);
-    write(bytes, metadata);
+    write_json(bytes, metadata);
     bytes.push(b'}');
 }
 
-fn write(bytes: &mut Vec<u8>, value: &impl Serialize) {
+fn write_json(bytes: &mut Vec<u8>, value: &impl Serialize) {
     serde_json::to_writer(bytes, value).expect("an event and what is said around it have string keys only");
 }
 
 /// Decodes an event of the current or any older format.
-pub fn decode(bytes: &[u8]) -> Result<Envelope, DecodeError> {
-    decode_with(bytes, UPCASTS)
+pub fn decode_event(bytes: &[u8]) -> Result<EventEnvelope, DecodeError> {
+    decode_event_with(bytes, FORMAT_UPCASTS)
 }
 
 /// Decodes an event when the current format is the one that `upcasts` lead to.
-pub fn decode_with(bytes: &[u8], upcasts: &[Upcast]) -> Result<Envelope, DecodeError> {
+pub fn decode_event_with(bytes: &[u8], upcasts: &[FormatUpcast]) -> Result<EventEnvelope, DecodeError> {
     let present = u32::try_from(upcasts.len()).expect("few formats") + 1;
     // The common case first: an event of the current format needs one pass.
-    if let Ok(written) = serde_json::from_slice::<Written<'_>>(bytes)
+    if let Ok(written) = serde_json::from_slice::<EncodedEvent<'_>>(bytes)
         && written.v == present
     {
-        return finish(written);
+        return build_envelope(written);
     }
     let mut value: Value = serde_json::from_slice(bytes)?;
     let found = value.get("v").and_then(Value::as_u64).and_then(|v| u32::try_from(v).ok()).unwrap_or(0);
@@ -132,11 +132,11 @@ pub fn decode_with(bytes: &[u8], upcasts: &[Upcast]) -> Result<Envelope, DecodeE
         return Err(DecodeError::UnknownType(name.to_owned()));
     }
     let lifted = serde_json::to_vec(&value)?;
-    finish(serde_json::from_slice(&lifted)?)
+    build_envelope(serde_json::from_slice(&lifted)?)
 }
 
-fn finish(written: Written<'_>) -> Result<Envelope, DecodeError> {
-    Ok(Envelope {
+fn build_envelope(written: EncodedEvent<'_>) -> Result<EventEnvelope, DecodeError> {
+    Ok(EventEnvelope {
         timestamp: written.timestamp,
         node: written.node_id,
         session: written.session,
@@ -151,12 +151,12 @@ mod tests {
     use super::*;
     use crate::log::event::payload;
     use crate::log::id::TaskId;
-    use crate::task::Priority;
+    use crate::task::TaskPriority;
 
-    fn event() -> Envelope {
-        Envelope {
+    fn sample_envelope() -> EventEnvelope {
+        EventEnvelope {
             timestamp: Timestamp::from_millis(1_768_644_000_000),
-            node: Node::Task(TaskId(1)),
+            node: EventSubject::Task(TaskId(1)),
             session: None,
             iteration: None,
             event: Event::TaskCreated(payload::TaskCreated {
@@ -164,11 +164,11 @@ mod tests {
                 body: None,
                 deliverables: vec![],
                 labels: vec!["agent".to_owned()],
-                priority: Priority::default(),
+                priority: TaskPriority::default(),
                 kind: None,
                 report: None,
             }),
-            metadata: Metadata {
+            metadata: EventMetadata {
                 triggered_by: "ada".to_owned(),
                 cause: None,
                 depth: 0,
@@ -181,52 +181,53 @@ mod tests {
 
     /// Existing logs hold these bytes: they never change within a format.
     #[test]
-    fn the_encoding_is_fixed() {
+    fn encoding_of_known_event_never_changes() {
         let bytes = r#"{"v":1,"type":"task_created","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T1","data":{"goal":"say \"hi\"\n","deliverables":[],"labels":["agent"],"priority":2},"metadata":{"triggeredBy":"ada","depth":0}}"#;
         assert_eq!(String::from_utf8(encode(&event())).unwrap(), bytes);
         assert_eq!(decode(bytes.as_bytes()).unwrap(), event());
     }
 
     #[test]
-    fn older_formats_are_lifted() {
+    fn older_format_is_upcast_when_decoded() {
         // Assume that format 2 renamed `title` to `goal`.
-        let lift: Upcast = |value| {
+        let lift: FormatUpcast = |value| {
             let data = value["data"].as_object_mut().expect("data is an object");
             let title = data.remove("title").expect("format 1 has a title");
             data.insert("goal".to_owned(), title);
         };
-        let old = String::from_utf8(encode(&event())).unwrap().replace("\"goal\"", "\"title\"");
+        let old = String::from_utf8(encode_event(&sample_envelope())).unwrap().replace("\"goal\"", "\"title\"");
         assert_eq!(decode_with(old.as_bytes(), &[lift]).unwrap(), event());
     }
 
     #[test]
-    fn newer_formats_are_refused_by_name() {
-        let newer = String::from_utf8(encode(&event())).unwrap().replace("\"v\":1", "\"v\":7");
-        let error = decode(newer.as_bytes()).unwrap_err();
+    fn newer_format_is_refused_with_its_number() {
+        let newer = String::from_utf8(encode_event(&sample_envelope())).unwrap().replace("\"v\":1", "\"v\":7");
+        let error = decode_event(newer.as_bytes()).unwrap_err();
         assert_eq!(error.to_string(), "written in format 7, and this version reads up to 1");
     }
 
     /// An event type of a newer version is not damage.
     #[test]
-    fn an_unknown_type_is_named() {
-        let other = String::from_utf8(encode(&event())).unwrap().replace("task_created", "task_juggled");
-        let error = decode(other.as_bytes()).unwrap_err();
+    fn unknown_event_type_is_named_in_error() {
+        let other =
+            String::from_utf8(encode_event(&sample_envelope())).unwrap().replace("task_created", "task_juggled");
+        let error = decode_event(other.as_bytes()).unwrap_err();
         assert_eq!(error.to_string(), "it is a `task_juggled`, which this version does not know");
     }
 
     #[test]
-    fn what_names_no_format_is_no_event() {
+    fn bytes_without_format_are_malformed() {
         for format in ["\"v\":0", "\"v\":-1", "\"v\":\"1\"", "\"w\":1"] {
-            let bytes = String::from_utf8(encode(&event())).unwrap().replace("\"v\":1", format);
+            let bytes = String::from_utf8(encode_event(&sample_envelope())).unwrap().replace("\"v\":1", format);
             assert!(matches!(decode(bytes.as_bytes()), Err(DecodeError::Malformed(_))), "{format}");
         }
     }
 
     #[test]
-    fn damaged_bytes_are_no_event() {
-        let bytes = encode(&event());
+    fn truncated_bytes_are_refused() {
+        let bytes = encode_event(&sample_envelope());
         for cut in 0..bytes.len() {
-            assert!(decode(&bytes[..cut]).is_err(), "cut at {cut}");
+            assert!(decode_event(&bytes[..cut]).is_err(), "cut at {cut}");
         }
     }
 }

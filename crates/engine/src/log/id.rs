@@ -219,7 +219,7 @@ pub struct FactType(String);
 impl FactType {
     /// The pattern of such a type, for a schema.
     pub const PATTERN: &str = r"^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)+$";
-    const LONGEST: usize = 64;
+    const MAX_LENGTH: usize = 64;
 
     pub fn as_str(&self) -> &str {
         &self.0
@@ -240,7 +240,7 @@ impl FromStr for FactType {
             part.starts_with(|first: char| first.is_ascii_lowercase())
                 && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
         };
-        let fits = text.len() <= Self::LONGEST && text.contains('.') && text.split('.').all(is_part);
+        let fits = text.len() <= Self::MAX_LENGTH && text.contains('.') && text.split('.').all(is_part);
         let expected = "an event type with a namespace such as review.passed (lower case, at most 64 letters)";
         if fits { Ok(Self(text.to_owned())) } else { Err(ParseIdError::new(text, expected)) }
     }
@@ -292,12 +292,12 @@ impl Digest {
     /// The digest before the first event.
     pub const ZERO: Self = Self([0; 32]);
 
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
     /// Returns the next link of a digest chain.
-    pub fn chain(self, next: Self) -> Self {
+    pub fn chain_with(self, next: Self) -> Self {
         Self(Sha256::new().chain_update(self.0).chain_update(next.0).finalize().into())
     }
 }
@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_read_what_they_print() {
+    fn ids_round_trip_through_text() {
         assert_eq!("T12".parse(), Ok(TaskId(12)));
         assert_eq!("t12".parse(), Ok(TaskId(12)));
         assert_eq!("main.3.00000000000000ff".parse::<RunId>().unwrap().to_string(), "main.3.00000000000000ff");
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused() {
+    fn malformed_ids_are_refused() {
         for text in
             ["", "T", "T0", "T01", "T-1", "T+1", "T1 ", "12", "X1", "T99999999999999999999", "T9223372036854775808"]
         {

@@ -13,11 +13,11 @@ pub struct Timestamp(i64);
 
 impl Timestamp {
     /// The last timestamp whose date the calendar can show in every time zone: 9999-12-30T22:00:00Z.
-    const LAST: i64 = 253_402_207_200_000;
+    const MAX_MILLIS: i64 = 253_402_207_200_000;
 
     /// Returns the timestamp of a number of milliseconds since 1970, clamped to the years 0 to 9999.
     pub fn from_millis(millis: i64) -> Self {
-        Self(millis.clamp(-62_167_219_200_000, Self::LAST))
+        Self(millis.clamp(-62_167_219_200_000, Self::MAX_MILLIS))
     }
 
     pub fn millis(self) -> i64 {
@@ -25,18 +25,18 @@ impl Timestamp {
     }
 
     /// Returns the time since an earlier timestamp, and zero if that one is later.
-    pub fn since(self, earlier: Self) -> Duration {
+    pub fn elapsed_since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.millis().saturating_sub(earlier.millis())).unwrap_or(0))
     }
 
-    pub fn plus_millis(self, millis: i64) -> Self {
+    pub fn add_millis(self, millis: i64) -> Self {
         Self::from_millis(self.0.saturating_add(millis))
     }
 }
 
 impl Timestamp {
     /// Formats the timestamp: `2026-01-17T10:00:00.007Z`.
-    pub fn digits(self) -> [u8; 24] {
+    pub fn format_digits(self) -> [u8; 24] {
         let moment = jiff::Timestamp::from_millisecond(self.0).expect("a kept moment is within the calendar");
         let civil = jiff::tz::Offset::UTC.to_datetime(moment);
         let (year, millis) = (civil.year().unsigned_abs(), civil.subsec_nanosecond().unsigned_abs() / 1_000_000);
@@ -61,7 +61,7 @@ impl Timestamp {
 
 impl Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(str::from_utf8(&self.digits()).expect("digits"))
+        f.write_str(str::from_utf8(&self.format_digits()).expect("digits"))
     }
 }
 
@@ -76,7 +76,7 @@ impl FromStr for Timestamp {
 as_text!(Timestamp);
 
 /// Formats a duration for people: `45 s`, `1.5 s`, `90 min`, `2 h`.
-pub fn in_words(time: Duration) -> String {
+pub fn duration_in_words(time: Duration) -> String {
     let (seconds, rest) = (time.as_secs(), time.subsec_millis());
     match (seconds, rest) {
         (0, millis) => format!("{millis} ms"),
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_written_to_the_millisecond() {
+    fn timestamp_round_trips_to_the_millisecond() {
         let moment = Timestamp::from_millis(1_768_644_000_007);
         assert_eq!(moment.to_string(), "2026-01-17T10:00:00.007Z");
         assert_eq!(moment.to_string().parse::<Timestamp>().unwrap(), moment);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_as_people_tell_them() {
+    fn duration_is_shown_in_its_largest_whole_unit() {
         for (millis, expected) in [
             (1, "1 ms"),
             (500, "500 ms"),

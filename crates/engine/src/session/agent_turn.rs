@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::log::id::{EffectId, RunId};
-use crate::session::closing::Closing;
-use crate::session::feedback::Piece;
+use crate::session::ending::SessionEnd;
+use crate::session::feedback::FeedbackRef;
 
 /// The purpose of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Purpose {
+pub enum TurnPurpose {
     /// The agent does the work.
     Work,
     /// The agent continues the conversation because stop hooks sent it back.
@@ -21,13 +21,13 @@ pub enum Purpose {
     Delivery,
     /// Older versions delivered feedback after the work had been accepted. Only their logs hold this purpose.
     #[serde(rename = "delivery")]
-    UnjudgedDelivery(Closing),
+    UnjudgedDelivery(SessionEnd),
 }
 
-impl Purpose {
+impl TurnPurpose {
     /// Returns whether stop hooks judge the turn. A turn without judgement completes nothing: another iteration follows
     /// it.
-    pub fn is_judged(&self) -> bool {
+    pub fn is_judged_by_hooks(&self) -> bool {
         matches!(self, Self::Work | Self::SendBack | Self::Delivery)
     }
 }
@@ -35,7 +35,7 @@ impl Purpose {
 /// The origin of the conversation that the agent works in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Opening {
+pub enum ConversationStart {
     /// The first conversation of the session.
     New,
     /// The previous conversation, resumed: the agent remembers it.
@@ -47,12 +47,12 @@ pub enum Opening {
 /// A turn of the agent in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Turn {
+pub struct AgentTurn {
     pub run: RunId,
     #[serde(rename = "debt")]
     pub effect: EffectId,
-    pub purpose: Purpose,
-    pub feedback: Vec<Piece>,
+    pub purpose: TurnPurpose,
+    pub feedback: Vec<FeedbackRef>,
     /// Whether the agent has claimed by a command, during this turn, that the session's task is done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claimed: bool,

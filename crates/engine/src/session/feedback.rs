@@ -7,7 +7,7 @@ use crate::log::id::Seq;
 /// A reference to pending feedback: the event that queued it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Piece {
+pub struct FeedbackRef {
     pub at: Seq,
     /// Whether a turn that did not finish has carried it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -18,50 +18,50 @@
 
 mod agent_turn;
 mod assignment;
-pub(crate) mod closing;
-pub(crate) mod fault;
+mod delivery_step;
+pub(crate) mod ending;
 pub(crate) mod feedback;
+pub(crate) mod guard_state;
 mod guards;
-pub(crate) mod own_words;
-mod phase;
+pub(crate) mod message_author;
+pub(crate) mod output_fingerprint;
 pub(crate) mod promise;
 pub(crate) mod prompt;
+mod task_hold;
 mod terms;
+pub(crate) mod turn_failure;
 pub(crate) mod usage;
 pub(crate) mod verdict;
-pub(crate) mod voice;
-pub(crate) mod watch;
-mod work;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use self::guard_state::GuardState;
 use self::promise::Promise;
-use self::watch::Watch;
-use crate::delivery::{Grounds, Pipeline, Workspace};
+use crate::delivery::{DeliveryPipeline, Workspace, WorkspaceMode};
 use crate::effects::hook_batch::is_zero;
 use crate::log::id::{ConfigDigest, EffectId, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::log::time::Timestamp;
-pub use agent_turn::{Opening, Purpose, Turn};
-pub(crate) use assignment::is_left_to_others;
-pub use closing::{Closing, Ending};
-pub use feedback::Piece;
-pub use terms::{Completion, OnRetryLimit, Terms};
-pub use verdict::{Blocker, Decision, GateAnswer, Next, Verdict};
-pub use work::{Hold, Leave, Lost, Work};
+pub use agent_turn::{AgentTurn, ConversationStart, TurnPurpose};
+pub(crate) use assignment::is_claimable_after_loss;
+pub use ending::{SessionEnd, SessionEndKind};
+pub use feedback::FeedbackRef;
+pub use task_hold::{LostTask, TaskExit, TaskHold, WorkSource};
+pub use terms::{CompletionMode, RetryLimitAction, SessionTerms};
+pub use verdict::{AfterIteration, BlockingHook, GateAnswer, GateDecision, GateVerdict};
 
 /// The state of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum SessionPhase {
     Started,
     /// An iteration has begun.
     Preparing(RunId),
-    Turn(Turn),
+    Turn(AgentTurn),
     /// A turn has ended, with this claim of the agent.
     Judging(RunId, Option<Promise>),
-    Decided(RunId, Decision),
+    Decided(RunId, GateDecision),
     /// Stop hooks block the agent, and a person is asked; with the answer, once there is one.
     Asking(RunId, Option<Promise>, Option<GateAnswer>),
     /// The agent is rate limited, or has been told about its failure. It gets no turn before this time.
@@ -71,12 +71,12 @@ pub enum Phase {
     /// An iteration has failed, and hooks have reports about it.
     Recovering(RunId),
     /// The session is between iterations.
-    Settled(Next),
+    Settled(AfterIteration),
     /// The work is done, and on its way through the gates.
-    Pipeline(Box<Pipeline>),
+    Pipeline(Box<DeliveryPipeline>),
     /// A session of an older version has delivered its feedback.
-    Closing(Closing),
-    Ended(Ending),
+    Closing(SessionEnd),
+    Ended(SessionEndKind),
 }
 
 /// One run of the loop.
@@ -92,14 +92,14 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Hold::is_never")]
-    pub hold: Hold,
+    pub hold: TaskHold,
     /// Whether the session itself completed the last task that it held.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub finished: bool,
     #[serde(default, skip_serializing_if = "Work::is_given")]
-    pub work: Work,
+    pub work: WorkSource,
     #[serde(default, skip_serializing_if = "Grounds::is_in_place")]
-    pub grounds: Grounds,
+    pub grounds: WorkspaceMode,
     /// The worktree of its task, once it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
@@ -127,7 +127,7 @@ pub struct Session {
     pub left: Vec<TaskId>,
     /// The tasks that were taken from the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lost: Vec<Lost>,
+    pub lost: Vec<LostTask>,
     /// The agent's last words, kept until the turn's claim is judged: they may explain why it asks for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plea: Option<String>,
@@ -138,7 +138,7 @@ pub struct Session {
     pub goal: Option<String>,
     /// The agent as it was given: `command:…`.
     pub agent: String,
-    pub terms: Terms,
+    pub terms: SessionTerms,
     /// A number that distinguishes the runs of this session from those of another one with the same name.
     pub nonce: u64,
     /// Whether the session continues no earlier conversation.
@@ -149,7 +149,7 @@ pub struct Session {
     pub nesting: u8,
     /// The process that runs the loop.
     pub owner: OwnerName,
-    pub phase: Phase,
+    pub phase: SessionPhase,
     /// The pending hooks that the loop waits for, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owed: Vec<EffectId>,
@@ -174,7 +174,7 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sent_back: BTreeMap<String, u32>,
     #[serde(default)]
-    pub verdict: Verdict,
+    pub verdict: GateVerdict,
     /// The stop hook that asks for a person, with its reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asking: Option<String>,
@@ -183,7 +183,7 @@ pub struct Session {
     pub broken_gate: bool,
     /// The stop hooks that block this turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub blocking: Vec<Blocker>,
+    pub blocking: Vec<BlockingHook>,
     /// The stop hooks that a person wants to be ignored, until the work is next judged as done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignores: Vec<String>,
@@ -201,7 +201,7 @@ pub struct Session {
     pub unchecked: u32,
     /// The feedback that no turn carries yet, first in first out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pending: Vec<Piece>,
+    pub pending: Vec<FeedbackRef>,
     /// The event with the agent's last output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_turn: Option<Seq>,
@@ -217,10 +217,10 @@ pub struct Session {
     pub conversation: Option<String>,
     /// The end that was requested from outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stopping: Option<Closing>,
+    pub stopping: Option<SessionEnd>,
     /// The state of the guards.
     #[serde(default)]
-    pub watch: Watch,
+    pub watch: GuardState,
     /// The last event that changed this row.
     pub version: Seq,
 }
@@ -231,35 +231,35 @@ fn is_none_of_them(count: &u32) -> bool {
 
 /// The next step of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum SessionStep {
     /// Nothing is decided before this has happened.
-    Wait(Wanted),
+    Wait(NextAction),
     SkipHook(EffectId),
     /// Takes the next task of the graph, or the previous one again.
     TakeTask,
-    LeaveTask(Leave),
+    LeaveTask(TaskExit),
     /// Has work judged that was done in place.
-    Submit(Closing),
+    Submit(SessionEnd),
     PassSubmission,
     StartMerge,
     FailGate,
     /// Delivers a person's message before the work is accepted.
-    HearFirst,
+    DeliverMessageFirst,
     /// Ends the session without its task: in this way if the task is completed all the same and no other session has
     /// worked on it, else as a session whose task was taken away.
-    EndWithout(Closing),
+    EndWithoutTask(SessionEnd),
     StartIteration,
-    StartTurn(RunId, Purpose),
-    DecideGate(RunId, Decision),
+    StartTurn(RunId, TurnPurpose),
+    DecideGate(RunId, GateDecision),
     CompleteIteration(RunId),
     /// Interrupts an iteration that is open when the session is stopped.
     InterruptIteration(RunId),
-    End(Closing),
+    End(SessionEnd),
 }
 
 /// An action outside the engine that the session waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum NextAction {
     Hook(EffectId),
     Turn(EffectId),
     /// A worktree for the task.
@@ -269,7 +269,7 @@ pub enum Wanted {
     /// A person's answer.
     Answer,
     /// A point in time.
-    Moment(Timestamp),
+    WaitUntil(Timestamp),
     /// A decision of the process that runs the session, after another process has made it possible.
     Decision,
     /// No action: the session is over.
@@ -279,142 +279,162 @@ pub enum Wanted {
 impl Session {
     /// Returns whether nothing is left to do.
     pub fn is_over(&self) -> bool {
-        self.ended().is_some() && self.owed.is_empty()
+        self.ending_kind().is_some() && self.owed.is_empty()
     }
 
-    pub fn ended(&self) -> Option<Ending> {
+    pub fn ending_kind(&self) -> Option<SessionEndKind> {
         match self.phase {
-            Phase::Ended(ending) => Some(ending),
+            SessionPhase::Ended(ending) => Some(ending),
             _ => None,
         }
     }
 
     /// Returns the turn in progress.
-    pub fn turn(&self) -> Option<&Turn> {
+    pub fn current_turn(&self) -> Option<&AgentTurn> {
         match &self.phase {
-            Phase::Turn(turn) => Some(turn),
+            SessionPhase::Turn(turn) => Some(turn),
             _ => None,
         }
     }
 
-    pub fn run(&self, iteration: u32) -> RunId {
+    pub fn run_id_for(&self, iteration: u32) -> RunId {
         RunId { session: self.name.clone(), iteration, nonce: self.nonce }
     }
 
     /// Returns the outside action that the next decision waits for.
-    pub fn wanted(&self) -> Wanted {
-        match self.step() {
-            Step::Wait(wanted) => wanted,
+    pub fn next_action(&self) -> NextAction {
+        match self.next_step() {
+            SessionStep::Wait(wanted) => wanted,
             // The hook has started, or the commit before would have skipped it.
-            Step::SkipHook(effect) => Wanted::Hook(effect),
+            SessionStep::SkipHook(effect) => NextAction::Hook(effect),
             // Usually a commit decides everything that it makes possible. A person's command leaves that to the owner.
-            _ => Wanted::Decision,
+            _ => NextAction::Decision,
         }
     }
 
     /// Returns the next step that requires no time to pass.
-    pub fn step(&self) -> Step {
-        self.step_at(None)
+    pub fn next_step(&self) -> SessionStep {
+        self.next_step_at(None)
     }
 
     /// Returns the next step at a point in time.
-    pub(crate) fn step_at(&self, now: Option<Timestamp>) -> Step {
+    pub(crate) fn next_step_at(&self, now: Option<Timestamp>) -> SessionStep {
         if let Some(hook) = self.owed.first() {
-            let skipped =
-                self.stopping.is_some() && self.ended().is_none() || self.needs_no(*hook) || self.need_not_begin(*hook);
-            return if skipped { Step::SkipHook(*hook) } else { Step::Wait(Wanted::Hook(*hook)) };
+            let skipped = self.stopping.is_some() && self.ending_kind().is_none()
+                || self.may_skip_hook(*hook)
+                || self.may_skip_unstarted_hook(*hook);
+            return if skipped { SessionStep::SkipHook(*hook) } else { SessionStep::Wait(NextAction::Hook(*hook)) };
         }
         match (&self.phase, &self.stopping) {
-            (Phase::Turn(turn), _) => Step::Wait(Wanted::Turn(turn.effect)),
-            (Phase::Ended(_), _) => Step::Wait(Wanted::Nothing),
-            (Phase::Closing(closing), _) => Step::End(closing.clone()),
+            (SessionPhase::Turn(turn), _) => SessionStep::Wait(NextAction::Turn(turn.effect)),
+            (SessionPhase::Ended(_), _) => SessionStep::Wait(NextAction::Nothing),
+            (SessionPhase::Closing(closing), _) => SessionStep::End(closing.clone()),
             (
-                Phase::Preparing(run) | Phase::Judging(run, _) | Phase::Decided(run, _) | Phase::Asking(run, ..),
+                SessionPhase::Preparing(run)
+                | SessionPhase::Judging(run, _)
+                | SessionPhase::Decided(run, _)
+                | SessionPhase::Asking(run, ..),
                 Some(_),
-            ) => Step::InterruptIteration(run.clone()),
-            (Phase::Pipeline(pipeline), _) => self.pass_on(pipeline),
-            (Phase::Settled(Next::GiveUp(reason)), _) => self.give_up(reason),
+            ) => SessionStep::InterruptIteration(run.clone()),
+            (SessionPhase::Pipeline(pipeline), _) => self.advance_pipeline(pipeline),
+            (SessionPhase::Settled(AfterIteration::GiveUp(reason)), _) => self.give_up_task(reason),
             // A decision before the request to end stays in force.
-            (Phase::Settled(Next::Close(closing)), _) => self.close_decided(closing),
+            (SessionPhase::Settled(AfterIteration::Close(closing)), _) => self.apply_decided_ending(closing),
             (
-                Phase::Started | Phase::Settled(_) | Phase::Failed(_) | Phase::Recovering(_) | Phase::Postponed(_),
+                SessionPhase::Started
+                | SessionPhase::Settled(_)
+                | SessionPhase::Failed(_)
+                | SessionPhase::Recovering(_)
+                | SessionPhase::Postponed(_),
                 Some(closing),
-            ) => self.close(closing),
-            (Phase::Started, None) => self.iterate(),
-            (Phase::Preparing(run), None) => Step::StartTurn(run.clone(), Purpose::Work),
-            (Phase::Judging(run, claim), None) => Step::DecideGate(run.clone(), self.judge(*claim)),
-            (Phase::Decided(run, Decision::SendBack), None) => Step::StartTurn(run.clone(), Purpose::SendBack),
-            (Phase::Decided(run, Decision::Next(_)), None) => Step::CompleteIteration(run.clone()),
-            // The session has lost the task, so it neither asks a person about it nor waits.
-            (Phase::Asking(run, ..), None) if self.hold == Hold::Left => Step::InterruptIteration(run.clone()),
-            (Phase::Asking(run, claim, Some(answer)), None) => {
-                Step::DecideGate(run.clone(), self.answered(*claim, *answer))
+            ) => self.end_or_leave_task(closing),
+            (SessionPhase::Started, None) => self.next_iteration_step(),
+            (SessionPhase::Preparing(run), None) => SessionStep::StartTurn(run.clone(), TurnPurpose::Work),
+            (SessionPhase::Judging(run, claim), None) => SessionStep::DecideGate(run.clone(), self.judge_turn(*claim)),
+            (SessionPhase::Decided(run, GateDecision::SendBack), None) => {
+                SessionStep::StartTurn(run.clone(), TurnPurpose::SendBack)
             }
-            (Phase::Asking(_, _, None) | Phase::Decided(_, Decision::Ask), None) => Step::Wait(Wanted::Answer),
-            (Phase::Recovering(run), None) if self.may_recover() => Step::StartTurn(run.clone(), Purpose::Recovery),
-            (Phase::Postponed(_) | Phase::Failed(_) | Phase::Recovering(_), None) => match self.waits_until() {
-                Some(until) if self.has_reason_to_wait() && now.is_none_or(|now| now < until) => {
-                    Step::Wait(Wanted::Moment(until))
+            (SessionPhase::Decided(run, GateDecision::Next(_)), None) => SessionStep::CompleteIteration(run.clone()),
+            // The session has lost the task, so it neither asks a person about it nor waits.
+            (SessionPhase::Asking(run, ..), None) if self.hold == TaskHold::Left => {
+                SessionStep::InterruptIteration(run.clone())
+            }
+            (SessionPhase::Asking(run, claim, Some(answer)), None) => {
+                SessionStep::DecideGate(run.clone(), self.apply_gate_answer(*claim, *answer))
+            }
+            (SessionPhase::Asking(_, _, None) | SessionPhase::Decided(_, GateDecision::Ask), None) => {
+                SessionStep::Wait(NextAction::Answer)
+            }
+            (SessionPhase::Recovering(run), None) if self.may_start_recovery() => {
+                SessionStep::StartTurn(run.clone(), TurnPurpose::Recovery)
+            }
+            (SessionPhase::Postponed(_) | SessionPhase::Failed(_) | SessionPhase::Recovering(_), None) => {
+                match self.wait_deadline() {
+                    Some(until) if self.will_iterate_after_wait() && now.is_none_or(|now| now < until) => {
+                        SessionStep::Wait(NextAction::WaitUntil(until))
+                    }
+                    _ => self.continue_or_end(),
                 }
-                _ => self.go_on(),
-            },
-            (Phase::Settled(Next::Continue | Next::TakeUp), None) => self.go_on(),
+            }
+            (SessionPhase::Settled(AfterIteration::Continue | AfterIteration::TakeUp), None) => self.continue_or_end(),
         }
     }
 
     /// Returns the time before which the agent gets no turn.
-    pub fn waits_until(&self) -> Option<Timestamp> {
+    pub fn wait_deadline(&self) -> Option<Timestamp> {
         match self.phase {
-            Phase::Postponed(until) => Some(until),
-            Phase::Failed(_) | Phase::Recovering(_) => self.watch.retry_at,
+            SessionPhase::Postponed(until) => Some(until),
+            SessionPhase::Failed(_) | SessionPhase::Recovering(_) => self.watch.retry_at,
             _ => None,
         }
     }
 
     /// Returns whether another iteration of the same task follows the wait.
-    fn has_reason_to_wait(&self) -> bool {
-        self.hold != Hold::Left && !self.lacks_workspace() && self.exhausted().is_none()
+    fn will_iterate_after_wait(&self) -> bool {
+        self.hold != TaskHold::Left && !self.lacks_workspace() && self.find_exhausted_limit().is_none()
     }
 
     /// Returns whether a person's message is still undelivered.
-    pub(crate) fn is_unheard(&self) -> bool {
+    pub(crate) fn has_unheard_person(&self) -> bool {
         self.pending.iter().any(|piece| piece.person)
     }
 
     /// Returns whether a person has sent a message since the work was called done. A message with a person's own
     /// approval does not count.
-    pub(crate) fn is_held_back(&self) -> bool {
-        self.epoch().is_some() && self.pending.iter().any(|piece| piece.person && Some(piece.at) > self.done_at)
+    pub(crate) fn is_held_by_person(&self) -> bool {
+        self.held_epoch().is_some() && self.pending.iter().any(|piece| piece.person && Some(piece.at) > self.done_at)
     }
 
     /// Decides what follows a turn, from the agent's claim and the verdict of the stop hooks. A claim does not count
     /// while a person's message is undelivered.
-    pub(crate) fn judge(&self, claim: Option<Promise>) -> Decision {
-        let unheard = self.is_unheard();
-        self.judge_heard(claim.filter(|_| !unheard), unheard)
+    pub(crate) fn judge_turn(&self, claim: Option<Promise>) -> GateDecision {
+        let unheard = self.has_unheard_person();
+        self.judge_turn_with(claim.filter(|_| !unheard), unheard)
     }
 
     /// Decides the same, given whether a person's message is undelivered.
-    pub(crate) fn judge_heard(&self, claim: Option<Promise>, unheard: bool) -> Decision {
-        let close = |closing| Decision::Next(Next::Close(closing));
-        let complete = || close(Closing { ending: Ending::Completed, reason: self.let_pass() });
-        if let Some(plea) = claim.and_then(Promise::plea) {
-            return close(Closing::because(Ending::Escalated, plea));
+    pub(crate) fn judge_turn_with(&self, claim: Option<Promise>, unheard: bool) -> GateDecision {
+        let close = |closing| GateDecision::Next(AfterIteration::Close(closing));
+        let complete = || close(SessionEnd { ending: SessionEndKind::Completed, reason: self.describe_waived_hooks() });
+        if let Some(plea) = claim.and_then(Promise::reason_for_person) {
+            return close(SessionEnd::with_reason(SessionEndKind::Escalated, plea));
         }
-        let done = claim == Some(Promise::Complete) || self.terms.completion == Completion::Gate;
+        let done = claim == Some(Promise::Complete) || self.terms.completion == CompletionMode::Gate;
         let decision = match self.verdict {
-            Verdict::Block if self.may_send_back() => Decision::SendBack,
-            Verdict::Pass | Verdict::Fail | Verdict::Block if unheard => Decision::Next(Next::Continue),
-            Verdict::Block => self.at_retry_limit(claim),
-            Verdict::Escalate => {
-                let asks = || "a stop hook asks for a person".to_owned();
-                close(Closing::because(Ending::Escalated, self.asking.clone().unwrap_or_else(asks)))
+            GateVerdict::Block if self.may_send_back() => GateDecision::SendBack,
+            GateVerdict::Pass | GateVerdict::Fail | GateVerdict::Block if unheard => {
+                GateDecision::Next(AfterIteration::Continue)
             }
-            verdict if self.wants_another_iteration(verdict) => Decision::Next(Next::Continue),
+            GateVerdict::Block => self.decide_at_retry_limit(claim),
+            GateVerdict::Escalate => {
+                let asks = || "a stop hook asks for a person".to_owned();
+                close(SessionEnd::with_reason(SessionEndKind::Escalated, self.asking.clone().unwrap_or_else(asks)))
+            }
+            verdict if self.wants_another_iteration(verdict) => GateDecision::Next(AfterIteration::Continue),
             _ if done => complete(),
-            _ => Decision::Next(Next::Continue),
+            _ => GateDecision::Next(AfterIteration::Continue),
         };
-        self.guarded(decision)
+        self.apply_guards(decision)
     }
 }
 

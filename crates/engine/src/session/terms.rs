@@ -5,18 +5,18 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::log::millis;
-use crate::session::usage::Cost;
+use crate::session::usage::UsdCost;
 
 /// The wait after an agent's first failure. It doubles with each failure, up to the maximum.
-const FIRST_WAIT: Duration = Duration::from_secs(5);
-const LONGEST_WAIT: Duration = Duration::from_mins(2);
+const FIRST_RETRY_WAIT: Duration = Duration::from_secs(5);
+const MAX_RETRY_WAIT: Duration = Duration::from_mins(2);
 /// The minimum wait: with a short failure span, an agent that fails at once must not run in a tight loop.
-const LEAST_WAIT: Duration = Duration::from_millis(250);
+const MIN_RETRY_WAIT: Duration = Duration::from_millis(250);
 
 /// The condition that completes the work, once the gates agree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Completion {
+pub enum CompletionMode {
     /// The agent claims that it is done.
     #[default]
     Promise,
@@ -27,7 +27,7 @@ pub enum Completion {
 /// The action when stop hooks have reached their limit of send-backs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OnRetryLimit {
+pub enum RetryLimitAction {
     #[default]
     Escalate,
     Complete,
@@ -38,7 +38,7 @@ pub enum OnRetryLimit {
 /// The terms of a whole session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Terms {
+pub struct SessionTerms {
     pub max_iterations: u32,
     /// The limit of send-backs within an iteration, for a stop hook without a limit of its own.
     pub max_hook_retries: u32,
@@ -47,16 +47,16 @@ pub struct Terms {
     /// The minimum time between the first and the last of these failures. Sessions of older versions have none.
     #[serde(rename = "failureSpanMs", default, skip_serializing_if = "Duration::is_zero", with = "millis")]
     pub failure_span: Duration,
-    pub completion: Completion,
+    pub completion: CompletionMode,
     /// Whether a stop hook that fails by itself keeps the work from being complete.
     pub strict: bool,
-    pub on_retry_limit: OnRetryLimit,
+    pub on_retry_limit: RetryLimitAction,
     /// The limit of the run time.
     #[serde(rename = "wallTimeMs", default, skip_serializing_if = "Option::is_none", with = "millis::option")]
     pub wall_time: Option<Duration>,
     /// The limit of the cost, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<Cost>,
+    pub cost: Option<UsdCost>,
     /// The limit of tokens, if the agent reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
@@ -79,31 +79,31 @@ fn is_usual_times(times: &u32) -> bool {
     *times == usual_times()
 }
 
-impl Terms {
+impl SessionTerms {
     /// Returns the wait after this many failures in a row. It doubles each time, up to the span that the failures must
     /// cover before the circuit breaker may trip.
-    pub(crate) fn wait_after(&self, failures: u32) -> Duration {
-        let doubled = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)));
-        doubled.min(LONGEST_WAIT).min(self.failure_span.max(LEAST_WAIT))
+    pub(crate) fn retry_wait_after(&self, failures: u32) -> Duration {
+        let doubled = FIRST_RETRY_WAIT.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)));
+        doubled.min(MAX_RETRY_WAIT).min(self.failure_span.max(MIN_RETRY_WAIT))
     }
 
     /// Returns whether this many failures in a row, over this span, trip the circuit breaker. A single failure has no
     /// span.
-    pub(crate) fn breaks_after(&self, failures: u32, span: Duration) -> bool {
+    pub(crate) fn trips_breaker_after(&self, failures: u32, span: Duration) -> bool {
         failures >= self.max_failures.max(1) && (self.max_failures <= 1 || span >= self.failure_span)
     }
 }
 
-impl Default for Terms {
+impl Default for SessionTerms {
     fn default() -> Self {
         Self {
             max_iterations: 25,
             max_hook_retries: 5,
             max_failures: 3,
             failure_span: Duration::from_mins(5),
-            completion: Completion::default(),
+            completion: CompletionMode::default(),
             strict: true,
-            on_retry_limit: OnRetryLimit::default(),
+            on_retry_limit: RetryLimitAction::default(),
             wall_time: None,
             cost: None,
             tokens: None,
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn waits_after_failures_double_up_to_two_minutes() {
-        let usual = Terms::default();
-        let waits: Vec<u64> = (1..=8).map(|failures| usual.wait_after(failures).as_secs()).collect();
+        let usual = SessionTerms::default();
+        let waits: Vec<u64> = (1..=8).map(|failures| usual.retry_wait_after(failures).as_secs()).collect();
         assert_eq!(waits, [5, 10, 20, 40, 80, 120, 120, 120]);
         assert_eq!(usual.wait_after(u32::MAX), LONGEST_WAIT);
     }
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn waits_are_no_longer_than_the_span_and_never_nothing() {
         for (span, wait) in [(0, 250), (1, 250), (700, 700), (5_000, 5_000), (60_000, 5_000)] {
-            let terms = Terms { failure_span: Duration::from_millis(span), ..Terms::default() };
+            let terms = SessionTerms { failure_span: Duration::from_millis(span), ..SessionTerms::default() };
             assert_eq!(terms.wait_after(1), Duration::from_millis(wait), "{span} ms");
         }
     }
@@ -137,8 +137,9 @@ mod tests {
     #[test]
     fn circuit_breaker_needs_a_number_of_failures_and_a_span_of_time() {
         let breaks = |max_failures, failures, seconds| {
-            let terms = Terms { max_failures, failure_span: Duration::from_secs(300), ..Terms::default() };
-            terms.breaks_after(failures, Duration::from_secs(seconds))
+            let terms =
+                SessionTerms { max_failures, failure_span: Duration::from_secs(300), ..SessionTerms::default() };
+            terms.trips_breaker_after(failures, Duration::from_secs(seconds))
         };
         assert!(breaks(3, 3, 300) && breaks(3, 9, 300));
         assert!(!breaks(3, 2, 300) && !breaks(3, 9, 299));

@@ -3,19 +3,19 @@
 use core::time::Duration;
 
 use super::*;
-use crate::command::limits::Limits;
-use crate::effects::hook_outcome::{HookOutcome, OnFailure};
+use crate::command::limits::EngineLimits;
+use crate::effects::hook_outcome::{HookFailurePolicy, HookOutcome};
 
-pub(crate) fn session(phase: Phase) -> Session {
+pub(crate) fn session(phase: SessionPhase) -> Session {
     Session {
         name: "a".parse().unwrap(),
         config: ConfigDigest::ZERO,
         protected: None,
         task: None,
-        hold: Hold::Never,
+        hold: TaskHold::Never,
         finished: false,
-        work: Work::Given,
-        grounds: Grounds::InPlace,
+        work: WorkSource::Given,
+        grounds: WorkspaceMode::InPlace,
         workspace: None,
         report: false,
         done_at: None,
@@ -29,12 +29,12 @@ pub(crate) fn session(phase: Phase) -> Session {
         escalated: vec![],
         goal: None,
         agent: "command:true".to_owned(),
-        terms: Terms {
+        terms: SessionTerms {
             max_iterations: 3,
             max_hook_retries: 2,
             max_failures: 2,
             failure_span: Duration::ZERO,
-            ..Terms::default()
+            ..SessionTerms::default()
         },
         nonce: 7,
         fresh: false,
@@ -57,14 +57,14 @@ pub(crate) fn session(phase: Phase) -> Session {
         waivers: Vec::new(),
         checked: false,
         unchecked: 0,
-        verdict: Verdict::Pass,
+        verdict: GateVerdict::Pass,
         pending: vec![],
         last_turn: None,
         delivered: false,
         keeps_feedback: true,
         conversation: None,
         stopping: None,
-        watch: Watch::default(),
+        watch: GuardState::default(),
         version: Seq(9),
     }
 }
@@ -77,21 +77,21 @@ fn effect() -> EffectId {
     EffectId { seq: Seq(5), index: 0 }
 }
 
-fn piece() -> Piece {
-    Piece { at: Seq(6), possibly_seen: false, passing: false, person: false }
+fn feedback_ref() -> FeedbackRef {
+    FeedbackRef { at: Seq(6), possibly_seen: false, passing: false, person: false }
 }
 
-fn closing(ending: Ending) -> Closing {
-    Closing { ending, reason: None }
+fn session_end(ending: SessionEndKind) -> SessionEnd {
+    SessionEnd { ending, reason: None }
 }
 
-fn turn(purpose: Purpose) -> Phase {
-    Phase::Turn(Turn { run: run(), effect: effect(), purpose, feedback: vec![], claimed: false })
+fn turn(purpose: TurnPurpose) -> SessionPhase {
+    SessionPhase::Turn(AgentTurn { run: run(), effect: effect(), purpose, feedback: vec![], claimed: false })
 }
 
 /// Returns every phase that a session can be in.
-fn phases() -> Vec<Phase> {
-    let close = || Next::Close(closing(Ending::Completed));
+fn all_phases() -> Vec<SessionPhase> {
+    let close = || AfterIteration::Close(session_end(SessionEndKind::Completed));
     vec![
         Phase::Started,
         Phase::Preparing(run()),
@@ -119,93 +119,96 @@ fn phases() -> Vec<Phase> {
 }
 
 /// Returns the kind of an ending, and whether it has a reason.
-fn ending(closing: &Closing) -> (Ending, bool) {
+fn ending(closing: &SessionEnd) -> (SessionEndKind, bool) {
     (closing.ending, closing.reason.is_some())
 }
 
 #[test]
-fn each_phase_leads_to_the_next() {
-    let steps: Vec<Step> = phases().into_iter().map(|phase| session(phase).step()).collect();
-    let complete = || Decision::Next(Next::Close(closing(Ending::Completed)));
+fn each_phase_has_expected_next_step() {
+    let steps: Vec<SessionStep> = all_phases().into_iter().map(|phase| session(phase).next_step()).collect();
+    let complete = || GateDecision::Next(AfterIteration::Close(session_end(SessionEndKind::Completed)));
     let expected = [
-        Step::StartIteration,
-        Step::StartTurn(run(), Purpose::Work),
-        Step::Wait(Wanted::Turn(effect())),
-        Step::Wait(Wanted::Turn(effect())),
-        Step::Wait(Wanted::Turn(effect())),
-        Step::Wait(Wanted::Turn(effect())),
-        Step::Wait(Wanted::Turn(effect())),
-        Step::DecideGate(run(), Decision::Next(Next::Continue)),
-        Step::DecideGate(run(), complete()),
-        Step::StartTurn(run(), Purpose::SendBack),
-        Step::CompleteIteration(run()),
-        Step::CompleteIteration(run()),
-        Step::Wait(Wanted::Answer),
-        Step::DecideGate(run(), Decision::SendBack),
-        Step::Wait(Wanted::Moment(Timestamp::from_millis(1000))),
-        Step::StartIteration,
-        Step::StartTurn(run(), Purpose::Recovery),
-        Step::StartIteration,
-        Step::StartIteration,
-        Step::End(closing(Ending::Completed)),
-        Step::End(closing(Ending::Limit)),
-        Step::Wait(Wanted::Nothing),
+        SessionStep::StartIteration,
+        SessionStep::StartTurn(run(), TurnPurpose::Work),
+        SessionStep::Wait(NextAction::Turn(effect())),
+        SessionStep::Wait(NextAction::Turn(effect())),
+        SessionStep::Wait(NextAction::Turn(effect())),
+        SessionStep::Wait(NextAction::Turn(effect())),
+        SessionStep::Wait(NextAction::Turn(effect())),
+        SessionStep::DecideGate(run(), GateDecision::Next(AfterIteration::Continue)),
+        SessionStep::DecideGate(run(), complete()),
+        SessionStep::StartTurn(run(), TurnPurpose::SendBack),
+        SessionStep::CompleteIteration(run()),
+        SessionStep::CompleteIteration(run()),
+        SessionStep::Wait(NextAction::Answer),
+        SessionStep::DecideGate(run(), GateDecision::SendBack),
+        SessionStep::Wait(NextAction::WaitUntil(Timestamp::from_millis(1000))),
+        SessionStep::StartIteration,
+        SessionStep::StartTurn(run(), TurnPurpose::Recovery),
+        SessionStep::StartIteration,
+        SessionStep::StartIteration,
+        SessionStep::End(session_end(SessionEndKind::Completed)),
+        SessionStep::End(session_end(SessionEndKind::Limit)),
+        SessionStep::Wait(NextAction::Nothing),
     ];
     assert_eq!(steps, expected);
 }
 
 #[test]
-fn in_every_phase_the_first_hook_is_waited_for() {
+fn pending_hook_is_awaited_in_every_phase() {
     let second = EffectId { index: 1, ..effect() };
-    for phase in phases() {
+    for phase in all_phases() {
         let waiting = Session { owed: vec![effect(), second], ..session(phase) };
         assert_eq!(waiting.step(), Step::Wait(Wanted::Hook(effect())), "{:?}", waiting.phase);
         assert_eq!(waiting.wanted(), Wanted::Hook(effect()));
         assert!(!waiting.is_over(), "{:?}", waiting.phase);
     }
-    assert!(session(Phase::Ended(Ending::Completed)).is_over());
+    assert!(session(SessionPhase::Ended(SessionEndKind::Completed)).is_over());
 }
 
 #[test]
-fn stopping_leads_to_the_end_from_every_phase() {
-    let asked = || closing(Ending::Cancelled);
-    let steps: Vec<Step> =
-        phases().into_iter().map(|phase| Session { stopping: Some(asked()), ..session(phase) }.step()).collect();
+fn stop_request_ends_session_from_every_phase() {
+    let asked = || session_end(SessionEndKind::Cancelled);
+    let steps: Vec<SessionStep> = all_phases()
+        .into_iter()
+        .map(|phase| Session { stopping: Some(asked()), ..session(phase) }.next_step())
+        .collect();
     let expected = [
-        Step::End(asked()),
-        Step::InterruptIteration(run()),
-        Step::Wait(Wanted::Turn(effect())),
-        Step::Wait(Wanted::Turn(effect())),
-        Step::Wait(Wanted::Turn(effect())),
-        Step::Wait(Wanted::Turn(effect())),
-        Step::Wait(Wanted::Turn(effect())),
-        Step::InterruptIteration(run()),
-        Step::InterruptIteration(run()),
-        Step::InterruptIteration(run()),
-        Step::InterruptIteration(run()),
-        Step::InterruptIteration(run()),
-        Step::InterruptIteration(run()),
-        Step::InterruptIteration(run()),
-        Step::End(asked()),
-        Step::End(asked()),
-        Step::End(asked()),
-        Step::End(asked()),
-        Step::End(asked()),
-        Step::End(closing(Ending::Completed)),
-        Step::End(closing(Ending::Limit)),
-        Step::Wait(Wanted::Nothing),
+        SessionStep::End(asked()),
+        SessionStep::InterruptIteration(run()),
+        SessionStep::Wait(NextAction::Turn(effect())),
+        SessionStep::Wait(NextAction::Turn(effect())),
+        SessionStep::Wait(NextAction::Turn(effect())),
+        SessionStep::Wait(NextAction::Turn(effect())),
+        SessionStep::Wait(NextAction::Turn(effect())),
+        SessionStep::InterruptIteration(run()),
+        SessionStep::InterruptIteration(run()),
+        SessionStep::InterruptIteration(run()),
+        SessionStep::InterruptIteration(run()),
+        SessionStep::InterruptIteration(run()),
+        SessionStep::InterruptIteration(run()),
+        SessionStep::InterruptIteration(run()),
+        SessionStep::End(asked()),
+        SessionStep::End(asked()),
+        SessionStep::End(asked()),
+        SessionStep::End(asked()),
+        SessionStep::End(asked()),
+        SessionStep::End(session_end(SessionEndKind::Completed)),
+        SessionStep::End(session_end(SessionEndKind::Limit)),
+        SessionStep::Wait(NextAction::Nothing),
     ];
     assert_eq!(steps, expected);
 }
 
 /// Hooks that have started are still awaited, and the hooks of the end itself run in any case.
 #[test]
-fn stopping_skips_hooks_but_for_those_of_the_end() {
-    for phase in phases() {
+fn stop_request_skips_all_hooks_but_end_hooks() {
+    for phase in all_phases() {
         let over = matches!(phase, Phase::Ended(_));
-        let stopping = Some(closing(Ending::Cancelled));
+        let stopping = Some(session_end(SessionEndKind::Cancelled));
         let waiting = Session { owed: vec![effect()], stopping, ..session(phase) };
-        let expected = if over { Step::Wait(Wanted::Hook(effect())) } else { Step::SkipHook(effect()) };
+        let expected =
+            if over { SessionStep::Wait(NextAction::Hook(effect())) } else { SessionStep::SkipHook(effect()) };
         assert_eq!(waiting.step(), expected, "{:?}", waiting.phase);
         assert_eq!(waiting.wanted(), Wanted::Hook(effect()));
     }
@@ -213,17 +216,18 @@ fn stopping_skips_hooks_but_for_those_of_the_end() {
 
 /// Returns the decision about a turn: `send back`, `ask`, `continue`, or an ending; `let pass` if it is complete
 /// although hooks block.
-fn judged(claim: Option<Promise>, verdict: Verdict, change: impl FnOnce(&mut Session)) -> String {
-    let blocks = (verdict == Verdict::Block).then(|| blocker("check", None));
-    let mut session = Session { verdict, blocking: Vec::from_iter(blocks), ..session(Phase::Judging(run(), claim)) };
+fn judge_turn_result(claim: Option<Promise>, verdict: GateVerdict, change: impl FnOnce(&mut Session)) -> String {
+    let blocks = (verdict == GateVerdict::Block).then(|| blocker("check", None));
+    let mut session =
+        Session { verdict, blocking: Vec::from_iter(blocks), ..session(SessionPhase::Judging(run(), claim)) };
     change(&mut session);
-    match session.step() {
-        Step::DecideGate(_, Decision::SendBack) => "send back".to_owned(),
-        Step::DecideGate(_, Decision::Ask) => "ask".to_owned(),
-        Step::DecideGate(_, Decision::Next(Next::Continue)) => "continue".to_owned(),
-        Step::DecideGate(_, Decision::Next(Next::Close(closing))) => match ending(&closing) {
-            (Ending::Completed, false) => "completed".to_owned(),
-            (Ending::Completed, true) => "let pass".to_owned(),
+    match session.next_step() {
+        SessionStep::DecideGate(_, GateDecision::SendBack) => "send back".to_owned(),
+        SessionStep::DecideGate(_, GateDecision::Ask) => "ask".to_owned(),
+        SessionStep::DecideGate(_, GateDecision::Next(AfterIteration::Continue)) => "continue".to_owned(),
+        SessionStep::DecideGate(_, GateDecision::Next(AfterIteration::Close(closing))) => match ending(&closing) {
+            (SessionEndKind::Completed, false) => "completed".to_owned(),
+            (SessionEndKind::Completed, true) => "let pass".to_owned(),
             (ending, true) => format!("{ending:?}"),
             other => panic!("{other:?}"),
         },
@@ -231,24 +235,25 @@ fn judged(claim: Option<Promise>, verdict: Verdict, change: impl FnOnce(&mut Ses
     }
 }
 
-fn blocker(hook: &str, most: Option<u32>) -> Blocker {
-    Blocker { hook: hook.to_owned(), most, reason: None }
+fn blocker(hook: &str, most: Option<u32>) -> BlockingHook {
+    BlockingHook { hook: hook.to_owned(), most, reason: None }
 }
 
 const CLAIMS: [Option<Promise>; 4] = [None, Some(Promise::Complete), Some(Promise::Escalate), Some(Promise::Blocked)];
-const VERDICTS: [Verdict; 5] = [Verdict::Pass, Verdict::Fail, Verdict::Continue, Verdict::Block, Verdict::Escalate];
+const VERDICTS: [GateVerdict; 5] =
+    [GateVerdict::Pass, GateVerdict::Fail, GateVerdict::Continue, GateVerdict::Block, GateVerdict::Escalate];
 
 /// Checks the decisions: one row per claim, one column per verdict.
 #[track_caller]
 fn check_gate(change: impl Fn(&mut Session), expected: [[&str; 5]; 4]) {
-    let table = CLAIMS.map(|claim| VERDICTS.map(|verdict| judged(claim, verdict, &change)));
+    let table = CLAIMS.map(|claim| VERDICTS.map(|verdict| judge_turn_result(claim, verdict, &change)));
     assert_eq!(table, expected.map(|row| row.map(str::to_owned)));
 }
 
 const STUCK: [&str; 5] = ["Escalated"; 5];
 
 #[test]
-fn by_default_the_work_is_complete_when_the_agent_says_so_and_every_hook_passes() {
+fn default_terms_complete_on_promise_and_passing_hooks() {
     check_gate(
         |_| {},
         [
@@ -261,9 +266,9 @@ fn by_default_the_work_is_complete_when_the_agent_says_so_and_every_hook_passes(
 }
 
 #[test]
-fn without_a_promise_every_turn_is_a_claim() {
+fn gate_completion_treats_every_turn_as_claim() {
     check_gate(
-        |session| session.terms.completion = Completion::Gate,
+        |session| session.terms.completion = CompletionMode::Gate,
         [
             ["completed", "continue", "continue", "send back", "Escalated"],
             ["completed", "continue", "continue", "send back", "Escalated"],
@@ -274,7 +279,7 @@ fn without_a_promise_every_turn_is_a_claim() {
 }
 
 #[test]
-fn hooks_that_fail_are_let_go_where_it_is_not_strict() {
+fn failed_hooks_do_not_block_when_not_strict() {
     check_gate(
         |session| session.terms.strict = false,
         [
@@ -285,7 +290,7 @@ fn hooks_that_fail_are_let_go_where_it_is_not_strict() {
         ],
     );
     check_gate(
-        |session| (session.terms.strict, session.terms.completion) = (false, Completion::Gate),
+        |session| (session.terms.strict, session.terms.completion) = (false, CompletionMode::Gate),
         [
             ["completed", "completed", "continue", "send back", "Escalated"],
             ["completed", "completed", "continue", "send back", "Escalated"],
@@ -296,18 +301,18 @@ fn hooks_that_fail_are_let_go_where_it_is_not_strict() {
 }
 
 #[test]
-fn the_agent_is_sent_back_only_so_often() {
+fn send_backs_stop_at_retry_limit() {
     for (retries, most, expected) in
         [(0, 2, "send back"), (1, 2, "send back"), (2, 2, "limit"), (3, 2, "limit"), (0, 0, "limit")]
     {
         let limits = [
-            (OnRetryLimit::Escalate, ["Escalated"; 2]),
-            (OnRetryLimit::Complete, ["continue", "let pass"]),
-            (OnRetryLimit::Ask, ["ask"; 2]),
+            (RetryLimitAction::Escalate, ["Escalated"; 2]),
+            (RetryLimitAction::Complete, ["continue", "let pass"]),
+            (RetryLimitAction::Ask, ["ask"; 2]),
         ];
         for (on_retry_limit, at_limit) in limits {
             for (claim, at_limit) in [None, Some(Promise::Complete)].into_iter().zip(at_limit) {
-                let given = judged(claim, Verdict::Block, |session| {
+                let given = judge_turn_result(claim, GateVerdict::Block, |session| {
                     session.sent_back = BTreeMap::from([("check".to_owned(), retries)]);
                     session.terms.max_hook_retries = most;
                     session.terms.on_retry_limit = on_retry_limit;
@@ -328,7 +333,7 @@ fn the_agent_is_sent_back_only_so_often() {
 #[test]
 fn hook_limit_bounds_the_send_backs_of_that_hook_alone() {
     let judged_by = |blockers: &[(&str, Option<u32>, u32)], claim, on_retry_limit| {
-        judged(claim, Verdict::Block, |session| {
+        judge_turn_result(claim, GateVerdict::Block, |session| {
             session.blocking.clear();
             session.terms.on_retry_limit = on_retry_limit;
             for (hook, most, sent) in blockers {
@@ -337,7 +342,7 @@ fn hook_limit_bounds_the_send_backs_of_that_hook_alone() {
             }
         })
     };
-    let escalating = |blockers: &[(&str, Option<u32>, u32)]| judged_by(blockers, None, OnRetryLimit::Escalate);
+    let escalating = |blockers: &[(&str, Option<u32>, u32)]| judged_by(blockers, None, RetryLimitAction::Escalate);
     assert_eq!(escalating(&[("check", Some(2), 1)]), "send back");
     assert_eq!(escalating(&[("check", Some(2), 2)]), "Escalated");
     assert_eq!(escalating(&[("check", Some(0), 0)]), "Escalated");
@@ -345,7 +350,7 @@ fn hook_limit_bounds_the_send_backs_of_that_hook_alone() {
     assert_eq!(escalating(&[("check", Some(7), 6)]), "send back", "its own limit may be higher than the session's");
     // While one of them is below its limit, the gate stays closed.
     let at_limits = |lint, claim| {
-        [OnRetryLimit::Escalate, OnRetryLimit::Complete, OnRetryLimit::Ask]
+        [RetryLimitAction::Escalate, RetryLimitAction::Complete, RetryLimitAction::Ask]
             .map(|on| judged_by(&[("slow", Some(1), 1), lint], claim, on))
     };
     for claim in [None, Some(Promise::Complete)] {
@@ -359,14 +364,17 @@ fn hook_limit_bounds_the_send_backs_of_that_hook_alone() {
 }
 
 #[test]
-fn a_verdict_is_the_strictest_of_what_hooks_come_to() {
+fn verdict_is_strictest_hook_outcome() {
     use HookOutcome as O;
-    let of = |outcome| [OnFailure::Ignore, OnFailure::Block, OnFailure::Escalate].map(|on| Verdict::of(outcome, on));
+    let of = |outcome| {
+        [HookFailurePolicy::Ignore, HookFailurePolicy::Block, HookFailurePolicy::Escalate]
+            .map(|on| GateVerdict::from_hook_outcome(outcome, on))
+    };
     for outcome in [O::Success, O::Skip] {
         assert_eq!(of(outcome), [Verdict::Pass; 3], "{outcome:?}");
     }
     for (outcome, verdict) in
-        [(O::Block, Verdict::Block), (O::Continue, Verdict::Continue), (O::Escalate, Verdict::Escalate)]
+        [(O::Block, GateVerdict::Block), (O::Continue, GateVerdict::Continue), (O::Escalate, GateVerdict::Escalate)]
     {
         assert_eq!(of(outcome), [verdict; 3]);
     }
@@ -377,21 +385,21 @@ fn a_verdict_is_the_strictest_of_what_hooks_come_to() {
 }
 
 /// Returns the ending after an iteration; `None` means another iteration.
-fn settled(next: Next, change: impl FnOnce(&mut Session)) -> Option<Ending> {
-    let mut session = session(Phase::Settled(next));
+fn settled_ending(next: AfterIteration, change: impl FnOnce(&mut Session)) -> Option<SessionEndKind> {
+    let mut session = session(SessionPhase::Settled(next));
     change(&mut session);
-    match session.step() {
-        Step::StartIteration => None,
-        Step::End(closing) => Some(closing.ending),
+    match session.next_step() {
+        SessionStep::StartIteration => None,
+        SessionStep::End(closing) => Some(closing.ending),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn iterations_are_limited_and_interrupted_ones_do_not_count() {
-    for next in [Next::Continue, Next::TakeUp] {
+fn iteration_limit_ignores_interrupted_iterations() {
+    for next in [AfterIteration::Continue, AfterIteration::TakeUp] {
         let after = |iteration, interrupted| {
-            settled(next.clone(), |session| (session.iteration, session.interrupted) = (iteration, interrupted))
+            settled_ending(next.clone(), |session| (session.iteration, session.interrupted) = (iteration, interrupted))
         };
         assert_eq!(after(2, 0), None);
         assert_eq!(after(3, 0), Some(Ending::Limit));
@@ -403,9 +411,11 @@ fn iterations_are_limited_and_interrupted_ones_do_not_count() {
 }
 
 #[test]
-fn failures_in_a_row_are_limited_before_iterations_are() {
+fn failure_limit_precedes_iteration_limit() {
     let after = |failures, iteration| {
-        settled(Next::Continue, |session| (session.failures, session.iteration) = (failures, iteration))
+        settled_ending(AfterIteration::Continue, |session| {
+            (session.failures, session.iteration) = (failures, iteration)
+        })
     };
     assert_eq!(after(1, 1), None);
     assert_eq!(after(2, 2), Some(Ending::Escalated));
@@ -415,22 +425,22 @@ fn failures_in_a_row_are_limited_before_iterations_are() {
 
 /// A recovery turn requires that another iteration may follow.
 #[test]
-fn a_failed_iteration_recovers_once_hooks_have_something_to_say() {
-    let after = |phase: Phase, failures, iteration| {
+fn failed_iteration_recovers_when_hooks_report() {
+    let after = |phase: SessionPhase, failures, iteration| {
         let pending = vec![piece()];
-        Session { failures, iteration, pending, ..session(phase) }.step()
+        Session { failures, iteration, pending, ..session(phase) }.next_step()
     };
-    let (failed, recovering) = (|| Phase::Failed(run()), || Phase::Recovering(run()));
+    let (failed, recovering) = (|| SessionPhase::Failed(run()), || SessionPhase::Recovering(run()));
     assert_eq!(after(failed(), 1, 1), Step::StartIteration, "what is pending from before can wait");
     assert_eq!(after(recovering(), 1, 1), Step::StartTurn(run(), Purpose::Recovery));
     for phase in [failed(), recovering()] {
-        let Step::End(closing) = after(phase.clone(), 2, 1) else { panic!("it goes on") };
+        let SessionStep::End(closing) = after(phase.clone(), 2, 1) else { panic!("it goes on") };
         assert_eq!(ending(&closing), (Ending::Escalated, true));
-        let Step::End(closing) = after(phase, 1, 3) else { panic!("no iteration would follow the recovery") };
+        let SessionStep::End(closing) = after(phase, 1, 3) else { panic!("no iteration would follow the recovery") };
         assert_eq!(ending(&closing), (Ending::Limit, true));
     }
     for phase in [failed(), recovering()] {
-        let stopping = Some(closing(Ending::Cancelled));
+        let stopping = Some(session_end(SessionEndKind::Cancelled));
         let stopped = Session { stopping, pending: vec![piece()], failures: 1, ..session(phase) };
         assert_eq!(stopped.step(), Step::End(closing(Ending::Cancelled)));
     }
@@ -438,31 +448,35 @@ fn a_failed_iteration_recovers_once_hooks_have_something_to_say() {
 
 /// A limit of zero allows no failure, but does not turn a successful iteration into one.
 #[test]
-fn where_no_failure_is_allowed_the_first_one_ends_it() {
-    let after =
-        |failures| settled(Next::Continue, |session| (session.failures, session.terms.max_failures) = (failures, 0));
+fn first_failure_ends_session_when_none_is_allowed() {
+    let after = |failures| {
+        settled_ending(AfterIteration::Continue, |session| {
+            (session.failures, session.terms.max_failures) = (failures, 0)
+        })
+    };
     assert_eq!(after(0), None);
     assert_eq!(after(1), Some(Ending::Escalated));
 }
 
 #[test]
-fn delivery_follows_passed_work_alone() {
-    use Ending as E;
+fn delivery_turn_follows_only_passed_work() {
+    use SessionEndKind as E;
     for ending in [E::Completed, E::Limit, E::Escalated, E::Cancelled, E::Error] {
-        let close = || Closing { ending, reason: Some("so".to_owned()) };
-        let decided = || Session { last_turn: Some(Seq(3)), ..session(Phase::Settled(Next::Close(close()))) };
+        let close = || SessionEnd { ending, reason: Some("so".to_owned()) };
+        let decided =
+            || Session { last_turn: Some(Seq(3)), ..session(SessionPhase::Settled(AfterIteration::Close(close()))) };
         let stopped = || Session {
             stopping: Some(close()),
             last_turn: Some(Seq(3)),
             pending: vec![piece()],
-            ..session(Phase::Settled(Next::Continue))
+            ..session(SessionPhase::Settled(AfterIteration::Continue))
         };
         assert_eq!(decided().step(), Step::End(close()), "nothing is pending");
         assert_eq!(stopped().step(), Step::End(close()), "the end was asked for");
         let pending = Session { pending: vec![piece()], ..decided() };
         let expected = match ending {
-            E::Completed => Step::StartTurn(run(), Purpose::Delivery),
-            _ => Step::End(close()),
+            E::Completed => SessionStep::StartTurn(run(), TurnPurpose::Delivery),
+            _ => SessionStep::End(close()),
         };
         assert_eq!(pending.step(), expected);
         assert_eq!(Session { delivered: true, ..pending }.step(), Step::End(close()), "once in an iteration");
@@ -470,43 +484,50 @@ fn delivery_follows_passed_work_alone() {
 }
 
 #[test]
-fn delivery_comes_at_iteration_limit_and_at_no_other() {
-    let pending =
-        || Session { pending: vec![piece()], last_turn: Some(Seq(3)), ..session(Phase::Settled(Next::Continue)) };
+fn delivery_turn_follows_iteration_limit_only() {
+    let pending = || Session {
+        pending: vec![piece()],
+        last_turn: Some(Seq(3)),
+        ..session(SessionPhase::Settled(AfterIteration::Continue))
+    };
     assert_eq!(pending().step(), Step::StartIteration, "the next iteration will carry it");
     let limit = || Session { iteration: 3, ..pending() };
-    let Step::StartTurn(run, Purpose::Delivery) = limit().step() else { panic!("{:?}", limit().step()) };
+    let SessionStep::StartTurn(run, TurnPurpose::Delivery) = limit().next_step() else {
+        panic!("{:?}", limit().step())
+    };
     assert_eq!(run.iteration, 3);
-    let Step::End(closing) = (Session { delivered: true, ..limit() }).step() else { panic!("it goes on") };
+    let SessionStep::End(closing) = (Session { delivered: true, ..limit() }).next_step() else { panic!("it goes on") };
     assert_eq!(ending(&closing), (Ending::Limit, true));
     let mut spent = limit();
     spent.terms.tokens = Some(1);
     spent.watch.used.input = 5;
-    let Step::End(closing) = spent.step() else { panic!("{:?}", spent.step()) };
+    let SessionStep::End(closing) = spent.next_step() else { panic!("{:?}", spent.step()) };
     assert_eq!(ending(&closing), (Ending::Limit, true));
     let failed = Session { failures: 2, ..pending() };
-    let Step::End(closing) = failed.step() else { panic!("{:?}", failed.step()) };
+    let SessionStep::End(closing) = failed.next_step() else { panic!("{:?}", failed.step()) };
     assert_eq!(ending(&closing), (Ending::Escalated, true));
 }
 
 /// A request to end the session does not undo an earlier decision.
 #[test]
-fn what_was_decided_before_a_stop_stays_decided() {
-    let stopping = Some(closing(Ending::Cancelled));
-    let settled = session(Phase::Settled(Next::Close(closing(Ending::Completed))));
+fn stop_request_keeps_earlier_decision() {
+    let stopping = Some(session_end(SessionEndKind::Cancelled));
+    let settled = session(SessionPhase::Settled(AfterIteration::Close(session_end(SessionEndKind::Completed))));
     assert_eq!(Session { stopping, ..settled }.step(), Step::End(closing(Ending::Completed)));
 }
 
 /// The work itself may crash the program again and again.
 #[test]
-fn interruptions_in_a_row_come_to_an_end() {
+fn consecutive_interruptions_end_session() {
     let interrupted = |times| Session {
         iteration: times,
         interrupted: times,
         interrupted_in_a_row: times,
-        ..session(Phase::Settled(Next::TakeUp))
+        ..session(SessionPhase::Settled(AfterIteration::TakeUp))
     };
     assert_eq!(interrupted(Limits::INTERRUPTIONS - 1).step(), Step::StartIteration);
-    let Step::End(closing) = interrupted(Limits::INTERRUPTIONS).step() else { panic!("it goes on") };
+    let SessionStep::End(closing) = interrupted(EngineLimits::INTERRUPTIONS_IN_A_ROW).next_step() else {
+        panic!("it goes on")
+    };
     assert_eq!(ending(&closing), (Ending::Error, true));
 }

@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 /// An amount of money, in millionths of a US dollar.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Cost(pub u64);
+pub struct UsdCost(pub u64);
 
-impl Cost {
+impl UsdCost {
     /// Converts an amount in dollars; `None` for a number that is no amount of money.
-    pub fn of_dollars(dollars: f64) -> Option<Self> {
+    pub fn from_dollars(dollars: f64) -> Option<Self> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within bounds")]
         let millionths = |dollars: f64| Self((dollars * 1e6).round() as u64);
         (0.0..1e12).contains(&dollars).then(|| millionths(dollars))
     }
 }
 
-impl core::fmt::Display for Cost {
+impl core::fmt::Display for UsdCost {
     /// `$1.25`, and as many digits as a small sum needs.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let (whole, rest) = (self.0 / 1_000_000, self.0 % 1_000_000);
@@ -30,7 +30,7 @@ impl core::fmt::Display for Cost {
 /// The usage of an agent, as far as it reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Usage {
+pub struct AgentUsage {
     /// The number of tokens that the model read, including cached ones.
     #[serde(skip_serializing_if = "is_zero")]
     pub input: u64,
@@ -42,25 +42,25 @@ pub struct Usage {
     pub output: u64,
     /// The cost, in millionths of a US dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost: Option<Cost>,
+    pub cost: Option<UsdCost>,
 }
 
-impl Usage {
+impl AgentUsage {
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
     /// Returns the number of tokens that the model read and wrote.
-    pub fn tokens(&self) -> u64 {
+    pub fn total_tokens(&self) -> u64 {
         self.input.saturating_add(self.output)
     }
 
     /// Returns the increase since an earlier running total. If this usage is smaller, it is not a running total, and
     /// counts in full.
     #[must_use]
-    pub fn since(self, before: Self) -> Self {
+    pub fn increase_since(self, before: Self) -> Self {
         let left = |now: u64, before: u64| now.checked_sub(before);
-        let cost = |now: Cost| left(now.0, before.cost.unwrap_or_default().0).map(Cost);
+        let cost = |now: UsdCost| left(now.0, before.cost.unwrap_or_default().0).map(UsdCost);
         let rest = || {
             Some(Self {
                 input: left(self.input, before.input)?,
@@ -74,8 +74,8 @@ impl Usage {
 
     /// Returns the sum of both.
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        let sum = |one: Cost, other: Cost| Cost(one.0.saturating_add(other.0));
+    pub fn saturating_add(self, other: Self) -> Self {
+        let sum = |one: UsdCost, other: UsdCost| UsdCost(one.0.saturating_add(other.0));
         Self {
             input: self.input.saturating_add(other.input),
             cached: self.cached.saturating_add(other.cached),
@@ -88,10 +88,10 @@ impl Usage {
     }
 }
 
-impl core::fmt::Display for Usage {
+impl core::fmt::Display for AgentUsage {
     /// `12,400 tokens, $0.13`: the known parts.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match (self.tokens(), self.cost) {
+        match (self.total_tokens(), self.cost) {
             (0, Some(cost)) => cost.fmt(f),
             (tokens, Some(cost)) => write!(f, "{} tokens, {cost}", Grouped(tokens)),
             (tokens, None) => write!(f, "{} tokens", Grouped(tokens)),
@@ -100,9 +100,9 @@ impl core::fmt::Display for Usage {
 }
 
 /// A number with separators for people: `12,400`.
-pub(crate) struct Grouped(pub u64);
+pub(crate) struct GroupedDigits(pub u64);
 
-impl core::fmt::Display for Grouped {
+impl core::fmt::Display for GroupedDigits {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.0 {
             small @ ..1000 => small.fmt(f),
@@ -121,8 +121,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn money_is_shown_as_people_write_it() {
-        let shown = |dollars: f64| Cost::of_dollars(dollars).map(|cost| cost.to_string());
+    fn cost_is_shown_in_dollars_with_needed_digits() {
+        let shown = |dollars: f64| UsdCost::from_dollars(dollars).map(|cost| cost.to_string());
         let expected =
             [(0.0, "$0.00"), (1.25, "$1.25"), (0.000_301, "$0.000301"), (0.018_88, "$0.01888"), (1234.0, "$1234.00")];
         for (dollars, text) in expected {
@@ -132,21 +132,21 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_that_nobody_told_stays_unknown() {
-        let tokens = Usage { input: 12_000, output: 345, ..Usage::default() };
-        let money = Usage { cost: Some(Cost(500_000)), ..Usage::default() };
+    fn unreported_cost_stays_unknown_in_sums() {
+        let tokens = AgentUsage { input: 12_000, output: 345, ..AgentUsage::default() };
+        let money = AgentUsage { cost: Some(UsdCost(500_000)), ..AgentUsage::default() };
         assert_eq!(tokens.plus(tokens).cost, None);
         assert_eq!(tokens.plus(money).plus(money).to_string(), "12,345 tokens, $1.00");
         assert_eq!(tokens.to_string(), "12,345 tokens");
         assert_eq!(money.to_string(), "$0.50");
         assert_eq!(Usage { input: u64::MAX, ..tokens }.plus(tokens).tokens(), u64::MAX);
-        assert!(Usage::default().is_nothing() && !tokens.is_nothing());
+        assert!(AgentUsage::default().is_nothing() && !tokens.is_nothing());
     }
 
     #[test]
-    fn a_sum_that_goes_on_is_counted_from_where_it_was() {
-        let used = |input, output, cost: Option<u64>| Usage { input, cached: 0, output, cost: cost.map(Cost) };
-        let check = |now: Usage, before: Usage, expected: Usage| assert_eq!(now.since(before), expected);
+    fn running_total_counts_only_its_increase() {
+        let used = |input, output, cost: Option<u64>| AgentUsage { input, cached: 0, output, cost: cost.map(UsdCost) };
+        let check = |now: AgentUsage, before: AgentUsage, expected: AgentUsage| assert_eq!(now.since(before), expected);
         check(used(30, 9, None), used(10, 4, None), used(20, 5, None));
         check(used(30, 9, Some(7)), used(10, 4, Some(2)), used(20, 5, Some(5)));
         check(used(30, 9, Some(7)), used(10, 4, None), used(20, 5, Some(7)));

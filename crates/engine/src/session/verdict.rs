@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::effects::hook_outcome::{HookOutcome, OnFailure};
-use crate::session::closing::{Closing, Ending};
+use crate::effects::hook_outcome::{HookFailurePolicy, HookOutcome};
+use crate::session::ending::{SessionEnd, SessionEndKind};
 
 /// The combined verdict of a turn's stop hooks. Mildest first, so that `max` is the strictest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum GateVerdict {
     #[default]
     Pass,
     /// A hook failed by itself: the work has not passed.
@@ -19,14 +19,14 @@ pub enum Verdict {
     Escalate,
 }
 
-impl Verdict {
+impl GateVerdict {
     /// Returns the verdict of one stop hook. A hook that could not start has judged nothing, and the agent cannot
     /// repair it: a person is needed, regardless of `strict` and `on_failure`.
-    pub fn of_stop_hook(outcome: HookOutcome, on_failure: OnFailure, unstarted: bool) -> Self {
-        if unstarted { Self::Escalate } else { Self::of(outcome, on_failure) }
+    pub fn from_stop_hook(outcome: HookOutcome, on_failure: HookFailurePolicy, unstarted: bool) -> Self {
+        if unstarted { Self::Escalate } else { Self::from_hook_outcome(outcome, on_failure) }
     }
 
-    pub fn of(outcome: HookOutcome, on_failure: OnFailure) -> Self {
+    pub fn from_hook_outcome(outcome: HookOutcome, on_failure: HookFailurePolicy) -> Self {
         match outcome {
             HookOutcome::Success | HookOutcome::Skip => Self::Pass,
             HookOutcome::Continue | HookOutcome::Again => Self::Continue,
@@ -34,9 +34,9 @@ impl Verdict {
             HookOutcome::Escalate => Self::Escalate,
             HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Cancelled | HookOutcome::Interrupted => {
                 match on_failure {
-                    OnFailure::Ignore => Self::Fail,
-                    OnFailure::Block => Self::Block,
-                    OnFailure::Escalate => Self::Escalate,
+                    HookFailurePolicy::Ignore => Self::Fail,
+                    HookFailurePolicy::Block => Self::Block,
+                    HookFailurePolicy::Escalate => Self::Escalate,
                 }
             }
         }
@@ -46,7 +46,7 @@ impl Verdict {
 /// A stop hook that sends the agent back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Blocker {
+pub struct BlockingHook {
     pub hook: String,
     /// The limit of send-backs of this hook within an iteration. Without it, `max_hook_retries` applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,19 +71,19 @@ pub enum GateAnswer {
 /// The decision that follows a verdict of the gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub enum GateDecision {
     SendBack,
     /// Asks a person.
     Ask,
-    Next(Next),
+    Next(AfterIteration),
 }
 
-impl Decision {
+impl GateDecision {
     /// Returns whether a person has to decide next.
     pub(crate) fn asks_for_person(&self) -> bool {
         match self {
             Self::Ask => true,
-            Self::Next(Next::Close(closing)) => closing.ending == Ending::Escalated,
+            Self::Next(AfterIteration::Close(closing)) => closing.ending == SessionEndKind::Escalated,
             Self::Next(_) | Self::SendBack => false,
         }
     }
@@ -92,12 +92,12 @@ impl Decision {
 /// The step after an iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Next {
+pub enum AfterIteration {
     /// Starts another iteration.
     Continue,
     /// Starts another iteration that continues an interrupted one, with its count of send-backs.
     TakeUp,
     /// Leaves the task for the next run.
     GiveUp(String),
-    Close(Closing),
+    Close(SessionEnd),
 }

@@ -33,7 +33,7 @@ value_names!(
 /// A directed edge of the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Edge {
+pub struct TaskEdge {
     pub id: EdgeId,
     pub from_id: TaskId,
     pub to_id: TaskId,
@@ -41,9 +41,9 @@ pub struct Edge {
     pub kind: EdgeKind,
 }
 
-impl Edge {
+impl TaskEdge {
     /// Returns the waiting task and the awaited one, if the edge makes a task wait.
-    pub fn wait(&self) -> Option<(TaskId, TaskId)> {
+    pub fn waiting_pair(&self) -> Option<(TaskId, TaskId)> {
         match self.kind {
             EdgeKind::DependsOn => Some((self.from_id, self.to_id)),
             EdgeKind::Blocks => Some((self.to_id, self.from_id)),

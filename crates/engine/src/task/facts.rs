@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::log::id::{RunId, TaskId};
-use crate::session::usage::Usage;
+use crate::session::usage::AgentUsage;
 
 /// The reason why a task waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Blocked {
+pub struct BlockDetails {
     pub reason: String,
     /// The knowledge that the agent lacks.
     pub required_knowledge: Vec<String>,
@@ -45,13 +45,13 @@ pub struct TaskConversation {
     pub name: String,
     /// The usage of the conversation: some agents report only this total.
     #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-    pub used: Usage,
+    pub used: AgentUsage,
 }
 
 /// An agent's claim, made during its turn, that the task is done. The runner has it judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Claim {
+pub struct CompletionClaim {
     pub run: RunId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,

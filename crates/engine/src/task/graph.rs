@@ -6,15 +6,19 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::log::id::TaskId;
-use crate::view::{Direction, Looked, View};
+use crate::view::{EdgeDirection, StateView, ViewResult};
 
 /// Returns the distinct tasks at the other end of the waiting edges of a task.
-fn neighbours(view: &dyn View, id: TaskId, pick: fn((TaskId, TaskId)) -> (TaskId, TaskId)) -> Looked<Vec<TaskId>> {
-    let mut edges = view.edges(id, Direction::From)?;
-    edges.extend(view.edges(id, Direction::To)?);
+fn waiting_neighbours(
+    view: &dyn StateView,
+    id: TaskId,
+    pick: fn((TaskId, TaskId)) -> (TaskId, TaskId),
+) -> ViewResult<Vec<TaskId>> {
+    let mut edges = view.find_edges(id, EdgeDirection::From)?;
+    edges.extend(view.find_edges(id, EdgeDirection::To)?);
     let mut found: Vec<_> = edges
         .iter()
-        .filter_map(|edge| edge.wait().map(pick))
+        .filter_map(|edge| edge.waiting_pair().map(pick))
         .filter(|(one, _)| *one == id)
         .map(|(_, two)| two)
         .collect();
@@ -24,30 +28,30 @@ fn neighbours(view: &dyn View, id: TaskId, pick: fn((TaskId, TaskId)) -> (TaskId
 }
 
 /// Returns the tasks that a task waits for, including completed ones.
-pub fn awaited(view: &dyn View, id: TaskId) -> Looked<Vec<TaskId>> {
-    neighbours(view, id, |wait| wait)
+pub fn awaited_tasks(view: &dyn StateView, id: TaskId) -> ViewResult<Vec<TaskId>> {
+    waiting_neighbours(view, id, |wait| wait)
 }
 
 /// Returns the tasks that wait for a task.
-pub fn waiters(view: &dyn View, id: TaskId) -> Looked<Vec<TaskId>> {
-    neighbours(view, id, |(waiter, awaited)| (awaited, waiter))
+pub fn waiting_tasks(view: &dyn StateView, id: TaskId) -> ViewResult<Vec<TaskId>> {
+    waiting_neighbours(view, id, |(waiter, awaited)| (awaited, waiter))
 }
 
 /// One side of a bidirectional search.
-struct Front {
+struct SearchFrontier {
     next: VecDeque<TaskId>,
     /// For each reached task, the task that the search came from.
     reached: BTreeMap<TaskId, TaskId>,
-    step: fn(&dyn View, TaskId) -> Looked<Vec<TaskId>>,
+    step: fn(&dyn StateView, TaskId) -> ViewResult<Vec<TaskId>>,
 }
 
-impl Front {
-    fn new(start: TaskId, step: fn(&dyn View, TaskId) -> Looked<Vec<TaskId>>) -> Self {
+impl SearchFrontier {
+    fn new(start: TaskId, step: fn(&dyn StateView, TaskId) -> ViewResult<Vec<TaskId>>) -> Self {
         Self { next: VecDeque::from([start]), reached: BTreeMap::from([(start, start)]), step }
     }
 
     /// Expands one task. Returns a task that the other side has reached too.
-    fn advance(&mut self, view: &dyn View, other: &Self) -> Looked<Option<TaskId>> {
+    fn advance_search(&mut self, view: &dyn StateView, other: &Self) -> ViewResult<Option<TaskId>> {
         let Some(task) = self.next.pop_front() else { return Ok(None) };
         for neighbour in (self.step)(view, task)? {
             if self.reached.contains_key(&neighbour) {
@@ -63,7 +67,7 @@ impl Front {
     }
 
     /// Returns the path from a reached task back to the start.
-    fn way_back(&self, mut task: TaskId) -> Vec<TaskId> {
+    fn path_to_start(&self, mut task: TaskId) -> Vec<TaskId> {
         let mut way = vec![task];
         while self.reached[&task] != task {
             task = self.reached[&task];
@@ -77,18 +81,22 @@ impl Front {
 ///
 /// The search grows from both ends at once and stops when either has no task left. So a new task, which no task waits for
 /// yet, costs one look-up in a graph of any size.
-pub(crate) fn circle(view: &dyn View, waiter: TaskId, awaited_one: TaskId) -> Looked<Option<Vec<TaskId>>> {
-    let mut below = Front::new(awaited_one, awaited);
-    let mut above = Front::new(waiter, waiters);
+pub(crate) fn find_waiting_cycle(
+    view: &dyn StateView,
+    waiter: TaskId,
+    awaited_one: TaskId,
+) -> ViewResult<Option<Vec<TaskId>>> {
+    let mut below = SearchFrontier::new(awaited_one, awaited_tasks);
+    let mut above = SearchFrontier::new(waiter, waiting_tasks);
     loop {
-        let meeting = match above.advance(view, &below)? {
+        let meeting = match above.advance_search(view, &below)? {
             None if above.next.is_empty() => return Ok(None),
-            None => below.advance(view, &above)?,
+            None => below.advance_search(view, &above)?,
             meeting => meeting,
         };
         if let Some(task) = meeting {
-            let down = below.way_back(task).into_iter().rev();
-            let up = above.way_back(task).into_iter().skip(1);
+            let down = below.path_to_start(task).into_iter().rev();
+            let up = above.path_to_start(task).into_iter().skip(1);
             return Ok(Some([waiter].into_iter().chain(down).chain(up).collect()));
         }
         if below.next.is_empty() {

@@ -21,7 +21,7 @@ pub struct Lease {
 
 impl Lease {
     /// Returns the name of the holder for people.
-    pub fn holder(&self) -> String {
+    pub fn holder_name(&self) -> String {
         match &self.session {
             Some(session) => format!("session `{session}`"),
             None => self.owner.to_string(),
@@ -32,7 +32,7 @@ impl Lease {
 /// The takeover of a task from the session that worked on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Taken {
+pub struct TaskTakeover {
     pub from: SessionName,
     /// The epoch under which the session held the task.
     pub epoch: Epoch,
@@ -41,10 +41,10 @@ pub struct Taken {
     pub by: Option<String>,
 }
 
-impl Taken {
+impl TaskTakeover {
     /// Adds the new holder. Returns `None` if the same session has claimed the task again, which ends the takeover.
-    pub(crate) fn by(self, lease: &Lease) -> Option<Self> {
-        let by = Some(lease.holder());
+    pub(crate) fn claimed_by(self, lease: &Lease) -> Option<Self> {
+        let by = Some(lease.holder_name());
         (lease.session.as_ref() != Some(&self.from)).then_some(Self { by, ..self })
     }
 }

@@ -14,20 +14,20 @@ pub(crate) mod types;
 
 use serde::{Deserialize, Serialize};
 
-use self::note::Memo;
-use self::resolution::Answered;
-use crate::delivery::{Approved, Finding, Stalled, TaskChange, Workspace};
-use crate::evaluation::Drive;
+use self::note::NoteIndex;
+use self::resolution::PendingAnswer;
+use crate::delivery::{ChangeApproval, GateFinding, StalledWork, TaskChange, Workspace};
+use crate::evaluation::EvaluationState;
 use crate::log::id::{Epoch, Seq, TaskId, TypeName};
 use crate::log::time::Timestamp;
-use crate::session::Piece;
-use crate::session::usage::Usage;
+use crate::session::FeedbackRef;
+use crate::session::usage::AgentUsage;
 
-pub use edge::{Edge, EdgeKind};
-pub use facts::{Blocked, Claim, ReportRequest, TaskConversation};
-pub use lease::{Lease, Taken};
-pub use priority::Priority;
-pub use state::State;
+pub use edge::{EdgeKind, TaskEdge};
+pub use facts::{BlockDetails, CompletionClaim, ReportRequest, TaskConversation};
+pub use lease::{Lease, TaskTakeover};
+pub use priority::TaskPriority;
+pub use state::TaskState;
 
 fn is_never(count: &u32) -> bool {
     *count == 0
@@ -43,13 +43,13 @@ pub struct Task {
     pub body: Option<String>,
     pub deliverables: Vec<String>,
     pub labels: Vec<String>,
-    pub priority: Priority,
+    pub priority: TaskPriority,
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<TypeName>,
     /// Set when the task ends with a report instead of a change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<ReportRequest>,
-    pub state: State,
+    pub state: TaskState,
     /// The number of distinct tasks that it waits for and that are not completed.
     pub open_dependencies: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,21 +57,21 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blocked: Option<Blocked>,
+    pub blocked: Option<BlockDetails>,
     /// The reason why it failed or needs another attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub claim: Option<Claim>,
+    pub claim: Option<CompletionClaim>,
     /// A person's answer for the next agent or person on the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<Answered>,
+    pub answer: Option<PendingAnswer>,
     /// Messages of people that sessions of older versions did not deliver before they ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unsaid: Vec<Piece>,
+    pub unsaid: Vec<FeedbackRef>,
     /// Feedback that no finished turn has delivered. It opens the next session of the task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unheard: Vec<Piece>,
+    pub unheard: Vec<FeedbackRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<TaskConversation>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,35 +87,35 @@ pub struct Task {
     pub former: Vec<Workspace>,
     /// The last takeover of the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub taken: Option<Taken>,
+    pub taken: Option<TaskTakeover>,
     /// The change that shows the work to others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<TaskChange>,
     /// The findings that the next agent has to know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<Finding>,
+    pub findings: Vec<GateFinding>,
     /// The number of rejections so far.
     #[serde(default, skip_serializing_if = "is_never")]
     pub rejections: u32,
     /// The reason of the last rejection, until the same hook lets the work pass or rejects it for another reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rejected: Option<Finding>,
+    pub rejected: Option<GateFinding>,
     /// The approvals of gatekeepers for the work as last judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approved: Option<Approved>,
+    pub approved: Option<ChangeApproval>,
     /// Set when the work was judged done and only a gate could not be asked. As long as it is set, no agent has to work
     /// again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stalled: Option<Stalled>,
+    pub stalled: Option<StalledWork>,
     /// The notes about the task.
     #[serde(default, skip_serializing_if = "Memo::is_empty")]
-    pub memo: Memo,
+    pub memo: NoteIndex,
     /// The usage of all turns on the task, as far as agents report it.
     #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-    pub used: Usage,
+    pub used: AgentUsage,
     /// The state of an agent that drives itself: stop hooks, series and checkpoints.
     #[serde(default, skip_serializing_if = "Drive::is_empty")]
-    pub drive: Drive,
+    pub drive: EvaluationState,
     /// The last epoch that was assigned.
     pub epoch: Epoch,
     pub created_at: Timestamp,
@@ -132,13 +132,13 @@ pub struct Task {
 
 impl Task {
     /// Keeps feedback for the next session, in the order in which it was queued.
-    pub(crate) fn keep_unheard(&mut self, pieces: Vec<Piece>) {
+    pub(crate) fn keep_unheard_feedback(&mut self, pieces: Vec<FeedbackRef>) {
         self.unheard.extend(pieces);
         self.unheard.sort_by_key(|piece| piece.at);
     }
 
     /// Returns the goal, then a blank line and the body if there is one.
-    pub fn content(&self) -> String {
+    pub fn goal_and_body(&self) -> String {
         match &self.body {
             Some(body) => format!("{}\n\n{body}", self.goal),
             None => self.goal.clone(),

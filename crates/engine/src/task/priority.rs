@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 /// The priority of a task: 0 is the most urgent, 4 the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
-pub struct Priority(u8);
+pub struct TaskPriority(u8);
 
-impl Priority {
-    pub const LEAST: Self = Self(4);
+impl TaskPriority {
+    pub const LOWEST: Self = Self(4);
 }
 
-impl Default for Priority {
+impl Default for TaskPriority {
     fn default() -> Self {
         Self(2)
     }
 }
 
-impl TryFrom<u8> for Priority {
+impl TryFrom<u8> for TaskPriority {
     type Error = String;
 
     fn try_from(number: u8) -> Result<Self, String> {
@@ -28,13 +28,13 @@ impl TryFrom<u8> for Priority {
     }
 }
 
-impl From<Priority> for u8 {
-    fn from(priority: Priority) -> Self {
+impl From<TaskPriority> for u8 {
+    fn from(priority: TaskPriority) -> Self {
         priority.0
     }
 }
 
-impl FromStr for Priority {
+impl FromStr for TaskPriority {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -43,7 +43,7 @@ impl FromStr for Priority {
     }
 }
 
-impl Display for Priority {
+impl Display for TaskPriority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::log::value_names::value_names;
-use crate::task::State;
+use crate::task::TaskState;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Resolution {
+pub enum TaskResolution {
     /// The task goes on, with the person's text.
     Continue,
     /// The task goes on, and all counts start again. A failed task is reopened.
@@ -21,7 +21,7 @@ pub enum Resolution {
 }
 
 value_names!(
-    Resolution,
+    TaskResolution,
     "answer",
     Continue = "continue",
     Retry = "retry",
@@ -30,13 +30,13 @@ value_names!(
     IgnoreHook = "ignore-hook",
 );
 
-impl Resolution {
+impl TaskResolution {
     /// Returns whether a task in this state accepts this answer.
-    pub fn answers(self, state: State) -> bool {
+    pub fn applies_to_state(self, state: TaskState) -> bool {
         match state {
-            State::Blocked => true,
-            State::NeedsContinuation => self != Self::IgnoreHook,
-            State::Failed => matches!(self, Self::Retry | Self::Approve),
+            TaskState::Blocked => true,
+            TaskState::NeedsContinuation => self != Self::IgnoreHook,
+            TaskState::Failed => matches!(self, Self::Retry | Self::Approve),
             _ => false,
         }
     }
@@ -45,7 +45,7 @@ impl Resolution {
 /// A person's answer for the next agent or person on the task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Answered {
+pub struct PendingAnswer {
     pub by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::log::value_names::value_names;
 
-/// The state of a task. The legal transitions are in [`crate::MOVES`].
+/// The state of a task. The legal transitions are in [`crate::TASK_TRANSITIONS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum TaskState {
     /// Waits for its dependencies.
     Created,
     Ready,
@@ -23,7 +23,7 @@ pub enum State {
 }
 
 value_names!(
-    State,
+    TaskState,
     "task state",
     Created = "created",
     Ready = "ready",
@@ -36,7 +36,7 @@ value_names!(
     Deleted = "deleted",
 );
 
-impl State {
+impl TaskState {
     /// Returns whether a worker may claim the task now.
     pub fn is_claimable(self) -> bool {
         matches!(self, Self::Ready | Self::NeedsContinuation)

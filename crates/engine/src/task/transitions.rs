@@ -5,11 +5,11 @@
 
 use crate::log::event_type::EventType;
 use crate::log::time::Timestamp;
-use crate::task::{State, Task};
+use crate::task::{Task, TaskState};
 
 /// The fields that belong to a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
+pub enum StateField {
     StartedAt,
     CompletedAt,
     Result,
@@ -27,94 +27,100 @@ pub enum Field {
 
 /// One row of the table: the event, its source states and its target state.
 #[derive(Debug)]
-pub struct Move {
+pub struct TaskTransition {
     pub on: EventType,
-    pub from: &'static [State],
-    pub to: State,
-    pub clears: &'static [Field],
+    pub from: &'static [TaskState],
+    pub to: TaskState,
+    pub clears: &'static [StateField],
     /// Further source states for an audited override.
-    pub forced_from: &'static [State],
+    pub forced_from: &'static [TaskState],
 }
 
 use EventType as On;
-use Field::{
+use StateField::{
     Answer, Blocked as BlockedField, Claim, CompletedAt, Findings, Lease, Reason, Result as ResultField, Series,
     Stalled, StartedAt, StopHooks, Unheard,
 };
-use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
+use TaskState::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
 
 /// All legal transitions. `task_created` creates the row and is not in the table.
-pub const MOVES: &[Move] = &[
-    Move { on: On::TaskReady, from: &[Created], to: Ready, clears: &[], forced_from: &[] },
-    Move {
+pub const TASK_TRANSITIONS: &[TaskTransition] = &[
+    TaskTransition { on: On::TaskReady, from: &[Created], to: Ready, clears: &[], forced_from: &[] },
+    TaskTransition {
         on: On::TaskWaiting,
         from: &[Ready, NeedsContinuation],
         to: Created,
         clears: &[Claim, Stalled],
         forced_from: &[],
     },
-    Move {
+    TaskTransition {
         on: On::TaskStarted,
         from: &[Ready, NeedsContinuation],
         to: Active,
         clears: &[Reason, Claim, BlockedField],
         forced_from: &[Created, Blocked],
     },
-    Move {
+    TaskTransition {
         on: On::LeaseExpired,
         from: &[Active, Submitted],
         to: Created,
         clears: &[Lease, Claim, Stalled],
         forced_from: &[],
     },
-    Move {
+    TaskTransition {
         on: On::TaskReleased,
         from: &[Active, Submitted, NeedsContinuation],
         to: Created,
         clears: &[Lease, Claim],
         forced_from: &[],
     },
-    Move { on: On::TaskSubmitted, from: &[Active], to: Submitted, clears: &[], forced_from: &[] },
-    Move { on: On::MergeStarted, from: &[Active, Submitted], to: Submitted, clears: &[], forced_from: &[] },
-    Move { on: On::PipelineFailed, from: &[Active, Submitted], to: Active, clears: &[], forced_from: &[] },
-    Move { on: On::TaskRejected, from: &[Active], to: Created, clears: &[Lease, Claim, Stalled], forced_from: &[] },
-    Move {
+    TaskTransition { on: On::TaskSubmitted, from: &[Active], to: Submitted, clears: &[], forced_from: &[] },
+    TaskTransition { on: On::MergeStarted, from: &[Active, Submitted], to: Submitted, clears: &[], forced_from: &[] },
+    TaskTransition { on: On::PipelineFailed, from: &[Active, Submitted], to: Active, clears: &[], forced_from: &[] },
+    TaskTransition {
+        on: On::TaskRejected,
+        from: &[Active],
+        to: Created,
+        clears: &[Lease, Claim, Stalled],
+        forced_from: &[],
+    },
+    TaskTransition {
         on: On::TaskNeedsContinuation,
         from: &[Active, Submitted],
         to: NeedsContinuation,
         clears: &[Lease, Claim],
         forced_from: &[],
     },
-    Move {
+    TaskTransition {
         on: On::TaskCompleted,
         from: &[Ready, Active, Submitted, NeedsContinuation],
         to: Completed,
         clears: &[Lease, Claim, BlockedField, Reason, Answer, Series, Findings, Stalled],
         forced_from: &[Created, Blocked, Failed],
     },
-    Move {
+    TaskTransition {
         on: On::TaskBlocked,
         from: &[Created, Ready, Active, Submitted, NeedsContinuation],
         to: Blocked,
         clears: &[Lease, Claim, Stalled],
         forced_from: &[],
     },
-    Move { on: On::TaskUnblocked, from: &[Blocked], to: Created, clears: &[BlockedField], forced_from: &[] },
-    Move {
+    TaskTransition { on: On::TaskUnblocked, from: &[Blocked], to: Created, clears: &[BlockedField], forced_from: &[] },
+    TaskTransition {
         on: On::TaskFailed,
         from: &[Ready, Active, Submitted, NeedsContinuation, Blocked],
         to: Failed,
         clears: &[Lease, Claim, BlockedField, Answer, Series, Stalled],
         forced_from: &[Created],
     },
-    Move {
+    TaskTransition {
         on: On::TaskReopened,
         from: &[Failed],
         to: Created,
         clears: &[StartedAt, CompletedAt, ResultField, Reason, StopHooks],
         forced_from: &[Completed, Deleted],
     },
-    Move {
+    TaskTransition {
         on: On::TaskDeleted,
         from: &[Created, Ready, Active, Submitted, Completed, Blocked, NeedsContinuation, Failed],
         to: Deleted,
@@ -123,19 +129,19 @@ pub const MOVES: &[Move] = &[
     },
 ];
 
-impl Move {
+impl TaskTransition {
     /// Returns the row of an event, if that event changes a task's state.
-    pub fn on(event: EventType) -> Option<&'static Self> {
-        MOVES.iter().find(|row| row.on == event)
+    pub fn for_event_type(event: EventType) -> Option<&'static Self> {
+        TASK_TRANSITIONS.iter().find(|row| row.on == event)
     }
 
     /// Returns whether the transition may start from a state.
-    pub fn allows(&self, state: State, forced: bool) -> bool {
+    pub fn allows_from(&self, state: TaskState, forced: bool) -> bool {
         self.from.contains(&state) || (forced && self.forced_from.contains(&state))
     }
 
     /// Applies the transition to a task: the state, and the fields that belong to it.
-    pub(crate) fn make(&self, task: &mut Task, at: Timestamp) {
+    pub(crate) fn apply_to_task(&self, task: &mut Task, at: Timestamp) {
         task.state = self.to;
         for field in self.clears {
             match field {
@@ -169,17 +175,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_state_has_a_way_in_and_a_way_out() {
-        for state in State::ALL {
-            let out = |row: &&Move| row.from.contains(&state) || row.forced_from.contains(&state);
-            assert!(MOVES.iter().find(out).is_some(), "no way out of {state}");
-            assert!(state == Created || MOVES.iter().any(|row| row.to == state), "no way into {state}");
+    fn every_state_is_reachable_and_can_be_left() {
+        for state in TaskState::ALL {
+            let out = |row: &&TaskTransition| row.from.contains(&state) || row.forced_from.contains(&state);
+            assert!(TASK_TRANSITIONS.iter().find(out).is_some(), "no way out of {state}");
+            assert!(state == Created || TASK_TRANSITIONS.iter().any(|row| row.to == state), "no way into {state}");
         }
     }
 
     #[test]
-    fn an_event_stands_in_the_table_once() {
-        for row in MOVES {
+    fn each_event_has_one_transition() {
+        for row in TASK_TRANSITIONS {
             assert_eq!(MOVES.iter().filter(|other| other.on == row.on).count(), 1, "{}", row.on);
             assert!(row.from.iter().all(|state| !row.forced_from.contains(state)), "{}", row.on);
         }
@@ -187,7 +193,8 @@ mod tests {
 
     #[test]
     fn completed_is_left_only_by_deletion_or_override() {
-        let ways: Vec<_> = MOVES.iter().filter(|row| row.allows(Completed, false)).map(|row| row.on).collect();
+        let ways: Vec<_> =
+            TASK_TRANSITIONS.iter().filter(|row| row.allows_from(Completed, false)).map(|row| row.on).collect();
         assert_eq!(ways, [On::TaskDeleted]);
     }
 }

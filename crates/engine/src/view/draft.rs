@@ -8,37 +8,37 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::apply::{ApplyError, apply};
-use crate::bridge::{Caller, Conversation};
+use crate::bridge::{BridgeCaller, BridgeConversation};
 use crate::effects::outbox::PendingEffect;
-use crate::log::event::{Envelope, Node};
+use crate::log::event::{EventEnvelope, EventSubject};
 use crate::log::id::{ConfigDigest, EdgeId, EffectId, Seq, SessionName, TaskId, TypeName};
 use crate::log::time::Timestamp;
 use crate::session::Session;
-use crate::task::{Edge, Priority, Task};
-use crate::view::memory::Memory;
-use crate::view::{Change, Direction, Looked, Scope, View};
+use crate::task::{Task, TaskEdge, TaskPriority};
+use crate::view::memory::MemoryView;
+use crate::view::{DecisionScope, EdgeDirection, RowChange, StateView, ViewResult};
 
 /// A view, and the changed rows on top of it.
 pub struct Draft<'v> {
-    base: &'v dyn View,
+    base: &'v dyn StateView,
     head: Seq,
     /// The new and changed rows.
-    over: Memory,
+    overlay: MemoryView,
     dropped_edges: BTreeSet<EdgeId>,
     dropped_effects: BTreeSet<EffectId>,
-    dropped_conversations: BTreeSet<Caller>,
+    dropped_conversations: BTreeSet<BridgeCaller>,
     /// Rows of the base that were looked up before.
     seen_tasks: RefCell<BTreeMap<TaskId, Option<Task>>>,
     seen_sessions: RefCell<BTreeMap<SessionName, Option<Session>>>,
-    scopes: RefCell<BTreeSet<Scope>>,
+    scopes: RefCell<BTreeSet<DecisionScope>>,
 }
 
 impl<'v> Draft<'v> {
-    pub fn new(base: &'v dyn View) -> Looked<Self> {
+    pub fn new(base: &'v dyn StateView) -> ViewResult<Self> {
         Ok(Self {
             base,
-            head: base.head()?,
-            over: Memory::default(),
+            head: base.head_position()?,
+            overlay: MemoryView::default(),
             dropped_edges: BTreeSet::new(),
             dropped_effects: BTreeSet::new(),
             dropped_conversations: BTreeSet::new(),
@@ -49,64 +49,64 @@ impl<'v> Draft<'v> {
     }
 
     /// Folds one event on top. Returns the position of the previous event of the same task.
-    pub fn apply(&mut self, seq: Seq, envelope: &Envelope) -> Result<Seq, ApplyError> {
-        let previous = self.last_event(envelope.node)?;
+    pub fn apply_event(&mut self, seq: Seq, envelope: &EventEnvelope) -> Result<Seq, ApplyError> {
+        let previous = self.last_task_event(envelope.node)?;
         for change in apply(self, seq, envelope)? {
             match &change {
-                Change::DropEdge(id) if !self.over.has_edge(*id) => drop(self.dropped_edges.insert(*id)),
-                Change::DropEffect(id) => drop(self.dropped_effects.insert(*id)),
-                Change::PutEffect(effect) => drop(self.dropped_effects.remove(&effect.id)),
-                Change::DropConversation(caller) => drop(self.dropped_conversations.insert(caller.clone())),
-                Change::PutConversation(row) => drop(self.dropped_conversations.remove(&row.caller)),
+                RowChange::DropEdge(id) if !self.overlay.has_edge(*id) => drop(self.dropped_edges.insert(*id)),
+                RowChange::DropEffect(id) => drop(self.dropped_effects.insert(*id)),
+                RowChange::PutEffect(effect) => drop(self.dropped_effects.remove(&effect.id)),
+                RowChange::DropConversation(caller) => drop(self.dropped_conversations.insert(caller.clone())),
+                RowChange::PutConversation(row) => drop(self.dropped_conversations.remove(&row.caller)),
                 _ => {}
             }
-            self.over.execute(change);
+            self.overlay.apply_row_change(change);
         }
         self.head = seq;
         Ok(previous)
     }
 
     /// Changes the budget share of a hook that was added on top.
-    pub(crate) fn change_share(&mut self, id: EffectId, change: impl FnOnce(u32) -> u32) {
-        self.over.change_share(id, change);
+    pub(crate) fn update_effect_share(&mut self, id: EffectId, change: impl FnOnce(u32) -> u32) {
+        self.overlay.update_effect_share(id, change);
     }
 
     /// Returns the position of the last event of a task.
-    fn last_event(&self, node: Node) -> Looked<Seq> {
-        let Some(id) = node.task() else { return Ok(Seq::START) };
-        match self.over.row(id) {
+    fn last_task_event(&self, node: EventSubject) -> ViewResult<Seq> {
+        let Some(id) = node.task_id() else { return Ok(Seq::START) };
+        match self.overlay.task_row(id) {
             // Rows may be long, so this one is not cloned.
             Some(task) => Ok(task.last_event),
-            None => Ok(self.task(id)?.map_or(Seq::START, |task| task.last_event)),
+            None => Ok(self.find_task(id)?.map_or(Seq::START, |task| task.last_event)),
         }
     }
 
     /// Returns the scopes that were read, with their versions at that time.
-    pub fn reads(&self) -> Looked<BTreeMap<Scope, u64>> {
+    pub fn read_versions(&self) -> ViewResult<BTreeMap<DecisionScope, u64>> {
         let scopes = self.scopes.borrow();
-        scopes.iter().map(|scope| Ok((scope.clone(), self.base.version(scope)?))).collect()
+        scopes.iter().map(|scope| Ok((scope.clone(), self.base.scope_version(scope)?))).collect()
     }
 
     /// Returns the changes that lead from the base to this draft, each row once.
-    pub fn into_changes(self) -> Vec<Change> {
-        let edges = self.dropped_edges.into_iter().map(Change::DropEdge);
-        let effects = self.dropped_effects.into_iter().map(Change::DropEffect);
-        let conversations = self.dropped_conversations.into_iter().map(Change::DropConversation);
-        edges.chain(effects).chain(conversations).chain(self.over.into_rows()).collect()
+    pub fn into_changes(self) -> Vec<RowChange> {
+        let edges = self.dropped_edges.into_iter().map(RowChange::DropEdge);
+        let effects = self.dropped_effects.into_iter().map(RowChange::DropEffect);
+        let conversations = self.dropped_conversations.into_iter().map(RowChange::DropConversation);
+        edges.chain(effects).chain(conversations).chain(self.overlay.into_rows()).collect()
     }
 
-    fn looked_at(&self, scope: Scope) {
+    fn record_read(&self, scope: DecisionScope) {
         self.scopes.borrow_mut().insert(scope);
     }
 
     /// Merges two ordered sources. `base` may return rows that are changed on top; those are skipped.
-    fn merged<K: Ord + Copy>(
+    fn next_merged_key<K: Ord + Copy>(
         &self,
         after: Option<K>,
-        base: impl Fn(Option<K>) -> Looked<Option<K>>,
-        over: impl Fn(Option<K>) -> Looked<Option<K>>,
+        base: impl Fn(Option<K>) -> ViewResult<Option<K>>,
+        over: impl Fn(Option<K>) -> ViewResult<Option<K>>,
         hidden: impl Fn(K) -> bool,
-    ) -> Looked<Option<K>> {
+    ) -> ViewResult<Option<K>> {
         let mut below = base(after)?;
         while let Some(key) = below.filter(|key| hidden(*key)) {
             below = base(Some(key))?;
@@ -119,11 +119,11 @@ impl<'v> Draft<'v> {
 }
 
 /// Looks a row up on the first request, and returns the cached row afterwards.
-fn once<K: Ord + Clone, R: Clone>(
+fn look_up_once<K: Ord + Clone, R: Clone>(
     seen: &RefCell<BTreeMap<K, Option<R>>>,
     key: &K,
-    look: impl FnOnce() -> Looked<Option<R>>,
-) -> Looked<Option<R>> {
+    look: impl FnOnce() -> ViewResult<Option<R>>,
+) -> ViewResult<Option<R>> {
     if let Some(row) = seen.borrow().get(key) {
         return Ok(row.clone());
     }
@@ -132,105 +132,122 @@ fn once<K: Ord + Clone, R: Clone>(
     Ok(row)
 }
 
-impl View for Draft<'_> {
-    fn head(&self) -> Looked<Seq> {
+impl StateView for Draft<'_> {
+    fn head_position(&self) -> ViewResult<Seq> {
         Ok(self.head)
     }
 
-    fn task(&self, id: TaskId) -> Looked<Option<Task>> {
-        match self.over.task(id)? {
+    fn find_task(&self, id: TaskId) -> ViewResult<Option<Task>> {
+        match self.overlay.find_task(id)? {
             Some(task) => Ok(Some(task)),
             None => {
-                self.looked_at(Scope::Task(id));
-                once(&self.seen_tasks, &id, || self.base.task(id))
+                self.record_read(DecisionScope::Task(id));
+                look_up_once(&self.seen_tasks, &id, || self.base.find_task(id))
             }
         }
     }
 
-    fn last_task(&self) -> Looked<Option<TaskId>> {
-        self.looked_at(Scope::Ids);
-        Ok(self.over.last_task()?.max(self.base.last_task()?))
+    fn last_task_id(&self) -> ViewResult<Option<TaskId>> {
+        self.record_read(DecisionScope::Ids);
+        Ok(self.overlay.last_task_id()?.max(self.base.last_task_id()?))
     }
 
-    fn edges(&self, id: TaskId, direction: Direction) -> Looked<Vec<Edge>> {
-        self.looked_at(Scope::Task(id));
-        let mut edges = self.base.edges(id, direction)?;
+    fn find_edges(&self, id: TaskId, direction: EdgeDirection) -> ViewResult<Vec<TaskEdge>> {
+        self.record_read(DecisionScope::Task(id));
+        let mut edges = self.base.find_edges(id, direction)?;
         edges.retain(|edge| !self.dropped_edges.contains(&edge.id));
-        edges.extend(self.over.edges(id, direction)?);
+        edges.extend(self.overlay.find_edges(id, direction)?);
         Ok(edges)
     }
 
-    fn last_edge(&self) -> Looked<Option<EdgeId>> {
-        self.looked_at(Scope::Edges);
-        Ok(self.over.last_edge()?.max(self.base.last_edge()?))
+    fn last_edge_id(&self) -> ViewResult<Option<EdgeId>> {
+        self.record_read(DecisionScope::Edges);
+        Ok(self.overlay.last_edge_id()?.max(self.base.last_edge_id()?))
     }
 
-    fn claimable_except(
+    fn next_claimable_except(
         &self,
         closed: &BTreeSet<TypeName>,
-        after: Option<(Priority, TaskId)>,
-    ) -> Looked<Option<(Priority, TaskId)>> {
-        let hidden = |(_, id)| self.over.row(id).is_some();
-        let (base, over) = (self.base, &self.over);
-        let found =
-            self.merged(after, |a| base.claimable_except(closed, a), |a| over.claimable_except(closed, a), hidden)?;
-        found.inspect(|(_, id)| self.looked_at(Scope::Task(*id)));
+        after: Option<(TaskPriority, TaskId)>,
+    ) -> ViewResult<Option<(TaskPriority, TaskId)>> {
+        let hidden = |(_, id)| self.overlay.task_row(id).is_some();
+        let (base, over) = (self.base, &self.overlay);
+        let found = self.next_merged_key(
+            after,
+            |a| base.next_claimable_except(closed, a),
+            |a| over.next_claimable_except(closed, a),
+            hidden,
+        )?;
+        found.inspect(|(_, id)| self.record_read(DecisionScope::Task(*id)));
         Ok(found)
     }
 
-    fn expired(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> Looked<Option<(Timestamp, TaskId)>> {
-        let hidden = |(_, id)| self.over.row(id).is_some();
-        self.merged(after, |a| self.base.expired(before, a), |a| self.over.expired(before, a), hidden)
+    fn next_expired_lease(
+        &self,
+        before: Timestamp,
+        after: Option<(Timestamp, TaskId)>,
+    ) -> ViewResult<Option<(Timestamp, TaskId)>> {
+        let hidden = |(_, id)| self.overlay.task_row(id).is_some();
+        self.next_merged_key(
+            after,
+            |a| self.base.next_expired_lease(before, a),
+            |a| self.overlay.next_expired_lease(before, a),
+            hidden,
+        )
     }
 
-    fn session(&self, name: &SessionName) -> Looked<Option<Session>> {
-        match self.over.session(name)? {
+    fn find_session(&self, name: &SessionName) -> ViewResult<Option<Session>> {
+        match self.overlay.find_session(name)? {
             Some(session) => Ok(Some(session)),
             None => {
-                self.looked_at(Scope::Session(name.clone()));
-                once(&self.seen_sessions, name, || self.base.session(name))
+                self.record_read(DecisionScope::Session(name.clone()));
+                look_up_once(&self.seen_sessions, name, || self.base.find_session(name))
             }
         }
     }
 
-    fn effect(&self, id: EffectId) -> Looked<Option<PendingEffect>> {
-        match self.over.effect(id)? {
+    fn find_effect(&self, id: EffectId) -> ViewResult<Option<PendingEffect>> {
+        match self.overlay.find_effect(id)? {
             Some(effect) => Ok(Some(effect)),
             None if self.dropped_effects.contains(&id) => Ok(None),
             None => {
-                self.looked_at(Scope::PendingEffect(id));
-                self.base.effect(id)
+                self.record_read(DecisionScope::PendingEffect(id));
+                self.base.find_effect(id)
             }
         }
     }
 
-    fn conversation(&self, caller: &Caller) -> Looked<Option<Conversation>> {
-        match self.over.conversation(caller)? {
+    fn find_conversation(&self, caller: &BridgeCaller) -> ViewResult<Option<BridgeConversation>> {
+        match self.overlay.find_conversation(caller)? {
             Some(row) => Ok(Some(row)),
             None if self.dropped_conversations.contains(caller) => Ok(None),
             None => {
-                self.looked_at(Scope::Conversation(caller.clone()));
-                self.base.conversation(caller)
+                self.record_read(DecisionScope::Conversation(caller.clone()));
+                self.base.find_conversation(caller)
             }
         }
     }
 
-    fn next_effect(&self, after: Option<EffectId>) -> Looked<Option<PendingEffect>> {
+    fn next_pending_effect(&self, after: Option<EffectId>) -> ViewResult<Option<PendingEffect>> {
         let id = |effect: Option<PendingEffect>| effect.map(|effect| effect.id);
         let hidden = |id| self.dropped_effects.contains(&id);
-        let found =
-            self.merged(after, |a| self.base.next_effect(a).map(id), |a| self.over.next_effect(a).map(id), hidden)?;
-        found.map_or(Ok(None), |id| self.effect(id))
+        let found = self.next_merged_key(
+            after,
+            |a| self.base.next_pending_effect(a).map(id),
+            |a| self.overlay.next_pending_effect(a).map(id),
+            hidden,
+        )?;
+        found.map_or(Ok(None), |id| self.find_effect(id))
     }
 
-    fn config(&self, digest: ConfigDigest) -> Looked<Option<String>> {
-        match self.over.config(digest)? {
+    fn find_config_text(&self, digest: ConfigDigest) -> ViewResult<Option<String>> {
+        match self.overlay.find_config_text(digest)? {
             Some(text) => Ok(Some(text)),
-            None => self.base.config(digest),
+            None => self.base.find_config_text(digest),
         }
     }
 
-    fn has_config(&self, digest: ConfigDigest) -> Looked<bool> {
-        Ok(self.over.has_config(digest)? || self.base.has_config(digest)?)
+    fn has_config(&self, digest: ConfigDigest) -> ViewResult<bool> {
+        Ok(self.overlay.has_config(digest)? || self.base.has_config(digest)?)
     }
 }

@@ -7,4 +7,4 @@ use std::error::Error;
 #[error("cannot read the store")]
 pub struct ViewError(#[source] pub Box<dyn Error + Send + Sync>);
 
-pub type Looked<T> = Result<T, ViewError>;
+pub type ViewResult<T> = Result<T, ViewError>;

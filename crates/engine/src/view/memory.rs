@@ -4,56 +4,56 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 
 use crate::apply::{ApplyError, apply};
-use crate::bridge::{Caller, Conversation};
+use crate::bridge::{BridgeCaller, BridgeConversation};
 use crate::effects::outbox::{EffectKind, PendingEffect};
-use crate::log::event::Record;
+use crate::log::event::EventRecord;
 use crate::log::id::{ConfigDigest, EdgeId, EffectId, Seq, SessionName, TaskId, TypeName};
 use crate::log::time::Timestamp;
 use crate::session::Session;
-use crate::task::{Edge, Priority, Task};
-use crate::view::{Change, Direction, Looked, View};
+use crate::task::{Task, TaskEdge, TaskPriority};
+use crate::view::{EdgeDirection, RowChange, StateView, ViewResult};
 
 /// All rows, with the indexes that the look-ups need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryView {
     head: Seq,
     tasks: BTreeMap<TaskId, Task>,
     /// The claimable tasks by type. No set is empty.
-    claimable: BTreeMap<Option<TypeName>, BTreeSet<(Priority, TaskId)>>,
+    claimable: BTreeMap<Option<TypeName>, BTreeSet<(TaskPriority, TaskId)>>,
     leases: BTreeSet<(Timestamp, TaskId)>,
-    edges: BTreeMap<EdgeId, Edge>,
+    edges: BTreeMap<EdgeId, TaskEdge>,
     from: BTreeSet<(TaskId, EdgeId)>,
     to: BTreeSet<(TaskId, EdgeId)>,
     sessions: BTreeMap<SessionName, Session>,
     effects: BTreeMap<EffectId, PendingEffect>,
-    conversations: BTreeMap<Caller, Conversation>,
+    conversations: BTreeMap<BridgeCaller, BridgeConversation>,
     configs: BTreeMap<ConfigDigest, String>,
 }
 
-impl Memory {
+impl MemoryView {
     /// Folds one event.
-    pub fn apply(&mut self, record: &Record) -> Result<(), ApplyError> {
+    pub fn apply_event(&mut self, record: &EventRecord) -> Result<(), ApplyError> {
         for change in apply(self, record.seq, &record.envelope)? {
-            self.execute(change);
+            self.apply_row_change(change);
         }
         self.head = record.seq;
         Ok(())
     }
 
     /// Returns every row, as the change that creates it.
-    pub fn into_rows(self) -> impl Iterator<Item = Change> {
-        let tasks = self.tasks.into_values().map(|task| Change::PutTask(Box::new(task)));
-        let edges = self.edges.into_values().map(Change::PutEdge);
-        let sessions = self.sessions.into_values().map(|session| Change::PutSession(Box::new(session)));
-        let effects = self.effects.into_values().map(|effect| Change::PutEffect(Box::new(effect)));
-        let conversations = self.conversations.into_values().map(|row| Change::PutConversation(Box::new(row)));
-        let configs = self.configs.into_iter().map(|(digest, text)| Change::PutConfig { digest, text });
+    pub fn into_rows(self) -> impl Iterator<Item = RowChange> {
+        let tasks = self.tasks.into_values().map(|task| RowChange::PutTask(Box::new(task)));
+        let edges = self.edges.into_values().map(RowChange::PutEdge);
+        let sessions = self.sessions.into_values().map(|session| RowChange::PutSession(Box::new(session)));
+        let effects = self.effects.into_values().map(|effect| RowChange::PutEffect(Box::new(effect)));
+        let conversations = self.conversations.into_values().map(|row| RowChange::PutConversation(Box::new(row)));
+        let configs = self.configs.into_iter().map(|(digest, text)| RowChange::PutConfig { digest, text });
         tasks.chain(edges).chain(sessions).chain(effects).chain(conversations).chain(configs)
     }
 
     /// Applies the changes of a commit that ends at `head`, as every view does.
-    pub fn carry_out(&mut self, changes: Vec<Change>, head: Seq) {
-        changes.into_iter().for_each(|change| self.execute(change));
+    pub fn apply_row_changes(&mut self, changes: Vec<RowChange>, head: Seq) {
+        changes.into_iter().for_each(|change| self.apply_row_change(change));
         self.head = head;
     }
 
@@ -62,11 +62,11 @@ impl Memory {
     }
 
     /// Borrows a task's row: rows may be long, so this avoids a clone.
-    pub fn row(&self, id: TaskId) -> Option<&Task> {
+    pub fn task_row(&self, id: TaskId) -> Option<&Task> {
         self.tasks.get(&id)
     }
 
-    pub(crate) fn change_share(&mut self, id: EffectId, change: impl FnOnce(u32) -> u32) {
+    pub(crate) fn update_effect_share(&mut self, id: EffectId, change: impl FnOnce(u32) -> u32) {
         if let Some(effect) = self.effects.get_mut(&id).filter(|effect| matches!(effect.kind, EffectKind::Hook(_))) {
             effect.share = change(effect.share);
         }
@@ -76,26 +76,26 @@ impl Memory {
         self.edges.contains_key(&id)
     }
 
-    pub(crate) fn execute(&mut self, change: Change) {
+    pub(crate) fn apply_row_change(&mut self, change: RowChange) {
         match change {
-            Change::PutTask(task) => self.put_task(*task),
-            Change::PutEdge(edge) => {
+            RowChange::PutTask(task) => self.put_task(*task),
+            RowChange::PutEdge(edge) => {
                 self.from.insert((edge.from_id, edge.id));
                 self.to.insert((edge.to_id, edge.id));
                 self.edges.insert(edge.id, edge);
             }
-            Change::DropEdge(id) => {
+            RowChange::DropEdge(id) => {
                 if let Some(edge) = self.edges.remove(&id) {
                     self.from.remove(&(edge.from_id, id));
                     self.to.remove(&(edge.to_id, id));
                 }
             }
-            Change::PutSession(session) => drop(self.sessions.insert(session.name.clone(), *session)),
-            Change::PutEffect(effect) => drop(self.effects.insert(effect.id, *effect)),
-            Change::DropEffect(id) => drop(self.effects.remove(&id)),
-            Change::PutConversation(row) => drop(self.conversations.insert(row.caller.clone(), *row)),
-            Change::DropConversation(caller) => drop(self.conversations.remove(&caller)),
-            Change::PutConfig { digest, text } => drop(self.configs.insert(digest, text)),
+            RowChange::PutSession(session) => drop(self.sessions.insert(session.name.clone(), *session)),
+            RowChange::PutEffect(effect) => drop(self.effects.insert(effect.id, *effect)),
+            RowChange::DropEffect(id) => drop(self.effects.remove(&id)),
+            RowChange::PutConversation(row) => drop(self.conversations.insert(row.caller.clone(), *row)),
+            RowChange::DropConversation(caller) => drop(self.conversations.remove(&caller)),
+            RowChange::PutConfig { digest, text } => drop(self.configs.insert(digest, text)),
         }
     }
 
@@ -111,7 +111,7 @@ impl Memory {
         let now = (place(&task), until(&task));
         if let Some(old) = self.tasks.insert(task.id, task) {
             if let Some((kind, priority)) = place(&old).filter(|_| place(&old) != now.0) {
-                self.no_longer_claimable(&kind, (priority, old.id));
+                self.remove_claimable(&kind, (priority, old.id));
             }
             if let Some(ran) = until(&old).filter(|ran| now.1 != Some(*ran)) {
                 self.leases.remove(&(ran, old.id));
@@ -119,7 +119,7 @@ impl Memory {
         }
     }
 
-    fn no_longer_claimable(&mut self, kind: &Option<TypeName>, key: (Priority, TaskId)) {
+    fn remove_claimable(&mut self, kind: &Option<TypeName>, key: (TaskPriority, TaskId)) {
         let Some(of_kind) = self.claimable.get_mut(kind) else { return };
         of_kind.remove(&key);
         if of_kind.is_empty() {
@@ -128,69 +128,73 @@ impl Memory {
     }
 }
 
-impl View for Memory {
-    fn head(&self) -> Looked<Seq> {
+impl StateView for MemoryView {
+    fn head_position(&self) -> ViewResult<Seq> {
         Ok(self.head)
     }
 
-    fn task(&self, id: TaskId) -> Looked<Option<Task>> {
+    fn find_task(&self, id: TaskId) -> ViewResult<Option<Task>> {
         Ok(self.tasks.get(&id).cloned())
     }
 
-    fn last_task(&self) -> Looked<Option<TaskId>> {
+    fn last_task_id(&self) -> ViewResult<Option<TaskId>> {
         Ok(self.tasks.last_key_value().map(|(id, _)| *id))
     }
 
-    fn edges(&self, id: TaskId, direction: Direction) -> Looked<Vec<Edge>> {
+    fn find_edges(&self, id: TaskId, direction: EdgeDirection) -> ViewResult<Vec<TaskEdge>> {
         let index = match direction {
-            Direction::From => &self.from,
-            Direction::To => &self.to,
+            EdgeDirection::From => &self.from,
+            EdgeDirection::To => &self.to,
         };
         let range = index.range((id, EdgeId(0))..=(id, EdgeId(u64::MAX)));
         Ok(range.map(|(_, edge)| self.edges[edge]).collect())
     }
 
-    fn last_edge(&self) -> Looked<Option<EdgeId>> {
+    fn last_edge_id(&self) -> ViewResult<Option<EdgeId>> {
         Ok(self.edges.last_key_value().map(|(id, _)| *id))
     }
 
-    fn claimable_except(
+    fn next_claimable_except(
         &self,
         closed: &BTreeSet<TypeName>,
-        after: Option<(Priority, TaskId)>,
-    ) -> Looked<Option<(Priority, TaskId)>> {
+        after: Option<(TaskPriority, TaskId)>,
+    ) -> ViewResult<Option<(TaskPriority, TaskId)>> {
         let is_open = |kind: &Option<TypeName>| kind.as_ref().is_none_or(|kind| !closed.contains(kind));
         let open = self.claimable.iter().filter(|(kind, _)| is_open(kind));
         let first = |tasks: &BTreeSet<_>| tasks.range((after.map_or(Unbounded, Excluded), Unbounded)).next().copied();
         Ok(open.filter_map(|(_, tasks)| first(tasks)).min())
     }
 
-    fn expired(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> Looked<Option<(Timestamp, TaskId)>> {
+    fn next_expired_lease(
+        &self,
+        before: Timestamp,
+        after: Option<(Timestamp, TaskId)>,
+    ) -> ViewResult<Option<(Timestamp, TaskId)>> {
         let next = self.leases.range((after.map_or(Unbounded, Excluded), Unbounded)).next();
         Ok(next.filter(|(until, _)| *until < before).copied())
     }
 
-    fn session(&self, name: &SessionName) -> Looked<Option<Session>> {
+    fn find_session(&self, name: &SessionName) -> ViewResult<Option<Session>> {
         Ok(self.sessions.get(name).cloned())
     }
 
-    fn effect(&self, id: EffectId) -> Looked<Option<PendingEffect>> {
+    fn find_effect(&self, id: EffectId) -> ViewResult<Option<PendingEffect>> {
         Ok(self.effects.get(&id).cloned())
     }
 
-    fn conversation(&self, caller: &Caller) -> Looked<Option<Conversation>> {
+    fn find_conversation(&self, caller: &BridgeCaller) -> ViewResult<Option<BridgeConversation>> {
         Ok(self.conversations.get(caller).cloned())
     }
 
-    fn next_effect(&self, after: Option<EffectId>) -> Looked<Option<PendingEffect>> {
+    fn next_pending_effect(&self, after: Option<EffectId>) -> ViewResult<Option<PendingEffect>> {
         Ok(self.effects.range((after.map_or(Unbounded, Excluded), Unbounded)).next().map(|(_, effect)| effect.clone()))
     }
 
-    fn config(&self, digest: ConfigDigest) -> Looked<Option<String>> {
+    fn find_config_text(&self, digest: ConfigDigest) -> ViewResult<Option<String>> {
         Ok(self.configs.get(&digest).cloned())
     }
 
-    fn has_config(&self, digest: ConfigDigest) -> Looked<bool> {
+    fn has_config(&self, digest: ConfigDigest) -> ViewResult<bool> {
         Ok(self.configs.contains_key(&digest))
     }
 }

@@ -1,7 +1,7 @@
 //! The state that the rules read, and the changes that they request.
 //!
 //! A view answers small questions about the present state and never returns the whole graph. Every view applies the same
-//! [`Change`]s, so all rules are in this crate and none in SQL.
+//! [`RowChange`]s, so all rules are in this crate and none in SQL.
 
 pub(crate) mod draft;
 mod error;
@@ -9,18 +9,18 @@ pub(crate) mod memory;
 
 use std::collections::BTreeSet;
 
-use crate::bridge::{Caller, Conversation};
+use crate::bridge::{BridgeCaller, BridgeConversation};
 use crate::effects::outbox::PendingEffect;
 use crate::log::id::{ConfigDigest, EdgeId, EffectId, Seq, SessionName, TaskId, TypeName};
 use crate::log::time::Timestamp;
 use crate::session::Session;
-use crate::task::{Edge, Priority, Task};
+use crate::task::{Task, TaskEdge, TaskPriority};
 
-pub use error::{Looked, ViewError};
+pub use error::{ViewError, ViewResult};
 
 /// The end of an edge that a task is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum EdgeDirection {
     /// Edges that begin at the task.
     From,
     /// Edges that end at the task.
@@ -29,11 +29,11 @@ pub enum Direction {
 
 /// A part of the state that a decision can depend on. Writers that touch different scopes do not disturb each other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
+pub enum DecisionScope {
     Task(TaskId),
     Session(SessionName),
     PendingEffect(EffectId),
-    Conversation(Caller),
+    Conversation(BridgeCaller),
     /// The shape of the graph. Its version changes with every added edge that stays; removed edges close no circle.
     Edges,
     /// The counter that task ids come from.
@@ -41,68 +41,72 @@ pub enum Scope {
 }
 
 /// The present state, as point look-ups.
-pub trait View {
+pub trait StateView {
     /// Returns the position of the last event.
-    fn head(&self) -> Looked<Seq>;
-    fn task(&self, id: TaskId) -> Looked<Option<Task>>;
+    fn head_position(&self) -> ViewResult<Seq>;
+    fn find_task(&self, id: TaskId) -> ViewResult<Option<Task>>;
     /// Returns the youngest task, in whatever state it is.
-    fn last_task(&self) -> Looked<Option<TaskId>>;
+    fn last_task_id(&self) -> ViewResult<Option<TaskId>>;
     /// Returns the edges at a task, in the order in which they were added.
-    fn edges(&self, id: TaskId, direction: Direction) -> Looked<Vec<Edge>>;
+    fn find_edges(&self, id: TaskId, direction: EdgeDirection) -> ViewResult<Vec<TaskEdge>>;
     /// Returns the youngest edge that still exists.
-    fn last_edge(&self) -> Looked<Option<EdgeId>>;
+    fn last_edge_id(&self) -> ViewResult<Option<EdgeId>>;
     /// Returns the first claimable task of a type that is not in `closed`, most urgent and oldest first, after the
     /// given one. An implementation must not scan the tasks of the closed types.
-    fn claimable_except(
+    fn next_claimable_except(
         &self,
         closed: &BTreeSet<TypeName>,
-        after: Option<(Priority, TaskId)>,
-    ) -> Looked<Option<(Priority, TaskId)>>;
+        after: Option<(TaskPriority, TaskId)>,
+    ) -> ViewResult<Option<(TaskPriority, TaskId)>>;
     /// Returns the first task whose lease ran out before a timestamp, in order of expiry, after the given one.
-    fn expired(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> Looked<Option<(Timestamp, TaskId)>>;
-    fn session(&self, name: &SessionName) -> Looked<Option<Session>>;
-    fn effect(&self, id: EffectId) -> Looked<Option<PendingEffect>>;
+    fn next_expired_lease(
+        &self,
+        before: Timestamp,
+        after: Option<(Timestamp, TaskId)>,
+    ) -> ViewResult<Option<(Timestamp, TaskId)>>;
+    fn find_session(&self, name: &SessionName) -> ViewResult<Option<Session>>;
+    fn find_effect(&self, id: EffectId) -> ViewResult<Option<PendingEffect>>;
     /// Returns the row of a conversation whose agent calls Windlass.
-    fn conversation(&self, caller: &Caller) -> Looked<Option<Conversation>>;
+    fn find_conversation(&self, caller: &BridgeCaller) -> ViewResult<Option<BridgeConversation>>;
     /// Returns the first effect after the given one.
-    fn next_effect(&self, after: Option<EffectId>) -> Looked<Option<PendingEffect>>;
+    fn next_pending_effect(&self, after: Option<EffectId>) -> ViewResult<Option<PendingEffect>>;
     /// Returns the text of a recorded configuration.
-    fn config(&self, digest: ConfigDigest) -> Looked<Option<String>>;
+    fn find_config_text(&self, digest: ConfigDigest) -> ViewResult<Option<String>>;
 
     /// Returns the first claimable task of any type.
-    fn claimable(&self, after: Option<(Priority, TaskId)>) -> Looked<Option<(Priority, TaskId)>> {
-        self.claimable_except(&BTreeSet::new(), after)
+    fn next_claimable(&self, after: Option<(TaskPriority, TaskId)>) -> ViewResult<Option<(TaskPriority, TaskId)>> {
+        self.next_claimable_except(&BTreeSet::new(), after)
     }
 
     /// Returns whether a configuration was recorded. A view that knows this without reading the text should override
     /// it.
-    fn has_config(&self, digest: ConfigDigest) -> Looked<bool> {
-        Ok(self.config(digest)?.is_some())
+    fn has_config(&self, digest: ConfigDigest) -> ViewResult<bool> {
+        Ok(self.find_config_text(digest)?.is_some())
     }
 
     /// Returns the version of a scope. If two calls return the same version, a decision from the first one still holds.
-    fn version(&self, scope: &Scope) -> Looked<u64> {
+    fn scope_version(&self, scope: &DecisionScope) -> ViewResult<u64> {
         Ok(match scope {
-            Scope::Task(id) => self.task(*id)?.map_or(0, |task| task.version.0),
-            Scope::Session(name) => self.session(name)?.map_or(0, |session| session.version.0),
-            Scope::PendingEffect(id) => self.effect(*id)?.map_or(0, |effect| effect.version.0),
-            Scope::Conversation(caller) => self.conversation(caller)?.map_or(0, |row| row.version.0),
-            Scope::Edges => self.last_edge()?.map_or(0, |edge| edge.0),
-            Scope::Ids => self.last_task()?.map_or(0, |task| task.0),
+            DecisionScope::Task(id) => self.find_task(*id)?.map_or(0, |task| task.version.0),
+            DecisionScope::Session(name) => self.find_session(name)?.map_or(0, |session| session.version.0),
+            DecisionScope::PendingEffect(id) => self.find_effect(*id)?.map_or(0, |effect| effect.version.0),
+            DecisionScope::Conversation(caller) => self.find_conversation(caller)?.map_or(0, |row| row.version.0),
+            DecisionScope::Edges => self.last_edge_id()?.map_or(0, |edge| edge.0),
+            DecisionScope::Ids => self.last_task_id()?.map_or(0, |task| task.0),
         })
     }
 }
 
 /// A change of one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum RowChange {
     PutTask(Box<Task>),
-    PutEdge(Edge),
+    PutEdge(TaskEdge),
     DropEdge(EdgeId),
     PutSession(Box<Session>),
     PutEffect(Box<PendingEffect>),
     DropEffect(EffectId),
-    PutConversation(Box<Conversation>),
-    DropConversation(Caller),
+    PutConversation(Box<BridgeConversation>),
+    DropConversation(BridgeCaller),
     PutConfig { digest: ConfigDigest, text: String },
 }

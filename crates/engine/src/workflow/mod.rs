@@ -13,18 +13,21 @@
 //! Not here: files and positions in them (`config`), how programs run (`runner`).
 
 mod check;
-mod names;
+mod name_check;
 mod progress;
 
 use core::time::Duration;
 
-use windlass_expr::{Formula, Pattern};
+use windlass_expr::{ValueExpression, ValuePattern};
 
 use crate::log::id::Digest;
 
-pub use check::{FlowError, Place};
+pub use check::{StepLocation, WorkflowError};
 
-pub use progress::{Branch, Did, Known, Progress, Several, StepEnd, StepResult, Wanted, check_given};
+pub use progress::{
+    BranchOutcome, ParallelOutcome, StepExecution, StepReport, StepResult, StepVariables, SuccessPolicy,
+    WorkflowProgress, check_context_entry,
+};
 
 /// The definition of a workflow.
 #[derive(Debug, Clone)]
@@ -32,34 +35,34 @@ pub struct Workflow {
     pub id: String,
     pub name: Option<String>,
     pub description: Option<String>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<WorkflowStep>,
     /// The digest of the source text.
     pub digest: Digest,
 }
 
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct WorkflowStep {
     pub id: String,
-    pub what: What,
+    pub operation: StepOperation,
     pub on_success: Option<String>,
     pub on_failure: Option<String>,
 }
 
 /// The operation of a step.
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum StepOperation {
     /// Creates a task. The pattern is the payload of the action.
-    CreateTask(Pattern),
-    UpdateTask(Pattern),
-    Run(Program),
+    CreateTask(ValuePattern),
+    UpdateTask(ValuePattern),
+    Run(StepProgram),
     Choose {
-        predicate: Formula,
+        predicate: ValueExpression,
         on_true: Option<String>,
         on_false: Option<String>,
     },
     /// Runs several steps at once.
     Parallel {
-        steps: Vec<Step>,
+        steps: Vec<WorkflowStep>,
         /// Whether all steps have to succeed, or one of them.
         wait_for_all: bool,
     },
@@ -68,9 +71,9 @@ pub enum What {
 
 /// A program with its arguments. No shell interprets them.
 #[derive(Debug, Clone)]
-pub struct Program {
-    pub command: Pattern,
-    pub args: Vec<Pattern>,
+pub struct StepProgram {
+    pub command: ValuePattern,
+    pub args: Vec<ValuePattern>,
     /// Whether the output of the program is captured.
     pub capture: bool,
     /// The name under which later steps find the output.
@@ -81,54 +84,55 @@ pub struct Program {
 }
 
 impl Workflow {
-    pub fn step(&self, id: &str) -> Option<&Step> {
+    pub fn find_step(&self, id: &str) -> Option<&WorkflowStep> {
         self.steps.iter().find(|step| step.id == id)
     }
 
     /// Returns every step, including nested ones.
-    pub fn all_steps(&self) -> impl Iterator<Item = &Step> {
-        self.steps.iter().flat_map(|step| std::iter::once(step).chain(step.within()))
+    pub fn all_steps(&self) -> impl Iterator<Item = &WorkflowStep> {
+        self.steps.iter().flat_map(|step| std::iter::once(step).chain(step.nested_steps()))
     }
 }
 
-impl Step {
+impl WorkflowStep {
     /// Returns the nested steps of a parallel step.
-    pub fn within(&self) -> &[Step] {
-        match &self.what {
-            What::Parallel { steps, .. } => steps,
+    pub fn nested_steps(&self) -> &[WorkflowStep] {
+        match &self.operation {
+            StepOperation::Parallel { steps, .. } => steps,
             _ => &[],
         }
     }
 
     /// Returns the name of the operation in the configuration.
-    pub fn kind(&self) -> &'static str {
-        match self.what {
-            What::CreateTask(_) => "create_task",
-            What::UpdateTask(_) => "update_task",
-            What::Run(_) => "execute_command",
-            What::Choose { .. } => "condition",
-            What::Parallel { .. } => "parallel",
-            What::Nothing => "noop",
+    pub fn kind_name(&self) -> &'static str {
+        match self.operation {
+            StepOperation::CreateTask(_) => "create_task",
+            StepOperation::UpdateTask(_) => "update_task",
+            StepOperation::Run(_) => "execute_command",
+            StepOperation::Choose { .. } => "condition",
+            StepOperation::Parallel { .. } => "parallel",
+            StepOperation::Nothing => "noop",
         }
     }
 
     /// Returns the step's own expressions, without those of nested steps.
-    fn formulas(&self) -> Vec<&Formula> {
-        match &self.what {
-            What::CreateTask(pattern) | What::UpdateTask(pattern) => pattern.formulas(),
-            What::Run(program) => {
-                std::iter::once(&program.command).chain(&program.args).flat_map(Pattern::formulas).collect()
-            }
-            What::Choose { predicate, .. } => vec![predicate],
-            What::Parallel { .. } | What::Nothing => Vec::new(),
+    fn own_formulas(&self) -> Vec<&ValueExpression> {
+        match &self.operation {
+            StepOperation::CreateTask(pattern) | StepOperation::UpdateTask(pattern) => pattern.collect_expressions(),
+            StepOperation::Run(program) => std::iter::once(&program.command)
+                .chain(&program.args)
+                .flat_map(ValuePattern::collect_expressions)
+                .collect(),
+            StepOperation::Choose { predicate, .. } => vec![predicate],
+            StepOperation::Parallel { .. } | StepOperation::Nothing => Vec::new(),
         }
     }
 
     /// Returns the possible next steps, each with its field. `None` means that the workflow may end here.
-    fn ways(&self) -> Vec<(&'static str, Option<&str>)> {
+    fn outgoing_edges(&self) -> Vec<(&'static str, Option<&str>)> {
         let after = ("onSuccess", self.on_success.as_deref());
-        let mut ways = match &self.what {
-            What::Choose { on_true, on_false, .. } => vec![
+        let mut ways = match &self.operation {
+            StepOperation::Choose { on_true, on_false, .. } => vec![
                 ("onTrue", on_true.as_deref().or(self.on_success.as_deref())),
                 ("onFalse", on_false.as_deref().or(self.on_success.as_deref())),
             ],

@@ -1,17 +1,17 @@
-//! Patterns, by example.
+//! Tests of patterns, by example.
 
 use serde_json::json;
 
 use super::*;
-use crate::bounds::OUTPUT;
+use crate::bounds::MAX_OUTPUT_BYTES;
 
-fn filled(pattern: &Value) -> Value {
+fn parse_and_fill(pattern: &Value) -> Value {
     let context = json!({
         "task": {"goal": "Mend \"it\"", "labels": ["agent", "pump"], "priority": 0},
         "steps": {"a": {"data": {"taskId": "T7"}}},
         "context": {"who": null, "no": false, "deep": {"list": [1, 2]}, "a-b": {"1st": {"length": 3}}},
     });
-    Pattern::parse(pattern).expect("a pattern").fill(&context).expect("filled")
+    ValuePattern::parse(pattern).expect("a pattern").fill_values(&context).expect("filled")
 }
 
 #[test]
@@ -26,21 +26,21 @@ fn a_whole_text_keeps_its_type_and_a_part_becomes_text() {
 
 #[test]
 fn many_expressions_come_to_no_more_than_one() {
-    let context = json!({"task": {"goal": "x".repeat(OUTPUT / 8)}});
-    let many = |times| Pattern::parse(&json!({"a": ["${task.goal}".repeat(times)]})).expect("a pattern");
-    assert!(many(7).fill(&context).is_ok());
-    assert!(many(8).fill(&context).expect_err("too much").reason.contains("more than"));
-    // In a text they take the room that they have there.
-    let context = json!({"task": {"labels": ["\u{1}".repeat(OUTPUT / 8)]}});
-    let in_text = Pattern::parse(&json!("Of ${task.labels}${task.labels}")).expect("a pattern");
-    assert!(in_text.fill(&context).expect_err("too much").reason.contains("more than"));
+    let context = json!({"task": {"goal": "x".repeat(MAX_OUTPUT_BYTES / 8)}});
+    let many = |times| ValuePattern::parse(&json!({"a": ["${task.goal}".repeat(times)]})).expect("a pattern");
+    assert!(many(7).fill_values(&context).is_ok());
+    assert!(many(8).fill_values(&context).expect_err("too much").reason.contains("more than"));
+    // A value in a text uses the budget by its rendered length.
+    let context = json!({"task": {"labels": ["\u{1}".repeat(MAX_OUTPUT_BYTES / 8)]}});
+    let in_text = ValuePattern::parse(&json!("Of ${task.labels}${task.labels}")).expect("a pattern");
+    assert!(in_text.fill_values(&context).expect_err("too much").reason.contains("more than"));
 }
 
 #[test]
-fn a_fault_is_told_in_the_words_of_the_author() {
+fn evaluation_error_quotes_text_as_written() {
     let fault = |pattern: Value| {
-        let pattern = Pattern::parse(&pattern).expect("a pattern");
-        pattern.fill(&json!({"context": {}, "task": {}})).expect_err("a fault").to_string()
+        let pattern = ValuePattern::parse(&pattern).expect("a pattern");
+        pattern.fill_values(&json!({"context": {}, "task": {}})).expect_err("a fault").to_string()
     };
     let told = fault(json!("Hi ${ context.a === 1 || !context.b.c > 2 }"));
     assert!(told.starts_with("cannot evaluate `context.a === 1 || !context.b.c > 2`: "), "{told}");
@@ -48,18 +48,18 @@ fn a_fault_is_told_in_the_words_of_the_author() {
 }
 
 #[test]
-fn ids_may_come_from_the_context() {
+fn from_context_reads_path_of_context() {
     assert_eq!(filled(&json!({"fromContext": "deep.list[1]"})), json!(2));
     assert_eq!(filled(&json!({"fromContext": "who"})), json!(null));
     assert_eq!(filled(&json!({"fromContext": "a-b.1st.length"})), json!(3));
     assert_eq!(filled(&json!({"fromContext": "context.deep.list[1]"})), json!(2));
-    let wrong = Pattern::parse(&json!({"fromContext": "task.idd"})).expect_err("no such field").error;
+    let wrong = ValuePattern::parse(&json!({"fromContext": "task.idd"})).expect_err("no such field").error;
     assert_eq!(
         (wrong.message.as_str(), wrong.suggestion.as_deref()),
         ("unknown name `context.task.idd`", Some("did you mean `context.task.id`?"))
     );
     for wrong in ["", "a..b", "a b", "a['b']", "a[b]", "who || 2"] {
-        assert!(Pattern::parse(&json!({"fromContext": wrong})).is_err(), "{wrong}");
+        assert!(ValuePattern::parse(&json!({"fromContext": wrong})).is_err(), "{wrong}");
     }
     assert_eq!(filled(&json!({"fromContext": "x", "other": 1})), json!({"fromContext": "x", "other": 1}));
 }
@@ -75,8 +75,8 @@ fn alternative_is_taken_where_a_name_is_missing_or_empty() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_with_its_place() {
-    let refused = |text: &str| Pattern::parse(&json!(text)).expect_err(text).error;
+fn unusable_pattern_is_refused_with_place() {
+    let refused = |text: &str| ValuePattern::parse(&json!(text)).expect_err(text).error;
     assert_eq!(refused("Hi ${!task.goal ||\n task.gaol}").at, Some(20..29));
     assert_eq!(refused("Hi ${context.who || 'x}").at, Some(3..23));
     assert_eq!(refused("Hi ${task.gaol}").at, Some(5..14));
@@ -84,6 +84,6 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
     assert!(refused("${tsak.goal}").suggestion.unwrap().contains("task"));
     assert!(refused("${context.task.gaol}").suggestion.unwrap().contains("goal"));
     assert!(refused("${}").message.contains("empty"));
-    let wrong = Pattern::parse(&json!({"fromContext": "list[1]]"})).expect_err("no path");
+    let wrong = ValuePattern::parse(&json!({"fromContext": "list[1]]"})).expect_err("no path");
     assert_eq!((wrong.error.at, wrong.text.as_str()), (None, "list[1]]"));
 }

@@ -1,7 +1,7 @@
-//! Where a request goes, and how an address is shown.
+//! The address of a webhook, and how it is shown.
 //!
-//! Invariant: what is shown of an address holds no password, no query, and of its path only the first part: many services
-//! put the secret of a webhook into the address.
+//! Invariant: the shown address holds no password, no query, and of its path only the first part: many services put the
+//! secret of a webhook into the address.
 
 use std::fmt::{self, Display};
 
@@ -11,9 +11,9 @@ use percent_encoding::percent_decode_str;
 use ureq::http::Uri;
 use ureq::http::uri::Authority;
 
-use super::Unsent;
+use super::WebhookError;
 
-pub(super) struct Address {
+pub(super) struct WebhookUrl {
     https: bool,
     /// In lower case.
     host: String,
@@ -25,9 +25,9 @@ pub(super) struct Address {
     credentials: Option<String>,
 }
 
-impl Address {
-    pub(super) fn parse(url: &str) -> Result<Self, Unsent> {
-        let bad = |why: &str| Unsent::BadAddress { url: "…".to_owned(), why: why.to_owned() };
+impl WebhookUrl {
+    pub(super) fn parse(url: &str) -> Result<Self, WebhookError> {
+        let bad = |why: &str| WebhookError::BadAddress { url: "…".to_owned(), why: why.to_owned() };
         let uri: Uri = url.parse().map_err(|_| bad("it cannot be read"))?;
         let https = match uri.scheme_str() {
             Some("https") => true,
@@ -40,31 +40,31 @@ impl Address {
         Ok(Self {
             https,
             host: authority.host().to_ascii_lowercase(),
-            port: port(authority, https).ok_or_else(|| bad("its port is not a number up to 65535"))?,
+            port: parse_port(authority, https).ok_or_else(|| bad("its port is not a number up to 65535"))?,
             path: uri.path().to_owned(),
             query: uri.query().map(str::to_owned),
             credentials,
         })
     }
 
-    /// The address without its credentials: they travel in a header.
-    pub(super) fn uri(&self) -> Result<Uri, Unsent> {
+    /// Returns the address without its credentials: they travel in a header.
+    pub(super) fn request_uri(&self) -> Result<Uri, WebhookError> {
         let query = self.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
         let url = format!("{}://{}{}{query}", self.scheme(), self.host_and_port(), self.path);
-        url.parse().map_err(|_| Unsent::BadAddress { url: self.to_string(), why: "it cannot be read".to_owned() })
+        url.parse().map_err(|_| WebhookError::BadAddress { url: self.to_string(), why: "it cannot be read".to_owned() })
     }
 
-    fn scheme(&self) -> &'static str {
+    fn scheme_name(&self) -> &'static str {
         if self.https { "https" } else { "http" }
     }
 
-    /// The host, and the port where it is not the usual one.
+    /// Returns the host, and the port if it is not the default.
     pub(super) fn host_and_port(&self) -> String {
-        if self.port == usual_port(self.https) { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
+        if self.port == default_port(self.https) { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
 
-    /// What an `Authorization` header says for the credentials.
-    pub(super) fn authorization(&self) -> Option<String> {
+    /// Returns the value of the `Authorization` header for the credentials.
+    pub(super) fn authorization_header(&self) -> Option<String> {
         let credentials = self.credentials.as_ref()?;
         let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
         let mut plain: Vec<u8> = percent_decode_str(user).collect();
@@ -74,8 +74,8 @@ impl Address {
     }
 }
 
-/// Without what may be secret.
-impl Display for Address {
+/// Shows the address without secrets.
+impl Display for WebhookUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = match self.credentials.as_deref().map(|credentials| credentials.split_once(':')) {
             None => String::new(),
@@ -85,7 +85,7 @@ impl Display for Address {
         };
         write!(f, "{}://{who}{}", self.scheme(), self.host_and_port())?;
         match self.path[1..].split_once('/') {
-            // A password with a slash in it was taken for the path.
+            // The parser took a password with a slash in it for the path.
             _ if self.path.contains('@') => f.write_str("/…")?,
             Some((first, rest)) if !rest.is_empty() => write!(f, "/{first}/…")?,
             _ => f.write_str(&self.path)?,
@@ -94,15 +94,15 @@ impl Display for Address {
     }
 }
 
-fn usual_port(https: bool) -> u16 {
+fn default_port(https: bool) -> u16 {
     if https { 443 } else { 80 }
 }
 
-/// The authority may hold a port that is none, and is not asked for it then.
-fn port(authority: &Authority, https: bool) -> Option<u16> {
+/// Returns `None` for a port that is not a number. `Authority::port` would report it as absent.
+fn parse_port(authority: &Authority, https: bool) -> Option<u16> {
     let place = authority.as_str().rsplit('@').next().unwrap_or_default();
     match place.strip_prefix(authority.host())?.strip_prefix(':') {
-        None | Some("") => Some(usual_port(https)),
+        None | Some("") => Some(default_port(https)),
         Some(port) => port.parse().ok(),
     }
 }
@@ -115,7 +115,7 @@ mod tests {
 
     #[track_caller]
     fn shown(url: &str, expected: &str) {
-        let address = Address::parse(url).map(|address| address.to_string());
+        let address = WebhookUrl::parse(url).map(|address| address.to_string());
         assert_eq!(address.expect("it can be read"), expected);
     }
 
@@ -147,8 +147,10 @@ mod tests {
             ("https://", "it cannot be read"),
             ("https://hooks.test/\ns3cret", "it cannot be read"),
         ] {
-            match Address::parse(url) {
-                Err(Unsent::BadAddress { url: seen, why: said }) => assert_eq!((&*seen, &*said), ("…", why), "{url}"),
+            match WebhookUrl::parse(url) {
+                Err(WebhookError::BadAddress { url: seen, why: said }) => {
+                    assert_eq!((&*seen, &*said), ("…", why), "{url}")
+                }
                 Err(error) => panic!("{url}: {error}"),
                 Ok(address) => panic!("{url}: {address}"),
             }
@@ -163,17 +165,17 @@ mod tests {
             ("https://ann:s3%40cret@hooks.test/", Some("Basic YW5uOnMzQGNyZXQ=")),
             ("https://ann@hooks.test/", Some("Basic YW5uOg==")),
         ] {
-            let address = Address::parse(url).expect("it can be read");
+            let address = WebhookUrl::parse(url).expect("it can be read");
             assert_eq!(address.authorization().as_deref(), header, "{url}");
-            assert!(!address.uri().expect("it can be read").to_string().contains('@'));
+            assert!(!address.request_uri().expect("it can be read").to_string().contains('@'));
         }
     }
 
     proptest! {
         #[test]
-        fn no_text_is_too_strange_to_be_shown(rest in ".{0,40}", secret in "S3[A-Z]{8}") {
+        fn shown_address_never_holds_secret(rest in ".{0,40}", secret in "S3[A-Z]{8}") {
             for url in [format!("https://{rest}"), rest.clone(), format!("https://ann:{secret}@h/{rest}?{secret}")] {
-                let shown = match Address::parse(&url) {
+                let shown = match WebhookUrl::parse(&url) {
                     Ok(address) => address.to_string(),
                     Err(error) => error.to_string(),
                 };

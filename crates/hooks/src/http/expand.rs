@@ -1,7 +1,7 @@
 //! Values from the environment in addresses and headers: `${NAME}` stands for a value, `$$` for a dollar.
 //!
 //! Invariants:
-//! - Text from the environment is put in as it is, and never looked at again for more names.
+//! - Text from the environment is inserted as it is, and is never expanded again.
 //! - An error names the variable, never a value.
 
 use std::ffi::{OsStr, OsString};
@@ -24,8 +24,8 @@ pub enum ExpandError {
     SingleDollar,
 }
 
-/// The text with its values filled in.
-pub fn expand(text: &str, environment: &[(OsString, OsString)]) -> Result<String, ExpandError> {
+/// Returns the text with its variables expanded.
+pub fn expand_variables(text: &str, environment: &[(OsString, OsString)]) -> Result<String, ExpandError> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
@@ -36,7 +36,7 @@ pub fn expand(text: &str, environment: &[(OsString, OsString)]) -> Result<String
         } else {
             let inner = after.strip_prefix('{').ok_or(ExpandError::SingleDollar)?;
             let (name, after) = inner.split_once('}').ok_or(ExpandError::Unclosed)?;
-            expanded.push_str(value(name, environment)?);
+            expanded.push_str(lookup_variable(name, environment)?);
             after
         };
     }
@@ -44,12 +44,12 @@ pub fn expand(text: &str, environment: &[(OsString, OsString)]) -> Result<String
     Ok(expanded)
 }
 
-fn value<'a>(name: &str, environment: &'a [(OsString, OsString)]) -> Result<&'a str, ExpandError> {
+fn lookup_variable<'a>(name: &str, environment: &'a [(OsString, OsString)]) -> Result<&'a str, ExpandError> {
     let letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) || !name.chars().all(letter) {
         return Err(ExpandError::BadName(name.to_owned()));
     }
-    // Where a name is given twice, the later one was put on top.
+    // If a name is given twice, the later value overrides the earlier one.
     let (_, value) = environment
         .iter()
         .rfind(|(key, _)| key == OsStr::new(name))
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn names_become_values_once() {
+    fn variables_are_expanded_once() {
         check("", Ok(""));
         check("plain", Ok("plain"));
         check("https://${HOST}/a", Ok("https://hooks.test/a"));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_filled_in_is_named() {
+    fn expansion_error_names_variable() {
         check("${NONE}", Err(ExpandError::Unset("NONE".to_owned())));
         check("${EMPTY}", Err(ExpandError::Empty("EMPTY".to_owned())));
         check("${BYTES}", Err(ExpandError::NotText("BYTES".to_owned())));
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn messages_name_the_variable() {
-        let error = expand("${NONE}", &[]).expect_err("it is not there");
+        let error = expand_variables("${NONE}", &[]).expect_err("it is not there");
         assert!(error.to_string().starts_with("cannot fill in `${NONE}`: "), "{error}");
     }
 }

@@ -1,9 +1,9 @@
-//! Pieces of shell text, for the law in `shell.rs` and for `tests/scripts.rs`. Whatever comes together of them does no harm: they
-//! name no file outside of the directory that they are run in.
+//! Pieces of shell text, for the law in `shell.rs` and for `tests/scripts.rs`. No combination of them does harm: they name
+//! no file outside of the directory in which they run.
 //!
-//! Inputs that were kept choose pieces by their numbers: new ones are added at the end of `COMMANDS`.
+//! Inputs in the corpus choose pieces by their numbers: add new ones at the end of `COMMANDS`.
 
-/// Any row of these may come up.
+/// The pieces, which come in any order.
 pub const PIECES: &[&str] = &[
     "{{error}}",
     "\"{{error}}\"",
@@ -110,7 +110,7 @@ pub const PIECES: &[&str] = &[
     "-- ",
 ];
 
-/// Whole commands, around which the pieces are put more often than not into something that a shell accepts.
+/// Whole commands. With the pieces around them, a shell accepts the result more often than not.
 pub const COMMANDS: &[&str] = &[
     "echo {{error}}",
     "echo \"{{error}}\" x",
@@ -136,7 +136,7 @@ pub const COMMANDS: &[&str] = &[
     "bash -c 'echo \"$[ $1 ]\"' x {{error}}",
 ];
 
-/// What each of them would do is leave a file.
+/// Payloads that leave a file if a shell runs them.
 pub const PAYLOADS: &[&str] = &[
     "$(>pwned);>pwned2;\"'`>pwned3`",
     "\n>pwned\n'\n>pwned\n\"\n>pwned\n",
@@ -148,7 +148,7 @@ pub const PAYLOADS: &[&str] = &[
     "EOF\n>pwned\n",
 ];
 
-/// Whether a script may run what it has put into a variable itself: that is for whoever writes it to answer for.
+/// Returns whether a script may run the content of a variable itself. The author of such a script answers for it.
 pub fn runs_a_variable(text: &str) -> bool {
     let names = ["$x", "${x", "$y", "${y"];
     names.iter().any(|name| text.contains(name)) && ["eval", "sh", "find", "xargs"].iter().any(|way| text.contains(way))

@@ -1,4 +1,4 @@
-//! Filled commands in real shells: nothing of a free text is ever run.
+//! Filled commands in real shells: no shell runs any free text.
 //!
 //! Each byte of an input chooses a piece of shell text.
 #![allow(clippy::disallowed_methods, reason = "what a shell makes of a text is the question here")]
@@ -10,9 +10,9 @@ use std::sync::LazyLock;
 use tempfile::TempDir;
 
 use super::pieces::{COMMANDS, PAYLOADS, PIECES, runs_a_variable};
-use crate::{Carrier, Script, Values};
+use crate::{HookScript, InputChannel, ScriptValues};
 
-/// Pieces in one script.
+/// The most pieces in one script.
 const MOST: usize = 40;
 
 static SHELLS: LazyLock<Vec<&str>> = LazyLock::new(|| {
@@ -22,7 +22,7 @@ static SHELLS: LazyLock<Vec<&str>> = LazyLock::new(|| {
 
 static PLACE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a directory"));
 
-/// A script that is taken runs nothing of a free text. The first byte chooses text, shell and carrier.
+/// An accepted script runs nothing of a free text. The first byte chooses the payload, the shell and the channel.
 pub fn shell(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
     let all = PIECES.iter().chain(COMMANDS);
@@ -32,17 +32,17 @@ pub fn shell(bytes: &[u8]) {
     if !text.contains("{{error}}") || runs_a_variable(&text) {
         return;
     }
-    let Ok(script) = Script::parse(&text) else { return };
+    let Ok(script) = HookScript::parse(&text) else { return };
     let first = usize::from(*first);
     let (payload, shell) = (PAYLOADS[first % PAYLOADS.len()], SHELLS[first / PAYLOADS.len() % SHELLS.len()]);
-    let carrier = if first >= 224 { Carrier::File } else { Carrier::Variable };
-    let values = Values { session: "s", iteration: "1", task_id: "", task_content: carrier, error: carrier };
-    let filled = script.fill(&values);
+    let carrier = if first >= 224 { InputChannel::File } else { InputChannel::Variable };
+    let values = ScriptValues { session: "s", iteration: "1", task_id: "", task_content: carrier, error: carrier };
+    let filled = script.fill_values(&values);
     let left = run(shell, &filled, payload);
     assert!(!left.iter().any(|name| name.starts_with("pwned")), "{shell} has run {payload:?} in {filled:?}");
 }
 
-/// Runs a script, and answers which files it has left.
+/// Runs a script, and returns the names of the files that it left.
 fn run(shell: &str, script: &str, payload: &str) -> Vec<String> {
     let place = PLACE.path();
     let value = place.join(".value");

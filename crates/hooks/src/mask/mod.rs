@@ -1,20 +1,20 @@
-//! Keeps secrets out of what is shown and kept.
+//! Keeps secrets out of output and out of records.
 //!
-//! Every configured value is looked for as it is, and as it looks in JSON, in a URL and in base64, there also in the
-//! middle of something longer (`user:password` of a header) and in pieces; of a value of several lines also each line.
-//! What is found becomes `[secret NAME]`.
+//! The mask searches for every configured value as it is, and as it looks in JSON, in a URL and in base64. It finds base64
+//! also inside a longer text (`user:password` of a header) and in pieces, and of a multi-line value also each line. The
+//! text `[secret NAME]` replaces each match.
 //!
 //! Invariants:
-//! - Where values overlap, all of them are covered, by one marker.
-//! - It does not matter how a stream is cut into pieces.
-//! - Where control sequences stand within a value, only text is left: whoever shows it would put the value together.
-//! - Where output has a gap, no part of a value is left at its edges.
-//! - No value is in what this module prints about itself.
+//! - Where values overlap, one marker covers all of them.
+//! - The way in which a stream is split into chunks does not matter.
+//! - If control sequences interrupt a value, the result is cleaned text: a terminal would put the value together.
+//! - At a gap in the output, no part of a value is left at the edges.
+//! - The `Debug` output of this module contains no value.
 //!
 //! Not here: which values are secret.
 
 mod command;
-mod shown;
+mod display;
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -27,26 +27,26 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use serde_json::{Map, Value};
 use tempfile::NamedTempFile;
 use windlass_engine::{ChangeFact, HookReport};
-use windlass_process::{Captured, Finished, file};
+use windlass_process::{CapturedOutput, ProgramOutcome, file};
 
-use crate::forms::forms;
-use crate::http::Response;
-use crate::telling::said_missing;
-use crate::text::{Cleaner, clean};
+use crate::excerpt::parse_missing_mark;
+use crate::http::WebhookResponse;
+use crate::secret_encodings::encode_secret_value;
+use crate::text::{OutputCleaner, clean_output};
 
-use shown::Search;
-pub use shown::Shown;
+pub use display::MaskedDisplayStream;
+use display::SecretSearch;
 
-/// Shorter values are everywhere: masking them would hide the text, not the secret.
-pub const SHORTEST: usize = 4;
-/// What is read of a file at once.
-const CHUNK: usize = 64 * 1024;
+/// Shorter values occur everywhere: a mask for them would hide the text, not the secret.
+pub const MIN_SECRET_BYTES: usize = 4;
+/// The size of one read from a file.
+const READ_CHUNK_BYTES: usize = 64 * 1024;
 
 /// The secrets of a project.
 #[derive(Clone, Default)]
-pub struct Mask {
+pub struct SecretMask {
     finder: Option<AhoCorasick>,
-    /// The patterns: all that a value looks like.
+    /// The patterns: all encodings of all values.
     forms: Arc<[Vec<u8>]>,
     /// For each pattern, the index of its marker.
     owners: Vec<usize>,
@@ -54,48 +54,48 @@ pub struct Mask {
     longest: usize,
 }
 
-impl Mask {
-    /// Values by their names, without blanks around them. Those that are shorter than [`SHORTEST`] are left alone.
+impl SecretMask {
+    /// Builds a mask from values by their names, trimmed. It ignores values that are shorter than [`MIN_SECRET_BYTES`].
     pub fn new<N: Into<String>, V: AsRef<[u8]>>(values: impl IntoIterator<Item = (N, V)>) -> Self {
         let (mut patterns, mut owners, mut names) = (Vec::<Vec<u8>>::new(), Vec::new(), Vec::<String>::new());
         for (name, value) in values {
-            // A value that was read from a file often ends with a line end, which is not written with it.
+            // A value from a file often ends with a line end that other places do not repeat.
             let value = value.as_ref().trim_ascii();
-            if value.len() < SHORTEST {
+            if value.len() < MIN_SECRET_BYTES {
                 continue;
             }
-            for form in forms(value) {
+            for form in encode_secret_value(value) {
                 patterns.push(form);
                 owners.push(names.len());
             }
             names.push(name.into());
         }
-        // The automaton that grows with the values only: a long key in a dozen forms is no reason for megabytes.
+        // This automaton grows only with the values: a long key in a dozen encodings must not cost megabytes.
         let build = || AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(&patterns);
         let finder = (!patterns.is_empty()).then(build).map(|built| built.expect("values are far from two gigabytes"));
-        let markers = names.iter().map(|name| marker(name, finder.as_ref())).collect();
+        let markers = names.iter().map(|name| choose_marker(name, finder.as_ref())).collect();
         let longest = patterns.iter().map(Vec::len).max().unwrap_or_default();
         Self { finder, forms: patterns.into(), owners, markers, longest }
     }
 
-    /// Whether there is nothing to look for.
+    /// Returns whether the mask has no values.
     pub fn is_empty(&self) -> bool {
         self.finder.is_none()
     }
 
-    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match self.bytes(text.as_bytes()) {
+    pub fn mask_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.mask_bytes(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
-            // A value that is no UTF-8 can cut a letter in two.
+            // A value that is not UTF-8 can cut a letter in two.
             Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
         }
     }
 
-    /// What was kept of a long text, with a line where something was left out.
-    pub fn kept<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let is_gap = |line: &str| said_missing(line).is_some();
+    /// Masks an excerpt of a long text, which has a line at each gap.
+    pub fn mask_excerpt<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let is_gap = |line: &str| parse_missing_mark(line).is_some();
         if self.is_empty() || !text.lines().any(is_gap) {
-            return self.text(text);
+            return self.mask_text(text);
         }
         let (mut kept, mut piece, mut is_after) = (String::with_capacity(text.len()), String::new(), false);
         for line in text.split_inclusive('\n') {
@@ -103,196 +103,197 @@ impl Mask {
                 piece.push_str(line);
                 continue;
             }
-            // The end of the line before is ours.
+            // The line end before the gap belongs to the mark of the gap.
             let before = piece.strip_suffix('\n').unwrap_or(&piece);
-            kept += &self.without_halves(before, is_after, true);
+            kept += &self.mask_without_fragments(before, is_after, true);
             kept += &piece[before.len()..];
             kept += line;
             (piece, is_after) = (String::new(), true);
         }
-        Cow::Owned(kept + &self.without_halves(&piece, is_after, false))
+        Cow::Owned(kept + &self.mask_without_fragments(&piece, is_after, false))
     }
 
-    /// Masks what may have a gap before and after it. People quote such lines: only what could be half of a value is dropped.
-    fn without_halves(&self, text: &str, is_after: bool, is_before: bool) -> String {
-        let masked = self.text(text);
-        let start = if is_after { self.ended(masked.as_bytes()) } else { 0 };
-        let end = masked.len() - if is_before { self.begun(masked.as_bytes()) } else { 0 };
+    /// Masks text that may have a gap before and after it. People also quote such lines, so only possible fragments of a
+    /// value are dropped.
+    fn mask_without_fragments(&self, text: &str, is_after: bool, is_before: bool) -> String {
+        let masked = self.mask_text(text);
+        let start = if is_after { self.partial_prefix_bytes(masked.as_bytes()) } else { 0 };
+        let end = masked.len() - if is_before { self.partial_suffix_bytes(masked.as_bytes()) } else { 0 };
         let (start, end) = (masked.ceil_char_boundary(start), masked.floor_char_boundary(end));
         masked.get(start..end).unwrap_or_default().to_owned()
     }
 
-    /// How much of the end of a text could be the beginning of a value.
-    fn begun(&self, text: &[u8]) -> usize {
-        self.half(text.len(), |form, many| text.ends_with(&form[..many]))
+    /// Returns how many bytes at the end of a text could begin a value.
+    fn partial_suffix_bytes(&self, text: &[u8]) -> usize {
+        self.longest_partial_match(text.len(), |form, many| text.ends_with(&form[..many]))
     }
 
-    /// How much of its start could be the end of one.
-    fn ended(&self, text: &[u8]) -> usize {
-        self.half(text.len(), |form, many| text.starts_with(&form[form.len() - many..]))
+    /// Returns how many bytes at the start of a text could end a value.
+    fn partial_prefix_bytes(&self, text: &[u8]) -> usize {
+        self.longest_partial_match(text.len(), |form, many| text.starts_with(&form[form.len() - many..]))
     }
 
-    /// The longest half of any form: of so many bytes at most, because a short text has no longer one.
-    fn half(&self, most: usize, is_half: impl Fn(&[u8], usize) -> bool) -> usize {
+    /// Returns the longest partial match of any encoding, up to `most` bytes.
+    fn longest_partial_match(&self, most: usize, is_half: impl Fn(&[u8], usize) -> bool) -> usize {
         let longest = |form: &Vec<u8>| (1..form.len().min(most + 1)).rev().find(|many| is_half(form, *many));
         self.forms.iter().filter_map(longest).max().unwrap_or(0)
     }
 
-    /// What was kept of a run.
-    pub fn run(&self, mut run: Finished) -> Finished {
-        self.captured(&mut run.stdout);
-        self.captured(&mut run.stderr);
+    /// Masks the captured output of a run.
+    pub fn mask_run(&self, mut run: ProgramOutcome) -> ProgramOutcome {
+        self.mask_captured(&mut run.stdout);
+        self.mask_captured(&mut run.stderr);
         run
     }
 
-    /// What was kept of one of its streams.
-    pub(crate) fn captured(&self, kept: &mut Captured) {
+    /// Masks the captured part of one stream.
+    pub(crate) fn mask_captured(&self, kept: &mut CapturedOutput) {
         if self.is_empty() {
             return;
         }
-        let mut missing = kept.left_out();
+        let mut missing = kept.omitted_byte_count();
         if missing == 0 {
-            // A value may begin in the one and end in the other.
+            // A value may begin in the head and end in the tail.
             kept.head.append(&mut kept.tail);
-            kept.head = self.bytes(&kept.head).into_owned();
+            kept.head = self.mask_bytes(&kept.head).into_owned();
         } else {
-            let ((head, after), (tail, before)) = (self.before_gap(&kept.head), self.after_gap(&kept.tail));
+            let ((head, after), (tail, before)) = (self.mask_before_gap(&kept.head), self.mask_after_gap(&kept.tail));
             missing += (after + before) as u64;
             (kept.head, kept.tail) = (head, tail);
         }
         kept.total = missing + (kept.head.len() + kept.tail.len()) as u64;
     }
 
-    /// What came from a server.
-    pub fn response(&self, mut response: Response) -> Response {
+    /// Masks the response of a server.
+    pub fn mask_response(&self, mut response: WebhookResponse) -> WebhookResponse {
         response.body = match response.cut {
-            true => self.before_gap(&response.body).0,
-            false => self.bytes(&response.body).into_owned(),
+            true => self.mask_before_gap(&response.body).0,
+            false => self.mask_bytes(&response.body).into_owned(),
         };
         response
     }
 
-    /// Masks what something is missing after, and answers how many bytes more are missing now. A value may reach into the
-    /// gap, and its beginning cannot be told from other text: as many bytes are always dropped as one could leave there.
-    fn before_gap(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
-        let cleaned = self.cleaned(bytes);
+    /// Masks text before a gap, and returns how many more bytes are missing now. A value may reach into the gap, and its
+    /// beginning looks like any other text: the mask always drops the most bytes that a value could leave there.
+    fn mask_before_gap(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
+        let cleaned = self.clean_obscured_text(bytes);
         let bytes = cleaned.as_ref().map_or(bytes, String::as_bytes);
         let sure = bytes.len().saturating_sub(self.longest.saturating_sub(1));
         let (mut masked, mut covered) = (Vec::new(), 0);
-        self.cover(bytes, sure, &mut covered, &mut masked);
+        self.write_masked(bytes, sure, &mut covered, &mut masked);
         (masked, (bytes.len() - sure).saturating_sub(covered))
     }
 
-    /// The same for what something is missing before.
-    pub(crate) fn after_gap(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
-        let cleaned = self.cleaned(bytes);
+    /// Masks text after a gap in the same way.
+    pub(crate) fn mask_after_gap(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
+        let cleaned = self.clean_obscured_text(bytes);
         let bytes = cleaned.as_ref().map_or(bytes, String::as_bytes);
         let dropped = self.longest.saturating_sub(1).min(bytes.len());
         let (mut masked, mut covered) = (Vec::new(), 0);
-        self.cover(bytes, dropped, &mut covered, &mut Vec::new());
-        // The rest of a value that begins in what is dropped goes with it.
+        self.write_masked(bytes, dropped, &mut covered, &mut Vec::new());
+        // The rest of a value that begins in the dropped part is dropped, too.
         let cut = dropped + covered;
-        self.cover(&bytes[dropped..], bytes.len() - dropped, &mut covered, &mut masked);
+        self.write_masked(&bytes[dropped..], bytes.len() - dropped, &mut covered, &mut masked);
         (masked, cut)
     }
 
-    pub fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
-        let masked = self.as_they_are(bytes);
-        match self.hidden(&masked) {
-            Some(cleaned) => Cow::Owned(self.as_they_are(cleaned.as_bytes()).into_owned()),
+    pub fn mask_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        let masked = self.mask_raw_bytes(bytes);
+        match self.reveal_hidden_secret(&masked) {
+            Some(cleaned) => Cow::Owned(self.mask_raw_bytes(cleaned.as_bytes()).into_owned()),
             None => masked,
         }
     }
 
-    /// The text of bytes that have a value only once they are cleaned.
-    fn hidden(&self, masked: &[u8]) -> Option<String> {
+    /// Returns the cleaned text of bytes if a value appears only after cleaning.
+    fn reveal_hidden_secret(&self, masked: &[u8]) -> Option<String> {
         let finder = self.finder.as_ref()?;
-        self.cleaned(masked).filter(|cleaned| finder.is_match(cleaned))
+        self.clean_obscured_text(masked).filter(|cleaned| finder.is_match(cleaned))
     }
 
-    /// Returns the text of bytes in which control characters or broken letters can hide a value.
-    fn cleaned(&self, bytes: &[u8]) -> Option<String> {
-        // The last one begins control characters beyond ASCII.
+    /// Returns the cleaned text of bytes if control characters or invalid UTF-8 can hide a value.
+    fn clean_obscured_text(&self, bytes: &[u8]) -> Option<String> {
+        // 0xC2 begins the UTF-8 encoding of the C1 control characters.
         let hides = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t') || *byte == 0xc2;
         let is_changed = bytes.iter().any(hides) || str::from_utf8(bytes).is_err();
-        (self.finder.is_some() && is_changed).then(|| clean(&String::from_utf8_lossy(bytes)))
+        (self.finder.is_some() && is_changed).then(|| clean_output(&String::from_utf8_lossy(bytes)))
     }
 
-    fn as_they_are<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+    fn mask_raw_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         if !self.finder.as_ref().is_some_and(|finder| finder.is_match(bytes)) {
             return Cow::Borrowed(bytes);
         }
         let (mut masked, mut covered) = (Vec::with_capacity(bytes.len()), 0);
-        self.cover(bytes, bytes.len(), &mut covered, &mut masked);
+        self.write_masked(bytes, bytes.len(), &mut covered, &mut masked);
         Cow::Owned(masked)
     }
 
-    /// What a hook has come to, in all of its words. What it asks for is among them.
-    pub fn report(&self, mut report: HookReport) -> HookReport {
-        let masked = |text: String| self.text(&text).into_owned();
+    /// Masks every text of a hook's report, including its actions.
+    pub fn mask_report(&self, mut report: HookReport) -> HookReport {
+        let masked = |text: String| self.mask_text(&text).into_owned();
         report.message = report.message.map(masked);
         report.feedback = report.feedback.map(masked);
         for action in &mut report.actions {
             action.kind = masked(mem::take(&mut action.kind));
-            action.payload = self.value(action.payload.take());
+            action.payload = self.mask_value(action.payload.take());
         }
-        report.context = self.fields(report.context);
-        report.checkpoint = report.checkpoint.map(|data| self.value(data));
+        report.context = self.mask_fields(report.context);
+        report.checkpoint = report.checkpoint.map(|data| self.mask_value(data));
         if let Some(ChangeFact::Opened(change)) = &mut report.change {
             change.url = change.url.take().map(masked);
         }
         report
     }
 
-    pub fn value(&self, value: Value) -> Value {
+    pub fn mask_value(&self, value: Value) -> Value {
         match value {
             _ if self.is_empty() => value,
-            Value::String(text) => Value::String(self.text(&text).into_owned()),
-            Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
-            Value::Object(fields) => Value::Object(self.fields(fields)),
+            Value::String(text) => Value::String(self.mask_text(&text).into_owned()),
+            Value::Array(items) => items.into_iter().map(|item| self.mask_value(item)).collect(),
+            Value::Object(fields) => Value::Object(self.mask_fields(fields)),
             other => other,
         }
     }
 
-    fn fields(&self, fields: Map<String, Value>) -> Map<String, Value> {
-        fields.into_iter().map(|(name, value)| (self.text(&name).into_owned(), self.value(value))).collect()
+    fn mask_fields(&self, fields: Map<String, Value>) -> Map<String, Value> {
+        fields.into_iter().map(|(name, value)| (self.mask_text(&name).into_owned(), self.mask_value(value))).collect()
     }
 
-    /// For output that comes in pieces.
-    pub fn stream(&self) -> Stream<'_> {
-        Stream { mask: self, held: Vec::new(), covered: 0 }
+    /// Opens a stream for output that arrives in chunks.
+    pub fn stream(&self) -> MaskedStream<'_> {
+        MaskedStream { mask: self, held: Vec::new(), covered: 0 }
     }
 
-    /// For output that comes in pieces and is shown: where there is anything to look for, as text.
-    pub fn shown(&self) -> Shown<'_> {
-        Shown::new(self)
+    /// Opens a stream for output that arrives in chunks and is displayed. If the mask has values, the result is text.
+    pub fn open_display_stream(&self) -> MaskedDisplayStream<'_> {
+        MaskedDisplayStream::new(self)
     }
 
-    /// What is kept of a run in files. One that cannot be rewritten is not kept.
-    pub fn spilled(&self, ran: &Finished) {
+    /// Masks the spill files of a run, and deletes a file that it cannot rewrite.
+    pub fn mask_spill_files(&self, ran: &ProgramOutcome) {
         for spilled in [&ran.stdout.spilled, &ran.stderr.spilled].into_iter().flatten() {
-            if self.file(&spilled.path).is_err() {
+            if self.mask_file(&spilled.path).is_err() {
                 let _ = fs::remove_file(&spilled.path);
             }
         }
     }
 
-    /// Masks a file. One without a secret is not touched; another is replaced as a whole, or not at all. It keeps its bytes,
-    /// unless control sequences hide a value: then it is text.
-    pub fn file(&self, path: &Path) -> io::Result<()> {
+    /// Masks a file. A file without a secret stays untouched; any other is replaced as a whole, or not at all. Bytes stay
+    /// as they are unless control sequences hide a value: then the file becomes text.
+    pub fn mask_file(&self, path: &Path) -> io::Result<()> {
         let found = fs::symlink_metadata(path)?;
         if !found.is_file() {
             return Err(io::Error::other("cannot mask what is not a regular file"));
         }
-        let (plain, hidden) = self.look(file::open(path)?)?;
+        let (plain, hidden) = self.find_secrets_in_file(file::open_regular_file(path)?)?;
         if !plain && !hidden {
             return Ok(());
         }
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut beside = NamedTempFile::new_in(directory)?;
-        let (mut input, mut output) = (file::open(path)?, BufWriter::new(beside.as_file_mut()));
-        let (mut stream, mut shown) = (self.stream(), self.shown());
-        pieces(&mut input, |piece| {
+        let (mut input, mut output) = (file::open_regular_file(path)?, BufWriter::new(beside.as_file_mut()));
+        let (mut stream, mut shown) = (self.stream(), self.open_display_stream());
+        read_chunks(&mut input, |piece| {
             let masked = if hidden { shown.push(piece) } else { stream.push(piece) };
             output.write_all(&masked).map(|()| true)
         })?;
@@ -304,14 +305,14 @@ impl Mask {
         beside.persist(path).map(drop).map_err(|refused| refused.error)
     }
 
-    /// Whether a file has values as they are, and whether it has others once it is cleaned.
-    fn look(&self, mut input: File) -> io::Result<(bool, bool)> {
+    /// Returns whether a file has plain values, and whether it has others that appear after cleaning.
+    fn find_secrets_in_file(&self, mut input: File) -> io::Result<(bool, bool)> {
         if self.is_empty() {
             return Ok((false, false));
         }
-        let (mut plain, mut hidden) = (Search::new(self), Search::new(self));
-        let (mut stream, mut cleaner) = (self.stream(), Cleaner::default());
-        pieces(&mut input, |piece| {
+        let (mut plain, mut hidden) = (SecretSearch::new(self), SecretSearch::new(self));
+        let (mut stream, mut cleaner) = (self.stream(), OutputCleaner::default());
+        read_chunks(&mut input, |piece| {
             plain.push(piece);
             hidden.push(cleaner.push(&stream.push(piece)).as_bytes());
             Ok(!hidden.found)
@@ -321,19 +322,19 @@ impl Mask {
         Ok((plain.found, hidden.found))
     }
 
-    /// Writes what is before `sure`, where every value that begins there is seen whole. `covered` is how much of the start
-    /// belongs to a marker that has been written, and then how much of what follows `sure` does.
-    fn cover(&self, bytes: &[u8], sure: usize, covered: &mut usize, masked: &mut Vec<u8>) {
+    /// Writes the text before `sure`, up to which every value is complete. `covered` is the number of bytes at the start
+    /// that belong to a marker already written; on return, the number after `sure` that do.
+    fn write_masked(&self, bytes: &[u8], sure: usize, covered: &mut usize, masked: &mut Vec<u8>) {
         let mut found: Vec<(usize, usize, usize)> = Vec::new();
         for next in self.finder.iter().flat_map(|finder| finder.find_overlapping_iter(bytes)) {
             let (start, end, pattern) = (next.start(), next.end(), next.pattern().as_usize());
             match found.last_mut() {
-                // Of those that end together, the longest covers the others.
+                // Of matches that end together, the longest covers the others.
                 Some(last) if last.1 == end => *last = if start < last.0 { (start, end, pattern) } else { *last },
                 _ => found.push((start, end, pattern)),
             }
         }
-        // Of those that begin together, the longest gives its name.
+        // Of matches that begin together, the longest gives its name.
         found.sort_by_key(|(start, end, _)| (*start, usize::MAX - end));
         for (start, end, pattern) in found.into_iter().take_while(|(start, ..)| *start < sure) {
             if start >= *covered {
@@ -347,52 +348,52 @@ impl Mask {
     }
 }
 
-/// Names only.
-impl fmt::Debug for Mask {
+/// Prints names only.
+impl fmt::Debug for SecretMask {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Mask").field("markers", &self.markers).finish_non_exhaustive()
     }
 }
 
-/// Masks output as it comes. What could be the beginning of a value is held back: less than the longest form of one.
-pub struct Stream<'m> {
-    mask: &'m Mask,
+/// Masks output as it arrives. The stream holds back a possible beginning of a value: less than its longest encoding.
+pub struct MaskedStream<'m> {
+    mask: &'m SecretMask,
     held: Vec<u8>,
     covered: usize,
 }
 
-impl Stream<'_> {
-    /// Takes more, and gives what is sure.
+impl MaskedStream<'_> {
+    /// Takes a chunk, and returns the text that is complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(bytes);
-        // Whoever watches waits for no more than a value that may have begun.
-        self.give(self.held.len() - self.mask.begun(&self.held))
+        // A viewer waits only for a value that may have begun.
+        self.release_masked(self.held.len() - self.mask.partial_suffix_bytes(&self.held))
     }
 
-    /// Gives what was held back.
+    /// Returns the rest.
     pub fn finish(mut self) -> Vec<u8> {
-        self.give(self.held.len())
+        self.release_masked(self.held.len())
     }
 
-    fn give(&mut self, sure: usize) -> Vec<u8> {
+    fn release_masked(&mut self, sure: usize) -> Vec<u8> {
         if self.mask.is_empty() {
             return mem::take(&mut self.held);
         }
         let mut masked = Vec::with_capacity(sure);
-        self.mask.cover(&self.held, sure, &mut self.covered, &mut masked);
+        self.mask.write_masked(&self.held, sure, &mut self.covered, &mut masked);
         self.held.drain(..sure);
         masked
     }
 }
 
-impl fmt::Debug for Stream<'_> {
+impl fmt::Debug for MaskedStream<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Stream").field("mask", self.mask).field("held", &self.held.len()).finish()
     }
 }
 
-/// Reads to the end, or until nothing more is wanted.
-pub(crate) fn pieces(input: &mut impl Read, mut take: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<()> {
+/// Reads to the end, or until `take` returns false.
+pub(crate) fn read_chunks(input: &mut impl Read, mut take: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     loop {
         match input.read(&mut buffer) {
@@ -408,8 +409,8 @@ pub(crate) fn pieces(input: &mut impl Read, mut take: impl FnMut(&[u8]) -> io::R
     }
 }
 
-/// What stands for a value: its name, unless that would give a value away.
-fn marker(name: &str, finder: Option<&AhoCorasick>) -> String {
+/// Returns the marker of a value: its name, unless that would reveal a value.
+fn choose_marker(name: &str, finder: Option<&AhoCorasick>) -> String {
     let named = format!("[secret {name}]");
     let plain = ["[secret]", "[***]", "[...]"].map(str::to_owned);
     let tells = |marker: &String| finder.is_some_and(|finder| finder.is_match(marker));

@@ -4,13 +4,13 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use proptest::prelude::*;
 use serde_json::json;
-use windlass_process::{Captured, Spilled};
+use windlass_process::{CapturedOutput, SpillFile};
 
 use super::*;
 
 #[track_caller]
 fn check(values: &[(&str, &str)], text: &str, expected: &str) {
-    let mask = Mask::new(values.iter().copied());
+    let mask = SecretMask::new(values.iter().copied());
     assert_eq!(mask.text(text), expected);
     let mut stream = mask.stream();
     let mut streamed: Vec<u8> = text.bytes().flat_map(|byte| stream.push(&[byte])).collect();
@@ -19,7 +19,7 @@ fn check(values: &[(&str, &str)], text: &str, expected: &str) {
 }
 
 #[test]
-fn values_become_their_names() {
+fn secret_values_become_their_names() {
     check(&[], "nothing to hide", "nothing to hide");
     check(&[("TOKEN", "hunter2")], "a hunter2, hunter2!", "a [secret TOKEN], [secret TOKEN]!");
     check(&[("TOKEN", "hunter2")], "hunter", "hunter");
@@ -30,7 +30,7 @@ fn values_become_their_names() {
 }
 
 #[test]
-fn what_a_hook_asks_for_is_masked_too() {
+fn hook_actions_are_masked() {
     use windlass_engine::{ActionRequest, ChangeRef, HookOutcome};
     let action = |word: &str| ActionRequest {
         kind: format!("do {word}"),
@@ -60,7 +60,7 @@ fn the_longest_wins_and_overlaps_are_covered() {
 #[test]
 fn other_forms_are_masked_too() {
     let value = "p\"a/s s\n\u{e9}&+?~";
-    let mask = Mask::new([("KEY", value)]);
+    let mask = SecretMask::new([("KEY", value)]);
     let plain: String = value
         .chars()
         .flat_map(|letter| if letter == '\u{e9}' { "\\u00e9".chars().collect() } else { vec![letter] })
@@ -82,13 +82,13 @@ fn other_forms_are_masked_too() {
 }
 
 #[test]
-fn a_header_does_not_give_it_away() {
+fn basic_auth_header_is_masked() {
     for value in ["correct-horse", "hunter22"] {
-        let mask = Mask::new([("KEY", value)]);
+        let mask = SecretMask::new([("KEY", value)]);
         for user in ["", "a", "ab", "abc", "abcd:"] {
             for after in ["", "x", "xy", "xyz"] {
                 let header = STANDARD.encode(format!("{user}{value}{after}"));
-                let masked = mask.text(&header);
+                let masked = mask.mask_text(&header);
                 assert!(masked.contains("[secret KEY]"), "{header} {masked}");
                 let left: usize = masked.replace("[secret KEY]", "").len();
                 assert!(left <= (user.len() + after.len()) * 2 + 6, "{header} {masked}");
@@ -106,7 +106,7 @@ MzEfYyjiWA4R4+M2bS1GB4t7NXp98C3SC6dVMvDuictGeurT8jNbvJZHtCSuYEvu
 fn lines_of_a_value_are_masked_by_themselves() {
     let crossed = KEY.replace('\n', "\r\n");
     for value in [KEY, &crossed] {
-        let mask = Mask::new([("KEY", value)]);
+        let mask = SecretMask::new([("KEY", value)]);
         for before in ["    ", "+", "> \t", "3: "] {
             let text: String = KEY.lines().map(|line| format!("{before}{line}\n")).collect();
             let marked = format!("{before}[secret KEY]\n");
@@ -116,27 +116,27 @@ fn lines_of_a_value_are_masked_by_themselves() {
         }
         assert_eq!(mask.text(value), "[secret KEY]");
     }
-    // Words and fields may stand anywhere.
+    // Words and fields may occur anywhere.
     let account = "{\n  \"type\": \"service_account\",\n  \"key\": \"hunter2\"\n}";
-    let words = Mask::new([("ACCOUNT", account)]);
+    let words = SecretMask::new([("ACCOUNT", account)]);
     assert_eq!(words.text("\"type\": \"service_account\","), "\"type\": \"service_account\",");
     let certificate = STANDARD.encode("-----BEGIN PRIVATE KEY-----\nanother\n-----END PRIVATE KEY-----\n");
     assert_eq!(Mask::new([("KEY", KEY)]).text(&certificate), certificate);
 }
 
-/// As `base64` of coreutils, `openssl` and mail write it.
+/// Line lengths of coreutils' `base64`, `openssl` and mail.
 #[test]
 fn base64_in_lines_is_masked() {
     let long: String = ('!'..='z').collect();
     for value in [&long[..40], &long, KEY] {
-        let mask = Mask::new([("KEY", value)]);
+        let mask = SecretMask::new([("KEY", value)]);
         let own: String = value.split_inclusive('\n').filter(|line| !line.starts_with("-----")).collect();
         for width in [64, 76] {
             for before in 0..80 {
                 let encoded = STANDARD.encode(format!("{}{value}", "u".repeat(before)));
                 let lines: Vec<&str> =
                     encoded.as_bytes().chunks(width).map(|line| str::from_utf8(line).unwrap()).collect();
-                let masked = mask.text(&format!("  {}\n", lines.join("\n  "))).into_owned();
+                let masked = mask.mask_text(&format!("  {}\n", lines.join("\n  "))).into_owned();
                 let bytes: Vec<u8> = masked
                     .split_whitespace()
                     .filter(|word| !"[secret KEY]".contains(word))
@@ -152,8 +152,8 @@ fn base64_in_lines_is_masked() {
 }
 
 #[test]
-fn what_only_a_terminal_understands_hides_no_value() {
-    let mask = Mask::new([("TOKEN", "hunter2-abc-XYZ")]);
+fn control_sequences_hide_no_secret() {
+    let mask = SecretMask::new([("TOKEN", "hunter2-abc-XYZ")]);
     let place = tempfile::tempdir().unwrap();
     for hidden in [
         "hunter\x1b[1m2-abc-XYZ",
@@ -165,22 +165,22 @@ fn what_only_a_terminal_understands_hides_no_value() {
         let expected = "is [secret TOKEN], [secret TOKEN].\n";
         assert_eq!(mask.text(&text), expected);
         for size in 1..text.len() {
-            let mut stream = mask.shown();
+            let mut stream = mask.open_display_stream();
             let mut shown: Vec<u8> = text.as_bytes().chunks(size).flat_map(|piece| stream.push(piece)).collect();
             shown.extend(stream.finish());
             assert_eq!(String::from_utf8_lossy(&shown), expected, "{size}");
         }
-        // Where a file is read in two pieces.
-        let filler = "\x1b[1m".repeat(CHUNK / 4 - 2);
+        // The value lies across two reads of the file.
+        let filler = "\x1b[1m".repeat(READ_CHUNK_BYTES / 4 - 2);
         let path = place.path().join("record");
         fs::write(&path, format!("{filler}{text}")).unwrap();
-        mask.file(&path).unwrap();
+        mask.mask_file(&path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), expected);
     }
     let seen = "\x1b[1mis hunter2-abc-XYZ\x1b[m\0";
     let path = place.path().join("seen");
     fs::write(&path, seen).unwrap();
-    mask.file(&path).unwrap();
+    mask.mask_file(&path).unwrap();
     let expected = "\x1b[1mis [secret TOKEN]\x1b[m\0";
     assert_eq!(fs::read_to_string(&path).unwrap(), expected, "what hides nothing keeps its bytes");
     assert_eq!(mask.text(seen), expected);
@@ -188,8 +188,10 @@ fn what_only_a_terminal_understands_hides_no_value() {
 }
 
 #[test]
-fn what_people_and_agents_say_by_commands_is_masked() {
-    use windlass_engine::{Command, Ending, Finding, GateAnswer, NewTask, NoteKind, Resolution, TaskPatch, Workspace};
+fn command_texts_are_masked() {
+    use windlass_engine::{
+        Command, GateAnswer, GateFinding, NewTask, NoteKind, SessionEndKind, TaskPatch, TaskResolution, Workspace,
+    };
     let id: windlass_engine::TaskId = "T1".parse().unwrap();
     let commands = |word: &str, owner: &str| {
         let (text, texts) = (format!("a {word}"), vec![word.to_owned()]);
@@ -221,7 +223,7 @@ fn what_people_and_agents_say_by_commands_is_masked() {
             stacked_on: Vec::new(),
             protected: None,
         };
-        let conflict = Finding { source: "rebase_on_main".to_owned(), text: text.clone() };
+        let conflict = GateFinding { source: "rebase_on_main".to_owned(), text: text.clone() };
         [
             Command::OpenWorkspace {
                 name: session.clone(),
@@ -243,14 +245,14 @@ fn what_people_and_agents_say_by_commands_is_masked() {
             Command::AddNote { task: None, kind: NoteKind::Tip, text: text.clone() },
             Command::AnswerTask {
                 id,
-                answer: Resolution::Continue,
+                answer: TaskResolution::Continue,
                 text: some.clone(),
                 ignores: Vec::new(),
                 work: None,
             },
             Command::AnswerGate { session: session.clone(), answer: GateAnswer::Continue, text: some.clone() },
             Command::LeaveToPerson { name: session.clone(), reason: text.clone(), commits: Vec::new() },
-            Command::StopSession { name: session.clone(), ending: Ending::Cancelled, reason: some.clone() },
+            Command::StopSession { name: session.clone(), ending: SessionEndKind::Cancelled, reason: some.clone() },
             Command::AbandonWorkflow {
                 effect: "1.0".parse().unwrap(),
                 owner: "w1".parse().unwrap(),
@@ -261,7 +263,7 @@ fn what_people_and_agents_say_by_commands_is_masked() {
             Command::TriggerWorkflow { id: "w".into(), context: context.as_object().unwrap().clone(), task: None },
         ]
     };
-    let mask = Mask::new([("TOKEN", "hunter22")]);
+    let mask = SecretMask::new([("TOKEN", "hunter22")]);
     for (plain, masked) in commands("hunter22", "hunter22").iter().zip(&commands("[secret TOKEN]", "secret")) {
         assert_eq!(mask.command(plain).as_ref(), masked);
         assert_eq!(mask.command(masked).as_ref(), masked);
@@ -271,11 +273,11 @@ fn what_people_and_agents_say_by_commands_is_masked() {
 
 #[test]
 fn bytes_that_are_no_text_are_masked() {
-    let mask = Mask::new([("RAW", [0xff, 0xfe, 0x00, 0x80])]);
+    let mask = SecretMask::new([("RAW", [0xff, 0xfe, 0x00, 0x80])]);
     assert_eq!(mask.bytes(b"a\xff\xfe\x00\x80b").as_ref(), b"a[secret RAW]b");
-    // What is shown is text: the rest of a value must not be left in it.
-    let half_text = Mask::new([("RAW", b"\xffhunter2")]);
-    let mut stream = half_text.shown();
+    // The displayed form is text: the rest of a value must not be left in it.
+    let half_text = SecretMask::new([("RAW", b"\xffhunter2")]);
+    let mut stream = half_text.open_display_stream();
     let shown = [stream.push(b"a\xffhunt"), stream.push(b"er2b"), stream.finish()].concat();
     assert_eq!(shown, b"a[secret RAW]b");
     assert!(matches!(mask.bytes(b"nothing"), Cow::Borrowed(_)));
@@ -290,7 +292,7 @@ fn a_marker_gives_nothing_away() {
 
 #[test]
 fn nothing_is_printed_about_the_values() {
-    let mask = Mask::new([("TOKEN", "hunter2-hunter2")]);
+    let mask = SecretMask::new([("TOKEN", "hunter2-hunter2")]);
     let mut stream = mask.stream();
     assert_eq!(stream.push(b"hunter2-hunt"), b"");
     let printed = format!("{mask:?} {mask:#?} {stream:?} {stream:#?}");
@@ -301,7 +303,7 @@ fn nothing_is_printed_about_the_values() {
 
 #[test]
 fn a_stream_holds_back_less_than_the_longest_form() {
-    let mask = Mask::new([("TOKEN", "hunter2")]);
+    let mask = SecretMask::new([("TOKEN", "hunter2")]);
     let mut stream = mask.stream();
     let (mut given, text) = (0, "hunter2 ".repeat(50) + &"x".repeat(200));
     let mut seen = Vec::new();
@@ -317,83 +319,83 @@ fn a_stream_holds_back_less_than_the_longest_form() {
 fn a_file_is_masked_in_its_place() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("record");
-    let mask = Mask::new([("TOKEN", "hunter2")]);
-    let filler = "x".repeat(CHUNK - 3);
+    let mask = SecretMask::new([("TOKEN", "hunter2")]);
+    let filler = "x".repeat(READ_CHUNK_BYTES - 3);
     fs::write(&path, format!("{filler}hunter2{filler}hunter2\n")).expect("a file");
     let mut narrow = fs::metadata(&path).expect("it is there").permissions();
     narrow.set_readonly(true);
     fs::set_permissions(&path, narrow.clone()).expect("narrower");
-    mask.file(&path).expect("masked");
+    mask.mask_file(&path).expect("masked");
     let masked = fs::read_to_string(&path).expect("still there");
     assert!(masked == format!("{filler}[secret TOKEN]{filler}[secret TOKEN]\n"));
     assert_eq!(fs::metadata(&path).expect("it is there").permissions(), narrow);
     assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 1);
 
     let untouched = fs::metadata(&path).expect("it is there").modified().expect("a time");
-    mask.file(&path).expect("nothing to do");
+    mask.mask_file(&path).expect("nothing to do");
     assert_eq!(fs::metadata(&path).expect("it is there").modified().expect("a time"), untouched);
     assert_eq!(mask.file(&directory.path().join("none")).expect_err("missing").kind(), io::ErrorKind::NotFound);
-    let refused = mask.file(directory.path()).expect_err("a directory");
+    let refused = mask.mask_file(directory.path()).expect_err("a directory");
     assert_eq!(refused.to_string(), "cannot mask what is not a regular file");
 }
 
-/// Whoever watches sees at once what is no secret.
+/// The stream releases text without secrets at once.
 #[test]
 fn only_the_beginning_of_a_value_is_waited_for() {
-    let mask = Mask::new([("TOKEN", "hunter2")]);
+    let mask = SecretMask::new([("TOKEN", "hunter2")]);
     let mut stream = mask.stream();
     let told = ["shout! ", "h", "unt ", "the hunter", "2 hunte", "d"].map(|piece| stream.push(piece.as_bytes()));
     let told = told.map(|piece| String::from_utf8(piece).unwrap());
     assert_eq!(told, ["shout! ", "", "hunt ", "the ", "[secret TOKEN] ", "hunted"]);
 }
 
-/// Head and tail, and how many bytes are missing between them.
+/// Head and tail, and the number of bytes missing between them.
 #[test]
 fn no_half_of_a_value_is_kept_at_a_gap() {
-    let mask = Mask::new([("TOKEN", "hunter2")]);
+    let mask = SecretMask::new([("TOKEN", "hunter2")]);
     let pad = "x".repeat(mask.longest - 1);
     let check = |head: &str, tail: &str, left_out: u64, expected: (&str, &str)| {
         let total = left_out + (head.len() + tail.len()) as u64;
         let (head, tail) = (head.as_bytes().to_vec(), tail.as_bytes().to_vec());
-        let stdout = Captured { head, tail, total, spilled: None };
-        let kept = mask.run(Finished { stdout, ..Finished::said(Vec::new()) }).stdout;
+        let stdout = CapturedOutput { head, tail, total, spilled: None };
+        let kept = mask.mask_run(ProgramOutcome { stdout, ..ProgramOutcome::success_with_stdout(Vec::new()) }).stdout;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         assert_eq!((text(&kept.head).as_str(), text(&kept.tail).as_str()), expected);
-        assert!(kept.left_out() >= left_out);
+        assert!(kept.omitted_byte_count() >= left_out);
         assert_eq!(kept.left_out() == 0, left_out == 0);
     };
     check("is hun", "ter2.", 0, ("is [secret TOKEN].", ""));
     check("is ", "it", 0, ("is it", ""));
     check(&format!("{pad}is hun"), &format!("ter2.{pad}"), 1, ("xxxxxx", "xxxxx"));
     check("hun", "ter2", 1, ("", ""));
-    // One that is whole once its colours are gone, and one whose colours reach into the gap.
+    // A value that is complete without its colours, and one whose colours reach into the gap.
     let coloured = "hun\x1b[0mter2";
     let (head, tail) = (format!("is {coloured}{pad}"), format!("{pad}{coloured} it"));
     check(&head, &tail, 1, ("is [secret TOKEN]", "[secret TOKEN] it"));
     let colours = |text: &str| text.chars().map(|letter| format!("\x1b[1m{letter}")).collect::<String>();
     let (head, tail) = (format!("{pad}is {}", colours("hun")), format!("{}{pad}", colours("ter2.")));
     check(&head, &tail, 1, ("xxxxxx", "xxxxx"));
-    // One that is whole, but reaches into what is dropped.
+    // A complete value that reaches into the dropped part.
     check(&format!("is hunter2{}", &pad[3..]), &format!("{}hunter2 it", &pad[3..]), 9, ("is [secret TOKEN]", " it"));
 }
 
 #[test]
 fn no_half_of_a_value_is_kept_where_a_text_says_that_it_has_a_gap() {
-    let mask = Mask::new([("TOKEN", "hunter2")]);
+    let mask = SecretMask::new([("TOKEN", "hunter2")]);
     let pad = "x".repeat(mask.longest);
     for cut in 1..7 {
         let (first, second) = "hunter2".split_at(cut);
         let text = format!(
             "hunter2 {pad}{first}\n[9 bytes left out]\n{second}{pad}{first}\n[9 bytes left out]\n{second}{pad} hunter2"
         );
-        let kept = mask.kept(&text);
+        let kept = mask.mask_excerpt(&text);
         assert!(kept.starts_with("[secret TOKEN] x") && kept.ends_with("x [secret TOKEN]"), "{kept}");
         assert_eq!(kept.matches("\n[9 bytes left out]\n").count(), 2, "{kept}");
         let rest = kept.replace("[secret TOKEN]", "").replace("[9 bytes left out]", "");
         assert!(rest.chars().all(|c| " x\n".contains(c)), "{kept}");
     }
     assert_eq!(mask.kept("is hunter2\n[bytes left out]\nhun"), "is [secret TOKEN]\n[bytes left out]\nhun");
-    // One that is quoted takes nothing with it that is no half of a value.
+    // A quoted mark removes nothing but possible fragments of a value.
     let quoted = "it says:\n[9 bytes left out]\nfine\n<promise>COMPLETE</promise>";
     assert_eq!(mask.kept(quoted), quoted);
     assert_eq!(Mask::new([("", "")]).kept("hun\n[9 bytes left out]\nter2"), "hun\n[9 bytes left out]\nter2");
@@ -401,10 +403,10 @@ fn no_half_of_a_value_is_kept_where_a_text_says_that_it_has_a_gap() {
 
 #[test]
 fn an_answer_that_was_cut_ends_before_half_a_value() {
-    let mask = Mask::new([("TOKEN", "hunter2")]);
+    let mask = SecretMask::new([("TOKEN", "hunter2")]);
     let body = |text: &str, cut| {
-        let response = Response { status: 200, body: text.as_bytes().to_vec(), cut, retry_after: None };
-        String::from_utf8_lossy(&mask.response(response).body).into_owned()
+        let response = WebhookResponse { status: 200, body: text.as_bytes().to_vec(), cut, retry_after: None };
+        String::from_utf8_lossy(&mask.mask_response(response).body).into_owned()
     };
     assert_eq!(body("a hunter2 hunt", false), "a [secret TOKEN] hunt");
     assert_eq!(body("a hunter2 and more hunt", true).replace("[secret TOKEN]", "").find("hun"), None);
@@ -412,25 +414,25 @@ fn an_answer_that_was_cut_ends_before_half_a_value() {
 
 #[test]
 fn much_text_is_quick() {
-    let mask = Mask::new((0..20).map(|number| (format!("N{number}"), "a".repeat(4 + number))));
+    let mask = SecretMask::new((0..20).map(|number| (format!("N{number}"), "a".repeat(4 + number))));
     let text = "a".repeat(64 * 1024) + &"b".repeat(1024 * 1024);
-    assert!(mask.text(&text).starts_with("[secret N19]bbb"));
+    assert!(mask.mask_text(&text).starts_with("[secret N19]bbb"));
 }
 
 proptest! {
-    /// Letters of one small alphabet, so that values overlap and repeat.
+    /// Letters of a small alphabet, so that values overlap and repeat.
     #[test]
-    fn no_value_is_left_however_it_comes(
+    fn stream_masks_values_for_any_chunks(
         values in prop::collection::vec("[abc%\"]{4,7}", 0..4),
         text in "[abc%\"é]{0,60}",
         pieces in prop::collection::vec(0_usize..9, 1..40),
     ) {
-        let mask = Mask::new(values.iter().enumerate().map(|(number, value)| (number.to_string(), value)));
-        let masked = mask.text(&text);
+        let mask = SecretMask::new(values.iter().enumerate().map(|(number, value)| (number.to_string(), value)));
+        let masked = mask.mask_text(&text);
         for value in &values {
             prop_assert!(!masked.contains(value.as_str()), "{value} in {masked}");
         }
-        prop_assert_eq!(mask.text(&masked), masked.as_ref());
+        prop_assert_eq!(mask.mask_text(&masked), masked.as_ref());
         let (mut stream, mut streamed, mut rest) = (mask.stream(), Vec::new(), text.as_bytes());
         for piece in pieces {
             let (now, later) = rest.split_at(piece.min(rest.len()));
@@ -453,31 +455,31 @@ proptest! {
     ) {
         let within: String = value.chars().zip(&between).flat_map(|(letter, before)| before.chars().chain([letter])).collect();
         let text = format!("{around}\n{within}{around}");
-        let mask = Mask::new([("KEY", &value)]);
-        let mut stream = mask.shown();
+        let mask = SecretMask::new([("KEY", &value)]);
+        let mut stream = mask.open_display_stream();
         let mut shown: Vec<u8> = text.as_bytes().chunks(size).flat_map(|piece| stream.push(piece)).collect();
         shown.extend(stream.finish());
         let file = NamedTempFile::new().unwrap();
         fs::write(file.path(), &text).unwrap();
-        mask.file(file.path()).unwrap();
+        mask.mask_file(file.path()).unwrap();
         let kept = fs::read_to_string(file.path()).unwrap();
-        for seen in [String::from_utf8_lossy(&shown).as_ref(), &mask.text(&text), &kept, &clean(&mask.text(&text)), &clean(&kept)] {
+        for seen in [String::from_utf8_lossy(&shown).as_ref(), &mask.mask_text(&text), &kept, &clean_output(&mask.mask_text(&text)), &clean_output(&kept)] {
             prop_assert!(!seen.contains(&value), "{value} in {seen:?}");
         }
     }
 }
 
-/// Who cannot be masked is not kept: here a link that somebody has put in the place of the file.
+/// A file that cannot be masked is deleted: here a link took its place.
 #[test]
 fn a_record_that_cannot_be_masked_is_gone() {
     let place = tempfile::tempdir().unwrap();
     let (other, record) = (place.path().join("other"), place.path().join("record"));
     fs::write(&other, "theirs hunter22").unwrap();
     std::os::unix::fs::symlink(&other, &record).unwrap();
-    let spilled = Some(Spilled { path: record.clone(), kept: 9, error: None });
-    let captured = Captured { total: 9, spilled, ..Captured::default() };
-    let ran = Finished { stdout: captured, ..Finished::said(Vec::new()) };
-    Mask::new([("KEY", "hunter22")]).spilled(&ran);
+    let spilled = Some(SpillFile { path: record.clone(), kept: 9, error: None });
+    let captured = CapturedOutput { total: 9, spilled, ..CapturedOutput::default() };
+    let ran = ProgramOutcome { stdout: captured, ..ProgramOutcome::success_with_stdout(Vec::new()) };
+    SecretMask::new([("KEY", "hunter22")]).mask_spill_files(&ran);
     assert!(fs::symlink_metadata(&record).is_err());
     assert_eq!(fs::read_to_string(&other).unwrap(), "theirs hunter22", "and nothing else");
 }

@@ -1,7 +1,7 @@
-//! The answer object: what a hook says in JSON on its standard output.
+//! The JSON response that a hook writes to its standard output.
 //!
-//! One schema for every dialect. A field of two words is read in camelCase or in snake_case; `null` is as good as absent, and
-//! a field that is there twice is a bad answer.
+//! One schema for every dialect. A field of two words has a camelCase and a snake_case spelling; `null` counts as absent,
+//! and a field that occurs twice makes a bad response.
 //!
 //! | dialect | fields |
 //! | --- | --- |
@@ -11,31 +11,30 @@
 //! | a hook of an event | `actions` |
 //!
 //! Invariants:
-//! - What is no JSON object is text, not a bad answer.
-//! - A known field that says something unknown is never passed over: it could have been a no.
-//! - An answer that says yes and no is a bad answer. `continue: false` is no verdict on the work, so it contradicts
-//!   nothing.
+//! - Output that is no JSON object is text, not a bad response.
+//! - A known field with an unknown value is an error: it could have meant a block.
+//! - A response that allows and blocks at once is bad. `continue: false` is no verdict on the work, so it contradicts nothing.
 //!
-//! Not here: what an answer means at a point (`answer`), whether its actions can be carried out (`engine`).
+//! Not here: the effect of a response at a point (`report`), whether its actions can be carried out (`engine`).
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use thiserror::Error;
-use windlass_engine::{ActionRequest, Limits};
-use windlass_expr::{FieldError, find_list, read_json};
+use windlass_engine::{ActionRequest, EngineLimits};
+use windlass_expr::{FieldError, find_list_value, read_json};
 
-/// The most that an answer may ask for.
-pub const ACTIONS: usize = 64;
-/// The longest answer.
-pub const ANSWER: usize = 256 * 1024;
+/// The most actions of a response.
+pub const MAX_ACTIONS: usize = 64;
+/// The longest response.
+pub const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 
-/// An answer.
+/// The response of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HookResponse {
-    pub status: Option<Status>,
+    pub status: Option<ResponseStatus>,
     pub message: Option<String>,
     #[serde(deserialize_with = "null_is_absent")]
     pub context: Map<String, Value>,
@@ -49,7 +48,7 @@ pub struct HookResponse {
     pub checkpoint_data: Map<String, Value>,
     #[serde(deserialize_with = "null_is_absent")]
     pub metadata: Map<String, Value>,
-    pub decision: Option<Decision>,
+    pub decision: Option<ResponseDecision>,
     /// Whether the agent may go on at all.
     #[serde(rename = "continue")]
     pub goes_on: Option<bool>,
@@ -60,29 +59,29 @@ pub struct HookResponse {
     #[serde(alias = "suppress_output", deserialize_with = "null_is_absent")]
     pub suppress_output: bool,
     #[serde(rename = "hookSpecificOutput", alias = "hook_specific_output", deserialize_with = "null_is_absent")]
-    pub specific: Specific,
+    pub specific: HookSpecificOutput,
     #[serde(deserialize_with = "null_is_absent")]
     pub actions: Vec<ActionRequest>,
-    /// Fields that mean nothing here.
+    /// Fields without a meaning.
     #[serde(flatten)]
     pub unknown: Map<String, Value>,
 }
 
-/// What belongs to one kind of an agent's own hooks.
+/// The fields that belong to one kind of an agent's own hooks.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Specific {
+pub struct HookSpecificOutput {
     #[serde(rename = "hookEventName", alias = "hook_event_name")]
     pub event: Option<String>,
     #[serde(rename = "permissionDecision", alias = "permission_decision")]
-    pub permission: Option<Permission>,
+    pub permission: Option<ResponsePermission>,
     #[serde(rename = "permissionDecisionReason", alias = "permission_decision_reason")]
     pub permission_reason: Option<String>,
     #[serde(alias = "additional_context")]
     pub additional_context: Option<String>,
     #[serde(alias = "updated_input")]
     pub updated_input: Option<Map<String, Value>>,
-    /// Whatever it is.
+    /// Any JSON value.
     #[serde(rename = "updatedToolOutput", alias = "updated_tool_output")]
     pub updated_output: Option<Value>,
     #[serde(flatten)]
@@ -91,13 +90,13 @@ pub struct Specific {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum ResponseStatus {
     Success,
     Failure,
     Skip,
 }
 
-/// What is to come after the turn.
+/// The action after the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseAction {
@@ -108,7 +107,7 @@ pub enum ResponseAction {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub enum ResponseDecision {
     #[serde(alias = "approve")]
     Allow,
     #[serde(alias = "deny")]
@@ -117,16 +116,16 @@ pub enum Decision {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Permission {
+pub enum ResponsePermission {
     Allow,
     Deny,
     Ask,
-    /// Nothing is said: as if the hook were not there.
+    /// No opinion, as if the hook were not there.
     Defer,
 }
 
 impl HookResponse {
-    /// The paths of fields that mean nothing here.
+    /// Returns the paths of fields without a meaning.
     pub fn unknown_fields(&self) -> Vec<String> {
         let inner = self.specific.unknown.keys().map(|field| format!("hookSpecificOutput.{field}"));
         self.unknown.keys().cloned().chain(inner).collect()
@@ -137,7 +136,7 @@ fn null_is_absent<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(from
     Option::deserialize(from).map(Option::unwrap_or_default)
 }
 
-/// Why a JSON object is no answer.
+/// Why a JSON object is not a valid response.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HookResponseError {
     #[error("{0}")]
@@ -148,56 +147,60 @@ pub enum HookResponseError {
     TooManyActions(usize),
     #[error("it has {found} bytes; at most {ANSWER} are taken")]
     TooLong { found: usize },
-    #[error("it is longer than what is kept of it; at most {ANSWER} bytes are taken")]
+    #[error("it is longer than what is kept of it; at most {MAX_RESPONSE_BYTES} bytes are taken")]
     Cut,
-    #[error("it lies {found} lists and objects deep; at most {} are taken", Limits::NESTING)]
+    #[error("it lies {found} lists and objects deep; at most {} are taken", EngineLimits::VALUE_DEPTH)]
     TooDeep { found: usize },
 }
 
-/// Reads standard output. `None` where it is no JSON object.
-pub fn parse(stdout: &str) -> Result<Option<HookResponse>, HookResponseError> {
-    let text = bare(stdout);
+/// Parses standard output. Returns `None` if it is no JSON object.
+pub fn parse_response(stdout: &str) -> Result<Option<HookResponse>, HookResponseError> {
+    let text = trim_byte_order_mark(stdout);
     if !text.starts_with('{') {
         return Ok(None);
     }
-    // Checked without recursion first: what is too deep has to be told from what is no JSON.
+    // `RawValue` checks without recursion, and so tells nested JSON from text that is no JSON.
     if serde_json::from_str::<&RawValue>(text).is_err() {
-        return if stdout.len() > ANSWER && is_unfinished(text) { Err(HookResponseError::Cut) } else { Ok(None) };
+        return if stdout.len() > MAX_RESPONSE_BYTES && is_unfinished_object(text) {
+            Err(HookResponseError::Cut)
+        } else {
+            Ok(None)
+        };
     }
-    if text.len() > ANSWER {
+    if text.len() > MAX_RESPONSE_BYTES {
         return Err(HookResponseError::TooLong { found: text.len() });
     }
-    let found = depth(text);
-    if found > Limits::NESTING {
+    let found = nesting_depth(text);
+    if found > EngineLimits::VALUE_DEPTH {
         return Err(HookResponseError::TooDeep { found });
     }
     let mut from = serde_json::Deserializer::from_str(text);
     let mut said: HookResponse = read_json(&mut from).map_err(|error| {
-        // A value has better words for what does not fit. It does not know what is there twice.
+        // Errors from a `Value` are clearer, but a `Value` cannot report duplicate fields.
         let of_value =
             serde_json::from_str::<Value>(text).ok().and_then(|value| read_json::<HookResponse>(value).err());
         HookResponseError::Unreadable(of_value.unwrap_or(error))
     })?;
-    if !said.actions.is_empty() || said.specific != Specific::default() {
+    if !said.actions.is_empty() || said.specific != HookSpecificOutput::default() {
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         let specific = ["hookSpecificOutput", "hook_specific_output"].map(|name| &value[name]);
-        let path = match find_list(value["actions"].as_array().into_iter().flatten()) {
+        let path = match find_list_value(value["actions"].as_array().into_iter().flatten()) {
             Some(at) => Some(format!("actions[{at}]")),
-            None => find_list(specific).map(|_| "hookSpecificOutput".to_owned()),
+            None => find_list_value(specific).map(|_| "hookSpecificOutput".to_owned()),
         };
         if let Some(path) = path {
             let cause = "expected an object, found a list".to_owned();
             return Err(HookResponseError::Unreadable(FieldError { path, cause }));
         }
     }
-    if said.actions.len() > ACTIONS {
+    if said.actions.len() > MAX_ACTIONS {
         return Err(HookResponseError::TooManyActions(said.actions.len()));
     }
     for (at, action) in said.actions.iter_mut().enumerate() {
         let wrong = |field: &str, cause: String| {
             Err(HookResponseError::Unreadable(FieldError { path: format!("actions[{at}].{field}"), cause }))
         };
-        if action.kind.trim().is_empty() || action.kind.len() > Limits::LABEL {
+        if action.kind.trim().is_empty() || action.kind.len() > EngineLimits::LABEL_BYTES {
             return wrong("type", format!("expected a name of at most {} bytes", Limits::LABEL));
         }
         match action.payload {
@@ -206,14 +209,14 @@ pub fn parse(stdout: &str) -> Result<Option<HookResponse>, HookResponseError> {
             _ => return wrong("payload", "expected an object".to_owned()),
         }
     }
-    agree(&said)?;
+    check_agreement(&said)?;
     Ok(Some(said))
 }
 
-/// Why text that begins like a JSON object is no answer, though it may have been meant as one. Objects one after another
-/// that say nothing of an answer are what many programs write.
-pub fn near_miss(stdout: &str) -> Option<String> {
-    let text = bare(stdout);
+/// Returns why text that begins like a JSON object is no response, if it may have been meant as one. Many programs print
+/// objects one after another; those count only if they resemble a response.
+pub fn explain_near_miss(stdout: &str) -> Option<String> {
+    let text = trim_byte_order_mark(stdout);
     let begins = text.strip_prefix('{')?.trim_start().starts_with('"');
     if !begins && !text.ends_with('}') {
         return None;
@@ -221,12 +224,12 @@ pub fn near_miss(stdout: &str) -> Option<String> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     match values.next()? {
         Err(error) => Some(error.to_string()),
-        Ok(first) if text[values.byte_offset()..].trim().is_empty() || !may_be_an_answer(&first) => None,
+        Ok(first) if text[values.byte_offset()..].trim().is_empty() || !resembles_response(&first) => None,
         Ok(_) => Some("something else follows it".to_owned()),
     }
 }
 
-fn may_be_an_answer(value: &Value) -> bool {
+fn resembles_response(value: &Value) -> bool {
     let says = |field: &str, words: &[&str]| value[field].as_str().is_some_and(|said| words.contains(&said));
     says("status", &["success", "failure", "skip"])
         || says("action", &["complete", "continue", "escalate"])
@@ -236,21 +239,21 @@ fn may_be_an_answer(value: &Value) -> bool {
         || value["hookSpecificOutput"].is_object()
 }
 
-/// Without blanks, and without the mark that some programs put before UTF-8.
-fn bare(stdout: &str) -> &str {
+/// Trims blanks, and the byte order mark that some programs write.
+fn trim_byte_order_mark(stdout: &str) -> &str {
     stdout.trim().trim_start_matches('\u{feff}').trim_start()
 }
 
-/// Whether a text begins with an object that goes on for longer than whatever keeps output is sure to keep whole. A line
-/// of JSON among many ends before that, and is no answer.
-fn is_unfinished(text: &str) -> bool {
-    let begin = &text.as_bytes()[..text.len().min(ANSWER / 4)];
+/// Returns whether a text begins with an object that is longer than captured output. A line of JSON among many ends
+/// earlier, and is no response.
+fn is_unfinished_object(text: &str) -> bool {
+    let begin = &text.as_bytes()[..text.len().min(MAX_RESPONSE_BYTES / 4)];
     let first = serde_json::Deserializer::from_slice(begin).into_iter::<IgnoredAny>().next();
     first.is_some_and(|first| first.is_err_and(|error| error.is_eof()))
 }
 
-/// Whether the dialects that were used say the same: all yes, or all no.
-fn agree(said: &HookResponse) -> Result<(), HookResponseError> {
+/// Checks that the fields of all dialects agree: all allow, or all block.
+fn check_agreement(said: &HookResponse) -> Result<(), HookResponseError> {
     let (mut yes, mut no) = (None, None);
     let mut hear = |field: &str, word: Option<(&str, bool)>| {
         let Some((word, agrees)) = word else { return };
@@ -258,9 +261,9 @@ fn agree(said: &HookResponse) -> Result<(), HookResponseError> {
         side.get_or_insert_with(|| format!("`{field}` \"{word}\""));
     };
     let status = |status| match status {
-        Status::Success => ("success", true),
-        Status::Skip => ("skip", true),
-        Status::Failure => ("failure", false),
+        ResponseStatus::Success => ("success", true),
+        ResponseStatus::Skip => ("skip", true),
+        ResponseStatus::Failure => ("failure", false),
     };
     let step = |step| match step {
         ResponseAction::Complete => ("complete", true),
@@ -268,14 +271,14 @@ fn agree(said: &HookResponse) -> Result<(), HookResponseError> {
         ResponseAction::Escalate => ("escalate", false),
     };
     let decision = |decision| match decision {
-        Decision::Allow => ("allow", true),
-        Decision::Block => ("block", false),
+        ResponseDecision::Allow => ("allow", true),
+        ResponseDecision::Block => ("block", false),
     };
     let permission = |permission| match permission {
-        Permission::Allow => Some(("allow", true)),
-        Permission::Deny => Some(("deny", false)),
-        Permission::Ask => Some(("ask", false)),
-        Permission::Defer => None,
+        ResponsePermission::Allow => Some(("allow", true)),
+        ResponsePermission::Deny => Some(("deny", false)),
+        ResponsePermission::Ask => Some(("ask", false)),
+        ResponsePermission::Defer => None,
     };
     hear("status", said.status.map(status));
     hear("action", said.action.map(step));
@@ -287,8 +290,8 @@ fn agree(said: &HookResponse) -> Result<(), HookResponseError> {
     }
 }
 
-/// How many lists and objects lie within each other, in what is known to be JSON.
-fn depth(json: &str) -> usize {
+/// Returns the nesting depth of lists and objects, in valid JSON.
+fn nesting_depth(json: &str) -> usize {
     let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
     for byte in json.bytes() {
         match byte {

@@ -1,15 +1,15 @@
-//! Answers, good and bad.
+//! Good and bad responses.
 
 use serde_json::json;
 
 use super::*;
 
 fn said(stdout: &str) -> HookResponse {
-    parse(stdout).expect("a good answer").expect("a JSON object")
+    parse_response(stdout).expect("a good answer").expect("a JSON object")
 }
 
 #[test]
-fn what_is_no_object_is_text() {
+fn output_without_object_is_text() {
     for text in ["", " \n", "ok", "[1]", "\"{}\"", "3", "null", "true", "{", "{]", "{} {}", "{}x", "x{}", "{'a': 1}"] {
         assert_eq!(parse(text), Ok(None), "{text}");
     }
@@ -21,14 +21,14 @@ fn an_object_that_was_not_kept_whole_is_no_text() {
     let long = format!("{{\"decision\": \"block\", \"reason\": \"{}\"}}", "x".repeat(ANSWER));
     assert_eq!(parse(&cut(&long)), Err(HookResponseError::Cut));
     assert_eq!(parse(&cut(&format!("  \n{long}\n"))), Err(HookResponseError::Cut));
-    let deep = "{\"a\":[".repeat(ANSWER / 4) + &"]}".repeat(ANSWER / 4);
+    let deep = "{\"a\":[".repeat(MAX_RESPONSE_BYTES / 4) + &"]}".repeat(MAX_RESPONSE_BYTES / 4);
     assert_eq!(parse(&cut(&deep)), Err(HookResponseError::Cut));
-    // Lines of JSON, and text that only looks like it.
+    // Lines of JSON, and text that resembles it.
     assert_eq!(parse(&cut(&"{\"decision\": \"block\"}\n".repeat(ANSWER / 10))), Ok(None));
     assert_eq!(parse(&cut(&"{ make: x }\n".repeat(ANSWER / 10))), Ok(None));
 }
 
-/// Its form is right, and still nobody can say what it says.
+/// The object is valid JSON but too deep to read.
 #[test]
 fn an_object_that_cannot_be_read_is_no_text() {
     for (text, why) in [
@@ -45,13 +45,13 @@ fn a_mark_before_the_text_is_not_part_of_it() {
 }
 
 #[test]
-fn what_was_meant_as_json_is_noticed() {
+fn broken_json_is_reported_as_near_miss() {
     assert_eq!(near_miss("{}"), None);
     assert_eq!(near_miss("make: {x"), None);
     assert_eq!(near_miss("{'a': 1}").as_deref(), Some("key must be a string at line 1 column 2"));
     assert_eq!(near_miss("{\"a\": 1,}\n").as_deref(), Some("trailing comma at line 1 column 9"));
     assert_eq!(near_miss("{\"decision\": \"block\"}\ndone").as_deref(), Some("something else follows it"));
-    assert!(near_miss("{\"decision\": \"block\"").is_some_and(|why| why.starts_with("EOF while parsing")));
+    assert!(explain_near_miss("{\"decision\": \"block\"").is_some_and(|why| why.starts_with("EOF while parsing")));
     assert_eq!(near_miss("{\"type\": \"suite\"}\n{\"type\": \"test\"}"), None, "what many programs write");
 }
 
@@ -77,7 +77,7 @@ fn every_field_is_read_in_both_spellings() {
         "actions": [{"type": "log", "payload": {"message": "hi"}}, {"type": "create_task"}],
     });
     let expected = HookResponse {
-        status: Some(Status::Failure),
+        status: Some(ResponseStatus::Failure),
         message: Some("red".to_owned()),
         context: object(json!({"pr_url": "u"})),
         remediation_prompt: Some("mend it".to_owned()),
@@ -86,14 +86,14 @@ fn every_field_is_read_in_both_spellings() {
         next_prompt: Some("go on".to_owned()),
         checkpoint_data: object(json!({"step": 5})),
         metadata: object(json!({"a": 1})),
-        decision: Some(Decision::Block),
+        decision: Some(ResponseDecision::Block),
         goes_on: Some(false),
         stop_reason: Some("enough".to_owned()),
         system_message: Some("look".to_owned()),
         suppress_output: true,
-        specific: Specific {
+        specific: HookSpecificOutput {
             event: Some("Stop".to_owned()),
-            permission: Some(Permission::Deny),
+            permission: Some(ResponsePermission::Deny),
             permission_reason: Some("no".to_owned()),
             additional_context: Some("more".to_owned()),
             updated_input: Some(object(json!({"command": "ls"}))),
@@ -143,14 +143,14 @@ fn unknown_fields_are_noted() {
 
 #[track_caller]
 fn bad(stdout: &str, expected: &str) {
-    let error = parse(stdout).expect_err(stdout);
+    let error = parse_response(stdout).expect_err(stdout);
     assert_eq!(error.to_string(), expected, "{stdout}");
 }
 
-/// What is wrong is named with its place; the words are those of the JSON library.
+/// Checks that the error names the place; the JSON library words the rest.
 #[track_caller]
 fn bad_at(stdout: &str, place: &str) {
-    let error = parse(stdout).expect_err(stdout).to_string();
+    let error = parse_response(stdout).expect_err(stdout).to_string();
     assert!(error.starts_with(&format!("`{place}`: ")), "{stdout}: {error}");
 }
 
@@ -200,7 +200,7 @@ fn a_wrong_word_or_type_is_a_bad_answer() {
         r#"{"decision": "maybe"}"#,
         "`decision`: unknown variant `maybe`, expected one of `allow`, `approve`, `block`, `deny`",
     );
-    let long = parse(&json!({"status": "é".repeat(1000)}).to_string()).unwrap_err().to_string();
+    let long = parse_response(&json!({"status": "é".repeat(1000)}).to_string()).unwrap_err().to_string();
     assert!(long.len() < 1000, "{long}");
 }
 
@@ -208,10 +208,10 @@ fn a_wrong_word_or_type_is_a_bad_answer() {
 fn actions_have_bounds() {
     let many = |count: usize| json!({"actions": vec![json!({"type": "log"}); count]}).to_string();
     assert_eq!(said(&many(ACTIONS)).actions.len(), ACTIONS);
-    bad(&many(ACTIONS + 1), "it has 65 actions; at most 64 are taken");
+    bad(&many(MAX_ACTIONS + 1), "it has 65 actions; at most 64 are taken");
     let named = |length: usize| json!({"actions": [{"type": "x".repeat(length)}]}).to_string();
     assert_eq!(said(&named(Limits::LABEL)).actions.len(), 1);
-    bad(&named(Limits::LABEL + 1), "`actions[0].type`: expected a name of at most 256 bytes");
+    bad(&named(EngineLimits::LABEL_BYTES + 1), "`actions[0].type`: expected a name of at most 256 bytes");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn yes_and_no_together_are_a_bad_answer() {
         r#"{"decision": "allow", "decision": "block"}"#,
         r#"{"hookSpecificOutput": {"additionalContext": "a", "additional_context": "b"}}"#,
     ] {
-        let error = parse(twice).expect_err(twice).to_string();
+        let error = parse_response(twice).expect_err(twice).to_string();
         assert!(error.contains("duplicate field"), "{error}");
     }
     for stdout in [
@@ -259,11 +259,11 @@ fn yes_and_no_together_are_a_bad_answer() {
 fn an_answer_has_bounds() {
     let deep =
         |levels: usize| format!("{{\"context\":{}{}}}", "{\"a\":".repeat(levels - 2) + "{}", "}".repeat(levels - 2));
-    said(&deep(Limits::NESTING));
-    bad(&deep(Limits::NESTING + 1), "it lies 65 lists and objects deep; at most 64 are taken");
+    said(&deep(EngineLimits::VALUE_DEPTH));
+    bad(&deep(EngineLimits::VALUE_DEPTH + 1), "it lies 65 lists and objects deep; at most 64 are taken");
     bad(&deep(100_000 / 6), "it lies 16666 lists and objects deep; at most 64 are taken");
     said(&json!({"reason": "[".repeat(100) + "\\\"[{"}).to_string());
     let long = |bytes: usize| format!("{{\"reason\":\"{}\"}}", "x".repeat(bytes - 13));
-    said(&long(ANSWER));
-    bad(&long(ANSWER + 1), "it has 262145 bytes; at most 262144 are taken");
+    said(&long(MAX_RESPONSE_BYTES));
+    bad(&long(MAX_RESPONSE_BYTES + 1), "it has 262145 bytes; at most 262144 are taken");
 }

@@ -1,44 +1,44 @@
-//! A program with its arguments, without a shell before it: where values of a run may stand among them.
+//! A program with its arguments, without a shell: where values of a run may occur among them.
 
 use thiserror::Error;
-use windlass_expr::Pattern;
+use windlass_expr::ValuePattern;
 
 use super::commands::{self, CommandReader};
 use super::evaluators::is_shell;
-use super::refusal::Stop;
-use super::word::Word;
+use super::refusal::ScanRefusal;
+use super::word::ShellWord;
 
 /// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CommandWord {
     Fixed(String),
-    /// One that values of the run are put into, with the text before the first of them.
+    /// A word that values of the run become part of, with the text before the first value.
     Filled(String),
 }
 
-/// A value where a program would take it for more than text.
+/// A value that the program would take for more than text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("cannot put a value {why}")]
 pub struct UnsafeArgument {
-    /// Which of the words it is; the program is number 0.
+    /// The index of the word; the program has index 0.
     pub index: usize,
     pub why: String,
     pub instead: String,
 }
 
-impl From<&Pattern> for CommandWord {
-    fn from(pattern: &Pattern) -> Self {
-        match pattern.checked() {
+impl From<&ValuePattern> for CommandWord {
+    fn from(pattern: &ValuePattern) -> Self {
+        match pattern.checked_text() {
             Some(text) => Self::Fixed(text),
-            None => Self::Filled(pattern.beginning().to_owned()),
+            None => Self::Filled(pattern.leading_text().to_owned()),
         }
     }
 }
 
-/// Refuses values where the program evaluates them, by the rule for commands of hooks.
-pub fn check_argv(program: &str, arguments: &[Pattern]) -> Result<(), UnsafeArgument> {
+/// Refuses values that the program evaluates, by the rule for commands of hooks.
+pub fn check_argv(program: &str, arguments: &[ValuePattern]) -> Result<(), UnsafeArgument> {
     let program = CommandWord::Fixed(program.to_owned());
-    check_words(&std::iter::once(program).chain(arguments.iter().map(CommandWord::from)).collect::<Vec<_>>())
+    check_command_words(&std::iter::once(program).chain(arguments.iter().map(CommandWord::from)).collect::<Vec<_>>())
 }
 
 /// A word of a command that is about to run.
@@ -48,76 +48,75 @@ pub struct FilledWord {
     pub origin: WordOrigin,
 }
 
-/// Who has written a word of a command.
+/// The origin of a word of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WordOrigin {
     Author,
-    /// The author, but for values behind its beginning.
+    /// The author, except for values behind the beginning.
     AuthorThenValue,
     Value,
 }
 
 impl WordOrigin {
-    pub fn of(pattern: &Pattern) -> Self {
-        match pattern.checked() {
+    pub fn from_pattern(pattern: &ValuePattern) -> Self {
+        match pattern.checked_text() {
             Some(_) => Self::Author,
-            None if pattern.begins_checked() => Self::AuthorThenValue,
+            None if pattern.starts_with_checked_text() => Self::AuthorThenValue,
             None => Self::Value,
         }
     }
 }
 
-/// Refuses values that the program would take for options, or run because of what other values are. A list may have become
-/// several words.
-pub fn check_filled(words: &[FilledWord]) -> Result<(), UnsafeArgument> {
-    let read: Vec<Word> = words
+/// Refuses values that the program would take for options, or run because of other values. A list may have become several words.
+pub fn check_filled_words(words: &[FilledWord]) -> Result<(), UnsafeArgument> {
+    let read: Vec<ShellWord> = words
         .iter()
         .enumerate()
-        .map(|(index, word)| Word {
+        .map(|(index, word)| ShellWord {
             literal: Some(word.text.clone()),
             bare: word.text.clone(),
             known: word.text.clone(),
             marks: (word.origin != WordOrigin::Author).then_some(index).into_iter().collect(),
-            dash: word.origin == WordOrigin::Value && is_option(&word.text),
-            ..Word::default()
+            dash: word.origin == WordOrigin::Value && resembles_option(&word.text),
+            ..ShellWord::default()
         })
         .collect();
-    let own = commands::with_own_options(&read);
-    commands::options(&read[own.clone()])
-        .and_then(|()| commands::dashes(&read))
-        .and_then(|()| commands::scripts(&read[own.start..]))
-        .map_err(|stop| refusal(stop, &read))
+    let own = commands::own_option_range(&read);
+    commands::check_options(&read[own.clone()])
+        .and_then(|()| commands::check_dashed_values(&read))
+        .and_then(|()| commands::check_inline_script(&read[own.start..]))
+        .map_err(|stop| to_unsafe_argument(stop, &read))
 }
 
-/// Whether a program may take a value for an option. A number is none: `-1.5`.
-fn is_option(value: &str) -> bool {
+/// Returns whether a program may take a value for an option. A number such as `-1.5` is none.
+fn resembles_option(value: &str) -> bool {
     let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     value.strip_prefix('-').is_some_and(|rest| !is_number(rest))
 }
 
-fn check_words(arguments: &[CommandWord]) -> Result<(), UnsafeArgument> {
+fn check_command_words(arguments: &[CommandWord]) -> Result<(), UnsafeArgument> {
     let word = |(index, argument): (usize, &CommandWord)| match argument {
         CommandWord::Fixed(text) => {
-            Word { literal: Some(text.clone()), bare: text.clone(), known: text.clone(), ..Word::default() }
+            ShellWord { literal: Some(text.clone()), bare: text.clone(), known: text.clone(), ..ShellWord::default() }
         }
         CommandWord::Filled(before) => {
-            Word { bare: before.clone(), known: before.clone(), marks: vec![index], ..Word::default() }
+            ShellWord { bare: before.clone(), known: before.clone(), marks: vec![index], ..ShellWord::default() }
         }
     };
-    let words: Vec<Word> = arguments.iter().enumerate().map(word).collect();
-    commands::arguments(&words, CommandReader::System).map_err(|stop| refusal(stop, &words))
+    let words: Vec<ShellWord> = arguments.iter().enumerate().map(word).collect();
+    commands::check_arguments(&words, CommandReader::System).map_err(|stop| to_unsafe_argument(stop, &words))
 }
 
-fn refusal(stop: Stop, words: &[Word]) -> UnsafeArgument {
+fn to_unsafe_argument(stop: ScanRefusal, words: &[ShellWord]) -> UnsafeArgument {
     let (index, why, instead) = match stop {
-        Stop::At(index, why) => (index, why.reason(), why.remedy_in_argv()),
-        Stop::Lost(what) => (0, format!("in a command with {what}"), None),
+        ScanRefusal::AtMark(index, why) => (index, why.reason_text(), why.remedy_in_argv()),
+        ScanRefusal::Unsupported(what) => (0, format!("in a command with {what}"), None),
     };
     if let Some(instead) = instead {
         return UnsafeArgument { index, why, instead: instead.replace("VALUE", "${…}") };
     }
-    // Behind the script of a shell it is the script that runs the value.
-    let instead = match words[0].program().is_some_and(is_shell) && index < 3 {
+    // Behind the script of a shell, the script runs the value.
+    let instead = match words[0].program_name().is_some_and(is_shell) && index < 3 {
         true => "let the shell take it as \"$1\": `args: [-c, 'echo \"$1\"', sh, '${…}']`",
         false => "give it to a script of yours: `command: ./SCRIPT` and `args: ['${…}']`",
     };
@@ -128,14 +127,14 @@ fn refusal(stop: Stop, words: &[Word]) -> UnsafeArgument {
 mod tests {
     use super::*;
 
-    /// The words of a line, in which `§` stands for a value.
+    /// The words of a line, in which `§` marks a value.
     fn check(line: &str) -> Result<(), String> {
         let word = |word: &str| match word.split_once('§') {
             Some((before, _)) => CommandWord::Filled(before.to_owned()),
             None => CommandWord::Fixed(word.to_owned()),
         };
         let words: Vec<CommandWord> = line.split(' ').map(word).collect();
-        check_words(&words).map_err(|refused| format!("{}: {}", refused.index, refused.why))
+        check_command_words(&words).map_err(|refused| format!("{}: {}", refused.index, refused.why))
     }
 
     #[test]
@@ -179,13 +178,13 @@ mod tests {
         }
     }
 
-    /// The script of a shell is read by a shell, though its words are not.
+    /// A shell reads the script of `sh -c`, though no shell reads the words around it.
     #[test]
     fn built_ins_count_in_the_script_of_a_shell_only() {
         let script = |script: &str| {
             let fixed = ["bash", "-c", script, "sh"].map(|word| CommandWord::Fixed(word.to_owned()));
             let words: Vec<_> = fixed.into_iter().chain([CommandWord::Filled(String::new())]).collect();
-            check_words(&words).map_err(|refused| format!("{}: {}", refused.index, refused.why))
+            check_command_words(&words).map_err(|refused| format!("{}: {}", refused.index, refused.why))
         };
         for (text, name) in [
             ("trap \"$1\" EXIT", "trap"),
@@ -205,7 +204,7 @@ mod tests {
         );
     }
 
-    /// The words of a line, in which `§` stands before a value and `+§` amid a word before one.
+    /// The words of a line, in which `§` precedes a value, and `+§` in the middle of a word precedes one.
     fn check_values(line: &str) -> Result<(), String> {
         let word = |word: &str| {
             let origin = match word.find('§') {
@@ -215,7 +214,7 @@ mod tests {
             };
             FilledWord { text: word.replace('§', ""), origin }
         };
-        check_filled(&line.split(' ').map(word).collect::<Vec<_>>())
+        check_filled_words(&line.split(' ').map(word).collect::<Vec<_>>())
             .map_err(|refused| format!("{}: {}", refused.index, refused.why))
     }
 
@@ -224,7 +223,7 @@ mod tests {
         let author = ["sh", "-c", script, "sh"].map(|text| (text, WordOrigin::Author));
         let words = author.into_iter().chain(values.iter().map(|text| (*text, WordOrigin::Value)));
         let words: Vec<_> = words.map(|(text, origin)| FilledWord { text: text.to_owned(), origin }).collect();
-        check_filled(&words).map_err(|refused| format!("{}: {}; {}", refused.index, refused.why, refused.instead))
+        check_filled_words(&words).map_err(|refused| format!("{}: {}; {}", refused.index, refused.why, refused.instead))
     }
 
     #[test]

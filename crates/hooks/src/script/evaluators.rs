@@ -1,34 +1,35 @@
-//! Names of programs, built-in commands and variables that make more of text than text.
+//! Names of programs, built-in commands and variables that take text for more than text.
 //!
-//! The lists cannot be complete: any program may run what it is given. They hold what people reach for, and every way
-//! in which a shell itself evaluates an argument. Options go by a rule: a program runs the value of an option whose name
-//! ends with a word that says so (`--upload-pack`, `--to-command`, `--extcmd`).
+//! The lists cannot be complete: any program may run its input. They hold the common programs, and every way in which a
+//! shell itself evaluates an argument. Options follow a rule: a program runs the value of an option whose name ends with a
+//! word for a command (`--upload-pack`, `--to-command`, `--extcmd`).
 
-/// What runs text as commands, wherever it stands in a command: `docker exec box sh -c …`.
+/// Programs that run text as commands, at any place in a command: `docker exec box sh -c …`.
 const EVALUATORS: &str = "
     eval sh bash dash ash zsh ksh mksh pdksh oksh yash posh rbash fish csh tcsh pwsh powershell busybox toybox ssh su
 ";
 
-/// Shells that take what follows the script of `-c` for "$0", "$1", ….
+/// Shells that assign the words behind the script of `-c` to "$0", "$1", ….
 const SHELLS: &str = "sh bash dash ash zsh ksh mksh yash";
 
-/// What runs text as commands, or has commands of its own that do, where it is the command: as words these are common.
-const TOOLS: &str = "
+/// Programs that run text as commands, or have subcommands that do, in the place of the command: as arguments these names
+/// are common.
+const EVALUATING_TOOLS: &str = "
     at batch crontab tmux screen script expect tclsh wish parallel xargs watch entr make rc es elvish nu xonsh
     rsh mosh runuser newgrp sg tar rsync npx pnpx bunx npm pnpm yarn uv uvx hyperfine sqlite3 psql mysql mariadb vim vi nvim ex ed emacs gdb lldb m4 bc dc
     socat capsh docker podman nerdctl kubectl lxc machinectl systemd-run bwrap firejail nsenter scp sftp nix nix-shell
     poetry pipenv bundle rake just ansible watchexec nodemon
 ";
 
-/// The shell's own commands that evaluate an argument, change the shell with it, or take it for a variable or a number.
-const BUILT_INS: &str = "
+/// Built-in commands of shells that evaluate an argument, change the shell with it, or take it for a variable or a number.
+const EVALUATING_BUILT_INS: &str = "
     . source trap alias unalias let declare typeset local export readonly unset read mapfile readarray getopts set
     shopt enable bind complete compgen compopt shift exit return break continue wait ulimit umask fc history hash type
     integer nameref print logout
 ";
 
-/// Commands that change how later ones are read.
-const CHANGES: &str = "alias unalias declare typeset local integer nameref shopt enable";
+/// Commands that change how the shell reads later ones.
+const LANGUAGE_CHANGES: &str = "alias unalias declare typeset local integer nameref shopt enable";
 
 /// Programs whose arguments are programs.
 const PROGRAMS: &str = "awk mawk nawk sed jq yq gojq";
@@ -44,8 +45,8 @@ const INTERPRETERS: &str = "
     elixir groovy osascript
 ";
 
-/// Arguments that begin code, or name what is run instead of the input.
-const CODE: &str = "-c -e -E -m -r -p -n -ne -pe -ane -lne -lane -nle --eval --print";
+/// Arguments that begin code, or name something to run instead of the input.
+const CODE_ARGUMENTS: &str = "-c -e -E -m -r -p -n -ne -pe -ane -lne -lane -nle --eval --print";
 
 /// Programs that start the command in their arguments, with the number of words before it.
 const WRAPPERS: &[(&str, usize)] = &[
@@ -81,30 +82,30 @@ const WRAPPERS: &[(&str, usize)] = &[
     ("valgrind", 0),
 ];
 
-/// Options with which a program starts a shell.
+/// Options that make a program start a shell.
 const SHELL_OPTIONS: &str = "-s -i --shell --login";
 
-/// How an option's name ends after which a program runs a value: `--to-command`, `--upload-pack`, `--extcmd`.
+/// Last words of options whose value a program runs: `--to-command`, `--upload-pack`, `--extcmd`.
 const COMMAND_WORDS: &str =
     "eval evaluate execute command commands cmd program tool pager editor shell wrapper hook pack
     renderer askpass";
 
-/// How an option's name ends after which a program runs all that follows: `-exec`, `-toolexec`.
+/// Last words of options behind which a program runs all other words: `-exec`, `-toolexec`.
 const EXEC_WORDS: &str = "exec execdir";
 
-/// Words that mean the same as `--exec` where they stand alone: `oc exec POD …`, `hatch run …`.
+/// Words that mean the same as `--exec` by themselves: `oc exec POD …`, `hatch run …`.
 const SUBCOMMANDS: &str = "exec run shell";
 
 /// Options that begin code or a command in most programs.
 const CODE_OPTIONS: &str = "-c -e -x";
 
-/// Programs to which these options and words mean something else.
-const PLAIN: &str = "
+/// Programs in which these options and words have other meanings.
+const PLAIN_PROGRAMS: &str = "
     echo printf cat ls wc head tail cut sort uniq diff cmp touch tee grep egrep fgrep zgrep rg ag curl logger mail mailx
     notify-send git gh glab cargo go windlass
 ";
 
-/// Options that mean the same as those with a command word, though their names do not say so.
+/// Options that act like those with a command word, though their names do not show it.
 const VALUE_OPTIONS: &[(&str, &str)] = &[
     ("cargo", "--config"),
     ("git", "-c --config --config-env -x -u -O"),
@@ -126,110 +127,112 @@ const REST_OPTIONS: &[(&str, &str)] = &[
     ("ip", "exec"),
 ];
 
-/// Variables to which shells and programs listen. Some of the shell's own are evaluated when they are assigned.
-const SPECIAL: &str = "
+/// Variables that shells and programs obey. A shell evaluates some of its own when they are assigned.
+const SPECIAL_VARIABLES: &str = "
     PATH IFS ENV PS0 PS1 PS2 PS3 PS4 PROMPT_COMMAND RANDOM SRANDOM SECONDS LINENO OPTIND OPTARG OPTERR HISTCMD HISTSIZE
     HISTFILE HISTFILESIZE EPOCHSECONDS EPOCHREALTIME UID EUID PPID GROUPS FUNCNAME DIRSTACK FUNCNEST TMOUT
     SHELLOPTS SHELL CDPATH HOME PWD OLDPWD MAIL MAILPATH MAILCHECK COLUMNS LINES GLOBIGNORE EXECIGNORE TIMEFORMAT
     EDITOR VISUAL PAGER MANPAGER BROWSER LESSOPEN LESSCLOSE MAKEFLAGS MFLAGS IGNOREEOF
     POSIXLY_CORRECT _ CC CXX CPP LD AR AS FC
 ";
-const SPECIAL_PREFIXES: &[&str] =
+const SPECIAL_VARIABLE_PREFIXES: &[&str] =
     &["BASH", "LD_", "DYLD_", "LC_", "GIT_", "PYTHON", "PERL", "RUBY", "NODE_", "COMP_", "COPROC", "WINDLASS_"];
 
-fn has(list: &str, name: &str) -> bool {
+fn list_contains(list: &str, name: &str) -> bool {
     list.split_ascii_whitespace().any(|listed| listed == name)
 }
 
-/// A name without the version at its end: `python3.11`.
-fn unversioned(name: &str) -> &str {
+/// Strips the version at the end of a name: `python3.11`.
+fn strip_version(name: &str) -> &str {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     if bare.is_empty() { name } else { bare }
 }
 
-/// Whether a program is the listed one: under its own name, with a version, or as GNU's is called beside another.
-fn is(listed: &str, name: &str) -> bool {
-    let names = [name, unversioned(name), name.strip_prefix('g').unwrap_or(name)];
+/// Returns whether a name means the listed program: the same name, one with a version, or one with the `g` of GNU tools.
+fn is_same_program(listed: &str, name: &str) -> bool {
+    let names = [name, strip_version(name), name.strip_prefix('g').unwrap_or(name)];
     names.contains(&listed)
 }
 
-fn has_program(list: &str, name: &str) -> bool {
-    list.split_ascii_whitespace().any(|listed| is(listed, name))
+fn list_contains_program(list: &str, name: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| is_same_program(listed, name))
 }
 
 pub(super) fn is_evaluator(name: &str) -> bool {
-    has_program(EVALUATORS, name)
+    list_contains_program(EVALUATORS, name)
 }
 
 pub(super) fn is_shell(name: &str) -> bool {
-    has(SHELLS, name)
+    list_contains(SHELLS, name)
 }
 
-pub(super) fn is_tool(name: &str) -> bool {
-    has_program(TOOLS, name)
+pub(super) fn is_evaluating_tool(name: &str) -> bool {
+    list_contains_program(EVALUATING_TOOLS, name)
 }
 
-pub(super) fn is_built_in(name: &str) -> bool {
-    has(BUILT_INS, name)
+pub(super) fn is_evaluating_built_in(name: &str) -> bool {
+    list_contains(EVALUATING_BUILT_INS, name)
 }
 
-pub(super) fn is_change(name: &str) -> bool {
-    has(CHANGES, name)
+pub(super) fn changes_language(name: &str) -> bool {
+    list_contains(LANGUAGE_CHANGES, name)
 }
 
-/// The name under which it is known what a program does with its arguments.
-pub(super) fn program(name: &str) -> Option<&'static str> {
-    PROGRAMS.split_ascii_whitespace().find(|listed| is(listed, name)).map(|listed| match listed {
+/// Returns the language of a program whose arguments are programs.
+pub(super) fn program_language(name: &str) -> Option<&'static str> {
+    PROGRAMS.split_ascii_whitespace().find(|listed| is_same_program(listed, name)).map(|listed| match listed {
         "jq" | "gojq" | "yq" => "jq",
         "sed" => "sed",
         _ => "awk",
     })
 }
 
-/// Whether this is `find`, which takes any argument for a part of its expression, also behind `--`.
-pub(super) fn is_find(name: &str) -> bool {
-    is("find", name)
+/// Returns whether this is `find`, which takes any argument for a part of its expression, also behind `--`.
+pub(super) fn is_find_program(name: &str) -> bool {
+    is_same_program("find", name)
 }
 
 pub(super) fn takes_file_pattern(test: &str) -> bool {
-    has(FIND_TESTS, test)
+    list_contains(FIND_TESTS, test)
 }
 
 pub(super) fn is_interpreter(name: &str) -> bool {
-    has_program(INTERPRETERS, name)
+    list_contains_program(INTERPRETERS, name)
 }
 
-pub(super) fn is_code(argument: &str) -> bool {
-    has(CODE, argument)
+pub(super) fn is_code_argument(argument: &str) -> bool {
+    list_contains(CODE_ARGUMENTS, argument)
 }
 
-pub(super) fn wrapper(name: &str) -> Option<usize> {
-    WRAPPERS.iter().find(|(listed, _)| is(listed, name)).map(|(_, before)| *before)
+pub(super) fn wrapped_operand_count(name: &str) -> Option<usize> {
+    WRAPPERS.iter().find(|(listed, _)| is_same_program(listed, name)).map(|(_, before)| *before)
 }
 
-pub(super) fn starts_shell(option: &str) -> bool {
-    has(SHELL_OPTIONS, option)
+pub(super) fn option_starts_shell(option: &str) -> bool {
+    list_contains(SHELL_OPTIONS, option)
 }
 
-/// How much of what follows an argument a program runs.
+/// How many of the following words a program runs because of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OptionReach {
     /// The value of this option: behind its `=`, or the next word.
     Value,
-    /// All words that follow.
+    /// All following words.
     Rest,
 }
 
-/// How far an option reaches that makes a program run what follows. A program that is named by a path from here is a script
-/// of the project, whose options mean what their author says.
-pub(super) fn reach(program: &str, option: &str) -> Option<OptionReach> {
+/// Returns the reach of an option that makes a program run other words. A relative path names a script of the project,
+/// whose author decides what its options mean.
+pub(super) fn option_reach(program: &str, option: &str) -> Option<OptionReach> {
     let name = file_name(program);
-    let listed = |list: &[(&str, &str)]| list.iter().any(|(listed, options)| is(listed, name) && has(options, option));
-    let is_named = option.starts_with('-') && !option.starts_with("--no-") && !is_own(program);
-    let is_usual = !is_own(program) && !has(PLAIN, name);
+    let listed = |list: &[(&str, &str)]| {
+        list.iter().any(|(listed, options)| is_same_program(listed, name) && list_contains(options, option))
+    };
+    let is_named = option.starts_with('-') && !option.starts_with("--no-") && !is_project_script(program);
+    let is_usual = !is_project_script(program) && !list_contains(PLAIN_PROGRAMS, name);
     let ends_with = |list: &str| list.split_ascii_whitespace().any(|word| option.ends_with(word));
-    let rest = is_named && ends_with(EXEC_WORDS) || is_usual && has(SUBCOMMANDS, option);
-    let value = is_named && ends_with(COMMAND_WORDS) || is_usual && has(CODE_OPTIONS, option);
+    let rest = is_named && ends_with(EXEC_WORDS) || is_usual && list_contains(SUBCOMMANDS, option);
+    let value = is_named && ends_with(COMMAND_WORDS) || is_usual && list_contains(CODE_OPTIONS, option);
     match () {
         () if rest || listed(REST_OPTIONS) => Some(OptionReach::Rest),
         () if value || listed(VALUE_OPTIONS) => Some(OptionReach::Value),
@@ -237,25 +240,28 @@ pub(super) fn reach(program: &str, option: &str) -> Option<OptionReach> {
     }
 }
 
-/// The short option that a word begins with, if more follows in the word: `-cNAME=VALUE`.
+/// Returns the short option at the start of a word, if the word continues: `-cNAME=VALUE`.
 pub(super) fn short_option(word: &str) -> Option<&str> {
     let letter = word.strip_prefix('-')?.chars().next().filter(|letter| *letter != '-')?;
     Some(&word[..1 + letter.len_utf8()]).filter(|option| option.len() < word.len())
 }
 
-/// Whether a path from here names a program: a script of the project.
-pub(super) fn is_own(program: &str) -> bool {
+/// Returns whether a relative path names the program: a script of the project.
+pub(super) fn is_project_script(program: &str) -> bool {
     program.contains('/') && !program.starts_with('/')
 }
 
-/// The name of a program without its directory.
+/// Returns the name of a program without its directory.
 pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Whether a variable means something. The last word of its name may say that it is a command, as that of an option.
-pub(super) fn is_special(variable: &str) -> bool {
+/// Returns whether a variable has a special meaning. As with options, its last word may name a command.
+pub(super) fn is_special_variable(variable: &str) -> bool {
     let word = variable.rsplit('_').next().unwrap_or_default();
-    let is_command = word.bytes().all(|b| b.is_ascii_uppercase()) && has(COMMAND_WORDS, &word.to_ascii_lowercase());
-    is_command || has(SPECIAL, variable) || SPECIAL_PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
+    let is_command =
+        word.bytes().all(|b| b.is_ascii_uppercase()) && list_contains(COMMAND_WORDS, &word.to_ascii_lowercase());
+    is_command
+        || list_contains(SPECIAL_VARIABLES, variable)
+        || SPECIAL_VARIABLE_PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
 }

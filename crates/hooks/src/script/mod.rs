@@ -1,17 +1,17 @@
-//! The command of a hook: shell text in which a few names stand for values of the run.
+//! The command of a hook: shell text in which a few placeholders stand for values of the run.
 //!
 //! ```text
-//! text ─ template ─► Marks ─ scanner ─► a place for each, or UnsafeTemplate ─► Script ─ fill ─► shell text
+//! text ─ template ─► PlaceholderMarks ─ scanner ─► PlaceholderContexts, or UnsafeTemplate ─► HookScript ─ fill_values ─► shell text
 //! ```
 //!
 //! Invariants:
-//! - Only values that can hold no surprise are put into shell text. Free text becomes a reference to its variable, in
-//!   double quotes, and only where the shell does not read what it finds there a second time.
-//! - What cannot be followed is refused if there is free text in it, and only then.
+//! - Only checked values become shell text. Free text becomes a reference to its variable, in double quotes, and only where
+//!   the shell does not evaluate the result a second time.
+//! - The scanner refuses shell text that it cannot follow if that contains free text, and only then.
 //! - Everything else reaches the shell byte for byte.
 //!
-//! Not here: the variables themselves and the files of long values (`call`). Nor what a script does with a variable of
-//! its own: `x={{error}}; eval "$x"` is the author's word.
+//! Not here: the variables themselves and the files of long values (`input`, `input_files`). Nor how a script uses a
+//! variable of its own: the author answers for `x={{error}}; eval "$x"`.
 
 mod argv;
 mod commands;
@@ -25,45 +25,45 @@ mod word;
 
 use std::ops::Range;
 
-pub use argv::{FilledWord, UnsafeArgument, WordOrigin, check_argv, check_filled};
+pub use argv::{FilledWord, UnsafeArgument, WordOrigin, check_argv, check_filled_words};
 pub use refusal::UnsafeTemplate;
-use template::{Mark, Name};
+use template::{PlaceholderMark, PlaceholderName};
 
 /// A command that is safe to fill.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Script {
+pub struct HookScript {
     text: String,
     /// In the order of the text.
-    slots: Vec<Slot>,
+    slots: Vec<ScriptSlot>,
 }
 
-/// What the names of a command stand for.
+/// The values of a command's placeholders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Values<'a> {
+pub struct ScriptValues<'a> {
     /// Letters, digits, `_` and `-`.
     pub session: &'a str,
     /// Digits.
     pub iteration: &'a str,
-    /// `T12`, or nothing.
+    /// `T12`, or empty.
     pub task_id: &'a str,
-    pub task_content: Carrier,
-    pub error: Carrier,
+    pub task_content: InputChannel,
+    pub error: InputChannel,
 }
 
-/// How free text travels.
+/// The channel of free text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Carrier {
+pub enum InputChannel {
     /// In `WINDLASS_TASK_CONTENT` or `WINDLASS_ERROR`.
     Variable,
-    /// In the file that `WINDLASS_TASK_CONTENT_FILE` or `WINDLASS_ERROR_FILE` names. A shell drops the newlines at the
-    /// end of what it reads from there.
+    /// The file that `WINDLASS_TASK_CONTENT_FILE` or `WINDLASS_ERROR_FILE` names. A shell drops the newlines at the end of
+    /// what it reads from there.
     File,
 }
 
-/// Where a name stands.
+/// The context of a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// A checked value is put in wherever it stands.
+enum PlaceholderContext {
+    /// A checked value, at any place.
     Anywhere,
     /// Free text as a word, or as a part of one.
     Bare,
@@ -72,38 +72,42 @@ enum Place {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Slot {
-    name: Name,
+struct ScriptSlot {
+    name: PlaceholderName,
     at: Range<usize>,
-    place: Place,
+    place: PlaceholderContext,
 }
 
-impl Script {
+impl HookScript {
     pub fn parse(text: &str) -> Result<Self, UnsafeTemplate> {
-        let marks = template::marks(text);
-        let slots = match marks.iter().find(|mark| mark.name.is_free()) {
-            None => marks.into_iter().map(|Mark { name, at }| Slot { name, at, place: Place::Anywhere }).collect(),
+        let marks = template::find_placeholders(text);
+        let slots = match marks.iter().find(|mark| mark.name.is_free_text()) {
+            None => marks
+                .into_iter()
+                .map(|PlaceholderMark { name, at }| ScriptSlot { name, at, place: PlaceholderContext::Anywhere })
+                .collect(),
             Some(first) => {
-                let places = scanner::places(text, &marks).map_err(|stop| stop.of(&marks, first))?;
-                let slot = |(Mark { name, at }, place)| Some(Slot { name, at, place: place? });
-                // What has no place is in a comment, and stays as it is.
+                let places =
+                    scanner::locate_marks(text, &marks).map_err(|stop| stop.into_unsafe_template(&marks, first))?;
+                let slot = |(PlaceholderMark { name, at }, place)| Some(ScriptSlot { name, at, place: place? });
+                // A mark without a place is in a comment, and stays as it is.
                 marks.into_iter().zip(places).filter_map(slot).collect()
             }
         };
         Ok(Self { text: text.to_owned(), slots })
     }
 
-    /// As it was written.
+    /// Returns the text as it was written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    pub fn fill(&self, values: &Values<'_>) -> String {
+    pub fn fill_values(&self, values: &ScriptValues<'_>) -> String {
         let mut filled = String::with_capacity(self.text.len());
         let mut from = 0;
         for slot in &self.slots {
             filled.push_str(&self.text[from..slot.at.start]);
-            filled.push_str(&slot.filling(values));
+            filled.push_str(&slot.filled_text(values));
             from = slot.at.end;
         }
         filled.push_str(&self.text[from..]);
@@ -111,23 +115,23 @@ impl Script {
     }
 }
 
-impl Slot {
-    fn filling(&self, values: &Values<'_>) -> String {
+impl ScriptSlot {
+    fn filled_text(&self, values: &ScriptValues<'_>) -> String {
         let carrier = match self.name {
-            Name::Session => return values.session.to_owned(),
-            Name::Iteration => return values.iteration.to_owned(),
-            Name::TaskId => return values.task_id.to_owned(),
-            Name::TaskContent => values.task_content,
-            Name::Error => values.error,
+            PlaceholderName::Session => return values.session.to_owned(),
+            PlaceholderName::Iteration => return values.iteration.to_owned(),
+            PlaceholderName::TaskId => return values.task_id.to_owned(),
+            PlaceholderName::TaskContent => values.task_content,
+            PlaceholderName::Error => values.error,
         };
-        let variable = self.name.variable();
+        let variable = self.name.variable_name();
         let reference = match carrier {
-            Carrier::Variable => format!("${{{variable}}}"),
-            Carrier::File => format!("$(cat \"${variable}_FILE\")"),
+            InputChannel::Variable => format!("${{{variable}}}"),
+            InputChannel::File => format!("$(cat \"${variable}_FILE\")"),
         };
         match self.place {
-            Place::Quoted => reference,
-            Place::Bare | Place::Anywhere => format!("\"{reference}\""),
+            PlaceholderContext::Quoted => reference,
+            PlaceholderContext::Bare | PlaceholderContext::Anywhere => format!("\"{reference}\""),
         }
     }
 }

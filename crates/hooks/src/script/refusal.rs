@@ -1,34 +1,34 @@
-//! Why free text cannot stand where it was put, and what to write instead.
+//! Why free text cannot be at its place, and what to write instead.
 
 use std::ops::Range;
 
 use thiserror::Error;
 
-use super::template::{Mark, Name};
+use super::template::{PlaceholderMark, PlaceholderName};
 
-/// Free text where the shell, or what it starts, would read it as more than text.
+/// Free text that the shell, or a program that it starts, would take for more than text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("cannot put `{{{{{name}}}}}` {why}")]
 pub struct UnsafeTemplate {
     /// `error` or `task_content`.
     pub name: &'static str,
-    /// Where it is in the command.
+    /// The position in the command.
     pub at: Range<usize>,
     pub why: String,
     pub instead: String,
 }
 
-/// Why a text is not accepted.
+/// Why the scanner refuses a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// This mark stands where it must not.
-    At(usize, Why),
-    /// The text has this in it, which is not followed.
-    Lost(&'static str),
+pub(super) enum ScanRefusal {
+    /// Free text at a forbidden place: the index of its mark, and the reason.
+    AtMark(usize, UnsafeReason),
+    /// Shell syntax that the scanner does not support.
+    Unsupported(&'static str),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum UnsafeReason {
     SingleQuotes,
     Substitution,
     Redirection,
@@ -50,21 +50,23 @@ pub(super) enum Why {
     Dash,
 }
 
-impl Stop {
-    /// In words. What is lost is said of the first mark with free text.
-    pub fn of(self, marks: &[Mark], first: &Mark) -> UnsafeTemplate {
+impl ScanRefusal {
+    /// Turns the refusal into an error. Unsupported syntax is reported at the first free text.
+    pub fn into_unsafe_template(self, marks: &[PlaceholderMark], first: &PlaceholderMark) -> UnsafeTemplate {
         let (mark, why, instead) = match self {
-            Self::At(index, why) => (&marks[index], why.reason(), why.remedy(marks[index].name)),
-            Self::Lost(what) => {
-                (first, format!("in a command with {what}: only plain commands are followed"), script(first.name))
-            }
+            Self::AtMark(index, why) => (&marks[index], why.reason_text(), why.remedy_text(marks[index].name)),
+            Self::Unsupported(what) => (
+                first,
+                format!("in a command with {what}: only plain commands are followed"),
+                own_script_remedy(first.name),
+            ),
         };
         UnsafeTemplate { name: mark.name.word(), at: mark.at.clone(), why, instead }
     }
 }
 
-impl Why {
-    pub fn reason(&self) -> String {
+impl UnsafeReason {
+    pub fn reason_text(&self) -> String {
         let fixed = match self {
             Self::SingleQuotes => "in single quotes: nothing is filled in there",
             Self::Substitution => "in `$( … )`: what is in it is a command of its own",
@@ -96,7 +98,7 @@ impl Why {
         fixed.to_owned()
     }
 
-    /// What to write instead in the script of a shell, or among arguments without one.
+    /// Returns what to write instead in the script of a shell, or among arguments without a shell.
     pub fn remedy_in_argv(&self) -> Option<&'static str> {
         match self {
             Self::Unquoted => Some("write double quotes around it: \"$1\", \"$@\""),
@@ -108,8 +110,8 @@ impl Why {
         }
     }
 
-    fn remedy(&self, name: Name) -> String {
-        let variable = name.variable();
+    fn remedy_text(&self, name: PlaceholderName) -> String {
+        let variable = name.variable_name();
         if let Some(remedy) = self.remedy_in_argv() {
             return remedy.replace("VALUE", &name.to_string());
         }
@@ -137,11 +139,11 @@ impl Why {
             | Self::BuiltIn(_)
             | Self::Piped(_)
             | Self::Unquoted
-            | Self::Dash => script(name),
+            | Self::Dash => own_script_remedy(name),
         }
     }
 }
 
-fn script(name: Name) -> String {
+fn own_script_remedy(name: PlaceholderName) -> String {
     format!("put the command in a script of its own, which reads \"${}\"", name.variable())
 }

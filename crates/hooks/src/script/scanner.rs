@@ -1,45 +1,49 @@
-//! Plain shell commands: where each begins and ends, and the words that it is made of.
+//! Plain shell commands: where each begins and ends, and its words.
 //!
-//! A small part of the shell's language is followed: commands between `;`, `&`, `|`, newlines and parentheses, the words
-//! around commands in `if`, `while` and `{ … }`, quotes, `$NAME`, `$( … )`, and redirections to files.
+//! The scanner supports a small part of the shell's language: commands between `;`, `&`, `|`, newlines and parentheses, the
+//! words around commands in `if`, `while` and `{ … }`, quotes, `$NAME`, `$( … )`, and redirections to files.
 //!
 //! Invariants:
-//! - A text with anything else in it is refused (`Stop::Lost`).
-//! - dash and bash find the same commands and words in a text that is accepted, if they accept it at all.
+//! - The scanner refuses a text with any other syntax (`ScanRefusal::Unsupported`).
+//! - dash and bash find the same commands and words in an accepted text, if they accept it at all.
 
-use super::Place;
+use super::PlaceholderContext;
 use super::commands;
-use super::refusal::{Stop, Why};
-use super::template::Mark;
-use super::word::Word;
+use super::refusal::{ScanRefusal, UnsafeReason};
+use super::template::PlaceholderMark;
+use super::word::ShellWord;
 
-/// How many `$( … )` may be within each other.
-const DEPTH: usize = 20;
+/// The deepest nesting of `$( … )`.
+const MAX_SUBSTITUTION_DEPTH: usize = 20;
 
-/// Special parameters that one character names. The first two stand for all arguments.
+/// Special parameters of one character. The first two stand for all arguments.
 const SPECIAL_PARAMETERS: &str = "@*#?$!-";
 
-const UNCLOSED: Stop = Stop::Lost("something that is not closed");
+const UNCLOSED: ScanRefusal = ScanRefusal::Unsupported("something that is not closed");
 
-/// For each mark where it stands; none for what is in a comment.
-pub(super) fn places(text: &str, marks: &[Mark]) -> Result<Vec<Option<Place>>, Stop> {
+/// Returns the context of each mark; `None` for marks in comments.
+pub(super) fn locate_marks(
+    text: &str,
+    marks: &[PlaceholderMark],
+) -> Result<Vec<Option<PlaceholderContext>>, ScanRefusal> {
     let mut scanner = CommandScanner::new(text, marks, None);
-    scanner.commands()?;
+    scanner.scan_commands()?;
     Ok(scanner.places)
 }
 
-/// Whether the script of a shell takes its arguments, which are free text, for text alone. `dashed` are the numbers of the
-/// arguments that begin with a dash.
-pub(super) fn check_script(script: &str, dashed: &[usize]) -> Result<(), Stop> {
-    let names_argument = |rest: &str| parameter(rest.strip_prefix('{').unwrap_or(rest)).is_some_and(is_argument);
+/// Checks that the script of a shell takes its arguments, which are free text, for text alone. `dashed` holds the numbers
+/// of the arguments that begin with a dash.
+pub(super) fn check_script(script: &str, dashed: &[usize]) -> Result<(), ScanRefusal> {
+    let names_argument =
+        |rest: &str| parameter_name(rest.strip_prefix('{').unwrap_or(rest)).is_some_and(is_script_argument);
     match script.split('$').skip(1).any(|rest| names_argument(rest) || rest.starts_with("{!")) {
-        true => CommandScanner::new(script, &[], Some(dashed)).commands(),
+        true => CommandScanner::new(script, &[], Some(dashed)).scan_commands(),
         false => Ok(()),
     }
 }
 
-/// The name of a parameter at the beginning of a text.
-fn parameter(text: &str) -> Option<&str> {
+/// Returns the name of the parameter at the start of a text.
+fn parameter_name(text: &str) -> Option<&str> {
     let first = text.chars().next()?;
     let is_part =
         |c: char| if first.is_ascii_digit() { c.is_ascii_digit() } else { c.is_ascii_alphanumeric() || c == '_' };
@@ -50,97 +54,98 @@ fn parameter(text: &str) -> Option<&str> {
     Some(&text[..length]).filter(|name| !name.is_empty())
 }
 
-/// Whether a parameter is an argument of the script, or all of them.
-fn is_argument(name: &str) -> bool {
+/// Returns whether a parameter is an argument of the script, or all of them.
+fn is_script_argument(name: &str) -> bool {
     matches!(name, "@" | "*") || name.starts_with(|c: char| c.is_ascii_digit())
 }
 
 struct CommandScanner<'a> {
     text: &'a str,
     at: usize,
-    marks: &'a [Mark],
-    places: Vec<Option<Place>>,
-    /// In the script of a shell, whose arguments are free text: the numbers of those that begin with a dash.
+    marks: &'a [PlaceholderMark],
+    places: Vec<Option<PlaceholderContext>>,
+    /// For the script of a shell, whose arguments are free text: the numbers of those that begin with a dash.
     dashed: Option<&'a [usize]>,
-    /// What closes each construct that is open, the innermost last.
+    /// The closers of all open constructs, the innermost last.
     closers: Vec<&'static str>,
     substitutions: usize,
     /// The first free text in the statement so far.
     free: Option<usize>,
-    /// Free text of the statement that may be piped into the commands that follow.
+    /// Free text of the statement that may be piped into the following commands.
     piped: Option<usize>,
 }
 
 /// A command that has begun.
 #[derive(Default)]
-struct Command {
-    words: Vec<Word>,
+struct ScannedCommand {
+    words: Vec<ShellWord>,
     /// Whether there was a redirection: behind one no word is reserved.
     is_redirected: bool,
-    /// Whether it has not begun yet, behind a `|`.
+    /// Whether the command has no word yet and follows a `|`.
     follows_pipe: bool,
 }
 
 impl<'a> CommandScanner<'a> {
-    fn new(text: &'a str, marks: &'a [Mark], dashed: Option<&'a [usize]>) -> Self {
-        let places = marks.iter().map(|mark| (!mark.name.is_free()).then_some(Place::Anywhere)).collect();
+    fn new(text: &'a str, marks: &'a [PlaceholderMark], dashed: Option<&'a [usize]>) -> Self {
+        let places =
+            marks.iter().map(|mark| (!mark.name.is_free_text()).then_some(PlaceholderContext::Anywhere)).collect();
         Self { text, at: 0, marks, places, dashed, closers: Vec::new(), substitutions: 0, free: None, piped: None }
     }
 
-    fn rest(&self) -> &'a str {
+    fn remaining_text(&self) -> &'a str {
         &self.text[self.at..]
     }
 
     fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
+        self.remaining_text().chars().next()
     }
 
-    fn eat(&mut self, text: &str) -> bool {
-        let follows = self.rest().starts_with(text);
+    fn consume_text(&mut self, text: &str) -> bool {
+        let follows = self.remaining_text().starts_with(text);
         if follows {
             self.at += text.len();
         }
         follows
     }
 
-    fn mark_here(&self) -> Option<usize> {
+    fn mark_index_here(&self) -> Option<usize> {
         self.marks.binary_search_by_key(&self.at, |mark| mark.at.start).ok()
     }
 
-    /// Commands, to the end of the text or to the parenthesis that closes a `$( … )`.
-    fn commands(&mut self) -> Result<(), Stop> {
+    /// Scans commands, to the end of the text or to the parenthesis that closes a `$( … )`.
+    fn scan_commands(&mut self) -> Result<(), ScanRefusal> {
         let outer = self.closers.len();
-        let mut command = Command::default();
+        let mut command = ScannedCommand::default();
         loop {
             self.skip_blanks()?;
             match self.peek() {
                 None => break,
                 Some('#') => self.skip_comment()?,
-                Some(';' | '&' | '|' | '\n') => self.operator(&mut command)?,
+                Some(';' | '&' | '|' | '\n') => self.scan_operator(&mut command)?,
                 Some('(') => self.open_subshell(&mut command)?,
                 Some(')') => {
                     self.end_command(&mut command)?;
                     self.at += 1;
                     match self.closers.len() == outer && self.substitutions > 0 {
                         true => return Ok(()),
-                        false => self.close(")")?,
+                        false => self.close_construct(")")?,
                     }
                 }
-                Some('<' | '>') => self.redirection(&mut command)?,
-                Some(_) => self.command_word(&mut command)?,
+                Some('<' | '>') => self.scan_redirection(&mut command)?,
+                Some(_) => self.scan_command_word(&mut command)?,
             }
         }
         self.end_command(&mut command)?;
         if self.closers.is_empty() && self.substitutions == 0 { Ok(()) } else { Err(UNCLOSED) }
     }
 
-    /// Spaces, tabs, and newlines that a backslash takes away.
-    fn skip_blanks(&mut self) -> Result<(), Stop> {
+    /// Skips spaces, tabs, and newlines behind a backslash.
+    fn skip_blanks(&mut self) -> Result<(), ScanRefusal> {
         while let Some(' ' | '\t' | '\\') = self.peek() {
-            if self.eat("\\\n") {
+            if self.consume_text("\\\n") {
                 let joins = !self.text[..self.at - 2].ends_with([' ', '\t', '\n']) || self.peek() == Some('#');
                 if joins {
-                    return Err(Stop::Lost("a backslash at the end of a line that joins two halves"));
+                    return Err(ScanRefusal::Unsupported("a backslash at the end of a line that joins two halves"));
                 }
             } else if self.peek() == Some('\\') {
                 return Ok(());
@@ -151,22 +156,22 @@ impl<'a> CommandScanner<'a> {
         Ok(())
     }
 
-    fn skip_comment(&mut self) -> Result<(), Stop> {
-        // Old shells look for the end of `$( … )` in comments as well.
+    fn skip_comment(&mut self) -> Result<(), ScanRefusal> {
+        // Old shells search for the end of `$( … )` in comments as well.
         if self.substitutions > 0 {
-            return Err(Stop::Lost("a comment within `$( … )`"));
+            return Err(ScanRefusal::Unsupported("a comment within `$( … )`"));
         }
-        self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+        self.at += self.remaining_text().find('\n').unwrap_or(self.remaining_text().len());
         Ok(())
     }
 
-    fn operator(&mut self, command: &mut Command) -> Result<(), Stop> {
-        if ["&>", "|&", ";;", ";&"].iter().any(|operator| self.rest().starts_with(operator)) {
-            return Err(Stop::Lost("`&>`, `|&`, `;;` or `;&`"));
+    fn scan_operator(&mut self, command: &mut ScannedCommand) -> Result<(), ScanRefusal> {
+        if ["&>", "|&", ";;", ";&"].iter().any(|operator| self.remaining_text().starts_with(operator)) {
+            return Err(ScanRefusal::Unsupported("`&>`, `|&`, `;;` or `;&`"));
         }
         let follows_pipe = command.follows_pipe;
         self.end_command(command)?;
-        let is_here = |operator: &&&str| self.rest().starts_with(**operator);
+        let is_here = |operator: &&&str| self.remaining_text().starts_with(**operator);
         let operator = *["&&", "||", ";", "&", "|", "\n"].iter().find(is_here).expect("an operator begins here");
         self.at += operator.len();
         match operator {
@@ -181,12 +186,12 @@ impl<'a> CommandScanner<'a> {
         Ok(())
     }
 
-    fn open_subshell(&mut self, command: &mut Command) -> Result<(), Stop> {
+    fn open_subshell(&mut self, command: &mut ScannedCommand) -> Result<(), ScanRefusal> {
         if !command.words.is_empty() || command.is_redirected {
-            return Err(Stop::Lost("a function, a list in parentheses or a pattern with them"));
+            return Err(ScanRefusal::Unsupported("a function, a list in parentheses or a pattern with them"));
         }
-        if self.rest().starts_with("((") {
-            return Err(Stop::Lost("`((`"));
+        if self.remaining_text().starts_with("((") {
+            return Err(ScanRefusal::Unsupported("`((`"));
         }
         self.at += 1;
         self.closers.push(")");
@@ -194,32 +199,32 @@ impl<'a> CommandScanner<'a> {
         Ok(())
     }
 
-    fn close(&mut self, closer: &str) -> Result<(), Stop> {
+    fn close_construct(&mut self, closer: &str) -> Result<(), ScanRefusal> {
         let opened = self.closers.pop_if(|expected| *expected == closer);
-        opened.map(drop).ok_or(Stop::Lost("a `)`, `}`, `fi` or `done` that nothing opened"))
+        opened.map(drop).ok_or(ScanRefusal::Unsupported("a `)`, `}`, `fi` or `done` that nothing opened"))
     }
 
-    fn redirection(&mut self, command: &mut Command) -> Result<(), Stop> {
-        if ["<<", "<(", ">("].iter().any(|operator| self.rest().starts_with(operator)) {
-            return Err(Stop::Lost("a here-document, `<( … )` or `>( … )`"));
+    fn scan_redirection(&mut self, command: &mut ScannedCommand) -> Result<(), ScanRefusal> {
+        if ["<<", "<(", ">("].iter().any(|operator| self.remaining_text().starts_with(operator)) {
+            return Err(ScanRefusal::Unsupported("a here-document, `<( … )` or `>( … )`"));
         }
-        let _ = [">>", "<&", ">&", "<>", ">|", "<", ">"].iter().any(|operator| self.eat(operator));
+        let _ = [">>", "<&", ">&", "<>", ">|", "<", ">"].iter().any(|operator| self.consume_text(operator));
         self.skip_blanks()?;
         let start = self.at;
-        let target = self.word()?;
+        let target = self.scan_word()?;
         if let Some(index) = target.marks.first() {
-            return Err(Stop::At(*index, Why::Redirection));
+            return Err(ScanRefusal::AtMark(*index, UnsafeReason::Redirection));
         }
         if self.at == start || target.vanishes {
-            return Err(Stop::Lost("a redirection that may be to nothing"));
+            return Err(ScanRefusal::Unsupported("a redirection that may be to nothing"));
         }
         (command.is_redirected, command.follows_pipe) = (true, false);
         Ok(())
     }
 
-    /// A word of a command, or one that is reserved and stands before a command.
-    fn command_word(&mut self, command: &mut Command) -> Result<(), Stop> {
-        let word = self.word()?;
+    /// Scans a word of a command, or a reserved word before a command.
+    fn scan_command_word(&mut self, command: &mut ScannedCommand) -> Result<(), ScanRefusal> {
+        let word = self.scan_word()?;
         let is_number =
             word.plain && word.literal.as_ref().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit()));
         if is_number && matches!(self.peek(), Some('<' | '>')) {
@@ -232,9 +237,9 @@ impl<'a> CommandScanner<'a> {
             "if" => self.closers.push("fi"),
             "while" | "until" => self.closers.push("done"),
             "{" => self.closers.push("}"),
-            "fi" | "done" | "}" => self.close(reserved)?,
+            "fi" | "done" | "}" => self.close_construct(reserved)?,
             "case" | "esac" | "for" | "select" | "function" | "coproc" | "time" | "[[" => {
-                return Err(Stop::Lost("`case`, `for`, `select`, `function`, `coproc`, `time` or `[[`"));
+                return Err(ScanRefusal::Unsupported("`case`, `for`, `select`, `function`, `coproc`, `time` or `[[`"));
             }
             _ => {
                 command.words.push(word);
@@ -242,41 +247,41 @@ impl<'a> CommandScanner<'a> {
             }
         }
         match command.is_redirected {
-            true => Err(Stop::Lost("a redirection before a word of the shell")),
+            true => Err(ScanRefusal::Unsupported("a redirection before a word of the shell")),
             false => Ok(()),
         }
     }
 
-    /// The command that ends here: free text may stand where it does, and none is piped into what runs it.
-    fn end_command(&mut self, command: &mut Command) -> Result<(), Stop> {
-        let Command { words, .. } = std::mem::take(command);
-        match (commands::check(&words)?, self.piped) {
-            (Some(reader), Some(index)) => Err(Stop::At(index, Why::Piped(reader))),
+    /// Ends the command: checks its free text, and that none is piped into a command that runs its input.
+    fn end_command(&mut self, command: &mut ScannedCommand) -> Result<(), ScanRefusal> {
+        let ScannedCommand { words, .. } = std::mem::take(command);
+        match (commands::check_command(&words)?, self.piped) {
+            (Some(reader), Some(index)) => Err(ScanRefusal::AtMark(index, UnsafeReason::Piped(reader))),
             _ => Ok(()),
         }
     }
 
-    /// The word that begins here.
-    fn word(&mut self) -> Result<Word, Stop> {
+    /// Scans the word that begins here.
+    fn scan_word(&mut self) -> Result<ShellWord, ScanRefusal> {
         let start = self.at;
-        let mut word = Word::new();
+        let mut word = ShellWord::new();
         while let Some(next) = self.peek() {
-            if let Some(index) = self.mark_here() {
-                self.mark(index, start, &mut word)?;
+            if let Some(index) = self.mark_index_here() {
+                self.scan_mark(index, start, &mut word)?;
                 continue;
             }
             match next {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => break,
-                '\'' => self.single_quotes(&mut word)?,
-                '"' => self.double_quotes(&mut word)?,
+                '\'' => self.scan_single_quotes(&mut word)?,
+                '"' => self.scan_double_quotes(&mut word)?,
                 '\\' => {
                     word.plain = false;
-                    let escaped = self.escaped()?;
+                    let escaped = self.scan_escaped_letter()?;
                     word.push_quoted(escaped);
                 }
-                '$' => self.expansion(&mut word, false)?,
-                '`' => return Err(Stop::Lost("backticks")),
-                // A pattern for names of files, or a list in braces.
+                '$' => self.scan_expansion(&mut word, false)?,
+                '`' => return Err(ScanRefusal::Unsupported("backticks")),
+                // A glob pattern, or a list in braces.
                 '*' | '?' | '[' | ']' | '{' | '}' => {
                     self.at += 1;
                     word.literal = None;
@@ -295,15 +300,15 @@ impl<'a> CommandScanner<'a> {
         Ok(word)
     }
 
-    /// A name in braces outside quotes.
-    fn mark(&mut self, index: usize, start: usize, word: &mut Word) -> Result<(), Stop> {
-        let Mark { name, at } = &self.marks[index];
+    /// Scans a placeholder outside quotes.
+    fn scan_mark(&mut self, index: usize, start: usize, word: &mut ShellWord) -> Result<(), ScanRefusal> {
+        let PlaceholderMark { name, at } = &self.marks[index];
         self.at = at.end;
         word.literal = None;
-        if name.is_free() {
-            return self.free_text(index, Place::Bare, word);
+        if name.is_free_text() {
+            return self.record_free_text(index, PlaceholderContext::Bare, word);
         }
-        // It may turn out to be nothing, and then its neighbours meet.
+        // The value may be empty, and then its neighbours meet.
         word.splits = true;
         let after = self.peek();
         let is_alone = after.is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | ';' | ')'));
@@ -311,13 +316,18 @@ impl<'a> CommandScanner<'a> {
         word.vanishes = at.start == start && is_alone;
         match at.start != start || is_alone || goes_on {
             true => Ok(()),
-            false => Err(Stop::Lost("a name in braces right before a sign of the shell")),
+            false => Err(ScanRefusal::Unsupported("a name in braces right before a sign of the shell")),
         }
     }
 
-    fn free_text(&mut self, index: usize, place: Place, word: &mut Word) -> Result<(), Stop> {
+    fn record_free_text(
+        &mut self,
+        index: usize,
+        place: PlaceholderContext,
+        word: &mut ShellWord,
+    ) -> Result<(), ScanRefusal> {
         if self.substitutions > 0 {
-            return Err(Stop::At(index, Why::Substitution));
+            return Err(ScanRefusal::AtMark(index, UnsafeReason::Substitution));
         }
         if let Some(found) = self.places.get_mut(index) {
             *found = Some(place);
@@ -327,42 +337,42 @@ impl<'a> CommandScanner<'a> {
         Ok(())
     }
 
-    fn single_quotes(&mut self, word: &mut Word) -> Result<(), Stop> {
+    fn scan_single_quotes(&mut self, word: &mut ShellWord) -> Result<(), ScanRefusal> {
         word.plain = false;
         let start = self.at + 1;
         let end = start + self.text[start..].find('\'').ok_or(UNCLOSED)?;
-        let is_within = |mark: &Mark| mark.name.is_free() && (start..end).contains(&mark.at.start);
+        let is_within = |mark: &PlaceholderMark| mark.name.is_free_text() && (start..end).contains(&mark.at.start);
         if let Some(index) = self.marks.iter().position(is_within) {
-            return Err(Stop::At(index, Why::SingleQuotes));
+            return Err(ScanRefusal::AtMark(index, UnsafeReason::SingleQuotes));
         }
         self.text[start..end].chars().for_each(|c| word.push_quoted(c));
         self.at = end + 1;
         Ok(())
     }
 
-    fn double_quotes(&mut self, word: &mut Word) -> Result<(), Stop> {
+    fn scan_double_quotes(&mut self, word: &mut ShellWord) -> Result<(), ScanRefusal> {
         word.plain = false;
         self.at += 1;
         loop {
-            if let Some(index) = self.mark_here() {
+            if let Some(index) = self.mark_index_here() {
                 self.at = self.marks[index].at.end;
                 word.literal = None;
-                if self.marks[index].name.is_free() {
-                    self.free_text(index, Place::Quoted, word)?;
+                if self.marks[index].name.is_free_text() {
+                    self.record_free_text(index, PlaceholderContext::Quoted, word)?;
                 }
                 continue;
             }
             match self.peek().ok_or(UNCLOSED)? {
                 '"' => break,
                 '\\' => {
-                    let escaped = self.escaped()?;
+                    let escaped = self.scan_escaped_letter()?;
                     if !matches!(escaped, '$' | '`' | '"' | '\\') {
                         word.push_quoted('\\');
                     }
                     word.push_quoted(escaped);
                 }
-                '$' => self.expansion(word, true)?,
-                '`' => return Err(Stop::Lost("backticks")),
+                '$' => self.scan_expansion(word, true)?,
+                '`' => return Err(ScanRefusal::Unsupported("backticks")),
                 c => {
                     self.at += c.len_utf8();
                     word.push_quoted(c);
@@ -373,83 +383,84 @@ impl<'a> CommandScanner<'a> {
         Ok(())
     }
 
-    /// The character behind a backslash.
-    fn escaped(&mut self) -> Result<char, Stop> {
+    /// Scans the character behind a backslash.
+    fn scan_escaped_letter(&mut self) -> Result<char, ScanRefusal> {
         self.at += 1;
-        self.expect_no_mark(Why::AfterBackslash)?;
-        let escaped = self.peek().filter(|c| *c != '\n').ok_or(Stop::Lost("a backslash at the end of a line"))?;
+        self.expect_no_mark(UnsafeReason::AfterBackslash)?;
+        let escaped =
+            self.peek().filter(|c| *c != '\n').ok_or(ScanRefusal::Unsupported("a backslash at the end of a line"))?;
         self.at += escaped.len_utf8();
         Ok(escaped)
     }
 
-    /// No name in braces follows. A checked value may be empty, and then something else follows.
-    fn expect_no_mark(&self, why: Why) -> Result<(), Stop> {
-        match self.mark_here() {
-            Some(index) if self.marks[index].name.is_free() => Err(Stop::At(index, why)),
-            Some(_) => Err(Stop::Lost("a name in braces right after a `\\` or a `$`")),
+    /// Refuses a placeholder here. A checked value may be empty, and then other text follows.
+    fn expect_no_mark(&self, why: UnsafeReason) -> Result<(), ScanRefusal> {
+        match self.mark_index_here() {
+            Some(index) if self.marks[index].name.is_free_text() => Err(ScanRefusal::AtMark(index, why)),
+            Some(_) => Err(ScanRefusal::Unsupported("a name in braces right after a `\\` or a `$`")),
             None => Ok(()),
         }
     }
 
-    /// `$NAME`, `${NAME}` or `$( … )`.
-    fn expansion(&mut self, word: &mut Word, is_quoted: bool) -> Result<(), Stop> {
+    /// Scans `$NAME`, `${NAME}` or `$( … )`.
+    fn scan_expansion(&mut self, word: &mut ShellWord, is_quoted: bool) -> Result<(), ScanRefusal> {
         self.at += 1;
         word.literal = None;
         word.splits |= !is_quoted;
-        self.expect_no_mark(Why::AfterDollar)?;
-        if self.rest().starts_with("((") {
-            return Err(Stop::Lost("arithmetic"));
+        self.expect_no_mark(UnsafeReason::AfterDollar)?;
+        if self.remaining_text().starts_with("((") {
+            return Err(ScanRefusal::Unsupported("arithmetic"));
         }
-        if self.eat("(") {
-            return self.substitution();
+        if self.consume_text("(") {
+            return self.scan_substitution();
         }
-        let is_braced = self.eat("{");
-        let Some(name) = parameter(self.rest()) else {
+        let is_braced = self.consume_text("{");
+        let Some(name) = parameter_name(self.remaining_text()) else {
             return match self.peek() {
-                _ if is_braced => Err(Stop::Lost("`${ … }` with more in it than a name")),
+                _ if is_braced => Err(ScanRefusal::Unsupported("`${ … }` with more in it than a name")),
                 // bash evaluates `$[ … ]` within double quotes, too.
-                Some('[') => Err(Stop::Lost("`$[ … ]`")),
-                Some('\'' | '"') if !is_quoted => Err(Stop::Lost("`$'…'` or `$\"…\"`")),
+                Some('[') => Err(ScanRefusal::Unsupported("`$[ … ]`")),
+                Some('\'' | '"') if !is_quoted => Err(ScanRefusal::Unsupported("`$'…'` or `$\"…\"`")),
                 _ => Ok(()),
             };
         };
-        // Without braces a single digit counts.
+        // Without braces, the name is a single digit.
         let length = if !is_braced && name.starts_with(|c: char| c.is_ascii_digit()) { 1 } else { name.len() };
         let name = &name[..length];
         self.at += length;
         if is_braced {
-            self.default_value()?;
+            self.scan_default_value()?;
         }
         word.splits |= name == "@";
         match self.dashed {
-            Some(dashed) if is_argument(name) => {
+            Some(dashed) if is_script_argument(name) => {
                 let is_dashed = name.parse().map_or(!dashed.is_empty(), |number| dashed.contains(&number));
                 word.dash |= word.known.is_empty() && is_dashed;
                 word.unquoted |= !is_quoted;
-                self.free_text(0, Place::Bare, word)
+                self.record_free_text(0, PlaceholderContext::Bare, word)
             }
             _ => Ok(()),
         }
     }
 
-    /// What follows a name within `${ … }`: nothing, or a plain text that takes its place.
-    fn default_value(&mut self) -> Result<(), Stop> {
-        let value = self.rest().split('}').next().unwrap_or_default();
+    /// Scans the rest of `${ … }` behind a name: nothing, or a plain default text.
+    fn scan_default_value(&mut self) -> Result<(), ScanRefusal> {
+        let value = self.remaining_text().split('}').next().unwrap_or_default();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || " :-_./,=".contains(c);
         let begins = value.is_empty() || value.starts_with('-') || value.starts_with(":-");
         self.at += value.len();
-        match begins && value.chars().all(is_plain) && self.eat("}") {
+        match begins && value.chars().all(is_plain) && self.consume_text("}") {
             true => Ok(()),
-            false => Err(Stop::Lost("`${ … }` with more in it than a name")),
+            false => Err(ScanRefusal::Unsupported("`${ … }` with more in it than a name")),
         }
     }
 
-    fn substitution(&mut self) -> Result<(), Stop> {
-        if self.substitutions == DEPTH {
-            return Err(Stop::Lost("so much nesting"));
+    fn scan_substitution(&mut self) -> Result<(), ScanRefusal> {
+        if self.substitutions == MAX_SUBSTITUTION_DEPTH {
+            return Err(ScanRefusal::Unsupported("so much nesting"));
         }
         self.substitutions += 1;
-        self.commands()?;
+        self.scan_commands()?;
         self.substitutions -= 1;
         Ok(())
     }

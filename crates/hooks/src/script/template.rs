@@ -1,10 +1,10 @@
-//! The names that stand for something, and where they are in a text. Other `{{…}}` are nobody's business here.
+//! The placeholders of a command, and their positions in a text. Other `{{…}}` stay as they are.
 
 use std::fmt;
 use std::ops::Range;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Name {
+pub(super) enum PlaceholderName {
     Session,
     Iteration,
     TaskId,
@@ -12,16 +12,22 @@ pub(super) enum Name {
     Error,
 }
 
-/// A name in double braces.
+/// A placeholder at its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mark {
-    pub name: Name,
+pub(super) struct PlaceholderMark {
+    pub name: PlaceholderName,
     pub at: Range<usize>,
 }
 
-const NAMES: [Name; 5] = [Name::Session, Name::Iteration, Name::TaskId, Name::TaskContent, Name::Error];
+const PLACEHOLDER_NAMES: [PlaceholderName; 5] = [
+    PlaceholderName::Session,
+    PlaceholderName::Iteration,
+    PlaceholderName::TaskId,
+    PlaceholderName::TaskContent,
+    PlaceholderName::Error,
+];
 
-impl Name {
+impl PlaceholderName {
     pub fn word(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -32,7 +38,7 @@ impl Name {
         }
     }
 
-    pub fn variable(self) -> &'static str {
+    pub fn variable_name(self) -> &'static str {
         match self {
             Self::Session => "WINDLASS_SESSION",
             Self::Iteration => "WINDLASS_ITERATION",
@@ -42,40 +48,40 @@ impl Name {
         }
     }
 
-    /// Whether it stands for text of which nothing is known.
-    pub fn is_free(self) -> bool {
+    /// Returns whether the value is free text.
+    pub fn is_free_text(self) -> bool {
         matches!(self, Self::TaskContent | Self::Error)
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for PlaceholderName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{{{{{}}}}}", self.word())
     }
 }
 
-pub(super) fn marks(text: &str) -> Vec<Mark> {
+pub(super) fn find_placeholders(text: &str) -> Vec<PlaceholderMark> {
     let mut marks = Vec::new();
     let mut from = 0;
     while let Some(found) = text[from..].find("{{") {
         let start = from + found;
-        match mark(&text[start + 2..]) {
+        match parse_placeholder(&text[start + 2..]) {
             Some((name, length)) => {
                 from = start + 2 + length;
-                marks.push(Mark { name, at: start..from });
+                marks.push(PlaceholderMark { name, at: start..from });
             }
-            // `{{{error}}` is a brace and a name.
+            // `{{{error}}` is a brace and a placeholder.
             None => from = start + 1,
         }
     }
     marks
 }
 
-/// What follows two braces, if it is a name: which, and how long it is with the braces that close it.
-fn mark(rest: &str) -> Option<(Name, usize)> {
+/// Parses the text behind two braces: returns the placeholder, and its length up to the closing braces.
+fn parse_placeholder(rest: &str) -> Option<(PlaceholderName, usize)> {
     let blank = |c: char| c == ' ' || c == '\t';
     let inner = rest.trim_start_matches(blank);
-    let name = NAMES.into_iter().find(|name| {
+    let name = PLACEHOLDER_NAMES.into_iter().find(|name| {
         let after = inner.strip_prefix(name.word());
         after.is_some_and(|after| after.trim_start_matches(blank).starts_with("}}"))
     })?;

@@ -1,28 +1,28 @@
-//! Which texts are accepted and what becomes of them; which are refused, and why.
+//! Accepted texts with their results, and refused ones with the reasons.
 
 use proptest::prelude::*;
 
-use super::{Carrier, Script, UnsafeTemplate, Values};
+use super::{HookScript, InputChannel, ScriptValues, UnsafeTemplate};
 
-const VALUES: Values<'static> = Values {
+const VALUES: ScriptValues<'static> = ScriptValues {
     session: "demo",
     iteration: "3",
     task_id: "T12",
-    task_content: Carrier::Variable,
-    error: Carrier::Variable,
+    task_content: InputChannel::Variable,
+    error: InputChannel::Variable,
 };
 
 #[track_caller]
 fn check(text: &str, expected: &str) {
-    let script = Script::parse(text).unwrap_or_else(|refused| panic!("{text}\n{refused}"));
+    let script = HookScript::parse(text).unwrap_or_else(|refused| panic!("{text}\n{refused}"));
     assert_eq!(script.text(), text);
     assert_eq!(script.fill(&VALUES), expected.replace('§', "${WINDLASS_ERROR}"), "{text}");
 }
 
-/// Refused at its last template, with these words in the reason.
+/// Checks that the last placeholder is refused, with these words in the reason.
 #[track_caller]
 fn check_refused(text: &str, why: &str) {
-    let refused = Script::parse(text).expect_err(text);
+    let refused = HookScript::parse(text).expect_err(text);
     assert_eq!(refused.why, why, "{text}");
     assert_eq!(&text[refused.at.clone()], "{{error}}", "{text}");
     assert_eq!(refused.to_string(), format!("cannot put `{{{{error}}}}` {why}"));
@@ -102,22 +102,22 @@ fn free_text_is_accepted_in_arguments_of_all_kinds_of_commands() {
         "~/bin/notify {{error}}; 'my notify' {{error}}; ./no\\ tify {{error}}",
         "echo {{session}} {{error}}; echo \"{{session}}\" x-{{task_id}}",
     ] {
-        let script = Script::parse(text).unwrap_or_else(|refused| panic!("{text}\n{refused}"));
-        assert!(!script.fill(&VALUES).contains("{{"), "{text}");
+        let script = HookScript::parse(text).unwrap_or_else(|refused| panic!("{text}\n{refused}"));
+        assert!(!script.fill_values(&VALUES).contains("{{"), "{text}");
     }
 }
 
 #[test]
 fn long_text_comes_from_a_file() {
-    let values = Values { error: Carrier::File, ..VALUES };
-    let fill = |text| Script::parse(text).expect("is safe").fill(&values);
+    let values = ScriptValues { error: InputChannel::File, ..VALUES };
+    let fill = |text| HookScript::parse(text).expect("is safe").fill_values(&values);
     assert_eq!(fill("echo {{error}}"), "echo \"$(cat \"$WINDLASS_ERROR_FILE\")\"");
     assert_eq!(fill("echo \"a {{error}}\""), "echo \"a $(cat \"$WINDLASS_ERROR_FILE\")\"");
     assert_eq!(fill("echo {{task_content}}"), "echo \"${WINDLASS_TASK_CONTENT}\"");
 }
 
 #[test]
-fn places_in_which_text_is_more_than_text() {
+fn free_text_is_refused_where_shell_evaluates_it() {
     let single = "in single quotes: nothing is filled in there";
     let substitution = "in `$( … )`: what is in it is a command of its own";
     let redirection = "in a redirection: the text would choose the file";
@@ -153,7 +153,7 @@ fn places_in_which_text_is_more_than_text() {
 }
 
 #[test]
-fn commands_that_make_more_of_their_arguments() {
+fn free_text_is_refused_for_evaluating_commands() {
     let runs = |name: &str| format!("in the arguments of `{name}`: it runs text as commands");
     let built_in = |name: &str| format!("in the arguments of `{name}`: the shell takes them for more than text");
     let code = |name: &str| format!("in the arguments of `{name}`: it may be taken for code");
@@ -213,7 +213,7 @@ fn commands_that_make_more_of_their_arguments() {
 }
 
 #[test]
-fn commands_in_which_it_depends_on_the_place() {
+fn free_text_depends_on_place_in_command() {
     let wrapped = |name: &str| format!("in the arguments of `{name}`: what it starts cannot be told from here");
     let piped = |name: &str| format!("in a pipe to `{name}`: it runs what it reads");
     let after = |option: &str, name: &str| format!("after `{option}` of `{name}`: it may be run as a command");
@@ -288,7 +288,7 @@ fn options_are_known_by_the_end_of_their_names() {
         "windlass run --agent codex {{error}}; find . -empty -name {{error}}; git commit -ccolor.ui=x {{error}}",
         "git log -Sx{{error}} -n5 {{error}} -- \"-cx{{error}}\"; grep -ex{{error}} log; mvn -Dtest={{error}}",
     ] {
-        assert!(Script::parse(text).is_ok(), "{text}: {:?}", Script::parse(text));
+        assert!(HookScript::parse(text).is_ok(), "{text}: {:?}", HookScript::parse(text));
     }
     for (text, option, name) in [
         ("split \"--filter={{error}}\" x", "--filter", "split"),
@@ -355,7 +355,7 @@ fn programs_that_run_a_value_are_refused() {
         "sh -c 'git log $1' sh §",
     ] {
         let text = text.replace('§', "{{error}}");
-        assert!(Script::parse(&text).is_err(), "{text}");
+        assert!(HookScript::parse(&text).is_err(), "{text}");
     }
     for text in [
         "echo the tests run into §; echo -e §; grep -e § log; grep -c § log; curl -x §",
@@ -367,7 +367,7 @@ fn programs_that_run_a_value_are_refused() {
         "error_command=§; ERROR_TEXT=§ ./notify",
     ] {
         let text = text.replace('§', "{{error}}");
-        assert!(Script::parse(&text).is_ok(), "{text}: {:?}", Script::parse(&text));
+        assert!(HookScript::parse(&text).is_ok(), "{text}: {:?}", HookScript::parse(&text));
     }
 }
 
@@ -430,12 +430,12 @@ fn commands_that_are_not_plain_are_refused() {
     }
     let nested = |open: &str| format!("{}echo {{{{error}}}}{}", open.repeat(99_999), ")".repeat(99_999));
     check_lost(&nested("echo $( "), "so much nesting");
-    assert!(Script::parse(&nested("( ")).is_ok());
+    assert!(HookScript::parse(&nested("( ")).is_ok());
 }
 
 #[test]
 fn a_refusal_says_what_to_write_instead() {
-    let refused = |text: &str| Script::parse(text).expect_err(text);
+    let refused = |text: &str| HookScript::parse(text).expect_err(text);
     let UnsafeTemplate { name, at, instead, .. } = refused("echo {{error}} '{{ task_content }}'");
     assert_eq!((name, at), ("task_content", 16..34));
     assert_eq!(instead, "write double quotes around it, or end the quotes before it: `'…'{{task_content}}'…'`");
@@ -452,22 +452,22 @@ fn a_refusal_says_what_to_write_instead() {
 }
 
 proptest! {
-    /// Without free text there is nothing to refuse and, without names, nothing to fill.
+    /// Without free text the scanner refuses nothing and, without placeholders, fills nothing.
     #[test]
     fn nothing_is_refused_without_free_text(text in "([a-z '\"`$(){}<>|&;#\\\\\n]|\\{\\{|\\}\\}|ü){0,40}") {
-        let script = Script::parse(&text).expect("no free text");
+        let script = HookScript::parse(&text).expect("no free text");
         prop_assert_eq!(script.text(), &text);
-        prop_assert_eq!(script.fill(&VALUES), text);
+        prop_assert_eq!(script.fill_values(&VALUES), text);
     }
 
-    /// Whatever stands around it, there is an answer, and nothing of the text is lost.
+    /// For any text around the placeholder, the scanner gives a result and loses no text.
     #[test]
     fn any_text_gets_an_answer(before in "\\PC{0,20}", after in "[a-z '\"`$(){}<>|&;#\\\\\n]{0,20}") {
         let text = format!("{before}{{{{error}}}}{after}");
-        if let Ok(script) = Script::parse(&text) {
-            let filled = script.fill(&VALUES);
+        if let Ok(script) = HookScript::parse(&text) {
+            let filled = script.fill_values(&VALUES);
             let restored = filled.replace("\"${WINDLASS_ERROR}\"", "{{error}}").replace("${WINDLASS_ERROR}", "{{error}}");
-            // A reference in quotes of the author looks like one in quotes of ours.
+            // A reference inside the author's quotes looks like one inside ours.
             prop_assert_eq!(restored, text.replace("\"{{error}}\"", "{{error}}"));
         }
     }

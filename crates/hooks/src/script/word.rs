@@ -1,36 +1,36 @@
-//! A word of shell text, with what is known about it before anything runs.
+//! A word of shell text, with the facts that are known before anything runs.
 
 use super::evaluators::file_name;
 
-/// What a word turned out to be.
+/// A scanned word.
 #[derive(Debug, Default)]
-pub(super) struct Word {
-    /// What the program gets, where that is certain already.
+pub(super) struct ShellWord {
+    /// The argument that the program gets, if it is certain.
     pub literal: Option<String>,
-    /// Its beginning, as far as it is letters as they stand: where assignments are recognised.
+    /// The unquoted literal beginning, in which assignments are recognised.
     pub bare: String,
-    /// Its beginning, as far as it is certain already, quoted or not: where options are recognised.
+    /// The certain beginning, quoted or not, in which options are recognised.
     pub known: String,
-    /// Whether nothing in it is quoted: only then it can be a reserved word.
+    /// Whether no part is quoted: only then it can be a reserved word.
     pub plain: bool,
-    /// Whether it may become several words, or none.
+    /// Whether the word may become several words, or none.
     pub splits: bool,
-    /// Whether it may be gone before a shell sees it.
+    /// Whether the word may disappear before a shell sees it.
     pub vanishes: bool,
-    /// Free text in it, as indices of marks.
+    /// Free text in the word, as indices of marks.
     pub marks: Vec<usize>,
-    /// Whether free text in it stands outside double quotes, where the shell splits it.
+    /// Whether free text occurs outside double quotes, where the shell splits it.
     pub unquoted: bool,
-    /// Whether it begins with a value that begins with a dash.
+    /// Whether the word begins with a value that begins with a dash.
     pub dash: bool,
 }
 
-impl Word {
+impl ShellWord {
     pub fn new() -> Self {
         Self { literal: Some(String::new()), plain: true, ..Self::default() }
     }
 
-    /// A character that means itself.
+    /// Adds an unquoted literal character.
     pub fn push(&mut self, c: char) {
         if self.plain && self.literal.is_some() {
             self.bare.push(c);
@@ -45,20 +45,20 @@ impl Word {
         }
     }
 
-    /// The name before the `=` of an assignment.
-    pub fn assigned(&self) -> Option<&str> {
+    /// Returns the name before the `=` of an assignment.
+    pub fn assigned_variable(&self) -> Option<&str> {
         let (name, _) = self.bare.split_once('=')?;
         let name = name.strip_suffix('+').unwrap_or(name);
-        is_name(name).then_some(name)
+        is_variable_name(name).then_some(name)
     }
 
-    /// The program that it names, without its directory.
-    pub fn program(&self) -> Option<&str> {
+    /// Returns the name of the program, without its directory.
+    pub fn program_name(&self) -> Option<&str> {
         self.literal.as_deref().map(file_name)
     }
 }
 
-fn is_name(text: &str) -> bool {
+fn is_variable_name(text: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.chars().all(word) && text.starts_with(|c: char| !c.is_ascii_digit())
 }

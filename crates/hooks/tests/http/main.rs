@@ -7,19 +7,22 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use server::{Answer, Server, says};
-use windlass_hooks::http::{Ended, Method, Request, Response, Unsent, expand, meaning, send};
+use windlass_hooks::http::{
+    WebhookError, WebhookMethod, WebhookOutcome, WebhookRequest, WebhookResponse, classify_response, expand_variables,
+    send_request,
+};
 
-/// Long enough for a machine that is busy; no test waits for it.
+/// Long enough for a busy machine; no test waits for it.
 const PATIENT: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(200);
-/// Where nothing listens: the port is reserved, and no server of a test can be given it.
-const NOBODY: &str = "127.0.0.1:1";
+/// An address without a listener: the port is reserved, and no test server can get it.
+const UNUSED_ADDRESS: &str = "127.0.0.1:1";
 const DONE: &str = "200 OK\r\nContent-Length: 4\r\n\r\ndone";
 
-fn request(url: String) -> Request {
-    Request {
+fn request(url: String) -> WebhookRequest {
+    WebhookRequest {
         url,
-        method: Method::Post,
+        method: WebhookMethod::Post,
         headers: BTreeMap::new(),
         body: br#"{"a":1}"#.to_vec(),
         timeout: PATIENT,
@@ -31,14 +34,14 @@ fn headers(given: &[(&str, &str)]) -> BTreeMap<String, String> {
     given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-fn whole(status: u16, body: &str) -> Response {
-    Response { status, body: body.into(), cut: false, retry_after: None }
+fn whole(status: u16, body: &str) -> WebhookResponse {
+    WebhookResponse { status, body: body.into(), cut: false, retry_after: None }
 }
 
-/// The error's kind and texts, with the port that the test was given written as `PORT`.
+/// The error's kind and texts, with the port of the test written as `PORT`.
 #[track_caller]
-fn failure(request: &Request) -> (Unsent, String) {
-    let error = send(request).expect_err("there is no answer");
+fn failure(request: &WebhookRequest) -> (WebhookError, String) {
+    let error = send_request(request).expect_err("there is no answer");
     let port = request.url.split(':').nth(2).and_then(|rest| rest.split('/').next()).unwrap_or("none").to_owned();
     let text = error.to_string().replace(&port, "PORT");
     (error, text)
@@ -47,7 +50,7 @@ fn failure(request: &Request) -> (Unsent, String) {
 #[test]
 fn the_request_arrives_whole() {
     let server = Server::saying(DONE);
-    let response = send(&request(server.url("/hook?a=b"))).expect("an answer");
+    let response = send_request(&request(server.url("/hook?a=b"))).expect("an answer");
     assert_eq!(response, whole(200, "done"));
     assert_eq!(meaning(&Ok(response)), Ended::Ok("done".to_owned()));
     let address = server.address;
@@ -75,8 +78,8 @@ fn the_request_arrives_whole() {
 fn methods_are_sent_by_their_names() {
     for (name, body) in [("post", true), ("PUT", true), ("Patch", true), ("delete", true), ("get", false)] {
         let server = Server::saying(DONE);
-        let method = Method::named(name).expect("it is known");
-        send(&Request { method, ..request(server.url("/")) }).expect("an answer");
+        let method = WebhookMethod::parse_name(name).expect("it is known");
+        send_request(&WebhookRequest { method, ..request(server.url("/")) }).expect("an answer");
         let seen = server.seen().concat();
         assert!(seen.starts_with(&format!("{} / ", name.to_ascii_lowercase())), "{seen}");
         assert_eq!(seen.ends_with(r#"{"a":1}"#), body, "{seen}");
@@ -94,7 +97,7 @@ fn headers_of_the_user_win_but_not_over_the_key() {
         ("Content-Length", "3"),
         ("X-Name", "J\u{fc}rgen"),
     ];
-    send(&Request { headers: headers(&given), ..request(server.url("/")) }).expect("an answer");
+    send_request(&WebhookRequest { headers: headers(&given), ..request(server.url("/")) }).expect("an answer");
     let seen = server.seen().concat();
     for line in ["content-type: application/cloudevents+json\r\n", "user-agent: mine\r\n", "x-name: j\u{fc}rgen\r\n"] {
         assert!(seen.contains(line), "{seen}");
@@ -125,11 +128,11 @@ fn every_try_carries_the_same_key() {
 fn values_of_the_environment_reach_the_server_and_no_message() {
     let server = Server::saying("403 Forbidden\r\nContent-Length: 0\r\n\r\n");
     let environment = [("TOKEN", "s3cret"), ("PATH_PART", "hook")].map(|(name, value)| (name.into(), value.into()));
-    let url = expand(&server.url("/${PATH_PART}?t=${TOKEN}"), &environment).expect("it is set");
-    let bearer = expand("Bearer ${TOKEN}", &environment).expect("it is set");
-    let request = Request { headers: headers(&[("Authorization", &bearer)]), ..request(url) };
+    let url = expand_variables(&server.url("/${PATH_PART}?t=${TOKEN}"), &environment).expect("it is set");
+    let bearer = expand_variables("Bearer ${TOKEN}", &environment).expect("it is set");
+    let request = WebhookRequest { headers: headers(&[("Authorization", &bearer)]), ..request(url) };
     assert!(!format!("{request:?}").contains("s3cret"), "{request:?}");
-    let ended = meaning(&send(&request));
+    let ended = classify_response(&send_request(&request));
     assert_eq!(ended, Ended::Failed { why: "the server answered 403 Forbidden".to_owned() });
     let seen = server.seen().concat();
     assert!(seen.starts_with("post /hook?t=s3cret ") && seen.contains("authorization: bearer s3cret\r\n"), "{seen}");
@@ -155,7 +158,7 @@ fn no_more_is_kept_than_a_mebibyte() {
     const KEPT: usize = 1024 * 1024;
     for (length, cut) in [(KEPT, false), (KEPT + 1, true), (8 * KEPT, true)] {
         let server = Server::saying(&format!("200 OK\r\nContent-Length: {length}\r\n\r\n{}", "x".repeat(length)));
-        let response = send(&request(server.url("/"))).expect("an answer");
+        let response = send_request(&request(server.url("/"))).expect("an answer");
         assert_eq!((response.body.len(), response.cut), (KEPT, cut), "{length}");
         drop(server.seen());
     }
@@ -167,7 +170,7 @@ fn servers_that_do_not_answer_are_not_waited_for() {
     for answer in ["", "HTTP/1.1 200", half] {
         let server = Server::new(vec![Answer::Stalls(answer)]);
         let began = Instant::now();
-        let (error, text) = failure(&Request { timeout: SHORT, ..request(server.url("/a?b")) });
+        let (error, text) = failure(&WebhookRequest { timeout: SHORT, ..request(server.url("/a?b")) });
         assert!(began.elapsed() < 50 * SHORT, "it took {:?}", began.elapsed());
         assert!(matches!(error, Unsent::TimedOut { after: SHORT, .. }), "{error:?}");
         assert_eq!(text, "cannot get an answer from http://127.0.0.1:PORT/a?…: timed out after 200ms");
@@ -179,16 +182,16 @@ fn servers_that_do_not_answer_are_not_waited_for() {
 #[test]
 fn an_endless_timeout_is_one() {
     let server = Server::saying(DONE);
-    send(&Request { timeout: Duration::MAX, ..request(server.url("/")) }).expect("an answer");
+    send_request(&WebhookRequest { timeout: Duration::MAX, ..request(server.url("/")) }).expect("an answer");
     assert_eq!(server.seen().len(), 1);
 }
 
 #[test]
 fn a_host_that_cannot_be_reached_is_tried_again() {
-    // A part of a name has at most 63 letters: no name server has to be asked about this one.
+    // A label has at most 63 letters, so no name server is asked about this one.
     let unknown = format!("{}.test", "x".repeat(64));
-    for host in [NOBODY, &unknown] {
-        let error = send(&request(format!("http://ann:s3cret@{host}/"))).expect_err("no server listens there");
+    for host in [UNUSED_ADDRESS, &unknown] {
+        let error = send_request(&request(format!("http://ann:s3cret@{host}/"))).expect_err("no server listens there");
         assert!(matches!(error, Unsent::Broken { .. }) && error.source().is_some(), "{error:?}");
         assert_eq!(error.to_string(), format!("cannot complete the request to {host}"));
         assert!(matches!(meaning(&Err(error)), Ended::Again { .. }));
@@ -242,7 +245,9 @@ fn redirects_are_not_followed() {
         let other = Server::saying(DONE);
         let moved = format!("{status} X\r\nLocation: {}\r\nContent-Length: 3\r\n\r\nold", other.url("/s3cret?s3cret"));
         let server = Server::saying(&moved);
-        let Ended::Failed { why } = meaning(&send(&request(server.url("/a")))) else { panic!("{status}") };
+        let WebhookOutcome::Failed { why } = classify_response(&send_request(&request(server.url("/a")))) else {
+            panic!("{status}")
+        };
         assert!(why.starts_with(&format!("the server answered {status} ")), "{why}");
         assert!(why.ends_with(": old; redirects are not followed: configure the address that it leads to"), "{why}");
         assert_eq!((server.seen().len(), other.seen().len()), (1, 0));
@@ -253,18 +258,18 @@ fn redirects_are_not_followed() {
 fn unusable_requests_are_not_sent() {
     let server = Server::new(Vec::new());
     let good = request(server.url("/"));
-    let with = |name: &str, value: &str| Request { headers: headers(&[(name, value)]), ..good.clone() };
+    let with = |name: &str, value: &str| WebhookRequest { headers: headers(&[(name, value)]), ..good.clone() };
     for (bad, text) in [
         (request("https://ann:s3cret@hooks test/".to_owned()), "cannot use the address …: it cannot be read"),
         (with("X-Token", "s3cret\r\nX: y"), "cannot send the header `X-Token`: its value has a line break"),
         (with("X-Token", "s3cret\0"), "cannot send the header `X-Token`: its value has a control character"),
         (with("X\nToken", "s3cret"), "cannot send the header `X\\nToken`: no header has such a name"),
         (
-            Request { key: "a\nb".to_owned(), ..good.clone() },
+            WebhookRequest { key: "a\nb".to_owned(), ..good.clone() },
             "cannot send the header `idempotency-key`: its value has a line break",
         ),
     ] {
-        let error = send(&bad).expect_err("it cannot be sent");
+        let error = send_request(&bad).expect_err("it cannot be sent");
         assert_eq!(error.to_string(), text);
         assert!(matches!(meaning(&Err(error)), Ended::Failed { .. }));
     }

@@ -1,4 +1,4 @@
-//! A server that follows a script: one answer a connection, on a free port of this machine.
+//! A scripted server: one answer per connection, on a free port of this machine.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 pub enum Answer {
-    /// Reads the request, says this, and hangs up.
+    /// Reads the request, answers with this, and closes the connection.
     Says(Vec<u8>),
-    /// Reads the request, says this, and waits until the other side hangs up.
+    /// Reads the request, answers with this, and waits until the client closes the connection.
     Stalls(&'static str),
-    /// Says this to the first bytes, whatever they are.
+    /// Answers the first bytes with this, without reading a request.
     Interrupts(&'static str),
 }
 
@@ -33,7 +33,7 @@ impl Server {
         Self { address, over, thread }
     }
 
-    /// A server with one answer: a status line's end, headers and body.
+    /// A server with one answer: the rest of a status line, headers and body.
     pub fn saying(answer: &str) -> Self {
         Self::new(vec![says(answer)])
     }
@@ -42,10 +42,10 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
-    /// Every request that came, once all of them are over. One that comes after the script has ended counts too.
+    /// Returns every request, once all of them are over. A request after the end of the script counts too.
     pub fn seen(self) -> Vec<String> {
         self.over.store(true, Ordering::SeqCst);
-        // Whoever waits for a connection gets one.
+        // Wakes the server, which waits for a connection.
         drop(TcpStream::connect(self.address));
         self.thread.join().expect("the server does not fail")
     }
@@ -70,7 +70,7 @@ fn serve(listener: &TcpListener, script: Vec<Answer>, over: &AtomicBool) -> Vec<
     }
 }
 
-/// Says what the script wants and returns what was asked. The other side may hang up at any time.
+/// Plays one answer, and returns the request. The client may close the connection at any time.
 fn play(mut stream: TcpStream, answer: Answer) -> String {
     let request = match &answer {
         Answer::Interrupts(_) => {
@@ -92,7 +92,7 @@ fn play(mut stream: TcpStream, answer: Answer) -> String {
     request
 }
 
-/// Head and body, as far as they come.
+/// Head and body, as far as they arrive.
 fn request(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
     let mut byte = [0];

@@ -1,15 +1,15 @@
-//! Clients over streamable HTTP, several at a time.
+//! Server for clients over streamable HTTP, several at a time.
 //!
 //! ```text
-//! accept ─► path and token (`guard`) ─► body (`body`) ─► rmcp: Host, Origin, session, revision ─► handler
+//! accept ─► path and token (`admission`) ─► body (`request_body`) ─► rmcp: Host, Origin, session, revision ─► handler
 //! ```
 //!
 //! Invariants:
-//! - Only this machine can connect, and only who has the token is listened to.
-//! - Nobody waits for a client that is slow: each connection is its own task, and none may take its time for ever.
+//! - Only this machine can connect, and only requests with the token are served.
+//! - No client waits for a slow one: each connection is its own task, and each has time limits.
 
-mod body;
-mod guard;
+mod admission;
+mod request_body;
 
 use std::convert::Infallible;
 use std::io;
@@ -33,30 +33,30 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-pub use guard::{Token, TokenError};
+pub use admission::{AccessToken, AccessTokenError};
 
-use crate::handler::Handler;
-use crate::message::{self, Heard, LONGEST};
-use crate::server::{Driven, Server, Stop, ToolRouter, runtime};
+use crate::handler::McpHandler;
+use crate::message::{self, ClientMessage, MAX_MESSAGE_BYTES};
+use crate::server::{AgentDriverKind, StopHandle, ToolCaller, ToolServer, build_runtime};
 
-/// Where clients find us.
-pub const PATH: &str = "/mcp";
-/// More connections wait until one of these is closed.
-const CONNECTIONS: usize = 256;
-/// More sessions and requests at a time are refused.
-const SERVED: usize = 256;
-/// How long a session of a client that Windlass does not drive may be idle. Without an end, clients that leave without a word
-/// would use up [`SERVED`].
-const MAX_IDLE: Duration = Duration::from_secs(5 * 60);
-/// How long a client may take for the head of a request, and between requests.
+/// Path of the endpoint.
+pub const ENDPOINT_PATH: &str = "/mcp";
+/// Maximum number of connections. Further ones wait until one of these is closed.
+const MAX_CONNECTIONS: usize = 256;
+/// Maximum number of sessions and requests at a time. Further ones are refused.
+const MAX_SESSIONS: usize = 256;
+/// Idle timeout of a session whose agent Windlass does not drive. Without it, clients that leave without notice would use up
+/// [`MAX_SESSIONS`].
+const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+/// Maximum time for the head of a request, and between requests.
 const HEAD: Duration = Duration::from_secs(30);
-/// How long connections have to end when the server does.
-const PARTING: Duration = Duration::from_secs(1);
+/// Maximum time for connections to end when the server stops.
+const CONNECTION_SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
-type Answer = Response<BoxBody<Bytes, Infallible>>;
-type Service<D> = StreamableHttpService<Handler<D>, LocalSessionManager>;
+type HttpAnswer = Response<BoxBody<Bytes, Infallible>>;
+type McpHttpService<D> = StreamableHttpService<McpHandler<D>, LocalSessionManager>;
 
-/// An address that cannot be listened at.
+/// Error of an address to listen at.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
     #[error("`{0}` is no address")]
@@ -71,17 +71,17 @@ pub enum AddressError {
     },
 }
 
-/// An address of this machine that we listen at.
+/// A bound address of this machine.
 #[derive(Debug)]
-pub struct Listening {
+pub struct BoundAddress {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl Listening {
-    /// Listens at `HOST:PORT`, `:PORT` or `PORT`, where the host is this machine's. Port 0 is any that is free.
-    pub fn at(written: &str) -> Result<Self, AddressError> {
-        let wanted = address(written)?;
+impl BoundAddress {
+    /// Binds `HOST:PORT`, `:PORT` or `PORT`, with a loopback host. Port 0 is any free port.
+    pub fn bind_loopback(written: &str) -> Result<Self, AddressError> {
+        let wanted = parse_loopback_address(written)?;
         let taken = |cause| AddressError::Taken { address: wanted, cause };
         let listener = TcpListener::bind(wanted).map_err(taken)?;
         listener.set_nonblocking(true).map_err(taken)?;
@@ -89,14 +89,14 @@ impl Listening {
         Ok(Self { listener, address })
     }
 
-    /// Where clients connect to.
+    /// Returns the URL for clients.
     pub fn url(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
 }
 
-fn address(written: &str) -> Result<SocketAddr, AddressError> {
-    let malformed = || AddressError::Malformed(message::shown(written));
+fn parse_loopback_address(written: &str) -> Result<SocketAddr, AddressError> {
+    let malformed = || AddressError::Malformed(message::excerpt_name(written));
     let (host, port) = match written.rsplit_once(':') {
         Some((host, port)) => (host, port),
         None => ("", written),
@@ -112,26 +112,26 @@ fn address(written: &str) -> Result<SocketAddr, AddressError> {
     Ok(SocketAddr::new(host, port))
 }
 
-impl<D: ToolRouter> Server<D> {
-    /// Serves all clients that have the token, until the server is stopped.
-    pub fn serve_http(self, listening: Listening, token: Token) -> io::Result<()> {
-        let runtime = runtime()?;
-        let served = runtime.block_on(self.accept(listening.listener, token));
+impl<D: ToolCaller> ToolServer<D> {
+    /// Serves all clients with the token, until the server is stopped.
+    pub fn serve_http(self, listening: BoundAddress, token: AccessToken) -> io::Result<()> {
+        let runtime = build_runtime()?;
+        let served = runtime.block_on(self.accept_connections(listening.listener, token));
         runtime.shutdown_background();
         served
     }
 
-    async fn accept(self, listener: TcpListener, token: Token) -> io::Result<()> {
+    async fn accept_connections(self, listener: TcpListener, token: AccessToken) -> io::Result<()> {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let site = Arc::new(Site { service: service(&self), token, stop: self.stop.clone() });
-        let room = Arc::new(Semaphore::new(CONNECTIONS));
+        let site = Arc::new(HttpEndpoint { service: http_service(&self), token, stop: self.stop.clone() });
+        let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let mut connections = JoinSet::new();
         loop {
             let room = room.clone().acquire_owned().await.map_err(io::Error::other)?;
             let stream = tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => stream,
-                    // Of one connection, or because there are too many files: both pass.
+                    // An error of one connection, or too many open files: both pass.
                     Err(_) => {
                         tokio::time::sleep(Duration::from_millis(10)).await;
                         continue;
@@ -139,33 +139,33 @@ impl<D: ToolRouter> Server<D> {
                 },
                 () = self.stop.token.cancelled() => break,
             };
-            // Answers are short: waiting for more to send would only delay them.
+            // Answers are short, so a delay for more data would only slow them down.
             let _ = stream.set_nodelay(true);
             let site = site.clone();
             connections.spawn(async move {
-                site.converse(TokioIo::new(stream)).await;
+                site.serve_connection(TokioIo::new(stream)).await;
                 drop(room);
             });
             while connections.try_join_next().is_some() {}
         }
-        let _ = timeout(PARTING, async { while connections.join_next().await.is_some() {} }).await;
-        self.pool.rest().await;
+        let _ = timeout(CONNECTION_SHUTDOWN_GRACE, async { while connections.join_next().await.is_some() {} }).await;
+        self.pool.wait_until_idle().await;
         Ok(())
     }
 }
 
-fn service<D: ToolRouter>(server: &Server<D>) -> Service<D> {
-    let handler = Handler::new(server);
+fn http_service<D: ToolCaller>(server: &ToolServer<D>) -> McpHttpService<D> {
+    let handler = McpHandler::new(server);
     let served = Arc::new(());
-    let make = move || match Arc::strong_count(&served) <= SERVED {
-        true => Ok(handler.clone().counted(served.clone())),
+    let make = move || match Arc::strong_count(&served) <= MAX_SESSIONS {
+        true => Ok(handler.clone().with_count(served.clone())),
         false => Err(io::Error::other("too many sessions; end one of them, or wait")),
     };
     let here = ["localhost", "127.0.0.1", "[::1]"];
     let config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(["localhost", "127.0.0.1", "::1"])
         .with_allowed_origins(here.map(|host| format!("http://{host}:*")))
-        .with_max_request_body_bytes(LONGEST)
+        .with_max_request_body_bytes(MAX_MESSAGE_BYTES)
         .with_json_response(true)
         .with_cancellation_token(server.stop.token.child_token());
     let mut sessions = LocalSessionManager::default();
@@ -173,32 +173,32 @@ fn service<D: ToolRouter>(server: &Server<D>) -> Service<D> {
     StreamableHttpService::new(make, Arc::new(sessions), config)
 }
 
-/// Returns how long sessions last. An agent that Windlass drives may work for hours without a call, and does not begin another
-/// session when it is told that its own has ended: that one lasts as long as the server, which ends with the agent.
-fn session_config(driven: Driven) -> SessionConfig {
+/// Returns the lifetime of sessions. An agent that Windlass drives may work for hours without a call, and does not begin another
+/// session after its own has expired. So its session lasts as long as the server, which ends with the agent.
+fn session_config(driven: AgentDriverKind) -> SessionConfig {
     let mut config = SessionConfig::default();
     config.keep_alive = match driven {
-        Driven::ByWindlass => None,
-        Driven::ByItself => Some(MAX_IDLE),
+        AgentDriverKind::ByWindlass => None,
+        AgentDriverKind::ByItself => Some(SESSION_IDLE_TIMEOUT),
     };
     config
 }
 
-/// What every connection needs.
-struct Site<D> {
-    service: Service<D>,
-    token: Token,
-    stop: Stop,
+/// State that all connections share.
+struct HttpEndpoint<D> {
+    service: McpHttpService<D>,
+    token: AccessToken,
+    stop: StopHandle,
 }
 
-impl<D: ToolRouter> Site<D> {
+impl<D: ToolCaller> HttpEndpoint<D> {
     /// Answers the requests of one connection.
-    async fn converse(&self, stream: TokioIo<tokio::net::TcpStream>) {
+    async fn serve_connection(&self, stream: TokioIo<tokio::net::TcpStream>) {
         let answer = service_fn(async |request| Ok::<_, Infallible>(self.answer(request).await));
         let mut connection = std::pin::pin!(
             http1::Builder::new().timer(TokioTimer::new()).header_read_timeout(HEAD).serve_connection(stream, answer)
         );
-        // How a connection broke is its client's matter.
+        // An error of the connection concerns only its client.
         tokio::select! {
             _ = connection.as_mut() => {}
             () = self.stop.token.cancelled() => {
@@ -208,42 +208,42 @@ impl<D: ToolRouter> Site<D> {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
-        if let Err(refused) = guard::admit(&request, &self.token) {
+    async fn answer(&self, request: Request<Incoming>) -> HttpAnswer {
+        if let Err(refused) = admission::admit_request(&request, &self.token) {
             return refused.answer();
         }
         let (head, body) = request.into_parts();
         if head.method != Method::POST {
             let ends_session = head.method == Method::DELETE;
             let mut answer = self.service.handle(Request::from_parts(head, body)).await;
-            // The official SDKs take 200 and 204 for an ended session, and warn about 202.
+            // The official SDKs expect 200 or 204 for an ended session, and warn about 202.
             if ends_session && answer.status() == StatusCode::ACCEPTED {
                 *answer.status_mut() = StatusCode::NO_CONTENT;
             }
             return answer;
         }
-        let bytes = match body::read(body).await {
+        let bytes = match request_body::read_body(body).await {
             Ok(bytes) => bytes,
             Err(answer) => return answer,
         };
-        match message::read(&bytes) {
-            Heard::Request(..) | Heard::Notification(_) => {
+        match message::parse_message(&bytes) {
+            ClientMessage::Request(..) | ClientMessage::Notification(_) => {
                 self.service.handle(Request::from_parts(head, Full::new(bytes))).await
             }
-            Heard::Refused(error) => refused(StatusCode::BAD_REQUEST, &error),
-            Heard::Nothing => answer(StatusCode::ACCEPTED, ""),
+            ClientMessage::Refused(error) => protocol_error_answer(StatusCode::BAD_REQUEST, &error),
+            ClientMessage::Ignored => answer(StatusCode::ACCEPTED, ""),
         }
     }
 }
 
-/// An error of the protocol.
-fn refused(status: StatusCode, error: &ServerJsonRpcMessage) -> Answer {
+/// Returns an answer with a protocol error.
+fn protocol_error_answer(status: StatusCode, error: &ServerJsonRpcMessage) -> HttpAnswer {
     let mut answer = answer(status, serde_json::to_vec(error).expect("a message has string keys"));
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }
 
-fn answer(status: StatusCode, text: impl Into<Bytes>) -> Answer {
+fn answer(status: StatusCode, text: impl Into<Bytes>) -> HttpAnswer {
     let mut answer = Response::new(Full::new(text.into()).boxed());
     *answer.status_mut() = status;
     answer
@@ -254,14 +254,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn session_of_a_driven_agent_never_ends_for_idleness() {
+    fn session_of_driven_agent_has_no_idle_timeout() {
         assert_eq!(session_config(Driven::ByWindlass).keep_alive, None);
         assert_eq!(session_config(Driven::ByItself).keep_alive, Some(MAX_IDLE));
     }
 
     #[test]
-    fn addresses_are_of_this_machine() {
-        let read = |written| address(written).map(|address| address.to_string()).map_err(|error| error.to_string());
+    fn only_loopback_addresses_are_accepted() {
+        let read = |written| {
+            parse_loopback_address(written).map(|address| address.to_string()).map_err(|error| error.to_string())
+        };
         let local = |text: &str| Ok(text.to_owned());
         assert_eq!(read("127.0.0.1:8137"), local("127.0.0.1:8137"));
         assert_eq!(read("127.1.2.3:0"), local("127.1.2.3:0"));

@@ -4,15 +4,15 @@
 //! group is known, so a process that leaves the group survives, and nothing is swept after a crash.
 
 #[cfg(target_os = "linux")]
-mod ending;
-#[cfg(target_os = "linux")]
-mod family;
-#[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod orphans;
 #[cfg(not(target_os = "linux"))]
 mod other;
 #[cfg(target_os = "linux")]
 mod proc;
+#[cfg(target_os = "linux")]
+mod termination;
 
 #[cfg(target_os = "linux")]
 use linux as system;
@@ -20,10 +20,12 @@ use linux as system;
 use other as system;
 
 pub(crate) use system::{
-    Brood, Helper, Leader, News, Stopped, Waker, above_with, boot_id, end_lost, end_of_parent, end_orphaned, grow,
-    has_elder, is_below, is_below_program, nudge, own_program, prepare, start_time, ticks,
+    DescendantTree, LeaderProcess, LeaderWatch, LoopWaker, StoppedProcesses, SupervisorProcess, clock_ticks_now,
+    count_ancestors_with, descends_from_process, end_left_processes, end_lost_run, grow_pipe, has_older_ancestor,
+    is_below_program, own_program_path, parent_exit_descriptor, prepare_process, process_start_time, read_boot_id,
+    wake_process,
 };
-pub use system::{can_see_ancestors, uptime};
+pub use system::{can_see_ancestors, system_uptime};
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -33,21 +35,21 @@ use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, WaitStatus};
 
 /// Returns how long a process has existed, if that is known.
-pub fn age(pid: u32) -> Option<Duration> {
-    let started = start_time(Pid::from_raw(pid.try_into().ok()?)?)?;
-    Some(Duration::from_millis(ticks().saturating_sub(started) * 1000 / clock_ticks_per_second()))
+pub fn process_age(pid: u32) -> Option<Duration> {
+    let started = process_start_time(Pid::from_raw(pid.try_into().ok()?)?)?;
+    Some(Duration::from_millis(clock_ticks_now().saturating_sub(started) * 1000 / clock_ticks_per_second()))
 }
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Status {
+pub(crate) enum ProcessStatus {
     Code(i32),
     Signal(i32),
     /// The status is unknown.
     Lost,
 }
 
-impl From<WaitStatus> for Status {
+impl From<WaitStatus> for ProcessStatus {
     fn from(status: WaitStatus) -> Self {
         match (status.exit_status(), status.terminating_signal()) {
             (Some(code), _) => Self::Code(code),
@@ -59,22 +61,22 @@ impl From<WaitStatus> for Status {
 
 /// The result of ending a tree.
 #[derive(Debug, Default)]
-pub(crate) struct Ended {
+pub(crate) struct TreeEndReport {
     /// Number of processes that were alive until we killed them.
     pub killed: usize,
     /// How our own children among them ended.
-    pub statuses: Vec<(Pid, Status)>,
+    pub statuses: Vec<(Pid, ProcessStatus)>,
 }
 
-impl Ended {
-    pub fn status(&self, pid: Pid) -> Option<Status> {
+impl TreeEndReport {
+    pub fn find_status(&self, pid: Pid) -> Option<ProcessStatus> {
         self.statuses.iter().find(|(found, _)| *found == pid).map(|(_, status)| *status)
     }
 }
 
 /// The processes that a dead owner may have left.
 #[derive(Debug)]
-pub(crate) struct Legacy {
+pub(crate) struct OrphanSet {
     pub name: String,
     /// Leaders of this boot, with the times between which they were started: a number may have been given twice.
     pub leaders: HashMap<Pid, Vec<RangeInclusive<u64>>>,

@@ -21,36 +21,36 @@ use crate::program::Program;
 use crate::spawn::spawn;
 use crate::watch::Tree;
 
-pub(crate) fn prepare() {}
+pub(crate) fn prepare_process() {}
 
-pub(crate) fn own_program() -> io::Result<PathBuf> {
+pub(crate) fn own_program_path() -> io::Result<PathBuf> {
     std::env::current_exe()
 }
 
-pub(crate) fn boot_id() -> Option<String> {
+pub(crate) fn read_boot_id() -> Option<String> {
     None
 }
 
-pub(crate) fn ticks() -> u64 {
+pub(crate) fn clock_ticks_now() -> u64 {
     0
 }
 
 /// Returns how long ago the system started.
-pub fn uptime() -> Duration {
+pub fn system_uptime() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Duration::try_from(now).unwrap_or_default()
 }
 
-pub(crate) fn start_time(_: Pid) -> Option<u64> {
+pub(crate) fn process_start_time(_: Pid) -> Option<u64> {
     None
 }
 
-pub(crate) fn nudge(_: Pid, _: u64) -> bool {
+pub(crate) fn wake_process(_: Pid, _: u64) -> bool {
     // The number may belong to another process by now.
     false
 }
 
-pub(crate) fn is_below(_: Pid, _: u64) -> bool {
+pub(crate) fn descends_from_process(_: Pid, _: u64) -> bool {
     false
 }
 
@@ -58,11 +58,11 @@ pub fn can_see_ancestors() -> bool {
     true
 }
 
-pub(crate) fn has_elder(_: Pid, _: u64) -> bool {
+pub(crate) fn has_older_ancestor(_: Pid, _: u64) -> bool {
     true
 }
 
-pub(crate) fn above_with(_: &[&[u8]]) -> usize {
+pub(crate) fn count_ancestors_with(_: &[&[u8]]) -> usize {
     0
 }
 
@@ -70,29 +70,29 @@ pub(crate) fn is_below_program(_: &[&[u8]], _: &Path) -> bool {
     false
 }
 
-pub(crate) fn grow(_: &OwnedFd, _: usize) {}
+pub(crate) fn grow_pipe(_: &OwnedFd, _: usize) {}
 
-pub(crate) fn end_lost(_: &str, leader: Option<Pid>, supervisor: &Helper) -> usize {
-    supervisor.kill();
+pub(crate) fn end_lost_run(_: &str, leader: Option<Pid>, supervisor: &SupervisorProcess) -> usize {
+    supervisor.kill_supervisor();
     // The group outlives the supervisor only if its leader or another member does, so the number is still its own.
     usize::from(leader.is_some_and(|leader| kill_process_group(leader, Signal::KILL).is_ok()))
 }
 
-pub(crate) fn end_orphaned(legacy: &Legacy) -> Vec<i32> {
+pub(crate) fn end_left_processes(legacy: &Legacy) -> Vec<i32> {
     // These numbers may belong to other processes by now.
     let _ = &legacy.leaders;
     Vec::new()
 }
 
 /// A program that runs as a child of this process, with its group.
-pub(crate) struct Leader {
+pub(crate) struct LeaderProcess {
     pid: Pid,
     /// Readable when the leader has ended.
     ended: io::PipeReader,
     status: Option<Status>,
 }
 
-impl Leader {
+impl LeaderProcess {
     pub fn start(_: &str, program: &Program, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
         let (ended, signal) = io::pipe()?;
         let pid = spawn(program, descriptors)?;
@@ -115,35 +115,35 @@ impl Leader {
     }
 }
 
-impl Tree for Leader {
+impl Tree for LeaderProcess {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.ended.as_fd()
     }
 
-    fn terminate(&mut self) {
+    fn terminate_all(&mut self) {
         self.signal_group(Signal::TERM);
         // A stopped process receives the signal only after it continues.
         self.signal_group(Signal::CONT);
     }
 
-    fn stop(&mut self) {
+    fn stop_all(&mut self) {
         self.signal_group(Signal::STOP);
     }
 
-    fn resume(&mut self) {
+    fn resume_all(&mut self) {
         self.signal_group(Signal::CONT);
     }
 
-    fn end(&mut self) -> (Status, usize) {
+    fn end_all(&mut self) -> (Status, usize) {
         self.signal_group(Signal::KILL);
         let pid = self.pid;
         (*self.status.get_or_insert_with(|| reap(pid)), 0)
     }
 }
 
-impl Drop for Leader {
+impl Drop for LeaderProcess {
     fn drop(&mut self) {
-        self.end();
+        self.end_all();
     }
 }
 
@@ -155,48 +155,48 @@ fn reap(pid: Pid) -> Status {
 }
 
 /// The group of a supervisor's leader.
-pub(crate) struct Brood {
+pub(crate) struct DescendantTree {
     leader: Pid,
 }
 
-pub(crate) struct Stopped(Pid);
+pub(crate) struct StoppedProcesses(Pid);
 
-impl Stopped {
-    pub fn resume(self) {
+impl StoppedProcesses {
+    pub fn resume_all(self) {
         let _ = kill_process_group(self.0, Signal::CONT);
     }
 }
 
-impl Brood {
-    pub fn of(leader: Pid) -> Self {
+impl DescendantTree {
+    pub fn open_watch(leader: Pid) -> Self {
         Self { leader }
     }
 
-    pub fn terminate(&self) {
+    pub fn terminate_all(&self) {
         let _ = kill_process_group(self.leader, Signal::TERM);
         let _ = kill_process_group(self.leader, Signal::CONT);
     }
 
-    pub fn stop(&self) -> Stopped {
+    pub fn stop_all(&self) -> StoppedProcesses {
         let _ = kill_process_group(self.leader, Signal::STOP);
-        Stopped(self.leader)
+        StoppedProcesses(self.leader)
     }
 
-    pub fn end(&self) -> Ended {
+    pub fn end_all(&self) -> Ended {
         let _ = kill_process_group(self.leader, Signal::KILL);
         Ended { killed: 0, statuses: vec![(self.leader, reap(self.leader))] }
     }
 
-    pub fn end_in_order(&self) {
-        self.terminate();
-        self.end();
+    pub fn end_all_gracefully(&self) {
+        self.terminate_all();
+        self.end_all();
     }
 }
 
 /// The supervisor, as a child of this process.
-pub(crate) struct Helper(Pid);
+pub(crate) struct SupervisorProcess(Pid);
 
-impl Helper {
+impl SupervisorProcess {
     pub fn start(program: &Program, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
         spawn(program, descriptors).map(Self)
     }
@@ -205,7 +205,7 @@ impl Helper {
         self.0
     }
 
-    pub fn wake(&self) {
+    pub fn wake_loop(&self) {
         let _ = kill_process(self.0, Signal::CONT);
     }
 
@@ -214,12 +214,12 @@ impl Helper {
         false
     }
 
-    pub fn kill(&self) {
+    pub fn kill_supervisor(&self) {
         let _ = kill_process(self.0, Signal::KILL);
         let _ = waitid(WaitId::Pid(self.0), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
     }
 
-    pub fn dismiss(&mut self, patience: Duration) {
+    pub fn wait_or_kill(&mut self, patience: Duration) {
         let give_up = Instant::now() + patience;
         while matches!(waitpid(Some(self.0), WaitOptions::NOHANG), Ok(None)) {
             if Instant::now() > give_up {
@@ -233,31 +233,31 @@ impl Helper {
 }
 
 /// Unavailable here: no descriptor waits for another parent's child.
-pub(crate) struct News(OwnedFd);
+pub(crate) struct LeaderWatch(OwnedFd);
 
-impl News {
-    pub fn of(_: BorrowedFd<'_>, _: Pid) -> io::Result<Self> {
+impl LeaderWatch {
+    pub fn open_watch(_: BorrowedFd<'_>, _: Pid) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
-impl AsFd for News {
+impl AsFd for LeaderWatch {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-pub(crate) fn end_of_parent() -> Option<OwnedFd> {
+pub(crate) fn parent_exit_descriptor() -> Option<OwnedFd> {
     None
 }
 
 /// Wakes a loop from another thread.
-pub(crate) struct Waker {
+pub(crate) struct LoopWaker {
     reader: io::PipeReader,
     writer: io::PipeWriter,
 }
 
-impl Waker {
+impl LoopWaker {
     pub fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         rustix::io::ioctl_fionbio(&reader, true)?;
@@ -265,16 +265,16 @@ impl Waker {
         Ok(Self { reader, writer })
     }
 
-    pub fn wake(&self) {
+    pub fn wake_loop(&self) {
         let _ = rustix::io::write(&self.writer, &[1]);
     }
 
-    pub fn clear(&self) {
+    pub fn clear_wakeups(&self) {
         while rustix::io::read(&self.reader, &mut [0; 64]).is_ok_and(|length| length > 0) {}
     }
 }
 
-impl AsFd for Waker {
+impl AsFd for LoopWaker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.reader.as_fd()
     }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use windlass_process::{
-    Capture, Control, Finished, Invocation, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run,
+    CaptureLimits, OutputStream, OwnerLock, ProgramInvocation, ProgramOutcome, ProgramSpec, ProgramStartError,
+    RunControl, Supervisor, SupervisorLauncher, run_program,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +22,8 @@ pub const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 pub struct Scene {
     pub directory: tempfile::TempDir,
-    pub roster: Roster,
-    pub control: Control,
+    pub roster: OwnerLock,
+    pub control: RunControl,
     pub way: Way,
 }
 
@@ -31,44 +32,48 @@ impl Scene {
         static NONCE: AtomicU64 = AtomicU64::new(0);
         let directory = tempfile::tempdir().expect("a directory");
         let nonce = NONCE.fetch_add(1, Ordering::Relaxed);
-        let roster = Roster::enlist(&directory.path().join("owners"), nonce).expect("a roster");
-        Self { directory, roster, control: Control::new(), way }
+        let roster = OwnerLock::acquire(&directory.path().join("owners"), nonce).expect("a roster");
+        Self { directory, roster, control: RunControl::new(), way }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    pub fn shell(&self, script: &str) -> Spec {
-        spec(self.directory.path(), Invocation::Shell(script.into()))
+    pub fn shell(&self, script: &str) -> ProgramSpec {
+        spec(self.directory.path(), ProgramInvocation::Shell(script.into()))
     }
 
-    pub fn argv(&self, arguments: &[&str]) -> Spec {
-        spec(self.directory.path(), Invocation::Argv(arguments.iter().map(OsString::from).collect()))
+    pub fn argv(&self, arguments: &[&str]) -> ProgramSpec {
+        spec(self.directory.path(), ProgramInvocation::Argv(arguments.iter().map(OsString::from).collect()))
     }
 
-    pub fn run(&self, spec: &Spec) -> Finished {
+    pub fn run(&self, spec: &ProgramSpec) -> ProgramOutcome {
         self.try_run(spec).expect("it starts")
     }
 
-    pub fn try_run(&self, spec: &Spec) -> Result<Finished, NotStarted> {
+    pub fn try_run(&self, spec: &ProgramSpec) -> Result<ProgramOutcome, ProgramStartError> {
         self.observe(spec, &mut |_, _| {})
     }
 
-    pub fn observe(&self, spec: &Spec, observe: &mut dyn FnMut(Stream, &[u8])) -> Result<Finished, NotStarted> {
+    pub fn observe(
+        &self,
+        spec: &ProgramSpec,
+        observe: &mut dyn FnMut(OutputStream, &[u8]),
+    ) -> Result<ProgramOutcome, ProgramStartError> {
         self.observe_with(spec, &self.control, observe)
     }
 
     /// Does the same under another control.
     pub fn observe_with(
         &self,
-        spec: &Spec,
-        control: &Control,
-        observe: &mut dyn FnMut(Stream, &[u8]),
-    ) -> Result<Finished, NotStarted> {
+        spec: &ProgramSpec,
+        control: &RunControl,
+        observe: &mut dyn FnMut(OutputStream, &[u8]),
+    ) -> Result<ProgramOutcome, ProgramStartError> {
         match self.way {
-            Way::Direct => run(spec, &self.roster, control, observe),
-            Way::Supervised => supervisor().run(spec, &self.roster, control, observe),
+            Way::Direct => run_program(spec, &self.roster, control, observe),
+            Way::Supervised => supervisor().run_program(spec, &self.roster, control, observe),
         }
     }
 
@@ -91,16 +96,16 @@ pub fn check(test: impl Fn(&Scene)) {
     }
 }
 
-pub fn spec(directory: &Path, invocation: Invocation) -> Spec {
-    Spec {
+pub fn spec(directory: &Path, invocation: ProgramInvocation) -> ProgramSpec {
+    ProgramSpec {
         invocation,
         directory: directory.to_owned(),
         environment: vec![("PATH".into(), PATH.into())],
         stdin: Vec::new(),
         timeout: Some(Duration::from_secs(30)),
-        silence: None,
+        idle_timeout: None,
         grace: Duration::from_secs(20),
-        capture: Capture { head: 64 * 1024, tail: 64 * 1024, spill: None },
+        capture: CaptureLimits { head: 64 * 1024, tail: 64 * 1024, spill: None },
     }
 }
 
@@ -109,7 +114,8 @@ pub fn probe() -> &'static str {
 }
 
 pub fn supervisor() -> Supervisor {
-    let launcher = Launcher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
+    let launcher =
+        SupervisorLauncher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
     Supervisor::start(&launcher).expect("a supervisor")
 }
 

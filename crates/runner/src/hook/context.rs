@@ -1,60 +1,59 @@
-//! The agent's context: what commands, requests, rules and registered stop hooks at a gate are asked with. It is built here
-//! and nowhere else.
+//! The agent's context: input of commands, requests, rules and registered stop hooks at a gate. Only this module builds it.
 //!
 //! | name | from |
 //! | --- | --- |
 //! | `agentOutput`, `completionPromises` | the last turn of the session |
 //! | `filesModified` | git, asked once for all hooks of an event |
-//! | `validationResults` | what the rules came to that were looked at for the last turn, from the log |
+//! | `validationResults` | the results of the rules for the last turn, from the log |
 //! | `executionPhase` | the last checkpoint of the task |
 
 use serde_json::Value;
 use windlass_engine::validation::RuleResult;
-use windlass_engine::{AgentContext, Event, EventType, Rule, Seq, Session};
+use windlass_engine::{AgentContext, DecisionRule, Event, EventType, Seq, Session};
 use windlass_hooks::ruling;
-use windlass_store::{Filter, Store as _};
-use windlass_tools::{WorkDone, agent_context};
+use windlass_store::{EventFilter, Store as _};
+use windlass_tools::{JudgedWork, agent_context};
 
 use super::{HookRun, HookSubject};
 use crate::effect_runner::ChangedFiles;
 use crate::{EffectRunner, RunError};
 
-/// How many hooks are looked through for the results of rules: more than an event ever owes.
-const MOST_HOOKS: usize = 4096;
+/// Maximum number of hooks that are searched for rule results: more than an event ever causes.
+const MAX_SEARCHED_HOOKS: usize = 4096;
 
 impl EffectRunner<'_> {
-    /// Returns what a command or a request is told at a gate. Files that cannot be known are `null`.
-    pub(super) fn told_at_gate(&mut self, run: &HookRun<'_>) -> Result<Value, RunError> {
+    /// Returns the context for a command or a request at a gate. Unknown files are `null`.
+    pub(super) fn gate_context(&mut self, run: &HookRun<'_>) -> Result<Value, RunError> {
         let (files, unknown) = match self.changed_files(run.subject)? {
             Ok(files) => (files, false),
             Err(_) => (Vec::new(), true),
         };
-        let mut context = ruling::with_context(&run.values, &self.context_of(run.subject, files)?);
+        let mut context = ruling::merge_agent_context(&run.values, &self.build_agent_context(run.subject, files)?);
         if unknown {
             context["filesModified"] = Value::Null;
         }
         Ok(context)
     }
 
-    /// Returns what rules are asked with, or why the files that they want to know of cannot be known.
-    pub(super) fn told_to_rules(
+    /// Returns the context for rules, or why the files that a rule needs cannot be known.
+    pub(super) fn rules_context(
         &mut self,
         run: &HookRun<'_>,
-        rules: &[Rule],
+        rules: &[DecisionRule],
     ) -> Result<Result<Value, String>, RunError> {
-        // Git takes longer than everything else here, so it is asked only where a rule wants to know.
-        let files = match rules.iter().any(|rule| rule.uses("filesModified")) {
+        // Git takes longer than everything else here, so it is asked only if a rule needs the files.
+        let files = match rules.iter().any(|rule| rule.uses_name("filesModified")) {
             true => self.changed_files(run.subject)?,
             false => Ok(Vec::new()),
         };
         Ok(match files {
-            Ok(files) => Ok(ruling::with_context(&run.values, &self.context_of(run.subject, files)?)),
+            Ok(files) => Ok(ruling::merge_agent_context(&run.values, &self.build_agent_context(run.subject, files)?)),
             Err(why) => Err(format!("cannot tell which files have changed: {why}")),
         })
     }
 
-    /// Builds the context. The results of rules are those of the last turn, if any were looked at.
-    pub(super) fn context_of(
+    /// Builds the context. The rule results are those of the last turn, if there are any.
+    pub(super) fn build_agent_context(
         &self,
         subject: &HookSubject,
         files_modified: Vec<String>,
@@ -62,7 +61,7 @@ impl EffectRunner<'_> {
         let series = subject.task.as_ref().and_then(|task| task.drive.series.as_ref()).map(|series| series.iteration);
         let session = subject.session.as_ref().map(Session::iteration_on_task);
         let called = subject.call.as_ref().map(|request| request.call.output.clone());
-        let work = WorkDone {
+        let work = JudgedWork {
             task: subject.task.as_ref(),
             iteration: series.or(session).unwrap_or(1),
             files_modified,
@@ -71,9 +70,9 @@ impl EffectRunner<'_> {
             draft_content: None,
             draft_type: None,
         };
-        let mut context = agent_context(self.store, work, (self.outside.now)())?;
+        let mut context = agent_context(self.store, work, (self.env.now)())?;
         if let Some(session) = &subject.session {
-            context.validation_results = self.results_of_turn(session)?;
+            context.validation_results = self.last_rule_results(session)?;
         }
         Ok(context)
     }
@@ -91,11 +90,11 @@ impl EffectRunner<'_> {
         Ok(files)
     }
 
-    /// Returns what validation rules came to when they last judged the work: after the last turn, or when it is submitted.
-    fn results_of_turn(&self, session: &Session) -> Result<Vec<RuleResult>, RunError> {
-        let Some(turn) = session.rejudged_at().or(session.last_turn) else { return Ok(Vec::new()) };
-        let filter = Filter { types: vec![EventType::HookFinished], ..Filter::default() };
-        let finished = self.store.read(&filter, turn, MOST_HOOKS)?;
+    /// Returns the results of the last validation of the work: after the last turn, or at submission.
+    fn last_rule_results(&self, session: &Session) -> Result<Vec<RuleResult>, RunError> {
+        let Some(turn) = session.rejudging_event().or(session.last_turn) else { return Ok(Vec::new()) };
+        let filter = EventFilter { types: vec![EventType::HookFinished], ..EventFilter::default() };
+        let finished = self.store.read_events(&filter, turn, MAX_SEARCHED_HOOKS)?;
         let of_turn = |seq: Seq, event: Event| match event {
             Event::HookFinished(finished) if seq > turn && finished.effect.seq == turn => Some(finished.results),
             _ => None,

@@ -1,4 +1,4 @@
-//! Running one hook that is owed, whatever kind of thing it is.
+//! Run of one pending hook of any kind.
 
 mod context;
 mod desktop;
@@ -15,53 +15,53 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use windlass_bridge::AgentHookRequest;
 use windlass_engine::{
-    Command, Conversation, EffectId, EffectKind, Event, EventType, Gate, HookClass, HookEffect, HookOutcome, HookPoint,
-    HookReport, PendingEffect, Phase, Promise, REGISTERED, Record, Session, SessionName, Situation, Task, VALIDATION,
-    View, hook_data,
+    BridgeConversation, Command, DeliveryGate, EffectId, EffectKind, Event, EventContext, EventRecord, EventType,
+    HookClass, HookEffect, HookOutcome, HookPoint, HookReport, PendingEffect, Promise, REGISTERED_HOOKS_NAME, Session,
+    SessionName, SessionPhase, StateView, Task, VALIDATION_RULES_NAME, hook_event_data,
 };
-use windlass_expr::Template;
+use windlass_expr::TextTemplate;
 use windlass_hooks::{
-    HookInput, HookResponse, HookRole, Papers, PipeOutput, RunnableHook, RunnableKind, Script, ShellCommand,
-    answer_of_command, fitting, gist, response,
+    HookInput, HookInputFiles, HookResponse, HookRole, HookScript, PipeOutput, RunnableHook, RunnableKind,
+    ShellCommand, bound_report, build_command_report, response, summarize_output,
 };
-use windlass_process::{Captured, Exit, Finished, NotStarted};
-use windlass_store::Filter;
+use windlass_process::{CapturedOutput, ProgramExit, ProgramOutcome, ProgramStartError};
+use windlass_store::EventFilter;
 
-use crate::gate_checkout::commit_under_way;
+use crate::gate_checkout::commit_in_delivery;
 use crate::{EffectRunner, RunError};
 
-/// No attempt is given less time.
-const LEAST: Duration = Duration::from_millis(100);
+/// Minimum timeout of an attempt.
+const MIN_ATTEMPT_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The place of a hook among those of its event when a person has it run outside the log: none is owed there.
+/// Index of a hook that a person runs outside the log. No pending effect has it.
 const TRIAL_INDEX: u32 = u32::MAX;
 
-/// The event that a hook is run for, with the rows around it.
+/// Event that a hook runs for, with the rows around it.
 struct HookSubject {
-    event: Record,
+    event: EventRecord,
     session: Option<Session>,
     task: Option<Task>,
     output: Option<String>,
     promise: Option<Promise>,
-    /// What an agent's own hook system says.
+    /// Request of an agent's own hook system.
     call: Option<Arc<AgentHookRequest>>,
-    /// The conversation in which it says so.
-    conversation: Option<Conversation>,
+    /// Conversation of that request.
+    conversation: Option<BridgeConversation>,
 }
 
 impl HookSubject {
-    /// The event as hooks get it: what it made owed is nobody's concern but ours.
-    fn told(&self) -> Value {
+    /// Returns the event as hooks get it, without the list of its effects.
+    fn event_payload(&self) -> Value {
         let mut event = json!(self.event);
-        event["data"] = hook_data(&self.event.envelope.event);
+        event["data"] = hook_event_data(&self.event.envelope.event);
         if let Some(metadata) = event["metadata"].as_object_mut() {
             metadata.remove("owes");
         }
         event
     }
 
-    fn values(&self, owed: &HookEffect, project: &Path) -> Value {
-        let situation = Situation {
+    fn template_values(&self, owed: &HookEffect, project: &Path) -> Value {
+        let situation = EventContext {
             point: Some(&owed.point),
             hook: &owed.hook,
             envelope: &self.event.envelope,
@@ -72,7 +72,7 @@ impl HookSubject {
             call: self.call.as_deref().map(|request| &request.call),
             project: &project.to_string_lossy(),
         };
-        let mut values = situation.values();
+        let mut values = situation.to_values();
         if let Some(sent) = self.conversation.as_ref().and_then(|known| known.sent_back.get(&owed.hook)) {
             values["hook_retries"] = json!(sent);
         }
@@ -80,12 +80,12 @@ impl HookSubject {
     }
 }
 
-/// The end of one attempt to run a hook.
+/// Result of one attempt to run a hook.
 pub(crate) struct HookAttempt {
     pub report: HookReport,
-    /// The least time to wait before another attempt, where one could end otherwise.
+    /// Minimum wait before another attempt, if another one could succeed.
     retry_after: Option<Duration>,
-    /// The hook's answer, where an agent's hook system waits for it.
+    /// Response of the hook, if an agent's hook system waits for it.
     pub response: Option<Box<HookResponse>>,
 }
 
@@ -96,16 +96,16 @@ impl From<HookReport> for HookAttempt {
     }
 }
 
-/// One run of a hook that is being carried out.
+/// A run of a hook, in progress.
 struct HookRun<'a> {
     effect: EffectId,
     owed: &'a HookEffect,
     hook: &'a RunnableHook,
     subject: &'a HookSubject,
-    /// The scene in words.
+    /// Values for conditions and templates.
     values: Value,
     event: Value,
-    /// Where it runs.
+    /// Working directory.
     directory: PathBuf,
     began: Instant,
 }
@@ -115,25 +115,25 @@ impl HookRun<'_> {
         self.owed.point == HookPoint::Notify
     }
 
-    /// What counts of what it wrote. Whoever is told has nothing to decide.
-    fn heard(&self, ran: Finished) -> Finished {
-        if self.is_notice() { Finished { stdout: Captured::default(), ..ran } } else { ran }
+    /// Returns the output that counts. A notice decides nothing, so its standard output does not count.
+    fn decisive_output(&self, ran: ProgramOutcome) -> ProgramOutcome {
+        if self.is_notice() { ProgramOutcome { stdout: CapturedOutput::default(), ..ran } } else { ran }
     }
 
-    /// How long this attempt may take. All attempts of a notice share its time.
-    fn timeout(&self) -> Duration {
+    /// Returns the timeout of this attempt. All attempts of a notice share its time.
+    fn attempt_timeout(&self) -> Duration {
         let spent = if self.is_notice() { self.began.elapsed() } else { Duration::ZERO };
-        self.hook.timeout.saturating_sub(spent).max(LEAST)
+        self.hook.timeout.saturating_sub(spent).max(MIN_ATTEMPT_TIMEOUT)
     }
 
-    /// Whether it judges work that the agent calls done. Before a tool is used there is none, and git would cost time.
-    fn judges_work(&self) -> bool {
-        self.role().is_gate() && (self.owed.class != HookClass::Bridge || self.owed.point.is_stop())
+    /// Returns whether the hook judges work that the agent calls done. Before a tool call there is none, and git would cost time.
+    fn judges_finished_work(&self) -> bool {
+        self.hook_role().is_gate() && (self.owed.class != HookClass::Bridge || self.owed.point.is_stop())
     }
 
-    fn role(&self) -> HookRole {
+    fn hook_role(&self) -> HookRole {
         match self.owed.class {
-            _ if Gate::of(self.owed).is_some() => HookRole::Pipeline,
+            _ if DeliveryGate::of_hook_effect(self.owed).is_some() => HookRole::Pipeline,
             HookClass::Gate => HookRole::Stop,
             HookClass::Bridge if self.owed.point.hears_refusal() => HookRole::Stop,
             _ => HookRole::Observer,
@@ -141,10 +141,10 @@ impl HookRun<'_> {
     }
 }
 
-/// What people are told of a run, with a word of why where a hook says no or fails.
-fn summary_line(report: &HookReport, ran: &Result<Finished, NotStarted>) -> Option<String> {
+/// Summarizes a run for people, with the reason if a hook says no or fails.
+fn summary_line(report: &HookReport, ran: &Result<ProgramOutcome, ProgramStartError>) -> Option<String> {
     let no = matches!(report.outcome, HookOutcome::Block | HookOutcome::Failure | HookOutcome::TimedOut);
-    let Some(gist) = ran.as_ref().ok().filter(|_| no).and_then(gist) else { return report.message.clone() };
+    let Some(gist) = ran.as_ref().ok().filter(|_| no).and_then(summarize_output) else { return report.message.clone() };
     Some(match &report.message {
         None => gist,
         Some(message) if message.contains(&gist) => message.clone(),
@@ -152,12 +152,12 @@ fn summary_line(report: &HookReport, ran: &Result<Finished, NotStarted>) -> Opti
     })
 }
 
-/// What an agent has to know that tries the same in its worktree.
-const IN_CHECKOUT: &str = "\n\n(This was run in a fresh checkout of your commit, without files that git ignores, except those that `caches` names and your \
+/// Hint for an agent that tries the same in its worktree.
+const CHECKOUT_HINT: &str = "\n\n(This was run in a fresh checkout of your commit, without files that git ignores, except those that `caches` names and your \
      worktree has.)";
 
-/// What a prompt for the agent comes to. It judges nothing.
-fn prompt(template: &Template, values: &Value) -> HookReport {
+/// Renders a prompt for the agent. It judges nothing.
+fn render_prompt(template: &TextTemplate, values: &Value) -> HookReport {
     match template.render(values) {
         Ok(text) => HookReport { feedback: Some(text), ..HookOutcome::Success.into() },
         Err(fault) => HookReport { message: Some(format!("`prompt`: {fault}")), ..HookOutcome::Failure.into() },
@@ -165,146 +165,147 @@ fn prompt(template: &Template, values: &Value) -> HookReport {
 }
 
 impl EffectRunner<'_> {
-    /// Runs a hook that has begun. One that fails is tried again as often as it says. Returns the last attempt.
+    /// Runs a hook that has begun, and retries it as often as it is configured. Returns the last attempt.
     pub(crate) fn run_hook(&mut self, effect: &PendingEffect) -> Result<HookAttempt, RunError> {
         let EffectKind::Hook(owed) = &effect.kind else { return Err(RunError::NoHook(effect.id)) };
-        let subject = self.subject(effect)?;
-        if owed.hook == REGISTERED || owed.hook == VALIDATION {
-            return Ok(self.ask_registered(owed, &subject)?.into());
+        let subject = self.load_subject(effect)?;
+        if owed.hook == REGISTERED_HOOKS_NAME || owed.hook == VALIDATION_RULES_NAME {
+            return Ok(self.judge_registered(owed, &subject)?.into());
         }
         let Some(mut hook) = (self.settings.hooks)(&owed.hook) else {
-            let (message, event) = ("the configuration that it comes from has no such hook", subject.event.original());
+            let (message, event) =
+                ("the configuration that it comes from has no such hook", subject.event.original_event());
             let report =
                 HookReport { message: Some(message.to_owned()), event: Some(event), ..HookOutcome::Failure.into() };
             return Ok(report.into());
         };
         if owed.class == HookClass::Bridge {
-            hook.pipes.get_or_insert(PipeOutput::when(owed.point.output_is_context()));
+            hook.pipes.get_or_insert(PipeOutput::from_flag(owed.point.output_is_context()));
         }
-        let (values, event) = (subject.values(owed, &self.settings.project), subject.told());
+        let (values, event) = (subject.template_values(owed, &self.settings.project), subject.event_payload());
         let began = Instant::now();
-        let directory = self.directory_of(subject.session.as_ref());
+        let directory = self.session_directory(subject.session.as_ref());
         let mut run =
             HookRun { effect: effect.id, owed, hook: &hook, subject: &subject, values, event, directory, began };
-        if run.role().is_gate()
-            && let Some(report) = self.tampered(subject.session.as_ref())?
+        if run.hook_role().is_gate()
+            && let Some(report) = self.report_tampering(subject.session.as_ref())?
         {
             return Ok(report.into());
         }
         let is_told = matches!(hook.kind, RunnableKind::Command(_) | RunnableKind::Http(_));
-        if is_told && run.judges_work() {
-            run.values = self.told_at_gate(&run)?;
+        if is_told && run.judges_finished_work() {
+            run.values = self.gate_context(&run)?;
         }
-        // What was tried before a crash was tried.
+        // Attempts before a crash count.
         let mut failures = effect.attempts.saturating_sub(1);
         loop {
-            let checkout = match self.place_to_judge(owed, &subject, hook.kind.runs_programs()) {
+            let checkout = match self.gate_directory(owed, &subject, hook.kind.runs_programs()) {
                 Ok(checkout) => checkout,
                 Err(report) => return Ok((*report).into()),
             };
             let is_in_checkout = checkout.is_some();
             run.directory = checkout.unwrap_or(run.directory);
-            let HookAttempt { report, retry_after, response } = self.attempt(&run)?;
-            let mut report = fitting(self.settings.mask.report(report), &hook);
+            let HookAttempt { report, retry_after, response } = self.attempt_hook(&run)?;
+            let mut report = bound_report(self.settings.mask.mask_report(report), &hook);
             if let Some(feedback) = report.feedback.as_mut().filter(|_| is_in_checkout) {
-                feedback.push_str(IN_CHECKOUT);
+                feedback.push_str(CHECKOUT_HINT);
             }
-            let report = HookReport { event: Some(subject.event.original()), ..report };
+            let report = HookReport { event: Some(subject.event.original_event()), ..report };
             failures += 1;
-            let Some(wait) = self.wait_before(&run, failures, retry_after)? else {
+            let Some(wait) = self.retry_delay(&run, failures, retry_after)? else {
                 return Ok(HookAttempt { report, retry_after: None, response });
             };
             let after = report.message.unwrap_or_default();
             let is_recorded = effect.id.index != TRIAL_INDEX;
             if is_recorded && !wait.is_zero() {
                 let (owner, error) = (self.owner.clone(), after.clone());
-                self.commit(&Command::RestEffect { effect: effect.id, owner, error })?;
+                self.commit_command(&Command::RestEffect { effect: effect.id, owner, error })?;
             }
-            if !self.wait(wait) {
+            if !self.wait_cancellable(wait) {
                 return Ok(HookReport::from(HookOutcome::Cancelled).into());
             }
             if is_recorded {
-                self.commit(&Command::RetryEffect { effect: effect.id, owner: self.owner.clone(), after })?;
+                self.commit_command(&Command::RetryEffect { effect: effect.id, owner: self.owner.clone(), after })?;
             }
         }
     }
 
-    /// Returns where a hook of a gate judges the commit that is on its way, or why nothing can be judged there. A hook that runs no
-    /// program needs no directory.
-    fn place_to_judge(
+    /// Returns where a hook of a gate judges the commit in delivery, or why nothing can be judged there. A hook without a program
+    /// needs no directory.
+    fn gate_directory(
         &mut self,
         owed: &HookEffect,
         subject: &HookSubject,
         needs_directory: bool,
     ) -> Result<Option<PathBuf>, Box<HookReport>> {
-        let session = subject.session.as_ref().filter(|_| Gate::of(owed).is_some());
-        let place = match session.filter(|session| commit_under_way(session).is_some()) {
-            Some(session) => match self.moved_under_way(session) {
+        let session = subject.session.as_ref().filter(|_| DeliveryGate::of_hook_effect(owed).is_some());
+        let place = match session.filter(|session| commit_in_delivery(session).is_some()) {
+            Some(session) => match self.report_moved_branch(session) {
                 Ok(Some(moved)) => return Err(Box::new(moved)),
                 Ok(None) if needs_directory => self.judged_directory(Some(session)).map(Some),
                 Ok(None) => Ok(None),
                 Err(error) => Err(error),
             },
-            // What a person merges is judged without a session.
-            None if subject.session.is_none() && needs_directory => self.restore_gate(),
+            // A merge by a person is judged without a session.
+            None if subject.session.is_none() && needs_directory => self.restore_gate_checkout(),
             None => Ok(None),
         };
-        place.map_err(|error| Box::new(self.troubled(&error)))
+        place.map_err(|error| Box::new(self.git_failure_report(&error)))
     }
 
-    /// How long to wait before the next attempt, if there is to be one. At the stop gate a retry is another turn.
-    fn wait_before(
+    /// Returns the wait before the next attempt, if there is one. At the stop gate a retry is another turn.
+    fn retry_delay(
         &self,
         run: &HookRun<'_>,
         failures: u32,
         retry_after: Option<Duration>,
     ) -> Result<Option<Duration>, RunError> {
-        let retry = run.hook.retry.as_ref().filter(|_| run.role() != HookRole::Stop);
+        let retry = run.hook.retry.as_ref().filter(|_| run.hook_role() != HookRole::Stop);
         let (Some(retry), Some(least)) = (retry, retry_after) else { return Ok(None) };
-        let random = (self.outside.random)().map_err(RunError::Random)?;
+        let random = (self.env.random)().map_err(RunError::Random)?;
         let random = u64::try_from(random & u128::from(u64::MAX)).expect("it was cut to size");
-        let wait = retry.wait(failures, random).map(|wait| wait.max(least));
+        let wait = retry.wait_after_attempts(failures, random).map(|wait| wait.max(least));
         let has_time = |wait: &Duration| !run.is_notice() || run.began.elapsed() + *wait < run.hook.timeout;
         Ok(wait.filter(has_time))
     }
 
-    fn attempt(&mut self, run: &HookRun<'_>) -> Result<HookAttempt, RunError> {
+    fn attempt_hook(&mut self, run: &HookRun<'_>) -> Result<HookAttempt, RunError> {
         match &run.hook.kind {
-            RunnableKind::Command(script) => self.command(run, script),
-            RunnableKind::Http(address) => self.send(run, address),
-            RunnableKind::Rules(rules) => self.judge(run, rules).map(HookAttempt::from),
-            RunnableKind::Prompt(template) => Ok(prompt(template, &run.values).into()),
+            RunnableKind::Command(script) => self.run_command_hook(run, script),
+            RunnableKind::Http(address) => self.send_webhook(run, address),
+            RunnableKind::Rules(rules) => self.judge_rules(run, rules).map(HookAttempt::from),
+            RunnableKind::Prompt(template) => Ok(render_prompt(template, &run.values).into()),
             RunnableKind::Desktop => self.show_on_desktop(run).map(HookAttempt::from),
-            RunnableKind::Step(step) => self.step(run, step),
-            RunnableKind::Workflow(asked) => self.workflow(run, asked),
+            RunnableKind::Step(step) => self.run_delivery_step(run, step),
+            RunnableKind::Workflow(asked) => self.run_workflow(run, asked),
         }
     }
 
-    fn command(&mut self, run: &HookRun<'_>, script: &Script) -> Result<HookAttempt, RunError> {
+    fn run_command_hook(&mut self, run: &HookRun<'_>, script: &HookScript) -> Result<HookAttempt, RunError> {
         let place = self.settings.records.join(run.effect.to_string());
-        let input = self.input(run);
-        let papers = Papers::at(&place, &input);
-        let spec = input.spec(script, run.timeout(), &papers);
+        let input = self.hook_input(run);
+        let papers = HookInputFiles::for_run(&place, &input);
+        let spec = input.build_spec(script, run.attempt_timeout(), &papers);
         if let Err(error) = papers.write(&spec.stdin) {
-            // A full disk, or a hook that took our directory away: no reason to leave the other hooks undone.
+            // A full disk, or a hook that removed our directory, is no reason to skip the other hooks.
             let message = format!("cannot write its payload beside {}: {error}", place.display());
             return Ok(HookReport { message: Some(message), ..HookOutcome::Failure.into() }.into());
         }
-        let ran = self.start(&spec)?;
-        let record = ran.as_ref().ok().and_then(|ran| self.record(ran));
-        let ran = ran.map(|ran| self.read(ran)).map(|ran| run.heard(ran));
+        let ran = self.run_program(&spec)?;
+        let record = ran.as_ref().ok().and_then(|ran| self.spilled_record(ran));
+        let ran = ran.map(|ran| self.mask_output(ran)).map(|ran| run.decisive_output(ran));
         let command = ShellCommand { text: script.text(), directory: &run.directory, environment: &spec.environment };
-        let report = answer_of_command(run.hook, run.role(), &ran, &run.values, command);
+        let report = build_command_report(run.hook, run.hook_role(), &ran, &run.values, command);
         let waits = run.subject.call.is_some();
-        let response = ran.as_ref().ok().filter(|ran| waits && ran.exit == Exit::Code(0)).and_then(|ran| {
-            // One that is no answer was taken for a failure.
-            response::parse(&ran.stdout.text()).ok().flatten().map(Box::new)
+        let response = ran.as_ref().ok().filter(|ran| waits && ran.exit == ProgramExit::Code(0)).and_then(|ran| {
+            // An invalid response has already counted as a failure.
+            response::parse_response(&ran.stdout.to_text_lossy()).ok().flatten().map(Box::new)
         });
         let report = HookReport { record, message: summary_line(&report, &ran), ..report };
         Ok(HookAttempt { response, ..report.into() })
     }
 
-    fn input<'a>(&'a self, run: &'a HookRun<'_>) -> HookInput<'a> {
+    fn hook_input<'a>(&'a self, run: &'a HookRun<'_>) -> HookInput<'a> {
         HookInput {
             values: &run.values,
             event: &run.event,
@@ -316,37 +317,37 @@ impl EffectRunner<'_> {
         }
     }
 
-    fn subject(&self, effect: &PendingEffect) -> Result<HookSubject, RunError> {
-        // All of it at one moment: that is cheaper than one moment for each piece.
-        let snapshot = self.store.snapshot()?;
-        let event = self.event(effect.id.seq)?;
-        let session = effect.session.as_ref().map(|name| snapshot.session(name)).transpose()?.flatten();
+    fn load_subject(&self, effect: &PendingEffect) -> Result<HookSubject, RunError> {
+        // One snapshot for all rows is cheaper than one for each.
+        let snapshot = self.store.begin_snapshot()?;
+        let event = self.load_event(effect.id.seq)?;
+        let session = effect.session.as_ref().map(|name| snapshot.find_session(name)).transpose()?.flatten();
         let task = effect.task.or(session.as_ref().and_then(|session| session.task));
-        let task = task.map(|id| snapshot.task(id)).transpose()?.flatten();
+        let task = task.map(|id| snapshot.find_task(id)).transpose()?.flatten();
         let is_trial = effect.id.index == TRIAL_INDEX;
-        let is_rejudged = is_trial || session.as_ref().is_some_and(|session| session.rejudged_at().is_some());
-        let mut output = session.as_ref().map(|session| self.last_output(session)).transpose()?.flatten();
+        let is_rejudged = is_trial || session.as_ref().is_some_and(|session| session.rejudging_event().is_some());
+        let mut output = session.as_ref().map(|session| self.last_turn_output(session)).transpose()?.flatten();
         if let (None, Some(task), true) = (&output, &task, is_rejudged) {
-            output = self.last_turn_on(task)?.map(|(_, output)| output);
+            output = self.last_turn_on_task(task)?.map(|(_, output)| output);
         }
         let promise = match session.as_ref().map(|session| &session.phase) {
-            Some(Phase::Judging(_, claim)) => *claim,
+            Some(SessionPhase::Judging(_, claim)) => *claim,
             _ => is_rejudged.then_some(Promise::Complete),
         };
         let bridged = matches!(&effect.kind, EffectKind::Hook(hook) if hook.class == HookClass::Bridge);
         let call = self.request.clone().filter(|_| bridged);
         let conversation = match &call {
-            Some(request) => snapshot.conversation(&request.call.caller)?,
+            Some(request) => snapshot.find_conversation(&request.call.caller)?,
             None => None,
         };
         Ok(HookSubject { event, session, task, output, promise, call, conversation })
     }
 
-    /// Returns the session of the last finished turn on a task, and what the agent said at its end.
-    fn last_turn_on(&self, task: &Task) -> Result<Option<(Option<SessionName>, String)>, RunError> {
+    /// Returns the session of the last finished turn on a task, and the agent's output at its end.
+    fn last_turn_on_task(&self, task: &Task) -> Result<Option<(Option<SessionName>, String)>, RunError> {
         let types = vec![EventType::TurnFinished, EventType::DeliveryFinished];
-        let filter = Filter { types, task: Some(task.id), ..Filter::default() };
-        let turn = self.store.read_back(&filter, None, 1)?.pop().map(|record| record.envelope);
+        let filter = EventFilter { types, task: Some(task.id), ..EventFilter::default() };
+        let turn = self.store.read_events_back(&filter, None, 1)?.pop().map(|record| record.envelope);
         Ok(turn.and_then(|turn| match turn.event {
             Event::TurnFinished(finished) => Some((turn.session, finished.output)),
             Event::DeliveryFinished(finished) => Some((turn.session, finished.output)),
@@ -354,10 +355,10 @@ impl EffectRunner<'_> {
         }))
     }
 
-    /// What the agent said at the end of its last finished turn.
-    pub(crate) fn last_output(&self, session: &Session) -> Result<Option<String>, RunError> {
+    /// Returns the agent's output at the end of its last finished turn.
+    pub(crate) fn last_turn_output(&self, session: &Session) -> Result<Option<String>, RunError> {
         let Some(at) = session.last_turn else { return Ok(None) };
-        match self.event(at)?.envelope.event {
+        match self.load_event(at)?.envelope.event {
             Event::TurnFinished(finished) => Ok(Some(finished.output)),
             Event::DeliveryFinished(finished) => Ok(Some(finished.output)),
             _ => Err(RunError::MissingEvent(at)),

@@ -1,38 +1,38 @@
-//! Rules: conditions over what the agent did, looked at here because some of it is only known outside the log.
+//! Rules: conditions over the agent's work, evaluated here because some of their values are not in the log.
 //!
-//! Invariant: a rule is never judged by a list of files that may be wrong. The repository is the agent's to damage.
+//! Invariant: a rule is never judged by a wrong list of files. The agent may have damaged the repository.
 
 use std::path::Path;
 use std::time::Duration;
 
-use windlass_engine::{HookOutcome, HookReport, Rule, Workspace};
+use windlass_engine::{DecisionRule, HookOutcome, HookReport, Workspace};
 use windlass_hooks::ruling;
-use windlass_process::{Finished, Spec};
-use windlass_vcs::git::{self, Branch, FileChange, Git, Repository, has_git};
+use windlass_process::{ProgramOutcome, ProgramSpec};
+use windlass_vcs::git::{self, BranchName, FileChange, GitClient, GitRepository, has_git_entry};
 
 use super::{HookRun, HookSubject};
 use crate::effect_runner::ChangedFiles;
-use crate::stacked_branches::own_base;
+use crate::stacked_branches::own_work_base;
 use crate::{EffectRunner, RunError};
 
-/// The most bytes of names of files that are looked at.
-const MAX_NAMES: usize = 256 * 1024;
-/// How long git may take to list them.
-const MAX_LOOK: Duration = Duration::from_secs(10);
+/// Maximum total size of the file names.
+const MAX_FILE_NAME_BYTES: usize = 256 * 1024;
+/// Timeout of git for the list.
+const GIT_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl EffectRunner<'_> {
-    pub(super) fn judge(&mut self, run: &HookRun<'_>, rules: &[Rule]) -> Result<HookReport, RunError> {
-        Ok(match self.told_to_rules(run, rules)? {
-            Ok(context) => ruling::report(run.hook, run.role(), rules, &context),
+    pub(super) fn judge_rules(&mut self, run: &HookRun<'_>, rules: &[DecisionRule]) -> Result<HookReport, RunError> {
+        Ok(match self.rules_context(run, rules)? {
+            Ok(context) => ruling::build_rule_report(run.hook, run.hook_role(), rules, &context),
             Err(why) => HookReport { message: Some(why), ..HookOutcome::Failure.into() },
         })
     }
 
-    /// What git sees as changed, or why that cannot be known; nothing where there is no repository. In a worktree of a task
-    /// what its commits change is among it: between done and accepted there is nothing else.
+    /// Returns the changed files, or why they cannot be known. Returns nothing without a repository. In a worktree of a task the
+    /// files of its commits count: between done and accepted there are no others.
     pub(super) fn modified_files(&self, subject: &HookSubject) -> Result<ChangedFiles, RunError> {
         let session = subject.session.as_ref();
-        // A merge by hand belongs to no session.
+        // A merge by hand has no session.
         let workspace = match session {
             Some(session) => session.workspace.as_ref(),
             None => subject.task.as_ref().and_then(|task| task.workspace.as_ref()),
@@ -42,39 +42,42 @@ impl EffectRunner<'_> {
             None => Ok(Vec::new()),
         };
         Ok(committed.and_then(|mut files| {
-            files.extend(self.uncommitted_files(&self.directory_of(session))?);
+            files.extend(self.uncommitted_files(&self.session_directory(session))?);
             files.sort_unstable();
             files.dedup();
             Ok(files)
         }))
     }
 
-    /// The files that the commits of a task's own work change.
+    /// Returns the files that the commits of a task's own work change.
     fn committed_files(&self, workspace: &Workspace) -> Result<ChangedFiles, RunError> {
-        let below = self.below(workspace)?;
+        let below = self.load_lower_tasks(workspace)?;
         let work = self.with_git(|git| {
-            let base = own_base(git, workspace, &below, &self.known_base(git)?.commit)?;
-            git.work(&Branch::new(&workspace.branch)?, &base)
+            let base = own_work_base(git, workspace, &below, &self.last_known_base(git)?.commit)?;
+            git.read_branch_work(&BranchName::new(&workspace.branch)?, &base)
         });
         let name = |file: &FileChange| file.path.to_string_lossy().into_owned();
         Ok(work.map(|work| work.files.iter().map(name).collect()).map_err(|error: git::Error| error.to_string()))
     }
 
-    /// Returns the files of a repository that are not committed, new ones too.
+    /// Returns the uncommitted files of a repository, new ones included.
     fn uncommitted_files(&self, directory: &Path) -> Result<Vec<String>, String> {
-        let Some(root) = directory.ancestors().find(|above| has_git(above)) else { return Ok(Vec::new()) };
+        let Some(root) = directory.ancestors().find(|above| has_git_entry(above)) else { return Ok(Vec::new()) };
         let listed = || {
-            // One that is damaged is not the same as none.
+            // A damaged repository is not the same as none.
             let missing = || git::Error::NotARepository { path: root.to_owned() };
-            let repository = Repository::find(root)?.ok_or_else(missing)?;
-            // Before anything is cut out of what it complains of: half a secret is one too.
-            let mask = |ran: Finished| Finished { stderr: self.settings.mask.run(ran.clone()).stderr, ..ran };
-            let run = |spec: &Spec| self.look_with(&Spec { timeout: Some(MAX_LOOK), ..spec.clone() }).map(mask);
-            Git::new(repository, &run, &self.settings.environment).list_uncommitted(root)
+            let repository = GitRepository::discover(root)?.ok_or_else(missing)?;
+            // Mask before the output is cut: half a secret is a secret, too.
+            let mask =
+                |ran: ProgramOutcome| ProgramOutcome { stderr: self.settings.mask.mask_run(ran.clone()).stderr, ..ran };
+            let run = |spec: &ProgramSpec| {
+                self.run_query(&ProgramSpec { timeout: Some(GIT_LIST_TIMEOUT), ..spec.clone() }).map(mask)
+            };
+            GitClient::new(repository, &run, &self.settings.environment).list_uncommitted_of_tree(root)
         };
         let files = listed().map_err(|error| error.to_string())?;
         let names: Vec<String> = files.iter().map(|file| file.to_string_lossy().into_owned()).collect();
-        match names.iter().map(String::len).sum::<usize>() > MAX_NAMES {
+        match names.iter().map(String::len).sum::<usize>() > MAX_FILE_NAME_BYTES {
             true => Err(format!("git names more than {} KiB of them", MAX_NAMES / 1024)),
             false => Ok(names),
         }

@@ -1,9 +1,9 @@
-//! Which files are protected, and what counts as a change of one.
+//! Tests of protected files: which files match, and what counts as a change.
 
 use super::*;
 
 #[track_caller]
-fn check(patterns: &[&str], expected: &[&str]) {
+fn check_protected_files(patterns: &[&str], expected: &[&str]) {
     let directory = tempfile::tempdir().unwrap();
     for file in ["gate.sh", "src/lib.rs", "tests/a.rs", "tests/deep/b.rs", "sub/tests/c.rs", ".git/gate.sh"] {
         let path = directory.path().join(file);
@@ -11,28 +11,28 @@ fn check(patterns: &[&str], expected: &[&str]) {
         fs::write(path, file).unwrap();
     }
     let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
-    let look = Protected::new(&patterns).unwrap().look(directory.path()).unwrap();
+    let look = ProtectedFiles::new(&patterns).unwrap().take_snapshot(directory.path()).unwrap();
     let found: Vec<&str> = look.lines().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
     assert_eq!(found, expected, "{patterns:?}");
 }
 
 #[test]
-fn patterns_mean_files_and_what_is_in_directories() {
-    check(&["gate.sh"], &["gate.sh"]);
-    check(&["tests/"], &["sub/tests/c.rs", "tests/a.rs", "tests/deep/b.rs"]);
-    check(&["./tests/*.rs"], &["tests/a.rs"]);
-    check(&["tests/**/*.rs"], &["tests/a.rs", "tests/deep/b.rs"]);
-    check(&["*.sh", "src"], &["gate.sh", "src/lib.rs"]);
-    check(&["./gate.sh", "./tests/"], &["gate.sh", "tests/a.rs", "tests/deep/b.rs"]);
-    check(&["*/tests/*.rs"], &["sub/tests/c.rs"]);
-    check(&["{src/lib,tests/deep/b}.rs"], &["src/lib.rs", "tests/deep/b.rs"]);
-    check(&["tests/[a-d]*/b.rs", "s?b/tests"], &["sub/tests/c.rs", "tests/deep/b.rs"]);
-    check(&["src/\\lib.rs"], &["src/lib.rs"]);
-    check(&["nothing"], &[]);
+fn patterns_match_files_and_content_of_directories() {
+    check_protected_files(&["gate.sh"], &["gate.sh"]);
+    check_protected_files(&["tests/"], &["sub/tests/c.rs", "tests/a.rs", "tests/deep/b.rs"]);
+    check_protected_files(&["./tests/*.rs"], &["tests/a.rs"]);
+    check_protected_files(&["tests/**/*.rs"], &["tests/a.rs", "tests/deep/b.rs"]);
+    check_protected_files(&["*.sh", "src"], &["gate.sh", "src/lib.rs"]);
+    check_protected_files(&["./gate.sh", "./tests/"], &["gate.sh", "tests/a.rs", "tests/deep/b.rs"]);
+    check_protected_files(&["*/tests/*.rs"], &["sub/tests/c.rs"]);
+    check_protected_files(&["{src/lib,tests/deep/b}.rs"], &["src/lib.rs", "tests/deep/b.rs"]);
+    check_protected_files(&["tests/[a-d]*/b.rs", "s?b/tests"], &["sub/tests/c.rs", "tests/deep/b.rs"]);
+    check_protected_files(&["src/\\lib.rs"], &["src/lib.rs"]);
+    check_protected_files(&["nothing"], &[]);
 }
 
 #[test]
-fn what_windlass_keeps_for_itself_is_left_out() {
+fn files_of_windlass_itself_are_not_protected() {
     let directory = tempfile::tempdir().unwrap();
     let ours = ["owners/run-1", "runs/s/1.turn", "worktrees/t1/check.sh", "windlass.db-wal", "merge.lock"];
     for file in ["config.yaml", "workflows/check.sh"].iter().chain(&ours) {
@@ -40,15 +40,16 @@ fn what_windlass_keeps_for_itself_is_left_out() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "").unwrap();
     }
-    let look = |pattern: &str| Protected::new(&[pattern.to_owned()]).unwrap().look(directory.path()).unwrap();
+    let look =
+        |pattern: &str| ProtectedFiles::new(&[pattern.to_owned()]).unwrap().take_snapshot(directory.path()).unwrap();
     let found = |pattern| look(pattern).lines().map(|line| line[65..].to_owned()).collect::<Vec<_>>();
     assert_eq!(found(".windlass/"), [".windlass/config.yaml", ".windlass/workflows/check.sh"]);
     assert_eq!(found("check.sh"), [".windlass/workflows/check.sh"]);
 }
 
-/// Whether a look at a project with nine files in `target/out` is whole after eight entries.
+/// Checks whether a search in a project with nine files in `target/out` ends within eight entries.
 #[track_caller]
-fn check_whole(pattern: &str, whole: bool) {
+fn check_search_is_bounded(pattern: &str, whole: bool) {
     let directory = tempfile::tempdir().unwrap();
     for place in ["gates/deep", "target/out", ".git"] {
         fs::create_dir_all(directory.path().join(place)).unwrap();
@@ -58,62 +59,62 @@ fn check_whole(pattern: &str, whole: bool) {
         fs::write(directory.path().join(format!(".git/{number}")), "").unwrap();
     }
     fs::write(directory.path().join("gates/a.sh"), "").unwrap();
-    let protected = Protected::new(&[pattern.to_owned()]).unwrap();
-    let found = protected.find_at_most(8, directory.path());
+    let protected = ProtectedFiles::new(&[pattern.to_owned()]).unwrap();
+    let found = protected.find_files_bounded(8, directory.path());
     assert_eq!(found.err(), (!whole).then_some(ProtectedError::TooManyEntries(8)), "{pattern}");
-    assert!(protected.find_at_most(16, directory.path()).is_ok(), "{pattern}");
+    assert!(protected.find_files_bounded(16, directory.path()).is_ok(), "{pattern}");
 }
 
 #[test]
-fn only_places_that_a_pattern_can_match_are_looked_at_and_all_of_them() {
+fn search_visits_exactly_the_places_that_patterns_can_match() {
     for pattern in ["gates/*.sh", "gates/**", "./gate.sh", "./gates/", "*/*.sh", "ga*/deep/x", "gates/{a,b/c}.sh"] {
-        check_whole(pattern, true);
+        check_search_is_bounded(pattern, true);
     }
     for pattern in ["gate.sh", "gates/", "**/*.sh", "target/**/*.sh", "target", "*/*/x/y", "{gates,x}/*.sh"] {
-        check_whole(pattern, false);
+        check_search_is_bounded(pattern, false);
     }
 }
 
 #[test]
-fn as_many_as_allowed_are_not_too_many() {
+fn search_accepts_exactly_the_maximum_of_entries() {
     let directory = tempfile::tempdir().unwrap();
     ["a", "b", "c"].iter().for_each(|name| fs::write(directory.path().join(name), name).unwrap());
-    let protected = Protected::new(&["a".to_owned()]).unwrap();
-    assert!(protected.find_at_most(3, directory.path()).is_ok());
+    let protected = ProtectedFiles::new(&["a".to_owned()]).unwrap();
+    assert!(protected.find_files_bounded(3, directory.path()).is_ok());
     assert_eq!(protected.find_at_most(2, directory.path()).err(), Some(ProtectedError::TooManyEntries(2)));
 }
 
 #[test]
-fn what_changed_came_or_went_is_named() {
+fn difference_names_changed_added_and_removed_files() {
     assert_eq!(difference("1 a\n2 b\n", "1 a\n2 b\n"), None);
     assert_eq!(difference("1 a\n2 b\n", "3 a\n4 c c\n").as_deref(), Some("a, b, c c"));
     let many: String = (0..9).map(|n| format!("{n} f{n}\n")).collect();
     assert_eq!(difference("", &many).as_deref(), Some("f0, f1, f2, f3, f4 and 4 more"));
-    // A file `a` with a line break in its name, and a line like that of `b` after it.
+    // A file `a` with a line break in its name, and a second line like that of `b`.
     assert_eq!(difference("1 a\n2 b\n", "1 a\n1 a\n2 b\n3 b\n").as_deref(), Some("b"));
     assert_eq!(difference("1 a\n", "1 a\n1 a\n").as_deref(), Some("files whose names are alike"));
 }
 
-/// A link that leads elsewhere is a change, also where the same is written there.
+/// Another target is a change even with the same content.
 #[test]
-fn a_link_is_where_it_leads() {
+fn link_with_another_target_is_a_change() {
     let place = tempfile::tempdir().unwrap();
     for name in ["one", "two"] {
         fs::write(place.path().join(name), "the same").unwrap();
     }
     let link = place.path().join("check.sh");
-    let protected = Protected::new(&["check.sh".to_owned()]).unwrap();
+    let protected = ProtectedFiles::new(&["check.sh".to_owned()]).unwrap();
     let looks = ["one", "two"].map(|target| {
         let _ = fs::remove_file(&link);
         std::os::unix::fs::symlink(target, &link).unwrap();
-        protected.look(place.path()).unwrap()
+        protected.take_snapshot(place.path()).unwrap()
     });
     assert_eq!(difference(&looks[0], &looks[1]).as_deref(), Some("check.sh, one, two"));
 }
 
-/// A project with protected links, and what is told of it after each change.
+/// A project with protected links, and the reported changes after each edit.
 #[test]
-fn links_protect_what_they_lead_to_inside_of_the_project() {
+fn protected_links_protect_their_targets_in_the_project() {
     let place = tempfile::tempdir().unwrap();
     let path = |name: &str| place.path().join(name);
     for directory in ["gates", "real/deep", "other"] {
@@ -132,9 +133,9 @@ fn links_protect_what_they_lead_to_inside_of_the_project() {
     for (target, link) in links {
         std::os::unix::fs::symlink(target, path(link)).unwrap();
     }
-    let protected = Protected::new(&["gates/".to_owned(), "way/check.sh".to_owned()]).unwrap();
-    let before = protected.look(place.path()).unwrap();
-    let changed = || difference(&before, &protected.look(place.path()).unwrap()).unwrap_or_default();
+    let protected = ProtectedFiles::new(&["gates/".to_owned(), "way/check.sh".to_owned()]).unwrap();
+    let before = protected.take_snapshot(place.path()).unwrap();
+    let changed = || describe_difference(&before, &protected.take_snapshot(place.path()).unwrap()).unwrap_or_default();
     fs::write(path("other/free"), "changed").unwrap();
     assert_eq!(changed(), "");
     fs::write(path("real/deep/b"), "changed").unwrap();
@@ -144,7 +145,7 @@ fn links_protect_what_they_lead_to_inside_of_the_project() {
 }
 
 #[test]
-fn attributes_on_the_way_to_protected_files_are_protected() {
+fn attributes_above_protected_files_are_protected() {
     let place = tempfile::tempdir().unwrap();
     let path = |name: &str| place.path().join(name);
     for directory in ["gates", "gates/deep", "docs", "real/deep"] {
@@ -155,7 +156,7 @@ fn attributes_on_the_way_to_protected_files_are_protected() {
     std::os::unix::fs::symlink("/dev/null", path(".gitattributes")).unwrap();
     std::os::unix::fs::symlink("../real/deep/a", path("gates/linked.sh")).unwrap();
     let found = |pattern: &str| -> Vec<String> {
-        let look = Protected::new(&[pattern.to_owned()]).unwrap().look(place.path()).unwrap();
+        let look = ProtectedFiles::new(&[pattern.to_owned()]).unwrap().take_snapshot(place.path()).unwrap();
         look.lines().filter_map(|line| Some(line.split_once(' ')?.1.to_owned())).collect()
     };
     assert_eq!(found("docs/a"), [".gitattributes", "docs/.gitattributes"]);
@@ -172,13 +173,13 @@ fn link_out_of_the_project_is_refused() {
     fs::create_dir_all(root.join("project")).unwrap();
     fs::write(root.join("secret"), "").unwrap();
     std::os::unix::fs::symlink("../secret", root.join("project/linked")).unwrap();
-    let protected = Protected::new(&["linked".to_owned()]).unwrap();
+    let protected = ProtectedFiles::new(&["linked".to_owned()]).unwrap();
     let target = root.join("secret").display().to_string();
     let expected = format!("`linked` leads out of the project, to `{target}`: put the file itself into the project");
     assert_eq!(protected.look(&root.join("project")).unwrap_err().to_string(), expected);
 }
 
-/// A project with a file `g1/a.sh` and the link `gates` to its directory.
+/// Creates a project with a file `g1/a.sh` and the link `gates` to its directory.
 fn project_with_link() -> (tempfile::TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let root = place.path().canonicalize().unwrap().join("project");
@@ -191,14 +192,14 @@ fn project_with_link() -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn link_above_protected_files_counts_as_where_it_leads() {
+fn link_above_protected_files_counts_as_its_target() {
     for pattern in ["a.sh", "*.sh", "**/a.sh", "gates/a.sh", "*/a.sh", "gates/**"] {
         let (_place, root) = project_with_link();
-        let protected = Protected::new(&[pattern.to_owned()]).unwrap();
-        let before = protected.look(&root).unwrap();
+        let protected = ProtectedFiles::new(&[pattern.to_owned()]).unwrap();
+        let before = protected.take_snapshot(&root).unwrap();
         fs::remove_file(root.join("gates")).unwrap();
         std::os::unix::fs::symlink("../elsewhere", root.join("gates")).unwrap();
-        let changed = difference(&before, &protected.look(&root).unwrap()).unwrap_or_default();
+        let changed = describe_difference(&before, &protected.take_snapshot(&root).unwrap()).unwrap_or_default();
         assert!(changed.contains("gates"), "{pattern}: {changed}");
     }
 }
@@ -206,10 +207,10 @@ fn link_above_protected_files_counts_as_where_it_leads() {
 #[test]
 fn link_that_comes_or_goes_is_no_change_by_itself() {
     let (_place, root) = project_with_link();
-    let protected = Protected::new(&["a.sh".to_owned()]).unwrap();
-    let before = protected.look(&root).unwrap();
+    let protected = ProtectedFiles::new(&["a.sh".to_owned()]).unwrap();
+    let before = protected.take_snapshot(&root).unwrap();
     std::os::unix::fs::symlink("../elsewhere", root.join("more")).unwrap();
-    let now = protected.look(&root).unwrap();
+    let now = protected.take_snapshot(&root).unwrap();
     assert_eq!((difference(&before, &now), difference(&now, &before)), (None, None));
     fs::remove_file(root.join("gates")).unwrap();
     fs::create_dir(root.join("gates")).unwrap();
@@ -217,12 +218,12 @@ fn link_that_comes_or_goes_is_no_change_by_itself() {
     assert_eq!(difference(&before, &protected.look(&root).unwrap()).as_deref(), Some("gates/a.sh"));
 }
 
-/// A build tool's link to its cache, say.
+/// For example the link of a build tool to its cache.
 #[test]
 fn link_out_of_the_project_beside_protected_files_is_no_reason_to_refuse() {
     let (_place, root) = project_with_link();
     std::os::unix::fs::symlink("../elsewhere", root.join("bazel-bin")).unwrap();
-    let look = Protected::new(&["*/a.sh".to_owned()]).unwrap().look(&root).unwrap();
+    let look = ProtectedFiles::new(&["*/a.sh".to_owned()]).unwrap().take_snapshot(&root).unwrap();
     let found: Vec<&str> = look.lines().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
     assert_eq!(found, ["g1/a.sh", "gates/a.sh", "bazel-bin", "gates"]);
 }
@@ -232,39 +233,40 @@ fn mode_of_a_file_counts() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("check.sh");
     fs::write(&file, "").unwrap();
-    let protected = Protected::new(&["check.sh".to_owned()]).unwrap();
+    let protected = ProtectedFiles::new(&["check.sh".to_owned()]).unwrap();
     let looks = [0o644, 0o755, 0o600].map(|mode| {
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-        protected.look(place.path()).unwrap()
+        protected.take_snapshot(place.path()).unwrap()
     });
     assert_eq!(difference(&looks[0], &looks[1]).as_deref(), Some("check.sh"));
     assert_eq!(difference(&looks[0], &looks[2]), None);
 }
 
 #[test]
-fn files_that_never_end_are_named() {
+fn endless_files_are_refused_by_name() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("x");
-    let protected = Protected::new(&["x".to_owned()]).unwrap();
+    let protected = ProtectedFiles::new(&["x".to_owned()]).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
-    let said = || protected.look(place.path()).unwrap_err().to_string();
+    let said = || protected.take_snapshot(place.path()).unwrap_err().to_string();
     assert_eq!(said(), "`x` is a socket, not a file: remove it, or put a file in its place");
     fs::remove_file(&path).unwrap();
     fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
     assert_eq!(said(), "`x` is larger than 256 MiB: make it smaller, or move it away");
 }
 
-/// Two files are told apart by what they hold, also where their names look alike.
+/// The content tells two files apart whose masked names are the same.
 #[test]
 fn no_secret_is_in_a_name() {
     let place = tempfile::tempdir().unwrap();
-    let protected = Protected::new(&["*.lock".to_owned()]).unwrap().hiding(Mask::new([("KEY", "hunter22")]));
-    let empty = protected.look(place.path()).unwrap();
+    let protected =
+        ProtectedFiles::new(&["*.lock".to_owned()]).unwrap().with_mask(SecretMask::new([("KEY", "hunter22")]));
+    let empty = protected.take_snapshot(place.path()).unwrap();
     fs::write(place.path().join("a-hunter22.lock"), "a").unwrap();
-    let one = protected.look(place.path()).unwrap();
+    let one = protected.take_snapshot(place.path()).unwrap();
     assert_eq!(difference(&empty, &one).as_deref(), Some("a-[secret KEY].lock"));
     fs::write(place.path().join("a-hun\x1b[1mter22.lock"), "a").unwrap();
-    let two = protected.look(place.path()).unwrap();
+    let two = protected.take_snapshot(place.path()).unwrap();
     assert_eq!(difference(&one, &two).as_deref(), Some("files whose names are alike"));
     fs::write(place.path().join("a-hunter22.lock"), "b").unwrap();
     assert_eq!(difference(&two, &protected.look(place.path()).unwrap()).as_deref(), Some("a-[secret KEY].lock"));

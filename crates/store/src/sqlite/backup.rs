@@ -11,46 +11,48 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 
-use super::Sqlite;
+use super::SqliteStore;
 use crate::{StoreError, failpoint};
 
-impl Sqlite {
+impl SqliteStore {
     /// Copies the store as it is at this moment, while other processes write.
-    pub fn backup(&self, to: &Path) -> Result<(), StoreError> {
+    pub fn backup_to(&self, to: &Path) -> Result<(), StoreError> {
         if to.symlink_metadata().is_ok() {
             return Err(StoreError::Exists(to.to_owned()));
         }
-        self.copy(to, &own_part(), |part| match rename_new(part, to) {
+        self.copy_store(to, &unique_part_suffix(), |part| match rename_new(part, to) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(StoreError::Exists(to.to_owned())),
-            renamed => renamed.map_err(|error| StoreError::io(to, error)),
+            renamed => renamed.map_err(|error| StoreError::from_io_error(to, error)),
         })
     }
 
     /// Copies the store over an earlier copy. Only one process may do so at a time: it overwrites the partial copy of a killed process.
-    pub(super) fn replace(&self, to: &Path) -> Result<(), StoreError> {
-        self.copy(to, PART, |part| std::fs::rename(part, to).map_err(|error| StoreError::io(to, error)))
+    pub(super) fn replace_backup(&self, to: &Path) -> Result<(), StoreError> {
+        self.copy_store(to, PART_SUFFIX, |part| {
+            std::fs::rename(part, to).map_err(|error| StoreError::from_io_error(to, error))
+        })
     }
 
     /// Makes a whole and durable copy beside a path. The caller gives it its name.
-    fn copy(
+    fn copy_store(
         &self,
         to: &Path,
         suffix: &str,
         publish: impl FnOnce(&Path) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let part = part_of(to, suffix)?;
-        remove(&part);
+        let part = part_path(to, suffix)?;
+        remove_part_files(&part);
         #[expect(clippy::disallowed_methods, reason = "what we have written is opened, to be synced")]
         let sync = |path: &Path| File::open(path).and_then(|file| file.sync_all());
         let copied = copy_pages(&self.connection, &part)
-            .map_err(|error| StoreError::sqlite(to, error))
-            .and_then(|()| sync(&part).map_err(|error| StoreError::io(to, error)))
-            .and_then(|()| failpoint::pass("store.before_copied").map_err(|error| StoreError::io(to, error)))
+            .map_err(|error| StoreError::from_sqlite_error(to, error))
+            .and_then(|()| sync(&part).map_err(|error| StoreError::from_io_error(to, error)))
+            .and_then(|()| failpoint::pass("store.before_copied").map_err(|error| StoreError::from_io_error(to, error)))
             .and_then(|()| publish(&part));
         match copied {
-            Ok(()) => sync(directory(to)).map_err(|error| StoreError::io(to, error)),
+            Ok(()) => sync(parent_directory(to)).map_err(|error| StoreError::from_io_error(to, error)),
             Err(error) => {
-                remove(&part);
+                remove_part_files(&part);
                 Err(error)
             }
         }
@@ -58,18 +60,18 @@ impl Sqlite {
 }
 
 /// Suffix of an unfinished copy.
-const PART: &str = ".part";
+const PART_SUFFIX: &str = ".part";
 
 /// Returns such a suffix that no other copy uses.
-fn own_part() -> String {
+fn unique_part_suffix() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!(".{}-{}{PART}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Returns the path of an unfinished copy.
-fn part_of(to: &Path, suffix: &str) -> Result<PathBuf, StoreError> {
+fn part_path(to: &Path, suffix: &str) -> Result<PathBuf, StoreError> {
     let Some(name) = to.file_name() else {
-        return Err(StoreError::io(to, io::Error::new(io::ErrorKind::InvalidInput, "names no file")));
+        return Err(StoreError::from_io_error(to, io::Error::new(io::ErrorKind::InvalidInput, "names no file")));
     };
     let mut part = name.to_owned();
     part.push(suffix);
@@ -77,7 +79,7 @@ fn part_of(to: &Path, suffix: &str) -> Result<PathBuf, StoreError> {
 }
 
 /// Removes a partial copy, with the files that SQLite keeps beside it.
-fn remove(part: &Path) {
+fn remove_part_files(part: &Path) {
     for beside in ["", "-journal", "-wal", "-shm"] {
         let mut name = part.as_os_str().to_owned();
         name.push(beside);
@@ -85,7 +87,7 @@ fn remove(part: &Path) {
     }
 }
 
-fn directory(path: &Path) -> &Path {
+fn parent_directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

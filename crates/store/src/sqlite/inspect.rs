@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 use std::io;
 
 use rusqlite::types::ValueRef;
-use windlass_engine::{Caller, Change, Digest, Memory, Record, Seq};
+use windlass_engine::{BridgeCaller, Digest, EventRecord, MemoryView, RowChange, Seq};
 
-use super::Sqlite;
-use super::queries::{STORED, Stored, misfiled, stored};
-use super::rows::{self, Reading};
-use super::schema::PROJECTED;
+use super::SqliteStore;
+use super::queries::{EVENT_COLUMNS, StoredEvent, misfiled_event_error, read_stored_event};
+use super::rows::{self, ReadTransaction};
+use super::schema::PROJECTED_TABLES;
 use crate::StoreError;
 
 /// A problem with one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct EventProblem {
     pub seq: Seq,
     pub problem: String,
 }
 
 /// A row that differs from the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mismatch {
+pub struct RowMismatch {
     /// The table and key, such as `tasks 12`.
     pub row: String,
     pub problem: &'static str,
@@ -29,33 +29,33 @@ pub struct Mismatch {
 
 /// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct StoreReport {
     pub events: u64,
     /// SQLite's own messages about the pages.
     pub pages: Vec<String>,
-    pub log: Vec<Found>,
-    pub rows: Vec<Mismatch>,
+    pub log: Vec<EventProblem>,
+    pub rows: Vec<RowMismatch>,
 }
 
-impl Report {
+impl StoreReport {
     pub fn is_sound(&self) -> bool {
         self.pages.is_empty() && self.log.is_empty() && self.rows.is_empty()
     }
 }
 
 /// Limit for the listed problems of a kind. The first ones show the cause.
-const LISTED: usize = 20;
+const MAX_LISTED_PROBLEMS: usize = 20;
 
-impl Sqlite {
+impl SqliteStore {
     /// Verifies every page, every event, the chain, and every row against the log.
-    pub fn inspect(&self) -> Result<Report, StoreError> {
+    pub fn inspect_store(&self) -> Result<StoreReport, StoreError> {
         // All reads see one moment, while other processes write.
-        let _moment = Reading::begin(self)?;
-        let mut report = Report { pages: self.check_pages()?, ..Report::default() };
-        let mut memory = Memory::default();
-        let folded = self.fold(&mut memory, |seq, error| {
-            if report.log.len() < LISTED {
-                report.log.push(Found { seq, problem: problem(&error) });
+        let _moment = ReadTransaction::begin(self)?;
+        let mut report = StoreReport { pages: self.check_pages()?, ..StoreReport::default() };
+        let mut memory = MemoryView::default();
+        let folded = self.fold_events(&mut memory, |seq, error| {
+            if report.log.len() < MAX_LISTED_PROBLEMS {
+                report.log.push(EventProblem { seq, problem: describe_problem(&error) });
             }
             Ok(())
         });
@@ -66,13 +66,13 @@ impl Sqlite {
         }
         // Rows can only be compared with a log that is whole.
         if report.log.is_empty() && report.pages.is_empty() {
-            report.rows = self.compare(memory);
+            report.rows = self.compare_rows(memory);
         }
         Ok(report)
     }
 
     fn check_pages(&self) -> Result<Vec<String>, StoreError> {
-        let found: Result<Vec<String>, StoreError> = self.sql(|connection| {
+        let found: Result<Vec<String>, StoreError> = self.run_sql(|connection| {
             let mut query = connection.prepare(&format!("PRAGMA integrity_check({LISTED})"))?;
             query.query_map([], |row| row.get(0))?.collect()
         });
@@ -85,18 +85,18 @@ impl Sqlite {
 
     /// Verifies every event and folds it. Calls `wrong` with each problem, which may end it. After the first such event the others
     /// are still verified, but not folded: they would only seem to contradict each other.
-    pub(super) fn fold(
+    pub(super) fn fold_events(
         &self,
-        memory: &mut Memory,
+        memory: &mut MemoryView,
         mut wrong: impl FnMut(Seq, StoreError) -> Result<(), StoreError>,
     ) -> Result<u64, StoreError> {
-        let fail = |error| StoreError::sqlite(&self.path, error);
+        let fail = |error| StoreError::from_sqlite_error(&self.path, error);
         let mut query = self.connection.prepare(&format!("SELECT {STORED} FROM events ORDER BY seq")).map_err(fail)?;
         let mut rows = query.query([]).map_err(fail)?;
         let (mut count, mut last, mut before) = (0, Seq::START, Digest::ZERO);
         let (mut whole, mut astray) = (true, false);
         loop {
-            let event = match rows.next().and_then(|row| row.map(stored).transpose()).map_err(fail) {
+            let event = match rows.next().and_then(|row| row.map(read_stored_event).transpose()).map_err(fail) {
                 Ok(Some(event)) => event,
                 Ok(None) => return Ok(count),
                 // The events after it cannot be found.
@@ -109,15 +109,15 @@ impl Sqlite {
                 whole = false;
                 // A torn page may hold many entries that are no events: it is reported once.
                 if !astray {
-                    wrong(last.next(), StoreError::io(&self.path, io::Error::other("is missing")))?;
+                    wrong(last.next(), StoreError::from_io_error(&self.path, io::Error::other("is missing")))?;
                 }
                 astray = event.seq <= last;
                 if astray {
                     continue;
                 }
             }
-            let looked = event.verify(self).and_then(|record| {
-                if follows { self.fold_one(&event, &record, before, whole.then_some(&mut *memory)) } else { Ok(()) }
+            let looked = event.verify_event(self).and_then(|record| {
+                if follows { self.fold_event(&event, &record, before, whole.then_some(&mut *memory)) } else { Ok(()) }
             });
             if let Err(error) = looked {
                 whole = false;
@@ -128,47 +128,47 @@ impl Sqlite {
     }
 
     /// Checks the place of an event in the log, and folds it into `memory`, if there is one.
-    fn fold_one(
+    fn fold_event(
         &self,
-        event: &Stored,
-        record: &Record,
+        event: &StoredEvent,
+        record: &EventRecord,
         before: Digest,
-        memory: Option<&mut Memory>,
+        memory: Option<&mut MemoryView>,
     ) -> Result<(), StoreError> {
         event.verify_chain(self, before)?;
         let Some(memory) = memory else { return Ok(()) };
-        let task = record.envelope.node.task().and_then(|id| memory.row(id));
+        let task = record.envelope.node.task_id().and_then(|id| memory.task_row(id));
         let previous = task.map_or(Seq::START, |task| task.last_event);
         if event.previous != previous {
             let why = format!("it is filed after event {}, not {previous}", event.previous);
-            return Err(misfiled(self, record, why));
+            return Err(misfiled_event_error(self, record, why));
         }
-        memory.apply(record).map_err(|error| StoreError::fold(&self.path, error))
+        memory.apply_event(record).map_err(|error| StoreError::from_apply_error(&self.path, error))
     }
 
-    fn compare(&self, memory: Memory) -> Vec<Mismatch> {
+    fn compare_rows(&self, memory: MemoryView) -> Vec<RowMismatch> {
         let mut mismatches = Vec::new();
-        let mut expected: BTreeMap<String, String> = memory.into_rows().map(line).collect();
-        for table in PROJECTED {
-            let looked = self.each_row(table, |key, content| {
+        let mut expected: BTreeMap<String, String> = memory.into_rows().map(expected_row_text).collect();
+        for table in PROJECTED_TABLES {
+            let looked = self.visit_rows(table, |key, content| {
                 let row = format!("{table} {key}");
                 let problem = match expected.remove(&row) {
                     Some(wanted) if wanted == content => return,
                     Some(_) => "differs from the log",
                     None => "is not in the log",
                 };
-                mismatches.push(Mismatch { row, problem });
+                mismatches.push(RowMismatch { row, problem });
             });
             if looked.is_err() {
-                mismatches.push(Mismatch { row: table.to_owned(), problem: "cannot be read" });
+                mismatches.push(RowMismatch { row: table.to_owned(), problem: "cannot be read" });
             }
         }
-        mismatches.extend(expected.into_keys().map(|row| Mismatch { row, problem: "is missing" }));
-        mismatches.truncate(LISTED);
+        mismatches.extend(expected.into_keys().map(|row| RowMismatch { row, problem: "is missing" }));
+        mismatches.truncate(MAX_LISTED_PROBLEMS);
         mismatches
     }
 
-    fn each_row(&self, table: &str, mut look: impl FnMut(String, String)) -> Result<(), StoreError> {
+    fn visit_rows(&self, table: &str, mut look: impl FnMut(String, String)) -> Result<(), StoreError> {
         let columns = match table {
             "tasks" => {
                 "CAST(id AS TEXT), state || ' ' || priority || ' ' || kind || ' ' || ifnull(lease_until, '') || ' ' || row"
@@ -179,7 +179,7 @@ impl Sqlite {
             "sessions" => "name, row",
             _ => "digest, content",
         };
-        self.sql(|connection| {
+        self.run_sql(|connection| {
             let mut query = connection.prepare(&format!("SELECT {columns} FROM {table}"))?;
             let mut rows = query.query([])?;
             while let Some(row) = rows.next()? {
@@ -198,7 +198,7 @@ impl Sqlite {
 }
 
 /// Describes the problem of an event, without its position.
-fn problem(error: &StoreError) -> String {
+fn describe_problem(error: &StoreError) -> String {
     match error {
         StoreError::Damaged { .. } => "does not match its digest".to_owned(),
         StoreError::BrokenChain { .. } => "does not match the chain".to_owned(),
@@ -210,27 +210,27 @@ fn problem(error: &StoreError) -> String {
     }
 }
 
-/// Returns a row in the form in which [`Sqlite::each_row`] passes it.
-fn line(change: Change) -> (String, String) {
+/// Returns a row in the form in which [`SqliteStore::visit_rows`] passes it.
+fn expected_row_text(change: RowChange) -> (String, String) {
     match change {
-        Change::PutTask(task) => {
+        RowChange::PutTask(task) => {
             let lease = task.lease.as_ref().and_then(|lease| lease.until);
             let lease = lease.map(|until| until.millis().to_string()).unwrap_or_default();
-            let kind = rows::kind(&task);
+            let kind = rows::task_kind_text(&task);
             let content = format!("{} {} {kind} {lease} {}", task.state, task.priority, rows::write(&task));
             (format!("tasks {}", task.id.0), content)
         }
-        Change::PutEdge(edge) => {
+        RowChange::PutEdge(edge) => {
             (format!("edges {}", edge.id.0), format!("{} {} {}", edge.from_id.0, edge.kind, edge.to_id.0))
         }
-        Change::PutSession(session) => (format!("sessions {}", session.name), rows::write(&session)),
-        Change::PutEffect(effect) => (format!("debts {}", effect.id), rows::write(&effect)),
-        Change::PutConversation(row) => {
-            let Caller { agent, conversation } = &row.caller;
-            (format!("conversations {agent} {conversation}"), rows::write(&row))
+        RowChange::PutSession(session) => (format!("sessions {}", session.name), rows::serialize_row(&session)),
+        RowChange::PutEffect(effect) => (format!("debts {}", effect.id), rows::serialize_row(&effect)),
+        RowChange::PutConversation(row) => {
+            let BridgeCaller { agent, conversation } = &row.caller;
+            (format!("conversations {agent} {conversation}"), rows::serialize_row(&row))
         }
-        Change::PutConfig { digest, text } => (format!("configs {digest}"), text),
-        Change::DropEdge(_) | Change::DropEffect(_) | Change::DropConversation(_) => {
+        RowChange::PutConfig { digest, text } => (format!("configs {digest}"), text),
+        RowChange::DropEdge(_) | RowChange::DropEffect(_) | RowChange::DropConversation(_) => {
             unreachable!("rows are put, not dropped")
         }
     }

@@ -9,15 +9,15 @@
 //! the store is made: syncing a file that does not grow costs half.
 
 mod backup;
+mod commit_watch;
 mod connection;
-mod follow;
+mod foreign_survey;
 mod inspect;
 mod queries;
 mod rebuild;
 mod rows;
 mod salvage;
 mod schema;
-mod survey;
 mod transaction;
 mod wal;
 
@@ -28,20 +28,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use windlass_engine::{Command, Origin, Record, Rules, Seq, View};
+use windlass_engine::{Command, CommandOrigin, EngineRules, EventRecord, Seq, StateView};
 
-use crate::error::PATIENCE_SECONDS;
-use crate::{Appended, Commit, ExecuteError, Filter, Store, StoreError, failpoint};
+use crate::error::WRITE_TIMEOUT_SECONDS;
+use crate::{AppendOutcome, EventFilter, ExecuteError, Store, StoreCommit, StoreError, failpoint};
 
 pub use backup::rename_new;
-use connection::{connect, connect_unchanging, file_length, turns, wal_length};
-pub use inspect::{Found, Mismatch, Report};
+use connection::{open_connection, open_immutable_connection, random_wait_handler, store_file_length, wal_length};
+pub use foreign_survey::StoreSurvey;
+pub use inspect::{EventProblem, RowMismatch, StoreReport};
 pub use queries::TaskFilter;
-pub use rows::Snapshot;
-pub use salvage::Salvage;
-pub use survey::StoreSurvey;
-pub use transaction::Transaction;
-pub use wal::path_of as log_path;
+pub use rows::StoreSnapshot;
+pub use salvage::SalvageReport;
+pub use transaction::StoreTransaction;
+pub use wal::wal_path as log_path;
 
 /// How long the process will use the store, which determines how often it checkpoints the write-ahead log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,9 +53,9 @@ pub enum Lifetime {
 }
 
 /// Pages in the write-ahead log at which a command checkpoints it before it writes.
-const LONG_FOR_A_COMMAND: u64 = 64;
+const COMMAND_CHECKPOINT_PAGES: u64 = 64;
 /// Pages at which a service checkpoints it after it wrote.
-const LONG_FOR_A_SERVICE: u32 = 250;
+const SERVICE_CHECKPOINT_PAGES: u32 = 250;
 
 /// The policy for a file that is no store yet.
 enum IfMissing<'a> {
@@ -74,77 +74,81 @@ enum StoreAccess {
 }
 
 /// Returns whether a store of this identity is known; a store without events has none.
-type Knows<'a> = &'a dyn Fn(Option<&str>) -> bool;
+type IdentityCheck<'a> = &'a dyn Fn(Option<&str>) -> bool;
 
 /// An open store.
-pub struct Sqlite {
+pub struct SqliteStore {
     connection: Connection,
     path: PathBuf,
     access: StoreAccess,
     /// Whether the next commit checkpoints the write-ahead log first.
-    long_log: Cell<bool>,
+    is_log_long: Cell<bool>,
     /// Watches for commits, from the first wait on.
-    bell: OnceCell<follow::Bell>,
+    commit_watch: OnceCell<commit_watch::CommitWatch>,
     /// Number of open read transactions. They share one moment: a connection can be at one moment only.
     readers: Cell<u32>,
     /// The files as they were last seen, whatever their names are now.
-    files: Cell<Files>,
+    files: Cell<StoreFiles>,
 }
 
 /// The files of a store, as far as they exist.
 #[derive(Clone, Copy, Default)]
-struct Files {
-    store: Option<Identity>,
-    log: Option<Identity>,
+struct StoreFiles {
+    store: Option<FileIdentity>,
+    log: Option<FileIdentity>,
     /// The shared index: the locks of the processes that have the store open, and the end of the log.
-    index: Option<Identity>,
+    index: Option<FileIdentity>,
 }
 
-impl Files {
-    fn of(path: &Path) -> Self {
-        let beside = |end| Identity::of(&wal::beside(path, end));
-        Self { store: Identity::of(path), log: beside(wal::LOG), index: beside(wal::INDEX) }
+impl StoreFiles {
+    fn read_identities(path: &Path) -> Self {
+        let beside = |end| FileIdentity::read_identity(&wal::companion_path(path, end));
+        Self {
+            store: FileIdentity::read_identity(path),
+            log: beside(wal::LOG_SUFFIX),
+            index: beside(wal::INDEX_SUFFIX),
+        }
     }
 
     /// Returns whether these are the same files as `now`, and the store file was not cut.
-    fn are_still(&self, now: &Self) -> bool {
-        let same = |known: Option<Identity>, now| known.is_none_or(|known| known.is_still(now));
+    fn are_same_files(&self, now: &Self) -> bool {
+        let same = |known: Option<FileIdentity>, now| known.is_none_or(|known| known.is_still(now));
         same(self.store, now.store)
             && same(self.log, now.log)
             && same(self.index, now.index)
-            && !is_shorter(now.store, self.store)
+            && !is_file_shorter(now.store, self.store)
     }
 }
 
 /// Returns whether a file is shorter than before.
-fn is_shorter(now: Option<Identity>, before: Option<Identity>) -> bool {
+fn is_file_shorter(now: Option<FileIdentity>, before: Option<FileIdentity>) -> bool {
     before.zip(now).is_some_and(|(before, now)| now.length < before.length)
 }
 
 /// The identity of a file, apart from its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Identity {
+struct FileIdentity {
     device: u64,
     inode: u64,
     length: u64,
 }
 
-impl Identity {
+impl FileIdentity {
     /// Reads the identity of a file. A link has none.
-    fn of(path: &Path) -> Option<Self> {
+    fn read_identity(path: &Path) -> Option<Self> {
         let found = path.symlink_metadata().ok()?;
         Some(Self { device: found.dev(), inode: found.ino(), length: found.len() })
     }
 
     /// Returns whether `now` is the same file.
-    fn is_still(self, now: Option<Self>) -> bool {
+    fn is_same_file(self, now: Option<Self>) -> bool {
         now.is_some_and(|now| (now.device, now.inode) == (self.device, self.inode))
     }
 }
 
 /// Syncs the parent of the store's directory. SQLite makes the name of the store durable, but not the name of its directory, which
 /// may be as new.
-fn keep_directory(path: &Path) {
+fn sync_directory_name(path: &Path) {
     let above = path.canonicalize().ok().and_then(|path| Some(path.parent()?.parent()?.to_owned()));
     // Best effort: a process that may not read that directory has not made this one.
     #[expect(clippy::disallowed_methods, reason = "a directory is opened, to be synced")]
@@ -152,27 +156,27 @@ fn keep_directory(path: &Path) {
 }
 
 /// Limit for attempts at a commit whose outcome the disk does not report.
-const ATTEMPTS: u32 = 3;
+const MAX_COMMIT_ATTEMPTS: u32 = 3;
 
-impl Sqlite {
+impl SqliteStore {
     /// Makes a store if there is none, or opens the existing one.
     pub fn create(path: &Path, lifetime: Lifetime) -> Result<Self, StoreError> {
-        Self::create_recorded(path, lifetime, || Ok(()))
+        Self::create_with_record(path, lifetime, || Ok(()))
     }
 
     /// Does the same for a caller that records the files that it makes: `record` is called when they exist, and before the tables are
     /// written.
-    pub fn create_recorded(
+    pub fn create_with_record(
         path: &Path,
         lifetime: Lifetime,
         mut record: impl FnMut() -> io::Result<()>,
     ) -> Result<Self, StoreError> {
-        match file_length(path) {
+        match store_file_length(path) {
             // SQLite would discard the write-ahead log, which may hold the only copy of commits.
             Ok(0) if wal_length(path) > 0 => Err(StoreError::NotAStore(path.to_owned())),
             Ok(_) | Err(StoreError::Missing(_)) => {
-                let store = Self::open_if(path, lifetime, IfMissing::Make(&mut record), None)?;
-                keep_directory(path);
+                let store = Self::open_with_best_access(path, lifetime, IfMissing::Make(&mut record), None)?;
+                sync_directory_name(path);
                 Ok(store)
             }
             Err(error) => Err(error),
@@ -180,11 +184,11 @@ impl Sqlite {
     }
 
     /// Returns whether there is no store, or only the start of one whose maker was killed.
-    pub fn is_unmade(path: &Path) -> bool {
-        match file_length(path) {
+    pub fn is_missing_or_blank(path: &Path) -> bool {
+        match store_file_length(path) {
             Err(StoreError::Missing(_)) => true,
             Ok(0) => wal_length(path) == 0,
-            Ok(_) => connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).is_ok_and(|connection| {
+            Ok(_) => open_connection(path, OpenFlags::SQLITE_OPEN_READ_ONLY).is_ok_and(|connection| {
                 let store = Self::new(connection, path, StoreAccess::Read);
                 // Commits in the log must be kept.
                 schema::is_blank(&store).unwrap_or(false) && matches!(store.log_frames(), Ok(0))
@@ -199,7 +203,7 @@ impl Sqlite {
     }
 
     /// Does the same, if `knows` accepts its identity. Any other store is [`StoreError::Foreign`].
-    pub fn open_known(
+    pub fn open_if_known(
         path: &Path,
         lifetime: Lifetime,
         knows: impl Fn(Option<&str>) -> bool,
@@ -207,20 +211,22 @@ impl Sqlite {
         Self::open_existing(path, lifetime, Some(&knows))
     }
 
-    fn open_existing(path: &Path, lifetime: Lifetime, knows: Option<Knows<'_>>) -> Result<Self, StoreError> {
-        if file_length(path)? == 0 {
+    fn open_existing(path: &Path, lifetime: Lifetime, knows: Option<IdentityCheck<'_>>) -> Result<Self, StoreError> {
+        if store_file_length(path)? == 0 {
             // Not even SQLite may touch it: it would discard a write-ahead log beside an empty file.
             return Err(StoreError::NotAStore(path.to_owned()));
         }
-        Self::open_if(path, lifetime, IfMissing::Refuse, knows)
+        Self::open_with_best_access(path, lifetime, IfMissing::Refuse, knows)
     }
 
     /// Opens a store that this machine did not make. It can be read; every write fails with [`StoreError::Foreign`].
     pub fn open_foreign(path: &Path) -> Result<Self, StoreError> {
-        if file_length(path)? == 0 {
+        if store_file_length(path)? == 0 {
             return Err(StoreError::NotAStore(path.to_owned()));
         }
-        match Self::read_only(path, StoreAccess::Foreign, |store| schema::check(store, &schema::PRESENT)) {
+        match Self::open_read_only(path, StoreAccess::Foreign, |store| {
+            schema::check_schema(store, &schema::CURRENT_SCHEMA)
+        }) {
             // A store of an older schema would need a migration.
             Err(StoreError::ReadOnly(path)) => Err(StoreError::Foreign(path)),
             opened => opened,
@@ -228,63 +234,64 @@ impl Sqlite {
     }
 
     /// Opens a file for writing if that is possible, for reading otherwise.
-    fn open_if(
+    fn open_with_best_access(
         path: &Path,
         lifetime: Lifetime,
         absent: IfMissing<'_>,
-        knows: Option<Knows<'_>>,
+        knows: Option<IdentityCheck<'_>>,
     ) -> Result<Self, StoreError> {
-        match Self::open_to_write(path, lifetime, absent, knows) {
-            Err(StoreError::ReadOnly(_) | StoreError::Open { .. }) if file_length(path).is_ok() => {
-                Self::open_to_read(path)
+        match Self::open_for_writing(path, lifetime, absent, knows) {
+            Err(StoreError::ReadOnly(_) | StoreError::Open { .. }) if store_file_length(path).is_ok() => {
+                Self::open_for_reading(path)
             }
             opened => opened,
         }
     }
 
-    fn open_to_write(
+    fn open_for_writing(
         path: &Path,
         lifetime: Lifetime,
         mut absent: IfMissing<'_>,
-        knows: Option<Knows<'_>>,
+        knows: Option<IdentityCheck<'_>>,
     ) -> Result<Self, StoreError> {
         let create = match absent {
             IfMissing::Make(_) => OpenFlags::SQLITE_OPEN_CREATE,
             IfMissing::Refuse => OpenFlags::empty(),
         };
-        let mut store = Self::new(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | create)?, path, StoreAccess::Write);
+        let mut store =
+            Self::new(open_connection(path, OpenFlags::SQLITE_OPEN_READ_WRITE | create)?, path, StoreAccess::Write);
         // SQLite calls no busy handler when it turns the write-ahead log on.
-        let mut may_wait = turns(Duration::from_secs(PATIENCE_SECONDS));
+        let mut may_wait = random_wait_handler(Duration::from_secs(WRITE_TIMEOUT_SECONDS));
         loop {
             let known = store.check_identity(knows);
-            match known.and_then(|()| schema::prepare(&mut store, &schema::PRESENT, &mut absent)) {
+            match known.and_then(|()| schema::prepare_schema(&mut store, &schema::CURRENT_SCHEMA, &mut absent)) {
                 Err(StoreError::Busy { .. }) if may_wait(1) => {}
                 prepared => break prepared?,
             }
         }
-        store.sql(|connection| {
+        store.run_sql(|connection| {
             // Set explicitly: a linked library may have been built with weaker defaults.
             let synchronous = if failpoint::pass("store.full").is_ok() { "full" } else { "normal" };
             connection.pragma_update(None, "synchronous", synchronous)?;
             if cfg!(target_os = "macos") {
                 connection.pragma_update(None, "fullfsync", true)?;
             }
-            let pages = if lifetime == Lifetime::Service { LONG_FOR_A_SERVICE } else { 0 };
+            let pages = if lifetime == Lifetime::Service { SERVICE_CHECKPOINT_PAGES } else { 0 };
             connection.pragma_update(None, "wal_autocheckpoint", pages)
         })?;
-        store.look_for_lost_commits()?;
-        store.files.set(Files::of(path));
-        store.long_log.set(lifetime == Lifetime::Command && store.log_frames()? >= LONG_FOR_A_COMMAND);
+        store.check_lost_commits()?;
+        store.files.set(StoreFiles::read_identities(path));
+        store.is_log_long.set(lifetime == Lifetime::Command && store.count_log_frames()? >= COMMAND_CHECKPOINT_PAGES);
         Ok(store)
     }
 
     /// Opens a store on a disk that cannot be written to.
-    fn open_to_read(path: &Path) -> Result<Self, StoreError> {
-        Self::read_only(path, StoreAccess::Read, |store| schema::check(store, &schema::PRESENT))
+    fn open_for_reading(path: &Path) -> Result<Self, StoreError> {
+        Self::open_read_only(path, StoreAccess::Read, |store| schema::check_schema(store, &schema::CURRENT_SCHEMA))
     }
 
     /// Opens a file read-only, if it passes `check`.
-    fn read_only(
+    fn open_read_only(
         path: &Path,
         access: StoreAccess,
         check: impl Fn(&Self) -> Result<(), StoreError>,
@@ -293,20 +300,20 @@ impl Sqlite {
             let store = Self::new(connection, path, access);
             check(&store).map(|()| store)
         };
-        match connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(checked) {
+        match open_connection(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(checked) {
             // Without a write-ahead log all data is in the file, and no process is changing it.
             Err(StoreError::Open { .. } | StoreError::ReadOnly(_)) if wal_length(path) == 0 => {
-                connect_unchanging(path).and_then(checked)
+                open_immutable_connection(path).and_then(checked)
             }
             opened => opened,
         }
     }
 
     fn new(connection: Connection, path: &Path, access: StoreAccess) -> Self {
-        let long_log = Cell::new(false);
-        let (bell, readers) = (OnceCell::new(), Cell::new(0));
-        let files = Cell::new(Files { store: Identity::of(path), ..Files::default() });
-        Self { connection, path: path.to_owned(), access, long_log, bell, readers, files }
+        let is_log_long = Cell::new(false);
+        let (commit_watch, readers) = (OnceCell::new(), Cell::new(0));
+        let files = Cell::new(StoreFiles { store: FileIdentity::read_identity(path), ..StoreFiles::default() });
+        Self { connection, path: path.to_owned(), access, is_log_long, commit_watch, readers, files }
     }
 
     pub fn path(&self) -> &Path {
@@ -315,44 +322,49 @@ impl Sqlite {
 
     /// Returns the position of the last event.
     pub fn head(&self) -> Result<Seq, StoreError> {
-        queries::head(self)
+        queries::read_head(self)
     }
 
     /// Reads the events before a position, or the last ones, that match the filter: newest first, at most `most`.
-    pub fn read_back(&self, filter: &Filter, before: Option<Seq>, most: usize) -> Result<Vec<Record>, StoreError> {
-        queries::events_back(self, filter, before, most)
+    pub fn read_events_back(
+        &self,
+        filter: &EventFilter,
+        before: Option<Seq>,
+        most: usize,
+    ) -> Result<Vec<EventRecord>, StoreError> {
+        queries::read_events_back(self, filter, before, most)
     }
 
     /// Returns the event at a position, if there is one.
-    pub fn event(&self, at: Seq) -> Result<Option<Record>, StoreError> {
-        queries::event(self, at)
+    pub fn read_event(&self, at: Seq) -> Result<Option<EventRecord>, StoreError> {
+        queries::read_event_at(self, at)
     }
 
     /// Returns the present state, with further queries for users.
-    pub fn snapshot(&self) -> Result<Snapshot<'_>, StoreError> {
-        Snapshot::begin(self)
+    pub fn begin_snapshot(&self) -> Result<StoreSnapshot<'_>, StoreError> {
+        StoreSnapshot::begin(self)
     }
 
     /// Runs several commands in one durable step.
-    pub fn transact<T>(
+    pub fn run_transaction<T>(
         &mut self,
-        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, StoreError>,
+        work: impl FnOnce(&mut StoreTransaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.check_access()?;
         self.check_files()?;
-        self.fold_back_if_long()?;
-        let mut transaction = Transaction::begin(self)?;
+        self.checkpoint_if_long()?;
+        let mut transaction = StoreTransaction::begin(self)?;
         // The files may have changed during the wait for the write lock.
-        if self.own_files().is_none() {
+        if self.unchanged_files().is_none() {
             drop(transaction);
-            return Err(self.replaced());
+            return Err(self.replaced_error());
         }
         let result = work(&mut transaction)?;
-        let wrote = transaction.wrote();
+        let wrote = transaction.has_written();
         transaction.commit()?;
         if wrote {
-            self.files.set(self.own_files().ok_or_else(|| self.replaced())?);
-            follow::wake(&self.path);
+            self.files.set(self.unchanged_files().ok_or_else(|| self.replaced_error())?);
+            commit_watch::notify_waiters(&self.path);
         }
         Ok(result)
     }
@@ -368,77 +380,78 @@ impl Sqlite {
 
     /// Refuses writes that would be lost: the files are no longer those that were opened, or one was cut.
     fn check_files(&self) -> Result<(), StoreError> {
-        let now = self.own_files().ok_or_else(|| self.replaced())?;
+        let now = self.unchanged_files().ok_or_else(|| self.replaced_error())?;
         // A process that has checkpointed all of the log may empty it: then SQLite takes no frame of it.
-        if is_shorter(now.log, self.files.get().log) && self.log_frames()? > 0 {
-            return Err(self.replaced());
+        if is_file_shorter(now.log, self.files.get().log) && self.count_log_frames()? > 0 {
+            return Err(self.replaced_error());
         }
         self.files.set(now);
         Ok(())
     }
 
     /// Returns the present files, if they are those that were opened.
-    fn own_files(&self) -> Option<Files> {
-        let now = Files::of(&self.path);
-        self.files.get().are_still(&now).then_some(now)
+    fn unchanged_files(&self) -> Option<StoreFiles> {
+        let now = StoreFiles::read_identities(&self.path);
+        self.files.get().are_same_files(&now).then_some(now)
     }
 
     /// Returns the error for changed files. A log that was only removed is still open here: a checkpoint saves its commits.
-    fn replaced(&self) -> StoreError {
-        let (store, now) = (self.files.get().store, Files::of(&self.path));
-        if now.log.is_none() && (Files { store, ..Files::default() }).are_still(&now) {
-            let _ = self.fold_back();
+    fn replaced_error(&self) -> StoreError {
+        let (store, now) = (self.files.get().store, StoreFiles::read_identities(&self.path));
+        if now.log.is_none() && (StoreFiles { store, ..StoreFiles::default() }).are_same_files(&now) {
+            let _ = self.checkpoint_log();
         }
         StoreError::Replaced(self.path.clone())
     }
 
     /// Checkpoints the write-ahead log. Only a later commit of the same process starts it anew: the progress of the checkpoint is
     /// forgotten with the last process that had the store open.
-    fn fold_back_if_long(&self) -> Result<(), StoreError> {
-        if self.long_log.take() { self.fold_back() } else { Ok(()) }
+    fn checkpoint_if_long(&self) -> Result<(), StoreError> {
+        if self.is_log_long.take() { self.checkpoint_log() } else { Ok(()) }
     }
 
-    fn fold_back(&self) -> Result<(), StoreError> {
-        self.sql(|connection| connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())))
+    fn checkpoint_log(&self) -> Result<(), StoreError> {
+        self.run_sql(|connection| connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())))
     }
 
     /// Returns how many frames of the write-ahead log SQLite takes.
-    fn log_frames(&self) -> Result<u64, StoreError> {
+    fn count_log_frames(&self) -> Result<u64, StoreError> {
         let frames = |connection: &Connection| {
             connection.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?.query_row([], |row| row.get::<_, i64>(1))
         };
-        Ok(u64::try_from(self.sql(frames)?).unwrap_or(0))
+        Ok(u64::try_from(self.run_sql(frames)?).unwrap_or(0))
     }
 
     /// Refuses a store whose write-ahead log has lost acknowledged commits, before a write destroys the evidence.
-    fn look_for_lost_commits(&self) -> Result<(), StoreError> {
+    fn check_lost_commits(&self) -> Result<(), StoreError> {
         let suspicious = |store: &Self| {
-            let frames = store.log_frames()?;
-            wal::has_lost_commits(&self.path, frames).map_err(|error| StoreError::io(&self.path, error))
+            let frames = store.count_log_frames()?;
+            wal::has_lost_commits(&self.path, frames).map_err(|error| StoreError::from_io_error(&self.path, error))
         };
         if !suspicious(self)? {
             return Ok(());
         }
         // Other processes may have written between the two checks. While this transaction is open, they cannot; and meanwhile SQLite
         // returns the length of the log only to another connection.
-        let other = Self::new(connect(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, &self.path, StoreAccess::Write);
-        schema::within(self, |_| match suspicious(&other)? {
-            true => Err(StoreError::LostCommits { path: self.path.clone(), last: queries::head(self)? }),
+        let other =
+            Self::new(open_connection(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, &self.path, StoreAccess::Write);
+        schema::run_in_transaction(self, |_| match suspicious(&other)? {
+            true => Err(StoreError::LostCommits { path: self.path.clone(), last: queries::read_head(self)? }),
             false => Ok(()),
         })
     }
 
-    /// Does the same as [`Self::transact`], and checks again if the disk does not report the outcome. Commands that became durable in an
+    /// Does the same as [`Self::run_transaction`], and checks again if the disk does not report the outcome. Commands that became durable in an
     /// earlier attempt count as they are.
-    pub(crate) fn transact_until_known<T>(
+    pub(crate) fn run_transaction_until_known<T>(
         &mut self,
-        mut work: impl FnMut(&mut Transaction<'_>) -> Result<T, StoreError>,
+        mut work: impl FnMut(&mut StoreTransaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut tried_after = None;
         let mut outcome = Err(StoreError::OutcomeUnknown { source: None });
-        for _ in 0..ATTEMPTS {
-            outcome = self.transact(|transaction| {
-                transaction.look_first_after(tried_after);
+        for _ in 0..MAX_COMMIT_ATTEMPTS {
+            outcome = self.run_transaction(|transaction| {
+                transaction.check_earlier_attempt(tried_after);
                 tried_after = tried_after.or(Some(transaction.head()));
                 work(transaction)
             });
@@ -450,42 +463,44 @@ impl Sqlite {
     }
 
     /// Runs a statement, and maps its error.
-    fn sql<T>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        run(&self.connection).map_err(|error| StoreError::sqlite(&self.path, error))
+    fn run_sql<T>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        run(&self.connection).map_err(|error| StoreError::from_sqlite_error(&self.path, error))
     }
 }
 
-impl Store for Sqlite {
-    fn append(&mut self, commit: &Commit) -> Result<Appended, StoreError> {
-        match self.transact(|transaction| transaction.append(commit)) {
-            Err(StoreError::OutcomeUnknown { .. }) => Ok(Appended::Unknown),
+impl Store for SqliteStore {
+    fn append_commit(&mut self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
+        match self.run_transaction(|transaction| transaction.append_commit(commit)) {
+            Err(StoreError::OutcomeUnknown { .. }) => Ok(AppendOutcome::Unknown),
             outcome => outcome,
         }
     }
 
-    fn read(&self, filter: &Filter, after: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
-        queries::events(self, filter, after, most)
+    fn read_events(&self, filter: &EventFilter, after: Seq, most: usize) -> Result<Vec<EventRecord>, StoreError> {
+        queries::read_filtered_events(self, filter, after, most)
     }
 
-    fn wait(&self, after: Seq, patience: Duration) -> Result<(), StoreError> {
-        follow::wait(self, after, patience)
+    fn wait_for_events(&self, after: Seq, patience: Duration) -> Result<(), StoreError> {
+        commit_watch::wait_for_commit(self, after, patience)
     }
 
-    fn view(&self) -> Result<Box<dyn View + '_>, StoreError> {
-        Ok(Box::new(self.snapshot()?))
+    fn open_view(&self) -> Result<Box<dyn StateView + '_>, StoreError> {
+        Ok(Box::new(self.begin_snapshot()?))
     }
 
     /// Decides inside the write transaction: no other commit can come in between, so nothing has to be checked or repeated.
-    fn execute(
+    fn execute_command(
         &mut self,
-        rules: &Rules,
-        origin: &Origin,
+        rules: &EngineRules,
+        origin: &CommandOrigin,
         command: &Command,
         nonce: u128,
-    ) -> Result<Vec<Record>, ExecuteError> {
-        self.transact_until_known(|transaction| match transaction.execute(rules, origin, command, nonce) {
-            Err(ExecuteError::Store(error)) => Err(error),
-            answer => Ok(answer),
+    ) -> Result<Vec<EventRecord>, ExecuteError> {
+        self.run_transaction_until_known(|transaction| {
+            match transaction.execute_command(rules, origin, command, nonce) {
+                Err(ExecuteError::Store(error)) => Err(error),
+                answer => Ok(answer),
+            }
         })?
     }
 }
@@ -493,19 +508,19 @@ impl Store for Sqlite {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_engine::{Authority, NewSession, NewTask, Terms, Timestamp};
+    use windlass_engine::{Authority, NewSession, NewTask, SessionTerms, Timestamp};
 
-    fn store() -> (tempfile::TempDir, Sqlite) {
+    fn store() -> (tempfile::TempDir, SqliteStore) {
         let directory = tempfile::tempdir().unwrap();
-        let store = Sqlite::create(&directory.path().join("windlass.db"), Lifetime::Command).unwrap();
+        let store = SqliteStore::create(&directory.path().join("windlass.db"), Lifetime::Command).unwrap();
         (directory, store)
     }
 
-    fn add(store: &mut Sqlite, goal: &str) -> Result<Vec<Record>, ExecuteError> {
+    fn add(store: &mut SqliteStore, goal: &str) -> Result<Vec<EventRecord>, ExecuteError> {
         let at = Timestamp::from_millis(0);
-        let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
+        let origin = CommandOrigin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
         let task = Command::CreateTask(NewTask { goal: goal.to_owned(), ..NewTask::default() });
-        store.execute(&Rules::default(), &origin, &task, 7)
+        store.execute_command(&EngineRules::default(), &origin, &task, 7)
     }
 
     #[test]
@@ -526,18 +541,18 @@ mod tests {
         let long = "x".repeat(60_000);
         let refused = (0..100).find_map(|_| add(&mut store, &long).err()).unwrap();
         assert!(matches!(refused, ExecuteError::Store(StoreError::Full { .. })), "{refused:?}");
-        assert!(store.inspect().unwrap().is_sound());
+        assert!(store.inspect_store().unwrap().is_sound());
         store.connection.pragma_update(None, "max_page_count", 1_000_000).unwrap();
         add(&mut store, &long).unwrap();
-        assert!(store.inspect().unwrap().is_sound());
+        assert!(store.inspect_store().unwrap().is_sound());
     }
 
     #[test]
-    fn whoever_cannot_get_a_turn_says_so() {
+    fn writer_without_turn_reports_busy_store() {
         let (_directory, mut store) = store();
-        let other = connect(&store.path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
+        let other = open_connection(&store.path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
-        store.connection.busy_handler(Some(turns(Duration::ZERO))).unwrap();
+        store.connection.busy_handler(Some(random_wait_handler(Duration::ZERO))).unwrap();
         let refused = add(&mut store, "no turn").unwrap_err();
         assert!(matches!(refused, ExecuteError::Store(StoreError::Busy { .. })), "{refused:?}");
         other.execute_batch("ROLLBACK").unwrap();
@@ -545,9 +560,9 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_goes_away_while_somebody_waits_takes_no_more() {
+    fn store_removed_during_wait_refuses_commit() {
         let (_directory, mut store) = store();
-        let other = connect(&store.path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
+        let other = open_connection(&store.path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let path = store.path.clone();
         let go_away = move |_| {
@@ -568,7 +583,7 @@ mod tests {
         // The events can be written, the rows cannot.
         let refusing = "DROP TABLE sessions; CREATE TABLE sessions (name TEXT, row TEXT CHECK (0))";
         store.connection.execute_batch(refusing).unwrap();
-        let origin = Origin {
+        let origin = CommandOrigin {
             by: "ada".to_owned(),
             at: Timestamp::from_millis(0),
             authority: Authority::Forced,
@@ -579,19 +594,19 @@ mod tests {
             name: "main".parse().unwrap(),
             task: None,
             goal: None,
-            work: windlass_engine::Work::Given,
-            grounds: windlass_engine::Grounds::InPlace,
+            work: windlass_engine::WorkSource::Given,
+            grounds: windlass_engine::WorkspaceMode::InPlace,
             config: "a: 1".to_owned(),
             protected: None,
             agent: "command:true".to_owned(),
-            terms: Terms::default(),
+            terms: SessionTerms::default(),
             owner: "w1".parse().unwrap(),
             nonce: 7,
             fresh: false,
         });
         store
-            .transact(|transaction| {
-                transaction.execute(&Rules::default(), &origin, &start, 8).unwrap_err();
+            .run_transaction(|transaction| {
+                transaction.execute_command(&EngineRules::default(), &origin, &start, 8).unwrap_err();
                 Ok(())
             })
             .unwrap_err();

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use windlass_engine::{
-    ApplyError, CommitId, Conversation, Digest, Direction, Edge, EventType, PendingEffect, Priority, Record, Seq,
-    Session, State, Task, TaskId, TypeName, View, decode,
+    ApplyError, BridgeConversation, CommitId, Digest, EdgeDirection, EventRecord, EventType, PendingEffect, Seq,
+    Session, StateView, Task, TaskEdge, TaskId, TaskPriority, TaskState, TypeName, decode_event,
 };
 
-use super::Sqlite;
-use super::rows::{Snapshot, edge, parsed, seq, signed};
-use crate::{Filter, StoreError};
+use super::SqliteStore;
+use super::rows::{StoreSnapshot, parse_row, read_edge, read_seq, to_signed};
+use crate::{EventFilter, StoreError};
 
 /// An event as the table holds it.
-pub(super) struct Stored {
+pub(super) struct StoredEvent {
     pub seq: Seq,
     kind: String,
     pub previous: Seq,
@@ -23,44 +23,47 @@ pub(super) struct Stored {
     pub chain: Digest,
 }
 
-pub(super) const STORED: &str = "seq, type, previous, body, digest, chain";
+pub(super) const EVENT_COLUMNS: &str = "seq, type, previous, body, digest, chain";
 
 /// Reads an event. A column of another type, which is damage, reads as empty, and no digest matches that.
-pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
+pub(super) fn read_stored_event(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
     let digest = |column| Digest(row.get(column).unwrap_or_default());
-    Ok(Stored {
-        seq: seq(row, 0)?,
+    Ok(StoredEvent {
+        seq: read_seq(row, 0)?,
         kind: row.get(1).unwrap_or_default(),
-        previous: seq(row, 2).unwrap_or_default(),
+        previous: read_seq(row, 2).unwrap_or_default(),
         body: row.get(3).unwrap_or_default(),
         digest: digest(4),
         chain: digest(5),
     })
 }
 
-impl Stored {
+impl StoredEvent {
     /// Returns the event if it matches its digest and its type column.
-    pub fn verify(&self, store: &Sqlite) -> Result<Record, StoreError> {
-        let record = self.record(store)?;
+    pub fn verify_event(&self, store: &SqliteStore) -> Result<EventRecord, StoreError> {
+        let record = self.decode_record(store)?;
         if record.kind().name() != self.kind {
-            return Err(misfiled(store, &record, format!("it is filed as `{}`", self.kind)));
+            return Err(misfiled_event_error(store, &record, format!("it is filed as `{}`", self.kind)));
         }
         Ok(record)
     }
 
     /// Returns the event if it matches its digest.
-    pub fn record(&self, store: &Sqlite) -> Result<Record, StoreError> {
+    pub fn decode_record(&self, store: &SqliteStore) -> Result<EventRecord, StoreError> {
         let path = || store.path().to_owned();
-        if Digest::of(&self.body) != self.digest {
+        if Digest::of_bytes(&self.body) != self.digest {
             return Err(StoreError::Damaged { path: path(), seq: self.seq });
         }
-        let envelope =
-            decode(&self.body).map_err(|source| StoreError::Undecodable { path: path(), seq: self.seq, source })?;
-        Ok(Record { seq: self.seq, envelope })
+        let envelope = decode_event(&self.body).map_err(|source| StoreError::Undecodable {
+            path: path(),
+            seq: self.seq,
+            source,
+        })?;
+        Ok(EventRecord { seq: self.seq, envelope })
     }
 
-    pub fn verify_chain(&self, store: &Sqlite, before: Digest) -> Result<(), StoreError> {
-        if before.chain(self.digest) == self.chain {
+    pub fn verify_chain(&self, store: &SqliteStore, before: Digest) -> Result<(), StoreError> {
+        if before.chain_with(self.digest) == self.chain {
             return Ok(());
         }
         Err(StoreError::BrokenChain { path: store.path().to_owned(), seq: self.seq })
@@ -68,61 +71,66 @@ impl Stored {
 }
 
 /// Returns the error for a sound event with a wrong column beside it.
-pub(super) fn misfiled(store: &Sqlite, record: &Record, why: String) -> StoreError {
+pub(super) fn misfiled_event_error(store: &SqliteStore, record: &EventRecord, why: String) -> StoreError {
     let source = ApplyError::Unfit { seq: record.seq, event: record.kind(), why };
     StoreError::Unfit { path: store.path().to_owned(), source }
 }
 
 /// Returns the last position and its link of the chain.
-pub(super) fn last(store: &Sqlite) -> Result<Option<(Seq, Digest)>, StoreError> {
-    store.sql(|connection| {
+pub(super) fn read_last_link(store: &SqliteStore) -> Result<Option<(Seq, Digest)>, StoreError> {
+    store.run_sql(|connection| {
         let mut query = connection.prepare_cached("SELECT seq, chain FROM events ORDER BY seq DESC LIMIT 1")?;
-        query.query_row([], |row| Ok((seq(row, 0)?, Digest(row.get(1)?)))).optional()
+        query.query_row([], |row| Ok((read_seq(row, 0)?, Digest(row.get(1)?)))).optional()
     })
 }
 
-pub(super) fn head(store: &Sqlite) -> Result<Seq, StoreError> {
-    store.sql(|connection| {
+pub(super) fn read_head(store: &SqliteStore) -> Result<Seq, StoreError> {
+    store.run_sql(|connection| {
         let mut query = connection.prepare_cached("SELECT max(seq) FROM events")?;
         query.query_row([], |row| Ok(Seq(row.get::<_, Option<i64>>(0)?.unwrap_or(0).unsigned_abs())))
     })
 }
 
 /// Returns the positions of a commit, if it was appended before. They can only follow the position in its own id.
-pub(super) fn positions_of(store: &Sqlite, id: CommitId) -> Result<Vec<Seq>, StoreError> {
-    store.sql(|connection| {
+pub(super) fn find_commit_positions(store: &SqliteStore, id: CommitId) -> Result<Vec<Seq>, StoreError> {
+    store.run_sql(|connection| {
         let mut query = connection.prepare_cached("SELECT seq FROM events WHERE seq > ? AND nonce = ? ORDER BY seq")?;
-        query.query_map(params![signed(id.after.0), id.nonce.to_le_bytes()], |row| seq(row, 0))?.collect()
+        query.query_map(params![to_signed(id.after.0), id.nonce.to_le_bytes()], |row| read_seq(row, 0))?.collect()
     })
 }
 
-pub(super) fn events(store: &Sqlite, filter: &Filter, after: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
+pub(super) fn read_filtered_events(
+    store: &SqliteStore,
+    filter: &EventFilter,
+    after: Seq,
+    most: usize,
+) -> Result<Vec<EventRecord>, StoreError> {
     match (filter.task, &filter.session) {
-        (Some(task), _) => history(store, filter, task, after, most),
+        (Some(task), _) => read_task_history(store, filter, task, after, most),
         (None, Some(_)) => {
-            let mut found = back(store, filter, after, NEWEST, usize::MAX)?;
+            let mut found = scan_log_back(store, filter, after, MAX_POSITION, usize::MAX)?;
             found.reverse();
             found.truncate(most);
             Ok(found)
         }
-        (None, None) if filter.types.is_empty() => everything(store, after, most),
-        (None, None) => of_types(store, filter, after, most),
+        (None, None) if filter.types.is_empty() => read_verified_range(store, after, most),
+        (None, None) => read_events_of_types(store, filter, after, most),
     }
 }
 
 /// A position after every possible event.
-const NEWEST: Seq = Seq(i64::MAX.unsigned_abs());
+const MAX_POSITION: Seq = Seq(i64::MAX.unsigned_abs());
 
 /// Reads the events before a position that match the filter, newest first.
-pub(super) fn events_back(
-    store: &Sqlite,
-    filter: &Filter,
+pub(super) fn read_events_back(
+    store: &SqliteStore,
+    filter: &EventFilter,
     before: Option<Seq>,
     most: usize,
-) -> Result<Vec<Record>, StoreError> {
-    let before = before.unwrap_or(NEWEST);
-    let Some(task) = filter.task else { return back(store, filter, Seq::START, before, most) };
-    let mut found = history(store, filter, task, Seq::START, usize::MAX)?;
+) -> Result<Vec<EventRecord>, StoreError> {
+    let before = before.unwrap_or(MAX_POSITION);
+    let Some(task) = filter.task else { return scan_log_back(store, filter, Seq::START, before, most) };
+    let mut found = read_task_history(store, filter, task, Seq::START, usize::MAX)?;
     found.retain(|record| record.seq < before);
     found.reverse();
     found.truncate(most);
@@ -131,7 +139,13 @@ pub(super) fn events_back(
 
 /// Scans the log back between two positions. No event of a session is older than its start. A search for a session decodes no event
 /// whose body lacks its name.
-fn back(store: &Sqlite, filter: &Filter, after: Seq, before: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
+fn scan_log_back(
+    store: &SqliteStore,
+    filter: &EventFilter,
+    after: Seq,
+    before: Seq,
+    most: usize,
+) -> Result<Vec<EventRecord>, StoreError> {
     const START: &str = EventType::SessionStarted.name();
     let mut names: Vec<&str> = filter.types.iter().map(|kind| kind.name()).collect();
     if filter.session.is_some() && !names.is_empty() {
@@ -144,18 +158,18 @@ fn back(store: &Sqlite, filter: &Filter, after: Seq, before: Seq, most: usize) -
     let named = if filter.session.is_some() { "AND instr(body, ?)" } else { "" };
     let sql = format!("SELECT {STORED} FROM events WHERE seq > ? AND seq < ? {named} {kinds} ORDER BY seq DESC");
     let needle = filter.session.as_ref().map(|session| Value::Blob(format!(r#""session":"{session}""#).into_bytes()));
-    let values = [Value::Integer(signed(after.0)), Value::Integer(signed(before.0))].into_iter().chain(needle);
+    let values = [Value::Integer(to_signed(after.0)), Value::Integer(to_signed(before.0))].into_iter().chain(needle);
     let values = values.chain(names.into_iter().map(|name| Value::Text(name.to_owned())));
     let (mut found, mut failed) = (Vec::new(), None);
-    store.sql(|connection| {
+    store.run_sql(|connection| {
         let mut query = connection.prepare(&sql)?;
         let mut rows = query.query(params_from_iter(values))?;
         while found.len() < most
             && let Some(row) = rows.next()?
         {
-            let event = stored(row)?;
-            match event.verify(store) {
-                Ok(record) if filter.matches(&record) => found.push(record),
+            let event = read_stored_event(row)?;
+            match event.verify_event(store) {
+                Ok(record) if filter.matches_record(&record) => found.push(record),
                 Ok(_) => {}
                 Err(error) => failed = Some(error),
             }
@@ -169,23 +183,23 @@ fn back(store: &Sqlite, filter: &Filter, after: Seq, before: Seq, most: usize) -
 }
 
 /// Reads a range of the log, and verifies it link by link.
-fn everything(store: &Sqlite, after: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
+fn read_verified_range(store: &SqliteStore, after: Seq, most: usize) -> Result<Vec<EventRecord>, StoreError> {
     let chain = |connection: &rusqlite::Connection| {
         let mut query =
             connection.prepare_cached("SELECT chain FROM events WHERE seq <= ? ORDER BY seq DESC LIMIT 1")?;
-        query.query_row([signed(after.0)], |row| row.get(0)).optional()
+        query.query_row([to_signed(after.0)], |row| row.get(0)).optional()
     };
-    let mut before = store.sql(chain)?.map_or(Digest::ZERO, Digest);
+    let mut before = store.run_sql(chain)?.map_or(Digest::ZERO, Digest);
     // Limited here: SQLite plans a query anew for every value of a limit.
     let sql = format!("SELECT {STORED} FROM events WHERE seq > ? ORDER BY seq");
-    let found: Vec<Stored> = store.sql(|connection| {
+    let found: Vec<StoredEvent> = store.run_sql(|connection| {
         let mut query = connection.prepare_cached(&sql)?;
-        query.query_map([signed(after.0)], stored)?.take(most).collect()
+        query.query_map([to_signed(after.0)], read_stored_event)?.take(most).collect()
     })?;
     found
         .into_iter()
         .map(|event| {
-            let record = event.verify(store)?;
+            let record = event.verify_event(store)?;
             event.verify_chain(store, before)?;
             before = event.chain;
             Ok(record)
@@ -193,44 +207,57 @@ fn everything(store: &Sqlite, after: Seq, most: usize) -> Result<Vec<Record>, St
         .collect()
 }
 
-fn of_types(store: &Sqlite, filter: &Filter, after: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
+fn read_events_of_types(
+    store: &SqliteStore,
+    filter: &EventFilter,
+    after: Seq,
+    most: usize,
+) -> Result<Vec<EventRecord>, StoreError> {
     let marks = vec!["?"; filter.types.len()].join(", ");
     let sql = format!(
         "SELECT {STORED} FROM events WHERE type IN ({marks}) AND seq > {} ORDER BY seq LIMIT {}",
         signed(after.0),
         signed(most as u64)
     );
-    let found: Vec<Stored> = store.sql(|connection| {
+    let found: Vec<StoredEvent> = store.run_sql(|connection| {
         let names = filter.types.iter().map(|kind| kind.name());
-        connection.prepare(&sql)?.query_map(params_from_iter(names), stored)?.collect()
+        connection.prepare(&sql)?.query_map(params_from_iter(names), read_stored_event)?.collect()
     })?;
-    found.iter().map(|event| event.verify(store)).collect()
+    found.iter().map(|event| event.verify_event(store)).collect()
 }
 
 /// Returns the event at a position.
-pub(super) fn event(store: &Sqlite, at: Seq) -> Result<Option<Record>, StoreError> {
+pub(super) fn read_event_at(store: &SqliteStore, at: Seq) -> Result<Option<EventRecord>, StoreError> {
     let sql = format!("SELECT {STORED} FROM events WHERE seq = ?");
-    let found: Option<Stored> =
-        store.sql(|connection| connection.prepare_cached(&sql)?.query_row([signed(at.0)], stored).optional())?;
-    found.map(|event| event.verify(store)).transpose()
+    let found: Option<StoredEvent> = store.run_sql(|connection| {
+        connection.prepare_cached(&sql)?.query_row([to_signed(at.0)], read_stored_event).optional()
+    })?;
+    found.map(|event| event.verify_event(store)).transpose()
 }
 
 /// Reads the events of one task, from the youngest back.
-fn history(store: &Sqlite, filter: &Filter, task: TaskId, after: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
-    let snapshot = store.snapshot()?;
-    let row = snapshot.task(task).map_err(|error| StoreError::view(store.path(), error))?;
+fn read_task_history(
+    store: &SqliteStore,
+    filter: &EventFilter,
+    task: TaskId,
+    after: Seq,
+    most: usize,
+) -> Result<Vec<EventRecord>, StoreError> {
+    let snapshot = store.begin_snapshot()?;
+    let row = snapshot.find_task(task).map_err(|error| StoreError::from_view_error(store.path(), error))?;
     let sql = format!("SELECT {STORED} FROM events WHERE seq = ?");
     let mut next = row.map_or(Seq::START, |task| task.last_event);
     let mut found = Vec::new();
     while next > after {
-        let event: Option<Stored> =
-            store.sql(|connection| connection.prepare_cached(&sql)?.query_row([signed(next.0)], stored).optional())?;
+        let event: Option<StoredEvent> = store.run_sql(|connection| {
+            connection.prepare_cached(&sql)?.query_row([to_signed(next.0)], read_stored_event).optional()
+        })?;
         let event = event.ok_or_else(|| StoreError::Damaged { path: store.path().to_owned(), seq: next })?;
-        let record = event.verify(store)?;
-        if event.previous >= next || record.envelope.node.task() != Some(task) {
-            return Err(misfiled(store, &record, format!("it is not where the history of {task} has it")));
+        let record = event.verify_event(store)?;
+        if event.previous >= next || record.envelope.node.task_id() != Some(task) {
+            return Err(misfiled_event_error(store, &record, format!("it is not where the history of {task} has it")));
         }
-        if filter.matches(&record) {
+        if filter.matches_record(&record) {
             found.push(record);
         }
         next = event.previous;
@@ -244,7 +271,7 @@ fn history(store: &Sqlite, filter: &Filter, task: TaskId, after: Seq, most: usiz
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskFilter {
     /// Any of these states; all if empty.
-    pub states: Vec<State>,
+    pub states: Vec<TaskState>,
     /// All of these labels.
     pub labels: Vec<String>,
     pub kind: Option<String>,
@@ -253,28 +280,28 @@ pub struct TaskFilter {
 }
 
 impl TaskFilter {
-    fn matches(&self, task: &Task) -> bool {
+    fn matches_task(&self, task: &Task) -> bool {
         self.labels.iter().all(|label| task.has_label(label))
             && self.kind.as_deref().is_none_or(|kind| task.kind.as_ref().is_some_and(|own| own.as_str() == kind))
     }
 }
 
-impl Snapshot<'_> {
+impl StoreSnapshot<'_> {
     /// Passes the tasks that match a filter to `take`, oldest first, until it returns `false`.
-    pub fn tasks(&self, filter: &TaskFilter, mut take: impl FnMut(Task) -> bool) -> Result<(), StoreError> {
+    pub fn visit_tasks(&self, filter: &TaskFilter, mut take: impl FnMut(Task) -> bool) -> Result<(), StoreError> {
         let marks = vec!["?"; filter.states.len()].join(", ");
         let mut wanted = if filter.states.is_empty() { String::new() } else { format!("WHERE state IN ({marks})") };
         if filter.after.is_some() {
             wanted.push_str(if filter.states.is_empty() { "WHERE id > ?" } else { " AND id > ?" });
         }
-        self.store.sql(|connection| {
+        self.store.run_sql(|connection| {
             let mut query = connection.prepare(&format!("SELECT row FROM tasks {wanted} ORDER BY id"))?;
-            let after = filter.after.map(|id| Value::Integer(signed(id.0)));
+            let after = filter.after.map(|id| Value::Integer(to_signed(id.0)));
             let states = filter.states.iter().map(|state| Value::Text(state.name().to_owned()));
             let mut rows = query.query(params_from_iter(states.chain(after)))?;
             while let Some(row) = rows.next()? {
-                let task: Task = parsed(row)?;
-                if filter.matches(&task) && !take(task) {
+                let task: Task = parse_row(row)?;
+                if filter.matches_task(&task) && !take(task) {
                     break;
                 }
             }
@@ -283,62 +310,65 @@ impl Snapshot<'_> {
     }
 
     /// Returns the tasks that may be claimed, in the order of claims.
-    pub fn ready(&self, most: usize) -> Result<Vec<Task>, StoreError> {
-        self.ready_except(&BTreeSet::new(), most)
+    pub fn ready_tasks(&self, most: usize) -> Result<Vec<Task>, StoreError> {
+        self.ready_tasks_except(&BTreeSet::new(), most)
     }
 
     /// Returns the tasks that may be claimed and have none of these types, in the order of claims.
-    pub fn ready_except(&self, closed: &BTreeSet<TypeName>, most: usize) -> Result<Vec<Task>, StoreError> {
-        let fail = |error| StoreError::view(self.store.path(), error);
+    pub fn ready_tasks_except(&self, closed: &BTreeSet<TypeName>, most: usize) -> Result<Vec<Task>, StoreError> {
+        let fail = |error| StoreError::from_view_error(self.store.path(), error);
         let mut found = Vec::new();
-        let mut after: Option<(Priority, TaskId)> = None;
+        let mut after: Option<(TaskPriority, TaskId)> = None;
         while found.len() < most {
-            let Some(next) = self.claimable_except(closed, after).map_err(fail)? else { break };
-            found.extend(self.task(next.1).map_err(fail)?);
+            let Some(next) = self.next_claimable_except(closed, after).map_err(fail)? else { break };
+            found.extend(self.find_task(next.1).map_err(fail)?);
             after = Some(next);
         }
         Ok(found)
     }
 
     /// Returns the number of tasks in each state that has any.
-    pub fn counts(&self) -> Result<Vec<(State, u64)>, StoreError> {
-        let counts: Vec<(String, i64)> = self.store.sql(|connection| {
+    pub fn count_tasks_by_state(&self) -> Result<Vec<(TaskState, u64)>, StoreError> {
+        let counts: Vec<(String, i64)> = self.store.run_sql(|connection| {
             let mut query = connection.prepare("SELECT state, count(*) FROM tasks GROUP BY state")?;
             query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
         })?;
-        let count = |state: State| counts.iter().find(|(name, _)| name == state.name());
-        Ok(State::ALL.into_iter().filter_map(|state| Some((state, count(state)?.1.unsigned_abs()))).collect())
+        let count = |state: TaskState| counts.iter().find(|(name, _)| name == state.name());
+        Ok(TaskState::ALL.into_iter().filter_map(|state| Some((state, count(state)?.1.unsigned_abs()))).collect())
     }
 
-    pub fn all_edges(&self) -> Result<Vec<Edge>, StoreError> {
-        self.store.sql(|connection| {
-            connection.prepare("SELECT id, from_id, to_id, kind FROM edges ORDER BY id")?.query_map([], edge)?.collect()
+    pub fn all_edges(&self) -> Result<Vec<TaskEdge>, StoreError> {
+        self.store.run_sql(|connection| {
+            connection
+                .prepare("SELECT id, from_id, to_id, kind FROM edges ORDER BY id")?
+                .query_map([], read_edge)?
+                .collect()
         })
     }
 
-    pub fn sessions(&self) -> Result<Vec<Session>, StoreError> {
-        self.store.sql(|connection| {
-            connection.prepare("SELECT row FROM sessions ORDER BY name")?.query_map([], parsed)?.collect()
+    pub fn all_sessions(&self) -> Result<Vec<Session>, StoreError> {
+        self.store.run_sql(|connection| {
+            connection.prepare("SELECT row FROM sessions ORDER BY name")?.query_map([], parse_row)?.collect()
         })
     }
 
-    pub fn effects(&self) -> Result<Vec<PendingEffect>, StoreError> {
-        self.store.sql(|connection| {
-            connection.prepare("SELECT row FROM debts ORDER BY seq, place")?.query_map([], parsed)?.collect()
+    pub fn pending_effects(&self) -> Result<Vec<PendingEffect>, StoreError> {
+        self.store.run_sql(|connection| {
+            connection.prepare("SELECT row FROM debts ORDER BY seq, place")?.query_map([], parse_row)?.collect()
         })
     }
 
-    pub fn conversations(&self) -> Result<Vec<Conversation>, StoreError> {
-        self.store.sql(|connection| {
+    pub fn all_conversations(&self) -> Result<Vec<BridgeConversation>, StoreError> {
+        self.store.run_sql(|connection| {
             let sql = "SELECT row FROM conversations ORDER BY agent, conversation";
-            connection.prepare(sql)?.query_map([], parsed)?.collect()
+            connection.prepare(sql)?.query_map([], parse_row)?.collect()
         })
     }
 
-    pub fn links(&self, id: TaskId) -> Result<Vec<Edge>, StoreError> {
-        let fail = |error| StoreError::view(self.store.path(), error);
-        let mut edges = self.edges(id, Direction::From).map_err(fail)?;
-        edges.extend(self.edges(id, Direction::To).map_err(fail)?);
+    pub fn edges_of_task(&self, id: TaskId) -> Result<Vec<TaskEdge>, StoreError> {
+        let fail = |error| StoreError::from_view_error(self.store.path(), error);
+        let mut edges = self.find_edges(id, EdgeDirection::From).map_err(fail)?;
+        edges.extend(self.find_edges(id, EdgeDirection::To).map_err(fail)?);
         Ok(edges)
     }
 }

@@ -4,16 +4,16 @@ use std::path::Path;
 
 use rusqlite::OptionalExtension;
 use rusqlite::config::DbConfig;
-use windlass_engine::{Record, Seq};
+use windlass_engine::{EventRecord, Seq};
 
-use super::queries::{STORED, stored};
-use super::rows::signed;
-use super::{Sqlite, StoreAccess, file_length, wal_length};
+use super::queries::{EVENT_COLUMNS, read_stored_event};
+use super::rows::to_signed;
+use super::{SqliteStore, StoreAccess, store_file_length, wal_length};
 use crate::StoreError;
 
 /// The result of saving events from a damaged store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Salvage {
+pub struct SalvageReport {
     pub saved: u64,
     /// The first and the last event of each range that could not be saved.
     pub lost: Vec<(Seq, Seq)>,
@@ -22,15 +22,18 @@ pub struct Salvage {
 }
 
 /// Lower bound for the bytes of an event in the file: its two digests and its nonce are longer.
-const SMALLEST_EVENT: u64 = 80;
+const MIN_EVENT_SIZE: u64 = 80;
 
-impl Sqlite {
+impl SqliteStore {
     /// Passes every sound event to `save`, from a store that may be damaged anywhere.
-    pub fn salvage(path: &Path, mut save: impl FnMut(Record) -> Result<(), StoreError>) -> Result<Salvage, StoreError> {
-        let bytes = file_length(path)? + wal_length(path);
-        let store = Self::read_only(path, StoreAccess::Read, |store| {
+    pub fn salvage_events(
+        path: &Path,
+        mut save: impl FnMut(EventRecord) -> Result<(), StoreError>,
+    ) -> Result<SalvageReport, StoreError> {
+        let bytes = store_file_length(path)? + wal_length(path);
+        let store = Self::open_read_only(path, StoreAccess::Read, |store| {
             let is_log = "SELECT 1 FROM sqlite_schema WHERE name = 'events' AND type = 'table'";
-            let found = store.sql(|connection| {
+            let found = store.run_sql(|connection| {
                 // Otherwise SQLite refuses a file that is shorter than its header says. Nothing is written.
                 connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)?;
                 connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
@@ -39,19 +42,20 @@ impl Sqlite {
             found.ok_or_else(|| StoreError::NotAStore(path.to_owned()))
         })?;
         // Positions are dense, so the file's size limits them, whatever the file says.
-        let furthest = bytes / SMALLEST_EVENT;
-        let (known, open_end) = store.end_of_log(furthest);
-        let mut salvage = Salvage { open_end, ..Salvage::default() };
+        let furthest = bytes / MIN_EVENT_SIZE;
+        let (known, open_end) = store.find_log_end(furthest);
+        let mut salvage = SalvageReport { open_end, ..SalvageReport::default() };
         let sql = format!("SELECT {STORED} FROM events WHERE seq = ?");
         for next in 1..=if open_end { furthest } else { known } {
-            let event =
-                store.sql(|connection| connection.prepare_cached(&sql)?.query_row([signed(next)], stored).optional());
-            match event.map(|event| event.map(|event| event.record(&store))) {
+            let event = store.run_sql(|connection| {
+                connection.prepare_cached(&sql)?.query_row([to_signed(next)], read_stored_event).optional()
+            });
+            match event.map(|event| event.map(|event| event.decode_record(&store))) {
                 Ok(Some(Ok(record))) => {
                     salvage.saved += 1;
                     save(record)?;
                 }
-                _ => salvage.lose(Seq(next)),
+                _ => salvage.record_lost_event(Seq(next)),
             }
         }
         // Missing events beyond all known ones perhaps never existed.
@@ -63,9 +67,9 @@ impl Sqlite {
     }
 
     /// Returns the last position that anything in the file still mentions, and whether the log may have gone further.
-    fn end_of_log(&self, furthest: u64) -> (u64, bool) {
+    fn find_log_end(&self, furthest: u64) -> (u64, bool) {
         let ask = |sql| {
-            let found = self.sql(|connection| connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0)));
+            let found = self.run_sql(|connection| connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0)));
             found.map(|last| u64::try_from(last.unwrap_or(0)).ok().filter(|last| *last <= furthest))
         };
         let log = ask("SELECT max(seq) FROM events");
@@ -83,8 +87,8 @@ impl Sqlite {
     }
 }
 
-impl Salvage {
-    fn lose(&mut self, seq: Seq) {
+impl SalvageReport {
+    fn record_lost_event(&mut self, seq: Seq) {
         match self.lost.last_mut() {
             Some((_, last)) if last.next() == seq => *last = seq,
             _ => self.lost.push((seq, seq)),

@@ -9,14 +9,14 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use super::{IfMissing, Sqlite, StoreAccess, connect, rebuild};
+use super::{IfMissing, SqliteStore, StoreAccess, open_connection, rebuild};
 use crate::{StoreError, failpoint};
 
 /// "Wndl", which distinguishes the file from any other SQLite database.
-const APPLICATION: u32 = 0x576e_646c;
+const APPLICATION_ID: u32 = 0x576e_646c;
 
 /// A schema, and the changes that lead to it from earlier ones.
-pub(super) struct Schema {
+pub(super) struct StoreSchema {
     /// Counted from 1.
     pub number: u32,
     /// The changes to the log's table from each schema to the next. Most migrations change only the projections: then the step is
@@ -30,11 +30,12 @@ pub(super) struct Schema {
 /// The third has rows of conversations. The fourth finds claimable tasks by their type. The fifth has other rows of tasks: they
 /// hold whose work lies in place. The sixth has other rows of sessions and tasks: they hold whether anything checked the work,
 /// why and until when an agent is left alone after a failure, and the last conversation about a task.
-pub(super) const PRESENT: Schema = Schema { number: 6, log_changes: &["", "", "", "", ""], log: LOG };
+pub(super) const CURRENT_SCHEMA: StoreSchema =
+    StoreSchema { number: 6, log_changes: &["", "", "", "", ""], log: LOG_TABLE_SQL };
 
 /// The log. `previous` is the event before this one in the history of the same task, so that a history is read without
 /// an index; `nonce` distinguishes commits.
-const LOG: &str = "
+const LOG_TABLE_SQL: &str = "
     CREATE TABLE events (
         seq INTEGER PRIMARY KEY,
         type TEXT NOT NULL,
@@ -48,7 +49,7 @@ const LOG: &str = "
 
 /// The projections. `row` is the whole row; the columns beside it are there for searches. A task without a type has an empty
 /// `kind`.
-pub(super) const PROJECTIONS: &str = "
+pub(super) const PROJECTION_TABLES_SQL: &str = "
     CREATE TABLE tasks (
         id INTEGER PRIMARY KEY,
         state TEXT NOT NULL,
@@ -75,7 +76,7 @@ pub(super) const PROJECTIONS: &str = "
 ";
 
 /// Indexes of the projections. Creating them last is quicker when there are rows already.
-pub(super) const INDEXES: &str = "
+pub(super) const INDEXES_SQL: &str = "
     CREATE INDEX tasks_claimable ON tasks (priority, id) WHERE state IN ('ready', 'needs_continuation');
     CREATE INDEX tasks_claimable_of_kind ON tasks (kind, priority, id) WHERE state IN ('ready', 'needs_continuation');
     CREATE INDEX tasks_leased ON tasks (lease_until, id) WHERE lease_until IS NOT NULL;
@@ -83,101 +84,106 @@ pub(super) const INDEXES: &str = "
     CREATE INDEX edges_to ON edges (to_id, id);
 ";
 
-/// The tables of [`PROJECTIONS`].
-pub(super) const PROJECTED: [&str; 6] = ["tasks", "edges", "sessions", "debts", "conversations", "configs"];
+/// The tables of [`PROJECTION_TABLES_SQL`].
+pub(super) const PROJECTED_TABLES: [&str; 6] = ["tasks", "edges", "sessions", "debts", "conversations", "configs"];
 
 /// Initial length of the write-ahead log: more than it holds when it is checkpointed.
-const GROWN_BYTES: u32 = 1200 * 1024;
+const PREALLOCATED_LOG_BYTES: u32 = 1200 * 1024;
 
 /// Returns the application id and the schema number in the file.
-fn version(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
+fn read_version(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
     Ok((number("application_id")?, number("user_version")?))
 }
 
 /// Refuses a file that is neither a store of this schema nor one that can be migrated to it. Returns whether it is the former.
-pub(super) fn check_readable(store: &Sqlite, schema: &Schema) -> Result<bool, StoreError> {
-    match store.sql(version)? {
-        (APPLICATION, older) if (1..schema.number).contains(&older) => check_older(store).map(|()| false),
-        _ => check(store, schema).map(|()| true),
+pub(super) fn check_readable(store: &SqliteStore, schema: &StoreSchema) -> Result<bool, StoreError> {
+    match store.run_sql(read_version)? {
+        (APPLICATION_ID, older) if (1..schema.number).contains(&older) => check_older_schema(store).map(|()| false),
+        _ => check_schema(store, schema).map(|()| true),
     }
 }
 
 /// Makes sure that the file is a store of this schema.
-pub(super) fn prepare(store: &mut Sqlite, schema: &Schema, absent: &mut IfMissing<'_>) -> Result<(), StoreError> {
-    match store.sql(version)? {
-        (APPLICATION, older) if (1..schema.number).contains(&older) => migrate(store, schema),
+pub(super) fn prepare_schema(
+    store: &mut SqliteStore,
+    schema: &StoreSchema,
+    absent: &mut IfMissing<'_>,
+) -> Result<(), StoreError> {
+    match store.run_sql(read_version)? {
+        (APPLICATION_ID, older) if (1..schema.number).contains(&older) => migrate_schema(store, schema),
         (0, 0) if is_blank(store)? => match absent {
-            IfMissing::Make(record) => create(store, record),
+            IfMissing::Make(record) => create_tables(store, record),
             // The process that made it ran out of space.
             IfMissing::Refuse => Err(StoreError::Missing(store.path.clone())),
         },
-        _ => check(store, schema),
+        _ => check_schema(store, schema),
     }
 }
 
 /// Refuses a file that is not a store of this schema.
-pub(super) fn check(store: &Sqlite, schema: &Schema) -> Result<(), StoreError> {
-    match store.sql(version)? {
-        (APPLICATION, found) if found == schema.number => check_shape(store, schema),
-        (APPLICATION, found) if found > schema.number => {
+pub(super) fn check_schema(store: &SqliteStore, schema: &StoreSchema) -> Result<(), StoreError> {
+    match store.run_sql(read_version)? {
+        (APPLICATION_ID, found) if found == schema.number => check_tables(store, schema),
+        (APPLICATION_ID, found) if found > schema.number => {
             Err(StoreError::Newer { path: store.path.clone(), found, known: schema.number })
         }
         // It would need a migration first.
-        (APPLICATION, 1..) => Err(StoreError::ReadOnly(store.path.clone())),
+        (APPLICATION_ID, 1..) => Err(StoreError::ReadOnly(store.path.clone())),
         _ => Err(StoreError::NotAStore(store.path.clone())),
     }
 }
 
 /// Refuses every object that this schema does not create exactly so: an object beside our tables may run when they are used.
-fn check_shape(store: &Sqlite, schema: &Schema) -> Result<(), StoreError> {
+fn check_tables(store: &SqliteStore, schema: &StoreSchema) -> Result<(), StoreError> {
     let mut expected: BTreeMap<String, String> =
-        [schema.log, PROJECTIONS, INDEXES].into_iter().flat_map(statements).collect();
-    for (name, kind, made) in found(store)? {
+        [schema.log, PROJECTION_TABLES_SQL, INDEXES_SQL].into_iter().flat_map(split_statements).collect();
+    for (name, kind, made) in read_schema_objects(store)? {
         match expected.remove(&name) {
             Some(wanted) if wanted == made => {}
-            _ => return Err(other(store, format!("the {kind} `{name}`"))),
+            _ => return Err(other_schema_error(store, format!("the {kind} `{name}`"))),
         }
     }
     match expected.into_keys().next() {
-        Some(missing) => Err(other(store, format!("`{missing}`"))),
+        Some(missing) => Err(other_schema_error(store, format!("`{missing}`"))),
         None => Ok(()),
     }
 }
 
 /// Does the same for an older schema: its log must be as it always was, and the migration makes the rest anew.
-fn check_older(store: &Sqlite) -> Result<(), StoreError> {
-    let (_, log) = statements(LOG).next().expect("it is one statement");
-    for (name, kind, made) in found(store)? {
+fn check_older_schema(store: &SqliteStore) -> Result<(), StoreError> {
+    let (_, log) = split_statements(LOG_TABLE_SQL).next().expect("it is one statement");
+    for (name, kind, made) in read_schema_objects(store)? {
         if !matches!(kind.as_str(), "table" | "index") || (name == "events" && made != log) {
-            return Err(other(store, format!("the {kind} `{name}`")));
+            return Err(other_schema_error(store, format!("the {kind} `{name}`")));
         }
     }
     Ok(())
 }
 
-fn other(store: &Sqlite, what: String) -> StoreError {
+fn other_schema_error(store: &SqliteStore, what: String) -> StoreError {
     StoreError::OtherSchema { path: store.path.clone(), what }
 }
 
 /// Returns the objects that a text of SQL creates: each name with its statement.
-fn statements(text: &str) -> impl Iterator<Item = (String, String)> {
+fn split_statements(text: &str) -> impl Iterator<Item = (String, String)> {
     let name = |statement: &str| statement.split_whitespace().nth(2).unwrap_or_default().to_owned();
     let all = text.split(';').filter(|statement| !statement.trim().is_empty());
-    all.map(move |statement| (name(statement), plain(statement)))
+    all.map(move |statement| (name(statement), normalize_statement(statement)))
 }
 
 /// Returns the name, the kind and the statement of every object in the file.
-fn found(store: &Sqlite) -> Result<Vec<(String, String, String)>, StoreError> {
-    store.sql(|connection| {
+fn read_schema_objects(store: &SqliteStore) -> Result<Vec<(String, String, String)>, StoreError> {
+    store.run_sql(|connection| {
         let mut query = connection.prepare("SELECT name, type, ifnull(sql, '') FROM sqlite_schema")?;
-        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, plain(&row.get::<_, String>(2)?))))?;
+        let rows = query
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, normalize_statement(&row.get::<_, String>(2)?))))?;
         rows.collect()
     })
 }
 
 /// Returns a statement without insignificant blanks.
-fn plain(statement: &str) -> String {
+fn normalize_statement(statement: &str) -> String {
     let words: Vec<&str> = statement.split_whitespace().collect();
     let signs = ["(", ")", ","];
     signs
@@ -186,9 +192,9 @@ fn plain(statement: &str) -> String {
 }
 
 /// Refuses a file that a newer program has migrated since it was opened.
-pub(super) fn check_still(store: &Sqlite, schema: &Schema) -> Result<(), StoreError> {
-    let found: u32 =
-        store.sql(|connection| connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0)))?;
+pub(super) fn check_not_newer(store: &SqliteStore, schema: &StoreSchema) -> Result<(), StoreError> {
+    let found: u32 = store
+        .run_sql(|connection| connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0)))?;
     if found <= schema.number {
         return Ok(());
     }
@@ -196,15 +202,15 @@ pub(super) fn check_still(store: &Sqlite, schema: &Schema) -> Result<(), StoreEr
 }
 
 /// Returns whether the file has no tables and no version yet.
-pub(super) fn is_blank(store: &Sqlite) -> Result<bool, StoreError> {
+pub(super) fn is_blank(store: &SqliteStore) -> Result<bool, StoreError> {
     let tables = "SELECT 1 FROM sqlite_schema LIMIT 1";
-    let has_tables = store.sql(|connection| connection.query_row(tables, [], |_| Ok(())).optional())?.is_some();
-    Ok(!has_tables && store.sql(version)? == (0, 0))
+    let has_tables = store.run_sql(|connection| connection.query_row(tables, [], |_| Ok(())).optional())?.is_some();
+    Ok(!has_tables && store.run_sql(read_version)? == (0, 0))
 }
 
 /// Creates the tables.
-fn create(store: &mut Sqlite, record: &mut dyn FnMut() -> io::Result<()>) -> Result<(), StoreError> {
-    store.sql(|connection| {
+fn create_tables(store: &mut SqliteStore, record: &mut dyn FnMut() -> io::Result<()>) -> Result<(), StoreError> {
+    store.run_sql(|connection| {
         let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         // Another process may have been quicker.
         if mode != "wal" {
@@ -213,72 +219,79 @@ fn create(store: &mut Sqlite, record: &mut dyn FnMut() -> io::Result<()>) -> Res
         }
         connection.pragma_update(None, "journal_mode", "wal")?;
         // This read creates the log's file.
-        version(connection)
+        read_version(connection)
     })?;
     record().map_err(|error| StoreError::Record { path: store.path.clone(), source: error })?;
-    within(store, |store| {
-        store.sql(|connection| {
+    run_in_transaction(store, |store| {
+        store.run_sql(|connection| {
             // Another process may have been quicker.
-            if version(connection)? != (0, 0) {
+            if read_version(connection)? != (0, 0) {
                 return Ok(());
             }
-            connection.execute_batch(LOG)?;
-            connection.execute_batch(PROJECTIONS)?;
-            connection.execute_batch(INDEXES)?;
-            grow(connection)?;
-            stamp(connection, &PRESENT)
+            connection.execute_batch(LOG_TABLE_SQL)?;
+            connection.execute_batch(PROJECTION_TABLES_SQL)?;
+            connection.execute_batch(INDEXES_SQL)?;
+            preallocate_log(connection)?;
+            write_version(connection, &CURRENT_SCHEMA)
         })
     })?;
     // The checkpoint leaves the write-ahead log empty at its full length. It waits for no reader.
-    store.sql(|connection| connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())))
+    store.run_sql(|connection| connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())))
 }
 
 /// Writes enough once that the write-ahead log never has to grow for ordinary commits.
-fn grow(connection: &Connection) -> rusqlite::Result<()> {
+fn preallocate_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
         "CREATE TABLE growth (filler BLOB); INSERT INTO growth VALUES (zeroblob({GROWN_BYTES})); DROP TABLE growth;"
     ))
 }
 
-fn stamp(connection: &Connection, schema: &Schema) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "application_id", APPLICATION)?;
+fn write_version(connection: &Connection, schema: &StoreSchema) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     connection.pragma_update(None, "user_version", schema.number)
 }
 
-fn migrate(store: &mut Sqlite, schema: &Schema) -> Result<(), StoreError> {
-    within(store, |store| {
-        let from = store.sql(version)?.1;
+fn migrate_schema(store: &mut SqliteStore, schema: &StoreSchema) -> Result<(), StoreError> {
+    run_in_transaction(store, |store| {
+        let from = store.run_sql(read_version)?.1;
         // Another process may have been quicker.
         if from >= schema.number {
-            return check(store, schema);
+            return check_schema(store, schema);
         }
-        check_older(store)?;
+        check_older_schema(store)?;
         // Through a connection of its own, while this one keeps all writers away: the copy holds exactly the data that is migrated next.
         let copy = backup_path(store, from);
-        let before =
-            Sqlite::new(connect(&store.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, &store.path, StoreAccess::Read);
-        before.replace(&copy).map_err(|error| StoreError::Backup { path: copy, source: Box::new(error) })?;
+        let before = SqliteStore::new(
+            open_connection(&store.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?,
+            &store.path,
+            StoreAccess::Read,
+        );
+        before.replace_backup(&copy).map_err(|error| StoreError::Backup { path: copy, source: Box::new(error) })?;
         for change in schema.log_changes.iter().skip(from as usize - 1) {
-            store.sql(|connection| connection.execute_batch(change))?;
+            store.run_sql(|connection| connection.execute_batch(change))?;
         }
-        rebuild::rebuild(store)?;
-        check_shape(store, schema)?;
-        store.sql(|connection| stamp(connection, schema))?;
-        failpoint::pass("store.before_migrated").map_err(|error| StoreError::io(&store.path, error))
+        rebuild::rebuild_projections(store)?;
+        check_tables(store, schema)?;
+        store.run_sql(|connection| write_version(connection, schema))?;
+        failpoint::pass("store.before_migrated").map_err(|error| StoreError::from_io_error(&store.path, error))
     })
 }
 
 /// Returns the path of the copy before a migration.
-fn backup_path(store: &Sqlite, schema: u32) -> PathBuf {
+fn backup_path(store: &SqliteStore, schema: u32) -> PathBuf {
     let mut name = store.path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".schema-{schema}.bak"));
     store.path.with_file_name(name)
 }
 
 /// Runs `work` in one transaction: all of it takes effect, or nothing.
-pub(super) fn within<T>(store: &Sqlite, work: impl FnOnce(&Sqlite) -> Result<T, StoreError>) -> Result<T, StoreError> {
-    store.sql(|connection| connection.execute_batch("BEGIN IMMEDIATE"))?;
-    let result = work(store).and_then(|done| store.sql(|connection| connection.execute_batch("COMMIT")).map(|()| done));
+pub(super) fn run_in_transaction<T>(
+    store: &SqliteStore,
+    work: impl FnOnce(&SqliteStore) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    store.run_sql(|connection| connection.execute_batch("BEGIN IMMEDIATE"))?;
+    let result =
+        work(store).and_then(|done| store.run_sql(|connection| connection.execute_batch("COMMIT")).map(|()| done));
     if result.is_err() {
         // SQLite may have rolled back by itself already; the first error shows the cause.
         let _ = store.connection.execute_batch("ROLLBACK");
@@ -293,13 +306,13 @@ mod tests {
     use std::process::Command as Program;
 
     use rusqlite::types::Value;
-    use windlass_engine::{Authority, Command, NewTask, Origin, Rules, Timestamp};
+    use windlass_engine::{Authority, Command, CommandOrigin, EngineRules, NewTask, Timestamp};
 
     use super::*;
     use crate::{Lifetime, Store};
 
     /// A hypothetical next schema, with one more column in the log.
-    const NEXT: Schema = Schema {
+    const NEXT: StoreSchema = StoreSchema {
         number: 7,
         log_changes: &["", "", "", "", "", "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"],
         log: "CREATE TABLE events (seq INTEGER PRIMARY KEY, type TEXT NOT NULL, previous INTEGER NOT NULL,
@@ -308,7 +321,7 @@ mod tests {
     };
 
     /// A hypothetical schema after that, whose migration fails.
-    const BROKEN: Schema = Schema {
+    const BROKEN: StoreSchema = StoreSchema {
         number: 8,
         log_changes: &[
             "",
@@ -325,7 +338,7 @@ mod tests {
     /// Makes a store of schema 1 with a few tasks and outdated projections.
     fn older(directory: &Path) -> PathBuf {
         let path = directory.join("windlass.db");
-        let mut store = Sqlite::create(&path, Lifetime::Command).unwrap();
+        let mut store = SqliteStore::create(&path, Lifetime::Command).unwrap();
         add(&mut store, 3);
         let connection = Connection::open(&path).unwrap();
         connection.execute_batch("DROP TABLE debts; ALTER TABLE tasks RENAME COLUMN row TO content").unwrap();
@@ -333,18 +346,19 @@ mod tests {
         path
     }
 
-    fn add(store: &mut Sqlite, tasks: u128) {
+    fn add(store: &mut SqliteStore, tasks: u128) {
         let at = Timestamp::from_millis(0);
-        let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
+        let origin = CommandOrigin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
         for number in 0..tasks {
             let task = Command::CreateTask(NewTask { goal: format!("task {number}"), ..NewTask::default() });
-            store.execute(&Rules::default(), &origin, &task, number).unwrap();
+            store.execute_command(&EngineRules::default(), &origin, &task, number).unwrap();
         }
     }
 
-    fn opened(path: &Path, schema: &Schema) -> Result<Sqlite, StoreError> {
-        let mut store = Sqlite::new(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path, StoreAccess::Write);
-        prepare(&mut store, schema, &mut IfMissing::Refuse).map(|()| store)
+    fn opened(path: &Path, schema: &StoreSchema) -> Result<SqliteStore, StoreError> {
+        let mut store =
+            SqliteStore::new(open_connection(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path, StoreAccess::Write);
+        prepare_schema(&mut store, schema, &mut IfMissing::Refuse).map(|()| store)
     }
 
     /// Returns all data of the log, byte for byte.
@@ -357,7 +371,7 @@ mod tests {
     }
 
     fn numbers(path: &Path) -> (u32, u32) {
-        version(&Connection::open(path).unwrap()).unwrap()
+        read_version(&Connection::open(path).unwrap()).unwrap()
     }
 
     fn copy_of(path: &Path) -> PathBuf {
@@ -372,14 +386,14 @@ mod tests {
         let store = opened(&path, &NEXT).unwrap();
         assert_eq!(numbers(&path), (APPLICATION, NEXT.number));
         assert_eq!(log(&path), before);
-        assert!(store.inspect().unwrap().is_sound(), "the projections were folded anew");
+        assert!(store.inspect_store().unwrap().is_sound(), "the projections were folded anew");
         let noted = "SELECT count(*) FROM events WHERE noted = 'nothing'";
         assert_eq!(store.connection.query_row(noted, [], |row| row.get(0)), Ok(before.len() as i64));
         assert_eq!(numbers(&copy_of(&path)), (APPLICATION, 1));
         assert_eq!(log(&copy_of(&path)), before);
         // A second migration is not needed, and the older program is kept out.
         drop(opened(&path, &NEXT).unwrap());
-        let refused = Sqlite::open(&path, Lifetime::Command).err().unwrap();
+        let refused = SqliteStore::open(&path, Lifetime::Command).err().unwrap();
         assert!(matches!(refused, StoreError::Newer { found: 7, known: 6, .. }), "{refused}");
     }
 
@@ -389,8 +403,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = older(directory.path());
         let before = log(&path);
-        let store = Sqlite::open(&path, Lifetime::Command).unwrap();
-        assert!(store.inspect().unwrap().is_sound());
+        let store = SqliteStore::open(&path, Lifetime::Command).unwrap();
+        assert!(store.inspect_store().unwrap().is_sound());
         assert_eq!((numbers(&path), log(&path)), ((APPLICATION, PRESENT.number), before));
     }
 

@@ -4,46 +4,47 @@ use std::io;
 
 use rusqlite::{ErrorCode, params};
 use windlass_engine::{
-    Change, Command, CommitId, Digest, Draft, Envelope, Origin, Record, Rules, Seq, decide, encode_into,
+    Command, CommandOrigin, CommitId, Digest, Draft, EngineRules, EventEnvelope, EventRecord, RowChange, Seq, decide,
+    encode_event_into,
 };
 
-use super::rows::{self, Snapshot, signed};
-use super::{Sqlite, queries, schema};
-use crate::memory::moved;
-use crate::{Appended, Commit, ExecuteError, Filter, StoreError, failpoint};
+use super::rows::{self, StoreSnapshot, to_signed};
+use super::{SqliteStore, queries, schema};
+use crate::memory::find_moved_scope;
+use crate::{AppendOutcome, EventFilter, ExecuteError, StoreCommit, StoreError, failpoint};
 
 /// A write transaction. Rolled back when dropped, unless it was committed.
-pub struct Transaction<'s> {
-    store: &'s Sqlite,
+pub struct StoreTransaction<'s> {
+    store: &'s SqliteStore,
     head: Seq,
     chain: Digest,
     began_at: Seq,
-    state: State,
+    state: TransactionState,
     /// The end of the log before an earlier attempt at the same commands, whose outcome is unknown.
     tried_after: Option<Seq>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum TransactionState {
     Open,
     /// A write failed halfway: it must not become durable, even if the caller ignores the error.
     Torn,
     Over,
 }
 
-impl<'s> Transaction<'s> {
-    pub(super) fn begin(store: &'s Sqlite) -> Result<Self, StoreError> {
-        store.sql(|connection| connection.prepare_cached("BEGIN IMMEDIATE")?.execute([]))?;
+impl<'s> StoreTransaction<'s> {
+    pub(super) fn begin(store: &'s SqliteStore) -> Result<Self, StoreError> {
+        store.run_sql(|connection| connection.prepare_cached("BEGIN IMMEDIATE")?.execute([]))?;
         let mut transaction = Self {
             store,
             head: Seq::START,
             chain: Digest::ZERO,
             began_at: Seq::START,
-            state: State::Open,
+            state: TransactionState::Open,
             tried_after: None,
         };
-        schema::check_still(store, &schema::PRESENT)?;
-        if let Some((head, chain)) = queries::last(store)? {
+        schema::check_not_newer(store, &schema::CURRENT_SCHEMA)?;
+        if let Some((head, chain)) = queries::read_last_link(store)? {
             (transaction.head, transaction.chain, transaction.began_at) = (head, chain, head);
         }
         Ok(transaction)
@@ -55,113 +56,130 @@ impl<'s> Transaction<'s> {
     }
 
     /// Makes commands check first whether an earlier attempt made them durable after this position.
-    pub(super) fn look_first_after(&mut self, tried_after: Option<Seq>) {
+    pub(super) fn check_earlier_attempt(&mut self, tried_after: Option<Seq>) {
         self.tried_after = tried_after;
     }
 
     /// Decides a command and writes its events.
-    pub fn execute(
+    pub fn execute_command(
         &mut self,
-        rules: &Rules,
-        origin: &Origin,
+        rules: &EngineRules,
+        origin: &CommandOrigin,
         command: &Command,
         nonce: u128,
-    ) -> Result<Vec<Record>, ExecuteError> {
+    ) -> Result<Vec<EventRecord>, ExecuteError> {
         if let Some(after) = self.tried_after {
-            let there = self.find(CommitId { after, nonce })?;
+            let there = self.find_commit(CommitId { after, nonce })?;
             if !there.is_empty() {
                 return Ok(there);
             }
         }
-        let rows = Snapshot::within(self.store, self.head);
+        let rows = StoreSnapshot::inside_transaction(self.store, self.head);
         let (entries, changes) = decide(&rows, rules, origin, command)?.into_parts();
-        self.write(entries.iter().map(|entry| (entry.previous, &entry.record.envelope)), &changes, nonce)?;
+        self.write_events(entries.iter().map(|entry| (entry.previous, &entry.record.envelope)), &changes, nonce)?;
         Ok(entries.into_iter().map(|entry| entry.record).collect())
     }
 
     /// Writes a commit that was decided elsewhere, unless it is already in the log or a scope that it read has changed.
-    pub fn append(&mut self, commit: &Commit) -> Result<Appended, StoreError> {
+    pub fn append_commit(&mut self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
         if commit.id.after < self.head {
-            let seen = queries::positions_of(self.store, commit.id)?;
+            let seen = queries::find_commit_positions(self.store, commit.id)?;
             if !seen.is_empty() {
-                return Ok(Appended::AlreadyApplied(seen));
+                return Ok(AppendOutcome::AlreadyApplied(seen));
             }
         }
-        let rows = Snapshot::within(self.store, self.head);
+        let rows = StoreSnapshot::inside_transaction(self.store, self.head);
         let path = self.store.path();
-        if let Some(scope) = moved(&rows, commit).map_err(|error| StoreError::view(path, error))? {
-            return Ok(Appended::Conflict(scope));
+        if let Some(scope) =
+            find_moved_scope(&rows, commit).map_err(|error| StoreError::from_view_error(path, error))?
+        {
+            return Ok(AppendOutcome::Conflict(scope));
         }
-        let (previous, changes) = self.fold(&rows, &commit.events)?;
+        let (previous, changes) = self.fold_changes(&rows, &commit.events)?;
         let first = self.head.next().0;
-        self.write(previous.into_iter().zip(&commit.events), &changes, commit.id.nonce)?;
-        Ok(Appended::At((first..=self.head.0).map(Seq).collect()))
+        self.write_events(previous.into_iter().zip(&commit.events), &changes, commit.id.nonce)?;
+        Ok(AppendOutcome::Durable((first..=self.head.0).map(Seq).collect()))
     }
 
     /// Returns the events of a commit, if it was appended before.
-    fn find(&self, id: CommitId) -> Result<Vec<Record>, StoreError> {
-        let positions = queries::positions_of(self.store, id)?;
+    fn find_commit(&self, id: CommitId) -> Result<Vec<EventRecord>, StoreError> {
+        let positions = queries::find_commit_positions(self.store, id)?;
         let Some(first) = positions.first() else { return Ok(Vec::new()) };
-        queries::events(self.store, &Filter::default(), Seq(first.0 - 1), positions.len())
+        queries::read_filtered_events(self.store, &EventFilter::default(), Seq(first.0 - 1), positions.len())
     }
 
     /// Returns the changes of events to the rows; and for each event, the one before it in its task's history.
-    fn fold(&self, rows: &Snapshot<'_>, events: &[Envelope]) -> Result<(Vec<Seq>, Vec<Change>), StoreError> {
+    fn fold_changes(
+        &self,
+        rows: &StoreSnapshot<'_>,
+        events: &[EventEnvelope],
+    ) -> Result<(Vec<Seq>, Vec<RowChange>), StoreError> {
         let path = self.store.path();
-        let mut draft = Draft::new(rows).map_err(|error| StoreError::view(path, error))?;
-        let fold = |(seq, envelope)| draft.apply(Seq(seq), envelope).map_err(|error| StoreError::fold(path, error));
+        let mut draft = Draft::new(rows).map_err(|error| StoreError::from_view_error(path, error))?;
+        let fold = |(seq, envelope)| {
+            draft.apply_event(Seq(seq), envelope).map_err(|error| StoreError::from_apply_error(path, error))
+        };
         let previous = (self.head.next().0..).zip(events).map(fold).collect::<Result<_, _>>()?;
         Ok((previous, draft.into_changes()))
     }
 
     /// Writes events, each with the one before it in its task's history, and the changes to the rows.
-    fn write<'e>(
+    fn write_events<'e>(
         &mut self,
-        events: impl Iterator<Item = (Seq, &'e Envelope)>,
-        changes: &[Change],
+        events: impl Iterator<Item = (Seq, &'e EventEnvelope)>,
+        changes: &[RowChange],
         nonce: u128,
     ) -> Result<(), StoreError> {
         let (mut head, mut chain) = (self.head, self.chain);
-        let written = self.store.sql(|connection| {
+        let written = self.store.run_sql(|connection| {
             // SQLite assigns the next position itself: so it need not check whether it is taken.
             let mut insert = connection.prepare_cached(
                 "INSERT INTO events (type, previous, nonce, body, digest, chain) VALUES (?, ?, ?, ?, ?, ?)",
             )?;
             let mut body = Vec::with_capacity(512);
             for (previous, envelope) in events {
-                encode_into(&mut body, envelope);
-                let digest = Digest::of(&body);
+                encode_event_into(&mut body, envelope);
+                let digest = Digest::of_bytes(&body);
                 head = head.next();
-                chain = chain.chain(digest);
+                chain = chain.chain_with(digest);
                 let kind = envelope.event.kind().name();
-                let given =
-                    insert.insert(params![kind, signed(previous.0), nonce.to_le_bytes(), body, digest.0, chain.0])?;
-                if given != signed(head.0) {
+                let given = insert.insert(params![
+                    kind,
+                    to_signed(previous.0),
+                    nonce.to_le_bytes(),
+                    body,
+                    digest.0,
+                    chain.0
+                ])?;
+                if given != to_signed(head.0) {
                     return Err(rusqlite::Error::StatementChangedRows(usize::try_from(given).unwrap_or_default()));
                 }
             }
-            changes.iter().try_for_each(|change| rows::execute(connection, change))
+            changes.iter().try_for_each(|change| rows::apply_change(connection, change))
         });
         match written {
             Ok(()) => (self.head, self.chain) = (head, chain),
-            Err(_) => self.state = State::Torn,
+            Err(_) => self.state = TransactionState::Torn,
         }
         written
     }
 
-    pub(super) fn wrote(&self) -> bool {
+    pub(super) fn has_written(&self) -> bool {
         self.head > self.began_at
     }
 
     /// Returns when everything is on the disk.
     pub(super) fn commit(mut self) -> Result<(), StoreError> {
         let path = self.store.path();
-        if self.state == State::Torn {
-            return Err(StoreError::io(path, io::Error::other("an earlier write of the same transaction failed")));
+        if self.state == TransactionState::Torn {
+            return Err(StoreError::from_io_error(
+                path,
+                io::Error::other("an earlier write of the same transaction failed"),
+            ));
         }
-        let wrote = self.wrote();
+        let wrote = self.has_written();
         if wrote {
-            failpoint::pass("store.before_commit").map_err(|error| StoreError::io(path, error))?;
+            failpoint::pass("store.before_commit").map_err(|error| StoreError::from_io_error(path, error))?;
         }
         // A test can lose a commit silently, to see that its checks notice.
         let end = if wrote && failpoint::pass("store.commit").is_err() { "ROLLBACK" } else { "COMMIT" };
@@ -169,9 +187,9 @@ impl<'s> Transaction<'s> {
         committed.map_err(|error| match error.sqlite_error_code() {
             // The sync failed: only another read shows what is on the disk.
             Some(ErrorCode::SystemIoFailure) if wrote => StoreError::OutcomeUnknown { source: Some(Box::new(error)) },
-            _ => StoreError::sqlite(path, error),
+            _ => StoreError::from_sqlite_error(path, error),
         })?;
-        self.state = State::Over;
+        self.state = TransactionState::Over;
         if wrote {
             failpoint::pass("store.after_commit")
                 .map_err(|error| StoreError::OutcomeUnknown { source: Some(Box::new(error)) })?;
@@ -180,9 +198,9 @@ impl<'s> Transaction<'s> {
     }
 }
 
-impl Drop for Transaction<'_> {
+impl Drop for StoreTransaction<'_> {
     fn drop(&mut self) {
-        if self.state != State::Over {
+        if self.state != TransactionState::Over {
             // SQLite may have rolled back by itself already.
             let _ = self.store.connection.execute_batch("ROLLBACK");
         }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use windlass_engine::{Record, Seq, View};
-use windlass_store::{Appended, Commit, Filter, MemoryStore, Sqlite, Store, StoreError};
+use windlass_engine::{EventRecord, Seq, StateView};
+use windlass_store::{AppendOutcome, EventFilter, MemoryStore, SqliteStore, Store, StoreCommit, StoreError};
 
 use crate::scene::Place;
 
@@ -27,7 +27,7 @@ pub trait Backend: Sync {
 pub struct OnDisk(Place);
 
 impl Backend for OnDisk {
-    type Handle = Sqlite;
+    type Handle = SqliteStore;
 
     fn new() -> Self {
         let place = Place::new();
@@ -35,7 +35,7 @@ impl Backend for OnDisk {
         Self(place)
     }
 
-    fn open(&self) -> Sqlite {
+    fn open(&self) -> SqliteStore {
         self.0.open()
     }
 }
@@ -59,13 +59,13 @@ impl Backend for InMemory {
 pub struct DecidedOutside(OnDisk);
 
 impl Backend for DecidedOutside {
-    type Handle = Contract<Sqlite>;
+    type Handle = Contract<SqliteStore>;
 
     fn new() -> Self {
         Self(OnDisk::new())
     }
 
-    fn open(&self) -> Contract<Sqlite> {
+    fn open(&self) -> Contract<SqliteStore> {
         Contract(self.0.open())
     }
 }
@@ -74,19 +74,19 @@ impl Backend for DecidedOutside {
 pub struct Contract<S>(pub S);
 
 impl<S: Store> Store for Contract<S> {
-    fn append(&mut self, commit: &Commit) -> Result<Appended, StoreError> {
-        self.0.append(commit)
+    fn append_commit(&mut self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
+        self.0.append_commit(commit)
     }
 
-    fn read(&self, filter: &Filter, after: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
-        self.0.read(filter, after, most)
+    fn read_events(&self, filter: &EventFilter, after: Seq, most: usize) -> Result<Vec<EventRecord>, StoreError> {
+        self.0.read_events(filter, after, most)
     }
 
-    fn wait(&self, after: Seq, patience: Duration) -> Result<(), StoreError> {
-        self.0.wait(after, patience)
+    fn wait_for_events(&self, after: Seq, patience: Duration) -> Result<(), StoreError> {
+        self.0.wait_for_events(after, patience)
     }
 
-    fn view(&self) -> Result<Box<dyn View + '_>, StoreError> {
-        self.0.view()
+    fn open_view(&self) -> Result<Box<dyn StateView + '_>, StoreError> {
+        self.0.open_view()
     }
 }

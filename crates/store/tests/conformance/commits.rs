@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use windlass_engine::{
-    Command, CommitId, EdgeKind, Ending, Envelope, Event, Node, Record, Refusal, Scope, TaskId, payload,
+    Command, CommitId, DecisionScope, EdgeKind, Event, EventEnvelope, EventRecord, EventSubject, Refusal,
+    SessionEndKind, TaskId, payload,
 };
-use windlass_store::{Appended, Commit, ExecuteError, Store};
+use windlass_store::{AppendOutcome, ExecuteError, Store, StoreCommit};
 
 use crate::backends::{Backend, Contract};
 use crate::scene::{
@@ -14,19 +15,19 @@ use crate::scene::{
 };
 
 /// Returns the commit of a command, decided but not appended.
-fn decided(store: &impl Store, command: &Command) -> Commit {
-    let view = store.view().unwrap();
+fn decided(store: &impl Store, command: &Command) -> StoreCommit {
+    let view = store.open_view().unwrap();
     let decided = windlass_engine::decide(&*view, &rules(), &origin(), command).unwrap();
-    Commit {
-        id: CommitId { after: view.head().unwrap(), nonce: nonce() },
-        reads: decided.reads().unwrap(),
+    StoreCommit {
+        id: CommitId { after: view.head_position().unwrap(), nonce: nonce() },
+        reads: decided.scopes_read().unwrap(),
         events: decided.entries().iter().map(|entry| entry.record.envelope.clone()).collect(),
     }
 }
 
-fn appended(outcome: Appended) -> Vec<windlass_engine::Seq> {
+fn appended(outcome: AppendOutcome) -> Vec<windlass_engine::Seq> {
     match outcome {
-        Appended::At(positions) => positions,
+        AppendOutcome::Durable(positions) => positions,
         other => panic!("not appended: {other:?}"),
     }
 }
@@ -40,8 +41,8 @@ pub fn a_commit_is_all_or_nothing<B: Backend>() {
     // An impossible last event.
     let impossible = Event::TaskCompleted(payload::TaskCompleted { result: None, artifacts: vec![] });
     let last = commit.events.last().unwrap().clone();
-    commit.events.push(Envelope { node: Node::Task(TaskId(9)), event: impossible, ..last });
-    store.append(&commit).unwrap_err();
+    commit.events.push(EventEnvelope { node: EventSubject::Task(TaskId(9)), event: impossible, ..last });
+    store.append_commit(&commit).unwrap_err();
 
     for store in [backend.open(), backend.reopen(store)] {
         assert_eq!(everything(&store), before);
@@ -50,7 +51,7 @@ pub fn a_commit_is_all_or_nothing<B: Backend>() {
     // The log continues at the same position.
     let mut store = backend.open();
     commit.events.pop();
-    appended(store.append(&commit).unwrap());
+    appended(store.append_commit(&commit).unwrap());
     assert_eq!(store.view().unwrap().last_task().unwrap(), Some(TaskId(2)));
 }
 
@@ -60,7 +61,7 @@ pub fn acknowledged_is_visible_to_others_and_after_reopening<B: Backend>() {
     let mut expected = give(&mut store, &create("first"));
     expected.extend(give(&mut store, &create_after("second", &[1])));
     assert_eq!(everything(&other), expected);
-    let seen = other.view().unwrap().task(TaskId(2)).unwrap();
+    let seen = other.open_view().unwrap().find_task(TaskId(2)).unwrap();
     drop(other);
     let store = backend.reopen(store);
     assert_eq!(everything(&store), expected);
@@ -73,7 +74,7 @@ pub fn the_same_commit_never_counts_twice<B: Backend>() {
     let mut store = backend.open();
     give(&mut store, &create("first"));
     let commit = decided(&store, &create("second"));
-    let positions = appended(store.append(&commit).unwrap());
+    let positions = appended(store.append_commit(&commit).unwrap());
     assert_eq!(store.append(&commit).unwrap(), Appended::AlreadyApplied(positions.clone()));
 
     // Other commits follow, and its read scopes have changed since.
@@ -89,14 +90,14 @@ pub fn the_same_commit_never_counts_twice<B: Backend>() {
 
 pub fn a_moved_scope_is_a_conflict<B: Backend>() {
     let session: windlass_engine::SessionName = "main".parse().unwrap();
-    let end = Command::StopSession { name: session.clone(), ending: Ending::Cancelled, reason: None };
+    let end = Command::StopSession { name: session.clone(), ending: SessionEndKind::Cancelled, reason: None };
     let edge = |from, to| Command::AddEdge { from: TaskId(from), kind: EdgeKind::DependsOn, to: TaskId(to) };
     let cases = [
-        (Scope::Task(TaskId(1)), rename(1, "mine"), rename(1, "theirs")),
-        (Scope::Task(TaskId(1)), start(1), complete(1)),
-        (Scope::Session(session), finish_turn(1), end),
-        (Scope::Edges, edge(1, 2), edge(3, 4)),
-        (Scope::Ids, create("mine"), create("theirs")),
+        (DecisionScope::Task(TaskId(1)), rename(1, "mine"), rename(1, "theirs")),
+        (DecisionScope::Task(TaskId(1)), start(1), complete(1)),
+        (DecisionScope::Session(session), finish_turn(1), end),
+        (DecisionScope::Edges, edge(1, 2), edge(3, 4)),
+        (DecisionScope::Ids, create("mine"), create("theirs")),
     ];
     for (scope, mine, theirs) in cases {
         let backend = B::new();
@@ -119,9 +120,9 @@ pub fn another_task_is_no_conflict<B: Backend>() {
     (1..=2).for_each(|id| drop(give(&mut store, &create(&format!("task {id}")))));
     let commit = decided(&store, &rename(1, "mine"));
     give(&mut other, &rename(2, "theirs"));
-    appended(store.append(&commit).unwrap());
-    let view = other.view().unwrap();
-    let goals = [1, 2].map(|id| view.task(TaskId(id)).unwrap().unwrap().goal);
+    appended(store.append_commit(&commit).unwrap());
+    let view = other.open_view().unwrap();
+    let goals = [1, 2].map(|id| view.find_task(TaskId(id)).unwrap().unwrap().goal);
     assert_eq!(goals, ["mine", "theirs"]);
 }
 
@@ -131,8 +132,8 @@ pub fn a_conflict_leaves_nothing_and_can_be_decided_anew<B: Backend>() {
     let commit = decided(&store, &create("mine"));
     give(&mut other, &create("theirs"));
     assert!(matches!(store.append(&commit).unwrap(), Appended::Conflict(_)));
-    let anew = Commit { id: commit.id, ..decided(&store, &create("mine")) };
-    appended(store.append(&anew).unwrap());
+    let anew = StoreCommit { id: commit.id, ..decided(&store, &create("mine")) };
+    appended(store.append_commit(&anew).unwrap());
     assert_eq!(other.view().unwrap().task(TaskId(2)).unwrap().unwrap().goal, "mine");
 }
 
@@ -141,11 +142,11 @@ pub fn a_refused_command_writes_nothing<B: Backend>() {
     let mut store = backend.open();
     fill(&mut store, 4);
     let log = everything(&store);
-    let refused = store.execute(&rules(), &origin(), &complete(77), nonce());
+    let refused = store.execute_command(&rules(), &origin(), &complete(77), nonce());
     assert!(matches!(refused, Err(ExecuteError::Refused(Refusal::UnknownTask(TaskId(77))))), "{refused:?}");
     assert_eq!(everything(&store), log);
     // An empty commit appends nothing.
-    let nothing = Commit {
+    let nothing = StoreCommit {
         id: CommitId { after: log.last().unwrap().seq, nonce: nonce() },
         reads: BTreeMap::new(),
         events: vec![],
@@ -168,13 +169,15 @@ pub fn execute_is_decide_and_append<B: Backend>() {
         (holder(1), complete(1)),
         (origin(), complete(2)),
         (origin(), complete(3)),
-        (origin(), Command::DeleteTask { id: TaskId(1), deletion: windlass_engine::Deletion::Cascade }),
+        (origin(), Command::DeleteTask { id: TaskId(1), deletion: windlass_engine::DeletionMode::Cascade }),
     ];
     for (origin, command) in commands {
         let nonce = nonce();
-        let [one, two] =
-            [own.execute(&rules(), &origin, &command, nonce), plain.execute(&rules(), &origin, &command, nonce)]
-                .map(|answer: Result<Vec<Record>, _>| answer.map_err(|error| error.to_string()));
+        let [one, two] = [
+            own.execute_command(&rules(), &origin, &command, nonce),
+            plain.execute_command(&rules(), &origin, &command, nonce),
+        ]
+        .map(|answer: Result<Vec<EventRecord>, _>| answer.map_err(|error| error.to_string()));
         assert_eq!(one, two, "{command:?}");
     }
     assert_eq!(everything(&own), everything(&plain));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use windlass_engine::{Event, Memory, Refusal, TaskId, View};
+use windlass_engine::{Event, MemoryView, Refusal, StateView, TaskId};
 use windlass_store::{ExecuteError, Store};
 
 use crate::backends::Backend;
@@ -20,15 +20,15 @@ pub fn many_writers_lose_and_double_nothing<B: Backend>() {
         for _ in 0..EACH {
             acknowledged.extend(give(&mut store, &create("alone")));
         }
-        let own = acknowledged[0].envelope.node.task().unwrap();
+        let own = acknowledged[0].envelope.node.task_id().unwrap();
         acknowledged.extend(give(&mut store, &create_after("waits", &[own.0])));
         loop {
-            match store.execute(&rules(), &origin(), &claim(&format!("w{writer}")), nonce()) {
+            match store.execute_command(&rules(), &origin(), &claim(&format!("w{writer}")), nonce()) {
                 Err(ExecuteError::Refused(Refusal::NothingReady)) => return acknowledged,
                 claimed => acknowledged.extend(claimed.unwrap()),
             }
-            let task = acknowledged.last().unwrap().envelope.node.task().unwrap();
-            let done = store.execute(&rules(), &holder(1), &complete(task.0), nonce());
+            let task = acknowledged.last().unwrap().envelope.node.task_id().unwrap();
+            let done = store.execute_command(&rules(), &holder(1), &complete(task.0), nonce());
             acknowledged.extend(done.unwrap());
         }
     };
@@ -52,16 +52,16 @@ pub fn many_writers_lose_and_double_nothing<B: Backend>() {
     assert_eq!(claimed.len(), created.len());
 
     // The state is the one that the log folds to.
-    let mut memory = Memory::default();
-    log.iter().for_each(|record| memory.apply(record).unwrap());
-    let view = store.view().unwrap();
+    let mut memory = MemoryView::default();
+    log.iter().for_each(|record| memory.apply_event(record).unwrap());
+    let view = store.open_view().unwrap();
     for id in created {
         assert_eq!(view.task(id).unwrap(), memory.task(id).unwrap());
     }
 }
 
 /// Returns the tasks of the matching events, in the order of the log.
-fn picked(log: &[windlass_engine::Record], wanted: fn(&Event) -> bool) -> Vec<TaskId> {
+fn picked(log: &[windlass_engine::EventRecord], wanted: fn(&Event) -> bool) -> Vec<TaskId> {
     let wanted = log.iter().filter(|record| wanted(&record.envelope.event));
-    wanted.filter_map(|record| record.envelope.node.task()).collect()
+    wanted.filter_map(|record| record.envelope.node.task_id()).collect()
 }

@@ -1,8 +1,8 @@
 //! Reading the log and the state.
 
 use serde_json::json;
-use windlass_engine::{Command, EventType, NewSession, Record, Seq, SessionName, TaskId};
-use windlass_store::{Commit, Filter, Store};
+use windlass_engine::{Command, EventRecord, EventType, NewSession, Seq, SessionName, TaskId};
+use windlass_store::{EventFilter, Store, StoreCommit};
 
 use crate::backends::{Backend, OnDisk};
 use crate::scene::{
@@ -28,13 +28,13 @@ pub fn pages_add_up_to_the_whole<B: Backend>() {
     let commits = fill(&mut store, 6);
     let whole = everything(&store);
     assert_eq!(whole, commits.concat());
-    let first_two = Filter { types: vec![EventType::TaskCreated, EventType::TaskReady], ..Filter::default() };
-    for filter in [Filter::default(), first_two, Filter { task: Some(TaskId(4)), ..Filter::default() }] {
+    let first_two = EventFilter { types: vec![EventType::TaskCreated, EventType::TaskReady], ..EventFilter::default() };
+    for filter in [EventFilter::default(), first_two, EventFilter { task: Some(TaskId(4)), ..EventFilter::default() }] {
         for most in [1, 2, 7, 1000] {
-            let mut paged: Vec<Record> = Vec::new();
+            let mut paged: Vec<EventRecord> = Vec::new();
             loop {
                 let after = paged.last().map_or(Seq::START, |record| record.seq);
-                let page = store.read(&filter, after, most).unwrap();
+                let page = store.read_events(&filter, after, most).unwrap();
                 assert!(page.len() <= most);
                 if page.is_empty() {
                     break;
@@ -70,16 +70,17 @@ pub fn filters_pick_by_type_task_and_session<B: Backend>() {
     let mut store = backend.open();
     let sessions = two_sessions(&mut store);
     let whole = everything(&store);
-    let by_hand = |filter: &Filter| whole.iter().filter(|record| filter.matches(record)).cloned().collect::<Vec<_>>();
+    let by_hand =
+        |filter: &EventFilter| whole.iter().filter(|record| filter.matches_record(record)).cloned().collect::<Vec<_>>();
     for task in [None, Some(TaskId(2)), Some(TaskId(4)), Some(TaskId(99))] {
         for (types, session) in TYPES.into_iter().flat_map(|types| sessions.iter().map(move |name| (types, name))) {
-            let filter = Filter { types: types.to_vec(), task, session: session.clone() };
+            let filter = EventFilter { types: types.to_vec(), task, session: session.clone() };
             assert_eq!(store.read(&filter, Seq::START, 1000).unwrap(), by_hand(&filter), "{filter:?}");
         }
     }
     let of = |session: &Option<SessionName>| {
-        let filter = Filter { session: session.clone(), ..Filter::default() };
-        store.read(&filter, Seq::START, 1000).unwrap().iter().map(Record::kind).collect::<Vec<_>>()
+        let filter = EventFilter { session: session.clone(), ..EventFilter::default() };
+        store.read_events(&filter, Seq::START, 1000).unwrap().iter().map(EventRecord::kind).collect::<Vec<_>>()
     };
     assert_eq!(of(&sessions[2]), [EventType::SessionStarted, EventType::IterationStarted, EventType::TurnStarted]);
     assert_eq!(of(&sessions[3]), []);
@@ -92,10 +93,10 @@ pub fn back_is_forth_reversed() {
     let sessions = two_sessions(&mut store);
     for (types, session) in TYPES.into_iter().flat_map(|types| sessions.iter().map(move |name| (types, name))) {
         for task in [None, Some(TaskId(2))] {
-            let filter = Filter { types: types.to_vec(), task, session: session.clone() };
-            let mut paged: Vec<Record> = Vec::new();
+            let filter = EventFilter { types: types.to_vec(), task, session: session.clone() };
+            let mut paged: Vec<EventRecord> = Vec::new();
             loop {
-                let page = store.read_back(&filter, paged.last().map(|record| record.seq), 2).unwrap();
+                let page = store.read_events_back(&filter, paged.last().map(|record| record.seq), 2).unwrap();
                 assert!(page.len() <= 2);
                 if page.is_empty() {
                     break;
@@ -118,22 +119,22 @@ pub fn causes_are_positions_in_the_log<B: Backend>() {
     give(&mut store, &create("third"));
     // Decided at one position of the log and appended at another.
     let commit = {
-        let view = store.view().unwrap();
+        let view = store.open_view().unwrap();
         let decided = windlass_engine::decide(&*view, &rules(), &origin(), &complete(1)).unwrap();
-        Commit {
-            id: windlass_engine::CommitId { after: view.head().unwrap(), nonce: nonce() },
-            reads: decided.reads().unwrap(),
+        StoreCommit {
+            id: windlass_engine::CommitId { after: view.head_position().unwrap(), nonce: nonce() },
+            reads: decided.scopes_read().unwrap(),
             events: decided.entries().iter().map(|entry| entry.record.envelope.clone()).collect(),
         }
     };
     give(&mut other, &rename(3, "in between"));
-    store.append(&commit).unwrap();
+    store.append_commit(&commit).unwrap();
     let log = everything(&other);
     let of = |kind: EventType| log.iter().find(|record| record.kind() == kind).unwrap();
     assert_eq!(of(EventType::DependencySatisfied).cause(), Some(of(EventType::TaskCompleted).seq));
     assert_eq!(of(EventType::TaskCompleted).cause(), None);
     for record in &log {
-        assert!(record.cause().is_none_or(|cause| cause < record.seq && log.iter().any(|r| r.seq == cause)));
+        assert!(record.cause_position().is_none_or(|cause| cause < record.seq && log.iter().any(|r| r.seq == cause)));
     }
 }
 
@@ -142,8 +143,8 @@ pub fn a_view_stays_as_it_is<B: Backend>() {
     let (mut store, mut other) = (backend.open(), backend.open());
     give(&mut store, &create("first"));
     {
-        let view = store.view().unwrap();
-        let before = (view.head().unwrap(), view.task(TaskId(1)).unwrap());
+        let view = store.open_view().unwrap();
+        let before = (view.head_position().unwrap(), view.find_task(TaskId(1)).unwrap());
         // Enough commits for a checkpoint of the log.
         for round in 0..300 {
             give(&mut other, &rename(1, &format!("round {round}")));
@@ -153,7 +154,7 @@ pub fn a_view_stays_as_it_is<B: Backend>() {
         assert_eq!(view.task(TaskId(2)).unwrap(), None);
         assert_eq!(view.last_task().unwrap(), Some(TaskId(1)));
     }
-    let view = store.view().unwrap();
+    let view = store.open_view().unwrap();
     assert_eq!(view.task(TaskId(1)).unwrap().unwrap().goal, "round 299");
     assert_eq!(view.last_task().unwrap(), Some(TaskId(2)));
 }
@@ -163,10 +164,10 @@ pub fn one_handle_may_look_twice_at_once<B: Backend>() {
     let mut store = backend.open();
     fill(&mut store, 3);
     let whole = everything(&store);
-    let one = store.view().unwrap();
-    let two = store.view().unwrap();
-    let task = Filter { task: Some(TaskId(1)), ..Filter::default() };
-    assert!(!store.read(&task, Seq::START, 99).unwrap().is_empty());
+    let one = store.open_view().unwrap();
+    let two = store.open_view().unwrap();
+    let task = EventFilter { task: Some(TaskId(1)), ..EventFilter::default() };
+    assert!(!store.read_events(&task, Seq::START, 99).unwrap().is_empty());
     drop(one);
     give(&mut backend.open(), &rename(3, "changed"));
     assert_eq!(two.head().unwrap(), whole.last().unwrap().seq);
@@ -184,7 +185,7 @@ pub fn sessions_and_hooks_are_in_the_history_of_their_task<B: Backend>() {
     give(&mut store, &start_session(Some(1)));
     give(&mut store, &finish_turn(1));
     give(&mut store, &rename(1, "renamed"));
-    let filter = Filter { task: Some(TaskId(1)), ..Filter::default() };
-    let by_hand: Vec<_> = everything(&store).into_iter().filter(|record| filter.matches(record)).collect();
+    let filter = EventFilter { task: Some(TaskId(1)), ..EventFilter::default() };
+    let by_hand: Vec<_> = everything(&store).into_iter().filter(|record| filter.matches_record(record)).collect();
     assert_eq!(store.read(&filter, Seq::START, 99).unwrap(), by_hand);
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use windlass_engine::Seq;
-use windlass_store::{Filter, Store};
+use windlass_store::{EventFilter, Store};
 
 use crate::backends::Backend;
 use crate::scene::{complete, create, give, nonce, origin, rules};
@@ -17,7 +17,7 @@ pub fn what_is_there_is_not_waited_for<B: Backend>() {
     let backend = B::new();
     let mut store = backend.open();
     give(&mut store, &create("first"));
-    backend.open().wait(Seq::START, LONG).unwrap();
+    backend.open().wait_for_events(Seq::START, LONG).unwrap();
 }
 
 pub fn patience_ends<B: Backend>() {
@@ -26,7 +26,7 @@ pub fn patience_ends<B: Backend>() {
     let head = give(&mut store, &create("first")).last().unwrap().seq;
     for patience in [Duration::ZERO, Duration::from_millis(30)] {
         let began = Instant::now();
-        store.wait(head, patience).unwrap();
+        store.wait_for_events(head, patience).unwrap();
         assert!(began.elapsed() >= patience);
     }
 }
@@ -45,16 +45,16 @@ pub fn a_waiter_is_woken_by_an_append_and_by_nothing_else<B: Backend>() {
         scope.spawn(move || {
             for after in is_next {
                 ready.send(()).unwrap();
-                waiter.wait(after, LONG).unwrap();
-                woken.send(waiter.read(&Filter::default(), after, 1).unwrap().len()).unwrap();
+                waiter.wait_for_events(after, LONG).unwrap();
+                woken.send(waiter.read_events(&EventFilter::default(), after, 1).unwrap().len()).unwrap();
             }
         });
         for _ in 0..ROUNDS {
             next.send(head).unwrap();
             is_ready.recv().unwrap();
             // None of this adds an event.
-            backend.open().view().unwrap().head().unwrap();
-            store.execute(&rules(), &origin(), &complete(99), nonce()).unwrap_err();
+            backend.open().open_view().unwrap().head_position().unwrap();
+            store.execute_command(&rules(), &origin(), &complete(99), nonce()).unwrap_err();
             head = give(&mut store, &create("news")).last().unwrap().seq;
             assert_eq!(is_woken.recv().unwrap(), 1, "it was woken before there was anything");
         }

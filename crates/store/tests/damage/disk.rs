@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use windlass_store::{ExecuteError, Lifetime, Sqlite, Store, StoreError};
+use windlass_store::{ExecuteError, Lifetime, SqliteStore, Store, StoreError};
 
 use crate::scene::{Place, create, everything, fill, give, nonce, origin, rules};
 use crate::{filled, fold_back, inspect};
@@ -27,7 +27,7 @@ fn mode(path: &Path, mode: u32) {
 }
 
 /// Runs one of the tests below in a child without superuser rights.
-fn as_nobody(test: &str, store: &Path) {
+fn run_test_unprivileged(test: &str, store: &Path) {
     let program = store.with_file_name("program");
     if !program.exists() {
         let directory = store.parent().unwrap();
@@ -50,11 +50,11 @@ fn as_nobody(test: &str, store: &Path) {
 #[test]
 fn child_reads_and_cannot_write() {
     let Some(path) = given_store() else { return };
-    let mut store = Sqlite::open(&path, Lifetime::Command).unwrap();
+    let mut store = SqliteStore::open(&path, Lifetime::Command).unwrap();
     assert!(everything(&store).len() > 10);
-    assert!(!store.snapshot().unwrap().ready(9).unwrap().is_empty());
-    assert!(store.inspect().unwrap().is_sound());
-    let refused = store.execute(&rules(), &origin(), &create("no"), nonce()).unwrap_err();
+    assert!(!store.begin_snapshot().unwrap().ready_tasks(9).unwrap().is_empty());
+    assert!(store.inspect_store().unwrap().is_sound());
+    let refused = store.execute_command(&rules(), &origin(), &create("no"), nonce()).unwrap_err();
     assert!(matches!(refused, ExecuteError::Store(StoreError::ReadOnly(_))), "{refused:?}");
     assert!(matches!(store.rebuild(), Err(StoreError::ReadOnly(_))));
     assert!(everything(&store).len() > 10);
@@ -65,7 +65,7 @@ fn child_reads_and_cannot_write() {
 #[test]
 fn child_may_not_even_read() {
     let Some(path) = given_store() else { return };
-    let refused = Sqlite::open(&path, Lifetime::Command).err().unwrap();
+    let refused = SqliteStore::open(&path, Lifetime::Command).err().unwrap();
     assert!(matches!(refused, StoreError::Open { .. }), "{refused:?}");
 }
 
@@ -81,11 +81,11 @@ fn a_store_that_cannot_be_written_to_can_be_read() {
         let files = ["", "-wal", "-shm"].map(|suffix| crate::scene::beside(&place.path, suffix));
         files.iter().for_each(|path| mode(path, file));
         mode(place.directory.path(), directory);
-        as_nobody("disk::child_reads_and_cannot_write", &place.path);
+        run_test_unprivileged("disk::child_reads_and_cannot_write", &place.path);
     }
     mode(place.directory.path(), 0o755);
     mode(&place.path, 0o200);
-    as_nobody("disk::child_may_not_even_read", &place.path);
+    run_test_unprivileged("disk::child_may_not_even_read", &place.path);
     mode(&place.path, 0o644);
     assert_eq!(everything(&place.open()), log);
 }
@@ -99,7 +99,7 @@ fn a_store_without_anything_beside_it_can_be_read_where_nothing_can_be_made() {
         let _ = fs::remove_file(crate::scene::beside(&place.path, suffix));
     }
     mode(place.directory.path(), 0o555);
-    as_nobody("disk::child_reads_and_cannot_write", &place.path);
+    run_test_unprivileged("disk::child_reads_and_cannot_write", &place.path);
     mode(place.directory.path(), 0o755);
 }
 
@@ -135,7 +135,7 @@ fn a_full_disk_is_named_and_loses_nothing() {
     fs::write(place.directory.path().join("ballast"), vec![1; 1300 * 1024]).unwrap();
     let long = "x".repeat(60_000);
     let refused = loop {
-        match store.execute(&rules(), &origin(), &create(&long), nonce()) {
+        match store.execute_command(&rules(), &origin(), &create(&long), nonce()) {
             Ok(records) => acknowledged.extend(records),
             Err(error) => break error,
         }
@@ -146,7 +146,7 @@ fn a_full_disk_is_named_and_loses_nothing() {
     assert_eq!(everything(&place.open()), acknowledged);
     assert!(inspect(&place.path).unwrap().is_sound());
     let copy = place.directory.path().join("copy.db");
-    let refused = store.backup(&copy).unwrap_err();
+    let refused = store.backup_to(&copy).unwrap_err();
     assert!(matches!(refused, StoreError::Full { .. }), "{refused:?}");
     let left: Vec<_> = fs::read_dir(place.directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().contains("copy")), "{left:?}");
@@ -154,6 +154,6 @@ fn a_full_disk_is_named_and_loses_nothing() {
     fs::remove_file(place.directory.path().join("ballast")).unwrap();
     acknowledged.extend(give(&mut store, &create("room again")));
     assert_eq!(everything(&store), acknowledged);
-    assert!(store.inspect().unwrap().is_sound());
+    assert!(store.inspect_store().unwrap().is_sound());
     drop(store);
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 use windlass_engine::{Digest, EventType, Seq, TaskId};
-use windlass_store::{Filter, Mismatch, Store, StoreError};
+use windlass_store::{EventFilter, RowMismatch, Store, StoreError};
 
 use crate::scene::{Place, create, everything, give, nonce, origin, rules};
 use crate::{filled, inspect, salvage};
@@ -33,7 +33,7 @@ fn a_flipped_body_or_digest_is_named_and_lost_alone() {
         let found = problems(&place);
         assert_eq!(found[0], (5, "does not match its digest".to_owned()));
         let store = place.open();
-        let error = store.read(&Filter::default(), Seq::START, 99).unwrap_err();
+        let error = store.read_events(&EventFilter::default(), Seq::START, 99).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { seq: Seq(5), .. }), "{error}");
         assert_eq!(store.read(&Filter::default(), Seq::START, 4).unwrap(), log[..4]);
 
@@ -48,7 +48,7 @@ fn a_flipped_chain_is_named_and_nothing_is_lost() {
     let (place, log) = filled(8);
     flip(&place.raw(), "chain");
     assert_eq!(problems(&place)[0], (5, "does not match the chain".to_owned()));
-    let error = place.open().read(&Filter::default(), Seq::START, 99).unwrap_err();
+    let error = place.open().read_events(&EventFilter::default(), Seq::START, 99).unwrap_err();
     assert!(matches!(error, StoreError::BrokenChain { seq: Seq(5), .. }), "{error}");
     let (saved, salvage) = salvage(&place.path).unwrap();
     assert_eq!((saved, salvage.lost), (log, vec![]));
@@ -72,7 +72,7 @@ fn a_column_of_another_kind_is_damage_too() {
         rewrite(&copy.raw(), "/**/", "STRICT");
         let found = problems(&copy);
         assert_eq!(found[0].0, 5, "{column}: {found:?}");
-        copy.open().read(&Filter::default(), Seq::START, 99).unwrap_err();
+        copy.open().read_events(&EventFilter::default(), Seq::START, 99).unwrap_err();
     }
 }
 
@@ -81,7 +81,7 @@ fn a_deleted_event_is_missing() {
     let (place, log) = filled(8);
     place.raw().execute("DELETE FROM events WHERE seq IN (5, 6)", []).unwrap();
     assert_eq!(problems(&place), [(5, "is missing".to_owned())]);
-    let error = place.open().read(&Filter::default(), Seq::START, 99).unwrap_err();
+    let error = place.open().read_events(&EventFilter::default(), Seq::START, 99).unwrap_err();
     assert!(matches!(error, StoreError::BrokenChain { seq: Seq(7), .. }), "{error}");
     let (saved, salvage) = salvage(&place.path).unwrap();
     assert_eq!(salvage.lost, [(Seq(5), Seq(6))]);
@@ -89,7 +89,7 @@ fn a_deleted_event_is_missing() {
 }
 
 #[test]
-fn a_log_that_ends_too_early_is_given_away_by_the_rows() {
+fn truncated_log_is_detected_by_rows() {
     let (place, log) = filled(8);
     let end = log.last().unwrap().seq;
     place.raw().execute("DELETE FROM events WHERE seq > ?", [end.0.cast_signed() - 2]).unwrap();
@@ -103,18 +103,18 @@ fn what_is_filed_wrongly_is_found_and_not_lost() {
     let (place, log) = filled(8);
     place.raw().execute("UPDATE events SET type = 'task_ready' WHERE seq = 5", []).unwrap();
     assert!(problems(&place)[0].1.contains("it is filed as `task_ready`"), "{:?}", problems(&place));
-    let filter = Filter { types: vec![EventType::TaskReady], ..Filter::default() };
-    let error = place.open().read(&filter, Seq::START, 99).unwrap_err();
+    let filter = EventFilter { types: vec![EventType::TaskReady], ..EventFilter::default() };
+    let error = place.open().read_events(&filter, Seq::START, 99).unwrap_err();
     assert!(matches!(error, StoreError::Unfit { .. }), "{error}");
     let (saved, salvage) = salvage(&place.path).unwrap();
     assert_eq!((saved, salvage.lost), (log, vec![]));
 }
 
 #[test]
-fn a_history_that_leads_astray_is_found() {
+fn wrong_previous_position_is_found() {
     let (place, log) = filled(8);
-    let second = log.iter().filter(|record| record.envelope.node.task() == Some(TaskId(1))).nth(2).unwrap().seq;
-    let elsewhere = log.iter().find(|record| record.envelope.node.task() == Some(TaskId(2))).unwrap().seq;
+    let second = log.iter().filter(|record| record.envelope.node.task_id() == Some(TaskId(1))).nth(2).unwrap().seq;
+    let elsewhere = log.iter().find(|record| record.envelope.node.task_id() == Some(TaskId(2))).unwrap().seq;
     for to in [elsewhere.0, second.0, 10_000, 0] {
         let astray = params![to.cast_signed(), second.0.cast_signed()];
         place.raw().execute("UPDATE events SET previous = ? WHERE seq = ?", astray).unwrap();
@@ -122,8 +122,8 @@ fn a_history_that_leads_astray_is_found() {
         assert_eq!(found[0].0, second.0);
         assert!(found[0].1.contains("it is filed after event"), "{found:?}");
         if to != 0 {
-            let filter = Filter { task: Some(TaskId(1)), ..Filter::default() };
-            place.open().read(&filter, Seq::START, 99).unwrap_err();
+            let filter = EventFilter { task: Some(TaskId(1)), ..EventFilter::default() };
+            place.open().read_events(&filter, Seq::START, 99).unwrap_err();
         }
     }
 }
@@ -133,14 +133,14 @@ fn a_history_that_leads_astray_is_found() {
 fn a_history_that_leads_to_another_task_is_found() {
     let (place, log) = filled(8);
     let of = |task: u64, nth: usize| {
-        log.iter().filter(|record| record.envelope.node.task() == Some(TaskId(task))).nth(nth).unwrap().seq
+        log.iter().filter(|record| record.envelope.node.task_id() == Some(TaskId(task))).nth(nth).unwrap().seq
     };
     let (one, two) = (of(1, 0), of(2, 1));
     assert!(one < two);
     let astray = params![one.0.cast_signed(), two.0.cast_signed()];
     place.raw().execute("UPDATE events SET previous = ? WHERE seq = ?", astray).unwrap();
-    let filter = Filter { task: Some(TaskId(2)), ..Filter::default() };
-    let error = place.open().read(&filter, Seq::START, 99).unwrap_err();
+    let filter = EventFilter { task: Some(TaskId(2)), ..EventFilter::default() };
+    let error = place.open().read_events(&filter, Seq::START, 99).unwrap_err();
     assert!(matches!(error, StoreError::Unfit { .. }), "{error}");
 }
 
@@ -154,17 +154,17 @@ fn a_newer_format_is_refused_by_number() {
         })
         .unwrap();
     let body = br#"{"v":7,"type":"task_dreamt","dream":"of sheep"}"#;
-    let digest = Digest::of(body);
+    let digest = Digest::of_bytes(body);
     connection
         .execute(
             "INSERT INTO events SELECT ?, 'task_dreamt', 0, nonce, ?, ?, ? FROM events WHERE seq = 1",
-            params![seq, body, digest.0, Digest(before).chain(digest).0],
+            params![seq, body, digest.0, Digest(before).chain_with(digest).0],
         )
         .unwrap();
     let (number, problem) = problems(&place).remove(0);
     assert_eq!(number, seq.unsigned_abs());
     assert_eq!(problem, "written in format 7, and this version reads up to 1");
-    let error = place.open().read(&Filter::default(), Seq::START, 99).unwrap_err();
+    let error = place.open().read_events(&EventFilter::default(), Seq::START, 99).unwrap_err();
     assert!(matches!(error, StoreError::Undecodable { .. }), "{error}");
     assert_eq!(salvage(&place.path).unwrap().0, log);
 }
@@ -189,11 +189,11 @@ fn a_damaged_row_is_named_and_the_log_mends_it() {
         let (place, log) = filled(8);
         place.raw().execute_batch(damage).unwrap();
         let mut store = place.open();
-        let report = store.inspect().unwrap();
-        let [Mismatch { row: found, problem: why }] = &report.rows[..] else { panic!("{damage}: {report:?}") };
+        let report = store.inspect_store().unwrap();
+        let [RowMismatch { row: found, problem: why }] = &report.rows[..] else { panic!("{damage}: {report:?}") };
         assert!(found.starts_with(row) && *why == problem, "{damage}: {report:?}");
-        store.rebuild().unwrap();
-        assert!(store.inspect().unwrap().is_sound(), "{damage}");
+        store.rebuild_rows().unwrap();
+        assert!(store.inspect_store().unwrap().is_sound(), "{damage}");
         assert_eq!(everything(&store), log);
     }
 }
@@ -203,7 +203,7 @@ fn a_row_that_cannot_be_read_stops_the_command_that_needs_it() {
     let (place, log) = filled(8);
     place.raw().execute("UPDATE tasks SET row = '{' WHERE id = 3", []).unwrap();
     let mut store = place.open();
-    let error = store.execute(&rules(), &origin(), &crate::scene::start(3), nonce()).unwrap_err();
+    let error = store.execute_command(&rules(), &origin(), &crate::scene::start(3), nonce()).unwrap_err();
     assert!(matches!(error, windlass_store::ExecuteError::Store(StoreError::BadRow { .. })), "{error:?}");
     assert_eq!(everything(&store), log);
     // A command that does not need the row succeeds.
@@ -213,13 +213,13 @@ fn a_row_that_cannot_be_read_stops_the_command_that_needs_it() {
 #[test]
 fn a_damaged_log_does_not_overwrite_its_rows() {
     let (place, _) = filled(8);
-    let rows = |store: &windlass_store::Sqlite| {
+    let rows = |store: &windlass_store::SqliteStore| {
         let mut tasks = Vec::new();
         let all = windlass_store::TaskFilter::default();
         store
-            .snapshot()
+            .begin_snapshot()
             .unwrap()
-            .tasks(&all, |task| {
+            .visit_tasks(&all, |task| {
                 tasks.push(task);
                 true
             })

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use windlass_engine::Seq;
-use windlass_store::{ExecuteError, Lifetime, Sqlite, Store as _, StoreError};
+use windlass_store::{ExecuteError, Lifetime, SqliteStore, Store as _, StoreError};
 
 use crate::scene::{Place, create, everything, give, nonce, origin, rules};
 use crate::{check_damage, filled, fold_back, inspect, salvage};
@@ -107,7 +107,7 @@ fn single_flipped_bits_are_noticed_or_harmless() {
 }
 
 #[test]
-fn a_position_beyond_belief_does_not_keep_the_rescue_busy() {
+fn impossible_position_does_not_prolong_salvage() {
     let (place, log) = filled(3);
     let last = log.last().unwrap().seq;
     place.raw().execute("UPDATE events SET seq = ? WHERE seq = ?", [i64::MAX, last.0.cast_signed()]).unwrap();
@@ -118,7 +118,7 @@ fn a_position_beyond_belief_does_not_keep_the_rescue_busy() {
 }
 
 #[test]
-fn what_is_no_store_is_refused_and_left_alone() {
+fn file_of_other_format_is_refused_unchanged() {
     let directory = Place::new();
     let make = |name: &str, content: &[u8]| {
         let path = directory.directory.path().join(name);
@@ -134,7 +134,7 @@ fn what_is_no_store_is_refused_and_left_alone() {
     ];
     for path in cases {
         let before = fs::read(&path).unwrap();
-        for opened in [Sqlite::open(&path, Lifetime::Command), Sqlite::create(&path, Lifetime::Command)] {
+        for opened in [SqliteStore::open(&path, Lifetime::Command), SqliteStore::create(&path, Lifetime::Command)] {
             assert!(matches!(opened.err(), Some(StoreError::NotAStore(_))), "{}", path.display());
         }
         assert!(matches!(salvage(&path), Err(StoreError::NotAStore(_))), "{}", path.display());
@@ -147,7 +147,9 @@ fn an_empty_file_is_made_a_store_only_on_request() {
     let place = Place::new();
     fs::write(&place.path, b"").unwrap();
     fs::write(place.wal(), b"perhaps somebody's work").unwrap();
-    for opened in [Sqlite::open(&place.path, Lifetime::Command), Sqlite::create(&place.path, Lifetime::Command)] {
+    for opened in
+        [SqliteStore::open(&place.path, Lifetime::Command), SqliteStore::create(&place.path, Lifetime::Command)]
+    {
         assert!(matches!(opened.err(), Some(StoreError::NotAStore(_))));
         assert_eq!(fs::read(place.wal()).unwrap(), b"perhaps somebody's work");
     }
@@ -157,7 +159,7 @@ fn an_empty_file_is_made_a_store_only_on_request() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn missing_or_irregular_path_is_refused() {
     let place = Place::new();
     let missing = place.directory.path().join("no/such/directory/windlass.db");
     assert!(matches!(Sqlite::open(&missing, Lifetime::Command), Err(StoreError::Missing(_))));
@@ -177,12 +179,14 @@ fn a_newer_schema_is_refused_by_number_and_left_alone() {
     let (place, log) = filled(3);
     let mut before = place.open();
     place.raw().pragma_update(None, "user_version", 99).unwrap();
-    for opened in [Sqlite::open(&place.path, Lifetime::Command), Sqlite::create(&place.path, Lifetime::Command)] {
+    for opened in
+        [SqliteStore::open(&place.path, Lifetime::Command), SqliteStore::create(&place.path, Lifetime::Command)]
+    {
         let error = opened.err().unwrap();
         assert!(matches!(error, StoreError::Newer { found: 99, known: 6, .. }), "{error}");
     }
     // A program that had it open before writes nothing into it any more.
-    let refused = before.transact(|_| Ok(()));
+    let refused = before.run_transaction(|_| Ok(()));
     assert!(matches!(refused, Err(StoreError::Newer { found: 99, .. })), "{refused:?}");
     assert_eq!(salvage(&place.path).unwrap().0, log);
     assert_eq!(log.last().unwrap().seq, Seq(log.len() as u64));
@@ -193,7 +197,7 @@ fn a_link_that_leads_nowhere_is_not_followed() {
     let place = Place::new();
     let target = place.directory.path().join("elsewhere");
     std::os::unix::fs::symlink(&target, &place.path).unwrap();
-    let refused = Sqlite::create(&place.path, Lifetime::Command).map(drop);
+    let refused = SqliteStore::create(&place.path, Lifetime::Command).map(drop);
     assert!(matches!(refused, Err(StoreError::Linked(_))), "{refused:?}");
     assert!(!target.exists());
 }
@@ -205,9 +209,9 @@ fn a_link_in_the_place_of_a_store_is_not_followed() {
     let mut store = place.open();
     fs::rename(&place.path, place.path.with_extension("away")).unwrap();
     std::os::unix::fs::symlink(place.path.with_extension("away"), &place.path).unwrap();
-    let refused = store.execute(&rules(), &origin(), &create("after"), nonce());
+    let refused = store.execute_command(&rules(), &origin(), &create("after"), nonce());
     assert!(matches!(refused, Err(ExecuteError::Store(StoreError::Replaced(_)))), "{refused:?}");
-    let refused = Sqlite::open(&place.path, Lifetime::Command).map(drop);
+    let refused = SqliteStore::open(&place.path, Lifetime::Command).map(drop);
     assert!(matches!(refused, Err(StoreError::Linked(_))), "{refused:?}");
 }
 
@@ -225,7 +229,8 @@ fn what_is_no_file_beside_a_store_is_refused() {
         let aside = beside.with_extension("aside");
         let was_there = fs::rename(&beside, &aside).is_ok();
         make(&beside);
-        let opened = [Sqlite::open(&place.path, Lifetime::Command), Sqlite::create(&place.path, Lifetime::Command)];
+        let opened =
+            [SqliteStore::open(&place.path, Lifetime::Command), SqliteStore::create(&place.path, Lifetime::Command)];
         for refused in opened.map(|opened| opened.map(drop)).into_iter().chain([salvage(&place.path).map(drop)]) {
             let named =
                 |error: &StoreError| matches!(error, StoreError::Linked(at) | StoreError::NoFile(at) if *at == beside);
@@ -255,15 +260,15 @@ fn what_was_written_beside_a_store_is_not_acknowledged() {
     let (place, _) = filled(3);
     let mut store = place.open();
     give(&mut store, &create("before"));
-    let refused = store.transact(|_| fs::remove_file(place.wal()).map_err(|error| panic!("{error}")));
+    let refused = store.run_transaction(|_| fs::remove_file(place.wal()).map_err(|error| panic!("{error}")));
     assert!(refused.is_ok(), "nothing was written: {refused:?}");
-    let refused = store.execute(&rules(), &origin(), &create("after"), nonce());
+    let refused = store.execute_command(&rules(), &origin(), &create("after"), nonce());
     assert!(matches!(refused, Err(ExecuteError::Store(StoreError::Replaced(_)))), "{refused:?}");
     let (place, _) = filled(3);
     let mut store = place.open();
     give(&mut store, &create("before"));
-    let refused = store.transact(|transaction| {
-        let done = transaction.execute(&rules(), &origin(), &create("after"), nonce());
+    let refused = store.run_transaction(|transaction| {
+        let done = transaction.execute_command(&rules(), &origin(), &create("after"), nonce());
         fs::remove_file(place.wal()).unwrap();
         done.map_err(|error| panic!("{error}"))
     });
@@ -293,7 +298,7 @@ fn a_store_whose_log_was_removed_or_replaced_takes_no_more() {
         give(&mut store, &create("before"));
         let log = everything(&store);
         tamper(&place.wal());
-        let refused = store.execute(&rules(), &origin(), &create("after"), nonce());
+        let refused = store.execute_command(&rules(), &origin(), &create("after"), nonce());
         assert!(matches!(refused, Err(ExecuteError::Store(StoreError::Replaced(_)))), "{nth}: {refused:?}");
         drop(store);
         if nth == 0 {
@@ -312,7 +317,7 @@ fn a_store_whose_index_was_removed_takes_no_more() {
     let mut other = place.open();
     give(&mut other, &create("beside"));
     let log = everything(&other);
-    let refused = store.execute(&rules(), &origin(), &create("after"), nonce());
+    let refused = store.execute_command(&rules(), &origin(), &create("after"), nonce());
     assert!(matches!(refused, Err(ExecuteError::Store(StoreError::Replaced(_)))), "{refused:?}");
     drop((store, other));
     assert_eq!(everything(&place.open()), log);
@@ -325,7 +330,7 @@ fn a_store_that_was_cut_takes_no_more() {
     give(&mut store, &create("before"));
     let file = fs::File::options().write(true).open(&place.path).unwrap();
     file.set_len(file.metadata().unwrap().len() - 1).unwrap();
-    let refused = store.execute(&rules(), &origin(), &create("after"), nonce());
+    let refused = store.execute_command(&rules(), &origin(), &create("after"), nonce());
     assert!(matches!(refused, Err(ExecuteError::Store(StoreError::Replaced(_)))), "{refused:?}");
 }
 
@@ -336,7 +341,7 @@ fn a_store_that_was_removed_takes_no_more() {
     let mut store = place.open();
     give(&mut store, &create("before"));
     fs::rename(&place.path, place.path.with_extension("away")).unwrap();
-    let write = |store: &mut Sqlite| store.execute(&rules(), &origin(), &create("after"), nonce());
+    let write = |store: &mut SqliteStore| store.execute_command(&rules(), &origin(), &create("after"), nonce());
     let error = write(&mut store).unwrap_err();
     assert!(matches!(error, ExecuteError::Store(StoreError::Replaced(_))), "{error}");
     fs::copy(place.path.with_extension("away"), &place.path).unwrap();
@@ -351,7 +356,7 @@ fn a_database_without_anything_in_it_is_no_store_yet() {
     let place = Place::new();
     rusqlite::Connection::open(&place.path).unwrap().pragma_update(None, "journal_mode", "wal").unwrap();
     assert!(fs::metadata(&place.path).unwrap().len() > 0);
-    let opened = Sqlite::open(&place.path, Lifetime::Command).map(drop);
+    let opened = SqliteStore::open(&place.path, Lifetime::Command).map(drop);
     assert!(matches!(opened, Err(StoreError::Missing(_))), "{opened:?}");
     give(&mut place.create(), &create("first"));
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use windlass_store::{ExecuteError, Lifetime, Sqlite, Store, StoreError};
+use windlass_store::{ExecuteError, Lifetime, SqliteStore, Store, StoreError};
 
 use crate::filled;
 use crate::scene::{Place, create, nonce, origin, rules};
@@ -25,9 +25,9 @@ fn store_with_another_schema_is_refused_with_the_part_that_differs() {
     for (harm, named) in HARMFUL {
         let (place, _) = filled(2);
         place.raw().execute_batch(harm).unwrap();
-        let refused = Sqlite::open(&place.path, Lifetime::Command).map(drop).unwrap_err();
+        let refused = SqliteStore::open(&place.path, Lifetime::Command).map(drop).unwrap_err();
         assert!(matches!(&refused, StoreError::OtherSchema { what, .. } if what == named), "{harm}: {refused}");
-        let refused = Sqlite::create(&place.path, Lifetime::Command).map(drop).unwrap_err();
+        let refused = SqliteStore::create(&place.path, Lifetime::Command).map(drop).unwrap_err();
         assert!(matches!(refused, StoreError::OtherSchema { .. }), "{harm}: {refused}");
     }
 }
@@ -39,7 +39,7 @@ fn older_store_with_a_trigger_or_another_log_is_not_brought_forward() {
         place.raw().execute_batch(harm).unwrap();
         place.raw().pragma_update(None, "user_version", 1).unwrap();
         let before = fs::read(&place.path).unwrap();
-        let refused = Sqlite::open(&place.path, Lifetime::Command).map(drop).unwrap_err();
+        let refused = SqliteStore::open(&place.path, Lifetime::Command).map(drop).unwrap_err();
         assert!(matches!(refused, StoreError::OtherSchema { .. }), "{harm} ({named}): {refused}");
         assert_eq!(fs::read(&place.path).unwrap(), before, "{harm}");
     }
@@ -58,7 +58,7 @@ fn rollback_journal_beside_a_store_is_refused_and_not_applied() {
     let journal = place.path.with_file_name("windlass.db-journal");
     fs::copy(elsewhere.with_file_name("elsewhere.db-journal"), &journal).unwrap();
     let before = fs::read(&place.path).unwrap();
-    let refused = Sqlite::open(&place.path, Lifetime::Command).map(drop).unwrap_err();
+    let refused = SqliteStore::open(&place.path, Lifetime::Command).map(drop).unwrap_err();
     assert!(matches!(&refused, StoreError::StrayJournal(at) if *at == journal), "{refused}");
     assert_eq!(fs::read(&place.path).unwrap(), before);
     fs::remove_file(&journal).unwrap();
@@ -68,26 +68,26 @@ fn rollback_journal_beside_a_store_is_refused_and_not_applied() {
 #[test]
 fn foreign_store_is_read_and_takes_no_commit() {
     let (place, log) = filled(2);
-    let identity = place.open().identity().unwrap();
-    let mut store = Sqlite::open_foreign(&place.path).unwrap();
+    let identity = place.open().read_identity().unwrap();
+    let mut store = SqliteStore::open_foreign(&place.path).unwrap();
     assert_eq!((crate::everything(&store), store.identity().unwrap()), (log, identity.clone()));
-    let refused = store.execute(&rules(), &origin(), &create("after"), nonce());
+    let refused = store.execute_command(&rules(), &origin(), &create("after"), nonce());
     assert!(matches!(refused, Err(ExecuteError::Store(StoreError::Foreign(_)))), "{refused:?}");
     assert!(matches!(store.rebuild(), Err(StoreError::Foreign(_))));
-    let known = Sqlite::open_known(&place.path, Lifetime::Command, |found| found == identity.as_deref());
+    let known = SqliteStore::open_if_known(&place.path, Lifetime::Command, |found| found == identity.as_deref());
     assert!(known.is_ok());
-    let other = Sqlite::open_known(&place.path, Lifetime::Command, |found| found == Some("other")).map(drop);
+    let other = SqliteStore::open_if_known(&place.path, Lifetime::Command, |found| found == Some("other")).map(drop);
     assert!(matches!(other, Err(StoreError::Foreign(_))), "{other:?}");
 }
 
 #[test]
 fn survey_of_a_store_refuses_rows_that_its_log_does_not_give() {
     let (place, log) = filled(2);
-    let survey = Sqlite::survey(&place.path).unwrap();
+    let survey = SqliteStore::survey_foreign(&place.path).unwrap();
     assert_eq!(crate::everything(&survey.store), log);
     assert!(survey.rows.len() > 2, "{:?}", survey.rows);
     place.raw().pragma_update(None, "user_version", 1).unwrap();
-    let older = Sqlite::survey(&place.path).unwrap();
+    let older = SqliteStore::survey_foreign(&place.path).unwrap();
     assert_eq!(older.rows, survey.rows);
     assert!(matches!(Sqlite::open_foreign(&place.path).map(drop), Err(StoreError::Foreign(_))));
     place.raw().pragma_update(None, "user_version", 6).unwrap();
@@ -99,7 +99,7 @@ fn survey_of_a_store_refuses_rows_that_its_log_does_not_give() {
 fn files_of_a_new_store_are_there_when_they_are_recorded() {
     let place = Place::new();
     let mut seen = Vec::new();
-    let made = Sqlite::create_recorded(&place.path, Lifetime::Command, || {
+    let made = SqliteStore::create_with_record(&place.path, Lifetime::Command, || {
         seen.push((place.path.exists(), fs::metadata(place.wal())?.len()));
         Ok(())
     });
@@ -108,6 +108,10 @@ fn files_of_a_new_store_are_there_when_they_are_recorded() {
     assert_eq!(seen, [(true, 0)], "the log's file is there, and empty");
     assert!(!place.path.with_file_name("windlass.db-journal").exists());
     let refused =
-        Sqlite::create_recorded(&Place::new().path, Lifetime::Command, || Err(std::io::ErrorKind::Other.into()));
+        SqliteStore::create_with_record(
+            &Place::new().path,
+            Lifetime::Command,
+            || Err(std::io::ErrorKind::Other.into()),
+        );
     assert!(matches!(refused.map(drop), Err(StoreError::Record { .. })));
 }

@@ -15,13 +15,13 @@ mod wal;
 use std::path::Path;
 
 use rusqlite::Connection;
-use windlass_engine::{Record, Seq};
-use windlass_store::{Lifetime, Report, Salvage, Sqlite, StoreError};
+use windlass_engine::{EventRecord, Seq};
+use windlass_store::{Lifetime, SalvageReport, SqliteStore, StoreError, StoreReport};
 
 use scene::{Place, everything, fill};
 
 /// Makes a store with a history, all of it in the file itself, and returns that history too.
-fn filled(tasks: u64) -> (Place, Vec<Record>) {
+fn filled(tasks: u64) -> (Place, Vec<EventRecord>) {
     let place = Place::new();
     let mut store = place.create();
     fill(&mut store, tasks);
@@ -37,13 +37,13 @@ fn fold_back(connection: &Connection) {
 }
 
 /// Verifies a store, if it can be opened.
-fn inspect(path: &Path) -> Result<Report, StoreError> {
-    Sqlite::open(path, Lifetime::Command)?.inspect()
+fn inspect(path: &Path) -> Result<StoreReport, StoreError> {
+    SqliteStore::open(path, Lifetime::Command)?.inspect_store()
 }
 
-fn salvage(path: &Path) -> Result<(Vec<Record>, Salvage), StoreError> {
+fn salvage(path: &Path) -> Result<(Vec<EventRecord>, SalvageReport), StoreError> {
     let mut saved = Vec::new();
-    let salvage = Sqlite::salvage(path, |record| {
+    let salvage = SqliteStore::salvage_events(path, |record| {
         saved.push(record);
         Ok(())
     })?;
@@ -58,8 +58,8 @@ fn is_named(error: &StoreError) -> bool {
 
 /// Checks a damaged store: the damage is noticed or harmless, and every sound event is saved or named as lost. Returns how many
 /// events were saved.
-fn check_damage(path: &Path, log: &[Record], what: &str) -> usize {
-    match Sqlite::open(path, Lifetime::Command).and_then(|store| Ok((store.inspect()?, store))) {
+fn check_damage(path: &Path, log: &[EventRecord], what: &str) -> usize {
+    match SqliteStore::open(path, Lifetime::Command).and_then(|store| Ok((store.inspect_store()?, store))) {
         Ok((report, store)) if report.is_sound() => assert_eq!(everything(&store), log, "{what}: not noticed"),
         Ok((report, _)) => {
             let seqs = report.log.iter().map(|found| found.seq);

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use windlass_engine::Record;
-use windlass_store::{Lifetime, Sqlite, StoreError};
+use windlass_engine::EventRecord;
+use windlass_store::{Lifetime, SqliteStore, StoreError};
 
 use crate::salvage;
 use crate::scene::{Place, everything, fill};
@@ -12,7 +12,7 @@ const HEADER: usize = 32;
 const FRAME: usize = 24 + 4096;
 
 /// Makes a store whose last commits are in its write-ahead log only, with that log and the commits.
-fn unfolded() -> (Place, Vec<u8>, Vec<Vec<Record>>) {
+fn unfolded() -> (Place, Vec<u8>, Vec<Vec<EventRecord>>) {
     let place = Place::new();
     let mut store = place.create();
     let commits = fill(&mut store, 6);
@@ -25,22 +25,22 @@ fn unfolded() -> (Place, Vec<u8>, Vec<Vec<Record>>) {
 }
 
 /// Opens the store with this write-ahead log.
-fn open_with(place: &Place, wal: &[u8]) -> (Place, Result<Sqlite, StoreError>) {
+fn open_with(place: &Place, wal: &[u8]) -> (Place, Result<SqliteStore, StoreError>) {
     let copy = Place::new();
     fs::copy(&place.path, &copy.path).unwrap();
     fs::write(copy.wal(), wal).unwrap();
-    let opened = Sqlite::open(&copy.path, Lifetime::Command);
+    let opened = SqliteStore::open(&copy.path, Lifetime::Command);
     (copy, opened)
 }
 
 /// Checks that the store with this write-ahead log holds a prefix of the commits, and is sound. Returns how many.
-fn check(place: &Place, wal: &[u8], commits: &[Vec<Record>], what: &str) -> usize {
+fn check(place: &Place, wal: &[u8], commits: &[Vec<EventRecord>], what: &str) -> usize {
     let (_copy, opened) = open_with(place, wal);
     let store = opened.unwrap();
     let log = everything(&store);
     let kept = (0..=commits.len()).find(|kept| commits[..*kept].concat() == log);
     let kept = kept.unwrap_or_else(|| panic!("{what}: {} events are no prefix of the commits", log.len()));
-    assert!(store.inspect().unwrap().is_sound(), "{what}");
+    assert!(store.inspect_store().unwrap().is_sound(), "{what}");
     kept
 }
 
@@ -105,7 +105,7 @@ fn a_log_with_a_changed_header_is_refused() {
 }
 
 #[test]
-fn a_log_that_is_none_is_refused() {
+fn wal_of_other_content_is_refused() {
     let (place, wal, _) = unfolded();
     let refused = open_with(&place, &vec![0x5a; wal.len()]).1.map(drop);
     assert!(matches!(refused, Err(StoreError::LostCommits { .. })), "{refused:?}");

@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 use windlass_engine::{
-    Answer, Authority, Command, NewSession, NewTask, Origin, OwnerName, Record, Registry, Rules, RunId, Seq, TaskId,
-    TaskPatch, Terms, Timestamp,
+    Authority, Command, CommandOrigin, EngineRules, EventRecord, HookRegistry, NewSession, NewTask, OwnerName, RunId,
+    Seq, SessionTerms, TaskId, TaskPatch, Timestamp, TurnAnswer,
 };
-use windlass_store::{Filter, Lifetime, Sqlite, Store};
+use windlass_store::{EventFilter, Lifetime, SqliteStore, Store};
 
-pub fn origin() -> Origin {
-    Origin { by: "ada".to_owned(), at: morning(), authority: Authority::Person, run: None, via: None }
+pub fn origin() -> CommandOrigin {
+    CommandOrigin { by: "ada".to_owned(), at: morning(), authority: Authority::Person, run: None, via: None }
 }
 
-pub fn holder(epoch: u64) -> Origin {
-    Origin { authority: Authority::Holder(windlass_engine::Epoch(epoch)), ..origin() }
+pub fn holder(epoch: u64) -> CommandOrigin {
+    CommandOrigin { authority: Authority::Holder(windlass_engine::Epoch(epoch)), ..origin() }
 }
 
 /// 2026-01-17T10:00:00Z.
@@ -25,8 +25,8 @@ pub fn morning() -> Timestamp {
     Timestamp::from_millis(1_768_644_000_000)
 }
 
-pub fn rules() -> Rules {
-    Rules { registry: Registry::with_builtins(), ..Rules::default() }
+pub fn rules() -> EngineRules {
+    EngineRules { registry: HookRegistry::with_builtins(), ..EngineRules::default() }
 }
 
 /// Returns a number that no other commit of this process has.
@@ -49,7 +49,7 @@ pub fn rename(id: u64, goal: &str) -> Command {
 }
 
 pub fn claim(owner: &str) -> Command {
-    Command::ClaimTask { id: None, owner: owner_name(owner), until: morning().plus_millis(60_000), agent: None }
+    Command::ClaimTask { id: None, owner: owner_name(owner), until: morning().add_millis(60_000), agent: None }
 }
 
 pub fn start(id: u64) -> Command {
@@ -66,12 +66,12 @@ pub fn start_session(task: Option<u64>) -> Command {
         name: "main".parse().expect("a session name"),
         task: task.map(TaskId),
         goal: None,
-        work: windlass_engine::Work::Given,
-        grounds: windlass_engine::Grounds::InPlace,
+        work: windlass_engine::WorkSource::Given,
+        grounds: windlass_engine::WorkspaceMode::InPlace,
         config: "hooks: {}".to_owned(),
         protected: None,
         agent: "command:true".to_owned(),
-        terms: Terms::default(),
+        terms: SessionTerms::default(),
         owner: owner_name("w1"),
         nonce: 7,
         fresh: false,
@@ -84,7 +84,10 @@ pub fn run(iteration: u32) -> RunId {
 }
 
 pub fn finish_turn(iteration: u32) -> Command {
-    Command::FinishTurn { run: run(iteration), answer: Answer { output: "said".to_owned(), ..Answer::default() } }
+    Command::FinishTurn {
+        run: run(iteration),
+        answer: TurnAnswer { output: "said".to_owned(), ..TurnAnswer::default() },
+    }
 }
 
 pub fn owner_name(name: &str) -> OwnerName {
@@ -92,12 +95,12 @@ pub fn owner_name(name: &str) -> OwnerName {
 }
 
 /// Executes a command that has to succeed.
-pub fn give(store: &mut impl Store, command: &Command) -> Vec<Record> {
-    store.execute(&rules(), &origin(), command, nonce()).expect("the command is legal")
+pub fn give(store: &mut impl Store, command: &Command) -> Vec<EventRecord> {
+    store.execute_command(&rules(), &origin(), command, nonce()).expect("the command is legal")
 }
 
-pub fn everything(store: &impl Store) -> Vec<Record> {
-    store.read(&Filter::default(), Seq::START, usize::MAX).expect("the log can be read")
+pub fn everything(store: &impl Store) -> Vec<EventRecord> {
+    store.read_events(&EventFilter::default(), Seq::START, usize::MAX).expect("the log can be read")
 }
 
 /// A temporary directory for a store.
@@ -113,12 +116,12 @@ impl Place {
         Self { directory, path }
     }
 
-    pub fn create(&self) -> Sqlite {
-        Sqlite::create(&self.path, Lifetime::Service).expect("a store can be made")
+    pub fn create(&self) -> SqliteStore {
+        SqliteStore::create(&self.path, Lifetime::Service).expect("a store can be made")
     }
 
-    pub fn open(&self) -> Sqlite {
-        Sqlite::open(&self.path, Lifetime::Service).expect("the store can be opened")
+    pub fn open(&self) -> SqliteStore {
+        SqliteStore::open(&self.path, Lifetime::Service).expect("the store can be opened")
     }
 
     pub fn wal(&self) -> PathBuf {
@@ -139,7 +142,7 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Makes a small graph with tasks, edges and a session, a commit at a time. Returns the commits.
-pub fn fill(store: &mut impl Store, tasks: u64) -> Vec<Vec<Record>> {
+pub fn fill(store: &mut impl Store, tasks: u64) -> Vec<Vec<EventRecord>> {
     let mut commits = Vec::new();
     for id in 1..=tasks {
         let text = format!("{id}: {}", "mend what is broken ".repeat(10));

@@ -1,6 +1,6 @@
-//! Plays a script as a model provider, for trying agents by hand.
+//! Plays a script as a model provider, to try agents by hand.
 //!
-//! `provider SCRIPT.yaml [RECORD.jsonl]` prints its address, and writes down what the model is asked.
+//! `provider SCRIPT.yaml [RECORD.jsonl]` prints its address, and writes the requests to the record.
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 
 use std::env;

@@ -1,16 +1,16 @@
-//! Pull requests as GitHub's REST API (2022-11-28) shows them.
+//! Pull requests in the form of GitHub's REST API (2022-11-28).
 
 use serde_json::{Value, json};
 
-use super::{Pull, PullStage, Query, Request, Room, says};
+use super::{ForgeServer, Pull, PullStage, Query, Request, says};
 use crate::provider::http::Response;
 
 pub(super) const ROOT: &str = "/api/v3";
-/// Of the repository, and of a fork of it.
+/// The ids of the repository and of a fork.
 const IDS: (u64, u64) = (7, 8);
 const LONGEST: (usize, usize) = (256, 65_536);
 
-pub(super) fn answer(room: &Room, request: &Request) -> Response {
+pub(super) fn answer(room: &ForgeServer, request: &Request) -> Response {
     let query = Query::of(request, ROOT);
     let path: Vec<&str> = query.path.iter().map(String::as_str).collect();
     let ["repos", owner, name, "pulls", rest @ ..] = path.as_slice() else { return says(404, "Not Found") };
@@ -29,7 +29,7 @@ pub(super) fn answer(room: &Room, request: &Request) -> Response {
     }
 }
 
-fn list(room: &Room, query: &Query, owner: &str) -> Response {
+fn list(room: &ForgeServer, query: &Query, owner: &str) -> Response {
     let state = query.get("state").unwrap_or("open");
     let is_wanted = |pull: &Pull| {
         let head = query.get("head").is_none_or(|head| head == format!("{owner}:{}", pull.branch));
@@ -40,7 +40,7 @@ fn list(room: &Room, query: &Query, owner: &str) -> Response {
     room.list(query, is_wanted, |pull| shape(room, pull))
 }
 
-fn open(room: &Room, body: &Value, owner: &str) -> Response {
+fn open(room: &ForgeServer, body: &Value, owner: &str) -> Response {
     let field = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
     let (branch, base, title) = (field("head"), field("base"), field("title"));
     let invalid = |field: &str, code: &str| {
@@ -82,12 +82,12 @@ fn open(room: &Room, body: &Value, owner: &str) -> Response {
     Response::json(201, &pull.map(|pull| shape(room, &pull)).unwrap_or_default())
 }
 
-fn found(room: &Room, number: &str) -> Option<Pull> {
+fn found(room: &ForgeServer, number: &str) -> Option<Pull> {
     let number: u64 = number.parse().ok()?;
     room.desk().pulls.iter().find(|pull| pull.number == number).cloned()
 }
 
-fn look(room: &Room, number: &str) -> Response {
+fn look(room: &ForgeServer, number: &str) -> Response {
     let Some(pull) = found(room, number) else { return says(404, "Not Found") };
     let mut shape = shape(room, &pull);
     shape["mergeable_state"] = pull.refusal.as_ref().map_or("clean", |refusal| refusal.state).into();
@@ -95,7 +95,7 @@ fn look(room: &Room, number: &str) -> Response {
     Response::json(200, &shape)
 }
 
-fn merge(room: &Room, number: &str, body: &Value) -> Response {
+fn merge(room: &ForgeServer, number: &str, body: &Value) -> Response {
     let Some(pull) = found(room, number) else { return says(404, "Not Found") };
     if pull.stage != PullStage::Open {
         return says(405, "Pull Request is not mergeable");
@@ -119,7 +119,7 @@ fn merge(room: &Room, number: &str, body: &Value) -> Response {
     }
 }
 
-fn shape(room: &Room, pull: &Pull) -> Value {
+fn shape(room: &ForgeServer, pull: &Pull) -> Value {
     let (owner, _) = room.project.split_once('/').unwrap_or_default();
     let repository = |id: u64| json!({"id": id, "full_name": room.project, "owner": {"login": owner}});
     let head = if pull.is_from_fork { IDS.1 } else { IDS.0 };
@@ -135,7 +135,7 @@ fn shape(room: &Room, pull: &Pull) -> Value {
         "body": pull.body,
         "draft": pull.draft,
         "merged_at": commit.map(|_| "2026-01-17T10:00:00Z"),
-        // An open one shows a commit here too: that of the last test merge.
+        // GitHub also shows a commit for an open pull request: that of the last test merge.
         "merge_commit_sha": commit.map_or_else(|| super::commit("test merge"), Clone::clone),
         "head": {"ref": pull.branch, "sha": pull.head, "label": format!("{owner}:{}", pull.branch), "repo": repository(head)},
         "base": {"ref": pull.base, "sha": super::commit(&pull.base), "label": format!("{owner}:{}", pull.base), "repo": repository(IDS.0)},

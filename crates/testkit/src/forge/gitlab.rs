@@ -1,16 +1,16 @@
-//! Merge requests as GitLab's REST API (v4) shows them.
+//! Merge requests in the form of GitLab's REST API (v4).
 
 use serde_json::{Value, json};
 
-use super::{Pull, PullStage, Query, Request, Room, says};
+use super::{ForgeServer, Pull, PullStage, Query, Request, says};
 use crate::provider::http::Response;
 
 pub(super) const ROOT: &str = "/api/v4";
-/// Of the project, and of a fork of it.
+/// The ids of the project and of a fork.
 const IDS: (u64, u64) = (7, 8);
 const LONGEST: usize = 255;
 
-pub(super) fn answer(room: &Room, request: &Request) -> Response {
+pub(super) fn answer(room: &ForgeServer, request: &Request) -> Response {
     let query = Query::of(request, ROOT);
     let path: Vec<&str> = query.path.iter().map(String::as_str).collect();
     let ["projects", project, "merge_requests", rest @ ..] = path.as_slice() else {
@@ -28,7 +28,7 @@ pub(super) fn answer(room: &Room, request: &Request) -> Response {
     }
 }
 
-fn list(room: &Room, query: &Query) -> Response {
+fn list(room: &ForgeServer, query: &Query) -> Response {
     let is_wanted = |pull: &Pull| {
         let state = query.get("state").unwrap_or("all");
         (state == "all" || state == stage(pull))
@@ -38,7 +38,7 @@ fn list(room: &Room, query: &Query) -> Response {
     room.list(query, is_wanted, |pull| shape(room, pull))
 }
 
-fn open(room: &Room, body: &Value) -> Response {
+fn open(room: &ForgeServer, body: &Value) -> Response {
     let field = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
     let (branch, base, title) = (field("source_branch"), field("target_branch"), field("title"));
     if title.is_empty() || title.chars().count() > LONGEST {
@@ -71,19 +71,19 @@ fn open(room: &Room, body: &Value) -> Response {
     Response::json(201, &pull.map(|pull| shape(room, &pull)).unwrap_or_default())
 }
 
-fn found(room: &Room, number: &str) -> Option<Pull> {
+fn found(room: &ForgeServer, number: &str) -> Option<Pull> {
     let number: u64 = number.parse().ok()?;
     room.desk().pulls.iter().find(|pull| pull.number == number).cloned()
 }
 
-fn look(room: &Room, number: &str) -> Response {
+fn look(room: &ForgeServer, number: &str) -> Response {
     match found(room, number) {
         Some(pull) => Response::json(200, &shape(room, &pull)),
         None => says(404, "404 Not found"),
     }
 }
 
-fn merge(room: &Room, number: &str, body: &Value) -> Response {
+fn merge(room: &ForgeServer, number: &str, body: &Value) -> Response {
     let Some(pull) = found(room, number) else { return says(404, "404 Not found") };
     if pull.stage != PullStage::Open || pull.draft {
         return says(405, "405 Method Not Allowed");
@@ -113,7 +113,7 @@ fn stage(pull: &Pull) -> &'static str {
     }
 }
 
-fn shape(room: &Room, pull: &Pull) -> Value {
+fn shape(room: &ForgeServer, pull: &Pull) -> Value {
     let commit = match &pull.stage {
         PullStage::Merged { commit } => Some(commit),
         _ => None,

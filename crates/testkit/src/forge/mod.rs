@@ -1,12 +1,12 @@
-//! A forge on a free port of this machine: as much of GitHub's and GitLab's APIs as changes need, with a memory, and with
-//! faults on demand.
+//! A forge on a free local port: the parts of GitHub's and GitLab's APIs that changes need, with a memory, and with faults
+//! on demand.
 //!
 //! ```text
-//! request ─► fault? ─► who asks? ─► github or gitlab (by its paths) ─► Pulls ─► answer
+//! request ─► fault? ─► authentication ─► github or gitlab (by its paths) ─► Pulls ─► answer
 //! ```
 //!
-//! What git would know, such as the newest commit of a branch, is asked of the [`Ground`]; a test that has a real repository
-//! gives its own.
+//! The [`GitBackend`] answers questions about git, such as the newest commit of a branch. A test with a real repository passes
+//! its own.
 
 mod github;
 mod gitlab;
@@ -23,7 +23,7 @@ pub use crate::provider::Request;
 
 use crate::provider::http::{Response, drain};
 
-/// The only token that is accepted.
+/// The only accepted token.
 pub const TOKEN: &str = "forge-token-0123456789";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Flavour {
     GitLab,
 }
 
-/// A change as the forge remembers it.
+/// A change, as the forge stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pull {
     pub number: u64,
@@ -44,7 +44,7 @@ pub struct Pull {
     pub draft: bool,
     pub stage: PullStage,
     pub is_from_fork: bool,
-    /// Why it cannot be merged.
+    /// Why the change cannot be merged.
     pub refusal: Option<Refusal>,
 }
 
@@ -55,8 +55,8 @@ pub enum PullStage {
     Closed,
 }
 
-/// How the forge says no to a merge: the status of the answer, its message, and the state that a look at the change shows
-/// (`mergeable_state`, `detailed_merge_status`).
+/// A refused merge: the status and the message of the answer, and the state of the change (`mergeable_state`,
+/// `detailed_merge_status`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub status: u16,
@@ -64,44 +64,44 @@ pub struct Refusal {
     pub state: &'static str,
 }
 
-/// What becomes of the next request.
+/// A fault of the next request.
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// It is answered so, and nothing is done.
+    /// The forge answers this and does nothing.
     Says { status: u16, headers: Vec<(&'static str, String)>, body: String },
-    /// Somebody else opens the same change just before.
+    /// Another user opens the same change just before.
     Race,
-    /// It is answered as ever, but just before the answer is read somebody pushes this commit to the change.
+    /// The forge answers as usual, but another user pushes this commit to the change before the client reads the answer.
     Push { number: u64, head: String },
-    /// It is answered as ever, but just before the answer is read a person merges the change as this commit.
+    /// The forge answers as usual, but a person merges the change as this commit before the client reads the answer.
     Merge { number: u64, commit: String },
-    /// It is done, and the forge hangs up without an answer.
+    /// The forge acts, and closes the connection without an answer.
     Mute,
-    /// It is done, and the forge hangs up in the middle of its answer.
+    /// The forge acts, and closes the connection in the middle of its answer.
     Cut,
-    /// Nothing is done, and nobody answers.
+    /// The forge neither acts nor answers.
     Stall,
-    /// It is done, and half of the answer comes, and then nothing.
+    /// The forge acts, sends half of its answer, and then stalls.
     Falter,
     /// Two megabytes of spaces.
     Huge,
-    /// What is no JSON.
+    /// An answer that is not JSON.
     Garbage,
 }
 
-/// What a forge asks git.
-pub struct Ground {
-    /// The newest commit of a branch; none if there is no such branch.
+/// The git operations that a forge needs.
+pub struct GitBackend {
+    /// Returns the newest commit of a branch, or `None` if there is no such branch.
     pub head: Head,
-    /// Merges a change by a method and tells the commit that the base got, or why not.
+    /// Merges a change by a method. Returns the new commit of the base, or the refusal.
     pub merge: Merge,
 }
 
 pub type Head = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 pub type Merge = Box<dyn Fn(&Pull, &str) -> Result<String, String> + Send + Sync>;
 
-/// Every branch is there, with a commit that only its name decides.
-impl Default for Ground {
+/// A repository with every branch, each with a commit that its name determines.
+impl Default for GitBackend {
     fn default() -> Self {
         Self {
             head: Box::new(|branch| Some(commit(branch))),
@@ -110,45 +110,45 @@ impl Default for Ground {
     }
 }
 
-/// A commit's name that a text decides.
+/// Returns a commit name that a text determines.
 pub fn commit(text: &str) -> String {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, step);
     format!("{hash:016x}{:024x}", hash.rotate_left(17))
 }
 
-/// A forge that is there until it is dropped.
+/// A forge that runs until it is dropped.
 pub struct Forge {
     address: SocketAddr,
-    room: Arc<Room>,
+    room: Arc<ForgeServer>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Room {
+struct ForgeServer {
     flavour: Flavour,
     /// `owner/name`
     project: String,
     address: SocketAddr,
-    ground: Ground,
-    desk: Mutex<Desk>,
+    ground: GitBackend,
+    desk: Mutex<ForgeState>,
 }
 
 #[derive(Default)]
-struct Desk {
+struct ForgeState {
     pulls: Vec<Pull>,
     requests: Vec<Request>,
     faults: VecDeque<(&'static str, Fault)>,
-    /// Who is kept waiting.
+    /// Connections of stalled clients.
     stalled: Vec<TcpStream>,
     is_over: bool,
 }
 
 impl Forge {
-    pub fn start(flavour: Flavour, project: &str, ground: Ground) -> io::Result<Self> {
+    pub fn start(flavour: Flavour, project: &str, ground: GitBackend) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let desk = Mutex::new(Desk::default());
-        let room = Arc::new(Room { flavour, project: project.to_owned(), address, ground, desk });
+        let desk = Mutex::new(ForgeState::default());
+        let room = Arc::new(ForgeServer { flavour, project: project.to_owned(), address, ground, desk });
         let thread = thread::spawn({
             let room = Arc::clone(&room);
             move || serve(&listener, &room)
@@ -156,7 +156,7 @@ impl Forge {
         Ok(Self { address, room, thread: Some(thread) })
     }
 
-    /// The address of its API.
+    /// Returns the address of the API.
     pub fn api(&self) -> String {
         let path = match self.room.flavour {
             Flavour::GitHub => github::ROOT,
@@ -165,7 +165,7 @@ impl Forge {
         format!("http://{}{path}", self.address)
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.room.desk().requests.clone()
     }
@@ -174,7 +174,7 @@ impl Forge {
         self.room.desk().pulls.clone()
     }
 
-    /// Puts a change there that nobody asked for, with the next number.
+    /// Adds a change that no request asked for, with the next number.
     pub fn put(&self, branch: &str, base: &str, stage: PullStage) -> u64 {
         let head = (self.room.ground.head)(branch).unwrap_or_default();
         self.room.desk().add(Pull {
@@ -191,12 +191,12 @@ impl Forge {
         })
     }
 
-    /// Somebody else does something to a change. A number that is not there is left alone.
+    /// Edits a change as another user would. An unknown number is ignored.
     pub fn edit(&self, number: u64, edit: impl FnOnce(&mut Pull)) {
         self.room.desk().edit(number, edit);
     }
 
-    /// The next request with this method meets a fault. More of them are met one after another.
+    /// Queues a fault for the next request with this method.
     pub fn fault(&self, method: &'static str, fault: Fault) {
         self.room.desk().faults.push_back((method, fault));
     }
@@ -205,7 +205,7 @@ impl Forge {
 impl Drop for Forge {
     fn drop(&mut self) {
         self.room.desk().is_over = true;
-        // Whoever waits for a connection gets one.
+        // Wakes the server, which waits for a connection.
         drop(TcpStream::connect(self.address));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -216,7 +216,7 @@ impl Drop for Forge {
     }
 }
 
-impl Desk {
+impl ForgeState {
     fn add(&mut self, pull: Pull) -> u64 {
         let number = self.pulls.len() as u64 + 1;
         self.pulls.push(Pull { number, ..pull });
@@ -229,7 +229,7 @@ impl Desk {
         }
     }
 
-    /// Until the forge is dropped, or the other side hangs up.
+    /// Keeps a client waiting until the forge is dropped or the client closes the connection.
     fn keep_waiting(&mut self, stream: &TcpStream) -> io::Result<()> {
         if self.is_over {
             return stream.shutdown(Shutdown::Both);
@@ -244,8 +244,8 @@ impl Desk {
     }
 }
 
-impl Room {
-    fn desk(&self) -> MutexGuard<'_, Desk> {
+impl ForgeServer {
+    fn desk(&self) -> MutexGuard<'_, ForgeState> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -260,7 +260,7 @@ impl Room {
         }
     }
 
-    /// The changes that a list wants, newest first, one page of them.
+    /// Returns one page of a list of changes, newest first.
     fn list(&self, query: &Query, is_wanted: impl Fn(&Pull) -> bool, shape: impl Fn(&Pull) -> Value) -> Response {
         let (size, page) = (query.number("per_page", 30), query.number("page", 1));
         let desk = self.desk();
@@ -274,20 +274,20 @@ fn says(status: u16, message: &str) -> Response {
     Response::json(status, &json!({"message": message}))
 }
 
-fn serve(listener: &TcpListener, room: &Arc<Room>) {
+fn serve(listener: &TcpListener, room: &Arc<ForgeServer>) {
     for stream in listener.incoming() {
         let Ok(stream) = stream else { continue };
         if room.desk().is_over {
             return;
         }
         let room = Arc::clone(room);
-        // Whoever stalls must not keep the others waiting.
+        // A stalled connection must not block the others.
         thread::spawn(move || attend(stream, &room));
     }
 }
 
-/// The other side may hang up at any time.
-fn attend(mut stream: TcpStream, room: &Room) {
+/// Answers one connection, which the client may close at any time.
+fn attend(mut stream: TcpStream, room: &ForgeServer) {
     let Ok(request) = Request::read(&stream) else { return };
     let fault = {
         let mut desk = room.desk();
@@ -331,7 +331,7 @@ fn attend(mut stream: TcpStream, room: &Room) {
     drain(&stream);
 }
 
-/// An answer that breaks off.
+/// Writes an incomplete answer.
 fn half(stream: &mut TcpStream, answer: &Response) -> io::Result<()> {
     let half = &answer.body.as_bytes()[..answer.body.len() / 2];
     let head = format!("HTTP/1.1 {} Cut\r\nContent-Length: {}\r\n\r\n", answer.status, answer.body.len());
@@ -339,7 +339,7 @@ fn half(stream: &mut TcpStream, answer: &Response) -> io::Result<()> {
     stream.write_all(half)
 }
 
-/// A path in its parts, and the query behind it, all decoded.
+/// The decoded path segments and query parameters of a request.
 struct Query {
     path: Vec<String>,
     pairs: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! What the model refuses to agents: to change what they are held to, and to go past it.
+//! Commands that the model refuses to agents: changes of their own checks, and ways around them.
 
 use std::collections::BTreeSet;
 
@@ -18,22 +18,22 @@ impl Attempt<'_> {
             Command::CompleteTask { .. } | Command::CompleteSeries { promise: Promise::Complete, .. }
         );
         match command {
-            // A hook leaves what is held, or gated, to its gates.
+            // A hook must leave held or gated tasks to their gates.
             _ if self.origin.via.is_some() => completes && (held || self.is_gated(id)),
             Command::UpdateTask { patch, .. } => own || held || labels(node, patch) != node.labels,
             _ => own && !held,
         }
     }
 
-    /// Whether the task may be started: an agent starts none that is gated.
+    /// Returns whether the task may be started. An agent starts no gated task.
     pub(super) fn may_start(&self, id: TaskId) -> bool {
         self.hook || !self.is_agent() || !self.is_gated(id)
     }
 
-    /// Whether the type of a task has a gate of its own, by the rules of random histories.
+    /// Returns whether the type of a task has a gate of its own, by the rules of random histories.
     pub(super) fn is_gated(&self, id: TaskId) -> bool {
         self.log.iter().any(|record| match &record.envelope.event {
-            Event::TaskCreated(created) if record.envelope.node.task() == Some(id) => {
+            Event::TaskCreated(created) if record.envelope.node.task_id() == Some(id) => {
                 created.kind.as_ref().is_some_and(|kind| kind.as_str() == GATED_TYPE)
             }
             _ => false,
@@ -53,7 +53,7 @@ fn subject(command: &Command) -> Option<TaskId> {
     }
 }
 
-/// The labels after a change.
+/// Returns the labels after a change.
 pub(super) fn labels(node: &Node, patch: &TaskPatch) -> BTreeSet<String> {
     let kept = patch.labels.as_ref().map_or_else(|| node.labels.clone(), |labels| labels.iter().cloned().collect());
     let all = kept.into_iter().chain(patch.add_labels.iter().cloned());

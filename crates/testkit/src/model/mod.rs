@@ -1,41 +1,41 @@
-//! What should come of a history, said a second time and differently.
+//! A model of the engine: the expected outcome of a history, computed in another way.
 //!
-//! The engine keeps counts and indexes and moves one row at a time. The model keeps the least that has to be known,
-//! and works everything else out from scratch whenever it is asked. It is slow and plain, and shares no rule with the
-//! engine: where the two disagree, one of them is wrong.
+//! The engine keeps counts and indexes and moves one row at a time. The model keeps as little as possible and recomputes
+//! everything else on each query. It is slow and plain, and shares no rule with the engine: if the two disagree, one of them
+//! is wrong.
 //!
-//! Which tasks sessions take and leave follows from what they decide: `work.rs`.
+//! The tasks that sessions claim and leave follow from the sessions' decisions: `session_tasks`.
 //!
-//! Not here: the built-in bounds, which small histories hardly ever reach. Whoever compares stops there.
+//! Not here: the built-in limits, which small histories hardly ever reach. A comparison ends there.
 
 mod agents;
-mod delivering;
-mod driving;
-mod waiting;
-mod work;
+mod delivery;
+mod dependencies;
+mod series;
+mod session_tasks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    ActionRequest, Authority, Command, Deletion, EdgeKind, EffectId, Epoch, Event, NewTask, Origin, Priority, Record,
-    Resolution, SessionName, State, TaskId, Timestamp,
+    ActionRequest, Authority, Command, CommandOrigin, DeletionMode, EdgeKind, EffectId, Epoch, Event, EventRecord,
+    NewTask, SessionName, TaskId, TaskPriority, TaskResolution, TaskState, Timestamp,
 };
 
-use crate::effects::{Due, due};
-use crate::flows::come;
-use crate::sessions::{Told, told};
-use crate::wishes::asked;
-use driving::Driven;
-use waiting::wait;
+use crate::effects::{LoggedEffect, read_pending_effects};
+use crate::hook_actions::requested_actions;
+use crate::sessions::{SessionOracle, read_sessions};
+use crate::workflow_steps::read_workflow_progress;
+use dependencies::wait;
+use series::SeriesRecord;
 
-/// Where a task was put; whether one that waits is ready follows from the others.
+/// The phase of a task. Whether a waiting task is ready follows from the other tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Waiting,
     Active,
     Submitted,
     Completed,
-    /// By a person, or by what became of a dependency.
+    /// Blocked by a person, or by the failure of a dependency.
     Blocked(Option<TaskId>),
     NeedsContinuation,
     Failed,
@@ -45,44 +45,44 @@ enum Phase {
 #[derive(Debug, Clone)]
 struct Node {
     phase: Phase,
-    priority: Priority,
+    priority: TaskPriority,
     labels: BTreeSet<String>,
     lease: Option<Lease>,
     epoch: u64,
-    /// The session that had it last worked in the project's own directory.
+    /// Whether the last session with the task worked in the project's own directory.
     in_place: bool,
-    driven: Driven,
+    driven: SeriesRecord,
 }
 
-/// Everything that is known.
+/// The whole state of the model.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     tasks: BTreeMap<TaskId, Node>,
     edges: BTreeSet<(TaskId, EdgeKind, TaskId)>,
 }
 
-/// A task as far as the model knows it.
+/// A task as the model knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    pub state: State,
+    pub state: TaskState,
     pub blocked_by: Option<TaskId>,
     pub open: usize,
-    pub priority: Priority,
+    pub priority: TaskPriority,
     pub lease: Option<Lease>,
-    /// Stop hooks, the iteration of the series, and how many checkpoints there have been.
+    /// The number of stop hooks, the iteration of the series, and the number of checkpoints.
     pub driven: (usize, Option<u32>, u32),
 }
 
-/// The epoch, and until when; a session's has no end.
+/// The epoch and the end of a lease. The lease of a session has no end.
 pub type Lease = (Epoch, Option<Timestamp>);
 
-const ALIVE: [State; 8] = [Created, Ready, Active, Submitted, Completed, Blocked, NeedsContinuation, Failed];
+const ALIVE: [TaskState; 8] = [Created, Ready, Active, Submitted, Completed, Blocked, NeedsContinuation, Failed];
 
-use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
+use TaskState::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
 
 impl Model {
-    /// Takes a command, and answers whether it is accepted. A refused one changes nothing.
-    pub fn give(&mut self, origin: &Origin, command: &Command, log: &[Record]) -> bool {
+    /// Applies a command and returns whether the model accepts it. A refused command changes nothing.
+    pub fn apply_command(&mut self, origin: &CommandOrigin, command: &Command, log: &[EventRecord]) -> bool {
         let mut after = self.clone();
         let mut attempt = Attempt { model: &mut after, origin, log, hook: false, completed: Vec::new() };
         let accepted = attempt.is_from_a_running_hook(command)
@@ -91,27 +91,28 @@ impl Model {
             && attempt.command(command).is_some();
         if accepted {
             attempt.review();
-            after.let_wait();
+            after.update_waiting_tasks();
             after.stop_driving();
             *self = after;
         }
         accepted
     }
 
-    /// Carries out what hooks have asked for that ended last of their event, since the log was so long. Which hooks end
-    /// with a command is for sessions to say; what comes of their actions is said here.
-    pub fn hear(&mut self, origin: &Origin, command: &Command, log: &[Record], from: usize) {
+    /// Applies the actions of hooks that ended after position `from`, each with the last hook of its event. The session oracle
+    /// determines which hooks end with a command; the model determines the outcome of their actions.
+    pub fn apply_hook_actions(&mut self, origin: &CommandOrigin, command: &Command, log: &[EventRecord], from: usize) {
         let mut completed = Vec::new();
         for place in from..log.len() {
             let Event::HookFinished(finished) = &log[place].envelope.event else {
-                if work::is_of_a_session(command, &log[from..=place]) {
+                if session_tasks::is_of_a_session(command, &log[from..=place]) {
                     self.follow(origin, &log[..=place], &mut completed);
                 }
                 continue;
             };
             let (seq, log) = (finished.effect.seq, &log[..=place]);
-            let asked = asked(log, seq);
-            if asked.is_empty() || due(log).iter().any(|(id, due)| id.seq == seq && due.turn.is_none()) {
+            let asked = requested_actions(log, seq);
+            if asked.is_empty() || read_pending_effects(log).iter().any(|(id, due)| id.seq == seq && due.turn.is_none())
+            {
                 continue;
             }
             for action in asked {
@@ -119,7 +120,7 @@ impl Model {
                 let mut attempt = Attempt { model: &mut after, origin, log, hook: true, completed: Vec::new() };
                 if attempt.action(&action).is_some() {
                     completed.append(&mut attempt.completed);
-                    after.let_wait();
+                    after.update_waiting_tasks();
                     after.stop_driving();
                     *self = after;
                 }
@@ -133,7 +134,7 @@ impl Model {
         let row = |(id, node): (&TaskId, &Node)| {
             let blocked_by = if let Phase::Blocked(by) = node.phase { by } else { None };
             let (priority, lease) = (node.priority, node.lease);
-            let Driven { hooks, series, checkpoints } = &node.driven;
+            let SeriesRecord { hooks, series, checkpoints } = &node.driven;
             let driven = (hooks.len(), series.as_ref().map(|turns| turns.iteration), *checkpoints);
             (*id, Row { state: self.state(*id), blocked_by, open: self.open(*id).len(), priority, lease, driven })
         };
@@ -144,7 +145,7 @@ impl Model {
         &self.edges
     }
 
-    fn state(&self, id: TaskId) -> State {
+    fn state(&self, id: TaskId) -> TaskState {
         match self.tasks[&id].phase {
             Phase::Waiting if self.open(id).is_empty() => Ready,
             Phase::Waiting => Created,
@@ -158,7 +159,7 @@ impl Model {
         }
     }
 
-    fn add(&mut self, priority: Priority, labels: BTreeSet<String>) -> TaskId {
+    fn add(&mut self, priority: TaskPriority, labels: BTreeSet<String>) -> TaskId {
         let id = TaskId(self.tasks.len() as u64 + 1);
         self.tasks.insert(
             id,
@@ -169,21 +170,21 @@ impl Model {
                 lease: None,
                 epoch: 0,
                 in_place: false,
-                driven: Driven::default(),
+                driven: SeriesRecord::default(),
             },
         );
         id
     }
 }
 
-/// A command under way. `None` means that it is refused.
+/// A command in progress. `None` as a result means that it is refused.
 struct Attempt<'a> {
     model: &'a mut Model,
-    origin: &'a Origin,
-    log: &'a [Record],
-    /// Whether it is what a hook asks for: whoever holds a task keeps it from moving that, and nothing forces it.
+    origin: &'a CommandOrigin,
+    log: &'a [EventRecord],
+    /// Whether a hook requested the action. A holder of the task prevents it, and it has no force.
     hook: bool,
-    /// What was completed. Reviews of it come after all else.
+    /// The completed tasks. Their reviews are created at the end.
     completed: Vec<TaskId>,
 }
 
@@ -202,30 +203,32 @@ impl Attempt<'_> {
             C::ClaimTask { id, until, .. } => self.claim(*id, *until),
             C::StartTask { id, .. } => {
                 self.may_start(*id).then_some(())?;
-                self.leave(*id, &[Ready, NeedsContinuation], &[Created, Blocked])?.phase = Phase::Active;
+                self.leave_state(*id, &[Ready, NeedsContinuation], &[Created, Blocked])?.phase = Phase::Active;
                 Some(())
             }
             C::SubmitTask { id } => {
-                self.leave(*id, &[Active], &[])?.phase = Phase::Submitted;
+                self.leave_state(*id, &[Active], &[])?.phase = Phase::Submitted;
                 Some(())
             }
             C::CompleteTask { id, .. } => self.complete(*id),
             C::BlockTask { id, .. } => {
                 let from = [Created, Ready, Active, Submitted, NeedsContinuation];
-                self.put_down(*id, &from, &[], Phase::Blocked(None))
+                self.release_task(*id, &from, &[], Phase::Blocked(None))
             }
-            C::UnblockTask { id } => self.put_down(*id, &[Blocked], &[], Phase::Waiting),
+            C::UnblockTask { id } => self.release_task(*id, &[Blocked], &[], Phase::Waiting),
             C::AnswerTask { id, answer, .. } => self.answer(*id, *answer),
-            C::NeedContinuation { id, .. } => self.put_down(*id, &[Active, Submitted], &[], Phase::NeedsContinuation),
+            C::NeedContinuation { id, .. } => {
+                self.release_task(*id, &[Active, Submitted], &[], Phase::NeedsContinuation)
+            }
             C::ReleaseTask { id, .. } => {
-                self.put_down(*id, &[Active, Submitted, NeedsContinuation], &[], Phase::Waiting)
+                self.release_task(*id, &[Active, Submitted, NeedsContinuation], &[], Phase::Waiting)
             }
             C::FailTask { id, .. } => {
                 let from = [Ready, Active, Submitted, NeedsContinuation, Blocked];
-                self.put_down(*id, &from, &[Created], Phase::Failed)
+                self.release_task(*id, &from, &[Created], Phase::Failed)
             }
             C::ReopenTask { id, .. } => {
-                self.put_down(*id, &[Failed], &[Completed, Deleted], Phase::Waiting)?;
+                self.release_task(*id, &[Failed], &[Completed, Deleted], Phase::Waiting)?;
                 self.node(*id)?.driven.hooks.clear();
                 self.model.free_waiters(*id);
                 Some(())
@@ -253,17 +256,19 @@ impl Attempt<'_> {
         }
     }
 
-    /// An answer is one of the other moves, at a person's word.
-    fn answer(&mut self, id: TaskId, answer: Resolution) -> Option<()> {
+    /// Applies an answer, which is another transition on behalf of a person.
+    fn answer(&mut self, id: TaskId, answer: TaskResolution) -> Option<()> {
         (self.origin.run.is_none() && self.origin.via.is_none()).then_some(())?;
         let why = String::new;
         match (answer, self.state(id)?) {
-            (Resolution::Approve, Blocked | NeedsContinuation | Failed) => self.complete(id),
-            (Resolution::Reject, Blocked | NeedsContinuation) => self.command(&Command::FailTask { id, reason: why() }),
+            (TaskResolution::Approve, Blocked | NeedsContinuation | Failed) => self.complete(id),
+            (TaskResolution::Reject, Blocked | NeedsContinuation) => {
+                self.command(&Command::FailTask { id, reason: why() })
+            }
             (_, Blocked) => self.command(&Command::UnblockTask { id }),
-            (Resolution::Retry, Failed) => self.command(&Command::ReopenTask { id, reason: why() }),
-            (Resolution::Continue | Resolution::Retry, NeedsContinuation) => {
-                self.leave(id, &[NeedsContinuation], &[]).map(drop)
+            (TaskResolution::Retry, Failed) => self.command(&Command::ReopenTask { id, reason: why() }),
+            (TaskResolution::Continue | TaskResolution::Retry, NeedsContinuation) => {
+                self.leave_state(id, &[NeedsContinuation], &[]).map(drop)
             }
             _ => None,
         }
@@ -286,11 +291,11 @@ impl Attempt<'_> {
                 (node.lease, node.phase) = (None, Phase::Waiting);
             }
         }
-        self.model.block_those_who_wait_in_vain();
+        self.model.block_unreachable_waiters();
         let claimable =
             |(id, row): (TaskId, Row)| matches!(row.state, Ready | NeedsContinuation).then_some((row.priority, id));
         let next = self.model.rows().into_iter().filter_map(claimable).min().map(|(_, id)| id);
-        let node = self.leave(id.or(next)?, &[Ready, NeedsContinuation], &[])?;
+        let node = self.leave_state(id.or(next)?, &[Ready, NeedsContinuation], &[])?;
         node.epoch += 1;
         (node.phase, node.lease) = (Phase::Active, Some((Epoch(node.epoch), Some(until))));
         Some(())
@@ -303,7 +308,7 @@ impl Attempt<'_> {
             && let Some(session) = self.session(&run.session)
         {
             (session.turn.as_ref() == Some(run) && from.contains(&self.state(id)?)).then_some(())?;
-            // Of a task that its own session holds it is a claim, and changes no state. A session's lease has no end.
+            // For a task that the own session holds, the command is a claim and changes no state. A session's lease has no end.
             let authority = self.origin.authority;
             if let Some((epoch, until)) = self.node(id)?.lease
                 && (until.is_none() || authority != Authority::Holder(epoch))
@@ -312,13 +317,13 @@ impl Attempt<'_> {
             }
             (!self.is_gated(id)).then_some(())?;
         }
-        self.put_down(id, &from, &[Created, Blocked, Failed], Phase::Completed)?;
+        self.release_task(id, &from, &[Created, Blocked, Failed], Phase::Completed)?;
         self.model.free_waiters(id);
         self.completed.push(id);
         Some(())
     }
 
-    /// What agents have completed is to be reviewed.
+    /// Creates the reviews of tasks that agents have completed.
     fn review(&mut self) {
         for id in std::mem::take(&mut self.completed) {
             let Node { priority, mut labels, .. } = self.model.tasks[&id].clone();
@@ -329,19 +334,19 @@ impl Attempt<'_> {
         }
     }
 
-    /// Whoever runs what is owed may do so from anywhere; all else may be tried from inside a hook only while that runs.
+    /// Returns whether the command's hook still runs, if there is one. Commands that are not about tasks need no running hook.
     fn is_from_a_running_hook(&self, command: &Command) -> bool {
         let runs = |via| self.due(via).is_some_and(|due| due.begun > 0 && due.turn.is_none());
         !is_about_tasks(command) || self.origin.via.is_none_or(runs)
     }
 
-    /// Only a person overrides the rules, or a hook of theirs outside every session.
+    /// Returns whether an agent tries to override the rules, which only a person may do, or a person's hook outside of sessions.
     fn is_an_agents_override(&self, command: &Command) -> bool {
         let own_word = matches!(command, Command::CompleteTask { .. }) && self.origin.via.is_none();
         self.session_around().is_some() && self.forced() && is_about_tasks(command) && !own_word
     }
 
-    /// One of the actions that histories have.
+    /// Applies one of the actions that histories contain.
     fn action(&mut self, action: &ActionRequest) -> Option<()> {
         let said = &action.payload;
         let task = |name: &str| said[name].as_str().map(|id| id.parse().expect("histories name tasks"));
@@ -368,7 +373,7 @@ impl Attempt<'_> {
                     "complete" => Command::CompleteTask { id, result: None, artifacts: vec![] },
                     "block" => Command::BlockTask { id, reason: why(), required_knowledge: vec![] },
                     "unblock" => Command::UnblockTask { id },
-                    // Whether a task is ready follows from the others.
+                    // The graph decides whether a task is ready.
                     _ => return None,
                 };
                 self.command(&command)
@@ -377,20 +382,20 @@ impl Attempt<'_> {
         }
     }
 
-    fn delete(&mut self, id: TaskId, deletion: Deletion) -> Option<()> {
+    fn delete(&mut self, id: TaskId, deletion: DeletionMode) -> Option<()> {
         let state = self.state(id)?;
         let doomed = match deletion {
-            Deletion::Cascade => self.model.open_above(id),
-            Deletion::Alone | Deletion::BlockDependents => BTreeSet::from([id]),
+            DeletionMode::Cascade => self.model.open_above(id),
+            DeletionMode::Alone | DeletionMode::BlockDependents => BTreeSet::from([id]),
         };
         let mut waiting = self.model.waiters(id);
-        // Nobody waits for what is completed.
+        // A completed task has no waiters.
         waiting.retain(|waiter| state != Completed && self.model.state(*waiter) != Completed);
-        (deletion != Deletion::Alone || waiting.is_empty()).then_some(())?;
+        (deletion != DeletionMode::Alone || waiting.is_empty()).then_some(())?;
         for doomed in &doomed {
-            self.put_down(*doomed, &ALIVE, &[], Phase::Deleted)?;
+            self.release_task(*doomed, &ALIVE, &[], Phase::Deleted)?;
         }
-        for waiter in waiting.into_iter().filter(|_| deletion == Deletion::BlockDependents) {
+        for waiter in waiting.into_iter().filter(|_| deletion == DeletionMode::BlockDependents) {
             let node = self.node(waiter)?;
             if matches!(node.phase, Phase::Waiting | Phase::NeedsContinuation) {
                 node.phase = Phase::Blocked(Some(id));
@@ -422,7 +427,7 @@ impl Attempt<'_> {
         Some(())
     }
 
-    /// What sessions and effects are at the moment is what the log says: only who may do what is said here.
+    /// Checks the authority for a command about a session or an effect. Their state comes from the log.
     fn session_or_effect(&mut self, command: &Command) -> Option<()> {
         use Command as C;
         match command {
@@ -447,7 +452,8 @@ impl Attempt<'_> {
             }
             C::AdvanceSession { name } => {
                 let session = self.session(name)?;
-                let skips = session.skips().and_then(|skipped| self.due(skipped)).is_some_and(|due| due.begun == 0);
+                let skips =
+                    session.skipped_hook().and_then(|skipped| self.due(skipped)).is_some_and(|due| due.begun == 0);
                 (skips || session.may_advance(self.origin.at)).then_some(())
             }
             C::AnswerGate { session, .. } => {
@@ -466,7 +472,7 @@ impl Attempt<'_> {
             C::BeginEffect { effect, owner } => {
                 let due = self.due(*effect)?;
                 let session = due.session.and_then(|name| self.session(&name));
-                let in_vain = session.is_some_and(|session| session.needs_no(*effect));
+                let in_vain = session.is_some_and(|session| session.is_hook_needless(*effect));
                 (due.begun == 0 && due.owner == *owner && !in_vain).then_some(())
             }
             C::FinishEffect { effect, owner, .. }
@@ -479,18 +485,19 @@ impl Attempt<'_> {
             C::StartWorkflow { effect, owner, .. } => {
                 let due = self.due(*effect)?;
                 let is_ours = due.begun > 0 && due.turn.is_none() && due.owner == *owner;
-                (is_ours && !come(self.log, *effect).has_started).then_some(())
+                (is_ours && !read_workflow_progress(self.log, *effect).has_started).then_some(())
             }
             C::BeginStep { effect, owner, .. } => {
-                let (due, come) = (self.due(*effect)?, come(self.log, *effect));
+                let (due, come) = (self.due(*effect)?, read_workflow_progress(self.log, *effect));
                 (due.owner == *owner && come.next.is_some() && !come.is_under_way).then_some(())
             }
             C::EndStep { effect, owner, .. } | C::AbandonWorkflow { effect, owner, .. } => {
-                (self.due(*effect)?.owner == *owner && come(self.log, *effect).next.is_some()).then_some(())
+                (self.due(*effect)?.owner == *owner && read_workflow_progress(self.log, *effect).next.is_some())
+                    .then_some(())
             }
             C::RecoverEffect { effect, dead, owner } => {
                 let due = self.due(*effect)?;
-                // A turn is taken over with its session.
+                // A turn is recovered together with its session.
                 let resumed =
                     due.turn.is_none_or(|run| self.session(&run.session).is_some_and(|it| it.owner == *owner));
                 (due.owner == *dead && resumed).then_some(())
@@ -499,8 +506,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// The session from inside which a command comes: that of its hook, else that of its turn.
-    fn session_around(&self) -> Option<Told> {
+    /// Returns the session inside which the command was given: that of its hook, else that of its turn.
+    fn session_around(&self) -> Option<SessionOracle> {
         let of_hook = |via| self.due(via).and_then(|due| due.session);
         let named = match self.origin.via {
             Some(via) => of_hook(via),
@@ -509,19 +516,19 @@ impl Attempt<'_> {
         self.session(&named?)
     }
 
-    fn session(&self, name: &SessionName) -> Option<Told> {
-        told(self.log).remove(name)
+    fn session(&self, name: &SessionName) -> Option<SessionOracle> {
+        read_sessions(self.log).remove(name)
     }
 
-    fn due(&self, effect: EffectId) -> Option<Due> {
-        due(self.log).remove(&effect)
+    fn due(&self, effect: EffectId) -> Option<LoggedEffect> {
+        read_pending_effects(self.log).remove(&effect)
     }
 
     fn forced(&self) -> bool {
         !self.hook && self.origin.authority == Authority::Forced
     }
 
-    fn state(&self, id: TaskId) -> Option<State> {
+    fn state(&self, id: TaskId) -> Option<TaskState> {
         self.model.tasks.contains_key(&id).then(|| self.model.state(id))
     }
 
@@ -529,8 +536,8 @@ impl Attempt<'_> {
         self.model.tasks.get_mut(&id)
     }
 
-    /// The task, if it may leave its state this way at the word of whoever asks.
-    fn leave(&mut self, id: TaskId, from: &[State], forced_from: &[State]) -> Option<&mut Node> {
+    /// Returns the task if the origin of the command may move it out of its state.
+    fn leave_state(&mut self, id: TaskId, from: &[TaskState], forced_from: &[TaskState]) -> Option<&mut Node> {
         let state = self.state(id)?;
         let forced = self.forced();
         let (authority, hook) = (self.origin.authority, self.hook);
@@ -539,21 +546,21 @@ impl Attempt<'_> {
             _ if hook => node.lease.is_none(),
             Authority::Forced => true,
             Authority::Person => node.lease.is_none(),
-            // A session's has no end, and is nobody else's.
+            // A session's lease has no end, and no other holder has it.
             Authority::Holder(epoch) => node.lease.is_some_and(|(held, until)| held == epoch && until.is_some()),
         };
         (may && (from.contains(&state) || forced && forced_from.contains(&state))).then_some(node)
     }
 
-    /// Leaves a state for one in which nobody holds the task.
-    fn put_down(&mut self, id: TaskId, from: &[State], forced_from: &[State], phase: Phase) -> Option<()> {
-        let node = self.leave(id, from, forced_from)?;
+    /// Moves a task to a phase without a holder.
+    fn release_task(&mut self, id: TaskId, from: &[TaskState], forced_from: &[TaskState], phase: Phase) -> Option<()> {
+        let node = self.leave_state(id, from, forced_from)?;
         (node.phase, node.lease) = (phase, None);
         Some(())
     }
 }
 
-/// Whether a command is no part of what a session's runner does.
+/// Returns whether a command is about tasks, and not about the work of a session's runner.
 fn is_about_tasks(command: &Command) -> bool {
     use Command as C;
     !matches!(

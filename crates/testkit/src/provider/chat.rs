@@ -1,8 +1,10 @@
-//! OpenAI's chat completions, which most others understand too.
+//! OpenAI's chat completions, which most other providers support too.
 
 use serde_json::{Value, json};
 
-use super::dialect::{CACHED, Dialect, End, FRESH, Question, Reply, Tool, Trouble, WRITTEN, is_answer, list, text_of};
+use super::dialect::{
+    CACHED, Dialect, End, FRESH, ProviderError, Question, Reply, Tool, WRITTEN, is_answer, list, text_of,
+};
 use super::http::Event;
 
 pub struct Chat;
@@ -60,13 +62,13 @@ impl Dialect for Chat {
         events
     }
 
-    fn failure(&self, failure: &Trouble) -> Value {
+    fn failure(&self, failure: &ProviderError) -> Value {
         failed(failure)
     }
 }
 
-/// OpenAI words its errors alike in both of its APIs.
-pub fn failed(failure: &Trouble) -> Value {
+/// Returns an error, which has the same form in both of OpenAI's APIs.
+pub fn failed(failure: &ProviderError) -> Value {
     let (kind, code) = match failure.status {
         401 => ("invalid_request_error", "invalid_api_key"),
         429 => ("requests", "rate_limit_exceeded"),

@@ -1,14 +1,14 @@
-//! What the APIs of models have in common: a question with tools in it, and a reply.
+//! The common parts of model APIs: a question with tools, and a reply.
 
 use serde_json::{Map, Value, json};
 
 use super::http::Event;
 use super::script::{CUT, REFUSED};
 
-/// What a question without tools is answered with.
+/// The answer to a question without tools.
 pub const TITLE: &str = "A short title";
 
-/// Tokens of every answer: those of the question that were not cached, those that were, those of the answer.
+/// The tokens of every answer: uncached and cached input, and output.
 pub const FRESH: u64 = 1000;
 pub const CACHED: u64 = 200;
 pub const WRITTEN: u64 = 34;
@@ -18,18 +18,18 @@ pub trait Dialect: Sync {
     fn question(&self, body: &Value) -> Question;
     fn whole(&self, reply: &Reply) -> Value;
     fn stream(&self, reply: &Reply) -> Vec<Event>;
-    /// The body of an HTTP error.
-    fn failure(&self, failure: &Trouble) -> Value;
+    /// Returns the body of an HTTP error.
+    fn failure(&self, failure: &ProviderError) -> Value;
 }
 
-/// What a request says about the conversation so far.
+/// The conversation so far, from a request.
 #[derive(Debug, Default)]
 pub struct Question {
     pub model: String,
     pub tools: Vec<Tool>,
-    /// How often the model has answered in it.
+    /// How often the model has answered in the conversation.
     pub answers: usize,
-    /// What an answer has to look like, where that is asked for.
+    /// The requested schema of the answer.
     pub schema: Option<Value>,
 }
 
@@ -39,11 +39,11 @@ pub struct Tool {
     pub schema: Value,
 }
 
-/// What the model says.
+/// A reply of the model.
 #[derive(Debug)]
 pub struct Reply {
     pub model: String,
-    /// Counts up, so that no two replies have the same id.
+    /// A counter that keeps the ids of replies distinct.
     pub number: usize,
     pub text: String,
     pub call: Option<Call>,
@@ -63,27 +63,27 @@ pub enum End {
     Refused,
 }
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Trouble {
+pub struct ProviderError {
     pub status: u16,
     pub retry_after: Option<u32>,
     pub message: &'static str,
 }
 
 impl Reply {
-    /// The text as a model streams it: in more pieces than one.
+    /// Returns the text in several pieces, as a model streams it.
     pub fn pieces(&self) -> Vec<&str> {
         self.text.split_inclusive(' ').collect()
     }
 }
 
-/// An item of the model counts as an answer, except where it is what a mishap said.
+/// Returns whether an item of the model counts as an answer. The text of a mishap does not.
 pub fn is_answer(text: &str, calls: bool) -> bool {
     calls || !["", CUT, REFUSED].contains(&text.trim())
 }
 
-/// The text of content that is a string, or a list of parts.
+/// Returns the text of content that is a string or a list of parts.
 pub fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -92,12 +92,12 @@ pub fn text_of(content: &Value) -> String {
     }
 }
 
-/// A list of a request, however it is missing.
+/// Returns a list of a request, empty if it is missing.
 pub fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The least that a schema allows.
+/// Returns a minimal value for a schema.
 fn example(schema: &Value) -> Value {
     if let Some(first) = list(&schema["enum"]).first() {
         return first.clone();
@@ -115,13 +115,13 @@ fn example(schema: &Value) -> Value {
 }
 
 impl Question {
-    /// The answer to a question beside the conversation, unless it is not one.
+    /// Returns the answer to a question without tools. `None` for a question of the conversation.
     pub fn aside(&self) -> Option<String> {
         let text = || self.schema.as_ref().map_or_else(|| TITLE.to_owned(), |schema| example(schema).to_string());
         self.tools.is_empty().then(text)
     }
 
-    /// The call that runs a command, made of what the agent's own tool asks for.
+    /// Returns the call that runs a command with the agent's own tool.
     pub fn running(&self, command: &str) -> Option<Call> {
         const NAMES: &[&str] = &["bash", "shell", "shell_command", "exec_command", "run_shell_command", "local_shell"];
         let named = |tool: &&Tool| {
@@ -132,7 +132,7 @@ impl Question {
         Some(Call { tool: tool.name.clone(), input: tool.input(command) })
     }
 
-    /// The call of a tool whose name ends like this.
+    /// Returns the call of the tool whose name ends like this.
     pub fn using(&self, name: &str, input: &Value) -> Option<Call> {
         let tool = self.tools.iter().find(|tool| tool.name.ends_with(name))?;
         let input = if input.is_null() { json!({}) } else { input.clone() };

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::dialect::{CACHED, Dialect, End, FRESH, Question, Reply, Tool, Trouble, WRITTEN, is_answer, list, text_of};
+use super::dialect::{
+    CACHED, Dialect, End, FRESH, ProviderError, Question, Reply, Tool, WRITTEN, is_answer, list, text_of,
+};
 use super::http::Event;
 
 pub struct Gemini;
@@ -21,7 +23,7 @@ impl Dialect for Gemini {
         let asked = |name: &str| body["generationConfig"].get(name).cloned();
         let declared = |tool: &Value| list(&tool["functionDeclarations"]).to_vec();
         Question {
-            // It stands in the address only.
+            // Only the address names the model.
             model: String::new(),
             tools: list(&body["tools"]).iter().flat_map(declared).filter_map(|declared| tool(&declared)).collect(),
             answers: list(&body["contents"]).iter().filter(is_answer).count(),
@@ -47,7 +49,7 @@ impl Dialect for Gemini {
         vec![Event::plain(&last(reply, &[json!({"functionCall": {"name": call.tool, "args": call.input}})]))]
     }
 
-    fn failure(&self, failure: &Trouble) -> Value {
+    fn failure(&self, failure: &ProviderError) -> Value {
         let status = match failure.status {
             401 => "UNAUTHENTICATED",
             429 => "RESOURCE_EXHAUSTED",

@@ -1,18 +1,18 @@
-//! As much of HTTP as agents need: a request in, an answer out, one a connection.
+//! The parts of HTTP that agents need: one request and one answer for each connection.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 
 use serde_json::Value;
 
-/// A request that somebody made.
+/// A request of a client.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub method: String,
     pub path: String,
-    /// In small letters.
+    /// Header names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Null where it is no JSON.
+    /// Null for a body that is no JSON.
     pub body: Value,
 }
 
@@ -41,7 +41,7 @@ impl Request {
     }
 }
 
-/// An answer that the server gives.
+/// A response of the server.
 #[derive(Debug, Clone)]
 pub struct Response {
     pub status: u16,
@@ -54,7 +54,7 @@ impl Response {
         Self { status, headers: vec![("Content-Type", "application/json".to_owned())], body: body.to_string() }
     }
 
-    /// Server-sent events.
+    /// Returns a response with server-sent events.
     pub fn events(events: &[Event]) -> Self {
         let mut body = String::new();
         for Event { name, data } in events {
@@ -78,7 +78,7 @@ impl Response {
     }
 }
 
-/// One event of a stream. Not all APIs name theirs.
+/// An event of a stream. Not all APIs name theirs.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub name: Option<&'static str>,
@@ -95,7 +95,7 @@ impl Event {
     }
 }
 
-/// Reads until the other side hangs up.
+/// Reads until the client closes the connection.
 pub fn drain(mut stream: &TcpStream) {
     while stream.read(&mut [0; 1024]).is_ok_and(|read| read > 0) {}
 }

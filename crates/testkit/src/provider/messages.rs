@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::dialect::{CACHED, Dialect, End, FRESH, Question, Reply, Tool, Trouble, WRITTEN, is_answer, list, text_of};
+use super::dialect::{
+    CACHED, Dialect, End, FRESH, ProviderError, Question, Reply, Tool, WRITTEN, is_answer, list, text_of,
+};
 use super::http::Event;
 
 pub struct Messages;
@@ -63,7 +65,7 @@ impl Dialect for Messages {
         events
     }
 
-    fn failure(&self, failure: &Trouble) -> Value {
+    fn failure(&self, failure: &ProviderError) -> Value {
         let kind = match failure.status {
             401 => "authentication_error",
             429 => "rate_limit_error",

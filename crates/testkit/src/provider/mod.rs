@@ -1,12 +1,12 @@
-//! A model provider that follows a script, on a free port of this machine, so that real agents can be run without one.
+//! A model provider that follows a script, on a free local port, so that real agents run without a model.
 //!
 //! ```text
 //! request ─► api (by its path) ─► Question ─► Play::next(answers so far) ─► Reply ─► body, or events
 //! ```
 //!
 //! It speaks OpenAI's chat completions and responses, Anthropic's messages and Google's generateContent. A question without
-//! tools is about a title or a summary: it gets a short text, or the least that the schema in it allows, and the script stays
-//! where it is.
+//! tools asks for a title or a summary: it gets a short text, or a minimal value for its schema, and the script stays at its
+//! step.
 
 mod chat;
 mod dialect;
@@ -29,26 +29,26 @@ pub use dialect::{CACHED, FRESH, TITLE, WRITTEN};
 pub use http::Request;
 pub use script::{CUT, Failure, Mishap, NOTHING_LEFT, REFUSED, Step, Use};
 
-use dialect::{Call, Dialect, End, Question, Reply, Trouble};
+use dialect::{Call, Dialect, End, ProviderError, Question, Reply};
 use http::Response;
 use script::Play;
 
-/// A server that plays until it is dropped.
+/// A server that runs until it is dropped.
 pub struct Provider {
     address: SocketAddr,
-    stage: Arc<Stage>,
+    stage: Arc<ProviderServer>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Stage {
-    scene: Mutex<Scene>,
+struct ProviderServer {
+    scene: Mutex<ProviderState>,
     asked: Condvar,
 }
 
-struct Scene {
+struct ProviderState {
     play: Play,
     requests: Vec<Request>,
-    /// Who is kept waiting.
+    /// Connections of stalled clients.
     stalled: Vec<TcpStream>,
     is_over: bool,
 }
@@ -57,8 +57,8 @@ impl Provider {
     pub fn start(steps: Vec<Step>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let scene = Scene { play: Play::new(steps), requests: Vec::new(), stalled: Vec::new(), is_over: false };
-        let stage = Arc::new(Stage { scene: Mutex::new(scene), asked: Condvar::new() });
+        let scene = ProviderState { play: Play::new(steps), requests: Vec::new(), stalled: Vec::new(), is_over: false };
+        let stage = Arc::new(ProviderServer { scene: Mutex::new(scene), asked: Condvar::new() });
         let thread = thread::spawn({
             let stage = Arc::clone(&stage);
             move || serve(&listener, &stage)
@@ -66,19 +66,19 @@ impl Provider {
         Ok(Self { address, stage, thread: Some(thread) })
     }
 
-    /// Without a path: agents add theirs.
+    /// Returns the address without a path, which agents add.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What the model was asked so far, titles and all.
+    /// Returns all requests so far, including those for titles.
     pub fn requests(&self) -> Vec<Request> {
         self.stage.scene().requests.clone()
     }
 
-    /// The request of this number, once it has come.
+    /// Waits for the request with this number and returns it.
     pub fn request(&self, number: usize) -> Request {
-        let is_missing = |scene: &mut Scene| scene.requests.len() <= number;
+        let is_missing = |scene: &mut ProviderState| scene.requests.len() <= number;
         let scene = self.stage.asked.wait_while(self.stage.scene(), is_missing);
         scene.unwrap_or_else(PoisonError::into_inner).requests[number].clone()
     }
@@ -87,7 +87,7 @@ impl Provider {
 impl Drop for Provider {
     fn drop(&mut self) {
         self.stage.scene().is_over = true;
-        // Whoever waits for a connection gets one.
+        // Wakes the server, which waits for a connection.
         drop(TcpStream::connect(self.address));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -98,12 +98,12 @@ impl Drop for Provider {
     }
 }
 
-impl Stage {
-    fn scene(&self) -> MutexGuard<'_, Scene> {
+impl ProviderServer {
+    fn scene(&self) -> MutexGuard<'_, ProviderState> {
         self.scene.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until the provider is dropped, or the other side hangs up.
+    /// Keeps a client waiting until the provider is dropped or the client closes the connection.
     fn keep_waiting(&self, stream: &TcpStream) {
         let mut scene = self.scene();
         if scene.is_over {
@@ -114,20 +114,20 @@ impl Stage {
     }
 }
 
-fn serve(listener: &TcpListener, stage: &Arc<Stage>) {
+fn serve(listener: &TcpListener, stage: &Arc<ProviderServer>) {
     for stream in listener.incoming() {
         let Ok(stream) = stream else { continue };
         if stage.scene().is_over {
             return;
         }
         let stage = Arc::clone(stage);
-        // Whoever stalls must not keep the others waiting.
+        // A stalled connection must not block the others.
         thread::spawn(move || answer(stream, &stage));
     }
 }
 
-/// The other side may hang up at any time.
-fn answer(mut stream: TcpStream, stage: &Stage) {
+/// Answers one connection, which the client may close at any time.
+fn answer(mut stream: TcpStream, stage: &ProviderServer) {
     let Ok(request) = Request::read(&stream) else { return };
     let response = match dialect_of(&request) {
         Some(dialect) => stage.response(dialect, request),
@@ -140,7 +140,7 @@ fn answer(mut stream: TcpStream, stage: &Stage) {
     http::drain(&stream);
 }
 
-/// The API that a request is made in, unless it asks for something beside the conversation.
+/// Returns the API of a request, unless the request is not about the conversation.
 fn dialect_of(request: &Request) -> Option<&'static dyn Dialect> {
     let path = request.path.split('?').next().unwrap_or_default();
     match path {
@@ -153,7 +153,7 @@ fn dialect_of(request: &Request) -> Option<&'static dyn Dialect> {
     }
 }
 
-/// What agents want to know beside.
+/// Answers requests beside the conversation, such as the list of models.
 fn probe(request: &Request) -> Response {
     let path = request.path.split('?').next().unwrap_or_default();
     if path.ends_with("/models") {
@@ -172,8 +172,8 @@ fn probe(request: &Request) -> Response {
     Response::json(404, &json!({"error": {"message": "there is nothing here"}}))
 }
 
-impl Stage {
-    /// None: the model does not answer.
+impl ProviderServer {
+    /// Returns the response, or `None` if the model does not answer.
     fn response(&self, dialect: &dyn Dialect, request: Request) -> Option<Response> {
         let mut question = dialect.question(&request.body);
         if let Some((_, name)) = request.path.split_once("/models/") {
@@ -186,7 +186,7 @@ impl Stage {
         let number = scene.requests.len();
         let step = question.aside().map(Step::Say).or_else(|| scene.play.next(question.answers));
         drop(scene);
-        match played(&question, step.unwrap_or_else(|| Step::say(NOTHING_LEFT))) {
+        match play_step(&question, step.unwrap_or_else(|| Step::say(NOTHING_LEFT))) {
             Turn::Says(text, call, end) => {
                 let reply = Reply { model: question.model, number, text, call, end };
                 Some(if streams {
@@ -207,15 +207,17 @@ impl Stage {
 
 enum Turn {
     Says(String, Option<Call>, End),
-    Fails(Trouble),
+    Fails(ProviderError),
     Stalls,
 }
 
-/// What a step comes to, with the tools that the agent has.
-fn played(question: &Question, step: Step) -> Turn {
+/// Returns the outcome of a step, with the tools that the agent has.
+fn play_step(question: &Question, step: Step) -> Turn {
     let calls = |call: Option<Call>| match call {
         Some(call) => Turn::Says(String::new(), Some(call), End::Done),
-        None => Turn::Fails(Trouble { status: 400, retry_after: None, message: "no tool for this step is offered" }),
+        None => {
+            Turn::Fails(ProviderError { status: 400, retry_after: None, message: "no tool for this step is offered" })
+        }
     };
     match step {
         Step::Say(text) => Turn::Says(text, None, End::Done),
@@ -227,12 +229,12 @@ fn played(question: &Question, step: Step) -> Turn {
         Step::Empty(_) => Turn::Says(String::new(), None, End::Done),
         Step::Stall(_) => Turn::Stalls,
         Step::Fail(Failure { status, retry_after, .. }) => {
-            Turn::Fails(Trouble { status, retry_after, message: message(status) })
+            Turn::Fails(ProviderError { status, retry_after, message: message(status) })
         }
     }
 }
 
-/// Worded as the real ones do.
+/// Returns an error message in the words of the real providers.
 fn message(status: u16) -> &'static str {
     match status {
         401 => "Incorrect API key provided: dummy.",

@@ -3,12 +3,14 @@
 use serde_json::{Value, json};
 
 use super::chat::failed;
-use super::dialect::{CACHED, Dialect, End, FRESH, Question, Reply, Tool, Trouble, WRITTEN, is_answer, list, text_of};
+use super::dialect::{
+    CACHED, Dialect, End, FRESH, ProviderError, Question, Reply, Tool, WRITTEN, is_answer, list, text_of,
+};
 use super::http::Event;
 
 pub struct Responses;
 
-/// Between the name of a namespace and that of a tool in it. No name has it.
+/// The separator between a namespace and a tool name. No name contains it.
 const SPACE: char = '.';
 
 fn function(tool: &Value, space: &str) -> Option<Tool> {
@@ -88,7 +90,7 @@ impl Dialect for Responses {
         events
     }
 
-    fn failure(&self, failure: &Trouble) -> Value {
+    fn failure(&self, failure: &ProviderError) -> Value {
         failed(failure)
     }
 }
@@ -124,7 +126,7 @@ fn item(reply: &Reply) -> Option<Value> {
     })
 }
 
-/// The last event, and the status in it.
+/// Returns the name of the last event, and the status in it.
 fn end(reply: &Reply) -> (&'static str, &'static str) {
     match reply.end {
         End::Done => ("response.completed", "completed"),

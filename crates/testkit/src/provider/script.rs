@@ -1,4 +1,4 @@
-//! What the model says, as it is written down.
+//! The script of the model.
 //!
 //! ```yaml
 //! - run: echo fixed > login.sh                     # calls the agent's own tool for commands
@@ -8,47 +8,47 @@
 //! - fail: {status: 429, retry_after: 60}           # for ever
 //! ```
 //!
-//! Each question carries the whole conversation, so what was said already tells the step: asking again, or asking for a
-//! title in between, does not move the script. Only answers count. A mishap stands before the answer that it keeps back.
+//! Each question carries the whole conversation, so the number of answers in it determines the step: repeated questions, and
+//! questions for a title, do not move the script. A mishap comes before the answer that it delays.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What a model says that is cut off. Where an agent sends it along again, it is known by it.
+/// The text of a truncated answer. If an agent sends it again, the provider recognises it.
 pub const CUT: &str = "I begin with the first of the";
-/// What a model says that refuses.
+/// The text of a refusal.
 pub const REFUSED: &str = "I cannot help with that.";
-/// What it says after the last step.
+/// The text after the last step.
 pub const NOTHING_LEFT: &str = "There is nothing left to say.";
 
-/// One thing that the model does.
+/// A step of the model.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Step {
-    /// Says something, which ends the agent's turn.
+    /// Answers with a text, which ends the agent's turn.
     Say(String),
-    /// Has the agent run a command, with whatever tool it offers for that.
+    /// Makes the agent run a command, with its own tool for commands.
     Run(String),
-    /// Has the agent use a tool.
+    /// Makes the agent use a tool.
     Call(Use),
-    /// The same by its whole name, whether it is offered or not: nothing keeps a model from asking.
+    /// Calls a tool by its full name, even if the agent does not offer it.
     Insist(Use),
     /// Answers with an HTTP error.
     Fail(Failure),
-    /// Does not answer, until somebody hangs up.
+    /// Does not answer until the client closes the connection.
     Stall(Mishap),
-    /// Stops in mid-sentence, for want of tokens.
+    /// Stops in the middle of a sentence, at the token limit.
     Cut(Mishap),
-    /// Declines.
+    /// Refuses to answer.
     Refuse(Mishap),
-    /// Answers with nothing at all.
+    /// Answers with an empty message.
     Empty(Mishap),
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Use {
-    /// How the tool's name ends: agents put the server's name before it, each in its own way.
+    /// The end of the tool's name: agents add the name of the server in different ways.
     pub tool: String,
     #[serde(default)]
     pub input: Value,
@@ -58,7 +58,7 @@ pub struct Use {
 #[serde(deny_unknown_fields)]
 pub struct Failure {
     pub status: u16,
-    /// How often; for ever without it.
+    /// How often, or without limit.
     #[serde(default)]
     pub times: Option<u32>,
     /// Seconds, for `Retry-After`.
@@ -69,7 +69,7 @@ pub struct Failure {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Mishap {
-    /// How often; for ever without it.
+    /// How often, or without limit.
     pub times: Option<u32>,
 }
 
@@ -82,12 +82,12 @@ impl Step {
         Self::Run(command.to_owned())
     }
 
-    /// An HTTP error, for ever.
+    /// Returns an HTTP error without limit.
     pub fn fail(status: u16) -> Self {
         Self::Fail(Failure { status, times: None, retry_after: None })
     }
 
-    /// How often it keeps the next answer back; an answer does not.
+    /// Returns how often the step delays the next answer. `None` for an answer.
     fn keeps_back(&self) -> Option<u32> {
         match self {
             Self::Say(_) | Self::Run(_) | Self::Call(_) | Self::Insist(_) => None,
@@ -99,7 +99,7 @@ impl Step {
     }
 }
 
-/// A script, and how far its mishaps have been played.
+/// A script and the progress of its mishaps.
 #[derive(Debug)]
 pub struct Play {
     steps: Vec<Step>,
@@ -112,7 +112,7 @@ impl Play {
         Self { steps, played }
     }
 
-    /// The step for a conversation with so many answers in it.
+    /// Returns the step for a conversation with this many answers.
     pub fn next(&mut self, answers: usize) -> Option<Step> {
         let mut left = answers;
         for (step, played) in self.steps.iter().zip(&mut self.played) {

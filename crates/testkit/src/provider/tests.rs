@@ -1,4 +1,4 @@
-//! What a client hears, spoken over the wire.
+//! Requests to the provider over the wire.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Head and body of the answer, and nothing if there is none.
+/// Sends a request and returns the head and the body of the answer. Empty without an answer.
 fn ask(provider: &Provider, path: &str, body: &Value) -> String {
     let mut stream = begin(provider, path, body);
     let mut answer = String::new();
@@ -31,7 +31,7 @@ fn started(steps: &[Step]) -> Provider {
     Provider::start(steps.to_vec()).unwrap()
 }
 
-/// A question in each API, with a shell that is offered as an agent does, after so many answers.
+/// Returns a question in each API, with an agent's shell tool, after this many answers.
 fn questions(answers: usize) -> [(&'static str, Value); 4] {
     let schema = |name: &str, kind: &str| json!({"type": "object", "properties": {name: {"type": kind}}});
     let said = |item: Value| Value::Array(vec![item; answers]);
@@ -156,7 +156,7 @@ fn a_question_with_a_schema_gets_what_fits_it() {
     assert_eq!(answer["candidates"][0]["content"]["parts"][0]["text"], r#"{"choice":"small","sure":false}"#);
 }
 
-/// As Codex offers those of its servers.
+/// Codex offers the tools of its MCP servers like this.
 #[test]
 fn tools_in_a_namespace_are_called_in_it() {
     let call = "- call: {tool: note_add, input: {text: hi}}";

@@ -1,97 +1,98 @@
-//! Sessions, worked out from the log alone, and what may never be wrong with them.
+//! Sessions, from the log alone, with their rules.
 //!
-//! The engine moves a session from phase to phase and keeps two lists of feedback. Here nothing is kept that can be
-//! worked out: what is pending is whatever was queued and is neither delivered nor in the turn that runs.
+//! The engine moves a session from phase to phase and keeps two lists of feedback. This module keeps nothing that it can
+//! compute: feedback is pending if it was queued and is neither delivered nor in the current turn.
 
+mod pending_feedback;
 mod rows;
 mod send_backs;
-mod stalls;
-mod unheard;
+mod stalled_work;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use windlass_engine::{
-    Closing, Completion, Decision, EffectId, Ending, Epoch, Event, EventType, Fault, Field, GateAnswer, Grounds, Hold,
-    Limits, Move, Next, OnRetryLimit, Opening, OwnerName, Piece, Promise, Purpose, Record, Remedy, RunId, Seq,
-    SessionName, State, TaskId, Terms, Timestamp, Usage, Verdict, Voice, Work, payload,
+    AfterIteration, AgentUsage, CompletionMode, ConversationStart, EffectId, EngineLimits, Epoch, Event, EventRecord,
+    EventType, FeedbackRef, GateAnswer, GateDecision, GateRemedy, GateVerdict, MessageAuthor, OwnerName, Promise,
+    RetryLimitAction, RunId, Seq, SessionEnd, SessionEndKind, SessionName, SessionTerms, StateField, TaskHold, TaskId,
+    TaskState, TaskTransition, Timestamp, TurnFailure, TurnPurpose, WorkSource, WorkspaceMode, payload,
 };
 
 use crate::effects::{ends_a_turn, owed_by};
-use crate::gates::{Around, Passage};
+use crate::gates::{DeliveryProgress, GateContext};
+use pending_feedback::PendingFeedback;
 use send_backs::SendBacks;
-use stalls::Stalls;
-use unheard::Unheard;
+use stalled_work::StalledWork;
 
-pub use rows::broken;
+pub use rows::find_violations;
 
-/// A session as the log tells it.
+/// A session, according to the log.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct SessionOracle {
     pub owner: OwnerName,
-    pub terms: Terms,
-    pub work: Work,
-    /// What it works on, or did last, and whether it still has it.
+    pub terms: SessionTerms,
+    pub work: WorkSource,
+    /// The current or the last task of the session.
     pub task: Option<TaskId>,
-    hold: Hold,
+    hold: TaskHold,
     escalated: Vec<TaskId>,
-    /// What it has left for a later run.
+    /// Tasks that the session left for a later run.
     pub left: Vec<TaskId>,
-    /// What was taken from it, for others to work on.
+    /// Tasks that the session lost, and that others can claim.
     lost: Vec<TaskId>,
-    pub grounds: Grounds,
-    passage: Passage,
-    /// Whether it completed the task that it left, and whether that is completed, whoever did it.
+    pub grounds: WorkspaceMode,
+    passage: DeliveryProgress,
+    /// Whether the session completed its last task, and whether that task is completed at all.
     finished: bool,
     completed: bool,
     pub turn: Option<RunId>,
     pub iteration: u32,
-    pub stopping: Option<Closing>,
-    pub ended: Option<Ending>,
-    /// The hooks that its loop waits for.
+    pub stopping: Option<SessionEnd>,
+    pub ended: Option<SessionEndKind>,
+    /// The hooks that the loop waits for.
     pub waits_for: Vec<EffectId>,
     started: Timestamp,
     interrupted: u32,
-    /// When its iterations failed, in a row.
+    /// The times of consecutive failed iterations.
     failures: Vec<Option<Timestamp>>,
     recovery: Recovery,
-    /// A person is asked, and has perhaps answered.
+    /// The question to a person, and the answer if there is one.
     asking: Option<Option<GateAnswer>>,
     answered: Option<GateAnswer>,
-    /// The agent is left alone until then.
+    /// The end of a rate limit.
     postponed: Option<Timestamp>,
     postponements: u32,
-    used: Usage,
-    /// What is about the iteration that it was queued in.
+    used: AgentUsage,
+    /// Feedback about only the iteration in which it was queued.
     passing: BTreeSet<Seq>,
     queued: BTreeSet<Seq>,
-    /// What people have said of it.
+    /// Feedback of persons.
     said: BTreeSet<Seq>,
     delivered: BTreeSet<Seq>,
-    /// What the turn that runs carries.
+    /// Feedback in the current turn.
     bound: BTreeSet<Seq>,
-    /// What was in a turn that did not finish.
+    /// Feedback in turns that did not finish.
     seen: BTreeSet<Seq>,
-    /// The last conversation that was opened, or that of the session before.
+    /// The last conversation of the session, or of the previous session of its task.
     conversation: Option<String>,
     agent: String,
     fresh: bool,
     claim: Option<Promise>,
     /// When the stop gate last let the work pass.
     done_at: Option<Seq>,
-    gate: Option<(Verdict, Decision)>,
+    gate: Option<(GateVerdict, GateDecision)>,
     /// Whether the iteration has had its delivery turn.
     has_delivered: bool,
-    /// Whether the next iteration takes up an interrupted one.
+    /// Whether the next iteration continues an interrupted one.
     takes_up: bool,
     send_backs: SendBacks,
-    /// Whether a turn about its present task has finished.
+    /// Whether a turn about the current task has finished.
     has_worked: bool,
-    /// What cannot have happened.
+    /// Violations so far.
     wrong: Vec<String>,
 }
 
-/// Whether an iteration has failed, and hooks have had something to say about it since.
+/// The state after a failed iteration: whether hooks have sent feedback since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Recovery {
     None,
@@ -99,40 +100,42 @@ enum Recovery {
     Due,
 }
 
-/// Every session that a log tells of.
-pub fn told(log: &[Record]) -> BTreeMap<SessionName, Told> {
-    told_with_tasks(log).0
+/// Returns every session of a log.
+pub fn read_sessions(log: &[EventRecord]) -> BTreeMap<SessionName, SessionOracle> {
+    read_sessions_and_tasks(log).0
 }
 
-/// The same, the work that goes on at a gate, and the feedback that waits with tasks.
-fn told_with_tasks(log: &[Record]) -> (BTreeMap<SessionName, Told>, Stalls, Unheard) {
-    let (mut sessions, mut stalls, mut unheard): (BTreeMap<SessionName, Told>, _, _) =
-        (BTreeMap::new(), Stalls::default(), Unheard::default());
+/// Returns the sessions, the stalled work, and the feedback that waits with tasks.
+fn read_sessions_and_tasks(
+    log: &[EventRecord],
+) -> (BTreeMap<SessionName, SessionOracle>, StalledWork, PendingFeedback) {
+    let (mut sessions, mut stalls, mut unheard): (BTreeMap<SessionName, SessionOracle>, _, _) =
+        (BTreeMap::new(), StalledWork::default(), PendingFeedback::default());
     for record in log {
         if let Event::HookFinished(finished) = &record.envelope.event {
             sessions
                 .values_mut()
-                .for_each(|told: &mut Told| told.waits_for.retain(|effect| *effect != finished.effect));
+                .for_each(|told: &mut SessionOracle| told.waits_for.retain(|effect| *effect != finished.effect));
         }
         let named = record.envelope.session.as_ref();
         if let (Some(name), Event::SessionStarted(started)) = (named, &record.envelope.event) {
-            let task = record.envelope.node.task();
+            let task = record.envelope.node.task_id();
             sessions.insert(
                 name.clone(),
-                Told { task, work: started.work, ..Told::new(started, record.envelope.timestamp) },
+                SessionOracle { task, work: started.work, ..SessionOracle::new(started, record.envelope.timestamp) },
             );
         }
-        stalls.hear(record, named.and_then(|name| sessions.get(name)));
-        unheard.hear(record, named.and_then(|name| sessions.get_mut(name)));
+        stalls.observe(record, named.and_then(|name| sessions.get(name)));
+        unheard.observe(record, named.and_then(|name| sessions.get_mut(name)));
         if let Some((name, told)) = named.and_then(|name| Some((name, sessions.get_mut(name)?))) {
-            told.hear(record, name, &stalls);
+            told.observe(record, name, &stalls);
         }
-        // Whoever takes a task away from a session need not name it.
+        // An event that takes a task away from a session need not name the session.
         for (name, told) in &mut sessions {
             let held = matches!(told.hold, Hold::Held(_));
-            let left = told.lose(name, record);
-            unheard.keep(told.task, left);
-            if let Some(task) = told.task.filter(|_| held && told.hold == Hold::Left) {
+            let left = told.lose_task(name, record);
+            unheard.keep_feedback(told.task, left);
+            if let Some(task) = told.task.filter(|_| held && told.hold == TaskHold::Left) {
                 stalls.conversations.insert(task, told.last_conversation());
             }
         }
@@ -140,19 +143,19 @@ fn told_with_tasks(log: &[Record]) -> (BTreeMap<SessionName, Told>, Stalls, Unhe
     (sessions, stalls, unheard)
 }
 
-impl Told {
+impl SessionOracle {
     fn new(started: &payload::SessionStarted, at: Timestamp) -> Self {
         Self {
             owner: started.owner.clone(),
             terms: started.terms.clone(),
-            work: Work::Given,
+            work: WorkSource::Given,
             task: None,
-            hold: Hold::Never,
+            hold: TaskHold::Never,
             escalated: Vec::new(),
             left: Vec::new(),
             lost: Vec::new(),
             grounds: started.grounds,
-            passage: Passage::default(),
+            passage: DeliveryProgress::default(),
             finished: false,
             completed: false,
             turn: None,
@@ -168,7 +171,7 @@ impl Told {
             answered: None,
             postponed: None,
             postponements: 0,
-            used: Usage::default(),
+            used: AgentUsage::default(),
             passing: BTreeSet::new(),
             queued: BTreeSet::new(),
             said: BTreeSet::new(),
@@ -193,18 +196,18 @@ impl Told {
         self.ended.is_some() && self.waits_for.is_empty()
     }
 
-    /// The hook that nobody waits for any more, because the end was asked for.
-    pub fn skips(&self) -> Option<EffectId> {
+    /// Returns the hook that the session no longer waits for, because its end was requested.
+    pub fn skipped_hook(&self) -> Option<EffectId> {
         let stops = self.stopping.is_some() && self.ended.is_none();
-        self.waits_for.first().copied().filter(|effect| stops || self.needs_no(*effect))
+        self.waits_for.first().copied().filter(|effect| stops || self.is_hook_needless(*effect))
     }
 
-    /// Whether a hook that has not begun may not begin any more.
-    pub fn needs_no(&self, effect: EffectId) -> bool {
-        self.passage.is_in_vain(effect, self.hold != Hold::Left, self.is_held_back())
+    /// Returns whether a hook that has not begun must not begin any more.
+    pub fn is_hook_needless(&self, effect: EffectId) -> bool {
+        self.passage.is_hook_needless(effect, self.hold != TaskHold::Left, self.is_held_back())
     }
 
-    /// Whether it works on a task, or did and has not completed it.
+    /// Returns whether the session works on a task, or did without completing it.
     pub fn has_taken_up(&self, id: TaskId) -> bool {
         [&self.left, &self.escalated, &self.lost].iter().any(|list| list.contains(&id)) || self.task == Some(id)
     }
@@ -214,48 +217,48 @@ impl Told {
     }
 
     pub fn is_in_worktrees(&self) -> bool {
-        self.grounds == Grounds::Worktrees
+        self.grounds == WorkspaceMode::Worktrees
     }
 
-    /// Whether it has to be told what there is to be submitted.
+    /// Returns whether the session waits for its work to be collected.
     pub fn wants_work(&self) -> bool {
         let done = self.passage.done || self.resumes();
         let is_readied = self.is_in_worktrees() || self.passage.report;
         self.holds() && is_readied && self.is_idle() && self.stopping.is_none() && done
     }
 
-    /// Whether its work goes on at a gate, as far as nobody says more.
+    /// Returns whether the work resumes at a gate, unless a person sends feedback.
     fn resumes(&self) -> bool {
         self.passage.resumes && self.passage.workspace.is_some()
     }
 
-    pub fn passage(&self) -> &Passage {
+    pub fn passage(&self) -> &DeliveryProgress {
         &self.passage
     }
 
-    /// Whether it neither works nor waits for somebody.
+    /// Returns whether the session neither works nor waits.
     fn is_idle(&self) -> bool {
         let waits = self.asking.is_some() || self.postponed.is_some() || !self.waits_for.is_empty();
         self.turn.is_none() && self.ended.is_none() && !waits
     }
 
-    /// Whether a person's answer would be heard.
+    /// Returns whether the session accepts the answer of a person.
     pub fn asks(&self) -> bool {
         self.asking == Some(None) && !self.waits_in_vain() && self.stopping.is_none() && self.ended.is_none()
     }
 
-    /// Whether it asks or waits about a task that it has no more.
+    /// Returns whether the session asks or waits about a task that it has lost.
     fn waits_in_vain(&self) -> bool {
-        self.hold == Hold::Left && (self.asking.is_some() || self.postponed.is_some())
+        self.hold == TaskHold::Left && (self.asking.is_some() || self.postponed.is_some())
     }
 
-    /// Whether there is something to decide that nobody has decided yet.
+    /// Returns whether a decision is due.
     pub fn may_advance(&self, now: Timestamp) -> bool {
         let answered = matches!(self.asking, Some(Some(_)));
         let due = self.postponed.is_some_and(|until| now >= until);
         let stopped = self.stopping.is_some() && (self.asking.is_some() || self.postponed.is_some());
-        // What there is to do for a session that has its task is not asked of one that is to end, or has none.
-        let in_vain = self.is_idle() && (self.stopping.is_some() || self.hold == Hold::Left);
+        // A session that is to end, or has no task, has no work to decide about.
+        let in_vain = self.is_idle() && (self.stopping.is_some() || self.hold == TaskHold::Left);
         let on_its_way = self.resumes() || self.passage.done || self.passage.is_under_way();
         let said = self.is_idle() && self.is_held_back() && on_its_way && !self.passage.is_merged();
         let delivers = self.is_idle() && self.passage.done && !self.passage.is_under_way() && self.may_deliver();
@@ -263,29 +266,29 @@ impl Told {
         self.waits_for.is_empty() && self.turn.is_none() && waits
     }
 
-    fn hear(&mut self, record: &Record, name: &SessionName, stalls: &Stalls) {
-        self.judge(record, name, stalls);
-        self.send_backs.hear(record, self.takes_up, self.asking.is_some());
-        self.hear_of_guards(record);
-        self.passage.hear(record, &self.owner, is_own(record));
+    fn observe(&mut self, record: &EventRecord, name: &SessionName, stalls: &StalledWork) {
+        self.check_event(record, name, stalls);
+        self.send_backs.observe(record, self.takes_up, self.asking.is_some());
+        self.observe_guards(record);
+        self.passage.observe(record, &self.owner, is_own(record));
         match &record.envelope.event {
             Event::SessionResumed(resumed) => {
                 self.failures.fill(None);
                 (self.owner, self.terms) = (resumed.owner.clone(), resumed.terms.clone());
             }
             Event::SessionStopping(stopping) => {
-                self.stopping = Some(Closing { ending: stopping.ending, reason: stopping.reason.clone() });
+                self.stopping = Some(SessionEnd { ending: stopping.ending, reason: stopping.reason.clone() });
             }
             Event::SessionEnded(ended) => self.ended = Some(ended.ending),
             Event::TaskClaimed(claimed) if claimed.session == record.envelope.session => {
-                let task = record.envelope.node.task().expect("a task is claimed");
-                self.take(task, claimed.epoch);
+                let task = record.envelope.node.task_id().expect("a task is claimed");
+                self.take_task(task, claimed.epoch);
                 let last = stalls.conversations.get(&task).filter(|(agent, _)| *agent == self.agent && !self.fresh);
                 if self.conversation.is_none() {
                     self.conversation = last.and_then(|(_, conversation)| conversation.clone());
                 }
                 self.passage.report = claimed.report;
-                self.passage.resumes = self.is_in_worktrees() && stalls.of(task).is_some() && !claimed.report;
+                self.passage.resumes = self.is_in_worktrees() && stalls.find_stalled(task).is_some() && !claimed.report;
             }
             Event::IterationStarted(started) => {
                 self.iteration = started.run.iteration;
@@ -295,30 +298,31 @@ impl Told {
             }
             Event::TurnStarted(started) => {
                 (self.turn, self.bound) = (Some(started.run.clone()), self.undelivered().collect());
-                self.has_delivered |= started.purpose == Purpose::Delivery;
-                // What was judged before says nothing about what this turn does.
+                self.has_delivered |= started.purpose == TurnPurpose::Delivery;
+                // An earlier verdict says nothing about this turn.
                 (self.gate, self.passage.done) = (None, false);
             }
             Event::FeedbackQueued(queued) => {
                 self.queued.insert(record.seq);
-                self.said.extend((queued.voice == Voice::Person).then_some(record.seq));
-                let about = record.cause().map(Recovery::Failed);
-                if queued.voice == Voice::Hook && about == Some(self.recovery) {
+                self.said.extend((queued.voice == MessageAuthor::Person).then_some(record.seq));
+                let about = record.cause_position().map(Recovery::Failed);
+                if queued.voice == MessageAuthor::Hook && about == Some(self.recovery) {
                     self.recovery = Recovery::Due;
                 }
             }
             Event::FeedbackDelivered(delivered) => self.delivered.extend(&delivered.feedback),
             Event::ConversationOpened(opened) => self.conversation = Some(opened.conversation.clone()),
-            Event::IterationFailed(failed) if failed.fault == Fault::OutOfTokens => self.conversation = None,
+            Event::IterationFailed(failed) if failed.fault == TurnFailure::OutOfTokens => self.conversation = None,
             Event::PromiseDetected(detected) => self.claim = Some(detected.promise),
             Event::GateDecided(decided) => {
                 self.gate = Some((decided.verdict, decided.decision.clone()));
-                if self.closed(Ending::Completed).is_some() {
+                if self.closing_verdict(SessionEndKind::Completed).is_some() {
                     self.done_at = Some(record.seq);
                 }
             }
             Event::IterationCompleted(_) => {
-                (self.failures, self.passage.done) = (Vec::new(), self.closed(Ending::Completed).is_some());
+                (self.failures, self.passage.done) =
+                    (Vec::new(), self.closing_verdict(SessionEndKind::Completed).is_some());
             }
             _ => {}
         }
@@ -346,54 +350,57 @@ impl Told {
         }
     }
 
-    /// Takes a task up. What was counted and said about the one before is forgotten.
-    fn take(&mut self, task: TaskId, epoch: Epoch) {
+    /// Claims a task, and drops the state about the previous one.
+    fn take_task(&mut self, task: TaskId, epoch: Epoch) {
         if self.task != Some(task) {
             self.conversation = None;
         }
-        (self.task, self.hold) = (Some(task), Hold::Held(epoch));
-        (self.failures, self.gate, self.claim, self.passage) = (Vec::new(), None, None, Passage::default());
+        (self.task, self.hold) = (Some(task), TaskHold::Held(epoch));
+        (self.failures, self.gate, self.claim, self.passage) = (Vec::new(), None, None, DeliveryProgress::default());
         (self.recovery, self.done_at) = (Recovery::None, None);
         (self.has_worked, self.has_delivered) = (false, false);
         self.escalated.retain(|other| *other != task);
         self.lost.retain(|other| *other != task);
     }
 
-    /// What the next session of its task may go on with.
+    /// Returns the agent and the conversation that the next session of the task can continue.
     fn last_conversation(&self) -> (String, Option<String>) {
         (self.agent.clone(), self.conversation.clone().filter(|_| !self.is_broken()))
     }
 
-    /// What takes a lease away leaves the session without its task. Returns the feedback that stays with the task.
-    fn lose(&mut self, name: &SessionName, record: &Record) -> Vec<Piece> {
-        if record.kind() == EventType::ChangeMerged && record.envelope.node.task() == self.task && self.holds() {
+    /// Observes the loss of the lease, which leaves the session without its task. Returns the feedback that stays with the task.
+    fn lose_task(&mut self, name: &SessionName, record: &EventRecord) -> Vec<FeedbackRef> {
+        if record.kind() == EventType::ChangeMerged && record.envelope.node.task_id() == self.task && self.holds() {
             self.passage.merge();
         }
-        if let Some(row) = Move::on(record.kind()).filter(|_| record.envelope.node.task() == self.task) {
-            self.completed = row.to == State::Completed;
+        if let Some(row) =
+            TaskTransition::for_event_type(record.kind()).filter(|_| record.envelope.node.task_id() == self.task)
+        {
+            self.completed = row.to == TaskState::Completed;
         }
-        let leaves = Move::on(record.kind()).is_some_and(|row| row.clears.contains(&Field::Lease));
-        if leaves && matches!(self.hold, Hold::Held(_)) && record.envelope.node.task() == self.task {
+        let leaves =
+            TaskTransition::for_event_type(record.kind()).is_some_and(|row| row.clears.contains(&StateField::Lease));
+        if leaves && matches!(self.hold, Hold::Held(_)) && record.envelope.node.task_id() == self.task {
             let itself = record.envelope.session.as_ref() == Some(name) && self.completes(record);
             self.finished = itself && record.kind() == EventType::TaskCompleted;
-            self.hold = Hold::Left;
+            self.hold = TaskHold::Left;
             self.left.extend(self.task.filter(|_| itself && record.kind() == EventType::TaskNeedsContinuation));
             self.escalated.extend(self.task.filter(|_| record.kind() == EventType::TaskBlocked));
-            let open = |row: &Move| matches!(row.to, State::Created | State::NeedsContinuation);
-            let lost = !itself && Move::on(record.kind()).is_some_and(open);
+            let open = |row: &TaskTransition| matches!(row.to, State::Created | State::NeedsContinuation);
+            let lost = !itself && TaskTransition::for_event_type(record.kind()).is_some_and(open);
             self.lost.extend(self.task.filter(|_| lost));
             return self.leave_feedback();
         }
         Vec::new()
     }
 
-    /// What is asked, waited for and used up.
-    fn hear_of_guards(&mut self, record: &Record) {
-        self.used = self.used.plus(record.envelope.event.usage());
+    /// Observes questions, waits and usage.
+    fn observe_guards(&mut self, record: &EventRecord) {
+        self.used = self.used.saturating_add(record.envelope.event.usage());
         match &record.envelope.event {
             Event::GateDecided(decided) => {
                 (self.answered, self.asking) = (self.asking.take().flatten(), None);
-                if decided.decision == Decision::Ask {
+                if decided.decision == GateDecision::Ask {
                     self.asking = Some(None);
                 }
             }
@@ -416,41 +423,42 @@ impl Told {
         }
     }
 
-    /// Whether a budget may be used up. Time that nobody ran it for does not count, so this says at most.
+    /// Returns whether a budget may be spent. Time without an owner does not count, so this is an upper bound.
     fn may_be_used_up(&self, now: Timestamp) -> bool {
         let long = |moment: Timestamp| Duration::from_millis((moment.millis() - self.started.millis()).unsigned_abs());
         let late = |most: Duration| long(now) >= most || self.postponed.is_some_and(|until| long(until) >= most);
         self.terms.wall_time.is_some_and(late) || self.is_spent()
     }
 
-    /// Whether tokens or money are used up.
+    /// Returns whether the token or cost budget is spent.
     fn is_spent(&self) -> bool {
         self.terms.cost.is_some_and(|most| self.used.cost.unwrap_or_default() >= most)
             || self.terms.tokens.is_some_and(|most| self.used.input + self.used.output >= most)
     }
 
-    /// Whether what is told now could have come after what was told before.
-    fn judge(&mut self, record: &Record, name: &SessionName, stalls: &Stalls) {
+    /// Checks whether the event may follow the events so far.
+    fn check_event(&mut self, record: &EventRecord, name: &SessionName, stalls: &StalledWork) {
         let counted = self.iteration - self.interrupted;
         let fits = match &record.envelope.event {
             Event::IterationStarted(started) => {
                 let next = started.run.iteration == self.iteration + 1 && self.recovery != Recovery::Due;
                 let awake = self.postponed.is_none_or(|until| record.envelope.timestamp >= until);
                 let at_work = match self.hold {
-                    Hold::Held(_) => true,
-                    Hold::Never => self.work == Work::Given,
-                    Hold::Left => false,
+                    TaskHold::Held(_) => true,
+                    TaskHold::Never => self.work == WorkSource::Given,
+                    TaskHold::Left => false,
                 };
-                // One more for whoever says something in the last one.
-                let left = self.iteration == 0 || counted < self.terms.max_iterations || self.is_unheard();
+                // Feedback of a person in the last iteration allows one more.
+                let left =
+                    self.iteration == 0 || counted < self.terms.max_iterations || self.has_pending_person_feedback();
                 next && awake && at_work && self.turn.is_none() && left
             }
             Event::TurnStarted(started) => {
                 let closes = match &started.purpose {
-                    Purpose::Delivery => self.may_deliver(),
-                    Purpose::UnjudgedDelivery(_) => false,
-                    Purpose::Recovery => self.recovery == Recovery::Due && self.may_go_on(),
-                    Purpose::Work | Purpose::SendBack => true,
+                    TurnPurpose::Delivery => self.may_deliver(),
+                    TurnPurpose::UnjudgedDelivery(_) => false,
+                    TurnPurpose::Recovery => self.recovery == Recovery::Due && self.may_go_on(),
+                    TurnPurpose::Work | TurnPurpose::SendBack => true,
                 };
                 let present = started.run.iteration == self.iteration && started.owner == self.owner;
                 self.turn.is_none() && present && closes
@@ -464,9 +472,9 @@ impl Told {
             Event::ConversationOpened(opened) => {
                 let same = self.conversation.as_ref() == Some(&opened.conversation);
                 let opening = match (&self.conversation, same && opened.reason.is_none()) {
-                    (None, _) => Opening::New,
-                    (Some(_), true) => Opening::Loaded,
-                    (Some(_), false) => Opening::Anew,
+                    (None, _) => ConversationStart::New,
+                    (Some(_), true) => ConversationStart::Loaded,
+                    (Some(_), false) => ConversationStart::Anew,
                 };
                 self.turn.as_ref() == Some(&opened.run) && opened.opening == opening
             }
@@ -484,39 +492,44 @@ impl Told {
             Event::TurnFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
             Event::DeliveryFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
             Event::MessageAdded(_) | Event::FeedbackQueued(_) => self.ended.is_none(),
-            _ => self.passage.fits(record, &self.around(record, name, stalls)),
+            _ => self.passage.allows_event(record, &self.gate_context(record, name, stalls)),
         };
         if !fits {
             self.wrong.push(format!("{} of {:?} cannot be", record.seq, record.envelope.event));
         }
     }
 
-    /// Whether a gate may have decided so.
+    /// Returns whether a gate may decide like this.
     fn may_decide(&self, decided: &payload::GateDecided) -> bool {
-        let blocked = decided.verdict == Verdict::Block;
+        let blocked = decided.verdict == GateVerdict::Block;
         let told_to = self.asking == Some(Some(GateAnswer::Continue));
         let closes = match &decided.decision {
-            Decision::Next(Next::Close(closing)) => match closing.ending {
-                Ending::Escalated => decided.verdict != Verdict::Escalate,
-                Ending::Limit => false,
+            GateDecision::Next(AfterIteration::Close(closing)) => match closing.ending {
+                SessionEndKind::Escalated => decided.verdict != GateVerdict::Escalate,
+                SessionEndKind::Limit => false,
                 _ => true,
             },
             _ => false,
         };
-        // What an agent claims that has not heard a person yet ends nothing.
-        let heard = !closes || !self.is_unheard() || self.asking.is_some();
-        let asks = self.terms.on_retry_limit == OnRetryLimit::Ask && self.work == Work::Given;
+        // The claim of an agent ends nothing while feedback of a person is pending.
+        let heard = !closes || !self.has_pending_person_feedback() || self.asking.is_some();
+        let asks = self.terms.on_retry_limit == RetryLimitAction::Ask && self.work == WorkSource::Given;
         heard
             && match decided.decision {
-                Decision::SendBack => blocked && (told_to || self.send_backs.has_left(self.terms.max_hook_retries)),
-                Decision::Ask => blocked && asks,
-                Decision::Next(_) => true,
+                GateDecision::SendBack => blocked && (told_to || self.send_backs.has_left(self.terms.max_hook_retries)),
+                GateDecision::Ask => blocked && asks,
+                GateDecision::Next(_) => true,
             }
     }
 
-    fn around<'a>(&'a self, record: &Record, name: &SessionName, stalls: &'a Stalls) -> Around<'a> {
-        let task = self.task.and_then(|task| Some((task, stalls.of(task)?)));
-        Around {
+    fn gate_context<'a>(
+        &'a self,
+        record: &EventRecord,
+        name: &SessionName,
+        stalls: &'a StalledWork,
+    ) -> GateContext<'a> {
+        let task = self.task.and_then(|task| Some((task, stalls.find_stalled(task)?)));
+        GateContext {
             stalled: task.map(|(task, stalled)| (stalled, stalls.is_submitted(task, name))),
             held_back: self.is_held_back(),
             held: self.holds(),
@@ -532,65 +545,73 @@ impl Told {
         self.bound.is_subset(&self.delivered)
     }
 
-    /// Whether the session itself says that its task is done, and nobody over its head.
-    fn completes(&self, record: &Record) -> bool {
+    /// Returns whether the session itself reports its task done, without a forced command.
+    fn completes(&self, record: &EventRecord) -> bool {
         let metadata = &record.envelope.metadata;
         let own = record.envelope.session.is_some() && metadata.depth == 0 && !metadata.forced;
-        own && matches!(self.hold, Hold::Held(_)) && record.envelope.node.task() == self.task
+        own && matches!(self.hold, Hold::Held(_)) && record.envelope.node.task_id() == self.task
     }
 
-    /// What the gate found when it decided that the work ends so.
-    fn closed(&self, ending: Ending) -> Option<Verdict> {
+    /// Returns the verdict of the gate that closed the work with this ending.
+    fn closing_verdict(&self, ending: SessionEndKind) -> Option<GateVerdict> {
         match &self.gate {
-            Some((verdict, Decision::Next(Next::Close(closing)))) if closing.ending == ending => Some(*verdict),
+            Some((verdict, GateDecision::Next(AfterIteration::Close(closing)))) if closing.ending == ending => {
+                Some(*verdict)
+            }
             _ => None,
         }
     }
 
-    /// Nothing but the gates makes the work complete.
+    /// Returns whether the gates have declared the work complete.
     fn has_passed(&self) -> bool {
         if self.passage.resumed {
             return true;
         }
-        let claimed = self.claim == Some(Promise::Complete) || self.terms.completion == Completion::Gate;
-        match self.closed(Ending::Completed) {
-            Some(Verdict::Pass) => claimed,
-            Some(Verdict::Fail) => claimed && !self.terms.strict,
-            Some(Verdict::Block) if self.answered == Some(GateAnswer::Ignore) => claimed,
-            Some(Verdict::Block) => claimed && self.terms.on_retry_limit == OnRetryLimit::Complete,
-            Some(Verdict::Continue | Verdict::Escalate) | None => false,
+        let claimed = self.claim == Some(Promise::Complete) || self.terms.completion == CompletionMode::Gate;
+        match self.closing_verdict(SessionEndKind::Completed) {
+            Some(GateVerdict::Pass) => claimed,
+            Some(GateVerdict::Fail) => claimed && !self.terms.strict,
+            Some(GateVerdict::Block) if self.answered == Some(GateAnswer::Ignore) => claimed,
+            Some(GateVerdict::Block) => claimed && self.terms.on_retry_limit == RetryLimitAction::Complete,
+            Some(GateVerdict::Continue | GateVerdict::Escalate) | None => false,
         }
     }
 
-    /// Whether it may be said to have ended so. One that takes what there is ends when nothing is left, and well if no task
-    /// was left to a person.
-    fn may_end(&self, ending: Ending, now: Timestamp) -> bool {
-        let (graph, left) = (self.work == Work::Graph, self.hold == Hold::Left);
+    /// Returns whether the session may end like this. A session on the whole graph ends when no task is left, and successfully if
+    /// none was left to a person.
+    fn may_end(&self, ending: SessionEndKind, now: Timestamp) -> bool {
+        let (graph, left) = (self.work == WorkSource::Graph, self.hold == TaskHold::Left);
         match ending {
-            _ if self.finished && self.passage.is_objected() => ending == Ending::Escalated,
+            _ if self.finished && self.passage.is_objected() => ending == SessionEndKind::Escalated,
             _ if self.stopping.as_ref().is_some_and(|asked| asked.ending == ending) => true,
-            Ending::Completed if graph => self.escalated.is_empty() && self.left.is_empty() && self.lost.is_empty(),
-            Ending::Completed => self.has_passed() && (!left || self.finished || self.completed),
-            Ending::Escalated => {
-                let failed_so = self.passage.remedy == Some(Remedy::Escalate);
-                let decided =
-                    if graph { !self.escalated.is_empty() } else { self.closed(ending).is_some() || failed_so };
-                // An agent that cannot work is nothing to go on with, whether or not its task is still there.
-                decided || self.is_broken() || self.postponements >= Limits::POSTPONEMENTS
+            SessionEndKind::Completed if graph => {
+                self.escalated.is_empty() && self.left.is_empty() && self.lost.is_empty()
             }
-            Ending::Limit => {
-                let given_up = if graph { !self.left.is_empty() } else { self.passage.remedy == Some(Remedy::GiveUp) };
+            SessionEndKind::Completed => self.has_passed() && (!left || self.finished || self.completed),
+            SessionEndKind::Escalated => {
+                let failed_so = self.passage.remedy == Some(GateRemedy::Escalate);
+                let decided = if graph {
+                    !self.escalated.is_empty()
+                } else {
+                    self.closing_verdict(ending).is_some() || failed_so
+                };
+                // A session cannot continue with a broken agent, whether or not its task still exists.
+                decided || self.is_broken() || self.postponements >= EngineLimits::POSTPONEMENTS_IN_A_ROW
+            }
+            SessionEndKind::Limit => {
+                let given_up =
+                    if graph { !self.left.is_empty() } else { self.passage.remedy == Some(GateRemedy::GiveUp) };
                 let counted = self.iteration - self.interrupted;
                 given_up || counted >= self.terms.max_iterations || self.may_be_used_up(now)
             }
-            Ending::Error => self.interrupted >= Limits::INTERRUPTIONS,
-            Ending::Cancelled if graph => !self.lost.is_empty(),
-            Ending::Cancelled => left,
+            SessionEndKind::Error => self.interrupted >= EngineLimits::INTERRUPTIONS_IN_A_ROW,
+            SessionEndKind::Cancelled if graph => !self.lost.is_empty(),
+            SessionEndKind::Cancelled => left,
         }
     }
 }
 
-/// Whether an event is what a session does by itself, and not somebody's command or what a hook has led to.
-fn is_own(record: &Record) -> bool {
-    record.cause().is_some() && record.envelope.metadata.depth == 0
+/// Returns whether the session itself emitted an event, and neither another command nor a hook did.
+fn is_own(record: &EventRecord) -> bool {
+    record.cause_position().is_some() && record.envelope.metadata.depth == 0
 }

@@ -1,25 +1,25 @@
-//! Whether the rows of sessions are what the log tells of them.
+//! Comparison of the session rows with the log.
 
 use windlass_engine::{
-    EffectId, EffectKind, Ending, Epoch, Hold, Next, OwnerName, Phase, Purpose, Record, Session, Stalled, Step, Task,
-    TaskId,
+    AfterIteration, EffectId, EffectKind, Epoch, EventRecord, OwnerName, Session, SessionEndKind, SessionPhase,
+    SessionStep, StalledWork, Task, TaskHold, TaskId, TurnPurpose,
 };
 
-use super::{Told, told_with_tasks};
+use super::{SessionOracle, read_sessions_and_tasks};
 use crate::invariants::Rows;
 
-/// Everything that is wrong with the sessions of a state that a log led to.
-pub fn broken(rows: &Rows, log: &[Record]) -> Vec<String> {
-    let (told, stalls, unheard) = told_with_tasks(log);
+/// Returns all violations in the sessions of a state that a log led to.
+pub fn find_violations(rows: &Rows, log: &[EventRecord]) -> Vec<String> {
+    let (told, stalls, unheard) = read_sessions_and_tasks(log);
     let mut wrong = Vec::new();
-    // What of it is checked, and where, is not worked out from the log here.
+    // The oracle does not compute these two flags from the log.
     let known =
-        |task: &Task| task.stalled.clone().map(|stalled| Stalled { checked: false, rejudged: false, ..stalled });
-    let stalled = rows.tasks.iter().filter(|task| known(task).as_ref() != stalls.of(task.id));
+        |task: &Task| task.stalled.clone().map(|stalled| StalledWork { checked: false, rejudged: false, ..stalled });
+    let stalled = rows.tasks.iter().filter(|task| known(task).as_ref() != stalls.find_stalled(task.id));
     wrong.extend(stalled.map(|task| {
         format!("{}: the row goes on at {:?}, the log at {:?}", task.id, task.stalled, stalls.of(task.id))
     }));
-    let kept = rows.tasks.iter().filter(|task| task.unheard != unheard.of(task.id));
+    let kept = rows.tasks.iter().filter(|task| task.unheard != unheard.feedback_of_task(task.id));
     wrong.extend(kept.map(|task| {
         format!("{}: the row keeps {:?} for later, the log {:?}", task.id, task.unheard, unheard.of(task.id))
     }));
@@ -29,30 +29,30 @@ pub fn broken(rows: &Rows, log: &[Record]) -> Vec<String> {
     }
     for (session, told) in rows.sessions.iter().zip(told.values()) {
         wrong.extend(told.wrong.iter().cloned());
-        differs(session, told, &mut wrong);
-        holds(session, rows, &mut wrong);
-        rests(session, rows, &mut wrong);
+        check_row(session, told, &mut wrong);
+        check_lease(session, rows, &mut wrong);
+        check_rest(session, rows, &mut wrong);
         let turns = rows
             .effects
             .iter()
             .filter(|effect| matches!(&effect.kind, EffectKind::Turn { session: name, .. } if *name == session.name));
-        if turns.count() != usize::from(session.turn().is_some()) {
+        if turns.count() != usize::from(session.current_turn().is_some()) {
             wrong.push(format!("{} has another number of turns than it should", session.name));
         }
     }
     wrong
 }
 
-/// The row and the log say the same.
-fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
+/// Compares a row with the session of the log.
+fn check_row(session: &Session, told: &SessionOracle, wrong: &mut Vec<String>) {
     let lost: Vec<_> = session.lost.iter().map(|lost| lost.task).collect();
     let kept = (
         (&session.owner, &session.terms, &session.owed, &session.stopping),
-        (session.turn().map(|turn| &turn.run), session.iteration, session.interrupted, session.failures),
+        (session.current_turn().map(|turn| &turn.run), session.iteration, session.interrupted, session.failures),
         (
-            session.ended(),
+            session.ending_kind(),
             &session.pending,
-            session.turn().map_or(&[][..], |turn| &turn.feedback),
+            session.current_turn().map_or(&[][..], |turn| &turn.feedback),
             &session.conversation,
         ),
         (session.task, session.hold, session.work, &session.escalated, &session.left, &lost),
@@ -76,11 +76,11 @@ fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
 }
 
 fn is_cancelled(session: &Session) -> bool {
-    session.stopping.as_ref().is_some_and(|closing| closing.ending == Ending::Cancelled)
+    session.stopping.as_ref().is_some_and(|closing| closing.ending == SessionEndKind::Cancelled)
 }
 
-/// A session has a task exactly where the task says so, and none when it has ended.
-fn holds(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
+/// Checks that a session and its task agree about the lease, and that an ended session has none.
+fn check_lease(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
     let held: Vec<(TaskId, Epoch, &OwnerName)> = rows
         .tasks
         .iter()
@@ -89,48 +89,48 @@ fn holds(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
         .map(|(id, lease)| (id, lease.epoch, &lease.owner))
         .collect();
     let said: Vec<_> =
-        session.task.zip(session.epoch()).map(|(id, epoch)| (id, epoch, &session.owner)).into_iter().collect();
-    if held != said || (session.ended().is_some() && !held.is_empty()) {
+        session.task.zip(session.held_epoch()).map(|(id, epoch)| (id, epoch, &session.owner)).into_iter().collect();
+    if held != said || (session.ending_kind().is_some() && !held.is_empty()) {
         wrong.push(format!("{} has {said:?}, the tasks say {held:?}", session.name));
     }
 }
 
-/// Whether a person has said something about work that is on its way.
+/// Returns whether a person has sent feedback about work on its way.
 fn is_held_back(session: &Session) -> bool {
     let on_its_way = matches!(session.phase, Phase::Pipeline(_) | Phase::Settled(Next::Close(_)));
     let said = session.pending.iter().any(|piece| piece.person && Some(piece.at) > session.done_at);
-    session.epoch().is_some() && said && (on_its_way || session.resumes)
+    session.held_epoch().is_some() && said && (on_its_way || session.resumes)
 }
 
 fn is_out_of_time(session: &Session) -> bool {
     session.terms.wall_time.is_some_and(|most| session.watch.lasted >= most)
 }
 
-/// Nothing that can be decided is left undecided: it waits for the outside, or for a hook that has begun.
-fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
+/// Checks that no decision is left open: the session waits for the outside, or for a hook that has begun.
+fn check_rest(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
     let begun = |id: EffectId| rows.effects.iter().any(|effect| effect.id == id && effect.attempts > 0);
-    let rests = match session.step() {
-        Step::Wait(_) => true,
-        // What a person says falls to whoever runs the session.
+    let rests = match session.next_step() {
+        SessionStep::Wait(_) => true,
+        // Feedback of a person is for the runner to act on.
         _ if is_held_back(session) => true,
-        // The runner delivers what others say while the session waits for its work to be gathered.
-        Step::StartTurn(_, Purpose::Delivery) => !session.grounds.is_in_place() || session.report,
-        // Whoever runs it has yet to decide what follows from what others asked for.
-        Step::SkipHook(effect) => begun(effect) || is_cancelled(session) || session.hold == Hold::Left,
-        // What a person says falls to whoever runs the session.
-        Step::DecideGate(..) => matches!(session.phase, Phase::Asking(_, _, Some(_))),
-        // So does what follows where others have taken its task away.
-        _ if is_cancelled(session) || session.hold == Hold::Left => {
+        // The runner delivers feedback while the session waits for its work to be collected.
+        SessionStep::StartTurn(_, TurnPurpose::Delivery) => !session.grounds.is_in_place() || session.report,
+        // The runner still has to decide about requests of others.
+        SessionStep::SkipHook(effect) => begun(effect) || is_cancelled(session) || session.hold == TaskHold::Left,
+        // The answer of a person is for the runner to act on.
+        SessionStep::DecideGate(..) => matches!(session.phase, Phase::Asking(_, _, Some(_))),
+        // The loss of the task is for the runner to act on.
+        _ if is_cancelled(session) || session.hold == TaskHold::Left => {
             let waits = !session.grounds.is_in_place() && matches!(session.phase, Phase::Started | Phase::Settled(_));
-            waits || session.waits_until().is_some() || matches!(session.phase, Phase::Asking(..))
+            waits || session.wait_deadline().is_some() || matches!(session.phase, Phase::Asking(..))
         }
-        // And so does its time, where it passes with what hooks of others do.
-        _ => session.waits_until().is_some() && is_out_of_time(session),
+        // The time limit is for the runner to act on, if it passes during hooks of others.
+        _ => session.wait_deadline().is_some() && is_out_of_time(session),
     };
     if !rests {
         wrong.push(format!("{} does not rest: {:?} in {session:?}", session.name, session.step()));
     }
     if let Some(lost) = session.owed.iter().find(|id| !rows.effects.iter().any(|effect| effect.id == **id)) {
-        wrong.push(format!("{} waits for {lost}, which nobody owes", session.name));
+        wrong.push(format!("{} waits for {lost}, which is no effect", session.name));
     }
 }

@@ -1,12 +1,12 @@
-//! How often each stop hook has sent the agent back, worked out from the log alone.
+//! How often each stop hook has sent the agent back, from the log alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windlass_engine::{Decision, Event, GateAnswer, HookOutcome, Record, Seq, Voice};
+use windlass_engine::{Event, EventRecord, GateAnswer, GateDecision, HookOutcome, MessageAuthor, Seq};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct SendBacks {
-    /// The end of the last turn, and what its hooks may do instead of what the session says.
+    /// The end of the last turn, and the limits of its hooks that override the session's.
     turn: Option<Seq>,
     limits: BTreeMap<String, u32>,
     blockers: BTreeSet<String>,
@@ -14,13 +14,13 @@ pub(super) struct SendBacks {
 }
 
 impl SendBacks {
-    /// Whether a hook that blocks has not sent the agent back as often as it may.
+    /// Returns whether a blocking hook may still send the agent back.
     pub fn has_left(&self, usual: u32) -> bool {
         let limit = |hook: &String| self.limits.get(hook).copied().unwrap_or(usual);
         self.blockers.iter().any(|hook| self.counts.get(hook).copied().unwrap_or(0) < limit(hook))
     }
 
-    pub fn hear(&mut self, record: &Record, takes_up: bool, is_asking: bool) {
+    pub fn observe(&mut self, record: &EventRecord, takes_up: bool, is_asking: bool) {
         match &record.envelope.event {
             Event::TurnFinished(_) => {
                 let hooks = record.envelope.metadata.owes.iter().flat_map(|owed| &owed.hooks);
@@ -32,13 +32,13 @@ impl SendBacks {
             {
                 self.blockers.insert(finished.hook.clone());
             }
-            Event::GateDecided(decided) if decided.decision == Decision::SendBack => {
+            Event::GateDecided(decided) if decided.decision == GateDecision::SendBack => {
                 for hook in &self.blockers {
                     *self.counts.entry(hook.clone()).or_default() += 1;
                 }
             }
             Event::IterationStarted(_) if !takes_up => self.counts.clear(),
-            Event::FeedbackQueued(queued) if queued.voice == Voice::Person && !is_asking => self.counts.clear(),
+            Event::FeedbackQueued(queued) if queued.voice == MessageAuthor::Person && !is_asking => self.counts.clear(),
             Event::GateAnswered(answered) if answered.answer == GateAnswer::Continue => self.counts.clear(),
             _ => {}
         }

@@ -3,40 +3,43 @@
 use serde::{Deserialize, Serialize};
 use windlass_engine::TaskId;
 
-use super::{Glance, held};
+use super::{CheckpointSummary, load_checkpoint};
 use crate::error::ToolError;
 use crate::host::{ToolCall, ToolHost};
-use crate::task::TASK;
-use crate::tool::{Effect, Tool};
+use crate::task::TASK_ID_FIELD;
+use crate::tool::{ToolDefinition, ToolEffect};
 
-pub(crate) const LIST: Tool = Tool {
+pub(crate) const LIST: ToolDefinition = ToolDefinition {
     name: "checkpoint_list",
     description: "The checkpoints of a task that can be resumed from, newest first.",
     example: r#"{"taskId": "T3"}"#,
-    effect: Effect::ReadOnly,
-    fields: &[TASK],
+    effect: ToolEffect::ReadOnly,
+    fields: &[TASK_ID_FIELD],
 };
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct List {
+pub(crate) struct ListCheckpointsInput {
     task_id: TaskId,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Answer {
+pub(crate) struct ListCheckpointsOutput {
     task_id: TaskId,
     checkpoint_count: usize,
-    checkpoints: Vec<Glance>,
+    checkpoints: Vec<CheckpointSummary>,
 }
 
-pub(crate) fn list<G: ToolHost>(call: &mut ToolCall<'_, G>, given: List) -> Result<Answer, ToolError> {
-    let task = call.task(given.task_id)?;
+pub(crate) fn list_checkpoints<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: ListCheckpointsInput,
+) -> Result<ListCheckpointsOutput, ToolError> {
+    let task = call.load_task(given.task_id)?;
     let mut checkpoints = Vec::new();
-    for kept in task.drive.checkpoints_at(call.ground.now()).rev() {
-        let made = held(call.ground.store(), kept)?;
-        checkpoints.extend(made.map(|(at, made)| Glance::of(kept.id, at, &made)));
+    for kept in task.drive.live_checkpoints_at(call.host.now()).rev() {
+        let made = load_checkpoint(call.host.store(), kept)?;
+        checkpoints.extend(made.map(|(at, made)| CheckpointSummary::from_created(kept.id, at, &made)));
     }
-    Ok(Answer { task_id: task.id, checkpoint_count: checkpoints.len(), checkpoints })
+    Ok(ListCheckpointsOutput { task_id: task.id, checkpoint_count: checkpoints.len(), checkpoints })
 }

@@ -5,28 +5,28 @@ pub(crate) mod list;
 pub(crate) mod resume;
 
 use serde::Serialize;
-use windlass_engine::{CheckpointId, CheckpointRef, Event, Seq, SeriesId, Timestamp, Trigger, payload};
-use windlass_store::Sqlite;
+use windlass_engine::{CheckpointId, CheckpointRef, CheckpointTrigger, Event, Seq, SeriesId, Timestamp, payload};
+use windlass_store::SqliteStore;
 
 use crate::error::ToolError;
 
-pub(crate) use create::{CREATE, create};
-pub(crate) use list::{LIST, list};
-pub(crate) use resume::{RESUME, resume};
+pub(crate) use create::{CREATE, create_checkpoint};
+pub(crate) use list::{LIST, list_checkpoints};
+pub(crate) use resume::{RESUME, resume_checkpoint};
 
-/// A checkpoint at a glance.
+/// Summary of a checkpoint.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Glance {
+pub(crate) struct CheckpointSummary {
     id: CheckpointId,
-    /// Which one of the task it is, from 1.
+    /// Number of the checkpoint among those of its task, from 1.
     sequence: u32,
-    trigger: Trigger,
+    trigger: CheckpointTrigger,
     execution_phase: Option<String>,
     execution_step: Option<u64>,
     has_draft: bool,
     draft_type: Option<String>,
-    /// How long the draft was, where it was cut.
+    /// Size of the draft before it was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     draft_cut_from: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,8 +35,8 @@ pub(crate) struct Glance {
     expires_at: Timestamp,
 }
 
-impl Glance {
-    fn of(id: CheckpointId, created_at: Timestamp, made: &payload::CheckpointCreated) -> Self {
+impl CheckpointSummary {
+    fn from_created(id: CheckpointId, created_at: Timestamp, made: &payload::CheckpointCreated) -> Self {
         Self {
             id,
             sequence: made.sequence,
@@ -53,9 +53,12 @@ impl Glance {
     }
 }
 
-/// What a checkpoint holds, and when it was made.
-fn held(store: &Sqlite, kept: &CheckpointRef) -> Result<Option<(Timestamp, payload::CheckpointCreated)>, ToolError> {
-    Ok(store.event(Seq(kept.id.0))?.and_then(|record| match record.envelope.event {
+/// Returns the content of a checkpoint, and its time.
+fn load_checkpoint(
+    store: &SqliteStore,
+    kept: &CheckpointRef,
+) -> Result<Option<(Timestamp, payload::CheckpointCreated)>, ToolError> {
+    Ok(store.read_event(Seq(kept.id.0))?.and_then(|record| match record.envelope.event {
         Event::CheckpointCreated(made) => Some((record.envelope.timestamp, made)),
         _ => None,
     }))

@@ -1,35 +1,38 @@
-//! `checkpoint_resume`: what was saved, and how to go on from there.
+//! `checkpoint_resume`: the saved content, and how to go on from there.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_engine::{CheckpointId, Series, SeriesId, Signal, State as TaskState, Task, TaskId, Timestamp};
+use windlass_engine::{CheckpointId, IterationSeries, SeriesId, SeriesSignal, Task, TaskId, TaskState, Timestamp};
 
-use super::held;
-use crate::error::{CallerHint, Code, ToolError};
+use super::load_checkpoint;
+use crate::error::{CallerHint, ToolError, ToolErrorCode};
 use crate::host::{ToolCall, ToolHost};
-use crate::iteration::{self, Config};
-use crate::shape::{Field, Id, Kind};
-use crate::task::{TASK, first_line};
-use crate::tool::{Effect, Tool};
+use crate::iteration::{self, SeriesSettings};
+use crate::schema::{FieldKind, IdKind, ToolField};
+use crate::task::{TASK_ID_FIELD, first_line};
+use crate::tool::{ToolDefinition, ToolEffect};
 
-pub(crate) const RESUME: Tool = Tool {
+pub(crate) const RESUME: ToolDefinition = ToolDefinition {
     name: "checkpoint_resume",
     description: "What a checkpoint saved, how its iterations stand, and how to go on.",
     example: r#"{"taskId": "T3"}"#,
-    effect: Effect::ReadOnly,
-    fields: &[TASK, Field::optional("checkpointId", "default the newest", Kind::Id(Id::Checkpoint))],
+    effect: ToolEffect::ReadOnly,
+    fields: &[
+        TASK_ID_FIELD,
+        ToolField::optional("checkpointId", "default the newest", FieldKind::Id(IdKind::Checkpoint)),
+    ],
 };
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Resume {
+pub(crate) struct ResumeCheckpointInput {
     task_id: TaskId,
     checkpoint_id: Option<CheckpointId>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Answer {
+pub(crate) struct ResumeCheckpointOutput {
     id: CheckpointId,
     task_id: TaskId,
     sequence: u32,
@@ -39,57 +42,60 @@ pub(crate) struct Answer {
     agent_context: Value,
     draft_content: Option<String>,
     draft_type: Option<String>,
-    /// How long the draft was, where it was cut.
+    /// Size of the draft before it was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     draft_cut_from: Option<u64>,
-    /// The series that is under way.
-    iteration: Option<State>,
+    /// The open series.
+    iteration: Option<SeriesProgress>,
     hook_count: usize,
     instructions: String,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct State {
+struct SeriesProgress {
     iteration_id: SeriesId,
     iteration_number: u32,
     remaining_iterations: u32,
-    config: Config,
+    config: SeriesSettings,
 }
 
-pub(crate) fn resume<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Resume) -> Result<Answer, ToolError> {
-    let task = call.task(given.task_id)?;
-    let now = call.ground.now();
-    let mut kept = task.drive.checkpoints_at(now);
+pub(crate) fn resume_checkpoint<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: ResumeCheckpointInput,
+) -> Result<ResumeCheckpointOutput, ToolError> {
+    let task = call.load_task(given.task_id)?;
+    let now = call.host.now();
+    let mut kept = task.drive.live_checkpoints_at(now);
     let found = match given.checkpoint_id {
         Some(id) => kept.find(|kept| kept.id == id),
         None => kept.next_back(),
     };
-    let store = call.ground.store();
-    let held = found.map(|kept| held(store, kept)).transpose()?.flatten();
+    let store = call.host.store();
+    let held = found.map(|kept| load_checkpoint(store, kept)).transpose()?.flatten();
     let Some((kept, (created_at, made))) = found.zip(held) else {
-        return Err(missing(&task, given.checkpoint_id));
+        return Err(missing_checkpoint(&task, given.checkpoint_id));
     };
     let iteration = match &task.drive.series {
         None => None,
         Some(series) => {
-            let live = iteration::find(store, series.id)?;
-            Some(State {
+            let live = iteration::find_open_series(store, series.id)?;
+            Some(SeriesProgress {
                 iteration_id: series.id,
                 iteration_number: series.iteration,
-                remaining_iterations: series.remaining(),
+                remaining_iterations: series.remaining_iterations(),
                 config: live.started.into(),
             })
         }
     };
     let hook_count = task.drive.hooks.len();
-    let stuck = call.stuck(&task)?;
-    Ok(Answer {
+    let stuck = call.stuck_task_hint(&task)?;
+    Ok(ResumeCheckpointOutput {
         id: kept.id,
         task_id: task.id,
         sequence: made.sequence,
         created_at,
-        instructions: instructions(&task, &made, &stuck.to_string()),
+        instructions: resume_instructions(&task, &made, &stuck.to_string()),
         execution_phase: made.execution_phase,
         execution_step: made.execution_step,
         agent_context: made.agent_context,
@@ -101,8 +107,8 @@ pub(crate) fn resume<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Resume) -> 
     })
 }
 
-/// There is nothing to resume from.
-fn missing(task: &Task, id: Option<CheckpointId>) -> ToolError {
+/// Reports that there is no checkpoint to resume from.
+fn missing_checkpoint(task: &Task, id: Option<CheckpointId>) -> ToolError {
     let (message, hints) = match id {
         Some(id) => (
             format!("{} has no checkpoint {id} that is kept", task.id),
@@ -116,13 +122,13 @@ fn missing(task: &Task, id: Option<CheckpointId>) -> ToolError {
             ],
         ),
     };
-    ToolError { hints, ..ToolError::new(Code::NotFound, message) }
+    ToolError { hints, ..ToolError::new(ToolErrorCode::NotFound, message) }
 }
 
-/// How to go on, in words.
-fn instructions(task: &Task, made: &windlass_engine::payload::CheckpointCreated, stuck: &str) -> String {
+/// Returns instructions for the agent.
+fn resume_instructions(task: &Task, made: &windlass_engine::payload::CheckpointCreated, stuck: &str) -> String {
     let head = match task.state {
-        state if is_over(state) => "It is over with",
+        state if is_closed_state(state) => "It is over with",
         TaskState::Blocked => "Do not go on yet with",
         _ => "Go on with",
     };
@@ -137,36 +143,36 @@ fn instructions(task: &Task, made: &windlass_engine::payload::CheckpointCreated,
         let cut = made.draft_bytes.map(|bytes| format!(" (cut: it had {bytes} bytes)")).unwrap_or_default();
         lines.push(format!("draftContent has your draft{cut}."));
     }
-    lines.push(next(task, stuck));
+    lines.push(next_instruction(task, stuck));
     lines.join("\n")
 }
 
-/// What to do now: as the task stands, then as the series was judged.
-fn next(task: &Task, stuck: &str) -> String {
+/// Returns the next step: first by the state of the task, then by the signal of its series.
+fn next_instruction(task: &Task, stuck: &str) -> String {
     match (task.state, &task.drive.series) {
-        (state, _) if is_over(state) => "There is nothing left to do.".to_owned(),
+        (state, _) if is_closed_state(state) => "There is nothing left to do.".to_owned(),
         (TaskState::Blocked, _) => {
             "A person has to answer first; then `task_update` with state ready unblocks it.".to_owned()
         }
-        (_, Some(series)) => judged(series, stuck),
+        (_, Some(series)) => series_instruction(series, stuck),
         (_, None) => "No series of iterations is under way: iteration_start begins one.".to_owned(),
     }
 }
 
-fn is_over(state: TaskState) -> bool {
+fn is_closed_state(state: TaskState) -> bool {
     matches!(state, TaskState::Completed | TaskState::Failed | TaskState::Deleted)
 }
 
-fn judged(series: &Series, stuck: &str) -> String {
-    let Series { id, iteration, max_iterations, .. } = series;
+fn series_instruction(series: &IterationSeries, stuck: &str) -> String {
+    let IterationSeries { id, iteration, max_iterations, .. } = series;
     let at = format!("{id} is at iteration {iteration} of {max_iterations}");
     match series.judged.map(|judged| judged.signal) {
         None => format!("{at}: do its work, then call iteration_validate."),
-        Some(Signal::Complete) => format!("{at}, judged COMPLETE: call iteration_complete."),
-        // Of the last one nothing goes on.
-        Some(Signal::Continue) if series.remaining() == 0 => format!("{at}, its last: {stuck}."),
-        Some(Signal::Continue) => format!("{at}, judged CONTINUE: call iteration_next."),
-        Some(Signal::Blocked) => format!("{at}, judged BLOCKED: {stuck}."),
-        Some(Signal::Escalate) => format!("{at}, judged ESCALATE: {stuck}."),
+        Some(SeriesSignal::Complete) => format!("{at}, judged COMPLETE: call iteration_complete."),
+        // No iteration follows the last one.
+        Some(SeriesSignal::Continue) if series.remaining_iterations() == 0 => format!("{at}, its last: {stuck}."),
+        Some(SeriesSignal::Continue) => format!("{at}, judged CONTINUE: call iteration_next."),
+        Some(SeriesSignal::Blocked) => format!("{at}, judged BLOCKED: {stuck}."),
+        Some(SeriesSignal::Escalate) => format!("{at}, judged ESCALATE: {stuck}."),
     }
 }

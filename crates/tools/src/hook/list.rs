@@ -2,79 +2,82 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use windlass_engine::{HookId, Registered, RulesText, StopHook, TaskId};
+use windlass_engine::{HookId, RegisteredStopHook, StopHook, StopRulesText, TaskId};
 
-use super::{metadata, registered};
+use super::{registered_hooks, typed_metadata};
 use crate::error::ToolError;
 use crate::host::{ToolCall, ToolHost};
-use crate::task::TASK;
-use crate::tool::{Effect, Tool};
+use crate::task::TASK_ID_FIELD;
+use crate::tool::{ToolDefinition, ToolEffect};
 
-pub(crate) const LIST: Tool = Tool {
+pub(crate) const LIST: ToolDefinition = ToolDefinition {
     name: "hook_list",
     description: "The stop hooks of a task, in their order.",
     example: r#"{"taskId": "T3"}"#,
-    effect: Effect::ReadOnly,
-    fields: &[TASK],
+    effect: ToolEffect::ReadOnly,
+    fields: &[TASK_ID_FIELD],
 };
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct List {
+pub(crate) struct ListHooksInput {
     task_id: TaskId,
 }
 
-/// The stop hooks of a task, as a program reads them.
+/// The stop hooks of a task, for programs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StopHookList {
     task_id: TaskId,
     hook_count: usize,
-    hooks: Vec<Listed>,
+    hooks: Vec<ListedStopHook>,
 }
 
 #[derive(Debug, Serialize)]
-struct Listed {
+struct ListedStopHook {
     id: HookId,
     enabled: bool,
     metadata: Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
-    /// As they were registered.
+    /// Rules as they were registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     rules: Option<Value>,
 }
 
-/// So many bytes of rules are shown; of longer ones, how long they are.
-const SHOWN: usize = 4 * 1024;
+/// Maximum size of the rules in a list. Of longer ones, it has only the size.
+const MAX_LISTED_RULES_BYTES: usize = 4 * 1024;
 
-impl From<Registered> for Listed {
-    fn from(hook: Registered) -> Self {
-        let metadata = metadata(&hook);
+impl From<RegisteredStopHook> for ListedStopHook {
+    fn from(hook: RegisteredStopHook) -> Self {
+        let metadata = typed_metadata(&hook);
         let (command, rules) = match hook.hook {
             StopHook::Command { command } => (Some(command), None),
-            StopHook::Rules { rules } => (None, Some(shown(&rules))),
+            StopHook::Rules { rules } => (None, Some(rules_excerpt(&rules))),
             _ => (None, None),
         };
         Self { id: hook.id, enabled: hook.enabled, metadata, command, rules }
     }
 }
 
-fn shown(rules: &RulesText) -> Value {
+fn rules_excerpt(rules: &StopRulesText) -> Value {
     let text = serde_json::to_value(rules).expect("rules have string keys");
     match text.to_string().len() {
-        bytes if bytes > SHOWN => Value::from(format!("{bytes} bytes of rules")),
+        bytes if bytes > MAX_LISTED_RULES_BYTES => Value::from(format!("{bytes} bytes of rules")),
         _ => text,
     }
 }
 
-pub(crate) fn list<G: ToolHost>(call: &mut ToolCall<'_, G>, given: List) -> Result<StopHookList, ToolError> {
-    let task = call.task(given.task_id)?;
-    Ok(StopHookList::new(task.id, registered(call.ground.store(), &task)?))
+pub(crate) fn list_hooks<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: ListHooksInput,
+) -> Result<StopHookList, ToolError> {
+    let task = call.load_task(given.task_id)?;
+    Ok(StopHookList::new(task.id, registered_hooks(call.host.store(), &task)?))
 }
 
 impl StopHookList {
-    pub fn new(task_id: TaskId, hooks: Vec<Registered>) -> Self {
-        Self { task_id, hook_count: hooks.len(), hooks: hooks.into_iter().map(Listed::from).collect() }
+    pub fn new(task_id: TaskId, hooks: Vec<RegisteredStopHook>) -> Self {
+        Self { task_id, hook_count: hooks.len(), hooks: hooks.into_iter().map(ListedStopHook::from).collect() }
     }
 }

@@ -1,4 +1,4 @@
-//! The tools for stop hooks: what decides when the work on a task may stop.
+//! Tools for stop hooks, which decide when the work on a task may stop.
 
 pub(crate) mod clear;
 mod command;
@@ -7,34 +7,34 @@ pub(crate) mod list;
 pub(crate) mod register;
 
 use serde_json::{Map, Value};
-use windlass_engine::{Event, HookRef, Registered, Seq, Task};
-use windlass_store::Sqlite;
+use windlass_engine::{Event, RegisteredStopHook, Seq, StopHookRef, Task};
+use windlass_store::SqliteStore;
 
 use crate::error::ToolError;
 
-pub(crate) use clear::{CLEAR, clear};
-pub(crate) use command::ask as ask_command;
-pub(crate) use evaluate::{EVALUATE, evaluate};
+pub(crate) use clear::{CLEAR, clear_hooks};
+pub(crate) use command::run_command_hook as ask_command;
+pub(crate) use evaluate::{EVALUATE, evaluate_hooks};
 pub use list::StopHookList;
-pub(crate) use list::{LIST, list};
-pub(crate) use register::{REGISTER, register};
+pub(crate) use list::{LIST, list_hooks};
+pub(crate) use register::{REGISTER, register_hook};
 
-/// The hooks of a task, in the order of registration, with all that was said about them.
-pub fn registered(store: &Sqlite, task: &Task) -> Result<Vec<Registered>, ToolError> {
+/// Returns the hooks of a task with their content, in the order of registration.
+pub fn registered_hooks(store: &SqliteStore, task: &Task) -> Result<Vec<RegisteredStopHook>, ToolError> {
     let mut hooks = Vec::with_capacity(task.drive.hooks.len());
     for known in &task.drive.hooks {
         // The row names it, so the log has it.
-        let Some(record) = store.event(Seq(known.id.0))? else { continue };
+        let Some(record) = store.read_event(Seq(known.id.0))? else { continue };
         if let Event::HookRegistered(said) = record.envelope.event {
-            let HookRef { id, enabled, inside } = *known;
-            hooks.push(Registered { id, hook: said.hook, enabled, inside, metadata: said.metadata });
+            let StopHookRef { id, enabled, inside } = *known;
+            hooks.push(RegisteredStopHook { id, hook: said.hook, enabled, inside, metadata: said.metadata });
         }
     }
     Ok(hooks)
 }
 
-/// What is known of a hook, its type among it.
-fn metadata(hook: &Registered) -> Map<String, Value> {
+/// Returns the metadata of a hook, with its type.
+fn typed_metadata(hook: &RegisteredStopHook) -> Map<String, Value> {
     let mut metadata = hook.metadata.clone();
     metadata.insert("type".to_owned(), Value::from(hook.hook.name()));
     metadata

@@ -1,4 +1,4 @@
-//! The tools for a series of iterations that an agent runs by itself.
+//! Tools for a series of iterations that an agent runs by itself.
 
 pub(crate) mod complete;
 pub(crate) mod next;
@@ -7,76 +7,78 @@ pub(crate) mod validate;
 
 use serde::Serialize;
 use windlass_engine::validation::ValidationRule;
-use windlass_engine::{Event, Promise, Refusal, Seq, Series, SeriesId, State, Task, View, payload};
-use windlass_store::Sqlite;
+use windlass_engine::{Event, IterationSeries, Promise, Refusal, Seq, SeriesId, StateView, Task, TaskState, payload};
+use windlass_store::SqliteStore;
 
-use crate::error::{CallerHint, Code, ToolError};
-use crate::shape::{Field, Id, Kind};
+use crate::error::{CallerHint, ToolError, ToolErrorCode};
+use crate::schema::{FieldKind, IdKind, ToolField};
 
-pub(crate) use complete::{COMPLETE, complete};
-pub(crate) use next::{NEXT, next};
-pub(crate) use start::{START, start};
-pub(crate) use validate::{VALIDATE, validate};
+pub(crate) use complete::{COMPLETE, complete_series};
+pub(crate) use next::{NEXT, advance_series};
+pub(crate) use start::{START, start_series};
+pub(crate) use validate::{VALIDATE, validate_iteration};
 
-/// The series that is meant.
-pub(crate) const SERIES: Field = Field::required("iterationId", "", Kind::Id(Id::Series));
+/// ID of a series.
+pub(crate) const SERIES_FIELD: ToolField = ToolField::required("iterationId", "", FieldKind::Id(IdKind::Series));
 
-/// A series that is under way.
-pub(crate) struct Live {
+/// An open series.
+pub(crate) struct OpenSeries {
     pub task: Task,
-    pub series: Series,
+    pub series: IterationSeries,
     pub started: payload::SeriesStarted,
 }
 
-/// The series of that id, which has to be under way.
-pub(crate) fn find(store: &Sqlite, id: SeriesId) -> Result<Live, ToolError> {
+/// Returns the open series of an ID.
+pub(crate) fn find_open_series(store: &SqliteStore, id: SeriesId) -> Result<OpenSeries, ToolError> {
     let unknown = || {
-        ToolError::new(Code::NotFound, format!("there is no series of iterations {id}"))
-            .hint(CallerHint::tool("iteration_start", "begins one and tells its id"))
-            .hint(CallerHint::tool("task_get", "tells the one that is under way"))
+        ToolError::new(ToolErrorCode::NotFound, format!("there is no series of iterations {id}"))
+            .with_hint(CallerHint::tool("iteration_start", "begins one and tells its id"))
+            .with_hint(CallerHint::tool("task_get", "tells the one that is under way"))
     };
-    let snapshot = store.snapshot()?;
-    let envelope = store.event(Seq(id.0))?.ok_or_else(unknown)?.envelope;
-    let (Event::SeriesStarted(started), Some(task)) = (envelope.event, envelope.node.task()) else {
+    let snapshot = store.begin_snapshot()?;
+    let envelope = store.read_event(Seq(id.0))?.ok_or_else(unknown)?.envelope;
+    let (Event::SeriesStarted(started), Some(task)) = (envelope.event, envelope.node.task_id()) else {
         return Err(unknown());
     };
-    let task = snapshot.task(task)?.ok_or(Refusal::UnknownTask(task))?;
-    match task.drive.series(id).cloned() {
-        Some(series) => Ok(Live { task, series, started }),
-        None => Err(over(id, &task)),
+    let task = snapshot.find_task(task)?.ok_or(Refusal::UnknownTask(task))?;
+    match task.drive.find_series(id).cloned() {
+        Some(series) => Ok(OpenSeries { task, series, started }),
+        None => Err(closed_series_error(id, &task)),
     }
 }
 
-/// Why a series is not under way, and what to do instead.
-fn over(id: SeriesId, task: &Task) -> ToolError {
-    let is_over = |why: String| ToolError::new(Code::Refused, format!("{id} is over; {why}"));
+/// Explains why a series is not open, with a hint.
+fn closed_series_error(id: SeriesId, task: &Task) -> ToolError {
+    let is_over = |why: String| ToolError::new(ToolErrorCode::Refused, format!("{id} is over; {why}"));
     if let Some(other) = &task.drive.series {
-        return is_over(format!("{} goes on in {}", task.id, other.id)).hint(format!("go on with {}", other.id));
+        return is_over(format!("{} goes on in {}", task.id, other.id)).with_hint(format!("go on with {}", other.id));
     }
     let error = is_over(format!("{} is {}", task.id, task.state));
-    match way_out(task) {
-        Some(hint) => error.hint(hint),
-        None => error.hint(CallerHint::tool("iteration_start", "begins another series")),
+    match closed_task_hint(task) {
+        Some(hint) => error.with_hint(hint),
+        None => error.with_hint(CallerHint::tool("iteration_start", "begins another series")),
     }
 }
 
-/// What to do about a task that nobody can work on now.
-pub(crate) fn way_out(task: &Task) -> Option<CallerHint> {
+/// Returns a hint for a task that is not open for work.
+pub(crate) fn closed_task_hint(task: &Task) -> Option<CallerHint> {
     Some(match task.state {
-        State::Completed => {
+        TaskState::Completed => {
             CallerHint::tool("task_create", "makes another task: there is nothing left to do on this one")
         }
-        State::Failed => CallerHint::command(format!("windlass task reopen {}", task.id), "takes it up again"),
-        State::Deleted => CallerHint::tool("task_list", "shows the tasks"),
-        State::Blocked => CallerHint::tool("task_update", "with state ready unblocks it, once a person has answered"),
+        TaskState::Failed => CallerHint::command(format!("windlass task reopen {}", task.id), "takes it up again"),
+        TaskState::Deleted => CallerHint::tool("task_list", "shows the tasks"),
+        TaskState::Blocked => {
+            CallerHint::tool("task_update", "with state ready unblocks it, once a person has answered")
+        }
         _ => return None,
     })
 }
 
-/// What a series was started with.
+/// Settings of a series.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Config {
+pub(crate) struct SeriesSettings {
     max_iterations: u32,
     completion_promises: Vec<Promise>,
     validation_rules: Vec<ValidationRule>,
@@ -84,7 +86,7 @@ pub(crate) struct Config {
     strict: bool,
 }
 
-impl From<payload::SeriesStarted> for Config {
+impl From<payload::SeriesStarted> for SeriesSettings {
     fn from(started: payload::SeriesStarted) -> Self {
         Self {
             max_iterations: started.max_iterations,

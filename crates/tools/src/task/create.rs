@@ -1,38 +1,42 @@
 //! `task_create`
 
 use serde::Deserialize;
-use windlass_engine::{Command, Limits, NewTask, Priority, ReportRequest, Task, TaskId, TypeName};
+use windlass_engine::{Command, EngineLimits, NewTask, ReportRequest, Task, TaskId, TaskPriority, TypeName};
 
-use super::{DELIVERABLES, LABELS, PRIORITY};
-use crate::error::{Code, ToolError};
+use super::{DELIVERABLES_KIND, LABELS_KIND, PRIORITY_FIELD};
+use crate::error::{ToolError, ToolErrorCode};
 use crate::host::{ToolCall, ToolHost};
-use crate::shape::{Field, Id, Kind};
-use crate::tool::{Effect, Tool};
+use crate::schema::{FieldKind, IdKind, ToolField};
+use crate::tool::{ToolDefinition, ToolEffect};
 
-pub(crate) const CREATE: Tool = Tool {
+pub(crate) const CREATE: ToolDefinition = ToolDefinition {
     name: "task_create",
     description: "Add a task. It is ready once everything in dependsOn is completed.",
     example: r#"{"goal": "Fix the login", "priority": 1, "dependsOn": ["T1"]}"#,
-    effect: Effect::Writes,
+    effect: ToolEffect::Writes,
     fields: &[
-        Field::optional("goal", "in a line (or give title)", Kind::Words(Limits::GOAL)),
-        Field::optional("title", "", Kind::Words(Limits::GOAL)),
-        Field::optional("body", "or description", Kind::Text(Limits::BODY)),
-        Field::optional("description", "", Kind::Text(Limits::BODY)),
-        Field::optional("deliverables", "", DELIVERABLES),
-        Field::optional("labels", "", LABELS),
-        PRIORITY,
-        Field::optional("type", "", Kind::Id(Id::Type)),
-        Field::optional("dependsOn", "", Kind::List(&Kind::Id(Id::Task), 0, Limits::DEPENDENCIES)),
-        Field::optional("parent", "", Kind::Id(Id::Task)),
-        Field::optional("report", "ends with a report, no change", Kind::Flag),
-        Field::optional("reviews", "a report about this task's change", Kind::Id(Id::Task)),
+        ToolField::optional("goal", "in a line (or give title)", FieldKind::Words(EngineLimits::GOAL_BYTES)),
+        ToolField::optional("title", "", FieldKind::Words(EngineLimits::GOAL_BYTES)),
+        ToolField::optional("body", "or description", FieldKind::Text(EngineLimits::BODY_BYTES)),
+        ToolField::optional("description", "", FieldKind::Text(EngineLimits::BODY_BYTES)),
+        ToolField::optional("deliverables", "", DELIVERABLES_KIND),
+        ToolField::optional("labels", "", LABELS_KIND),
+        PRIORITY_FIELD,
+        ToolField::optional("type", "", FieldKind::Id(IdKind::Type)),
+        ToolField::optional(
+            "dependsOn",
+            "",
+            FieldKind::List(&FieldKind::Id(IdKind::Task), 0, EngineLimits::DEPENDENCY_COUNT),
+        ),
+        ToolField::optional("parent", "", FieldKind::Id(IdKind::Task)),
+        ToolField::optional("report", "ends with a report, no change", FieldKind::Flag),
+        ToolField::optional("reviews", "a report about this task's change", FieldKind::Id(IdKind::Task)),
     ],
 };
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Create {
+pub(crate) struct CreateTaskInput {
     goal: Option<String>,
     title: Option<String>,
     body: Option<String>,
@@ -42,7 +46,7 @@ pub(crate) struct Create {
     #[serde(default)]
     labels: Vec<String>,
     #[serde(default)]
-    priority: Priority,
+    priority: TaskPriority,
     #[serde(rename = "type")]
     kind: Option<TypeName>,
     #[serde(default)]
@@ -53,13 +57,16 @@ pub(crate) struct Create {
     reviews: Option<TaskId>,
 }
 
-pub(crate) fn create<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Create) -> Result<Task, ToolError> {
-    let goal = only(("goal", given.goal), ("title", given.title))?.ok_or_else(|| {
-        ToolError::new(Code::Invalid, "goal: is missing; give a line that says what is to be reached, as goal or title")
+pub(crate) fn create_task<G: ToolHost>(call: &mut ToolCall<'_, G>, given: CreateTaskInput) -> Result<Task, ToolError> {
+    let goal = pick_one_alias(("goal", given.goal), ("title", given.title))?.ok_or_else(|| {
+        ToolError::new(
+            ToolErrorCode::Invalid,
+            "goal: is missing; give a line that says what is to be reached, as goal or title",
+        )
     })?;
     let new = NewTask {
         goal,
-        body: only(("body", given.body), ("description", given.description))?,
+        body: pick_one_alias(("body", given.body), ("description", given.description))?,
         deliverables: given.deliverables,
         labels: given.labels,
         priority: given.priority,
@@ -69,17 +76,20 @@ pub(crate) fn create<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Create) -> 
         depends_on: given.depends_on,
         parent: given.parent,
     };
-    let records = call.execute(&Command::CreateTask(new))?;
-    let id = records.first().and_then(|record| record.envelope.node.task());
-    call.task(id.expect("the first event of a new task is its own"))
+    let records = call.execute_command(&Command::CreateTask(new))?;
+    let id = records.first().and_then(|record| record.envelope.node.task_id());
+    call.load_task(id.expect("the first event of a new task is its own"))
 }
 
-/// One of two names for the same.
-fn only(one: (&str, Option<String>), other: (&str, Option<String>)) -> Result<Option<String>, ToolError> {
+/// Returns the value of two fields with the same meaning.
+fn pick_one_alias(one: (&str, Option<String>), other: (&str, Option<String>)) -> Result<Option<String>, ToolError> {
     match (one.1, other.1) {
         (Some(_), Some(_)) => {
             let (one, other) = (one.0, other.0);
-            Err(ToolError::new(Code::Invalid, format!("{other}: {one} is given too, and they mean the same; give one")))
+            Err(ToolError::new(
+                ToolErrorCode::Invalid,
+                format!("{other}: {one} is given too, and they mean the same; give one"),
+            ))
         }
         (given, same) => Ok(given.or(same)),
     }

@@ -1,25 +1,25 @@
 //! `task_get`
 
 use serde::{Deserialize, Serialize};
-use windlass_engine::{Edge, Event, NoteKind, Refusal, Task, TaskId, Timestamp, View};
-use windlass_store::Sqlite;
+use windlass_engine::{Event, NoteKind, Refusal, StateView, Task, TaskEdge, TaskId, Timestamp};
+use windlass_store::SqliteStore;
 
-use super::TASK;
+use super::TASK_ID_FIELD;
 use crate::error::ToolError;
 use crate::host::{ToolCall, ToolHost};
-use crate::tool::{Effect, Tool};
+use crate::tool::{ToolDefinition, ToolEffect};
 
-pub(crate) const GET: Tool = Tool {
+pub(crate) const GET: ToolDefinition = ToolDefinition {
     name: "task_get",
     description: "Everything about a task: goal, state, what it waits for, its newest notes.",
     example: r#"{"taskId": "T3"}"#,
-    effect: Effect::ReadOnly,
-    fields: &[TASK],
+    effect: ToolEffect::ReadOnly,
+    fields: &[TASK_ID_FIELD],
 };
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Get {
+pub(crate) struct GetTaskInput {
     task_id: TaskId,
 }
 
@@ -29,38 +29,38 @@ pub(crate) struct Get {
 pub struct TaskDetails {
     #[serde(flatten)]
     task: Task,
-    edges: Vec<Edge>,
-    /// The newest ones, oldest first.
+    edges: Vec<TaskEdge>,
+    /// Newest notes, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    notes: Vec<Note>,
+    notes: Vec<TaskNote>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Note {
+pub struct TaskNote {
     kind: NoteKind,
     pub text: String,
     at: Timestamp,
 }
 
-pub(crate) fn get<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Get) -> Result<TaskDetails, ToolError> {
-    TaskDetails::load(call.ground.store(), given.task_id)
+pub(crate) fn get_task<G: ToolHost>(call: &mut ToolCall<'_, G>, given: GetTaskInput) -> Result<TaskDetails, ToolError> {
+    TaskDetails::load_details(call.host.store(), given.task_id)
 }
 
 impl TaskDetails {
-    pub fn load(store: &Sqlite, id: TaskId) -> Result<Self, ToolError> {
-        let snapshot = store.snapshot()?;
-        let task = snapshot.task(id)?.ok_or(Refusal::UnknownTask(id))?;
-        Ok(Self { edges: snapshot.links(id)?, notes: notes(store, &task)?, task })
+    pub fn load_details(store: &SqliteStore, id: TaskId) -> Result<Self, ToolError> {
+        let snapshot = store.begin_snapshot()?;
+        let task = snapshot.find_task(id)?.ok_or(Refusal::UnknownTask(id))?;
+        Ok(Self { edges: snapshot.edges_of_task(id)?, notes: newest_notes(store, &task)?, task })
     }
 }
 
-/// The newest notes of a task, oldest first.
-pub fn notes(store: &Sqlite, task: &Task) -> Result<Vec<Note>, ToolError> {
+/// Returns the newest notes of a task, oldest first.
+pub fn newest_notes(store: &SqliteStore, task: &Task) -> Result<Vec<TaskNote>, ToolError> {
     let mut notes = Vec::with_capacity(task.memo.notes.len());
     for at in &task.memo.notes {
-        let Some(record) = store.event(*at)? else { continue };
+        let Some(record) = store.read_event(*at)? else { continue };
         if let Event::NoteAdded(note) = record.envelope.event {
-            notes.push(Note { kind: note.kind, text: note.text, at: record.envelope.timestamp });
+            notes.push(TaskNote { kind: note.kind, text: note.text, at: record.envelope.timestamp });
         }
     }
     Ok(notes)

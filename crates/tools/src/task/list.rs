@@ -1,32 +1,32 @@
 //! `task_list`
 
 use serde::{Deserialize, Serialize};
-use windlass_engine::{State, TaskId};
+use windlass_engine::{TaskId, TaskState};
 use windlass_store::TaskFilter;
 
-use super::Glance;
+use super::TaskSummary;
 use crate::error::ToolError;
 use crate::host::{ToolCall, ToolHost};
-use crate::shape::{Field, Id, Kind};
-use crate::tool::{Effect, Tool};
+use crate::schema::{FieldKind, IdKind, ToolField};
+use crate::tool::{ToolDefinition, ToolEffect};
 
-/// So many tasks are listed unless somebody says otherwise.
-const USUAL: usize = 50;
+/// Default number of tasks in a list.
+const DEFAULT_LIST_LENGTH: usize = 50;
 
-pub(crate) const LIST: Tool = Tool {
+pub(crate) const LIST: ToolDefinition = ToolDefinition {
     name: "task_list",
     description: "Tasks at a glance, oldest first; by default the open ones.",
     example: r#"{"state": "ready"}"#,
-    effect: Effect::ReadOnly,
+    effect: ToolEffect::ReadOnly,
     fields: &[
-        Field::optional("state", "", Kind::OneOf(STATES)),
-        Field::optional("label", "", Kind::Words(windlass_engine::Limits::LABEL)),
-        Field::optional("limit", "default 50", Kind::Whole(1, 500)),
-        Field::optional("after", "the `next` of the last answer", Kind::Id(Id::Task)),
+        ToolField::optional("state", "", FieldKind::OneOf(STATE_NAMES)),
+        ToolField::optional("label", "", FieldKind::Words(windlass_engine::EngineLimits::LABEL_BYTES)),
+        ToolField::optional("limit", "default 50", FieldKind::Whole(1, 500)),
+        ToolField::optional("after", "the `next` of the last answer", FieldKind::Id(IdKind::Task)),
     ],
 };
 
-const STATES: &[&str] = &[
+const STATE_NAMES: &[&str] = &[
     "created",
     "ready",
     "active",
@@ -41,8 +41,8 @@ const STATES: &[&str] = &[
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct List {
-    state: Option<Wanted>,
+pub(crate) struct ListTasksInput {
+    state: Option<StateSelector>,
     label: Option<String>,
     limit: Option<usize>,
     after: Option<TaskId>,
@@ -50,37 +50,42 @@ pub(crate) struct List {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum All {
+enum AnyState {
     All,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Wanted {
-    All(All),
-    One(State),
+enum StateSelector {
+    All(AnyState),
+    One(TaskState),
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Listed {
-    tasks: Vec<Glance>,
-    /// Where to go on, if there are more.
+pub(crate) struct ListTasksOutput {
+    tasks: Vec<TaskSummary>,
+    /// ID to continue after, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<TaskId>,
 }
 
-pub(crate) fn list<G: ToolHost>(call: &mut ToolCall<'_, G>, given: List) -> Result<Listed, ToolError> {
+pub(crate) fn list_tasks<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: ListTasksInput,
+) -> Result<ListTasksOutput, ToolError> {
     let states = match given.state {
-        Some(Wanted::All(All::All)) => Vec::new(),
-        Some(Wanted::One(state)) => vec![state],
-        None => State::ALL.into_iter().filter(|state| !matches!(state, State::Completed | State::Deleted)).collect(),
+        Some(StateSelector::All(AnyState::All)) => Vec::new(),
+        Some(StateSelector::One(state)) => vec![state],
+        None => {
+            TaskState::ALL.into_iter().filter(|state| !matches!(state, State::Completed | State::Deleted)).collect()
+        }
     };
     let filter =
         TaskFilter { states, labels: given.label.into_iter().collect(), after: given.after, ..TaskFilter::default() };
-    let most = given.limit.unwrap_or(USUAL);
+    let most = given.limit.unwrap_or(DEFAULT_LIST_LENGTH);
     let (mut tasks, mut more) = (Vec::new(), false);
-    call.ground.store().snapshot()?.tasks(&filter, |task| {
+    call.host.store().begin_snapshot()?.visit_tasks(&filter, |task| {
         more = tasks.len() == most;
         if !more {
             tasks.push(task);
@@ -88,7 +93,7 @@ pub(crate) fn list<G: ToolHost>(call: &mut ToolCall<'_, G>, given: List) -> Resu
         !more
     })?;
     let next = tasks.last().map(|task| task.id).filter(|_| more);
-    Ok(Listed { tasks: tasks.into_iter().map(Glance::from).collect(), next })
+    Ok(ListTasksOutput { tasks: tasks.into_iter().map(TaskSummary::from).collect(), next })
 }
 
 #[cfg(test)]
@@ -96,8 +101,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_state_can_be_asked_for() {
-        let names = State::ALL.map(State::name);
+    fn state_names_cover_every_state() {
+        let names = TaskState::ALL.map(TaskState::name);
         assert_eq!(STATES, [&names[..], &["all"]].concat());
     }
 }

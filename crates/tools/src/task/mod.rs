@@ -1,4 +1,4 @@
-//! The tools for tasks.
+//! Tools for tasks.
 
 pub(crate) mod create;
 pub(crate) mod get;
@@ -7,40 +7,43 @@ pub(crate) mod next;
 pub(crate) mod update;
 
 use serde::Serialize;
-use windlass_engine::{Limits, Priority, State, Task, TaskId, TypeName};
+use windlass_engine::{EngineLimits, Task, TaskId, TaskPriority, TaskState, TypeName};
 
-use crate::shape::{Field, Id, Kind};
+use crate::schema::{FieldKind, IdKind, ToolField};
 
-pub(crate) use create::{CREATE, create};
-pub(crate) use get::{GET, get};
-pub use get::{TaskDetails, notes};
-pub(crate) use list::{LIST, list};
-pub(crate) use next::{NEXT, next};
-pub(crate) use update::{UPDATE, update};
+pub(crate) use create::{CREATE, create_task};
+pub(crate) use get::{GET, get_task};
+pub use get::{TaskDetails, newest_notes};
+pub(crate) use list::{LIST, list_tasks};
+pub(crate) use next::{NEXT, find_next_task};
+pub(crate) use update::{UPDATE, update_task};
 
-/// The task that is meant.
-pub(crate) const TASK: Field = Field::required("taskId", "", Kind::Id(Id::Task));
+/// ID of a task.
+pub(crate) const TASK_ID_FIELD: ToolField = ToolField::required("taskId", "", FieldKind::Id(IdKind::Task));
 
-const LABELS: Kind = Kind::List(&Kind::Words(Limits::LABEL), 0, Limits::LABELS);
-const DELIVERABLES: Kind = Kind::List(&Kind::Words(Limits::DELIVERABLE), 0, Limits::DELIVERABLES);
-const PRIORITY: Field = Field::optional("priority", "0 is most urgent; default 2", Kind::Whole(0, 4));
+const LABELS_KIND: FieldKind =
+    FieldKind::List(&FieldKind::Words(EngineLimits::LABEL_BYTES), 0, EngineLimits::LABEL_COUNT);
+const DELIVERABLES_KIND: FieldKind =
+    FieldKind::List(&FieldKind::Words(EngineLimits::DELIVERABLE_BYTES), 0, EngineLimits::DELIVERABLE_COUNT);
+const PRIORITY_FIELD: ToolField =
+    ToolField::optional("priority", "0 is most urgent; default 2", FieldKind::Whole(0, 4));
 
-/// What there is to know of a task at a glance.
+/// Summary of a task.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Glance {
+pub(crate) struct TaskSummary {
     id: TaskId,
-    /// The first line of it, as far as it is short.
+    /// First line of the goal, cut to a short text.
     goal: String,
-    state: State,
-    priority: Priority,
+    state: TaskState,
+    priority: TaskPriority,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<TypeName>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     labels: Vec<String>,
     #[serde(skip_serializing_if = "is_zero")]
     open_dependencies: u32,
-    /// Why it does not go on.
+    /// Reason why the task does not go on.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +55,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-impl From<Task> for Glance {
+impl From<Task> for TaskSummary {
     fn from(task: Task) -> Self {
         Self {
             id: task.id,
@@ -63,17 +66,17 @@ impl From<Task> for Glance {
             labels: task.labels,
             open_dependencies: task.open_dependencies,
             reason: task.blocked.map(|blocked| blocked.reason).or(task.reason).map(|reason| first_line(&reason)),
-            held_by: task.lease.map(|lease| lease.holder()),
+            held_by: task.lease.map(|lease| lease.holder_name()),
         }
     }
 }
 
-/// A list is no place for a page of text.
-const SHORT: usize = 200;
+/// Maximum size of a line in a list.
+const MAX_LINE_BYTES: usize = 200;
 
 pub(crate) fn first_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    match line.floor_char_boundary(SHORT) {
+    match line.floor_char_boundary(MAX_LINE_BYTES) {
         end if end < line.len() => format!("{}…", &line[..end]),
         _ => line.to_owned(),
     }

@@ -1,40 +1,40 @@
-//! `task_update`: what a task says, or where it stands.
+//! `task_update`: changes a task's text or its state.
 //!
-//! Invariant: one call is one command, so that nothing is ever half done.
+//! Invariant: one call is one command, so no update is ever half done.
 
 use serde::Deserialize;
 use serde_json::Value;
-use windlass_engine::{Command, Limits, Priority, Task, TaskId, TaskPatch, TypeName};
+use windlass_engine::{Command, EngineLimits, Task, TaskId, TaskPatch, TaskPriority, TypeName};
 
-use super::{DELIVERABLES, LABELS, TASK};
-use crate::error::{Code, ToolError};
+use super::{DELIVERABLES_KIND, LABELS_KIND, TASK_ID_FIELD};
+use crate::error::{ToolError, ToolErrorCode};
 use crate::host::{ToolCall, ToolHost};
-use crate::shape::{Field, Id, Kind};
-use crate::tool::{Effect, Tool};
+use crate::schema::{FieldKind, IdKind, ToolField};
+use crate::tool::{ToolDefinition, ToolEffect};
 
-pub(crate) const UPDATE: Tool = Tool {
+pub(crate) const UPDATE: ToolDefinition = ToolDefinition {
     name: "task_update",
     description: "Change what a task says, or (alone) its state: active starts it, blocked asks for a person, \
                   ready unblocks.",
     example: r#"{"taskId": "T3", "state": "blocked", "reason": "no access to the server"}"#,
-    effect: Effect::Writes,
+    effect: ToolEffect::Writes,
     fields: &[
-        TASK,
-        Field::optional("goal", "", Kind::Words(Limits::GOAL)),
-        Field::optional("body", "empty takes it away", Kind::Text(Limits::BODY)),
-        Field::optional("deliverables", "instead of the present ones", DELIVERABLES),
-        Field::optional("addLabels", "", LABELS),
-        Field::optional("removeLabels", "", LABELS),
-        Field::optional("priority", "0 is most urgent", Kind::Whole(0, 4)),
-        Field::optional("type", "", Kind::Id(Id::Type)),
-        Field::optional("state", "", Kind::OneOf(&["active", "blocked", "ready"])),
-        Field::optional("reason", "why it is blocked", Kind::Words(Limits::REASON)),
+        TASK_ID_FIELD,
+        ToolField::optional("goal", "", FieldKind::Words(EngineLimits::GOAL_BYTES)),
+        ToolField::optional("body", "empty takes it away", FieldKind::Text(EngineLimits::BODY_BYTES)),
+        ToolField::optional("deliverables", "instead of the present ones", DELIVERABLES_KIND),
+        ToolField::optional("addLabels", "", LABELS_KIND),
+        ToolField::optional("removeLabels", "", LABELS_KIND),
+        ToolField::optional("priority", "0 is most urgent", FieldKind::Whole(0, 4)),
+        ToolField::optional("type", "", FieldKind::Id(IdKind::Type)),
+        ToolField::optional("state", "", FieldKind::OneOf(&["active", "blocked", "ready"])),
+        ToolField::optional("reason", "why it is blocked", FieldKind::Words(EngineLimits::REASON_BYTES)),
     ],
 };
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Update {
+pub(crate) struct UpdateTaskInput {
     task_id: TaskId,
     goal: Option<String>,
     body: Option<String>,
@@ -43,23 +43,23 @@ pub(crate) struct Update {
     add_labels: Vec<String>,
     #[serde(default)]
     remove_labels: Vec<String>,
-    priority: Option<Priority>,
+    priority: Option<TaskPriority>,
     #[serde(rename = "type")]
     kind: Option<TypeName>,
-    state: Option<Aim>,
+    state: Option<TargetState>,
     reason: Option<String>,
 }
 
-/// Where a task can be moved.
+/// Target state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Aim {
+enum TargetState {
     Active,
     Blocked,
     Ready,
 }
 
-pub(crate) fn update<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Update) -> Result<Task, ToolError> {
+pub(crate) fn update_task<G: ToolHost>(call: &mut ToolCall<'_, G>, given: UpdateTaskInput) -> Result<Task, ToolError> {
     let id = given.task_id;
     let patch = TaskPatch {
         goal: given.goal,
@@ -72,24 +72,24 @@ pub(crate) fn update<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Update) -> 
         kind: given.kind.map(Some),
     };
     let changes = patch != TaskPatch::default();
-    let wrong = |message: &str| Err(ToolError::new(Code::Invalid, message));
+    let wrong = |message: &str| Err(ToolError::new(ToolErrorCode::Invalid, message));
     let command = match (given.state, given.reason) {
         (Some(_), _) if changes => {
             return wrong("state: other fields are given too; move the task in a call of its own");
         }
-        (Some(Aim::Blocked), Some(reason)) => Command::BlockTask { id, reason, required_knowledge: Vec::new() },
-        (Some(Aim::Blocked), None) => {
+        (Some(TargetState::Blocked), Some(reason)) => Command::BlockTask { id, reason, required_knowledge: Vec::new() },
+        (Some(TargetState::Blocked), None) => {
             return wrong("reason: is missing; say why the task is blocked, and what would help");
         }
         (_, Some(_)) => return wrong("reason: only a task that is blocked has one; give it with state `blocked`"),
-        (Some(Aim::Active), None) => Command::StartTask { id, context: Value::Null },
-        (Some(Aim::Ready), None) => Command::UnblockTask { id },
+        (Some(TargetState::Active), None) => Command::StartTask { id, context: Value::Null },
+        (Some(TargetState::Ready), None) => Command::UnblockTask { id },
         (None, None) if changes => Command::UpdateTask { id, patch },
         (None, None) => return wrong("taskId: nothing else is given; give the fields that are to change"),
     };
     match command {
-        Command::BlockTask { .. } => call.block(id, &command)?,
-        _ => call.execute(&command)?,
+        Command::BlockTask { .. } => call.block_task(id, &command)?,
+        _ => call.execute_command(&command)?,
     };
-    call.task(id)
+    call.load_task(id)
 }

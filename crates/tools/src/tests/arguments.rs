@@ -1,40 +1,48 @@
-//! Every way to call a tool wrongly is told, with what to give instead.
+//! Tests of wrong arguments: each error has its remedy.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use super::desk;
+use super::test_router;
 
 #[track_caller]
-fn check(tool: &str, arguments: Value, expected: &str) {
+fn check_error(tool: &str, arguments: Value, expected: &str) {
     assert_eq!(desk().fails(tool, arguments), expected);
 }
 
 #[test]
-fn an_unknown_tool_names_the_others() {
-    check("task_gett", json!({}), "[unknown_tool] there is no tool `task_gett`\nhint: did you mean `task_get`?");
-    let told = desk().fails("\u{1b}[31mrm -rf /\n", json!({}));
+fn unknown_tool_error_names_others() {
+    check_error("task_gett", json!({}), "[unknown_tool] there is no tool `task_gett`\nhint: did you mean `task_get`?");
+    let told = test_router().call_error("\u{1b}[31mrm -rf /\n", json!({}));
     assert!(told.starts_with("[unknown_tool] there is no tool `\\u{1b}[31mrm -rf /\\u{a}`\nhint: there are"), "{told}");
 }
 
 #[test]
-fn what_is_no_object_has_no_fields() {
-    check("task_get", json!([1]), "[invalid] arguments: a list is no object; give the fields by name");
-    check("task_get", Value::Null, "[invalid] taskId: is missing; give one such as T12, as `task_list` shows them");
+fn arguments_that_are_no_object_are_refused() {
+    check_error("task_get", json!([1]), "[invalid] arguments: a list is no object; give the fields by name");
+    check_error(
+        "task_get",
+        Value::Null,
+        "[invalid] taskId: is missing; give one such as T12, as `task_list` shows them",
+    );
 }
 
 #[test]
-fn ids_are_ids() {
+fn malformed_ids_are_refused() {
     for given in ["../../etc/passwd", "T1/..", "T1\0", "T0", "1", "", "t", "T-1", "T1 ", "T99999999999999999999"] {
-        let told = desk().fails("task_get", json!({"taskId": given}));
+        let told = test_router().call_error("task_get", json!({"taskId": given}));
         assert!(told.starts_with("[invalid] taskId: the text `") && !told.contains('\0'), "{told}");
     }
-    check(
+    check_error(
         "task_get",
         json!({"taskId": 7}),
         "[invalid] taskId: 7 is no task id; give one such as T12, as `task_list` shows them",
     );
-    check("task_get", json!({"taskId": "T7"}), "[not_found] there is no task T7\nhint: `task_list` shows the tasks");
+    check_error(
+        "task_get",
+        json!({"taskId": "T7"}),
+        "[not_found] there is no task T7\nhint: `task_list` shows the tasks",
+    );
     assert_eq!(
         desk().fails("task_create", json!({"goal": "a", "dependsOn": ["T1", "x"]})),
         "[invalid] dependsOn[1]: the text `x` is no task id; give one such as T12, as `task_list` shows them"
@@ -44,7 +52,7 @@ fn ids_are_ids() {
 #[test]
 fn numbers_are_whole_and_within_bounds() {
     let told = [json!(2.5), json!(0), json!(501), json!(-1), json!("5"), json!(1e300), json!(true)]
-        .map(|limit| desk().fails("task_list", json!({"limit": limit})));
+        .map(|limit| test_router().call_error("task_list", json!({"limit": limit})));
     assert_snapshot!(told.join("\n"), @"
     [invalid] limit: 2.5 is no whole number; give a whole number from 1 to 500
     [invalid] limit: 0 is out of bounds; give a whole number from 1 to 500
@@ -54,15 +62,15 @@ fn numbers_are_whole_and_within_bounds() {
     [invalid] limit: 1e+300 is out of bounds; give a whole number from 1 to 500
     [invalid] limit: true is no whole number; give a whole number from 1 to 500
     ");
-    // JSON knows only numbers: 3.0 is 3, and null is nothing.
-    let mut desk = desk();
-    desk.ok("task_list", json!({"limit": 3.0, "label": null}));
+    // JSON has only one type of number: 3.0 is 3. Null counts as missing.
+    let mut desk = test_router();
+    desk.call_ok("task_list", json!({"limit": 3.0, "label": null}));
 }
 
 #[test]
-fn every_mistake_is_told_up_to_a_bound() {
+fn argument_errors_are_reported_up_to_a_bound() {
     let wrong = json!({"gaol": "x", "labels": "bug", "priority": 9, "type": "a b", "dependsOn": "T1", "parent": null});
-    assert_snapshot!(desk().fails("task_create", wrong), @"
+    assert_snapshot!(test_router().call_error("task_create", wrong), @"
     [invalid] labels: the text `bug` is no list; give a list, each a string
     priority: 9 is out of bounds; give a whole number from 0 to 4
     type: the text `a b` is no type's name; give letters, digits, _ and -, at most 64
@@ -75,14 +83,14 @@ fn every_mistake_is_told_up_to_a_bound() {
 
 #[test]
 fn texts_have_bounds() {
-    check("task_create", json!({"goal": " \n"}), "[invalid] goal: is empty; give a text");
-    check("task_create", json!({"goal": "a\0b"}), "[invalid] goal: contains a NUL byte; leave it out");
-    check(
+    check_error("task_create", json!({"goal": " \n"}), "[invalid] goal: is empty; give a text");
+    check_error("task_create", json!({"goal": "a\0b"}), "[invalid] goal: contains a NUL byte; leave it out");
+    check_error(
         "task_create",
         json!({"goal": "x".repeat(70_000)}),
         "[invalid] goal: has 70000 bytes; give at most 65536, and name a file for the rest",
     );
-    check(
+    check_error(
         "task_create",
         json!({"goal": "a", "labels": vec!["x"; 65]}),
         "[invalid] labels: has 65 entries; give at most 64",
@@ -90,13 +98,13 @@ fn texts_have_bounds() {
 }
 
 #[test]
-fn two_names_for_one_thing_are_not_both_given() {
-    check(
+fn two_aliases_of_one_field_are_refused() {
+    check_error(
         "task_create",
         json!({"goal": "a", "title": "b"}),
         "[invalid] title: goal is given too, and they mean the same; give one",
     );
-    check(
+    check_error(
         "task_create",
         json!({"body": "a"}),
         "[invalid] goal: is missing; give a line that says what is to be reached, as goal or title",
@@ -108,12 +116,12 @@ mod any {
 
     use proptest::prelude::*;
     use proptest::test_runner::{Config, TestRunner};
-    use windlass_process::Control;
+    use windlass_process::RunControl;
 
     use super::*;
     use crate::catalogue;
 
-    fn json() -> impl Strategy<Value = Value> {
+    fn arbitrary_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),
@@ -122,7 +130,7 @@ mod any {
             "T[0-9]{1,3}|[a-z]{1,5}|\\PC{0,5}".prop_map(Value::from),
         ];
         let names = prop::sample::select(
-            catalogue().iter().flat_map(|tool| tool.fields).map(|field| field.name).collect::<Vec<_>>(),
+            tool_catalogue().iter().flat_map(|tool| tool.fields).map(|field| field.name).collect::<Vec<_>>(),
         );
         leaf.prop_recursive(3, 24, 6, move |inner| {
             prop_oneof![
@@ -133,14 +141,14 @@ mod any {
         })
     }
 
-    /// Whatever is given, something is answered, and what cannot be read is told by its field.
+    /// Every call gets an answer, and an argument that cannot be read is reported by its field.
     #[test]
-    fn no_arguments_bring_a_tool_down() {
-        let tools = prop::sample::select(catalogue().iter().map(|tool| tool.name).collect::<Vec<_>>());
-        let desk = RefCell::new(desk());
+    fn arbitrary_arguments_get_an_answer() {
+        let tools = prop::sample::select(tool_catalogue().iter().map(|tool| tool.name).collect::<Vec<_>>());
+        let desk = RefCell::new(test_router());
         let mut runner = TestRunner::new(Config::with_cases(1024));
-        let answered = runner.run(&(tools, json()), |(tool, arguments)| {
-            if let Err(error) = desk.borrow_mut().call(tool, arguments, &Control::new()) {
+        let answered = runner.run(&(tools, arbitrary_json()), |(tool, arguments)| {
+            if let Err(error) = desk.borrow_mut().call_tool(tool, arguments, &RunControl::new()) {
                 let control = |letter: char| letter.is_control() && letter != '\n';
                 prop_assert!(!error.to_string().contains(control), "{error:?}");
                 prop_assert!(!error.message.contains("invalid type"), "{error:?}");

@@ -1,28 +1,28 @@
-//! Checkpoints: saved, listed, resumed from.
+//! Tests of checkpoints: save, list, resume.
 
 use serde_json::{Value, json};
 
-use super::{Shop, desk};
+use super::{TestToolHost, test_router};
 use crate::router::ToolRouter;
 
 const MINUTE: i64 = 60_000;
 
 #[test]
-fn what_was_saved_is_found_again_with_how_to_go_on() {
-    let mut desk = desk();
-    desk.ok("task_create", json!({"goal": "Fix the login"}));
-    desk.ok("hook_register", json!({"taskId": "T1", "hookType": "default"}));
+fn resume_returns_saved_content_and_instructions() {
+    let mut desk = test_router();
+    desk.call_ok("task_create", json!({"goal": "Fix the login"}));
+    desk.call_ok("hook_register", json!({"taskId": "T1", "hookType": "default"}));
     let start = json!({"taskId": "T1", "maxIterations": 5, "completionPromises": ["COMPLETE"]});
-    let series = desk.ok("iteration_start", start)["iterationId"].clone();
-    desk.ok("iteration_next", json!({"iterationId": series}));
-    let made = desk.ok(
+    let series = desk.call_ok("iteration_start", start)["iterationId"].clone();
+    desk.call_ok("iteration_next", json!({"iterationId": series}));
+    let made = desk.call_ok(
         "checkpoint_create",
         json!({"taskId": "T1", "trigger": "manual", "executionPhase": "testing", "executionStep": 3,
                "agentContext": {"branch": "fix"}, "draftContent": "fn main() {}", "draftType": "implementation"}),
     );
     assert_eq!((&made["sequence"], &made["trigger"], &made["hasDraft"]), (&json!(1), &json!("manual"), &json!(true)));
     assert_eq!(made["iterationId"], series);
-    let resumed = desk.ok("checkpoint_resume", json!({"taskId": "T1"}));
+    let resumed = desk.call_ok("checkpoint_resume", json!({"taskId": "T1"}));
     assert_eq!(resumed["id"], made["id"]);
     assert_eq!((&resumed["executionPhase"], &resumed["executionStep"]), (&json!("testing"), &json!(3)));
     assert_eq!(
@@ -38,23 +38,23 @@ fn what_was_saved_is_found_again_with_how_to_go_on() {
     ");
 }
 
-/// What somebody who comes back is told to do now.
-fn told(desk: &mut ToolRouter<Shop>) -> String {
-    let resumed = desk.ok("checkpoint_resume", json!({"taskId": "T1"}));
+/// Returns the instructions after a resume.
+fn resume_instructions(desk: &mut ToolRouter<TestToolHost>) -> String {
+    let resumed = desk.call_ok("checkpoint_resume", json!({"taskId": "T1"}));
     let told = resumed["instructions"].as_str().unwrap().to_owned();
     told.lines().filter(|line| !line.starts_with("Go on with")).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn how_to_go_on_follows_the_last_judgement_and_the_task() {
-    let mut desk = desk();
-    desk.ok("task_create", json!({"goal": "a"}));
+fn instructions_follow_task_state_and_last_signal() {
+    let mut desk = test_router();
+    desk.call_ok("task_create", json!({"goal": "a"}));
     let start = json!({"taskId": "T1", "maxIterations": 5, "completionPromises": ["COMPLETE"]});
-    let series = desk.ok("iteration_start", start.clone())["iterationId"].as_str().unwrap().to_owned();
-    desk.ok("checkpoint_create", json!({"taskId": "T1", "trigger": "manual"}));
+    let series = desk.call_ok("iteration_start", start.clone())["iterationId"].as_str().unwrap().to_owned();
+    desk.call_ok("checkpoint_create", json!({"taskId": "T1", "trigger": "manual"}));
     let mut after = |said: &str| {
-        desk.ok("iteration_validate", json!({"iterationId": series, "agentOutput": said}));
-        told(&mut desk)
+        desk.call_ok("iteration_validate", json!({"iterationId": series, "agentOutput": said}));
+        resume_instructions(&mut desk)
     };
     assert_eq!(after("more"), "IT-4 is at iteration 1 of 5, judged CONTINUE: call iteration_next.");
     let stuck = "`task_update` with state blocked leaves T1 to a person.";
@@ -64,38 +64,38 @@ fn how_to_go_on_follows_the_last_judgement_and_the_task() {
     }
     let complete = "<promise>COMPLETE</promise>";
     assert_eq!(after(complete), "IT-4 is at iteration 1 of 5, judged COMPLETE: call iteration_complete.");
-    desk.ok("task_update", json!({"taskId": "T1", "state": "blocked", "reason": "which login?"}));
+    desk.call_ok("task_update", json!({"taskId": "T1", "state": "blocked", "reason": "which login?"}));
     assert_eq!(
         told(&mut desk),
         "Do not go on yet with T1 (blocked): a \
          A person has to answer first; then `task_update` with state ready unblocks it."
     );
-    desk.ok("task_update", json!({"taskId": "T1", "state": "ready"}));
-    let series = desk.ok("iteration_start", start)["iterationId"].clone();
-    desk.ok("iteration_complete", json!({"iterationId": series, "completionPromise": "COMPLETE"}));
+    desk.call_ok("task_update", json!({"taskId": "T1", "state": "ready"}));
+    let series = desk.call_ok("iteration_start", start)["iterationId"].clone();
+    desk.call_ok("iteration_complete", json!({"iterationId": series, "completionPromise": "COMPLETE"}));
     assert_eq!(told(&mut desk), "It is over with T1 (completed): a There is nothing left to do.");
 }
 
 #[test]
-fn inside_a_turn_a_person_is_asked_for_with_its_last_message() {
-    let mut desk = desk();
-    desk.enter("a");
+fn instructions_inside_a_turn_ask_for_a_person_by_message() {
+    let mut desk = test_router();
+    desk.enter_turn("a");
     let start = json!({"taskId": "T1", "maxIterations": 1, "completionPromises": ["COMPLETE"]});
-    let series = desk.ok("iteration_start", start)["iterationId"].clone();
-    desk.ok("checkpoint_create", json!({"taskId": "T1", "trigger": "manual"}));
-    desk.ok("iteration_validate", json!({"iterationId": series, "agentOutput": "more"}));
-    let told = told(&mut desk);
+    let series = desk.call_ok("iteration_start", start)["iterationId"].clone();
+    desk.call_ok("checkpoint_create", json!({"taskId": "T1", "trigger": "manual"}));
+    desk.call_ok("iteration_validate", json!({"iterationId": series, "agentOutput": "more"}));
+    let told = resume_instructions(&mut desk);
     assert!(told.contains("judged ESCALATE: end your message with `<promise>BLOCKED</promise>`"), "{told}");
 }
 
 #[test]
-fn the_newest_come_first_and_the_oldest_go() {
-    let mut desk = desk();
-    desk.ok("task_create", json!({"goal": "a"}));
+fn checkpoint_list_has_the_newest_five() {
+    let mut desk = test_router();
+    desk.call_ok("task_create", json!({"goal": "a"}));
     for step in 1..=7 {
-        desk.ok("checkpoint_create", json!({"taskId": "T1", "trigger": "auto_status", "executionStep": step}));
+        desk.call_ok("checkpoint_create", json!({"taskId": "T1", "trigger": "auto_status", "executionStep": step}));
     }
-    let listed = desk.ok("checkpoint_list", json!({"taskId": "T1"}));
+    let listed = desk.call_ok("checkpoint_list", json!({"taskId": "T1"}));
     let steps: Vec<&Value> = listed["checkpoints"].as_array().unwrap().iter().map(|it| &it["executionStep"]).collect();
     assert_eq!(
         (steps, &listed["checkpointCount"]),
@@ -107,40 +107,40 @@ fn the_newest_come_first_and_the_oldest_go() {
 
 #[test]
 fn checkpoints_expire() {
-    let mut desk = desk();
-    desk.ok("task_create", json!({"goal": "a"}));
-    let first = desk.ok("checkpoint_create", json!({"taskId": "T1", "trigger": "manual", "expiresIn": 10}));
-    desk.ok("checkpoint_create", json!({"taskId": "T1", "trigger": "error"}));
-    desk.ground.now += 11 * MINUTE;
+    let mut desk = test_router();
+    desk.call_ok("task_create", json!({"goal": "a"}));
+    let first = desk.call_ok("checkpoint_create", json!({"taskId": "T1", "trigger": "manual", "expiresIn": 10}));
+    desk.call_ok("checkpoint_create", json!({"taskId": "T1", "trigger": "error"}));
+    desk.host.now += 11 * MINUTE;
     assert_eq!(desk.ok("checkpoint_list", json!({"taskId": "T1"}))["checkpointCount"], 1);
-    let told = desk.fails("checkpoint_resume", json!({"taskId": "T1", "checkpointId": first["id"]}));
+    let told = desk.call_error("checkpoint_resume", json!({"taskId": "T1", "checkpointId": first["id"]}));
     assert!(told.contains(" that is kept\nhint: `checkpoint_list` shows"), "{told}");
-    desk.ground.now += 24 * 60 * MINUTE;
-    let told = desk.fails("checkpoint_resume", json!({"taskId": "T1"}));
+    desk.host.now += 24 * 60 * MINUTE;
+    let told = desk.call_error("checkpoint_resume", json!({"taskId": "T1"}));
     assert!(told.starts_with("[not_found] T1 has no checkpoint that could be resumed from"), "{told}");
 }
 
 #[test]
-fn a_long_draft_is_cut_and_says_so() {
-    let mut desk = desk();
-    desk.ok("task_create", json!({"goal": "a"}));
+fn long_draft_is_cut_and_reported() {
+    let mut desk = test_router();
+    desk.call_ok("task_create", json!({"goal": "a"}));
     let draft = "ä".repeat(50_000);
-    let made = desk.ok("checkpoint_create", json!({"taskId": "T1", "trigger": "manual", "draftContent": draft}));
+    let made = desk.call_ok("checkpoint_create", json!({"taskId": "T1", "trigger": "manual", "draftContent": draft}));
     assert_eq!(made["draftCutFrom"], 100_000);
-    let resumed = desk.ok("checkpoint_resume", json!({"taskId": "T1"}));
+    let resumed = desk.call_ok("checkpoint_resume", json!({"taskId": "T1"}));
     assert_eq!(resumed["draftContent"].as_str().unwrap().len(), 50 * 1024);
     assert!(resumed["instructions"].as_str().unwrap().contains("(cut: it had 100000 bytes)"));
 }
 
 #[test]
 fn a_checkpoint_of_another_task_is_not_resumed_from() {
-    let mut desk = desk();
-    desk.ok("task_create", json!({"goal": "a"}));
-    desk.ok("task_create", json!({"goal": "b"}));
-    let made = desk.ok("checkpoint_create", json!({"taskId": "T2", "trigger": "manual"}));
-    let told = desk.fails("checkpoint_resume", json!({"taskId": "T1", "checkpointId": made["id"]}));
+    let mut desk = test_router();
+    desk.call_ok("task_create", json!({"goal": "a"}));
+    desk.call_ok("task_create", json!({"goal": "b"}));
+    let made = desk.call_ok("checkpoint_create", json!({"taskId": "T2", "trigger": "manual"}));
+    let told = desk.call_error("checkpoint_resume", json!({"taskId": "T1", "checkpointId": made["id"]}));
     assert!(told.contains("T1 has no checkpoint CP-"), "{told}");
-    let told = desk.fails("checkpoint_create", json!({"taskId": "T1", "trigger": "hook"}));
+    let told = desk.call_error("checkpoint_create", json!({"taskId": "T1", "trigger": "hook"}));
     assert_eq!(
         told,
         "[invalid] trigger: the text `hook` is no known word; give one of manual, auto_status, auto_subtask, error"

@@ -1,21 +1,21 @@
-//! Stop hooks: how they are registered, asked, listed and cleared.
+//! Tests of stop hooks: register, evaluate, list, clear.
 
 use serde_json::{Value, json};
 
-use super::{Shop, desk};
+use super::{TestToolHost, test_router};
 use crate::router::ToolRouter;
-use crate::validation::{AgentCommands, Standing};
+use crate::validation::{AgentCommandPermission, ExecutionTrust};
 
-/// A desk with a task, these hooks, and a series with these rules.
-fn with(hooks: &[Value], rules: Value) -> (ToolRouter<Shop>, String) {
-    let mut desk = desk();
-    desk.ok("task_create", json!({"goal": "Fix the login"}));
+/// Returns a router with a task, these hooks, and a series with these rules.
+fn router_with_hooks(hooks: &[Value], rules: Value) -> (ToolRouter<TestToolHost>, String) {
+    let mut desk = test_router();
+    desk.call_ok("task_create", json!({"goal": "Fix the login"}));
     for hook in hooks {
         let mut given = hook.clone();
         given["taskId"] = json!("T1");
-        desk.ok("hook_register", given);
+        desk.call_ok("hook_register", given);
     }
-    let started = desk.ok(
+    let started = desk.call_ok(
         "iteration_start",
         json!({"taskId": "T1", "maxIterations": 9, "completionPromises": ["COMPLETE", "BLOCKED", "ESCALATE"],
                "validationRules": rules}),
@@ -24,27 +24,28 @@ fn with(hooks: &[Value], rules: Value) -> (ToolRouter<Shop>, String) {
     (desk, id)
 }
 
-fn found(pattern: &str) -> Value {
+fn output_pattern_rules(pattern: &str) -> Value {
     let config = json!({"pattern": pattern, "target": "agent_output"});
     json!([{"type": "content_pattern", "name": "says", "config": config}])
 }
 
 #[track_caller]
-fn check(desk: &mut ToolRouter<Shop>, id: &str, said: &str, expected: (&str, &str)) {
-    let answer = desk.ok("hook_evaluate", json!({"iterationId": id, "agentOutput": said}));
+fn check_ruling(desk: &mut ToolRouter<TestToolHost>, id: &str, said: &str, expected: (&str, &str)) {
+    let answer = desk.call_ok("hook_evaluate", json!({"iterationId": id, "agentOutput": said}));
     assert_eq!((answer["hookId"].as_str().unwrap(), answer["action"].as_str().unwrap()), expected, "{answer}");
 }
 
 #[test]
-fn a_registration_answers_with_all_of_itself() {
-    let mut desk = desk();
-    desk.ok("task_create", json!({"goal": "a"}));
-    let made = desk.ok("hook_register", json!({"taskId": "T1", "hookType": "default", "metadata": {"why": "safety"}}));
+fn registration_returns_all_fields() {
+    let mut desk = test_router();
+    desk.call_ok("task_create", json!({"goal": "a"}));
+    let made =
+        desk.call_ok("hook_register", json!({"taskId": "T1", "hookType": "default", "metadata": {"why": "safety"}}));
     assert_eq!(
         made,
         json!({"hookId": "HOOK-3", "taskId": "T1", "hookType": "default", "enabled": true, "metadata": {"why": "safety"}})
     );
-    desk.ok("hook_register", json!({"taskId": "T1", "hookType": "promise", "enabled": false}));
+    desk.call_ok("hook_register", json!({"taskId": "T1", "hookType": "promise", "enabled": false}));
     assert_eq!(
         desk.ok("hook_list", json!({"taskId": "T1"})),
         json!({"taskId": "T1", "hookCount": 2, "hooks": [
@@ -58,7 +59,7 @@ fn a_registration_answers_with_all_of_itself() {
 }
 
 #[test]
-fn the_list_tells_what_hooks_do() {
+fn hook_list_has_commands_and_rules() {
     let rules = json!([{"when": "iteration > 3", "action": "escalate"}]);
     let hooks = [
         json!({"hookType": "command", "command": "./check"}),
@@ -66,8 +67,8 @@ fn the_list_tells_what_hooks_do() {
         json!({"hookType": "rules", "rules": {"template": "checkpoint-every", "every": 3}}),
         json!({"hookType": "rules", "rules": [{"action": "continue", "reason": "x".repeat(5000)}]}),
     ];
-    let (mut desk, _) = with(&hooks, json!([]));
-    let listed = &desk.ok("hook_list", json!({"taskId": "T1"}))["hooks"];
+    let (mut desk, _) = router_with_hooks(&hooks, json!([]));
+    let listed = &desk.call_ok("hook_list", json!({"taskId": "T1"}))["hooks"];
     assert_eq!((&listed[0]["command"], listed[0].get("rules")), (&json!("./check"), None));
     assert_eq!((&listed[1]["rules"], listed[1].get("command")), (&rules, None));
     assert_eq!(listed[2]["rules"], json!({"template": "checkpoint-every", "every": 3}));
@@ -75,9 +76,9 @@ fn the_list_tells_what_hooks_do() {
 }
 
 #[test]
-fn what_a_hook_needs_is_asked_for() {
-    let mut desk = desk();
-    desk.ok("task_create", json!({"goal": "a"}));
+fn invalid_registration_names_the_field() {
+    let mut desk = test_router();
+    desk.call_ok("task_create", json!({"goal": "a"}));
     let bad = [
         json!({"hookType": "custom"}),
         json!({"hookType": "command"}),
@@ -93,7 +94,7 @@ fn what_a_hook_needs_is_asked_for() {
     let mut told = Vec::new();
     for mut given in bad {
         given["taskId"] = json!("T1");
-        told.push(desk.fails("hook_register", given));
+        told.push(desk.call_error("hook_register", given));
     }
     insta::assert_snapshot!(told.join("\n"), @r#"
     [invalid] hookType: the text `custom` is no known word; give one of default, validation, promise, command, rules
@@ -110,10 +111,11 @@ fn what_a_hook_needs_is_asked_for() {
 }
 
 #[test]
-fn nobody_is_asked_where_there_is_no_hook() {
-    let (mut desk, id) = with(&[], json!([]));
-    let head = desk.ground.store.head().unwrap();
-    let answer = desk.ok("hook_evaluate", json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"}));
+fn evaluation_without_hooks_records_nothing() {
+    let (mut desk, id) = router_with_hooks(&[], json!([]));
+    let head = desk.host.store.head().unwrap();
+    let answer =
+        desk.call_ok("hook_evaluate", json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"}));
     assert_eq!(
         answer,
         json!({"hookId": "default", "taskId": "T1", "iteration": 1, "action": "continue",
@@ -124,39 +126,40 @@ fn nobody_is_asked_where_there_is_no_hook() {
 }
 
 #[test]
-fn the_first_that_ends_it_has_the_word_else_the_last() {
+fn first_final_ruling_counts_else_the_last_one() {
     let hooks = ["validation", "promise", "default"].map(|kind| json!({"hookType": kind}));
-    let (mut desk, id) = with(&hooks, found("all green"));
-    check(&mut desk, &id, "all green", ("HOOK-3", "complete"));
-    check(&mut desk, &id, "<promise>ESCALATE</promise>", ("HOOK-4", "escalate"));
-    check(&mut desk, &id, "red", ("HOOK-5", "continue"));
+    let (mut desk, id) = router_with_hooks(&hooks, output_pattern_rules("all green"));
+    check_ruling(&mut desk, &id, "all green", ("HOOK-3", "complete"));
+    check_ruling(&mut desk, &id, "<promise>ESCALATE</promise>", ("HOOK-4", "escalate"));
+    check_ruling(&mut desk, &id, "red", ("HOOK-5", "continue"));
 }
 
 #[test]
-fn a_disabled_hook_is_passed_over() {
+fn disabled_hook_is_skipped() {
     let hooks = [json!({"hookType": "promise"}), json!({"hookType": "validation", "enabled": false})];
-    let (mut desk, id) = with(&hooks, found("all green"));
-    check(&mut desk, &id, "all green", ("HOOK-3", "continue"));
+    let (mut desk, id) = router_with_hooks(&hooks, output_pattern_rules("all green"));
+    check_ruling(&mut desk, &id, "all green", ("HOOK-3", "continue"));
 }
 
 #[test]
-fn where_every_hook_is_disabled_the_tags_decide() {
-    let (mut desk, id) = with(&[json!({"hookType": "validation", "enabled": false})], found("all green"));
+fn promises_decide_if_every_hook_is_disabled() {
+    let (mut desk, id) =
+        router_with_hooks(&[json!({"hookType": "validation", "enabled": false})], output_pattern_rules("all green"));
     let judged =
-        desk.ok("iteration_validate", json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"}));
+        desk.call_ok("iteration_validate", json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"}));
     assert_eq!((&judged["completionSignal"], judged.get("hookDecision")), (&json!("COMPLETE"), None));
 }
 
 #[test]
-fn a_checkpoint_of_a_hook_has_the_draft_that_it_was_shown() {
+fn checkpoint_of_hook_includes_the_draft() {
     let check = |data: Value, draft: &str, kind: Value, context: Value| {
         let rules = json!([{"action": "continue", "reason": "go on", "checkpointData": data}]);
-        let (mut desk, id) = with(&[json!({"hookType": "rules", "rules": rules})], json!([]));
-        desk.ok("hook_evaluate", json!({"iterationId": id, "draftContent": "shown", "draftType": "design"}));
-        let kept = desk.ok("checkpoint_resume", json!({"taskId": "T1"}));
+        let (mut desk, id) = router_with_hooks(&[json!({"hookType": "rules", "rules": rules})], json!([]));
+        desk.call_ok("hook_evaluate", json!({"iterationId": id, "draftContent": "shown", "draftType": "design"}));
+        let kept = desk.call_ok("checkpoint_resume", json!({"taskId": "T1"}));
         assert_eq!((&kept["draftContent"], &kept["draftType"]), (&json!(draft), &kind));
         assert_eq!(kept["agentContext"], context);
-        let judged = desk.ok("iteration_validate", json!({"iterationId": id}));
+        let judged = desk.call_ok("iteration_validate", json!({"iterationId": id}));
         assert_eq!(judged["checkpointCreated"], true);
     };
     check(json!({"executionPhase": "testing"}), "shown", json!("design"), Value::Null);
@@ -164,13 +167,13 @@ fn a_checkpoint_of_a_hook_has_the_draft_that_it_was_shown() {
     check(json!({"draftContent": "own"}), "own", Value::Null, Value::Null);
 }
 
-/// Judging by what an earlier call found would let work pass that is broken by now.
+/// Results of an earlier call would let work pass that is broken by now.
 #[test]
 fn hooks_see_fresh_results() {
-    let (mut desk, id) = with(&[json!({"hookType": "validation"})], found("all green"));
-    check(&mut desk, &id, "all green", ("HOOK-3", "complete"));
-    check(&mut desk, &id, "red again", ("HOOK-3", "continue"));
-    let judged = desk.ok("iteration_validate", json!({"iterationId": id, "agentOutput": "all green"}));
+    let (mut desk, id) = router_with_hooks(&[json!({"hookType": "validation"})], output_pattern_rules("all green"));
+    check_ruling(&mut desk, &id, "all green", ("HOOK-3", "complete"));
+    check_ruling(&mut desk, &id, "red again", ("HOOK-3", "continue"));
+    let judged = desk.call_ok("iteration_validate", json!({"iterationId": id, "agentOutput": "all green"}));
     assert_eq!(
         (&judged["completionSignal"], &judged["hookDecision"]["hookId"]),
         (&json!("COMPLETE"), &json!("HOOK-3"))
@@ -185,22 +188,22 @@ fn rules_look_at_the_whole_context() {
         {"allOf": ["executionPhase == 'testing'", "iteration == 1"], "action": "escalate", "reason": "{{ taskId }}"},
         {"action": "continue", "reason": "go on", "checkpointData": {"executionPhase": "testing"}},
     ]);
-    let (mut desk, id) = with(&[json!({"hookType": "rules", "rules": rules})], json!([]));
-    let answer = desk.ok("hook_evaluate", json!({"iterationId": id}));
+    let (mut desk, id) = router_with_hooks(&[json!({"hookType": "rules", "rules": rules})], json!([]));
+    let answer = desk.call_ok("hook_evaluate", json!({"iterationId": id}));
     assert_eq!((&answer["action"], &answer["checkpointCreated"]), (&json!("continue"), &json!(true)));
-    let answer = desk.ok("hook_evaluate", json!({"iterationId": id}));
+    let answer = desk.call_ok("hook_evaluate", json!({"iterationId": id}));
     assert_eq!((&answer["action"], &answer["reason"]), (&json!("escalate"), &json!("T1")));
     let given = json!({"iterationId": id, "filesModified": ["src/auth.rs"], "draftContent": "x",
                        "draftType": "implementation"});
-    let answer = desk.ok("hook_evaluate", given);
+    let answer = desk.call_ok("hook_evaluate", given);
     assert_eq!((&answer["action"], &answer["reason"]), (&json!("complete"), &json!("1 files")));
 }
 
 #[test]
 fn a_command_decides_by_its_answer_or_its_exit() {
     let check = |command: &str, action: &str, reason: &str, prompt: Value| {
-        let (mut desk, id) = with(&[json!({"hookType": "command", "command": command})], json!([]));
-        let answer = desk.ok("hook_evaluate", json!({"iterationId": id, "agentOutput": "hello"}));
+        let (mut desk, id) = router_with_hooks(&[json!({"hookType": "command", "command": command})], json!([]));
+        let answer = desk.call_ok("hook_evaluate", json!({"iterationId": id, "agentOutput": "hello"}));
         let said = (answer["action"].as_str().unwrap(), answer["reason"].as_str().unwrap(), &answer["nextPrompt"]);
         assert_eq!(said, (action, reason, &prompt), "{command}");
     };
@@ -213,17 +216,17 @@ fn a_command_decides_by_its_answer_or_its_exit() {
 }
 
 #[test]
-fn a_command_has_to_be_allowed() {
-    let mut desk = desk();
-    desk.ok("task_create", json!({"goal": "a"}));
+fn command_hook_needs_permission() {
+    let mut desk = test_router();
+    desk.call_ok("task_create", json!({"goal": "a"}));
     let given = json!({"taskId": "T1", "hookType": "command", "command": "./check"});
-    desk.ground.permission.agent_commands = AgentCommands::Named;
-    let told = desk.fails("hook_register", given.clone());
+    desk.host.permission.agent_commands = AgentCommandPermission::Named;
+    let told = desk.call_error("hook_register", given.clone());
     assert!(told.starts_with("[refused] command: `./check` may not be run") && told.contains("validators:"), "{told}");
-    desk.ground.permission.standing = Standing::Untrusted;
-    assert!(desk.fails("hook_register", given).contains("windlass trust"));
+    desk.host.permission.trust = ExecutionTrust::Untrusted;
+    assert!(desk.call_error("hook_register", given).contains("windlass trust"));
     let rules = json!([{"type": "command", "name": "a", "config": {"command": "true"}}]);
     let start =
         json!({"taskId": "T1", "maxIterations": 1, "completionPromises": ["COMPLETE"], "validationRules": rules});
-    assert!(desk.fails("iteration_start", start).starts_with("[trust] validationRules[0]: "));
+    assert!(desk.call_error("iteration_start", start).starts_with("[trust] validationRules[0]: "));
 }

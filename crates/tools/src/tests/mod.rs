@@ -1,4 +1,4 @@
-//! Tests of the tools through the desk, on a store of their own.
+//! Tests of the tools through the router, on a store of their own.
 
 mod agreement;
 mod arguments;
@@ -13,74 +13,75 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 use windlass_engine::{
-    Authority, Command, NewSession, Origin, Record, Rules, RunId, Session, Terms, Timestamp, Types, View, Work,
+    Authority, Command, CommandOrigin, EngineRules, EventRecord, NewSession, RunId, Session, SessionTerms, StateView,
+    TaskTypes, Timestamp, WorkSource,
 };
-use windlass_hooks::Mask;
-use windlass_process::{Control, Roster};
-use windlass_store::{Lifetime, Sqlite, Store};
+use windlass_hooks::SecretMask;
+use windlass_process::{OwnerLock, RunControl};
+use windlass_store::{Lifetime, SqliteStore, Store};
 
 use crate::error::ToolError;
 use crate::host::ToolHost;
 use crate::router::ToolRouter;
-use crate::validation::{AgentCommands, Permission, Standing, Workshop};
+use crate::validation::{AgentCommandPermission, ExecutionTrust, ProgramPermission, ValidatorEnv};
 
-/// A project in which everything may be run.
-pub(crate) struct Shop {
+/// A project that permits every program.
+pub(crate) struct TestToolHost {
     directory: TempDir,
-    store: Sqlite,
+    store: SqliteStore,
     nonce: u128,
     run: Option<RunId>,
-    permission: Permission,
-    roster: Option<Roster>,
-    mask: Mask,
+    permission: ProgramPermission,
+    roster: Option<OwnerLock>,
+    mask: SecretMask,
     now: i64,
-    pub(crate) types: Types,
+    pub(crate) types: TaskTypes,
 }
 
-fn secrets() -> Mask {
-    Mask::new([("TOKEN", "s3cr3t-value")])
+fn secret_mask() -> SecretMask {
+    SecretMask::new([("TOKEN", "s3cr3t-value")])
 }
 
-impl Shop {
+impl TestToolHost {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let store = Sqlite::create(&directory.path().join("windlass.db"), Lifetime::Service).unwrap();
-        let permission = Permission {
-            standing: Standing::Trusted,
-            agent_commands: AgentCommands::Allow,
+        let store = SqliteStore::create(&directory.path().join("windlass.db"), Lifetime::Service).unwrap();
+        let permission = ProgramPermission {
+            trust: ExecutionTrust::Trusted,
+            agent_commands: AgentCommandPermission::Allow,
             validators: BTreeMap::new(),
         };
-        let (mask, now) = (secrets(), 1_000_000);
-        Self { directory, store, nonce: 0, run: None, permission, roster: None, mask, now, types: Types::default() }
+        let (mask, now) = (secret_mask(), 1_000_000);
+        Self { directory, store, nonce: 0, run: None, permission, roster: None, mask, now, types: TaskTypes::default() }
     }
 }
 
-impl ToolHost for Shop {
-    fn store(&self) -> &Sqlite {
+impl ToolHost for TestToolHost {
+    fn store(&self) -> &SqliteStore {
         &self.store
     }
 
-    fn execute(&mut self, command: &Command, _: &Control) -> Result<Vec<Record>, ToolError> {
+    fn execute_command(&mut self, command: &Command, _: &RunControl) -> Result<Vec<EventRecord>, ToolError> {
         self.nonce += 1;
         let (by, at, run) = ("ada".to_owned(), self.now(), self.run.clone());
-        let origin = Origin { by, at, authority: Authority::Person, run, via: None };
-        let rules = Rules {
-            registry: windlass_engine::Registry::with_builtins(),
+        let origin = CommandOrigin { by, at, authority: Authority::Person, run, via: None };
+        let rules = EngineRules {
+            registry: windlass_engine::HookRegistry::with_builtins(),
             types: self.types.clone(),
-            ..Rules::default()
+            ..EngineRules::default()
         };
-        Ok(self.store.execute(&rules, &origin, command, self.nonce)?)
+        Ok(self.store.execute_command(&rules, &origin, command, self.nonce)?)
     }
 
-    fn types(&mut self) -> Result<Types, ToolError> {
+    fn task_types(&mut self) -> Result<TaskTypes, ToolError> {
         Ok(self.types.clone())
     }
 
-    fn run(&self) -> Result<Option<RunId>, ToolError> {
+    fn calling_run(&self) -> Result<Option<RunId>, ToolError> {
         Ok(self.run.clone())
     }
 
-    fn mask(&mut self) -> Result<&Mask, ToolError> {
+    fn secret_mask(&mut self) -> Result<&SecretMask, ToolError> {
         Ok(&self.mask)
     }
 
@@ -88,17 +89,17 @@ impl ToolHost for Shop {
         Timestamp::from_millis(self.now)
     }
 
-    fn directory(&self) -> &Path {
+    fn project_directory(&self) -> &Path {
         self.directory.path()
     }
 
-    fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {
+    fn validator_env(&mut self) -> Result<ValidatorEnv<'_>, ToolError> {
         let place = self.directory.path();
-        let roster = self.roster.get_or_insert_with(|| Roster::enlist(&place.join("owners"), 1).unwrap());
-        Ok(Workshop {
+        let roster = self.roster.get_or_insert_with(|| OwnerLock::acquire(&place.join("owners"), 1).unwrap());
+        Ok(ValidatorEnv {
             directory: place.to_owned(),
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
-            mask: secrets(),
+            mask: secret_mask(),
             permission: self.permission.clone(),
             launcher: None,
             roster,
@@ -106,46 +107,47 @@ impl ToolHost for Shop {
     }
 }
 
-pub(crate) fn desk() -> ToolRouter<Shop> {
-    ToolRouter::new(Shop::new())
+pub(crate) fn test_router() -> ToolRouter<TestToolHost> {
+    ToolRouter::new(TestToolHost::new())
 }
 
-impl ToolRouter<Shop> {
-    pub(crate) fn ok(&mut self, tool: &str, arguments: Value) -> Value {
-        self.call(tool, arguments, &Control::new()).unwrap_or_else(|error| panic!("{tool}: {error}"))
+impl ToolRouter<TestToolHost> {
+    pub(crate) fn call_ok(&mut self, tool: &str, arguments: Value) -> Value {
+        self.call_tool(tool, arguments, &RunControl::new()).unwrap_or_else(|error| panic!("{tool}: {error}"))
     }
 
-    /// What a caller reads of the failure.
-    pub(crate) fn fails(&mut self, tool: &str, arguments: Value) -> String {
-        let before = self.ground.store.head().unwrap();
-        let error = self.call(tool, arguments, &Control::new()).expect_err("it has to fail");
+    /// Returns the error as a caller reads it.
+    pub(crate) fn call_error(&mut self, tool: &str, arguments: Value) -> String {
+        let before = self.host.store.head().unwrap();
+        let error = self.call_tool(tool, arguments, &RunControl::new()).expect_err("it has to fail");
         assert_eq!(self.ground.store.head().unwrap(), before, "a call that failed has changed something");
         let causes = error.causes.iter().map(|cause| format!("\ncaused by: {cause}")).collect::<String>();
         let hint = error.word_hints(ToString::to_string).map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
         format!("[{}] {error}{causes}{hint}", error.code.name())
     }
 
-    /// From now on everything is called from inside a turn of a session with this goal.
-    pub(crate) fn enter(&mut self, goal: &str) -> Session {
+    /// Starts a session with a goal. All later calls come from inside its turn.
+    pub(crate) fn enter_turn(&mut self, goal: &str) -> Session {
         let name = "main".parse().unwrap();
         let start = Command::StartSession(NewSession {
             name,
             task: None,
             goal: Some(goal.to_owned()),
-            work: Work::Given,
-            grounds: windlass_engine::Grounds::InPlace,
+            work: WorkSource::Given,
+            grounds: windlass_engine::WorkspaceMode::InPlace,
             config: String::new(),
             protected: None,
             agent: "command:true".to_owned(),
-            terms: Terms::default(),
+            terms: SessionTerms::default(),
             owner: "w1".parse().unwrap(),
             nonce: 7,
             fresh: false,
         });
-        self.ground.execute(&start, &Control::new()).unwrap();
-        let session = self.ground.store.snapshot().unwrap().session(&"main".parse().unwrap()).unwrap().unwrap();
-        self.ground.run = session.turn().map(|turn| turn.run.clone());
-        assert!(self.ground.run.is_some(), "{session:?}");
+        self.host.execute_command(&start, &RunControl::new()).unwrap();
+        let session =
+            self.host.store.begin_snapshot().unwrap().find_session(&"main".parse().unwrap()).unwrap().unwrap();
+        self.host.run = session.current_turn().map(|turn| turn.run.clone());
+        assert!(self.host.run.is_some(), "{session:?}");
         session
     }
 }

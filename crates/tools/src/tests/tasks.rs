@@ -1,38 +1,39 @@
-//! The tools for tasks do what the commands do.
+//! Tests that the tools for tasks match the commands.
 
 use serde_json::{Value, json};
-use windlass_engine::Types;
+use windlass_engine::TaskTypes;
 
-use super::desk;
+use super::test_router;
 
 #[test]
-fn a_task_is_made_found_changed_and_moved() {
-    let mut desk = desk();
-    let made = desk.ok("task_create", json!({"title": "Fix the login", "labels": ["bug"], "priority": 0}));
+fn task_is_created_read_updated_and_moved() {
+    let mut desk = test_router();
+    let made = desk.call_ok("task_create", json!({"title": "Fix the login", "labels": ["bug"], "priority": 0}));
     assert_eq!((&made["id"], &made["state"], &made["priority"]), (&json!("T1"), &json!("ready"), &json!(0)));
-    let waits = desk.ok("task_create", json!({"goal": "Release", "dependsOn": ["T1"], "description": "1.0"}));
+    let waits = desk.call_ok("task_create", json!({"goal": "Release", "dependsOn": ["T1"], "description": "1.0"}));
     assert_eq!((&waits["state"], &waits["body"]), (&json!("created"), &json!("1.0")));
     assert_eq!(desk.ok("task_next", json!({}))["id"], "T1");
 
-    let changed = desk.ok("task_update", json!({"taskId": "T1", "addLabels": ["urgent"], "removeLabels": ["bug"]}));
+    let changed =
+        desk.call_ok("task_update", json!({"taskId": "T1", "addLabels": ["urgent"], "removeLabels": ["bug"]}));
     assert_eq!(changed["labels"], json!(["urgent"]));
     assert_eq!(desk.ok("task_update", json!({"taskId": "T1", "state": "active"}))["state"], "active");
-    let blocked = desk.ok("task_update", json!({"taskId": "T1", "state": "blocked", "reason": "which server?"}));
+    let blocked = desk.call_ok("task_update", json!({"taskId": "T1", "state": "blocked", "reason": "which server?"}));
     assert_eq!(blocked["blocked"]["reason"], "which server?");
     assert_eq!(desk.ok("task_update", json!({"taskId": "T1", "state": "ready"}))["state"], "ready");
 
-    desk.ok("note_add", json!({"taskId": "T1", "text": "the parser is generated", "kind": "tip"}));
-    let whole = desk.ok("task_get", json!({"taskId": "T1"}));
+    desk.call_ok("note_add", json!({"taskId": "T1", "text": "the parser is generated", "kind": "tip"}));
+    let whole = desk.call_ok("task_get", json!({"taskId": "T1"}));
     assert_eq!(whole["notes"][0]["text"], "the parser is generated");
     assert_eq!(whole["edges"][0]["fromId"], "T2");
     assert_eq!(whole["goal"], "Fix the login");
 }
 
 #[test]
-fn what_cannot_be_done_says_what_stands_against_it() {
-    let mut desk = desk();
-    desk.ok("task_create", json!({"goal": "a"}));
-    desk.ok("task_create", json!({"goal": "b", "dependsOn": ["T1"]}));
+fn refused_update_names_cause_and_hint() {
+    let mut desk = test_router();
+    desk.call_ok("task_create", json!({"goal": "a"}));
+    desk.call_ok("task_create", json!({"goal": "b", "dependsOn": ["T1"]}));
     let mut check = |arguments: Value, expected: &str| assert_eq!(desk.fails("task_update", arguments), expected);
     check(json!({"taskId": "T2", "state": "active"}), "[refused] T2 waits for T1\nhint: T1 has to be completed first");
     check(
@@ -56,18 +57,18 @@ fn what_cannot_be_done_says_what_stands_against_it() {
 }
 
 #[test]
-fn a_list_is_short_and_can_be_gone_on_with() {
-    let mut desk = desk();
+fn task_list_is_paged() {
+    let mut desk = test_router();
     for number in 1..=5 {
-        desk.ok("task_create", json!({"goal": format!("task {number}\nmore of it"), "labels": ["x"]}));
+        desk.call_ok("task_create", json!({"goal": format!("task {number}\nmore of it"), "labels": ["x"]}));
     }
-    let first = desk.ok("task_list", json!({"limit": 2}));
+    let first = desk.call_ok("task_list", json!({"limit": 2}));
     assert_eq!(first["next"], "T2");
     assert_eq!(
         first["tasks"][0],
         json!({"id": "T1", "goal": "task 1", "state": "ready", "priority": 2, "labels": ["x"]})
     );
-    let rest = desk.ok("task_list", json!({"after": first["next"], "label": "x"}));
+    let rest = desk.call_ok("task_list", json!({"after": first["next"], "label": "x"}));
     assert_eq!((rest["tasks"].as_array().unwrap().len(), &rest["next"]), (3, &Value::Null));
     assert_eq!(desk.ok("task_list", json!({"limit": 5}))["next"], Value::Null);
     assert_eq!(desk.ok("task_list", json!({"state": "blocked"}))["tasks"], json!([]));
@@ -75,29 +76,29 @@ fn a_list_is_short_and_can_be_gone_on_with() {
 }
 
 #[test]
-fn nothing_is_ready_where_there_is_nothing() {
-    let told = desk().ok("task_next", json!({}));
+fn next_task_without_ready_task_is_null() {
+    let told = test_router().call_ok("task_next", json!({}));
     assert_eq!(told, json!({"id": null, "hint": "nothing is ready; `task_list` shows what waits"}));
 }
 
 #[test]
-fn types_are_obeyed_here_too() {
-    let mut desk = desk();
+fn tools_enforce_task_types() {
+    let mut desk = test_router();
     let own = Some(["command:true".to_owned()].into());
     let types = [("product", own), ("infra", Some(["ann".to_owned()].into())), ("open", None)];
-    desk.ground.types = Types::new(types.map(|(name, allowed)| (name.parse().unwrap(), allowed)));
+    desk.host.types = TaskTypes::new(types.map(|(name, allowed)| (name.parse().unwrap(), allowed)));
     assert_eq!(
         desk.fails("task_create", json!({"goal": "a", "type": "prodct"})),
         "[invalid] there is no type `prodct`; did you mean `product`? There are infra, open and product"
     );
-    desk.ok("task_create", json!({"goal": "a", "type": "infra", "priority": 0}));
-    desk.ok("task_create", json!({"goal": "b", "type": "product", "priority": 1}));
-    let refused = desk.fails("task_update", json!({"taskId": "T1", "type": "legal"}));
+    desk.call_ok("task_create", json!({"goal": "a", "type": "infra", "priority": 0}));
+    desk.call_ok("task_create", json!({"goal": "b", "type": "product", "priority": 1}));
+    let refused = desk.call_error("task_update", json!({"taskId": "T1", "type": "legal"}));
     assert_eq!(refused, "[invalid] there is no type `legal`; there are infra, open and product");
-    // Outside a session nobody knows who asks.
+    // Outside a session the caller is unknown.
     let nothing = "nothing is ready that is open to all; T1 is of the type `infra`, and only `ann` may";
     assert_eq!(desk.ok("task_next", json!({})), json!({"id": null, "hint": nothing}));
-    desk.enter("Fix the login");
+    desk.enter_turn("Fix the login");
     assert_eq!(desk.ok("task_next", json!({}))["id"], "T2");
     assert_eq!(
         desk.fails("task_update", json!({"taskId": "T1", "state": "active"})),
@@ -108,17 +109,18 @@ fn types_are_obeyed_here_too() {
 
 #[test]
 fn inside_a_turn_a_note_and_a_claim_are_for_its_task() {
-    let mut desk = desk();
+    let mut desk = test_router();
     assert!(
-        desk.fails("note_add", json!({"text": "x"})).starts_with("[invalid] taskId: is missing, and this is no turn")
+        desk.call_error("note_add", json!({"text": "x"}))
+            .starts_with("[invalid] taskId: is missing, and this is no turn")
     );
-    let outside = desk.fails("session_complete", json!({}));
+    let outside = desk.call_error("session_complete", json!({}));
     assert!(outside.contains("`iteration_complete` ends the iterations that you have started"), "{outside}");
-    desk.enter("Fix the login");
+    desk.enter_turn("Fix the login");
     assert_eq!(desk.ok("note_add", json!({"text": "x"}))["taskId"], "T1");
-    let claimed = desk.ok("session_complete", json!({"result": "it works", "artifacts": ["src/login.rs"]}));
+    let claimed = desk.call_ok("session_complete", json!({"result": "it works", "artifacts": ["src/login.rs"]}));
     assert_eq!((&claimed["session"], &claimed["taskId"]), (&json!("main"), &json!("T1")));
-    let task = desk.ok("task_get", json!({"taskId": "T1"}));
+    let task = desk.call_ok("task_get", json!({"taskId": "T1"}));
     // A claim completes nothing: the gates do.
     assert_eq!((&task["state"], &task["claim"]["result"]), (&json!("active"), &json!("it works")));
 }

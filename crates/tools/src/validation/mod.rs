@@ -1,22 +1,22 @@
-//! Looks whether an agent's work keeps to the rules that were given for it.
+//! Checks of an agent's work against validation rules.
 //!
 //! ```text
-//! rules ─► five at a time ─► permission: may it be run? ─► program, pattern, coverage, files ─► results, in the rules' order
+//! rules ─► five at a time ─► permission to run ─► program, pattern, coverage, files ─► results, in the rules' order
 //! ```
 //!
 //! Invariants:
-//! - What cannot be looked at has not passed.
-//! - Every result says what is wrong and what to do about it, in words that fit into a prompt; no secret is in them.
-//! - A program is ended at its timeout with all that it has started, and when the call is called off.
-//! - Nothing here takes longer than its timeout, or than a few seconds: patterns, reports and texts are bounded.
+//! - A rule that cannot be checked has not passed.
+//! - Every result has a cause and a remedy, in a text that fits into a prompt and has no secret.
+//! - A program and all of its children are ended at its timeout, and at a cancellation of the call.
+//! - No rule takes longer than its timeout, or than a few seconds: patterns, reports and texts are bounded.
 //!
-//! Not here: what a rule may say (`engine`), what its result leads to.
+//! Not here: the syntax of rules (`engine`), the consequences of a result.
 
 mod coverage;
-mod files;
+mod file_existence;
 mod pattern;
 mod permission;
-mod program;
+mod rule_program;
 #[cfg(test)]
 mod tests;
 
@@ -26,69 +26,69 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::Value;
-use windlass_engine::validation::{RuleKind, RuleResult, ValidationRule};
-use windlass_hooks::Mask;
-use windlass_process::{Control, Environment, Launcher, Roster};
+use windlass_engine::validation::{RuleResult, ValidationRule, ValidationRuleKind};
+use windlass_hooks::SecretMask;
+use windlass_process::{Environment, OwnerLock, RunControl, SupervisorLauncher};
 
-pub use permission::{AgentCommands, NotAllowed, Permission, Standing};
-pub use program::{NotRun, Order};
+pub use permission::{AgentCommandPermission, ExecutionTrust, PermissionRefusal, ProgramPermission};
+pub use rule_program::{ProgramNotRun, ProgramRequest};
 
-/// How many rules are looked at side by side.
-pub const AT_A_TIME: usize = 5;
+/// Maximum number of rules that are checked at the same time.
+pub const MAX_PARALLEL_RULES: usize = 5;
 
-/// What programs for rules and for hooks of agents are run with, and which may be.
-pub struct Workshop<'a> {
-    /// The project's, below which every path of a rule lies.
+/// Environment and permission for programs of rules and of agents' hooks.
+pub struct ValidatorEnv<'a> {
+    /// Directory of the project, which has every path of a rule.
     pub directory: PathBuf,
-    /// What programs find in their environment; what is ours is added. The run that this is part of is still named there.
+    /// Environment of programs, before Windlass adds its variables. It still names the run that this is part of.
     pub environment: Environment,
-    pub mask: Mask,
-    pub permission: Permission,
-    /// How supervisors are started, where nothing may outlive whoever runs this.
-    pub launcher: Option<Launcher>,
-    /// Whoever starts programs.
-    pub roster: &'a Roster,
+    pub mask: SecretMask,
+    pub permission: ProgramPermission,
+    /// Launcher of supervisors, if no program may outlive this process.
+    pub launcher: Option<SupervisorLauncher>,
+    /// This process, as the owner of the programs.
+    pub roster: &'a OwnerLock,
 }
 
-impl Workshop<'_> {
-    /// Returns the same for rules of the configuration, which are no agent's.
-    pub fn of_configuration(&self) -> Self {
+impl ValidatorEnv<'_> {
+    /// Returns the environment for rules of the configuration, which do not come from an agent.
+    pub fn for_configured_rules(&self) -> Self {
         Self {
             directory: self.directory.clone(),
             environment: self.environment.clone(),
             mask: self.mask.clone(),
-            permission: self.permission.of_configuration(),
+            permission: self.permission.for_configured_rules(),
             launcher: self.launcher.clone(),
             roster: self.roster,
         }
     }
 }
 
-/// What is judged.
+/// Input of a validation.
 #[derive(Clone, Copy)]
-pub struct Matter<'a> {
-    /// What the agent has said, if it was given.
+pub struct ValidationInput<'a> {
+    /// Final message of the agent, if it was given.
     pub agent_output: Option<&'a str>,
-    /// What was left with the task, the oldest first.
+    /// Notes of the task, oldest first.
     pub task_notes: &'a [String],
-    /// All that is known, as a validator of the configuration reads it on its standard input.
+    /// All known values, as a validator of the configuration reads them on its standard input.
     pub context: &'a Value,
 }
 
-/// Somebody asked for the end before all rules were looked at.
+/// A cancellation before all rules were checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("validation was cancelled")]
-pub struct Cancelled;
+pub struct ValidationCancelled;
 
-/// Whether a rule is kept, and why.
-struct Finding {
+/// Result of a check.
+struct RuleFinding {
     passed: bool,
     message: String,
-    /// The rule could not be looked at because its program is missing or could not be started.
+    /// Whether the check failed because its program is missing or could not start.
     broken: bool,
 }
 
-impl Finding {
+impl RuleFinding {
     fn passed(message: impl Into<String>) -> Self {
         Self { passed: true, message: message.into(), broken: false }
     }
@@ -102,13 +102,13 @@ impl Finding {
     }
 }
 
-/// Looks at every rule. The results stand in the order of the rules.
-pub fn validate(
+/// Checks every rule. The results are in the order of the rules.
+pub fn validate_rules(
     rules: &[ValidationRule],
-    matter: Matter<'_>,
-    workshop: &Workshop<'_>,
-    control: &Control,
-) -> Result<Vec<RuleResult>, Cancelled> {
+    matter: ValidationInput<'_>,
+    workshop: &ValidatorEnv<'_>,
+    control: &RunControl,
+) -> Result<Vec<RuleResult>, ValidationCancelled> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(vec![None; rules.len()]);
     let work = || {
@@ -116,38 +116,45 @@ pub fn validate(
             let at = next.fetch_add(1, Ordering::Relaxed);
             rules.get(at).map(|rule| (at, rule)).filter(|_| !control.is_cancelled())
         } {
-            let result = look(rule, matter, workshop, control);
+            let result = check_rule(rule, matter, workshop, control);
             results.lock().expect("nothing panics while it holds the results")[at] = Some(result);
         }
     };
     thread::scope(|scope| {
-        for number in 1..rules.len().min(AT_A_TIME) {
-            // Where there can be no further thread, this one does the work alone.
+        for number in 1..rules.len().min(MAX_PARALLEL_RULES) {
+            // Without a further thread, this one does the work alone.
             let _ = thread::Builder::new().name(format!("rule-{number}")).spawn_scoped(scope, work);
         }
         work();
     });
     let results = results.into_inner().expect("nothing panics while it holds the results");
     let all: Option<Vec<RuleResult>> = results.into_iter().collect();
-    all.filter(|_| !control.is_cancelled()).ok_or(Cancelled)
+    all.filter(|_| !control.is_cancelled()).ok_or(ValidationCancelled)
 }
 
-fn look(rule: &ValidationRule, matter: Matter<'_>, workshop: &Workshop<'_>, control: &Control) -> RuleResult {
+fn check_rule(
+    rule: &ValidationRule,
+    matter: ValidationInput<'_>,
+    workshop: &ValidatorEnv<'_>,
+    control: &RunControl,
+) -> RuleResult {
     let finding = match &rule.kind {
-        RuleKind::Command(_) | RuleKind::Custom(_) => program::look(rule, matter, workshop, control),
-        RuleKind::ContentPattern(pattern) => pattern::look(pattern, matter, &workshop.mask),
-        RuleKind::Coverage(coverage) => coverage::look(coverage, &workshop.directory),
-        RuleKind::FileExistence(files) => files::look(files, &workshop.directory),
+        ValidationRuleKind::Command(_) | ValidationRuleKind::Custom(_) => {
+            rule_program::check_program(rule, matter, workshop, control)
+        }
+        ValidationRuleKind::ContentPattern(pattern) => pattern::check_pattern(pattern, matter, &workshop.mask),
+        ValidationRuleKind::Coverage(coverage) => coverage::check_coverage(coverage, &workshop.directory),
+        ValidationRuleKind::FileExistence(files) => file_existence::check_files_exist(files, &workshop.directory),
     };
-    let message = workshop.mask.text(&finding.message).into_owned();
+    let message = workshop.mask.mask_text(&finding.message).into_owned();
     RuleResult { rule_name: rule.name.clone(), passed: finding.passed, message, broken: finding.broken }
 }
 
-/// A text of a rule as a message shows it: one line, short.
-fn quoted(text: &str) -> String {
-    const MOST: usize = 200;
+/// Quotes a text of a rule for a message: one short line.
+fn quote_excerpt(text: &str) -> String {
+    const MAX_EXCERPT_BYTES: usize = 200;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut = line.floor_char_boundary(MOST);
+    let cut = line.floor_char_boundary(MAX_EXCERPT_BYTES);
     let more = if cut < line.len() { "…" } else { "" };
     let letter = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
     format!("`{}{more}`", line[..cut].chars().map(letter).collect::<String>())

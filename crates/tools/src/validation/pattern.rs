@@ -1,61 +1,61 @@
-//! Texts in which something has to be found, or must not be.
+//! Rules about texts that have to match a pattern, or must not.
 //!
-//! A pattern takes a time that grows with its size times the text's, so both are bounded. What is not looked at for that
-//! reason has not passed.
+//! The time of a match grows with the size of the pattern times the size of the text, so both are bounded. A text beyond the bound
+//! has not passed.
 
 use regex_lite::Regex;
-use windlass_engine::validation::{PatternRule, Target};
-use windlass_hooks::Mask;
+use windlass_engine::validation::{PatternRule, PatternTarget};
+use windlass_hooks::SecretMask;
 
-use super::{Finding, Matter, quoted};
+use super::{RuleFinding, ValidationInput, quote_excerpt};
 
-/// Bytes of text that are looked at.
-const MOST: usize = 128 * 1024;
+/// Maximum size of the text.
+const MAX_SEARCHED_BYTES: usize = 128 * 1024;
 
-pub fn look(rule: &PatternRule, matter: Matter<'_>, mask: &Mask) -> Finding {
-    let regex = match rule.regex() {
+pub fn check_pattern(rule: &PatternRule, matter: ValidationInput<'_>, mask: &SecretMask) -> RuleFinding {
+    let regex = match rule.build_regex() {
         Ok(regex) => regex,
         Err(error) => {
-            let pattern = quoted(&rule.pattern);
-            return Finding::failed(format!(
+            let pattern = quote_excerpt(&rule.pattern);
+            return RuleFinding::failed(format!(
                 "{pattern} is no regular expression that can be used: {error}; correct it"
             ));
         }
     };
-    let finder = Finder { regex, mask };
+    let finder = PatternFinder { regex, mask };
     match rule.target {
-        Target::AgentOutput => in_output(rule, &finder, matter.agent_output),
-        Target::TaskNotes => in_notes(rule, &finder, matter.task_notes),
+        PatternTarget::AgentOutput => check_agent_output(rule, &finder, matter.agent_output),
+        PatternTarget::TaskNotes => check_task_notes(rule, &finder, matter.task_notes),
     }
 }
 
-fn in_output(rule: &PatternRule, finder: &Finder<'_>, output: Option<&str>) -> Finding {
+fn check_agent_output(rule: &PatternRule, finder: &PatternFinder<'_>, output: Option<&str>) -> RuleFinding {
     let Some(output) = output else {
-        return Finding::failed("there is no agent output to look at: give it as `agentOutput`");
+        return RuleFinding::failed("there is no agent output to look at: give it as `agentOutput`");
     };
-    if output.len() > MOST {
-        return Finding::failed(format!(
+    if output.len() > MAX_SEARCHED_BYTES {
+        return RuleFinding::failed(format!(
             "the agent's output has {} bytes, and at most {MOST} are looked at: give the part that matters as `agentOutput`",
             output.len()
         ));
     }
-    let pattern = quoted(&rule.pattern);
-    match (finder.found(output), rule.must_match()) {
-        (Some(line), true) => Finding::passed(format!("{pattern} is in the agent's output, in {line}")),
-        (None, false) => Finding::passed(format!("{pattern} is not in the agent's output")),
+    let pattern = quote_excerpt(&rule.pattern);
+    match (finder.find_masked_line(output), rule.must_match()) {
+        (Some(line), true) => RuleFinding::passed(format!("{pattern} is in the agent's output, in {line}")),
+        (None, false) => RuleFinding::passed(format!("{pattern} is not in the agent's output")),
         (None, true) => {
-            Finding::failed(format!("{pattern} is not in the agent's output: it has to say something that matches"))
+            RuleFinding::failed(format!("{pattern} is not in the agent's output: it has to say something that matches"))
         }
-        (Some(line), false) => Finding::failed(format!(
+        (Some(line), false) => RuleFinding::failed(format!(
             "{pattern} must not be in the agent's output, and is, in {line}: see to what it says"
         )),
     }
 }
 
-fn in_notes(rule: &PatternRule, finder: &Finder<'_>, notes: &[String]) -> Finding {
-    let pattern = quoted(&rule.pattern);
-    let mut room = MOST;
-    // The newest ones count most.
+fn check_task_notes(rule: &PatternRule, finder: &PatternFinder<'_>, notes: &[String]) -> RuleFinding {
+    let pattern = quote_excerpt(&rule.pattern);
+    let mut room = MAX_SEARCHED_BYTES;
+    // The newest notes count most.
     let looked: Vec<&String> = notes
         .iter()
         .rev()
@@ -65,36 +65,36 @@ fn in_notes(rule: &PatternRule, finder: &Finder<'_>, notes: &[String]) -> Findin
             fits
         })
         .collect();
-    let line = looked.iter().find_map(|note| finder.found(note));
+    let line = looked.iter().find_map(|note| finder.find_masked_line(note));
     let left = notes.len() - looked.len();
     match (line, rule.must_match()) {
-        (Some(line), true) => Finding::passed(format!("{pattern} is in the task's notes: {line}")),
-        (Some(line), false) => {
-            Finding::failed(format!("{pattern} must not be in the task's notes, and is: {line}. See to what it says"))
-        }
-        (None, _) if left > 0 => Finding::failed(format!(
+        (Some(line), true) => RuleFinding::passed(format!("{pattern} is in the task's notes: {line}")),
+        (Some(line), false) => RuleFinding::failed(format!(
+            "{pattern} must not be in the task's notes, and is: {line}. See to what it says"
+        )),
+        (None, _) if left > 0 => RuleFinding::failed(format!(
             "{pattern} is not in the newest {} notes, and the {left} older ones are too long to be looked at: say it in a new \
              note, or use a rule over `agent_output`",
             looked.len()
         )),
-        (None, false) => Finding::passed(format!("{pattern} is not in the task's notes")),
-        (None, true) if notes.is_empty() => Finding::failed(format!(
+        (None, false) => RuleFinding::passed(format!("{pattern} is not in the task's notes")),
+        (None, true) if notes.is_empty() => RuleFinding::failed(format!(
             "{pattern} is not in the task's notes, because there are none: add one with `note_add`"
         )),
         (None, true) => {
-            Finding::failed(format!("{pattern} is not in the task's notes: add one that matches with `note_add`"))
+            RuleFinding::failed(format!("{pattern} is not in the task's notes: add one that matches with `note_add`"))
         }
     }
 }
 
-struct Finder<'a> {
+struct PatternFinder<'a> {
     regex: Regex,
-    mask: &'a Mask,
+    mask: &'a SecretMask,
 }
 
-impl Finder<'_> {
-    /// The line where something is found first. It is masked before it is cut: half a secret is one too.
-    fn found(&self, text: &str) -> Option<String> {
+impl PatternFinder<'_> {
+    /// Returns the line of the first match. It is masked before it is cut: half a secret is a secret, too.
+    fn find_masked_line(&self, text: &str) -> Option<String> {
         let at = self.regex.find(text)?.start();
         let before = &text[..at];
         let start = before.rfind('\n').map_or(0, |end| end + 1);

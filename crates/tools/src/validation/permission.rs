@@ -1,89 +1,95 @@
-//! Which programs may be run for rules, and for hooks that an agent registers.
+//! Permission for programs of rules, and of hooks that an agent registers.
 //!
-//! An agent may have fewer rights than whoever started this process: a sandbox, questions before each command. A command
-//! that it could supply would take it around them. So where a person has written commands down it may only name those, unless
-//! the person says otherwise.
+//! An agent may have fewer rights than the process that serves it: a sandbox, or questions before each command. A command of its
+//! own would bypass these. So if a person has configured commands, the agent may only name those, unless the person decides
+//! otherwise.
 
 use std::collections::BTreeMap;
 
-use windlass_engine::validation::{CommandRule, RuleKind, ValidationRule};
-use windlass_expr::nearest;
+use windlass_engine::validation::{CommandRule, ValidationRule, ValidationRuleKind};
+use windlass_expr::nearest_name;
 
-use super::quoted;
-use crate::error::{CallerHint, Code};
+use super::quote_excerpt;
+use crate::error::{CallerHint, ToolErrorCode};
 
-/// Whether an agent may supply commands.
+/// Policy for commands from an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AgentCommands {
+pub enum AgentCommandPermission {
     /// Any command.
     Allow,
-    /// Only what the configuration names.
+    /// Only commands that the configuration names.
     Named,
-    /// None, not even by name.
+    /// No command, not even by name.
     Deny,
 }
 
-/// Whether anything may be run at all.
+/// Whether programs may run at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum ExecutionTrust {
     /// A person has trusted the configuration.
     Trusted,
-    /// Nobody has.
+    /// No person has trusted the configuration.
     Untrusted,
-    /// This is already inside a program that was started to judge work: it would go on without an end.
+    /// This process runs inside a program that judges work: another one would recurse without end.
     Nested,
 }
 
-/// What the configuration lets an agent run.
+/// Programs that the configuration lets an agent run.
 #[derive(Debug, Clone)]
-pub struct Permission {
-    pub standing: Standing,
-    pub agent_commands: AgentCommands,
-    /// The commands that have a name.
+pub struct ProgramPermission {
+    pub trust: ExecutionTrust,
+    pub agent_commands: AgentCommandPermission,
+    /// Named commands of the configuration.
     pub validators: BTreeMap<String, CommandRule>,
 }
 
-/// Why a program is not run, and what to do about it.
+/// Refusal to run a program, with a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{cause}")]
-pub struct NotAllowed {
-    /// That nobody trusts the project, or that it does not want this.
-    pub code: Code,
+pub struct PermissionRefusal {
+    /// Kind of the refusal: the project is not trusted, or its configuration forbids it.
+    pub code: ToolErrorCode,
     pub cause: String,
     pub remedy: CallerHint,
 }
 
-impl NotAllowed {
+impl PermissionRefusal {
     fn new(cause: impl Into<String>, remedy: impl Into<CallerHint>) -> Self {
-        Self { code: Code::Refused, cause: cause.into(), remedy: remedy.into() }
+        Self { code: ToolErrorCode::Refused, cause: cause.into(), remedy: remedy.into() }
     }
 }
 
-impl Permission {
-    /// Returns what rules of the configuration may run: a person has written and trusted them, so all of them.
-    pub fn of_configuration(&self) -> Self {
-        Self { agent_commands: AgentCommands::Allow, ..self.clone() }
+impl ProgramPermission {
+    /// Returns the permission for rules of the configuration: all of them, since a person has written and trusted them.
+    pub fn for_configured_rules(&self) -> Self {
+        Self { agent_commands: AgentCommandPermission::Allow, ..self.clone() }
     }
 
-    /// The program that a rule runs; `None` for a rule that runs none.
-    pub fn program<'a>(&'a self, rule: &'a ValidationRule) -> Result<Option<&'a CommandRule>, NotAllowed> {
+    /// Returns the program of a rule, or `None` for a rule without one.
+    pub fn permitted_program<'a>(
+        &'a self,
+        rule: &'a ValidationRule,
+    ) -> Result<Option<&'a CommandRule>, PermissionRefusal> {
         match &rule.kind {
-            RuleKind::Command(command) => self.supplied(command).map(Some),
-            RuleKind::Custom(custom) => self.named(&custom.validator_id).map(Some),
+            ValidationRuleKind::Command(command) => self.permit_supplied_command(command).map(Some),
+            ValidationRuleKind::Custom(custom) => self.permit_named_command(&custom.validator_id).map(Some),
             _ => Ok(None),
         }
     }
 
-    /// A command that the agent supplies. One that a person has written down word for word is that person's.
-    pub fn supplied<'a>(&'a self, command: &'a CommandRule) -> Result<&'a CommandRule, NotAllowed> {
-        self.stands()?;
+    /// Permits a command of the agent. A command that equals a configured one counts as the person's.
+    pub fn permit_supplied_command<'a>(
+        &'a self,
+        command: &'a CommandRule,
+    ) -> Result<&'a CommandRule, PermissionRefusal> {
+        self.check_trust()?;
         let same = |known: &&CommandRule| {
             known.command.trim() == command.command.trim() && known.working_directory == command.working_directory
         };
         match self.agent_commands {
-            AgentCommands::Allow => Ok(command),
-            AgentCommands::Named if self.validators.values().any(|known| same(&known)) => Ok(command),
-            AgentCommands::Named => Err(NotAllowed::new(
+            AgentCommandPermission::Allow => Ok(command),
+            AgentCommandPermission::Named if self.validators.values().any(|known| same(&known)) => Ok(command),
+            AgentCommandPermission::Named => Err(PermissionRefusal::new(
                 format!(
                     "{} may not be run: this project runs only commands that its configuration names \
                      (`agent_commands: named`)",
@@ -98,57 +104,58 @@ impl Permission {
                     ),
                 },
             )),
-            AgentCommands::Deny => Err(Self::denied()),
+            AgentCommandPermission::Deny => Err(Self::denied_refusal()),
         }
     }
 
-    /// A command of the configuration.
-    pub fn named(&self, name: &str) -> Result<&CommandRule, NotAllowed> {
-        self.stands()?;
-        if self.agent_commands == AgentCommands::Deny {
-            return Err(Self::denied());
+    /// Permits a command of the configuration.
+    pub fn permit_named_command(&self, name: &str) -> Result<&CommandRule, PermissionRefusal> {
+        self.check_trust()?;
+        if self.agent_commands == AgentCommandPermission::Deny {
+            return Err(Self::denied_refusal());
         }
         self.validators.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.validators.keys().map(String::as_str).collect();
-            let remedy = match nearest(name, &known) {
+            let remedy = match nearest_name(name, &known) {
                 _ if known.is_empty() => {
                     "the configuration has none: ask a person to add one under `validators:`".to_owned()
                 }
                 Some(meant) => format!("did you mean `{meant}`? known are {}", self.names()),
                 None => format!("known are {}", self.names()),
             };
-            NotAllowed::new(format!("there is no validator {}", quoted(name)), remedy)
+            PermissionRefusal::new(format!("there is no validator {}", quoted(name)), remedy)
         })
     }
 
-    fn stands(&self) -> Result<(), NotAllowed> {
-        match self.standing {
-            Standing::Trusted => Ok(()),
-            Standing::Untrusted => Err(NotAllowed {
-                code: Code::Trust,
-                ..NotAllowed::new(
+    fn check_trust(&self) -> Result<(), PermissionRefusal> {
+        match self.trust {
+            ExecutionTrust::Trusted => Ok(()),
+            ExecutionTrust::Untrusted => Err(PermissionRefusal {
+                code: ToolErrorCode::Trust,
+                ..PermissionRefusal::new(
                     "this project's configuration is not trusted, so nothing is run for it",
                     CallerHint::command("windlass trust", "shows what would run and asks"),
                 )
             }),
-            Standing::Nested => Err(NotAllowed::new(
+            ExecutionTrust::Nested => Err(PermissionRefusal::new(
                 "a program that was started to judge work cannot have further ones started for that",
                 "let the rule's or hook's command do the work itself",
             )),
         }
     }
 
-    fn denied() -> NotAllowed {
-        NotAllowed::new(
+    fn denied_refusal() -> PermissionRefusal {
+        PermissionRefusal::new(
             "this project runs no commands for agents (`agent_commands: deny`)",
             "use rules of another type, or ask a person to set `agent_commands: named`",
         )
     }
 
-    fn names(&self) -> String {
-        const SHOWN: usize = 10;
-        let mut names: Vec<_> = self.validators.keys().take(SHOWN).map(|name| quoted(name)).collect();
-        if self.validators.len() > SHOWN {
+    fn list_validators(&self) -> String {
+        const MAX_LISTED_VALIDATORS: usize = 10;
+        let mut names: Vec<_> =
+            self.validators.keys().take(MAX_LISTED_VALIDATORS).map(|name| quote_excerpt(name)).collect();
+        if self.validators.len() > MAX_LISTED_VALIDATORS {
             names.push(format!("{} more", self.validators.len() - SHOWN));
         }
         names.join(", ")

@@ -1,4 +1,4 @@
-//! Rules looked at with real programs, real files and real texts.
+//! Tests of rules with real programs, files and texts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,71 +8,74 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use windlass_engine::validation::CommandRule;
-use windlass_process::overlay;
+use windlass_process::overlay_environment;
 
 use super::*;
 
-/// A project in which rules are looked at.
-struct Scene {
+/// A project with rules to check.
+struct ValidationScene {
     place: TempDir,
     environment: Environment,
-    mask: Mask,
-    roster: Roster,
-    permission: Permission,
+    mask: SecretMask,
+    roster: OwnerLock,
+    permission: ProgramPermission,
     agent_output: Option<String>,
     notes: Vec<String>,
-    control: Control,
+    control: RunControl,
 }
 
-impl Scene {
+impl ValidationScene {
     fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
-        let roster = Roster::enlist(&place.path().join("owners"), 1).unwrap();
+        let roster = OwnerLock::acquire(&place.path().join("owners"), 1).unwrap();
         fs::create_dir(place.path().join("project")).unwrap();
         Self {
             place,
-            environment: overlay(&[], vec![("PATH", "/usr/bin:/bin".into()), ("WINDLASS_RUN", "run-7".into())]),
-            mask: Mask::new([("TOKEN", "s3cr3t-value")]),
+            environment: overlay_environment(
+                &[],
+                vec![("PATH", "/usr/bin:/bin".into()), ("WINDLASS_RUN", "run-7".into())],
+            ),
+            mask: SecretMask::new([("TOKEN", "s3cr3t-value")]),
             roster,
-            permission: Permission {
-                standing: Standing::Trusted,
-                agent_commands: AgentCommands::Allow,
+            permission: ProgramPermission {
+                trust: ExecutionTrust::Trusted,
+                agent_commands: AgentCommandPermission::Allow,
                 validators: BTreeMap::new(),
             },
             agent_output: None,
             notes: Vec::new(),
-            control: Control::new(),
+            control: RunControl::new(),
         }
     }
 
-    fn project(&self) -> PathBuf {
+    fn project_directory(&self) -> PathBuf {
         self.place.path().join("project")
     }
 
-    fn pipe(&self, name: &str) {
-        rustix::fs::mkfifoat(rustix::fs::CWD, self.project().join(name), 0o600.into()).unwrap();
+    fn make_pipe(&self, name: &str) {
+        rustix::fs::mkfifoat(rustix::fs::CWD, self.project_directory().join(name), 0o600.into()).unwrap();
     }
 
-    fn validator(&mut self, name: &str, command: &str) {
-        self.permission.validators.insert(name.to_owned(), command_of(&json!({"command": command})));
+    fn add_validator(&mut self, name: &str, command: &str) {
+        self.permission.validators.insert(name.to_owned(), parse_command_rule(&json!({"command": command})));
     }
 
-    fn read(&self, rules: &Value) -> Vec<ValidationRule> {
-        ValidationRule::read_all("validationRules", rules, &self.project()).unwrap()
+    fn parse_rules(&self, rules: &Value) -> Vec<ValidationRule> {
+        ValidationRule::read_rule_list("validationRules", rules, &self.project_directory()).unwrap()
     }
 
-    fn validate(&self, rules: &Value) -> Result<Vec<RuleResult>, Cancelled> {
-        let matter = Matter {
+    fn validate(&self, rules: &Value) -> Result<Vec<RuleResult>, ValidationCancelled> {
+        let matter = ValidationInput {
             agent_output: self.agent_output.as_deref(),
             task_notes: &self.notes,
             context: &json!({"taskId": "T-3", "iteration": 2, "agentOutput": self.agent_output}),
         };
-        validate(&self.read(rules), matter, &self.workshop(), &self.control)
+        validate_rules(&self.parse_rules(rules), matter, &self.workshop(), &self.control)
     }
 
-    fn workshop(&self) -> Workshop<'_> {
-        Workshop {
-            directory: self.project(),
+    fn workshop(&self) -> ValidatorEnv<'_> {
+        ValidatorEnv {
+            directory: self.project_directory(),
             environment: self.environment.clone(),
             mask: self.mask.clone(),
             permission: self.permission.clone(),
@@ -81,35 +84,35 @@ impl Scene {
         }
     }
 
-    fn one(&self, kind: &str, config: Value) -> (bool, String) {
+    fn check_one(&self, kind: &str, config: Value) -> (bool, String) {
         let rules = json!([{"type": kind, "name": "it", "config": config}]);
         let [result] = &self.validate(&rules).unwrap()[..] else { panic!("one rule, one result") };
         assert_eq!(result.rule_name, "it");
         (result.passed, result.message.clone())
     }
 
-    fn command(&self, config: Value) -> (bool, String) {
-        self.one("command", config)
+    fn check_command(&self, config: Value) -> (bool, String) {
+        self.check_one("command", config)
     }
 }
 
-fn command_of(config: &Value) -> CommandRule {
+fn parse_command_rule(config: &Value) -> CommandRule {
     serde_json::from_value(config.clone()).unwrap()
 }
 
-fn commands(commands: impl IntoIterator<Item = String>) -> Value {
+fn command_rules(commands: impl IntoIterator<Item = String>) -> Value {
     let rule = |(at, command): (usize, String)| json!({"type": "command", "name": format!("rule {at}"), "config": {"command": command}});
     commands.into_iter().enumerate().map(rule).collect()
 }
 
-fn told(passed: bool, message: &str) -> (bool, String) {
+fn expected_result(passed: bool, message: &str) -> (bool, String) {
     (passed, message.to_owned())
 }
 
 #[test]
 fn command_that_names_a_missing_script_is_broken() {
-    let mut scene = Scene::new();
-    scene.validator("missing", "python gone.py");
+    let mut scene = ValidationScene::new();
+    scene.add_validator("missing", "python gone.py");
     let rules = json!([
         {"type": "command", "name": "script", "config": {"command": "sh gone.sh"}},
         {"type": "custom", "name": "validator", "config": {"validatorId": "missing"}},
@@ -125,7 +128,7 @@ fn command_that_names_a_missing_script_is_broken() {
 
 #[test]
 fn a_command_passes_by_its_exit() {
-    let scene = Scene::new();
+    let scene = ValidationScene::new();
     let check = |config: Value, passed: bool, message: &str| assert_eq!(scene.command(config), told(passed, message));
     check(json!({"command": "true"}), true, "`true` ended with exit 0");
     check(json!({"command": "exit 3"}), false, "`exit 3` ended with exit 3; exit 0 would pass. It wrote nothing");
@@ -137,16 +140,16 @@ fn a_command_passes_by_its_exit() {
         "`echo no; exit 0` ended with exit 0; exit 4 or 5 would pass. It wrote:\nno",
     );
     check(json!({"command": "kill -9 $$"}), false, "`kill -9 $$` was ended by signal 9. It wrote nothing");
-    let (passed, message) = scene.command(json!({"command": "no-such-program-here --x"}));
+    let (passed, message) = scene.check_command(json!({"command": "no-such-program-here --x"}));
     assert!(!passed && message.contains("exit 127") && message.contains("not found"), "{message}");
 }
 
 #[test]
-fn a_command_works_where_it_is_told_to() {
-    let scene = Scene::new();
-    fs::create_dir_all(scene.project().join("packages/a")).unwrap();
-    fs::write(scene.project().join("packages/a/mark"), "").unwrap();
-    let run = |config| scene.command(config);
+fn command_runs_in_its_working_directory() {
+    let scene = ValidationScene::new();
+    fs::create_dir_all(scene.project_directory().join("packages/a")).unwrap();
+    fs::write(scene.project_directory().join("packages/a/mark"), "").unwrap();
+    let run = |config| scene.check_command(config);
     assert!(run(json!({"command": "test -e mark", "workingDirectory": "packages/a"})).0);
     assert!(!run(json!({"command": "test -e mark"})).0);
     assert_eq!(
@@ -157,19 +160,19 @@ fn a_command_works_where_it_is_told_to() {
         )
     );
     let elsewhere = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(elsewhere.path(), scene.project().join("packages/out")).unwrap();
-    std::os::unix::fs::symlink("a", scene.project().join("packages/in")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), scene.project_directory().join("packages/out")).unwrap();
+    std::os::unix::fs::symlink("a", scene.project_directory().join("packages/in")).unwrap();
     let (passed, message) = run(json!({"command": "true", "workingDirectory": "packages/out"}));
     assert!(!passed && message.contains("`packages/out` leads out of the project by a link"), "{message}");
     assert!(run(json!({"command": "test -e mark", "workingDirectory": "packages/in"})).0);
 }
 
 #[test]
-fn a_command_that_hangs_is_ended_with_all_that_it_started() {
-    let scene = Scene::new();
+fn command_is_ended_with_its_children_at_timeout() {
+    let scene = ValidationScene::new();
     let began = Instant::now();
     let hangs = "echo waiting; (sleep 1000 & echo $! >child); trap '' TERM; sleep 1000";
-    let (passed, message) = scene.one("command", json!({"command": hangs, "timeout": 200}));
+    let (passed, message) = scene.check_one("command", json!({"command": hangs, "timeout": 200}));
     assert!(!passed);
     assert!(
         message.ends_with(
@@ -178,21 +181,21 @@ fn a_command_that_hangs_is_ended_with_all_that_it_started() {
         "{message}"
     );
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
-    let child = fs::read_to_string(scene.project().join("child")).unwrap();
+    let child = fs::read_to_string(scene.project_directory().join("child")).unwrap();
     let child = rustix::process::Pid::from_raw(child.trim().parse().unwrap()).unwrap();
     assert!(rustix::process::test_kill_process(child).is_err(), "nothing of it is left");
 }
 
 #[test]
-fn the_telling_lines_are_told_without_secrets_and_within_bounds() {
-    let scene = Scene::new();
+fn output_excerpt_is_masked_and_bounded() {
+    let scene = ValidationScene::new();
     fs::write(
-        scene.project().join("test.sh"),
+        scene.project_directory().join("test.sh"),
         "for i in $(seq 8000); do echo \"test number $i ... ok\"; [ $i = 4000 ] && echo 'error: s3cr3t-value is wrong'; done\n\
          printf '\\033[31mred\\033[0m\\a\\n' >&2\nexit 1\n",
     )
     .unwrap();
-    let (passed, message) = scene.command(json!({"command": "sh test.sh # s3cr3t-value"}));
+    let (passed, message) = scene.check_command(json!({"command": "sh test.sh # s3cr3t-value"}));
     assert!(!passed && message.len() < 5000, "{}", message.len());
     assert!(message.starts_with("`sh test.sh # [secret TOKEN]` ended with exit 1"), "{message}");
     assert!(message.contains("test number 1 ... ok") && message.ends_with("red"), "{message}");
@@ -204,40 +207,40 @@ fn the_telling_lines_are_told_without_secrets_and_within_bounds() {
 }
 
 #[test]
-fn five_are_looked_at_at_a_time_and_the_results_are_in_order() {
-    let scene = Scene::new();
+fn five_rules_run_at_once_and_results_are_in_order() {
+    let scene = ValidationScene::new();
     // None of these can end before the fifth has begun.
     for number in 0..4 {
-        scene.pipe(&format!("pipe{number}"));
+        scene.make_pipe(&format!("pipe{number}"));
     }
     let waiting = (0..4).map(|number| format!("read line <pipe{number}; exit $line"));
     let last = "for number in 0 1 2 3; do echo $number >pipe$number; done; exit 4".to_owned();
-    let results = scene.validate(&commands(waiting.chain([last]))).unwrap();
+    let results = scene.validate(&command_rules(waiting.chain([last]))).unwrap();
     let names: Vec<_> = results.iter().map(|result| (result.rule_name.as_str(), result.passed)).collect();
     assert_eq!(names, [("rule 0", true), ("rule 1", false), ("rule 2", false), ("rule 3", false), ("rule 4", false)]);
     for (number, result) in results.iter().enumerate() {
         assert!(result.message.contains(&format!("ended with exit {number}")), "{result:?}");
     }
-    // And never more than five.
-    fs::create_dir(scene.project().join("marks")).unwrap();
+    // Never more than five at once.
+    fs::create_dir(scene.project_directory().join("marks")).unwrap();
     let counts = "mkdir marks/$$; set -- marks/*; rmdir marks/$$; [ $# -le 5 ]".to_owned();
-    let results = scene.validate(&commands(vec![counts; ValidationRule::MOST])).unwrap();
+    let results = scene.validate(&command_rules(vec![counts; ValidationRule::MOST])).unwrap();
     assert!(results.iter().all(|result| result.passed), "{results:?}");
 }
 
 #[test]
-fn whoever_calls_it_off_gets_no_results() {
-    let scene = Scene::new();
-    scene.pipe("begun");
+fn cancelled_validation_has_no_results() {
+    let scene = ValidationScene::new();
+    scene.make_pipe("begun");
     thread::scope(|scope| {
         let control = &scene.control;
-        let pipe = scene.project().join("begun");
+        let pipe = scene.project_directory().join("begun");
         scope.spawn(move || {
-            // The program has begun once this can be opened.
+            // The pipe opens only once the program has begun.
             fs::read_to_string(pipe).unwrap();
-            control.cancel();
+            control.cancel_runs();
         });
-        let rules = commands(["echo >begun; sleep 1000".to_owned(), "true".to_owned()]);
+        let rules = command_rules(["echo >begun; sleep 1000".to_owned(), "true".to_owned()]);
         assert_eq!(scene.validate(&rules), Err(Cancelled));
     });
     assert_eq!(scene.validate(&commands(["true".to_owned()])), Err(Cancelled), "it stays called off");
@@ -245,32 +248,32 @@ fn whoever_calls_it_off_gets_no_results() {
 }
 
 #[test]
-fn a_validator_hears_what_is_judged_and_a_command_hears_nothing() {
-    let mut scene = Scene::new();
+fn validator_gets_the_context_and_command_gets_no_input() {
+    let mut scene = ValidationScene::new();
     scene.agent_output = Some("all done".to_owned());
-    scene.validator(
+    scene.add_validator(
         "heard",
         "cat; echo; echo \"$WINDLASS_RULE $WINDLASS_TASK_ID $WINDLASS_ITERATION [$WINDLASS_RUN]\"; exit 1",
     );
-    let (passed, message) = scene.one("custom", json!({"validatorId": "heard"}));
+    let (passed, message) = scene.check_one("custom", json!({"validatorId": "heard"}));
     assert!(!passed);
     assert_eq!(
         message,
         "the validator `heard` ended with exit 1; exit 0 would pass. It wrote:\n\
          {\"agentOutput\":\"all done\",\"iteration\":2,\"taskId\":\"T-3\"}\nit T-3 2 []"
     );
-    let (_, message) =
-        scene.command(json!({"command": "cat; echo \"$WINDLASS_RULE $WINDLASS_TASK_ID [$WINDLASS_RUN]\"; exit 1"}));
+    let (_, message) = scene
+        .check_command(json!({"command": "cat; echo \"$WINDLASS_RULE $WINDLASS_TASK_ID [$WINDLASS_RUN]\"; exit 1"}));
     assert!(message.ends_with("It wrote:\nit T-3 [run-7]"), "{message}");
 }
 
 #[test]
-fn only_what_is_allowed_is_run() {
-    let mut scene = Scene::new();
+fn permission_decides_which_programs_run() {
+    let mut scene = ValidationScene::new();
     let touch = || json!({"command": "touch ran"});
     let custom = || json!({"validatorId": "mark"});
-    let ran = |scene: &Scene| fs::remove_file(scene.project().join("ran")).is_ok();
-    scene.permission.agent_commands = AgentCommands::Named;
+    let ran = |scene: &ValidationScene| fs::remove_file(scene.project_directory().join("ran")).is_ok();
+    scene.permission.agent_commands = AgentCommandPermission::Named;
     let refused = "`touch ran` may not be run: this project runs only commands that its configuration names (`agent_commands: \
                    named`): ask a person to add it under `validators:`, or to set `agent_commands: allow`";
     assert_eq!(scene.command(touch()), told(false, refused));
@@ -281,38 +284,41 @@ fn only_what_is_allowed_is_run() {
             "there is no validator `mark`: the configuration has none: ask a person to add one under `validators:`"
         )
     );
-    scene.validator("marks", "touch  ran");
+    scene.add_validator("marks", "touch  ran");
     assert_eq!(
         scene.one("custom", custom()),
         told(false, "there is no validator `mark`: did you mean `marks`? known are `marks`")
     );
-    let (passed, message) = scene.command(touch());
+    let (passed, message) = scene.check_command(touch());
     assert!(!passed && message.ends_with("use one of `marks`: by its name in a rule of `type: custom`, or its command word for word; or ask a person to add this one under `validators:`"), "{message}");
     assert!(!ran(&scene));
-    scene.validator("mark", "touch ran");
-    assert!(scene.one("custom", custom()).0 && ran(&scene));
-    assert!(scene.command(touch()).0 && ran(&scene), "word for word what a person has written down");
-    fs::create_dir(scene.project().join("elsewhere")).unwrap();
-    assert!(!scene.command(json!({"command": "touch ran", "workingDirectory": "elsewhere"})).0, "but not elsewhere");
+    scene.add_validator("mark", "touch ran");
+    assert!(scene.check_one("custom", custom()).0 && ran(&scene));
+    assert!(scene.check_command(touch()).0 && ran(&scene), "word for word what a person has written down");
+    fs::create_dir(scene.project_directory().join("elsewhere")).unwrap();
+    assert!(
+        !scene.check_command(json!({"command": "touch ran", "workingDirectory": "elsewhere"})).0,
+        "but not elsewhere"
+    );
     let never = [
         (
-            AgentCommands::Deny,
-            Standing::Trusted,
+            AgentCommandPermission::Deny,
+            ExecutionTrust::Trusted,
             "this project runs no commands for agents (`agent_commands: deny`): use rules of another type, or ask a person to set `agent_commands: named`",
         ),
         (
-            AgentCommands::Allow,
-            Standing::Untrusted,
+            AgentCommandPermission::Allow,
+            ExecutionTrust::Untrusted,
             "this project's configuration is not trusted, so nothing is run for it: ask a person to run `windlass trust`: it shows what would run and asks",
         ),
         (
-            AgentCommands::Allow,
-            Standing::Nested,
+            AgentCommandPermission::Allow,
+            ExecutionTrust::Nested,
             "a program that was started to judge work cannot have further ones started for that: let the rule's or hook's command do the work itself",
         ),
     ];
     for (agent_commands, standing, message) in never {
-        (scene.permission.agent_commands, scene.permission.standing) = (agent_commands, standing);
+        (scene.permission.agent_commands, scene.permission.trust) = (agent_commands, standing);
         assert_eq!(scene.command(touch()), told(false, message));
         assert_eq!(scene.one("custom", custom()), told(false, message));
         assert!(!ran(&scene));
@@ -321,11 +327,11 @@ fn only_what_is_allowed_is_run() {
 
 #[test]
 fn patterns_are_looked_for_in_the_output() {
-    let mut scene = Scene::new();
+    let mut scene = ValidationScene::new();
     let pattern = |pattern: &str, must: bool| json!({"pattern": pattern, "target": "agent_output", "mustMatch": must});
     let none = "there is no agent output to look at: give it as `agentOutput`";
     assert_eq!(scene.one("content_pattern", pattern("a", true)), told(false, none));
-    assert_eq!(scene.one("content_pattern", pattern("a", false)), told(false, none), "nobody has looked");
+    assert_eq!(scene.one("content_pattern", pattern("a", false)), told(false, none), "nothing was checked");
     scene.agent_output = Some("one\n  12   tests passed\nthree".to_owned());
     let check = |given: Value, passed: bool, message: &str| {
         assert_eq!(scene.one("content_pattern", given), told(passed, message));
@@ -344,18 +350,18 @@ fn patterns_are_looked_for_in_the_output() {
         &format!("`passed` must not be in the agent's output, and is, {line}: see to what it says"),
     );
     scene.agent_output = Some(format!("{}s3cr3t-value", "x".repeat(195)));
-    let (_, message) = scene.one("content_pattern", pattern("x", false));
+    let (_, message) = scene.check_one("content_pattern", pattern("x", false));
     assert!(message.ends_with("x[secr…`: see to what it says"), "masked, then cut: {message}");
     scene.agent_output = Some("x".repeat(300 * 1024));
-    let (passed, message) = scene.one("content_pattern", pattern("x", true));
+    let (passed, message) = scene.check_one("content_pattern", pattern("x", true));
     assert!(!passed && message.contains("has 307200 bytes, and at most 131072 are looked at"), "{message}");
 }
 
 #[test]
 fn patterns_are_looked_for_in_the_notes() {
-    let mut scene = Scene::new();
+    let mut scene = ValidationScene::new();
     let pattern = |pattern: &str, must: bool| json!({"pattern": pattern, "target": "task_notes", "mustMatch": must});
-    let look = |scene: &Scene, given: Value| scene.one("content_pattern", given);
+    let look = |scene: &ValidationScene, given: Value| scene.check_one("content_pattern", given);
     assert_eq!(
         look(&scene, pattern("seen", true)),
         told(false, "`seen` is not in the task's notes, because there are none: add one with `note_add`")
@@ -374,23 +380,23 @@ fn patterns_are_looked_for_in_the_notes() {
     assert!(!passed && message.contains("not in the newest 2 notes, and the 1 older ones are too long"), "{message}");
 }
 
-/// About the worst that a pattern can do within its bounds: every state is alive at every letter.
+/// About the worst case of a pattern within its bounds: every state is alive at every letter.
 #[test]
 fn no_pattern_takes_long() {
-    let mut scene = Scene::new();
+    let mut scene = ValidationScene::new();
     scene.agent_output = Some("a".repeat(8 * 1024));
     let began = Instant::now();
     let pattern = json!({"pattern": "(?:a?){600}b", "target": "agent_output"});
-    assert!(!scene.one("content_pattern", pattern).0);
+    assert!(!scene.check_one("content_pattern", pattern).0);
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }
 
 #[test]
 fn files_that_are_missing_are_named() {
-    let scene = Scene::new();
-    fs::write(scene.project().join("a"), "").unwrap();
-    fs::create_dir(scene.project().join("d")).unwrap();
-    std::os::unix::fs::symlink("nowhere", scene.project().join("link")).unwrap();
+    let scene = ValidationScene::new();
+    fs::write(scene.project_directory().join("a"), "").unwrap();
+    fs::create_dir(scene.project_directory().join("d")).unwrap();
+    std::os::unix::fs::symlink("nowhere", scene.project_directory().join("link")).unwrap();
     let check = |config: Value, passed: bool, message: &str| {
         assert_eq!(scene.one("file_existence", config), told(passed, message));
     };
@@ -409,10 +415,10 @@ fn files_that_are_missing_are_named() {
         "2 of 2 paths missing: `b`, `c`. Paths are relative to the project's directory: make one of them, or correct the rule's \
          `paths`",
     );
-    let (_, message) = scene.one("file_existence", json!({"paths": ["a/b"]}));
+    let (_, message) = scene.check_one("file_existence", json!({"paths": ["a/b"]}));
     assert!(message.contains("`a/b` (Not a directory"), "{message}");
     let many: Vec<_> = (0..100).map(|number| format!("file{number}")).collect();
-    let (_, message) = scene.one("file_existence", json!({"paths": many}));
+    let (_, message) = scene.check_one("file_existence", json!({"paths": many}));
     assert!(
         message.starts_with("100 of 100 paths missing: `file0`, ") && message.contains(" and 90 more. "),
         "{message}"
@@ -420,11 +426,11 @@ fn files_that_are_missing_are_named() {
 }
 
 #[test]
-fn a_rule_of_an_older_log_is_looked_at_too() {
-    let scene = Scene::new();
+fn invalid_rule_of_older_log_fails() {
+    let scene = ValidationScene::new();
     let rule = json!({"type": "content_pattern", "name": "it", "config": {"pattern": "(", "target": "task_notes"}});
     let rules: Vec<ValidationRule> = serde_json::from_value(json!([rule])).unwrap();
-    let matter = Matter { agent_output: None, task_notes: &[], context: &Value::Null };
-    let results = validate(&rules, matter, &scene.workshop(), &scene.control).unwrap();
+    let matter = ValidationInput { agent_output: None, task_notes: &[], context: &Value::Null };
+    let results = validate_rules(&rules, matter, &scene.workshop(), &scene.control).unwrap();
     assert!(!results[0].passed && results[0].message.contains("is no regular expression"), "{results:?}");
 }

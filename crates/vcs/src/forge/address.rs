@@ -1,6 +1,6 @@
-//! The address of an API: where a token may go.
+//! The address of an API: the only place where a token may go.
 //!
-//! Invariant: it is `https`, or it does not leave this machine.
+//! Invariant: the address is `https`, or it does not leave this machine.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use ureq::http::Uri;
 use super::ForgeError;
 
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Address {
+pub(super) struct ApiAddress {
     https: bool,
     /// In lower case.
     pub(super) host: String,
@@ -19,17 +19,17 @@ pub(super) struct Address {
     pub(super) path: String,
 }
 
-/// It has no credentials that could be shown.
-impl fmt::Debug for Address {
+/// An address has no credentials that could be shown.
+impl fmt::Debug for ApiAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.origin(), self.path)
     }
 }
 
-impl Address {
-    /// As somebody has configured it.
+impl ApiAddress {
+    /// Parses an address from the configuration.
     pub(super) fn parse(url: &str) -> Result<Self, ForgeError> {
-        let address = Self::read(url).map_err(|why| ForgeError::BadApi { why })?;
+        let address = Self::parse_url(url).map_err(|why| ForgeError::BadApi { why })?;
         if !address.https && !address.is_loopback() {
             return Err(ForgeError::BadApi {
                 why: "a token does not travel unencrypted: it has to begin with https://",
@@ -38,12 +38,12 @@ impl Address {
         Ok(address)
     }
 
-    /// Of a host that `remote` has found to be one.
-    pub(super) fn of(host: &str, port: Option<u16>, path: &str) -> Self {
+    /// Returns the address of a host that the module `remote` has checked.
+    pub(super) fn for_host(host: &str, port: Option<u16>, path: &str) -> Self {
         Self { https: true, host: host.to_owned(), port: port.unwrap_or(443), path: path.to_owned() }
     }
 
-    fn read(url: &str) -> Result<Self, &'static str> {
+    fn parse_url(url: &str) -> Result<Self, &'static str> {
         let uri: Uri = url.parse().map_err(|_| "it cannot be read")?;
         let https = match uri.scheme_str() {
             Some("https") => true,
@@ -62,15 +62,15 @@ impl Address {
             return Err("it names no host");
         }
         let port = match authority.as_str()[authority.host().len()..].strip_prefix(':') {
-            None | Some("") => usual_port(https),
+            None | Some("") => default_port(https),
             Some(port) => port.parse().map_err(|_| "its port is not a number up to 65535")?,
         };
         Ok(Self { https, host, port, path: uri.path().trim_end_matches('/').to_owned() })
     }
 
-    /// The host, and the port where it is not the usual one.
+    /// Returns the host, and the port if it is not the default.
     pub(super) fn host_and_port(&self) -> String {
-        if self.port == usual_port(self.https) { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
+        if self.port == default_port(self.https) { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
 
     pub(super) fn origin(&self) -> String {
@@ -84,11 +84,11 @@ impl Address {
     }
 }
 
-fn usual_port(https: bool) -> u16 {
+fn default_port(https: bool) -> u16 {
     if https { 443 } else { 80 }
 }
 
-/// A name or a number. What looks like an option is none.
+/// Returns whether a text is a host name or an IP address. A text that resembles an option is not.
 pub(super) fn is_host(text: &str) -> bool {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     match bare {
@@ -129,7 +129,7 @@ mod tests {
             "ghe.test",
             "",
         ] {
-            let error = Address::parse(url).unwrap_err();
+            let error = ApiAddress::parse(url).unwrap_err();
             assert!(matches!(error, ForgeError::BadApi { .. }), "{url}");
             assert!(!error.to_string().contains("s3cret"), "{error}");
         }

@@ -1,4 +1,4 @@
-//! What can go wrong with a forge, what a person can do about it, and whether another try helps.
+//! Errors of forges: what a person can do, and whether another attempt helps.
 //!
 //! Invariant: no message holds a token, or the credentials of an address.
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::Kind;
+use super::ForgeVendor;
 
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -59,28 +59,28 @@ pub enum ForgeError {
     Hidden { host: String, branch: String },
 }
 
-/// Whether the same request may fare better later.
+/// Whether the same request may succeed later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Retry {
-    /// Not before somebody has done something about it.
+pub enum RetryAdvice {
+    /// Not before a person acts.
     Never,
-    /// Not before this time has passed, where the forge has told one. It may have been done all the same: the next try looks
-    /// first.
+    /// Not before this time, if the forge gave one. The request may have succeeded all the same: the next attempt checks
+    /// that first.
     After(Option<Duration>),
 }
 
 impl ForgeError {
-    pub fn retry(&self) -> Retry {
+    pub fn retry_advice(&self) -> RetryAdvice {
         match self {
-            Self::Limited { after, .. } | Self::Failing { after, .. } => Retry::After(*after),
+            Self::Limited { after, .. } | Self::Failing { after, .. } => RetryAdvice::After(*after),
             Self::Unreached { .. } | Self::TimedOut { .. } | Self::Malformed { .. } | Self::Hidden { .. } => {
-                Retry::After(None)
+                RetryAdvice::After(None)
             }
-            _ => Retry::Never,
+            _ => RetryAdvice::Never,
         }
     }
 
-    /// What a person can do.
+    /// Returns what a person can do.
     pub fn hint(&self) -> String {
         let hint = match self {
             Self::NoToken { remedy, .. } => return remedy.clone(),
@@ -117,11 +117,11 @@ impl ForgeError {
     }
 }
 
-/// How a person gets a token to us.
-pub(super) fn remedy(kind: Kind, host: &str, variables: &[&str], is_named: bool) -> String {
+/// Returns how a person can provide a token.
+pub(super) fn token_remedy(kind: ForgeVendor, host: &str, variables: &[&str], is_named: bool) -> String {
     let (program, name) = match kind {
-        Kind::GitHub => ("gh", "GH_HOST"),
-        Kind::GitLab => ("glab", "GITLAB_HOST"),
+        ForgeVendor::GitHub => ("gh", "GH_HOST"),
+        ForgeVendor::GitLab => ("glab", "GITLAB_HOST"),
     };
     let (login, variable) = (format!("{program} auth login --hostname {host}"), variables[0]);
     match is_named {

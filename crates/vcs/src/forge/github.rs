@@ -4,72 +4,73 @@ use serde::Deserialize;
 use serde_json::json;
 use ureq::http::Method as Verb;
 
-use super::api::{Api, Wishes};
-use super::dialect::{Dialect, Looked, MergeAnswer, NEWEST};
-use super::{Change, ForgeError, MergeObstacle, Method, NewChange, State, text};
+use super::api::{ExtraHeaders, ForgeApi};
+use super::forge_dialect::{ForgeChangeView, ForgeDialect, MergeResponse, NEWEST_CHANGES};
+use super::{ForgeChange, ForgeChangeState, ForgeError, ForgeMergeMethod, MergeObstacle, NewChange, text};
 
-pub(super) const WISHES: Wishes = &[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
+pub(super) const EXTRA_HEADERS: ExtraHeaders =
+    &[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
 /// The longest title, in letters.
-const TITLE: usize = 256;
+const MAX_TITLE_LETTERS: usize = 256;
 
-pub(super) struct GitHub {
-    pub(super) api: Api,
-    /// `owner/name`
+pub(super) struct GitHubDialect {
+    pub(super) api: ForgeApi,
+    /// `owner/name`.
     pub(super) project: String,
 }
 
 #[derive(Deserialize)]
-struct Pull {
+struct PullRequest {
     number: u64,
     html_url: String,
     state: String,
     merged_at: Option<String>,
     merge_commit_sha: Option<String>,
     mergeable_state: Option<String>,
-    head: End,
-    base: End,
+    head: PullRequestEnd,
+    base: PullRequestEnd,
 }
 
 #[derive(Deserialize)]
-struct End {
+struct PullRequestEnd {
     #[serde(rename = "ref")]
     branch: String,
     sha: String,
-    /// None: a fork that was deleted.
-    repo: Option<Repository>,
+    /// `None`: a deleted fork.
+    repo: Option<GitHubRepository>,
 }
 
 #[derive(Deserialize)]
-struct Repository {
+struct GitHubRepository {
     id: u64,
 }
 
 #[derive(Deserialize)]
-struct Merge {
+struct GitHubMerge {
     sha: String,
 }
 
-impl Pull {
-    /// Whether its branch is one of this repository, and not of a fork. Ids stay when a repository is renamed.
-    fn is_ours(&self) -> bool {
-        let id = |end: &End| end.repo.as_ref().map(|repo| repo.id);
+impl PullRequest {
+    /// Returns whether the branch belongs to this repository, and not to a fork. Ids survive the renaming of a repository.
+    fn is_from_project(&self) -> bool {
+        let id = |end: &PullRequestEnd| end.repo.as_ref().map(|repo| repo.id);
         id(&self.head).is_some() && id(&self.head) == id(&self.base)
     }
 }
 
-impl GitHub {
-    fn path(&self, rest: &str) -> String {
+impl GitHubDialect {
+    fn api_path(&self, rest: &str) -> String {
         format!("/repos/{}/pulls{rest}", self.project)
     }
 
-    fn change(&self, pull: Pull) -> Result<Change, ForgeError> {
+    fn convert_pull_request(&self, pull: PullRequest) -> Result<ForgeChange, ForgeError> {
         let state = match (pull.merged_at, pull.merge_commit_sha, pull.state.as_str()) {
-            (Some(_), Some(commit), _) => State::Merged { commit },
-            (Some(_), None, _) => return Err(self.api.malformed("a merged change has no commit")),
-            (None, _, "open") => State::Open,
-            (None, _, _) => State::Closed,
+            (Some(_), Some(commit), _) => ForgeChangeState::Merged { commit },
+            (Some(_), None, _) => return Err(self.api.malformed_error("a merged change has no commit")),
+            (None, _, "open") => ForgeChangeState::Open,
+            (None, _, _) => ForgeChangeState::Closed,
         };
-        Change {
+        ForgeChange {
             number: pull.number,
             url: pull.html_url,
             branch: pull.head.branch,
@@ -77,58 +78,58 @@ impl GitHub {
             head: pull.head.sha,
             state,
         }
-        .checked(&self.api)
+        .validate_fields(&self.api)
     }
 }
 
-impl Dialect for GitHub {
-    fn newest_changes(&self, branch: &str, base: &str) -> Result<Vec<Change>, ForgeError> {
+impl ForgeDialect for GitHubDialect {
+    fn newest_changes(&self, branch: &str, base: &str) -> Result<Vec<ForgeChange>, ForgeError> {
         let owner = self.project.split('/').next().unwrap_or_default();
         let head = format!("{owner}:{branch}");
-        let (head, base) = (text::encoded(&head), text::encoded(base));
+        let (head, base) = (text::encode_component(&head), text::encode_component(base));
         let query = format!("?head={head}&base={base}&state=all&sort=created&direction=desc&per_page={NEWEST}");
-        let pulls: Vec<Pull> = self.api.fetch(&self.path(&query))?;
-        pulls.into_iter().filter(Pull::is_ours).map(|pull| self.change(pull)).collect()
+        let pulls: Vec<PullRequest> = self.api.fetch_json(&self.api_path(&query))?;
+        pulls.into_iter().filter(PullRequest::is_from_project).map(|pull| self.convert_pull_request(pull)).collect()
     }
 
-    fn look(&self, number: u64) -> Result<Looked, ForgeError> {
-        let pull: Pull = self.api.fetch(&self.path(&format!("/{number}")))?;
+    fn view_change(&self, number: u64) -> Result<ForgeChangeView, ForgeError> {
+        let pull: PullRequest = self.api.fetch_json(&self.api_path(&format!("/{number}")))?;
         let mergeable = pull.mergeable_state.clone().unwrap_or_default();
-        Ok(Looked { change: self.change(pull)?, mergeable })
+        Ok(ForgeChangeView { change: self.convert_pull_request(pull)?, mergeable })
     }
 
-    fn create(&self, new: &NewChange) -> Result<Option<Change>, ForgeError> {
+    fn create_change(&self, new: &NewChange) -> Result<Option<ForgeChange>, ForgeError> {
         let body = json!({
             "head": new.branch,
             "base": new.base,
-            "title": text::title(&new.title, TITLE),
-            "body": text::body(&new.body),
+            "title": text::fit_title(&new.title, MAX_TITLE_LETTERS),
+            "body": text::fit_body(&new.body),
         });
-        let answer = self.api.ask(&Verb::POST, &self.path(""), Some(&body))?;
+        let answer = self.api.send_request(&Verb::POST, &self.api_path(""), Some(&body))?;
         match answer.status {
-            201 => Ok(Some(self.change(self.api.read(&answer)?)?)),
-            422 if self.api.message(&answer).contains("already exists") => Ok(None),
-            _ => Err(self.api.refusal(&answer)),
+            201 => Ok(Some(self.convert_pull_request(self.api.parse_body(&answer)?)?)),
+            422 if self.api.error_message(&answer).contains("already exists") => Ok(None),
+            _ => Err(self.api.refusal_error(&answer)),
         }
     }
 
-    fn accept(&self, number: u64, head: &str, method: Method) -> Result<MergeAnswer, ForgeError> {
+    fn merge_change(&self, number: u64, head: &str, method: ForgeMergeMethod) -> Result<MergeResponse, ForgeError> {
         let body = json!({"sha": head, "merge_method": method.name()});
-        let answer = self.api.ask(&Verb::PUT, &self.path(&format!("/{number}/merge")), Some(&body))?;
+        let answer = self.api.send_request(&Verb::PUT, &self.api_path(&format!("/{number}/merge")), Some(&body))?;
         match answer.status {
             200 => {
-                let Merge { sha } = self.api.read(&answer)?;
-                text::check_commit(&sha).map_err(|_| self.api.malformed("a commit in it is none"))?;
-                Ok(MergeAnswer::Merged { commit: sha })
+                let GitHubMerge { sha } = self.api.parse_body(&answer)?;
+                text::check_commit(&sha).map_err(|_| self.api.malformed_error("a commit in it is none"))?;
+                Ok(MergeResponse::Merged { commit: sha })
             }
-            // 405: not now or not so. 409: the branch moved, or the base did.
-            405 | 409 => Ok(MergeAnswer::Refused(self.api.message(&answer))),
-            _ => Err(self.api.refusal(&answer)),
+            // 405: cannot merge now or by this method. 409: the branch or the base moved.
+            405 | 409 => Ok(MergeResponse::Refused(self.api.error_message(&answer))),
+            _ => Err(self.api.refusal_error(&answer)),
         }
     }
 
-    /// By its words where they are known, else by the state that GitHub has worked out.
-    fn obstacle(&self, looked: &Looked, refusal: &str) -> (MergeObstacle, String) {
+    /// Uses known texts of the refusal, or else the state that GitHub computed.
+    fn classify_obstacle(&self, looked: &ForgeChangeView, refusal: &str) -> (MergeObstacle, String) {
         let words = refusal.to_ascii_lowercase();
         let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
         let obstacle = match looked.mergeable.as_str() {

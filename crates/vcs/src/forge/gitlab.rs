@@ -4,66 +4,66 @@ use serde::Deserialize;
 use serde_json::json;
 use ureq::http::Method as Verb;
 
-use super::api::{Api, Wishes};
-use super::dialect::{Dialect, Looked, MergeAnswer, NEWEST};
-use super::{Change, ForgeError, MergeObstacle, Method, NewChange, State, text};
+use super::api::{ExtraHeaders, ForgeApi};
+use super::forge_dialect::{ForgeChangeView, ForgeDialect, MergeResponse, NEWEST_CHANGES};
+use super::{ForgeChange, ForgeChangeState, ForgeError, ForgeMergeMethod, MergeObstacle, NewChange, text};
 
-pub(super) const WISHES: Wishes = &[("accept", "application/json")];
+pub(super) const EXTRA_HEADERS: ExtraHeaders = &[("accept", "application/json")];
 /// The longest title, in letters.
-const TITLE: usize = 255;
-/// How many pages of requests are read, in search of those of the project itself.
+const MAX_TITLE_LETTERS: usize = 255;
+/// The number of pages that are searched for requests of the project itself.
 const MAX_PAGES: usize = 30;
 
-pub(super) struct GitLab {
-    pub(super) api: Api,
+pub(super) struct GitLabDialect {
+    pub(super) api: ForgeApi,
     /// With all its groups.
     pub(super) project: String,
 }
 
 #[derive(Deserialize)]
-struct MergeRequest {
+struct GitLabMergeRequest {
     iid: u64,
     web_url: String,
     state: String,
     source_branch: String,
     target_branch: String,
-    /// None: a fork that was deleted.
+    /// `None`: a deleted fork.
     source_project_id: Option<u64>,
     target_project_id: u64,
-    /// The newest commit of the branch; none while GitLab has not seen to it.
+    /// The newest commit of the branch; `None` until GitLab has processed it.
     sha: Option<String>,
     merge_commit_sha: Option<String>,
     squash_commit_sha: Option<String>,
     detailed_merge_status: Option<String>,
 }
 
-impl MergeRequest {
-    /// Whether its branch is one of this project, and not of a fork. An old one may have lost its commit: nobody can say any
-    /// more what it was about.
-    fn is_ours(&self) -> bool {
+impl GitLabMergeRequest {
+    /// Returns whether the branch belongs to this project, and not to a fork. An old request may have lost its commit, and
+    /// its subject is unknown then.
+    fn is_from_project(&self) -> bool {
         let is_known = self.sha.is_some() || self.state == "opened";
         is_known && self.source_project_id == Some(self.target_project_id)
     }
 }
 
-impl GitLab {
-    fn path(&self, rest: &str) -> String {
+impl GitLabDialect {
+    fn api_path(&self, rest: &str) -> String {
         format!("/projects/{}/merge_requests{rest}", text::encoded(&self.project))
     }
 
-    fn change(&self, request: MergeRequest) -> Result<Change, ForgeError> {
-        let Some(head) = request.sha else { return Err(self.api.malformed("a change has no commit yet")) };
+    fn convert_merge_request(&self, request: GitLabMergeRequest) -> Result<ForgeChange, ForgeError> {
+        let Some(head) = request.sha else { return Err(self.api.malformed_error("a change has no commit yet")) };
         let state = match request.state.as_str() {
-            // A base that was only moved forward has no commit of its own.
-            "merged" => State::Merged {
+            // A fast-forward merge has no commit of its own.
+            "merged" => ForgeChangeState::Merged {
                 commit: request.merge_commit_sha.or(request.squash_commit_sha).unwrap_or_else(|| head.clone()),
             },
-            "closed" => State::Closed,
-            // Locked is one that is being merged right now.
-            "opened" | "locked" => State::Open,
-            _ => return Err(self.api.malformed("a change has an unknown state")),
+            "closed" => ForgeChangeState::Closed,
+            // A locked request is being merged right now.
+            "opened" | "locked" => ForgeChangeState::Open,
+            _ => return Err(self.api.malformed_error("a change has an unknown state")),
         };
-        Change {
+        ForgeChange {
             number: request.iid,
             url: request.web_url,
             branch: request.source_branch,
@@ -71,59 +71,63 @@ impl GitLab {
             head,
             state,
         }
-        .checked(&self.api)
+        .validate_fields(&self.api)
     }
 }
 
-impl Dialect for GitLab {
-    fn newest_changes(&self, branch: &str, base: &str) -> Result<Vec<Change>, ForgeError> {
-        let (branch, base) = (text::encoded(branch), text::encoded(base));
+impl ForgeDialect for GitLabDialect {
+    fn newest_changes(&self, branch: &str, base: &str) -> Result<Vec<ForgeChange>, ForgeError> {
+        let (branch, base) = (text::encode_component(branch), text::encode_component(base));
         let which = format!("source_branch={branch}&target_branch={base}&state=all&scope=all");
         let mut found = Vec::new();
-        // Forks may have branches of the same name: their requests count for nothing, and hide none of ours.
+        // Requests from forks with branches of the same name do not count, and must not hide ours.
         for page in 1..=MAX_PAGES {
             let query = format!("?{which}&order_by=created_at&sort=desc&per_page={NEWEST}&page={page}");
-            let requests: Vec<MergeRequest> = self.api.fetch(&self.path(&query))?;
-            let is_last = requests.len() < NEWEST;
-            found.extend(requests.into_iter().filter(MergeRequest::is_ours));
-            if is_last || found.len() >= NEWEST {
+            let requests: Vec<GitLabMergeRequest> = self.api.fetch_json(&self.api_path(&query))?;
+            let is_last = requests.len() < NEWEST_CHANGES;
+            found.extend(requests.into_iter().filter(GitLabMergeRequest::is_from_project));
+            if is_last || found.len() >= NEWEST_CHANGES {
                 break;
             }
         }
-        found.into_iter().map(|request| self.change(request)).collect()
+        found.into_iter().map(|request| self.convert_merge_request(request)).collect()
     }
 
-    fn look(&self, number: u64) -> Result<Looked, ForgeError> {
-        let request: MergeRequest = self.api.fetch(&self.path(&format!("/{number}")))?;
+    fn view_change(&self, number: u64) -> Result<ForgeChangeView, ForgeError> {
+        let request: GitLabMergeRequest = self.api.fetch_json(&self.api_path(&format!("/{number}")))?;
         let is_locked = request.state == "locked";
         let status = request.detailed_merge_status.clone().filter(|_| !is_locked);
-        Ok(Looked { change: self.change(request)?, mergeable: status.unwrap_or_else(|| "checking".to_owned()) })
+        Ok(ForgeChangeView {
+            change: self.convert_merge_request(request)?,
+            mergeable: status.unwrap_or_else(|| "checking".to_owned()),
+        })
     }
 
-    fn create(&self, new: &NewChange) -> Result<Option<Change>, ForgeError> {
+    fn create_change(&self, new: &NewChange) -> Result<Option<ForgeChange>, ForgeError> {
         let body = json!({
             "source_branch": new.branch,
             "target_branch": new.base,
-            "title": text::title(&new.title, TITLE),
-            "description": text::inert_body(&new.body),
+            "title": text::fit_title(&new.title, MAX_TITLE_LETTERS),
+            "description": text::fit_inert_body(&new.body),
             "remove_source_branch": false,
         });
-        let answer = self.api.ask(&Verb::POST, &self.path(""), Some(&body))?;
+        let answer = self.api.send_request(&Verb::POST, &self.api_path(""), Some(&body))?;
         match answer.status {
             201 => {
-                let request: MergeRequest = self.api.read(&answer)?;
+                let request: GitLabMergeRequest = self.api.parse_body(&answer)?;
                 let sha = request.sha.or_else(|| Some(new.head.clone()));
-                Ok(Some(self.change(MergeRequest { sha, ..request })?))
+                Ok(Some(self.convert_merge_request(GitLabMergeRequest { sha, ..request })?))
             }
             409 => Ok(None),
-            _ => Err(self.api.refusal(&answer)),
+            _ => Err(self.api.refusal_error(&answer)),
         }
     }
 
-    fn accept(&self, number: u64, head: &str, method: Method) -> Result<MergeAnswer, ForgeError> {
-        let body = json!({"sha": head, "squash": method == Method::Squash, "should_remove_source_branch": false});
-        let answer = self.api.ask(&Verb::PUT, &self.path(&format!("/{number}/merge")), Some(&body));
-        // The token was good enough for looking: it is only not allowed to merge.
+    fn merge_change(&self, number: u64, head: &str, method: ForgeMergeMethod) -> Result<MergeResponse, ForgeError> {
+        let body =
+            json!({"sha": head, "squash": method == ForgeMergeMethod::Squash, "should_remove_source_branch": false});
+        let answer = self.api.send_request(&Verb::PUT, &self.api_path(&format!("/{number}/merge")), Some(&body));
+        // The token sufficed for viewing: it only lacks the right to merge.
         let answer = answer.map_err(|error| match error {
             ForgeError::Unauthorized { host, why } => {
                 ForgeError::Forbidden { host, project: self.project.clone(), why }
@@ -131,19 +135,19 @@ impl Dialect for GitLab {
             error => error,
         })?;
         match answer.status {
-            200 => match self.change(self.api.read(&answer)?)?.state {
-                State::Merged { commit } => Ok(MergeAnswer::Merged { commit }),
-                _ => Ok(MergeAnswer::Refused("it has begun to merge".to_owned())),
+            200 => match self.convert_merge_request(self.api.parse_body(&answer)?)?.state {
+                ForgeChangeState::Merged { commit } => Ok(MergeResponse::Merged { commit }),
+                _ => Ok(MergeResponse::Refused("it has begun to merge".to_owned())),
             },
-            // 405: not now or not so. 406 and 422: conflicts. 409: the branch moved.
-            405 | 406 | 409 | 422 => Ok(MergeAnswer::Refused(self.api.message(&answer))),
-            _ => Err(self.api.refusal(&answer)),
+            // 405: cannot merge now or by this method. 406 and 422: conflicts. 409: the branch moved.
+            405 | 406 | 409 | 422 => Ok(MergeResponse::Refused(self.api.error_message(&answer))),
+            _ => Err(self.api.refusal_error(&answer)),
         }
     }
 
-    /// By the status that GitLab has worked out: its words are the same for nearly everything.
-    fn obstacle(&self, looked: &Looked, refusal: &str) -> (MergeObstacle, String) {
-        let status = text::quoted(&looked.mergeable);
+    /// Uses the status that GitLab computed: its texts are the same for nearly every reason.
+    fn classify_obstacle(&self, looked: &ForgeChangeView, refusal: &str) -> (MergeObstacle, String) {
+        let status = text::quote_line(&looked.mergeable);
         let obstacle = match status.as_str() {
             "conflict" | "cannot_be_merged" | "need_rebase" => MergeObstacle::Behind,
             "ci_must_pass"

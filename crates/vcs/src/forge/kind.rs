@@ -2,13 +2,13 @@
 
 /// A kind of forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ForgeVendor {
     GitHub,
     GitLab,
 }
 
-impl Kind {
-    pub fn named(name: &str) -> Option<Self> {
+impl ForgeVendor {
+    pub fn parse_name(name: &str) -> Option<Self> {
         [Self::GitHub, Self::GitLab].into_iter().find(|kind| kind.name() == name)
     }
 
@@ -19,8 +19,8 @@ impl Kind {
         }
     }
 
-    /// By a host's name, where it says so.
-    pub(super) fn of(host: &str) -> Option<Self> {
+    /// Returns the kind that a host's name shows.
+    pub(super) fn from_host(host: &str) -> Option<Self> {
         match host.split_once('.') {
             Some(("github", _)) => Some(Self::GitHub),
             Some(("gitlab", _)) => Some(Self::GitLab),

@@ -1,25 +1,26 @@
-//! The proxy that an environment names for a host, as curl reads it.
+//! The proxy that an environment names for a host, read as curl does.
 
 use windlass_process::Environment;
 
-use super::address::Address;
+use super::address::ApiAddress;
 
-const PROXIES: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
-const EXCEPTIONS: [&str; 2] = ["no_proxy", "NO_PROXY"];
+const PROXY_VARIABLES: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
+const NO_PROXY_VARIABLES: [&str; 2] = ["no_proxy", "NO_PROXY"];
 
-/// None for this machine: what is sent there is not encrypted.
-pub(super) fn of(environment: &Environment, api: &Address) -> Option<String> {
+/// Returns the proxy, but none for this machine, because that traffic is not encrypted.
+pub(super) fn find_proxy(environment: &Environment, api: &ApiAddress) -> Option<String> {
     let value = |names: &[&str]| {
         let set = |name: &&str| environment.iter().rfind(|(found, _)| found == name)?.1.to_str();
         names.iter().filter_map(set).map(str::trim).find(|value| !value.is_empty())
     };
-    let proxy = value(&PROXIES)?;
-    let is_excepted = value(&EXCEPTIONS).is_some_and(|list| list.split(',').any(|rule| covers(rule.trim(), api)));
+    let proxy = value(&PROXY_VARIABLES)?;
+    let is_excepted =
+        value(&NO_PROXY_VARIABLES).is_some_and(|list| list.split(',').any(|rule| rule_covers_api(rule.trim(), api)));
     (!api.is_loopback() && !is_excepted).then(|| proxy.to_owned())
 }
 
-/// `*`, a host with all below it, or one with a port.
-fn covers(rule: &str, api: &Address) -> bool {
+/// A rule is `*`, a host with its subdomains, or a host with a port.
+fn rule_covers_api(rule: &str, api: &ApiAddress) -> bool {
     if rule == "*" {
         return true;
     }

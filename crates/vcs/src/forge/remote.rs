@@ -1,25 +1,25 @@
-//! What the address of a remote says: which host, and which project on it.
+//! The host and the project that the address of a remote names.
 //!
-//! Addresses come with a repository, and may hold anything. Credentials in them are dropped here, and what cannot be read is
-//! never shown.
+//! Addresses come with a repository, and may hold any text. The parser drops credentials, and no message shows an address
+//! that it cannot parse.
 
 use super::ForgeError;
 use super::address::is_host;
 
-const LONGEST: usize = 2048;
+const MAX_ADDRESS_BYTES: usize = 2048;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Remote {
+pub(super) struct RemoteAddress {
     /// In lower case.
     pub(super) host: String,
-    /// Where the host serves pages, if the address says so and it is not the usual one.
+    /// The port of the host's pages, if the address names one that is not the default.
     pub(super) port: Option<u16>,
     /// Without slashes around it, and without `.git`.
     pub(super) path: String,
 }
 
-/// None for what is on this machine, or speaks no protocol that a forge does.
-pub(super) fn read(url: &str) -> Result<Option<Remote>, ForgeError> {
+/// Returns `None` for a path on this machine, or a protocol that no forge supports.
+pub(super) fn parse_remote(url: &str) -> Result<Option<RemoteAddress>, ForgeError> {
     let bad = |why| Err(ForgeError::BadRemote { why });
     if url.contains(char::is_control) {
         return bad("it holds control characters");
@@ -27,10 +27,10 @@ pub(super) fn read(url: &str) -> Result<Option<Remote>, ForgeError> {
     if url.starts_with('-') {
         return bad("it looks like an option");
     }
-    if url.len() > LONGEST {
+    if url.len() > MAX_ADDRESS_BYTES {
         return bad("it is too long");
     }
-    let Some((scheme, rest)) = url.split_once("://") else { return read_short(url) };
+    let Some((scheme, rest)) = url.split_once("://") else { return parse_short_form(url) };
     let is_web = match scheme.to_ascii_lowercase().as_str() {
         "https" | "http" => true,
         "ssh" | "git+ssh" | "ssh+git" | "git" => false,
@@ -47,27 +47,27 @@ pub(super) fn read(url: &str) -> Result<Option<Remote>, ForgeError> {
         Err(_) if port.is_empty() => None,
         Err(_) => return bad("its port is not a number up to 65535"),
     };
-    // A port of ssh says nothing about pages, and one of `http` nothing about `https`.
+    // The port of ssh does not apply to pages, and that of `http` not to `https`.
     let is_secure = is_web && scheme.eq_ignore_ascii_case("https");
-    remote(host, port.filter(|port| is_secure && *port != 443), path).map(Some)
+    build_remote(host, port.filter(|port| is_secure && *port != 443), path).map(Some)
 }
 
-/// `git@host:owner/project.git`, or a path.
-fn read_short(url: &str) -> Result<Option<Remote>, ForgeError> {
+/// Parses `git@host:owner/project.git`, or a path.
+fn parse_short_form(url: &str) -> Result<Option<RemoteAddress>, ForgeError> {
     let end = url.find('/').unwrap_or(url.len());
     let after_brackets = url.find(']').filter(|_| url.contains('[')).unwrap_or(0);
     let Some(colon) = url[after_brackets..end.max(after_brackets)].find(':').map(|at| at + after_brackets) else {
         return Ok(None);
     };
     let (place, path) = (&url[..colon], &url[colon + 1..]);
-    // `ext::sh -c …` and the like: helpers of git.
+    // Remote helpers of git, such as `ext::sh -c …`.
     if path.starts_with(':') {
         return Ok(None);
     }
-    remote(place.rsplit('@').next().unwrap_or_default(), None, path).map(Some)
+    build_remote(place.rsplit('@').next().unwrap_or_default(), None, path).map(Some)
 }
 
-fn remote(host: &str, port: Option<u16>, path: &str) -> Result<Remote, ForgeError> {
+fn build_remote(host: &str, port: Option<u16>, path: &str) -> Result<RemoteAddress, ForgeError> {
     if host.starts_with('-') || path.split('/').any(|part| part.starts_with('-')) {
         return Err(ForgeError::BadRemote { why: "a part of it looks like an option" });
     }
@@ -76,7 +76,7 @@ fn remote(host: &str, port: Option<u16>, path: &str) -> Result<Remote, ForgeErro
     }
     let path = path.trim_matches('/');
     let path = path.strip_suffix(".git").unwrap_or(path).trim_end_matches('/');
-    Ok(Remote { host: host.to_ascii_lowercase(), port, path: path.to_owned() })
+    Ok(RemoteAddress { host: host.to_ascii_lowercase(), port, path: path.to_owned() })
 }
 
 #[cfg(test)]
@@ -87,8 +87,8 @@ mod tests {
 
     #[track_caller]
     fn check(url: &str, expected: &str) {
-        let seen = match read(url) {
-            Ok(Some(Remote { host, port, path })) => {
+        let seen = match parse_remote(url) {
+            Ok(Some(RemoteAddress { host, port, path })) => {
                 let port = port.map(|port| format!(":{port}")).unwrap_or_default();
                 format!("{host}{port} {path}")
             }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_here_is_on_no_forge() {
+    fn local_addresses_are_on_no_forge() {
         for url in
             ["/srv/git/r.git", "./r", "../r", "r", "~/r", "file:///srv/r", "ext::sh -c x", "a/b:c", "s3://b/r", ""]
         {
@@ -152,9 +152,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_too_strange(url in any::<String>(), rest in "[a-z@:/\\[\\]. -]{0,20}") {
+        fn any_address_parses_safely(url in any::<String>(), rest in "[a-z@:/\\[\\]. -]{0,20}") {
             for url in [url, rest.clone(), format!("ssh://{rest}"), format!("https://{rest}")] {
-                if let Ok(Some(remote)) = read(&url) {
+                if let Ok(Some(remote)) = parse_remote(&url) {
                     prop_assert!(is_host(&remote.host));
                     prop_assert!(!remote.path.contains(char::is_control));
                 }

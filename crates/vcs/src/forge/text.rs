@@ -1,26 +1,26 @@
-//! Text for a forge and from one: made to fit, or refused.
+//! Text for a forge and from one: shortened, or refused.
 //!
-//! Titles and bodies come from agents and tasks, and may hold anything.
+//! Titles and bodies come from agents and tasks, and may hold any text.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::ForgeError;
-use crate::git::{Branch, Commit};
+use crate::git::{BranchName, GitCommitId};
 
 /// The longest body that GitHub takes, in letters. GitLab takes more.
-const BODY: usize = 65_536;
-/// What stands where a body was cut.
-const CUT: &str = "\n\n[the rest is left out: it is too long]";
-/// Letters that are quoted from an answer.
-const QUOTED: usize = 300;
+const MAX_BODY_LETTERS: usize = 65_536;
+/// The end of a body that was cut.
+const CUT_NOTICE: &str = "\n\n[the rest is left out: it is too long]";
+/// The letters that are quoted from a response.
+const MAX_QUOTED_LETTERS: usize = 300;
 const UNTITLED: &str = "Untitled change";
-/// What need not be encoded in a query, or in a part of a path.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// The letters that must be encoded in a query, or in a part of a path.
+const ENCODED_LETTERS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// One line of at most so many letters.
-pub(super) fn title(text: &str, most: usize) -> String {
+/// Returns one line of at most `most` letters.
+pub(super) fn fit_title(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line: String = line.chars().filter(|letter| is_plain(*letter)).collect();
+    let line: String = line.chars().filter(|letter| is_plain_letter(*letter)).collect();
     let line = line.trim();
     match line.chars().count() {
         0 => UNTITLED.to_owned(),
@@ -29,55 +29,56 @@ pub(super) fn title(text: &str, most: usize) -> String {
     }
 }
 
-/// Lines, at most as long as every forge takes them.
-pub(super) fn body(text: &str) -> String {
+/// Returns lines that are short enough for every forge.
+pub(super) fn fit_body(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
-    let kept: String = text.chars().filter(|letter| matches!(letter, '\n' | '\t') || is_plain(*letter)).collect();
-    bounded(kept)
+    let kept: String =
+        text.chars().filter(|letter| matches!(letter, '\n' | '\t') || is_plain_letter(*letter)).collect();
+    cut_body(kept)
 }
 
-/// The same without what GitLab would do as soon as it reads it: a line of a description that begins with a slash is a
-/// command, such as `/merge`.
-pub(super) fn inert_body(text: &str) -> String {
-    let escaped = body(text).split('\n').map(inert).collect::<Vec<_>>().join("\n");
-    bounded(escaped)
+/// Returns the same without GitLab's quick actions: a line of a description that begins with a slash is a command, such as
+/// `/merge`.
+pub(super) fn fit_inert_body(text: &str) -> String {
+    let escaped = fit_body(text).split('\n').map(escape_quick_action).collect::<Vec<_>>().join("\n");
+    cut_body(escaped)
 }
 
-fn inert(line: &str) -> String {
+fn escape_quick_action(line: &str) -> String {
     let bare = line.trim_start();
     if bare.starts_with('/') { format!("{}\\{bare}", &line[..line.len() - bare.len()]) } else { line.to_owned() }
 }
 
-fn bounded(text: String) -> String {
-    if text.chars().count() <= BODY {
+fn cut_body(text: String) -> String {
+    if text.chars().count() <= MAX_BODY_LETTERS {
         return text;
     }
-    text.chars().take(BODY - CUT.chars().count()).chain(CUT.chars()).collect()
+    text.chars().take(MAX_BODY_LETTERS - CUT_NOTICE.chars().count()).chain(CUT_NOTICE.chars()).collect()
 }
 
-/// No control character, and none that turns the order of others around.
-fn is_plain(letter: char) -> bool {
+/// Returns whether a letter is neither a control character nor changes the text direction.
+fn is_plain_letter(letter: char) -> bool {
     !letter.is_control()
         && !matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// As a value of a query, or as one part of a path.
-pub(super) fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, ENCODED).to_string()
+/// Encodes a value of a query, or one part of a path.
+pub(super) fn encode_component(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED_LETTERS).to_string()
 }
 
-/// Words of a forge, as one short line.
-pub(super) fn quoted(text: &str) -> String {
+/// Returns a forge's text as one short line.
+pub(super) fn quote_line(text: &str) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().filter(|letter| is_plain(*letter)).take(QUOTED).collect()
+    line.chars().filter(|letter| is_plain_letter(*letter)).take(MAX_QUOTED_LETTERS).collect()
 }
 
 pub(super) fn check_branch(name: &str) -> Result<(), ForgeError> {
-    Branch::new(name).map(drop).map_err(|_| ForgeError::BadBranch { name: name.chars().take(100).collect() })
+    BranchName::new(name).map(drop).map_err(|_| ForgeError::BadBranch { name: name.chars().take(100).collect() })
 }
 
 pub(super) fn check_commit(name: &str) -> Result<(), ForgeError> {
-    Commit::new(name).map(drop).map_err(|_| ForgeError::BadCommit { name: name.chars().take(100).collect() })
+    GitCommitId::new(name).map(drop).map_err(|_| ForgeError::BadCommit { name: name.chars().take(100).collect() })
 }
 
 #[cfg(test)]
@@ -105,25 +106,25 @@ mod tests {
     #[test]
     fn bodies_keep_their_lines_and_fit() {
         assert_eq!(body("a\r\n\tb\x1b[31m\0\n"), "a\n\tb[31m\n");
-        let long = body(&"ä".repeat(70_000));
+        let long = fit_body(&"ä".repeat(70_000));
         assert_eq!(long.chars().count(), BODY);
-        assert!(long.ends_with(CUT));
+        assert!(long.ends_with(CUT_NOTICE));
     }
 
     #[test]
     fn no_line_is_a_command() {
         assert_eq!(inert_body("see\n/merge\n  /approve @eve\na/b\n"), "see\n\\/merge\n  \\/approve @eve\na/b\n");
         assert_eq!(inert_body("/\u{202e}merge\n\0/close"), "\\/merge\n\\/close");
-        assert!(inert_body(&"/\n".repeat(BODY / 2)).chars().count() <= BODY);
+        assert!(fit_inert_body(&"/\n".repeat(MAX_BODY_LETTERS / 2)).chars().count() <= MAX_BODY_LETTERS);
     }
 
     proptest! {
         #[test]
-        fn whatever_it_is_it_fits(text in any::<String>(), most in 20..300_usize) {
-            let title = title(&text, most);
+        fn any_text_fits_the_limits(text in any::<String>(), most in 20..300_usize) {
+            let title = fit_title(&text, most);
             prop_assert!((1..=most).contains(&title.chars().count()));
-            prop_assert!(title.chars().all(is_plain));
-            prop_assert!(inert_body(&text).lines().all(|line| !line.trim_start().starts_with('/')));
+            prop_assert!(title.chars().all(is_plain_letter));
+            prop_assert!(fit_inert_body(&text).lines().all(|line| !line.trim_start().starts_with('/')));
         }
     }
 }

@@ -1,26 +1,27 @@
-//! The right to work with a forge.
+//! The token for a forge.
 //!
 //! Invariants:
 //! - A token of the environment is only for a host that a person has named: the forge's own, the one of `GH_HOST` or
-//!   `GITLAB_HOST`, or that of a configured API. A remote can be changed by whoever works in the repository.
-//! - `gh` and `glab` are asked for the token of one host, and are not given those of the environment: they would hand them
-//!   out for any host.
-//! - It is never shown.
+//!   `GITLAB_HOST`, or that of a configured API. Everyone who works in the repository can change a remote.
+//! - `gh` and `glab` get no tokens of the environment, because they would return those for any host.
+//! - No output ever shows the token.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::time::Duration;
 
-use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec};
+use windlass_process::{
+    CaptureLimits, Environment, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, ProgramStartError,
+};
 
-use super::error::remedy;
-use super::{ForgeError, Kind, Site};
+use super::error::token_remedy;
+use super::{ForgeError, ForgeProject, ForgeVendor};
 
-const LONGEST: usize = 4096;
-const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_TOKEN_BYTES: usize = 4096;
+const TOKEN_COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Variables by which the two programs would answer for any host.
-const TOKENS: [&str; 8] = [
+/// Variables that the two programs would return for any host.
+const TOKEN_VARIABLES: [&str; 8] = [
     "GH_TOKEN",
     "GITHUB_TOKEN",
     "GH_ENTERPRISE_TOKEN",
@@ -32,108 +33,109 @@ const TOKENS: [&str; 8] = [
 ];
 
 #[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
+pub struct ForgeToken(String);
 
-impl fmt::Debug for Token {
+impl fmt::Debug for ForgeToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(***)")
     }
 }
 
-impl Token {
-    /// From the environment, else from `gh` or `glab`, which `run` starts.
-    pub fn find(
-        site: &Site,
+impl ForgeToken {
+    /// Finds the token in the environment, or else asks `gh` or `glab`, which `run` starts.
+    pub fn find_token(
+        site: &ForgeProject,
         environment: &Environment,
-        run: impl FnOnce(Spec) -> Result<Finished, NotStarted>,
+        run: impl FnOnce(ProgramSpec) -> Result<ProgramOutcome, ProgramStartError>,
     ) -> Result<Self, ForgeError> {
-        let variables = variables(site);
-        let is_meant = is_meant(site, environment);
-        let set = |name: &&&str| value(environment, name).is_some_and(|value| !value.trim().is_empty());
+        let variables = token_variables(site);
+        let is_meant = is_environment_meant(site, environment);
+        let set = |name: &&&str| variable_value(environment, name).is_some_and(|value| !value.trim().is_empty());
         if let Some(name) = variables.iter().find(set).filter(|_| is_meant) {
-            return Self::checked(value(environment, name).unwrap_or_default(), name);
+            return Self::from_text(variable_value(environment, name).unwrap_or_default(), name);
         }
-        let spec = question(site, environment);
-        if let Ok(Finished { exit: Exit::Code(0), stdout, .. }) = run(spec) {
-            let said = stdout.text();
+        let spec = build_token_command(site, environment);
+        if let Ok(ProgramOutcome { exit: ProgramExit::Code(0), stdout, .. }) = run(spec) {
+            let said = stdout.to_text_lossy();
             if !said.trim().is_empty() {
-                return Self::checked(&said, program(site.kind));
+                return Self::from_text(&said, login_program(site.kind));
             }
         }
         let host = &site.host;
-        let remedy = remedy(site.kind, host, variables, is_meant);
+        let remedy = token_remedy(site.kind, host, variables, is_meant);
         Err(ForgeError::NoToken { host: host.to_owned(), remedy })
     }
 
-    fn checked(text: &str, origin: &str) -> Result<Self, ForgeError> {
+    fn from_text(text: &str, origin: &str) -> Result<Self, ForgeError> {
         let text = text.trim();
-        if text.is_empty() || text.len() > LONGEST || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if text.is_empty() || text.len() > MAX_TOKEN_BYTES || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(ForgeError::BadToken { origin: origin.to_owned() });
         }
         Ok(Self(text.to_owned()))
     }
 
-    /// What an `Authorization` header says. Both forges take every kind of their tokens so.
-    pub(super) fn header(&self) -> String {
+    /// Returns the value of an `Authorization` header. Both forges accept it for every kind of token.
+    pub(super) fn authorization_value(&self) -> String {
         format!("Bearer {}", self.0)
     }
 
-    /// A text of somebody else without the token, should it be in there.
-    pub(super) fn masked(&self, text: &str) -> String {
+    /// Masks the token in a text from outside.
+    pub(super) fn mask_text(&self, text: &str) -> String {
         text.replace(&self.0, "***")
     }
 }
 
-/// Where a token for this site may be, the best first.
-fn variables(site: &Site) -> &'static [&'static str] {
+/// Returns the variables that may hold a token for this project, the best first.
+fn token_variables(site: &ForgeProject) -> &'static [&'static str] {
     match site.kind {
-        Kind::GitHub if site.is_public() => &["GH_TOKEN", "GITHUB_TOKEN"],
-        Kind::GitHub => &["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"],
-        Kind::GitLab => &["GITLAB_TOKEN", "GL_TOKEN"],
+        ForgeVendor::GitHub if site.is_public_forge() => &["GH_TOKEN", "GITHUB_TOKEN"],
+        ForgeVendor::GitHub => &["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"],
+        ForgeVendor::GitLab => &["GITLAB_TOKEN", "GL_TOKEN"],
     }
 }
 
-/// Whether the tokens of the environment are for this site.
-fn is_meant(site: &Site, environment: &Environment) -> bool {
+/// Returns whether the tokens of the environment are for this project.
+fn is_environment_meant(site: &ForgeProject, environment: &Environment) -> bool {
     let hosts: &[&str] = match site.kind {
-        Kind::GitHub => &["GH_HOST"],
-        Kind::GitLab => &["GITLAB_HOST", "GITLAB_URI", "GL_HOST"],
+        ForgeVendor::GitHub => &["GH_HOST"],
+        ForgeVendor::GitLab => &["GITLAB_HOST", "GITLAB_URI", "GL_HOST"],
     };
-    let named = hosts.iter().find_map(|name| value(environment, name).filter(|value| !value.trim().is_empty()));
-    let is_named = named.map(|named| host_of(named).eq_ignore_ascii_case(&site.host));
+    let named =
+        hosts.iter().find_map(|name| variable_value(environment, name).filter(|value| !value.trim().is_empty()));
+    let is_named = named.map(|named| strip_to_host(named).eq_ignore_ascii_case(&site.host));
     match site.kind {
         _ if site.is_named => true,
-        Kind::GitHub => site.is_public() || is_named == Some(true),
-        // There is one variable for all hosts: it is for the one that is named, if any is.
-        Kind::GitLab => is_named.unwrap_or(site.is_public()),
+        ForgeVendor::GitHub => site.is_public_forge() || is_named == Some(true),
+        // GitLab has one variable for all hosts: it belongs to the named host, if there is one.
+        ForgeVendor::GitLab => is_named.unwrap_or(site.is_public_forge()),
     }
 }
 
-/// `glab` takes a host, with or without a scheme and a port.
-fn host_of(text: &str) -> &str {
+/// Returns the host of a setting. `glab` accepts one with or without a scheme and a port.
+fn strip_to_host(text: &str) -> &str {
     let text = text.trim();
     let text = text.split_once("://").map_or(text, |(_, rest)| rest);
     let end = text.find(['/', ':']).unwrap_or(text.len());
     &text[..end]
 }
 
-fn value<'a>(environment: &'a Environment, name: &str) -> Option<&'a str> {
+fn variable_value<'a>(environment: &'a Environment, name: &str) -> Option<&'a str> {
     environment.iter().rfind(|(found, _)| found == name).and_then(|(_, value)| value.to_str())
 }
 
-fn program(kind: Kind) -> &'static str {
+fn login_program(kind: ForgeVendor) -> &'static str {
     match kind {
-        Kind::GitHub => "gh",
-        Kind::GitLab => "glab",
+        ForgeVendor::GitHub => "gh",
+        ForgeVendor::GitLab => "glab",
     }
 }
 
-/// Asks for the token that somebody has logged in with. From the root: no settings of a repository are to be found there.
-fn question(site: &Site, environment: &Environment) -> Spec {
+/// Builds the command that prints the logged-in token. It runs in `/`, where no repository's settings apply.
+fn build_token_command(site: &ForgeProject, environment: &Environment) -> ProgramSpec {
     let host = &site.host;
     let arguments: &[&str] = match site.kind {
-        Kind::GitHub => &["gh", "auth", "token", "--hostname", host],
-        Kind::GitLab => &["glab", "config", "get", "token", "--host", host],
+        ForgeVendor::GitHub => &["gh", "auth", "token", "--hostname", host],
+        ForgeVendor::GitLab => &["glab", "config", "get", "token", "--host", host],
     };
     let quiet = [
         ("GH_PROMPT_DISABLED", "1"),
@@ -142,13 +144,14 @@ fn question(site: &Site, environment: &Environment) -> Spec {
         ("NO_PROMPT", "true"),
         ("NO_COLOR", "1"),
     ];
-    let is_kept = |name: &OsString| !TOKENS.iter().chain(quiet.iter().map(|(name, _)| name)).any(|known| name == known);
+    let is_kept =
+        |name: &OsString| !TOKEN_VARIABLES.iter().chain(quiet.iter().map(|(name, _)| name)).any(|known| name == known);
     let mut environment: Environment = environment.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
     environment.extend(quiet.map(|(name, value)| (name.into(), value.into())));
-    Spec {
-        timeout: Some(PATIENCE),
+    ProgramSpec {
+        timeout: Some(TOKEN_COMMAND_TIMEOUT),
         grace: Duration::from_secs(1),
-        capture: Capture { head: LONGEST + 2, tail: 0, spill: None },
-        ..Spec::new(Invocation::Argv(arguments.iter().map(OsString::from).collect()), "/", environment)
+        capture: CaptureLimits { head: MAX_TOKEN_BYTES + 2, tail: 0, spill: None },
+        ..ProgramSpec::new(ProgramInvocation::Argv(arguments.iter().map(OsString::from).collect()), "/", environment)
     }
 }

@@ -1,33 +1,36 @@
-//! A conflict as the agent that resolves it needs to see it: what git says about it, and both sides of the places.
+//! The text of a conflict for the agent that resolves it: git's messages, and both sides of each place.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::error::listed;
-use super::{Commit, Error, Git};
+use super::error::list_files;
+use super::{Error, GitClient, GitCommitId};
 
-/// Lines of a file that are shown before and after a place where the sides differ.
+/// Lines of a file before and after a place where the sides differ.
 const CONTEXT_LINES: usize = 3;
-/// A longer file is not shown.
-const MAX_FILE: usize = 1024 * 1024;
+/// Larger files are not shown.
+const MAX_FILE_BYTES: usize = 1024 * 1024;
 
-impl Git<'_> {
-    /// Returns what a merge of a branch and a base of that name stumbles over: the messages of git, then the places of each file
-    /// between conflict markers. A file whose places do not fit into `most` bytes is named alone. The text is hostile, and empty where the
-    /// merge has no conflict.
+impl GitClient<'_> {
+    /// Returns the conflicts of a merge of a branch with a base of that name: the messages of git, then the places of each
+    /// file between conflict markers. A file whose places do not fit into `most` bytes is only named. The text is hostile,
+    /// and empty if the merge has no conflict.
     pub fn conflict_text(
         &self,
-        (ours, theirs): (&Commit, &Commit),
+        (ours, theirs): (&GitCommitId, &GitCommitId),
         files: &[PathBuf],
         base: &str,
         most: usize,
     ) -> Result<String, Error> {
-        let call = self.call(&["merge-tree", "--write-tree", "--messages", "--name-only"]).word(ours).word(theirs);
-        let answer = call.bound(most.max(4096)).answer()?;
+        let call = self
+            .build_command(&["merge-tree", "--write-tree", "--messages", "--name-only"])
+            .with_argument(ours)
+            .with_argument(theirs);
+        let answer = call.with_output_limit(most.max(4096)).run_unchecked()?;
         let said = String::from_utf8_lossy(&answer.bytes).into_owned();
         let Some(tree) = said.lines().next().filter(|_| answer.code == 1) else { return Ok(String::new()) };
-        let tree = Commit::new(tree)?;
+        let tree = GitCommitId::new(tree)?;
         let mut text: String =
             said.lines().filter(|line| line.starts_with("CONFLICT")).map(|line| format!("{line}\n")).collect();
         let mut left_out = Vec::new();
@@ -55,12 +58,15 @@ impl Git<'_> {
         Ok(text)
     }
 
-    /// Returns the places of a file in a merged tree where its sides differ, with the lines around them, or nothing if the
-    /// file is too long. A file that is no text has no places.
-    fn conflict_places(&self, tree: &Commit, file: &Path) -> Result<Option<String>, Error> {
+    /// Returns the places of a file in a merged tree where its sides differ, with the lines around them, or `None` if the
+    /// file is too long. A file that is not text has no places.
+    fn conflict_places(&self, tree: &GitCommitId, file: &Path) -> Result<Option<String>, Error> {
         let object = [tree.as_str().as_bytes(), b":", file.as_os_str().as_bytes()].concat();
-        let call = self.call(&["cat-file", "blob"]).word(OsStr::from_bytes(&object)).bound(MAX_FILE);
-        let answer = call.answer()?;
+        let call = self
+            .build_command(&["cat-file", "blob"])
+            .with_argument(OsStr::from_bytes(&object))
+            .with_output_limit(MAX_FILE_BYTES);
+        let answer = call.run_unchecked()?;
         let is_text = answer.code == 0 && !answer.bytes.contains(&0);
         Ok(match (is_text, answer.cut) {
             (false, _) => Some(String::new()),

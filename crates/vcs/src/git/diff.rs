@@ -1,15 +1,15 @@
-//! What has been done between two commits: for reviewers, for people, and as a digest.
+//! The differences between two commits: for reviewers, for people, and as a digest.
 
 use std::path::PathBuf;
 
 use windlass_engine::Digest;
 
-use super::{Branch, Commit, Error, Git, paths};
+use super::{BranchName, Error, GitClient, GitCommitId, parse_paths};
 
-/// The most of a diff that a digest is made of.
-const DIGESTED: usize = 64 * 1024 * 1024;
-/// What decides how a diff looks, apart from how much is around a change.
-const LOOK: [&str; 9] = [
+/// The largest diff that a digest covers.
+const MAX_DIGESTED_BYTES: usize = 64 * 1024 * 1024;
+/// The format of a diff, except for the number of lines around a change.
+const DIFF_ARGUMENTS: [&str; 9] = [
     "diff-tree",
     "-r",
     "-p",
@@ -21,101 +21,138 @@ const LOOK: [&str; 9] = [
     "--diff-algorithm=histogram",
 ];
 
-/// A diff as text. What is not UTF-8 is replaced.
+/// A diff as text. Invalid UTF-8 is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Diff {
+pub struct DiffText {
     pub text: String,
-    /// There is more than was asked for.
+    /// Whether there is more than the caller asked for.
     pub cut: bool,
 }
 
-/// What a branch adds to its base.
+/// The commits and files that a branch adds to its base.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Work {
-    pub head: Commit,
-    /// Where the branch left the base.
-    pub merge_base: Commit,
+pub struct BranchWork {
+    pub head: GitCommitId,
+    /// The commit where the branch left the base.
+    pub merge_base: GitCommitId,
     /// Commits that the base does not have.
     pub commits: u32,
     pub files: Vec<FileChange>,
 }
 
-/// A file that was changed, by its name as git has it. Names are hostile.
+/// A changed file, with its name as git has it. Names are hostile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     pub path: PathBuf,
-    /// Lines; none of a file that has no lines.
+    /// Added lines; zero for a binary file.
     pub added: u64,
     pub removed: u64,
 }
 
-impl Work {
-    /// How many commits there are, if they come to anything: those that leave every file as it was are no work.
-    pub fn done(&self) -> u32 {
+impl BranchWork {
+    /// Returns the number of commits, or zero if they change no file.
+    pub fn commit_count(&self) -> u32 {
         if self.files.is_empty() { 0 } else { self.commits }
     }
 }
 
-impl Git<'_> {
-    /// What a branch adds to its base.
-    pub fn work(&self, branch: &Branch, base: &Commit) -> Result<Work, Error> {
+impl GitClient<'_> {
+    /// Returns what a branch adds to its base.
+    pub fn read_branch_work(&self, branch: &BranchName, base: &GitCommitId) -> Result<BranchWork, Error> {
         let unknown = || Error::UnknownCommit { commit: branch.to_string() };
-        let head = self.resolve(&branch.full())?.ok_or_else(unknown)?;
+        let head = self.resolve_ref(&branch.full_ref())?.ok_or_else(unknown)?;
         let merge_base = self.merge_base(base, &head)?;
-        let count = self.call(&["rev-list", "--count"]).word(&head).word(format!("^{base}")).done()?;
-        let commits = count.line().parse().unwrap_or(u32::MAX);
-        let files = self.files(&merge_base, &head)?;
-        Ok(Work { head, merge_base, commits, files })
+        let count = self
+            .build_command(&["rev-list", "--count"])
+            .with_argument(&head)
+            .with_argument(format!("^{base}"))
+            .run_checked()?;
+        let commits = count.trimmed_text().parse().unwrap_or(u32::MAX);
+        let files = self.changed_files(&merge_base, &head)?;
+        Ok(BranchWork { head, merge_base, commits, files })
     }
 
-    /// The files that differ between two commits.
-    pub fn files(&self, from: &Commit, to: &Commit) -> Result<Vec<FileChange>, Error> {
-        let call = self.call(&["diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"]);
-        let answer = call.word(from).word(to).word("--").done()?;
-        Ok(answer.entries().into_iter().filter_map(FileChange::read).collect())
+    /// Returns the files that differ between two commits.
+    pub fn changed_files(&self, from: &GitCommitId, to: &GitCommitId) -> Result<Vec<FileChange>, Error> {
+        let call = self.build_command(&[
+            "diff-tree",
+            "-r",
+            "-z",
+            "--numstat",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+        ]);
+        let answer = call.with_argument(from).with_argument(to).with_argument("--").run_checked()?;
+        Ok(answer.split_entries().into_iter().filter_map(FileChange::parse_numstat).collect())
     }
 
-    /// The first lines of what the commits between two say, oldest first, and no more than so many of the newest.
-    pub fn subjects(&self, from: &Commit, to: &Commit, most: usize) -> Result<Vec<String>, Error> {
-        let call = self.call(&["log", "-z", "--reverse", "--format=%s", "--no-show-signature", "--no-color"]);
-        let answer = call.word(format!("--max-count={most}")).word(to).word(format!("^{from}")).word("--").done()?;
-        Ok(answer.entries().into_iter().map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
+    /// Returns the subjects of the commits between two, oldest first, up to `most` of the newest.
+    pub fn commit_subjects(&self, from: &GitCommitId, to: &GitCommitId, most: usize) -> Result<Vec<String>, Error> {
+        let call = self.build_command(&["log", "-z", "--reverse", "--format=%s", "--no-show-signature", "--no-color"]);
+        let answer = call
+            .with_argument(format!("--max-count={most}"))
+            .with_argument(to)
+            .with_argument(format!("^{from}"))
+            .with_argument("--")
+            .run_checked()?;
+        Ok(answer.split_entries().into_iter().map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
     }
 
-    /// What differs between two commits, at most so many bytes of it.
-    pub fn diff(&self, from: &Commit, to: &Commit, most: usize) -> Result<Diff, Error> {
-        let answer = self.call(&LOOK).word("--unified=3").word(from).word(to).word("--").bound(most).done()?;
+    /// Returns the diff between two commits, up to `most` bytes.
+    pub fn diff_commits(&self, from: &GitCommitId, to: &GitCommitId, most: usize) -> Result<DiffText, Error> {
+        let answer = self
+            .build_command(&DIFF_ARGUMENTS)
+            .with_argument("--unified=3")
+            .with_argument(from)
+            .with_argument(to)
+            .with_argument("--")
+            .with_output_limit(most)
+            .run_checked()?;
         let cut = answer.cut || answer.bytes.len() > most;
         let text = String::from_utf8_lossy(&answer.bytes[..answer.bytes.len().min(most)]).into_owned();
-        Ok(Diff { text, cut })
+        Ok(DiffText { text, cut })
     }
 
-    /// A digest of what is changed between two commits: the lines, wherever in their files they are. A rebase without conflicts
-    /// does not change it. Of a diff that is too long it is a digest of the files instead, which a rebase may change.
-    pub fn patch_id(&self, from: &Commit, to: &Commit) -> Result<Digest, Error> {
-        let call = self.call(&LOOK).word("--unified=0").word("--binary").word("--full-index");
-        let answer = call.word(from).word(to).word("--").bound(DIGESTED).done()?;
+    /// Returns a digest of the changes between two commits: of the lines, at any position in their files. A rebase without
+    /// conflicts keeps it. For a diff that is too long it is a digest of the files instead, which a rebase may change.
+    pub fn patch_id(&self, from: &GitCommitId, to: &GitCommitId) -> Result<Digest, Error> {
+        let call = self
+            .build_command(&DIFF_ARGUMENTS)
+            .with_argument("--unified=0")
+            .with_argument("--binary")
+            .with_argument("--full-index");
+        let answer = call
+            .with_argument(from)
+            .with_argument(to)
+            .with_argument("--")
+            .with_output_limit(MAX_DIGESTED_BYTES)
+            .run_checked()?;
         if !answer.cut {
-            return Ok(Digest::of(&essence(&answer.bytes)));
+            return Ok(Digest::of_bytes(&normalize_diff(&answer.bytes)));
         }
-        let answer = self.call(&["diff-tree", "-r", "-z", "--no-renames"]).word(from).word(to).done()?;
-        Ok(Digest::of(&answer.bytes))
+        let answer = self
+            .build_command(&["diff-tree", "-r", "-z", "--no-renames"])
+            .with_argument(from)
+            .with_argument(to)
+            .run_checked()?;
+        Ok(Digest::of_bytes(&answer.bytes))
     }
 }
 
 impl FileChange {
-    /// Lines that were added, lines that were removed, the name.
-    pub(super) fn read(entry: &[u8]) -> Option<Self> {
+    /// Parses the number of added lines, of removed lines, and the name.
+    pub(super) fn parse_numstat(entry: &[u8]) -> Option<Self> {
         let mut parts = entry.splitn(3, |byte| *byte == b'\t');
         let mut number = || Some(String::from_utf8_lossy(parts.next()?).parse().unwrap_or(0));
         let (added, removed) = (number()?, number()?);
-        let path = paths(parts.next()).pop()?;
+        let path = parse_paths(parts.next()).pop()?;
         Some(Self { path, added, removed })
     }
 }
 
-/// A diff without what a rebase changes: ids of files, and where in them the lines are.
-pub(super) fn essence(diff: &[u8]) -> Vec<u8> {
+/// Removes from a diff what a rebase changes: ids of files, and positions of lines.
+pub(super) fn normalize_diff(diff: &[u8]) -> Vec<u8> {
     let mut essence = Vec::with_capacity(diff.len());
     for line in diff.split_inclusive(|byte| *byte == b'\n') {
         if line.starts_with(b"@@ ") {
@@ -133,7 +170,7 @@ mod tests {
 
     #[test]
     fn names_may_hold_anything_but_a_zero() {
-        let of = |entry: &[u8]| FileChange::read(entry).map(|file| (file.path, file.added, file.removed));
+        let of = |entry: &[u8]| FileChange::parse_numstat(entry).map(|file| (file.path, file.added, file.removed));
         assert_eq!(of(b"1\t2\ta\tb\nc"), Some(("a\tb\nc".into(), 1, 2)));
         assert_eq!(of(b"-\t-\t--x"), Some(("--x".into(), 0, 0)));
         assert_eq!(of(b"1\t2"), None);

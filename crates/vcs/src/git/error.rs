@@ -1,6 +1,6 @@
-//! What can go wrong with git, by name, and what to do about it.
+//! Errors of git, by name, with hints.
 //!
-//! Not here: how it is told from what git says (`trouble`).
+//! Not here: recognising them in the messages of git (`stderr`).
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
@@ -8,22 +8,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use windlass_process::NotStarted;
+use windlass_process::ProgramStartError;
 use windlass_process::file::UnreadableFile;
 
-use super::names::{Branch, Commit, RemoteName};
+use super::names::{BranchName, GitCommitId, RemoteName};
 
-/// Why something of git was not done. Texts of git in it have no credentials and no control characters.
+/// Why an action of git failed. Texts of git in it have no credentials and no control characters.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     #[error("cannot run git")]
-    NotStarted(#[source] NotStarted),
+    NotStarted(#[source] ProgramStartError),
     #[error("cannot finish `git {command}`: it was cancelled")]
     Cancelled { command: String },
     #[error("cannot finish `git {command}`: it took longer than {} s", after.as_secs())]
     TimedOut { command: String, after: Duration },
-    #[error("cannot ask git: `{}` {}", path.display(), reason.cause())]
+    #[error("cannot ask git: `{}` {}", path.display(), reason.describe_cause())]
     Obstacle { path: PathBuf, reason: UnreadableFile },
     #[error("cannot finish `git {command}`: {how}")]
     Ended { command: String, how: String },
@@ -50,7 +50,7 @@ pub enum Error {
     #[error("cannot tell which branch work starts from (looked for {tried})")]
     NoBase { tried: String },
     #[error("cannot find the base branch {branch}")]
-    UnknownBase { branch: Branch },
+    UnknownBase { branch: BranchName },
     #[error("cannot find the remote {remote}")]
     UnknownRemote { remote: RemoteName },
     #[error("cannot reach the remote {remote}: {said}")]
@@ -58,20 +58,20 @@ pub enum Error {
     #[error("cannot find the commit {commit}")]
     UnknownCommit { commit: String },
 
-    #[error("cannot go on while {} is there{}", path.display(), held(holder.as_ref()))]
-    Locked { path: PathBuf, holder: Option<Holder> },
+    #[error("cannot go on while {} is there{}", path.display(), describe_holder(holder.as_ref()))]
+    Locked { path: PathBuf, holder: Option<LockHolder> },
     #[error("cannot work in {}: another process of ours does", path.display())]
     Busy { path: PathBuf },
-    #[error("cannot use the worktree {}: it is locked{}", path.display(), because(reason))]
+    #[error("cannot use the worktree {}: it is locked{}", path.display(), describe_reason(reason))]
     WorktreeLocked { path: PathBuf, reason: String },
     #[error("cannot find the worktree {}", path.display())]
     Vanished { path: PathBuf },
     #[error("cannot use {}: it is there, and is no worktree of this repository", path.display())]
     Occupied { path: PathBuf },
     #[error("cannot take the branch {branch}: it is there already, and was not made by windlass")]
-    BranchTaken { branch: Branch },
+    BranchTaken { branch: BranchName },
     #[error("cannot take the branch {branch}: it is checked out in {}", path.display())]
-    CheckedOut { branch: Branch, path: PathBuf },
+    CheckedOut { branch: BranchName, path: PathBuf },
     #[error("cannot check out the submodule {}: {said}", path.display())]
     Submodule { path: PathBuf, said: String },
     #[error("cannot commit the submodule {}: what was committed in it is nowhere else", path.display())]
@@ -81,37 +81,37 @@ pub enum Error {
     #[error("cannot write: the disk is full ({said})")]
     DiskFull { said: String },
 
-    #[error("cannot put {between} together: both change {}", listed(files))]
+    #[error("cannot put {between} together: both change {}", list_files(files))]
     Conflict { files: Vec<PathBuf>, between: String },
-    #[error("cannot go on: {operation} is not finished{}", in_files(files))]
-    Unfinished { operation: Operation, files: Vec<PathBuf> },
-    #[error("cannot commit: there are conflict markers in {}", listed(files))]
+    #[error("cannot go on: {operation} is not finished{}", describe_conflict_files(files))]
+    Unfinished { operation: GitOperation, files: Vec<PathBuf> },
+    #[error("cannot commit: there are conflict markers in {}", list_files(files))]
     Markers { files: Vec<PathBuf> },
-    #[error("cannot commit: there is a repository of its own in {}", listed(files))]
+    #[error("cannot commit: there is a repository of its own in {}", list_files(files))]
     Embedded { files: Vec<PathBuf> },
     #[error("cannot commit what is in {}: {said}", path.display())]
     Uncommittable { path: PathBuf, said: String },
     #[error("cannot go on with {branch}: its worktree is at {at}, which does not go on from it")]
-    Strayed { at: String, branch: Branch },
+    Strayed { at: String, branch: BranchName },
     #[error("cannot remove the branch {branch}: it has commits that are not merged")]
     Unmerged {
-        branch: Branch,
-        /// The worktree that has it checked out. While it has, git refuses to remove the branch.
+        branch: BranchName,
+        /// The worktree that has the branch checked out: git refuses to delete the branch meanwhile.
         worktree: Option<PathBuf>,
     },
     #[error("cannot tell what was committed in {}: {why}", path.display())]
     Unnoted { path: PathBuf, why: &'static str },
-    #[error("cannot change {}: there is uncommitted work in {}", path.display(), listed(files))]
+    #[error("cannot change {}: there is uncommitted work in {}", path.display(), list_files(files))]
     Dirty { path: PathBuf, files: Vec<PathBuf> },
 
     #[error("cannot push {branch} to {remote}: {why}")]
-    Rejected { remote: RemoteName, branch: Branch, why: String },
-    #[error("cannot change {branch} on {remote}: somebody has pushed to it ({})", at.short())]
-    Foreign { remote: RemoteName, branch: Branch, at: Commit },
+    Rejected { remote: RemoteName, branch: BranchName, why: String },
+    #[error("cannot change {branch} on {remote}: somebody has pushed to it ({})", at.short_id())]
+    Foreign { remote: RemoteName, branch: BranchName, at: GitCommitId },
     #[error("cannot change {branch}: it is not where it was expected to be")]
-    Moved { branch: Branch },
-    #[error("cannot merge {}: it does not contain {}, where the base is now", head.short(), base.short())]
-    Stale { base: Commit, head: Commit },
+    Moved { branch: BranchName },
+    #[error("cannot merge {}: it does not contain {}, where the base is now", head.short_id(), base.short_id())]
+    Stale { base: GitCommitId, head: GitCommitId },
 
     #[error("cannot {doing} {}", path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
@@ -119,21 +119,21 @@ pub enum Error {
 
 /// A process that may hold a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct LockHolder {
     pub pid: u32,
     pub command: String,
 }
 
-impl Holder {
-    /// Somebody, where nobody can say who is there.
-    pub(super) fn unknown() -> Self {
+impl LockHolder {
+    /// Returns a placeholder for systems that cannot list processes.
+    pub(super) fn unknown_process() -> Self {
         Self { pid: 0, command: "a process".to_owned() }
     }
 }
 
-/// What somebody has begun in a worktree.
+/// An unfinished operation in a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub enum GitOperation {
     Merge,
     Rebase,
     CherryPick,
@@ -142,7 +142,7 @@ pub enum Operation {
     Bisect,
 }
 
-impl Display for Operation {
+impl Display for GitOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Merge => "a merge",
@@ -156,7 +156,7 @@ impl Display for Operation {
 }
 
 impl Error {
-    pub(super) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+    pub(super) fn io_error(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -166,12 +166,12 @@ impl Error {
         }
     }
 
-    /// What can be done about it, by whoever reads it: where there is a command, with the names that it needs.
+    /// Returns what the reader can do: a command with the necessary names if there is one.
     pub fn hint(&self) -> Option<Cow<'static, str>> {
-        self.hint_by_name().map(Cow::Owned).or_else(|| self.usual_hint().map(Cow::Borrowed))
+        self.named_hint().map(Cow::Owned).or_else(|| self.static_hint().map(Cow::Borrowed))
     }
 
-    fn hint_by_name(&self) -> Option<String> {
+    fn named_hint(&self) -> Option<String> {
         Some(match self {
             Self::ForeignOwner { path } => {
                 format!("if you trust it: `git config --global --add safe.directory {}`", quoted(path))
@@ -183,7 +183,7 @@ impl Error {
                 format!("`windlass run` makes {} anew from its branch", quoted(path))
             }
             Self::Occupied { path } => {
-                let path = quoted(path);
+                let path = quote_path(path);
                 format!("look what it is, and move it away: `mv {path} {path}.old`")
             }
             Self::BranchTaken { branch } => {
@@ -193,7 +193,7 @@ impl Error {
                 format!("`git -C {} switch OTHER` checks out another branch there", quoted(path))
             }
             Self::Unmerged { branch, worktree } => {
-                let path = worktree.as_deref().map(quoted);
+                let path = worktree.as_deref().map(quote_path);
                 let first = path.map(|path| format!("git worktree remove {path} && ")).unwrap_or_default();
                 format!("`git merge {branch}` keeps them; `{first}git branch -D {branch}` removes them")
             }
@@ -201,11 +201,11 @@ impl Error {
         })
     }
 
-    fn usual_hint(&self) -> Option<&'static str> {
+    fn static_hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::NotStarted(_) => "install git, or put it on the PATH",
             Self::TooOld { .. } => "install git 2.38 or newer",
-            Self::Obstacle { reason, .. } => reason.remedy(),
+            Self::Obstacle { reason, .. } => reason.remedy_hint(),
             Self::TimedOut { .. } => {
                 "try again; a slow disk, a slow remote, a filter or a short `limits.wall_time` may be in the way"
             }
@@ -245,28 +245,28 @@ impl Error {
     }
 }
 
-fn held(holder: Option<&Holder>) -> String {
+fn describe_holder(holder: Option<&LockHolder>) -> String {
     holder.map(|holder| format!(", which {} (process {}) may hold", holder.command, holder.pid)).unwrap_or_default()
 }
 
-/// A path as it is typed to a shell.
-pub fn quoted(path: &Path) -> String {
+/// Returns a path quoted for a shell.
+pub fn quote_path(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+:@".contains(letter);
     if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
-/// Git need not be told why.
-fn because(reason: &str) -> String {
+/// Git allows a lock without a reason.
+fn describe_reason(reason: &str) -> String {
     if reason.trim().is_empty() { String::new() } else { format!(" ({})", reason.trim()) }
 }
 
-fn in_files(files: &[PathBuf]) -> String {
+fn describe_conflict_files(files: &[PathBuf]) -> String {
     if files.is_empty() { String::new() } else { format!(" (conflicts in {})", listed(files)) }
 }
 
-/// The first few files, by names that nothing on a terminal obeys.
-pub(super) fn listed(files: &[PathBuf]) -> String {
+/// Returns the first few files, with escaped names.
+pub(super) fn list_files(files: &[PathBuf]) -> String {
     const SHOWN: usize = 10;
     let mut names: Vec<_> =
         files.iter().take(SHOWN).map(|file| file.to_string_lossy().escape_debug().to_string()).collect();

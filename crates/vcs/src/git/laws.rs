@@ -1,31 +1,31 @@
-//! What holds of everything that git and repositories say, whatever it is. For tests and fuzzing alone.
+//! Laws of all code here that reads the output of git and the files of repositories, for any input. For tests and fuzzing only.
 //!
-//! Each law takes bytes and panics where it is broken.
+//! Each law takes bytes, and panics if it does not hold.
 
 use std::path::{Component, Path};
 
-use super::ask::Answer;
-use super::diff::{FileChange, essence};
-use super::names::{Branch, Commit, RemoteName};
-use super::submodules::Submodule;
-use super::trouble::{clean, explain, is_passing, without_credentials};
-use super::{Logged, quoted, reflog, standing};
+use super::command::GitOutput;
+use super::diff::{FileChange, normalize_diff};
+use super::names::{BranchName, GitCommitId, RemoteName};
+use super::stderr::{classify_failure, clean_message, is_transient, strip_credentials};
+use super::submodules::SubmoduleEntry;
+use super::{LoggedCommit, baseline, quote_path, reflog};
 
-/// The most of git's own words that is passed on, with the mark that there is more.
+/// The longest message of git that is passed on, with the mark of a cut.
 const SAID: usize = 2000 + '…'.len_utf8();
 
-/// What git says is read byte by byte, and its words leave without credentials and without what a terminal obeys.
+/// Git's output is parsed byte by byte, and its messages leave without credentials and terminal control characters.
 pub fn git(bytes: &[u8]) {
-    let said = clean(bytes);
+    let said = clean_message(bytes);
     assert!(!said.is_empty() && said.len() <= SAID, "{} bytes", said.len());
     assert!(!said.contains(char::is_control), "{said:?}");
     assert_eq!(user_of_address(&said), None, "in {said:?}");
-    let error = explain("fetch".to_owned(), Path::new("/r"), bytes);
+    let error = classify_failure("fetch".to_owned(), Path::new("/r"), bytes);
     let told = error.to_string();
     assert!(!told.contains(char::is_control), "{told:?}");
-    let _ = is_passing(&error);
+    let _ = is_transient(&error);
     let text = String::from_utf8_lossy(bytes);
-    let plain = without_credentials(&text);
+    let plain = strip_credentials(&text);
     assert!(plain.len() <= text.len(), "nothing is added");
     if !text.contains("://") {
         assert_eq!(plain, text, "what holds no address is not changed");
@@ -35,7 +35,7 @@ pub fn git(bytes: &[u8]) {
     lines(&text);
 }
 
-/// The user in an address, if there is one left.
+/// Returns the user of an address, if one is left.
 fn user_of_address(said: &str) -> Option<&str> {
     said.match_indices("://").find_map(|(at, sign)| {
         let rest = &said[at + sign.len()..];
@@ -44,55 +44,55 @@ fn user_of_address(said: &str) -> Option<&str> {
     })
 }
 
-/// A name that is taken is one word to git, and no option.
+/// An accepted name is one word to git, and no option.
 fn names(text: &str) {
     let sound =
         |name: &str| !name.starts_with('-') && !name.contains(|letter: char| letter.is_control() || letter == ' ');
-    if let Ok(branch) = Branch::new(text) {
+    if let Ok(branch) = BranchName::new(text) {
         assert!(sound(branch.as_str()) && branch.as_str() == text);
         assert_eq!(Branch::from_full(&branch.full()), Some(branch), "a whole name is that of its branch");
     }
     if let Ok(remote) = RemoteName::new(text) {
         assert!(sound(remote.as_str()) && remote.as_str() == text);
     }
-    match Commit::new(text) {
+    match GitCommitId::new(text) {
         Ok(commit) => assert_eq!(commit.short(), &text[..10]),
         Err(error) => assert!(!error.to_string().contains(char::is_control)),
     }
-    let shown = quoted(Path::new(text));
+    let shown = quote_path(Path::new(text));
     assert!(shown == text || shown.starts_with('\''), "{shown}");
 }
 
-/// What git lists, between zero bytes.
+/// The entries of git's lists, which zero bytes separate.
 fn entries(bytes: &[u8]) {
-    let answer = Answer { code: 0, bytes: bytes.to_vec(), cut: false, said: String::new() };
-    let listed = answer.entries();
+    let answer = GitOutput { code: 0, bytes: bytes.to_vec(), cut: false, said: String::new() };
+    let listed = answer.split_entries();
     assert_eq!(listed.len(), bytes.iter().filter(|byte| **byte == 0).count());
     for entry in listed {
-        if let Some(change) = FileChange::read(entry) {
+        if let Some(change) = FileChange::parse_numstat(entry) {
             assert!(entry.ends_with(change.path.as_os_str().as_encoded_bytes()), "a name is read byte by byte");
         }
-        if let Some(logged) = Logged::read(entry) {
+        if let Some(logged) = LoggedCommit::parse_entry(entry) {
             assert!(entry.starts_with(logged.commit.as_str().as_bytes()));
         }
-        if let Some(module) = Submodule::read(entry) {
+        if let Some(module) = SubmoduleEntry::parse_entry(entry) {
             let below = |path: &Path| path.components().all(|part| matches!(part, Component::Normal(_)));
             assert!(below(&module.path) && below(Path::new(&module.name)), "it leads nowhere else");
         }
-        if let Some((_, _, path)) = standing::read(entry) {
+        if let Some((_, _, path)) = baseline::parse_tree_entry(entry) {
             assert!(entry.ends_with(path.as_os_str().as_encoded_bytes()), "a name is read byte by byte");
         }
     }
-    assert!(essence(bytes).len() <= bytes.len());
-    if let Some((content, after)) = standing::blob(bytes, "0123456789") {
+    assert!(normalize_diff(bytes).len() <= bytes.len());
+    if let Some((content, after)) = baseline::parse_blob(bytes, "0123456789") {
         assert!(content.len() + after.len() < bytes.len());
     }
 }
 
 fn lines(text: &str) {
     for line in text.lines() {
-        let _ = reflog::noted(line);
-        let _ = reflog::is_made(line, text.lines().last().unwrap_or_default());
+        let _ = reflog::parse_reflog_line(line);
+        let _ = reflog::is_made_here(line, text.lines().last().unwrap_or_default());
     }
 }
 

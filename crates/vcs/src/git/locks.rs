@@ -1,10 +1,9 @@
-//! Locks: git's own, which a crash leaves behind, and ours, which it cannot.
+//! Locks: git's own, which a crash leaves behind, and ours, which it does not.
 //!
-//! Invariants: a lock of git's is removed only if no process that is there could hold it, while we hold a lock of our own;
-//! and only
-//! - in what the repository keeps about a worktree of ours, or
-//! - where it is about refs or settings, which all worktrees share, after a while: somebody whom we cannot see, in another
-//!   container, is done with these by then. The index of a worktree that is not ours is left alone.
+//! Invariants: while holding a lock of our own, Windlass removes a lock of git only if no present process could hold it; and only
+//! - among the admin files of a worktree of ours, or
+//! - on refs or settings, which all worktrees share, after a minimum age: an invisible process, for example in another
+//!   container, is done by then. The index of any other worktree is left alone.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -15,74 +14,74 @@ use std::time::{Duration, SystemTime};
 
 use windlass_process::file;
 
-use super::error::Holder;
-use super::{Error, Repository};
+use super::error::LockHolder;
+use super::{Error, GitRepository};
 
-/// How long another process of ours may be at work in the same worktree, in steps.
-const STEP: Duration = Duration::from_millis(20);
-const STEPS: u32 = 500;
-/// How long somebody who may hold a lock of git's is waited for, in milliseconds.
-const PAUSES: [u64; 7] = [5, 20, 50, 100, 200, 400, 800];
-/// How long a lock is there at least, of what all worktrees share, before it counts as left.
-const LEFT: Duration = Duration::from_secs(5);
-/// What times of files and of processes may differ by.
+/// The interval and the number of attempts to lock a worktree that another process of ours uses.
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
+const MAX_LOCK_POLLS: u32 = 500;
+/// The pauses while a process may hold a lock of git, in milliseconds.
+const RETRY_PAUSES_MS: [u64; 7] = [5, 20, 50, 100, 200, 400, 800];
+/// The minimum age of a shared lock before it counts as left behind.
+const MIN_STALE_AGE: Duration = Duration::from_secs(5);
+/// The tolerance between the times of files and of processes.
 #[cfg(target_os = "linux")]
-const SLACK: Duration = Duration::from_secs(2);
+const CLOCK_SLACK: Duration = Duration::from_secs(2);
 
-/// Held while something is done to a worktree. A crash lets go of it.
+/// A lock on a worktree, a checkout or the creation of worktrees. A crash releases it.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct RepositoryLock {
     file: File,
 }
 
-impl Held {
-    /// How long ago a file was made, by the clock of the disk that both are on.
-    fn age(&self, made: SystemTime) -> Option<Duration> {
+impl RepositoryLock {
+    /// Returns the time since a file was made, by the clock of the disk that holds both.
+    fn elapsed_since(&self, made: SystemTime) -> Option<Duration> {
         (&self.file).write_all(b".").ok()?;
         self.file.metadata().ok()?.modified().ok()?.duration_since(made).ok()
     }
 }
 
-impl Repository {
-    /// A file of ours about a worktree.
-    pub(super) fn beside(&self, worktree: &Path, kind: &str) -> PathBuf {
+impl GitRepository {
+    /// Returns the path of a file of ours about a worktree.
+    pub(super) fn worktree_file(&self, worktree: &Path, kind: &str) -> PathBuf {
         let name = worktree.file_name().unwrap_or_default().to_string_lossy();
         self.common.join("windlass").join(format!("{name}.{kind}"))
     }
 
-    /// Keeps others of ours out of a worktree.
-    pub(super) fn hold(&self, worktree: &Path) -> Result<Held, Error> {
-        self.hold_file(&self.beside(worktree, "held"), worktree)
+    /// Locks a worktree against other processes of ours.
+    pub(super) fn lock_worktree(&self, worktree: &Path) -> Result<RepositoryLock, Error> {
+        self.lock_file(&self.worktree_file(worktree, "held"), worktree)
     }
 
-    /// Keeps others of ours from making worktrees: git cannot read those of others that are half made.
-    pub(super) fn hold_making(&self) -> Result<Held, Error> {
-        self.hold_file(&self.common.join("windlass/making"), &self.root)
+    /// Locks the creation of worktrees against other processes of ours: git cannot read half-made worktrees of others.
+    pub(super) fn lock_creation(&self) -> Result<RepositoryLock, Error> {
+        self.lock_file(&self.common.join("windlass/making"), &self.root)
     }
 
-    /// Keeps others of ours from removing a checkout that is used.
-    pub(super) fn hold_use(&self, checkout: &Path) -> Result<Held, Error> {
-        self.hold_file(&self.beside(checkout, "used"), checkout)
+    /// Locks a used checkout against its removal by other processes of ours.
+    pub(super) fn lock_checkout_use(&self, checkout: &Path) -> Result<RepositoryLock, Error> {
+        self.lock_file(&self.worktree_file(checkout, "used"), checkout)
     }
 
-    /// The same, unless it is used.
-    pub(super) fn try_hold_use(&self, checkout: &Path) -> Result<Option<Held>, Error> {
-        let path = self.beside(checkout, "used");
+    /// Does the same, or returns `None` if the checkout is used.
+    pub(super) fn try_lock_checkout_use(&self, checkout: &Path) -> Result<Option<RepositoryLock>, Error> {
+        let path = self.worktree_file(checkout, "used");
         let file = open_lock(&path, &self.common)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Held { file })),
+            Ok(()) => Ok(Some(RepositoryLock { file })),
             Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(source)) => Err(Error::io("lock", path)(source)),
+            Err(TryLockError::Error(source)) => Err(Error::io_error("lock", path)(source)),
         }
     }
 
-    fn hold_file(&self, path: &Path, of: &Path) -> Result<Held, Error> {
+    fn lock_file(&self, path: &Path, of: &Path) -> Result<RepositoryLock, Error> {
         let file = open_lock(path, &self.common)?;
-        for _ in 0..STEPS {
+        for _ in 0..MAX_LOCK_POLLS {
             match file.try_lock() {
-                Ok(()) => return Ok(Held { file }),
-                Err(TryLockError::WouldBlock) => thread::sleep(STEP),
-                Err(TryLockError::Error(source)) => return Err(Error::io("lock", path)(source)),
+                Ok(()) => return Ok(RepositoryLock { file }),
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_POLL_INTERVAL),
+                Err(TryLockError::Error(source)) => return Err(Error::io_error("lock", path)(source)),
             }
         }
         Err(Error::Busy { path: of.to_owned() })
@@ -91,55 +90,56 @@ impl Repository {
 
 fn open_lock(path: &Path, common: &Path) -> Result<File, Error> {
     let directory = path.parent().unwrap_or(common);
-    fs::create_dir_all(directory).map_err(Error::io("make", directory))?;
-    file::open_lock(path).map_err(Error::io("open", path))
+    fs::create_dir_all(directory).map_err(Error::io_error("make", directory))?;
+    file::open_lock_file(path).map_err(Error::io_error("open", path))
 }
 
-/// Says of a lock which process may hold it.
-pub(super) fn who(error: Error, repository: &Repository) -> Error {
+/// Adds to a lock error the process that may hold the lock.
+pub(super) fn name_lock_holder(error: Error, repository: &GitRepository) -> Error {
     let Error::Locked { path, .. } = error else { return error };
-    let holder = holder(&path, &places(&path, repository), Duration::ZERO);
+    let holder = holder(&path, &work_directories(&path, repository), Duration::ZERO);
     Error::Locked { path, holder }
 }
 
-/// Everywhere that a git of this repository may be at work, in whosever worktree.
-fn places(lock: &Path, repository: &Repository) -> Vec<PathBuf> {
+/// Returns every directory in which a git of this repository may run, in any worktree.
+fn work_directories(lock: &Path, repository: &GitRepository) -> Vec<PathBuf> {
     let own = [&repository.common, &repository.root].into_iter().cloned().chain(lock.parent().map(Path::to_owned));
-    own.chain(repository.entries().into_iter().flat_map(|entry| [entry.path, entry.admin])).collect()
+    own.chain(repository.worktree_entries().into_iter().flat_map(|entry| [entry.path, entry.admin])).collect()
 }
 
-/// Removes a lock on what all worktrees share, if a git that is gone has left it.
-pub(super) fn clear_shared(lock: &Path, repository: &Repository) -> bool {
+/// Removes a shared lock that a dead git left.
+pub(super) fn clear_shared_lock(lock: &Path, repository: &GitRepository) -> bool {
     let shared = ["packed-refs.lock", "config.lock"].iter().any(|name| lock == repository.common.join(name));
     if !(shared || lock.starts_with(repository.common.join("refs"))) {
         return false;
     }
-    // Whoever has waited for us finds a lock that is gone, or another one that is new.
-    let Ok(held) = repository.hold_file(&repository.common.join("windlass/clearing"), &repository.root) else {
+    // While we waited, the lock may have disappeared, or a new one taken its place.
+    let Ok(held) = repository.lock_file(&repository.common.join("windlass/clearing"), &repository.root) else {
         return false;
     };
-    let Some(found) = Found::look(lock) else { return false };
-    let Some(age) = held.age(found.made).filter(|age| *age >= LEFT) else { return false };
-    // Gits of ours that wait for it have begun after it was made.
-    holder(lock, &places(lock, repository), age).is_none() && found.remove(lock).is_ok_and(|removed| removed)
+    let Some(found) = FoundLock::inspect_lock(lock) else { return false };
+    let Some(age) = held.elapsed_since(found.made).filter(|age| *age >= MIN_STALE_AGE) else { return false };
+    // Git processes of ours that wait for the lock started after it was made.
+    holder(lock, &work_directories(lock, repository), age).is_none()
+        && found.remove_if_same(lock).is_ok_and(|removed| removed)
 }
 
-/// A lock that was looked at: it, and no other one that somebody has made since.
+/// The identity of a lock file, which tells it from a later one at the same path.
 #[derive(Debug, PartialEq, Eq)]
-struct Found {
+struct FoundLock {
     file: (u64, u64),
     made: SystemTime,
 }
 
-impl Found {
-    fn look(lock: &Path) -> Option<Self> {
+impl FoundLock {
+    fn inspect_lock(lock: &Path) -> Option<Self> {
         let found = fs::symlink_metadata(lock).ok()?;
         Some(Self { file: (found.dev(), found.ino()), made: found.modified().ok()? })
     }
 
-    /// Removes it. Says whether it was still the same.
-    fn remove(&self, lock: &Path) -> io::Result<bool> {
-        if Self::look(lock).as_ref() != Some(self) {
+    /// Removes the lock. Returns whether it was still the same.
+    fn remove_if_same(&self, lock: &Path) -> io::Result<bool> {
+        if Self::inspect_lock(lock).as_ref() != Some(self) {
             return Ok(false);
         }
         match fs::remove_file(lock) {
@@ -149,16 +149,16 @@ impl Found {
     }
 }
 
-/// Removes what a git that is gone has left in what is kept about a worktree of ours. `_held` is the proof that it is ours
-/// alone.
-pub(super) fn clear(admin: &Path, worktree: &Path, _held: &Held) -> Result<(), Error> {
+/// Removes locks that a dead git left among the admin files of a worktree of ours. `_held` proves that no other process of
+/// ours uses it.
+pub(super) fn clear_worktree_locks(admin: &Path, worktree: &Path, _held: &RepositoryLock) -> Result<(), Error> {
     let places = [admin.to_owned(), worktree.to_owned()];
     for name in ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"] {
         let path = admin.join(name);
-        let mut pauses = PAUSES.into_iter();
-        while let Some(found) = Found::look(&path) {
+        let mut pauses = RETRY_PAUSES_MS.into_iter();
+        while let Some(found) = FoundLock::inspect_lock(&path) {
             match (holder(&path, &places, Duration::ZERO), pauses.next()) {
-                (None, _) => drop(found.remove(&path).map_err(Error::io("remove", &path))?),
+                (None, _) => drop(found.remove_if_same(&path).map_err(Error::io_error("remove", &path))?),
                 (Some(_), Some(pause)) => thread::sleep(Duration::from_millis(pause)),
                 (holder, None) => return Err(Error::Locked { path, holder }),
             }
@@ -167,14 +167,14 @@ pub(super) fn clear(admin: &Path, worktree: &Path, _held: &Held) -> Result<(), E
     Ok(())
 }
 
-/// A process that could be at work in one of these directories: a git whose directory is in one of them, whose words or
-/// environment name one of them, or of which that cannot be known; or anybody who has the lock open. One that has begun
-/// after a lock that is so old was made does not hold it.
+/// Returns a process that could hold a lock: a git whose working directory, arguments or environment name one of these
+/// directories, or cannot be read; or any process with the lock file open. A process that started after the lock was made
+/// does not hold it.
 #[cfg(target_os = "linux")]
-fn holder(lock: &Path, directories: &[PathBuf], made: Duration) -> Option<Holder> {
+fn holder(lock: &Path, directories: &[PathBuf], made: Duration) -> Option<LockHolder> {
     let lock = fs::canonicalize(lock).unwrap_or_else(|_| lock.to_owned());
-    let is_younger = |pid: &u32| windlass_process::age(*pid).is_some_and(|age| age + SLACK < made);
-    let Ok(processes) = fs::read_dir("/proc") else { return Some(Holder::unknown()) };
+    let is_younger = |pid: &u32| windlass_process::process_age(*pid).is_some_and(|age| age + CLOCK_SLACK < made);
+    let Ok(processes) = fs::read_dir("/proc") else { return Some(LockHolder::unknown_process()) };
     let numbers = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter(|pid| !is_younger(pid)).find_map(|pid| {
         let process = PathBuf::from(format!("/proc/{pid}"));
@@ -186,7 +186,7 @@ fn holder(lock: &Path, directories: &[PathBuf], made: Duration) -> Option<Holder
             directories.iter().any(|directory| text.contains(&*directory.to_string_lossy()))
         };
         let is_at_work = || {
-            // One that is ending is nowhere any more; one that may not be looked at might be anywhere.
+            // An ending process has no working directory; one without permission to look might be anywhere.
             let place = fs::read_link(process.join("cwd"));
             place.map_or_else(|error| error.kind() == io::ErrorKind::PermissionDenied, |place| is_in(&place))
                 || names(&read("cmdline"))
@@ -197,12 +197,12 @@ fn holder(lock: &Path, directories: &[PathBuf], made: Duration) -> Option<Holder
             open.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file == lock)
         };
         let could = command.starts_with("git") && is_at_work() || has_it_open();
-        could.then_some(Holder { pid, command })
+        could.then_some(LockHolder { pid, command })
     })
 }
 
-/// Where nobody can say who is there, everybody could be.
+/// Without `/proc`, any process could hold the lock.
 #[cfg(not(target_os = "linux"))]
-fn holder(_: &Path, _: &[PathBuf], _: Duration) -> Option<Holder> {
-    Some(Holder::unknown())
+fn holder(_: &Path, _: &[PathBuf], _: Duration) -> Option<LockHolder> {
+    Some(LockHolder::unknown())
 }

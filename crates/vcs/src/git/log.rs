@@ -1,34 +1,35 @@
-//! What was committed, for people, as far as it is known here: nothing is fetched.
+//! The log for people, from local commits: nothing is fetched.
 
-use super::ask::Call;
-use super::{Branch, Commit, Error, Git};
+use super::command::GitCommand;
+use super::{BranchName, Error, GitClient, GitCommitId};
 
-/// A commit as it is listed. Names and subjects are hostile.
+/// A listed commit. Names and subjects are hostile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Logged {
-    pub commit: Commit,
+pub struct LoggedCommit {
+    pub commit: GitCommitId,
     pub author: String,
     /// In seconds since 1970.
     pub at: i64,
     pub subject: String,
 }
 
-impl Git<'_> {
-    /// The commits of one that another does not have, newest first.
-    pub fn log(&self, from: &Commit, to: &Commit, most: usize) -> Result<Vec<Logged>, Error> {
-        let call = self.log_call().word(format!("--max-count={most}"));
-        let answer = call.word(to).word(format!("^{from}")).word("--").done()?;
-        Ok(answer.entries().into_iter().filter_map(Logged::read).collect())
+impl GitClient<'_> {
+    /// Returns the commits of `to` that `from` does not have, newest first.
+    pub fn read_log(&self, from: &GitCommitId, to: &GitCommitId, most: usize) -> Result<Vec<LoggedCommit>, Error> {
+        let call = self.log_command().with_argument(format!("--max-count={most}"));
+        let answer = call.with_argument(to).with_argument(format!("^{from}")).with_argument("--").run_checked()?;
+        Ok(answer.split_entries().into_iter().filter_map(LoggedCommit::parse_entry).collect())
     }
 
-    /// What is answered is for [`Logged::read`].
-    pub(super) fn log_call(&self) -> Call<'_, '_> {
-        let call = self.call(&["log", "-z", "--no-decorate", "--no-notes", "--no-mailmap", "--no-show-signature"]);
-        call.word("--format=tformat:%H%n%an%n%at%n%s")
+    /// Builds a call whose output [`LoggedCommit::read`] parses.
+    pub(super) fn log_command(&self) -> GitCommand<'_, '_> {
+        let call =
+            self.build_command(&["log", "-z", "--no-decorate", "--no-notes", "--no-mailmap", "--no-show-signature"]);
+        call.with_argument("--format=tformat:%H%n%an%n%at%n%s")
     }
 
-    /// Where a base was last seen: on the remote that counts, else here.
-    pub fn last_seen(&self, branch: &Branch) -> Result<Option<Commit>, Error> {
+    /// Returns the last known commit of a base: on the default remote, or else the local one.
+    pub fn last_seen_base(&self, branch: &BranchName) -> Result<Option<GitCommitId>, Error> {
         match self.known_base(Some(branch)) {
             Ok(base) => Ok(Some(base.commit)),
             Err(Error::UnknownBase { .. } | Error::NoCommits { .. } | Error::UnknownRemote { .. }) => Ok(None),
@@ -36,22 +37,22 @@ impl Git<'_> {
         }
     }
 
-    /// The commit that lies so many before another, not counting what was merged. Nothing if there are not as many.
-    pub fn before(&self, commit: &Commit, many: u32) -> Result<Option<Commit>, Error> {
-        self.resolve(&format!("{commit}~{many}"))
+    /// Returns the n-th ancestor of a commit along first parents, or `None` if there are fewer.
+    pub fn ancestor_commit(&self, commit: &GitCommitId, many: u32) -> Result<Option<GitCommitId>, Error> {
+        self.resolve_ref(&format!("{commit}~{many}"))
     }
 
-    /// The commit that another goes on from: of a merge, what it was merged into. Nothing if it is not known here.
-    pub fn parent(&self, commit: &Commit) -> Result<Option<Commit>, Error> {
-        self.resolve(&format!("{commit}^1"))
+    /// Returns the first parent of a commit, or `None` if it is not available locally.
+    pub fn parent_commit(&self, commit: &GitCommitId) -> Result<Option<GitCommitId>, Error> {
+        self.resolve_ref(&format!("{commit}^1"))
     }
 }
 
-impl Logged {
-    pub(super) fn read(entry: &[u8]) -> Option<Self> {
+impl LoggedCommit {
+    pub(super) fn parse_entry(entry: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(entry);
         let mut lines = text.splitn(4, '\n');
-        let commit = Commit::new(lines.next()?).ok()?;
+        let commit = GitCommitId::new(lines.next()?).ok()?;
         let (author, at) = (lines.next()?.to_owned(), lines.next()?.parse().unwrap_or(0));
         Some(Self { commit, author, at, subject: lines.next().unwrap_or_default().to_owned() })
     }
@@ -62,9 +63,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subjects_may_be_missing_and_names_strange() {
+    fn log_entry_allows_missing_subject_and_odd_names() {
         let id = "0123456789012345678901234567890123456789";
-        let of = |rest: &str| Logged::read(format!("{id}\n{rest}").as_bytes());
+        let of = |rest: &str| LoggedCommit::parse_entry(format!("{id}\n{rest}").as_bytes());
         let read = of("Ann \u{1b}[31m\n12\nFix\tit").unwrap();
         assert_eq!((read.author.as_str(), read.at, read.subject.as_str()), ("Ann \u{1b}[31m", 12, "Fix\tit"));
         assert_eq!(of("Ann\n12").unwrap().subject, "");

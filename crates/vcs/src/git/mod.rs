@@ -1,30 +1,30 @@
 //! Git, by its own command line: a worktree for each task, commits, rebasing, pushing, merging.
 //!
 //! ```text
-//! Repository::find ─► Git::new ─► base ─► open ─► (an agent works) ─► commit_all ─► rebase ─► push ─► merge ─► close
-//!   by files alone      runs git through whoever asks (`Run`)
+//! GitRepository::discover ─► GitClient::new ─► fetch_base ─► open_worktree ─► (an agent works) ─► commit_all ─► rebase_worktree
+//!   by files alone               runs git through its caller (`RunProgram`)      ─► push_branch ─► merge_into_base ─► close_worktree
 //! ```
 //!
 //! Invariants:
-//! - The user's tree, index, HEAD, stash, configuration and branches are never touched. A base branch moves only in `merge`.
-//! - Rebasing and merging are worked out without any tree (`git merge-tree`). So a conflict leaves nothing behind, and neither
-//!   does a crash; what then changes a worktree is one step, noted before it is made and finished by whoever comes next.
-//! - A branch is ours if `refs/windlass/start/BRANCH` is there, which is made before it and removed after it.
-//! - Whatever is done in a worktree is done under a lock that no crash leaves behind, after a look whether it still is ours.
+//! - Windlass never touches the user's tree, index, HEAD, stash, configuration and branches. A base branch moves only in `merge`.
+//! - Rebases and merges are computed without a tree (`git merge-tree`). So neither a conflict nor a crash leaves anything
+//!   behind; the change of a worktree is then one step, which is noted before it starts and finished by the next process
+//!   after a crash.
+//! - A branch is ours if `refs/windlass/start/BRANCH` exists, which is created before it and deleted after it.
+//! - Every action in a worktree happens under a lock that no crash leaves behind, after a check that the worktree is still ours.
 //!
-//! Not here: when any of it is done, and what branches and paths are called.
+//! Not here: when any of it happens, and the names of branches and paths.
 
-mod ask;
 mod base;
-mod close;
+mod baseline;
+mod command;
 mod commit;
 mod conflict;
-mod detached;
+mod detached_checkout;
 mod diff;
-mod discard;
 mod error;
+mod facts;
 mod health;
-mod known;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
 mod locks;
@@ -32,120 +32,124 @@ mod log;
 mod merge;
 mod names;
 mod obstacle;
-mod open;
-mod plain;
+mod operation;
+mod plain_repository;
 mod push;
 mod rebase;
 mod reflog;
 mod refs;
+mod remote_branch;
+mod removal;
 mod replay;
 mod repository;
-mod share;
-mod standing;
+mod stderr;
 mod submodules;
-mod trouble;
-mod unfinished;
+mod worktree_setup;
+mod worktree_teardown;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use ask::{Git, Run, puts_work_away};
-pub use base::Base;
-pub use close::{BranchAfter, Closed};
-pub use detached::{CheckoutAccess, DetachedCheckout};
-pub use diff::{Diff, FileChange, Work};
-pub use discard::half_removed;
-pub use error::{Error, Holder, Operation, quoted};
-pub use health::Linked;
-pub use known::KnownFacts;
-pub use log::Logged;
-pub use merge::{IfCheckedOut, Merged, UncleanTree, Way};
-pub use names::{Branch, Commit, RemoteName};
-pub use obstacle::{obstacles_in, obstacles_in_common};
-pub use open::{Existing, Opened, Wanted};
-pub use push::Pushed;
-pub use rebase::Rebased;
-pub use repository::{Repository, has_git};
-pub use share::Shared;
-pub use standing::Kept;
+pub use base::BaseBranch;
+pub use baseline::BaselineFile;
+pub use command::{GitClient, RunProgram, modifies_repository};
+pub use detached_checkout::{CheckoutAccess, DetachedCheckout};
+pub use diff::{BranchWork, DiffText, FileChange};
+pub use error::{Error, GitOperation, LockHolder, quote_path};
+pub use facts::KnownFacts;
+pub use health::LinkedWorktree;
+pub use log::LoggedCommit;
+pub use merge::{IfCheckedOut, MergeOutcome, MergePlan, UncleanTree};
+pub use names::{BranchName, GitCommitId, RemoteName};
+pub use obstacle::{find_common_obstacles, find_directory_obstacles};
+pub use push::PushOutcome;
+pub use rebase::BranchRebaseOutcome;
+pub use remote_branch::RemoteBranch;
+pub use removal::strip_removal_prefix;
+pub use repository::{GitRepository, has_git_entry};
+pub use worktree_setup::{ExistingBranch, OpenedWorktree, WorktreeRequest};
+pub use worktree_teardown::{BranchDisposal, WorktreeCloseOutcome};
 
-use locks::Held;
-use repository::{Entry, Head};
+use locks::RepositoryLock;
+use repository::{WorktreeEntry, WorktreeHead};
 
 /// A worktree of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
     pub path: PathBuf,
-    /// What is done in it belongs here.
-    pub branch: Branch,
+    /// The branch of the work in it.
+    pub branch: BranchName,
 }
 
-/// In what the repository keeps about a worktree: the commits that its tree and branch are being moved from and to.
-const MOVING: &str = "windlass-moving";
+/// A file among the worktree's admin files: the commits that its tree and branch are moving from and to.
+const MOVE_NOTE: &str = "windlass-moving";
 
-impl Git<'_> {
-    /// Goes into a worktree of ours: nobody else of us is in it, it is whole, and what a crash left is put right.
-    fn enter(&self, worktree: &Worktree) -> Result<(Held, Entry), Error> {
-        let path = canonical(&worktree.path);
-        let held = self.repository.hold(&path)?;
-        let entry = self.repository.entry(&path).ok_or_else(|| Error::Vanished { path: path.clone() })?;
+impl GitClient<'_> {
+    /// Enters a worktree of ours: locks it, checks that it is intact, and repairs what a crash left.
+    fn enter_worktree(&self, worktree: &Worktree) -> Result<(RepositoryLock, WorktreeEntry), Error> {
+        let path = canonical_path(&worktree.path);
+        let held = self.repository.lock_worktree(&path)?;
+        let entry = self.repository.worktree_entry(&path).ok_or_else(|| Error::Vanished { path: path.clone() })?;
         if let Some(reason) = entry.locked {
             return Err(Error::WorktreeLocked { path, reason });
         }
         if fs::symlink_metadata(&path).is_err() {
             return Err(Error::Vanished { path });
         }
-        if !entry.is_whole() {
+        if !entry.is_linked_back() {
             return Err(Error::Occupied { path });
         }
-        self.put_right(&entry, &worktree.branch, &held)?;
+        self.repair_worktree(&entry, &worktree.branch, &held)?;
         Ok((held, entry))
     }
 
-    /// Clears away what a crash has left of git's locks, and finishes what it interrupted.
-    fn put_right(&self, entry: &Entry, branch: &Branch, held: &Held) -> Result<(), Error> {
-        locks::clear(&entry.admin, &entry.path, held)?;
-        let note = entry.admin.join(MOVING);
-        let Some(text) = repository::text(&note) else { return Ok(()) };
-        // One that is not whole was being written: nothing had been moved yet.
+    /// Removes locks that a crash of git left, and finishes an interrupted move.
+    fn repair_worktree(&self, entry: &WorktreeEntry, branch: &BranchName, held: &RepositoryLock) -> Result<(), Error> {
+        locks::clear_worktree_locks(&entry.admin, &entry.path, held)?;
+        let note = entry.admin.join(MOVE_NOTE);
+        let Some(text) = repository::read_small_text(&note) else { return Ok(()) };
+        // An incomplete note means that nothing had moved yet.
         let moving = text.strip_suffix('\n').and_then(|line| line.split_once(' '));
-        let moving = moving.and_then(|(from, to)| Commit::new(from).ok().zip(Commit::new(to).ok()));
-        let is_at_our_branch = entry.head()? == Head::Branch(branch.clone());
-        match (moving, self.resolve(&branch.full())?) {
+        let moving = moving.and_then(|(from, to)| GitCommitId::new(from).ok().zip(GitCommitId::new(to).ok()));
+        let is_at_our_branch = entry.read_head()? == WorktreeHead::Branch(branch.clone());
+        match (moving, self.resolve_ref(&branch.full_ref())?) {
             (Some((from, to)), Some(tip)) if is_at_our_branch && (tip == from || tip == to) => {
                 self.finish_move(entry, &to)
             }
-            // Somebody has gone on from there.
-            _ => remove(&note),
+            // The branch has changed since: the note is obsolete.
+            _ => delete_file(&note),
         }
     }
 
     /// Moves a clean worktree and its branch from one commit to another.
-    fn move_to(&self, entry: &Entry, from: &Commit, to: &Commit) -> Result<(), Error> {
-        let note = entry.admin.join(MOVING);
-        fs::write(&note, format!("{from} {to}\n")).map_err(Error::io("write", &note))?;
+    fn move_worktree(&self, entry: &WorktreeEntry, from: &GitCommitId, to: &GitCommitId) -> Result<(), Error> {
+        let note = entry.admin.join(MOVE_NOTE);
+        fs::write(&note, format!("{from} {to}\n")).map_err(Error::io_error("write", &note))?;
         self.finish_move(entry, to)
     }
 
-    fn finish_move(&self, entry: &Entry, to: &Commit) -> Result<(), Error> {
-        self.call(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).word(to).within(&entry.path).done()?;
-        self.submodules(&entry.path)?;
-        remove(&entry.admin.join(MOVING))
+    fn finish_move(&self, entry: &WorktreeEntry, to: &GitCommitId) -> Result<(), Error> {
+        self.build_command(&["reset", "--hard", "--quiet", "--no-recurse-submodules"])
+            .with_argument(to)
+            .in_directory(&entry.path)
+            .run_checked()?;
+        self.check_out_submodules(&entry.path)?;
+        delete_file(&entry.admin.join(MOVE_NOTE))
     }
 }
 
-/// A path as git writes it down, as far as what is above it is there.
-fn canonical(path: &Path) -> PathBuf {
+/// Returns a path as git writes it, as far as its parent exists.
+fn canonical_path(path: &Path) -> PathBuf {
     let above = path.parent().and_then(|above| fs::canonicalize(above).ok());
     above.zip(path.file_name()).map_or_else(|| path.to_owned(), |(above, name)| above.join(name))
 }
 
-fn remove(path: &Path) -> Result<(), Error> {
-    fs::remove_file(path).map_err(Error::io("remove", path))
+fn delete_file(path: &Path) -> Result<(), Error> {
+    fs::remove_file(path).map_err(Error::io_error("remove", path))
 }
 
-/// Paths as git names them, between zero bytes.
-fn paths<'b>(entries: impl IntoIterator<Item = &'b [u8]>) -> Vec<PathBuf> {
+/// Returns the paths of git's output that zero bytes separate.
+fn parse_paths<'b>(entries: impl IntoIterator<Item = &'b [u8]>) -> Vec<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
     let mut paths: Vec<_> =
         entries.into_iter().map(|entry| PathBuf::from(std::ffi::OsStr::from_bytes(entry))).collect();

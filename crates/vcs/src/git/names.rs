@@ -1,32 +1,32 @@
-//! Names that come from outside, looked over before git sees them.
+//! Names from outside, which are checked before git sees them.
 //!
 //! Invariants:
-//! - A name that looks like an option is never one of these, nor one that git would not take (`git check-ref-format`).
-//! - Git is told whole names (`refs/heads/…`), so that no tag or other ref is taken for a branch.
+//! - No such name resembles an option, and git accepts each one (`git check-ref-format`).
+//! - Git gets full names (`refs/heads/…`), so that it takes no tag or other ref for a branch.
 
 use std::fmt::{self, Display};
 
 use super::Error;
 
-/// The most bytes of a name: what a file system takes, less `.lock`.
-const LONGEST: usize = 240;
+/// The longest name: the limit of file systems, less `.lock`.
+const MAX_NAME_BYTES: usize = 240;
 
-/// A branch by its short name: `main`, `windlass/t7-fix-the-login`.
+/// The short name of a branch: `main`, `windlass/t7-fix-the-login`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Branch(String);
+pub struct BranchName(String);
 
-/// A remote by its name: `origin`.
+/// The name of a remote: `origin`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RemoteName(String);
 
-/// A commit by its whole id.
+/// The full id of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Commit(String);
+pub struct GitCommitId(String);
 
-impl Branch {
+impl BranchName {
     pub fn new(name: &str) -> Result<Self, Error> {
-        match wrong(name) {
-            Some(why) => Err(bad("branch", name, why)),
+        match find_name_problem(name) {
+            Some(why) => Err(bad_name_error("branch", name, why)),
             None => Ok(Self(name.to_owned())),
         }
     }
@@ -35,31 +35,31 @@ impl Branch {
         &self.0
     }
 
-    /// Where the branch lies: `refs/heads/main`.
-    pub fn full(&self) -> String {
+    /// Returns the ref of the branch: `refs/heads/main`.
+    pub fn full_ref(&self) -> String {
         format!("refs/heads/{}", self.0)
     }
 
-    /// The branch that a whole name stands for.
-    pub(super) fn from_full(full: &str) -> Option<Self> {
+    /// Returns the branch of a full ref.
+    pub(super) fn from_full_ref(full: &str) -> Option<Self> {
         Self::new(full.strip_prefix("refs/heads/")?).ok()
     }
 
-    /// Where we keep in mind that the branch is ours, and what it started from.
-    pub(super) fn mark(&self) -> String {
+    /// Returns the ref that marks the branch as ours, and holds its start.
+    pub(super) fn start_ref(&self) -> String {
         format!("refs/windlass/start/{}", self.0)
     }
 
-    /// Where we keep in mind what we pushed last to a remote's branch of this name.
-    pub(super) fn pushed(&self) -> String {
+    /// Returns the ref that holds our last push to a remote's branch of this name.
+    pub(super) fn pushed_ref(&self) -> String {
         format!("refs/windlass/pushed/{}", self.0)
     }
 }
 
 impl RemoteName {
     pub fn new(name: &str) -> Result<Self, Error> {
-        match wrong(name) {
-            Some(why) => Err(bad("remote", name, why)),
+        match find_name_problem(name) {
+            Some(why) => Err(bad_name_error("remote", name, why)),
             None => Ok(Self(name.to_owned())),
         }
     }
@@ -68,19 +68,19 @@ impl RemoteName {
         &self.0
     }
 
-    /// Where the last known place of a branch of this remote is kept.
-    pub fn tracking(&self, branch: &Branch) -> String {
+    /// Returns the ref that holds the last known tip of a branch of this remote.
+    pub fn tracking_ref(&self, branch: &BranchName) -> String {
         format!("refs/remotes/{}/{}", self.0, branch.0)
     }
 }
 
-impl Commit {
+impl GitCommitId {
     pub fn new(id: &str) -> Result<Self, Error> {
         let is_hex = id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if is_hex && matches!(id.len(), 40 | 64) {
             Ok(Self(id.to_owned()))
         } else {
-            Err(bad("commit", id, "it is no whole id of a commit"))
+            Err(bad_name_error("commit", id, "it is no whole id of a commit"))
         }
     }
 
@@ -88,14 +88,14 @@ impl Commit {
         &self.0
     }
 
-    /// The first letters, for people.
-    pub fn short(&self) -> &str {
+    /// Returns the first letters, for people.
+    pub fn short_id(&self) -> &str {
         &self.0[..10]
     }
 }
 
-/// What keeps a name from being one that git takes, and that means only one thing.
-fn wrong(name: &str) -> Option<&'static str> {
+/// Returns why git would not accept a name, or would find it ambiguous.
+fn find_name_problem(name: &str) -> Option<&'static str> {
     let parts = || name.split('/');
     let is_odd = |letter: char| letter.is_control() || " ~^:?*[\\".contains(letter);
     match name {
@@ -103,7 +103,7 @@ fn wrong(name: &str) -> Option<&'static str> {
         "HEAD" | "@" => Some("it stands for something else"),
         _ if name.starts_with('-') => Some("it looks like an option"),
         _ if name.starts_with("refs/") => Some("it looks like a whole ref"),
-        _ if name.len() > LONGEST => Some("it is too long"),
+        _ if name.len() > MAX_NAME_BYTES => Some("it is too long"),
         _ if name.contains(is_odd) => Some("it has a space, a control character or one of ~^:?*[\\ in it"),
         _ if name.contains("..") || name.contains("@{") => Some("it has .. or @{ in it"),
         _ if name.ends_with('.') => Some("it ends with a full stop"),
@@ -114,7 +114,7 @@ fn wrong(name: &str) -> Option<&'static str> {
     }
 }
 
-fn bad(kind: &'static str, name: &str, why: &'static str) -> Error {
+fn bad_name_error(kind: &'static str, name: &str, why: &'static str) -> Error {
     let shown = name.chars().take(80).collect::<String>().escape_debug().to_string();
     Error::BadName { kind, name: shown, why }
 }
@@ -135,7 +135,7 @@ macro_rules! texts {
     )*};
 }
 
-texts!(Branch, RemoteName, Commit);
+texts!(BranchName, RemoteName, GitCommitId);
 
 #[cfg(test)]
 mod tests {
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn names_that_git_would_not_take_are_refused() {
         for good in ["main", "windlass/t7-fix", "a.b", "ünï", "a@b", "feature/x.y", "a-"] {
-            assert!(Branch::new(good).is_ok(), "{good}");
+            assert!(BranchName::new(good).is_ok(), "{good}");
         }
         for bad in [
             "",
@@ -174,25 +174,25 @@ mod tests {
             "a@{1}",
             "refs/heads/a",
         ] {
-            assert!(Branch::new(bad).is_err(), "{bad:?}");
+            assert!(BranchName::new(bad).is_err(), "{bad:?}");
         }
-        assert!(Branch::new(&"a".repeat(500)).is_err());
+        assert!(BranchName::new(&"a".repeat(500)).is_err());
         assert!(RemoteName::new("--upload-pack=touch x").is_err());
         assert!(RemoteName::new("https://example.com").is_err());
     }
 
     #[test]
     fn a_commit_is_a_whole_id() {
-        assert!(Commit::new(&"a1".repeat(20)).is_ok());
-        assert!(Commit::new(&"a1".repeat(32)).is_ok());
+        assert!(GitCommitId::new(&"a1".repeat(20)).is_ok());
+        assert!(GitCommitId::new(&"a1".repeat(32)).is_ok());
         for bad in ["", "HEAD", "a1", &"A1".repeat(20), &"g1".repeat(20)] {
-            assert!(Commit::new(bad).is_err(), "{bad}");
+            assert!(GitCommitId::new(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn what_is_wrong_is_shown_without_what_a_terminal_would_obey() {
-        let error = Branch::new("a\u{1b}[31mb").expect_err("no name").to_string();
+    fn bad_name_is_shown_without_control_characters() {
+        let error = BranchName::new("a\u{1b}[31mb").expect_err("no name").to_string();
         assert!(!error.contains('\u{1b}'), "{error}");
     }
 }

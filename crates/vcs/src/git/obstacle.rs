@@ -1,7 +1,7 @@
-//! Files that keep git waiting without end.
+//! Files that block git without end.
 //!
-//! Git opens some files of a tree, and its own files, by itself. A fifo in the place of one is waited for until another program
-//! writes to it.
+//! Git opens some files of a tree, and its own files, on its own initiative. A fifo in the place of one blocks it until
+//! another program writes to the fifo.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use windlass_process::file::{self, UnreadableFile};
 
 use super::Error;
-use super::repository::{self, Head};
+use super::repository::{self, WorktreeHead};
 
-/// What git opens in any directory of a tree, unless it is a link.
+/// The files that git opens in any directory of a tree, unless they are links.
 const READ_BY_GIT: [&str; 3] = [".gitattributes", ".gitignore", ".gitmodules"];
-/// What git opens in its own directory, also by links.
+/// The files that git opens in its own directory, also through links.
 const READ_IN_COMMON: [&str; 11] = [
     "HEAD",
     "commondir",
@@ -28,54 +28,54 @@ const READ_IN_COMMON: [&str; 11] = [
     "objects/info/commit-graph",
     "objects/info/commit-graphs/commit-graph-chain",
 ];
-/// The most files and directories that are looked at when git took too long.
-const ENTRIES: usize = 100_000;
+/// The most files and directories that are examined after a timeout.
+const MAX_WALKED_ENTRIES: usize = 100_000;
 
-/// Finds what git would wait for in a directory.
-pub fn obstacles_in(directory: &Path) -> impl Iterator<Item = (PathBuf, UnreadableFile)> {
+/// Finds the files of a directory that would block git.
+pub fn find_directory_obstacles(directory: &Path) -> impl Iterator<Item = (PathBuf, UnreadableFile)> {
     let found = READ_BY_GIT.iter().map(|name| directory.join(name));
-    let found = found.filter_map(|path| file::obstacle_besides_links(&path).map(|reason| (path, reason)));
-    // Git passes over directories.
+    let found = found.filter_map(|path| file::find_obstacle_besides_links(&path).map(|reason| (path, reason)));
+    // Git skips directories.
     found.filter(|(_, reason)| *reason != UnreadableFile::NotRegular("a directory"))
 }
 
-/// Finds what git would wait for in what all worktrees share: its own files, and the branch that is checked out.
-pub fn obstacles_in_common(common: &Path) -> impl Iterator<Item = (PathBuf, UnreadableFile)> {
+/// Finds the files of the common directory that would block git: its own files, and the ref of the checked-out branch.
+pub fn find_common_obstacles(common: &Path) -> impl Iterator<Item = (PathBuf, UnreadableFile)> {
     let branch = repository::head(common).ok().and_then(|head| match head {
-        Head::Branch(branch) => Some(common.join(branch.full())),
-        Head::Detached(_) | Head::Unknown => None,
+        WorktreeHead::Branch(branch) => Some(common.join(branch.full_ref())),
+        WorktreeHead::Detached(_) | WorktreeHead::Unknown => None,
     });
     let found = READ_IN_COMMON.iter().map(|name| common.join(name)).chain(branch);
-    let found = found.filter_map(|path| file::obstacle(&path).map(|reason| (path, reason)));
+    let found = found.filter_map(|path| file::find_obstacle(&path).map(|reason| (path, reason)));
     found.filter(|(_, reason)| *reason != UnreadableFile::NotRegular("a directory"))
 }
 
-/// Refuses a repository with a file that git would wait for.
-pub(super) fn check_common(common: &Path) -> Result<(), Error> {
-    refuse(obstacles_in_common(common).next())
+/// Refuses a repository with a file that would block git.
+pub(super) fn check_common_directory(common: &Path) -> Result<(), Error> {
+    refuse_obstacle(find_common_obstacles(common).next())
 }
 
-/// Refuses a directory with a file that git would wait for.
-pub(super) fn check(directory: &Path) -> Result<(), Error> {
-    refuse(obstacles_in(directory).next())
+/// Refuses a directory with a file that would block git.
+pub(super) fn check_directory(directory: &Path) -> Result<(), Error> {
+    refuse_obstacle(find_directory_obstacles(directory).next())
 }
 
-fn refuse(obstacle: Option<(PathBuf, UnreadableFile)>) -> Result<(), Error> {
+fn refuse_obstacle(obstacle: Option<(PathBuf, UnreadableFile)>) -> Result<(), Error> {
     obstacle.map_or(Ok(()), |(path, reason)| Err(Error::Obstacle { path, reason }))
 }
 
-/// Refuses a tree with such a file in any of its directories, as far as they are looked at.
-pub(super) fn find(root: &Path) -> Result<(), Error> {
-    check(root)?;
-    walk(root, |path, is_directory| match is_directory && path.file_name() != Some(OsStr::new(".git")) {
-        true => check(path).map(|()| true),
+/// Refuses a tree with such a file in any of its directories, up to the limit.
+pub(super) fn check_tree(root: &Path) -> Result<(), Error> {
+    check_directory(root)?;
+    walk_entries(root, |path, is_directory| match is_directory && path.file_name() != Some(OsStr::new(".git")) {
+        true => check_directory(path).map(|()| true),
         false => Ok(false),
     })
 }
 
-/// Shows every entry below a directory, as far as they are looked at. The answer is whether the walk goes on into it.
-fn walk(root: &Path, mut enters: impl FnMut(&Path, bool) -> Result<bool, Error>) -> Result<(), Error> {
-    let (mut left, mut directories) = (ENTRIES, vec![root.to_owned()]);
+/// Visits every entry below a directory, up to the limit. `enters` returns whether the walk enters the entry.
+fn walk_entries(root: &Path, mut enters: impl FnMut(&Path, bool) -> Result<bool, Error>) -> Result<(), Error> {
+    let (mut left, mut directories) = (MAX_WALKED_ENTRIES, vec![root.to_owned()]);
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
             let Some(rest) = left.checked_sub(1) else { return Ok(()) };
@@ -88,24 +88,24 @@ fn walk(root: &Path, mut enters: impl FnMut(&Path, bool) -> Result<bool, Error>)
     Ok(())
 }
 
-/// Refuses a repository with a fifo or a device anywhere in its own directory, as far as it is looked at. Git opens more of its
-/// files than can be named before: every ref, and what its configuration includes.
-pub(super) fn find_in_common(common: &Path) -> Result<(), Error> {
-    check_common(common)?;
-    walk(common, |path, is_directory| {
-        // A socket keeps git waiting no more than a missing file does, and `/dev/null` ends at once.
-        if let Some(reason @ UnreadableFile::NotRegular("a fifo" | "a device")) = file::obstacle(path)
+/// Refuses a repository with a fifo or a device anywhere in its own directory, up to the limit. Git opens more of its files
+/// than any list can name: every ref, and all files that its configuration includes.
+pub(super) fn check_common_tree(common: &Path) -> Result<(), Error> {
+    check_common_directory(common)?;
+    walk_entries(common, |path, is_directory| {
+        // A socket fails at once, like a missing file, and `/dev/null` ends at once.
+        if let Some(reason @ UnreadableFile::NotRegular("a fifo" | "a device")) = file::find_obstacle(path)
             && fs::canonicalize(path).is_ok_and(|target| target != Path::new("/dev/null"))
         {
             return Err(Error::Obstacle { path: path.to_owned(), reason });
         }
-        // Git opens no loose object before it is asked for it.
-        Ok(is_directory && !is_of_objects(path))
+        // Git opens a loose object only when a command needs it.
+        Ok(is_directory && !is_object_directory(path))
     })
 }
 
-/// Whether loose objects lie in a directory: `objects/3f`.
-fn is_of_objects(directory: &Path) -> bool {
+/// Returns whether a directory holds loose objects: `objects/3f`.
+fn is_object_directory(directory: &Path) -> bool {
     let name = |path: &Path| path.file_name().map(OsStr::to_os_string);
     let is_of_objects = directory.parent().and_then(name).is_some_and(|above| above == "objects");
     is_of_objects && name(directory).is_some_and(|name| name.len() == 2)
@@ -122,9 +122,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("deep/.gitignore")).unwrap();
         fs::write(root.path().join(".gitattributes"), "").unwrap();
-        assert!(find(root.path()).is_ok());
+        assert!(check_tree(root.path()).is_ok());
         let _socket = UnixListener::bind(root.path().join("deep/.gitattributes")).unwrap();
-        assert!(check(root.path()).is_ok());
+        assert!(check_directory(root.path()).is_ok());
         let said = |result: Result<(), Error>| {
             let error = result.unwrap_err();
             format!("{error}; {}", error.hint().unwrap()).replace(&root.path().display().to_string(), "ROOT")
@@ -142,10 +142,10 @@ mod tests {
             let path = common.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, "").unwrap();
-            assert!(check_common(common.path()).is_ok());
+            assert!(check_common_directory(common.path()).is_ok());
             fs::remove_file(&path).unwrap();
             std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-            let said = check_common(common.path()).unwrap_err().to_string();
+            let said = check_common_directory(common.path()).unwrap_err().to_string();
             assert!(said.ends_with(&format!("/{name}` is a device, not a file")), "{said}");
         }
     }
@@ -154,12 +154,12 @@ mod tests {
     fn branch_that_is_checked_out_is_an_obstacle() {
         let common = tempfile::tempdir().unwrap();
         fs::write(common.path().join("HEAD"), "ref: refs/heads/a/b\n").unwrap();
-        assert!(check_common(common.path()).is_ok());
+        assert!(check_common_directory(common.path()).is_ok());
         fs::create_dir_all(common.path().join("refs/heads/a/b")).unwrap();
-        assert!(check_common(common.path()).is_ok());
+        assert!(check_common_directory(common.path()).is_ok());
         fs::remove_dir(common.path().join("refs/heads/a/b")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", common.path().join("refs/heads/a/b")).unwrap();
-        let said = check_common(common.path()).unwrap_err().to_string();
+        let said = check_common_directory(common.path()).unwrap_err().to_string();
         assert!(said.ends_with("/refs/heads/a/b` is a device, not a file"), "{said}");
     }
 
@@ -171,9 +171,9 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             let _socket = UnixListener::bind(common.path().join("fsmonitor--daemon.ipc")).unwrap();
             std::os::unix::fs::symlink("/dev/null", common.path().join("hook")).unwrap();
-            assert!(find_in_common(common.path()).is_ok());
+            assert!(check_common_tree(common.path()).is_ok());
             std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-            assert!(check_common(common.path()).is_ok());
+            assert!(check_common_directory(common.path()).is_ok());
             assert_eq!(find_in_common(common.path()).is_err(), is_named, "{name}");
         }
     }
@@ -184,6 +184,6 @@ mod tests {
         for (name, target) in READ_BY_GIT.iter().zip(["/dev/null", "/dev/zero", "/dev/tty"]) {
             std::os::unix::fs::symlink(target, root.path().join(name)).unwrap();
         }
-        assert!(check(root.path()).is_ok());
+        assert!(check_directory(root.path()).is_ok());
     }
 }

@@ -1,82 +1,91 @@
-//! Pushing a branch to exactly where it is expected to be.
+//! Pushes a branch if the remote's branch is at the expected commit.
 
-use super::trouble::clean;
-use super::{Branch, Commit, Error, Git, RemoteName};
+use super::stderr::clean_message;
+use super::{BranchName, Error, GitClient, GitCommitId, RemoteName};
 
-/// What came of it.
+/// The outcome of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pushed {
+pub enum PushOutcome {
     Now,
-    /// The remote had it already, and nothing was sent.
+    /// The remote had the commit already, and nothing was sent.
     Already,
 }
 
-impl Git<'_> {
-    /// Has a branch of a remote be this commit, if it is where it was expected to be (`None`: not there).
-    pub fn push(
+impl GitClient<'_> {
+    /// Sets a remote's branch to a commit, if it is at the expected one (`None`: absent).
+    pub fn push_branch(
         &self,
         remote: &RemoteName,
-        branch: &Branch,
-        commit: &Commit,
-        expected: Option<&Commit>,
-    ) -> Result<Pushed, Error> {
-        match self.send(remote, branch, commit, expected) {
-            // Another of us was faster.
-            Err(Error::Moved { .. }) if self.on_remote(remote, branch)?.as_ref() == Some(commit) => Ok(Pushed::Already),
+        branch: &BranchName,
+        commit: &GitCommitId,
+        expected: Option<&GitCommitId>,
+    ) -> Result<PushOutcome, Error> {
+        match self.push_with_lease(remote, branch, commit, expected) {
+            // Another process of ours was faster.
+            Err(Error::Moved { .. }) if self.remote_tip(remote, branch)?.as_ref() == Some(commit) => {
+                Ok(PushOutcome::Already)
+            }
             sent => sent,
         }
     }
 
-    /// Takes a branch away from a remote, if it is where it was expected to be. One that is not there is no trouble.
-    pub fn push_away(&self, remote: &RemoteName, branch: &Branch, expected: &Commit) -> Result<Pushed, Error> {
-        match self.send_refspec(remote, branch, &format!(":{}", branch.full()), Some(expected)) {
-            // Another of us was faster.
-            Err(Error::Moved { .. }) if self.on_remote(remote, branch)?.is_none() => Ok(Pushed::Already),
+    /// Deletes a remote's branch, if it is at the expected commit. A missing branch is not an error.
+    pub fn delete_remote_branch(
+        &self,
+        remote: &RemoteName,
+        branch: &BranchName,
+        expected: &GitCommitId,
+    ) -> Result<PushOutcome, Error> {
+        match self.push_refspec(remote, branch, &format!(":{}", branch.full()), Some(expected)) {
+            // Another process of ours was faster.
+            Err(Error::Moved { .. }) if self.remote_tip(remote, branch)?.is_none() => Ok(PushOutcome::Already),
             sent => sent,
         }
     }
 
-    /// Where a branch of a remote is now.
-    pub fn on_remote(&self, remote: &RemoteName, branch: &Branch) -> Result<Option<Commit>, Error> {
-        let full = branch.full();
-        let call = self.call(&["ls-remote", "--quiet", "--refs", "--"]).word(remote).word(&full);
+    /// Returns the current tip of a remote's branch.
+    pub fn remote_tip(&self, remote: &RemoteName, branch: &BranchName) -> Result<Option<GitCommitId>, Error> {
+        let full = branch.full_ref();
+        let call =
+            self.build_command(&["ls-remote", "--quiet", "--refs", "--"]).with_argument(remote).with_argument(&full);
         let unreachable = |said| Error::Unreachable { remote: remote.clone(), said };
-        let answer = match call.over_network()?.answer() {
+        let answer = match call.over_network()?.run_unchecked() {
             Err(Error::NotARepository { .. }) => return Err(unreachable("there is no repository".to_owned())),
             answer => answer?,
         };
         if answer.code != 0 {
             return Err(unreachable(answer.said));
         }
-        // Other refs may end with the same words.
-        let text = answer.line();
+        // Other refs may end with the same text.
+        let text = answer.trimmed_text();
         let mut found = text.lines().filter_map(|line| line.split_once('\t'));
-        found.find(|(_, name)| *name == full).map(|(id, _)| Commit::new(id)).transpose()
+        found.find(|(_, name)| *name == full).map(|(id, _)| GitCommitId::new(id)).transpose()
     }
 
     /// Pushes with a lease.
-    pub(super) fn send(
+    pub(super) fn push_with_lease(
         &self,
         remote: &RemoteName,
-        branch: &Branch,
-        commit: &Commit,
-        expected: Option<&Commit>,
-    ) -> Result<Pushed, Error> {
-        self.send_refspec(remote, branch, &format!("{commit}:{}", branch.full()), expected)
+        branch: &BranchName,
+        commit: &GitCommitId,
+        expected: Option<&GitCommitId>,
+    ) -> Result<PushOutcome, Error> {
+        self.push_refspec(remote, branch, &format!("{commit}:{}", branch.full()), expected)
     }
 
-    fn send_refspec(
+    fn push_refspec(
         &self,
         remote: &RemoteName,
-        branch: &Branch,
+        branch: &BranchName,
         refspec: &str,
-        expected: Option<&Commit>,
-    ) -> Result<Pushed, Error> {
-        let full = branch.full();
+        expected: Option<&GitCommitId>,
+    ) -> Result<PushOutcome, Error> {
+        let full = branch.full_ref();
         let lease = format!("--force-with-lease={full}:{}", expected.map_or("", Commit::as_str));
-        let call = self.call(&["push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"]);
-        let call = call.word(lease).word("--").word(remote).word(refspec);
-        let answer = match call.over_network()?.answer() {
+        let call =
+            self.build_command(&["push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"]);
+        let call = call.with_argument(lease).with_argument("--").with_argument(remote).with_argument(refspec);
+        let answer = match call.over_network()?.run_unchecked() {
             Err(Error::NotARepository { .. }) => {
                 let said = "there is no repository".to_owned();
                 return Err(Error::Unreachable { remote: remote.clone(), said });
@@ -84,12 +93,12 @@ impl Git<'_> {
             answer => answer?,
         };
         if answer.code == 0 {
-            return Ok(if has_line(&answer.bytes, b"=\t") { Pushed::Already } else { Pushed::Now });
+            return Ok(if has_flagged_line(&answer.bytes, b"=\t") { PushOutcome::Already } else { PushOutcome::Now });
         }
-        match refusal(&answer.bytes) {
-            Some(why) if is_behind(&why) => Err(Error::Moved { branch: branch.clone() }),
+        match find_push_refusal(&answer.bytes) {
+            Some(why) if is_outdated_push(&why) => Err(Error::Moved { branch: branch.clone() }),
             Some(why) => {
-                let told = told_by_remote(&answer.said);
+                let told = remote_message(&answer.said);
                 let why = if told.is_empty() { why } else { format!("{why}: {told}") };
                 Err(Error::Rejected { remote: remote.clone(), branch: branch.clone(), why })
             }
@@ -98,25 +107,25 @@ impl Git<'_> {
     }
 }
 
-/// Whether a ref is listed with this flag.
-fn has_line(porcelain: &[u8], flag: &[u8]) -> bool {
+/// Returns whether a ref is listed with this flag.
+fn has_flagged_line(porcelain: &[u8], flag: &[u8]) -> bool {
     porcelain.split(|byte| *byte == b'\n').any(|line| line.starts_with(flag))
 }
 
-/// Why a ref was not taken: `!`, from and to, `[rejected] (stale info)`.
-fn refusal(porcelain: &[u8]) -> Option<String> {
+/// Returns the reason of a rejected ref, such as `[rejected] (stale info)`, from the line that begins with `!`.
+fn find_push_refusal(porcelain: &[u8]) -> Option<String> {
     let line = porcelain.split(|byte| *byte == b'\n').find(|line| line.starts_with(b"!\t"))?;
-    line.splitn(3, |byte| *byte == b'\t').nth(2).map(clean)
+    line.splitn(3, |byte| *byte == b'\t').nth(2).map(clean_message)
 }
 
-/// Whether somebody else was there first.
-fn is_behind(why: &str) -> bool {
+/// Returns whether another push came first.
+fn is_outdated_push(why: &str) -> bool {
     why.starts_with("[rejected]")
         || ["cannot lock ref", "failed to update ref", "incorrect old value"].iter().any(|words| why.contains(words))
 }
 
-/// What the other side says of itself.
-fn told_by_remote(said: &str) -> String {
+/// Returns the messages of the remote.
+fn remote_message(said: &str) -> String {
     let lines = said.split("; ").filter_map(|line| line.strip_prefix("remote: ")).map(str::trim);
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }

@@ -1,72 +1,74 @@
-//! Where refs are, by the repository's files: most questions need no program.
+//! The targets of refs, from the repository's files: most questions need no program.
 //!
-//! Not here: repositories whose refs are no files (`Repository::refuse_reftable`).
+//! Not here: repositories whose refs are no files (`GitRepository::refuse_reftable`).
 
 use std::fs;
 use std::path::Path;
 
 use windlass_process::file;
 
-use super::repository::{Head, head, text};
-use super::{Commit, Repository};
+use super::repository::{WorktreeHead, head, read_small_text};
+use super::{GitCommitId, GitRepository};
 
-/// A longer list is looked through faster by git, which need not read all of it.
-const LIST: u64 = 1024 * 1024;
+/// Git searches a longer list faster, because it need not read all of it.
+const MAX_PACKED_REFS_BYTES: u64 = 1024 * 1024;
 
-/// Where a ref is.
+/// The target of a ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
-    At(Commit),
-    Nowhere,
-    /// Git has to say.
+pub(super) enum RefTarget {
+    At(GitCommitId),
+    Missing,
+    /// Only git can tell.
     Unclear,
 }
 
-impl Repository {
-    /// Where a whole ref is that all worktrees share.
-    pub(super) fn place_of_ref(&self, full: &str) -> Place {
+impl GitRepository {
+    /// Returns the target of a full ref that all worktrees share.
+    pub(super) fn ref_target(&self, full: &str) -> RefTarget {
         if !full.starts_with("refs/") || full.contains("..") || self.common.join("reftable").exists() {
-            return Place::Unclear;
+            return RefTarget::Unclear;
         }
-        // One that is being packed is in the list before its own file goes.
+        // While git packs a ref, the packed list has it before its own file disappears.
         let own = self.common.join(full);
         match fs::symlink_metadata(&own) {
-            Ok(found) if !found.is_dir() => text(&own).map_or(Place::Unclear, |text| at(&text)),
-            _ => listed(&self.common.join("packed-refs"), full),
+            Ok(found) if !found.is_dir() => {
+                read_small_text(&own).map_or(RefTarget::Unclear, |text| parse_target(&text))
+            }
+            _ => find_packed_ref(&self.common.join("packed-refs"), full),
         }
     }
 
-    /// Returns the commit that the main worktree is at, where the files tell it.
-    pub fn head_commit(&self) -> Option<Commit> {
+    /// Returns the commit of the main worktree, if the files show it.
+    pub fn head_commit(&self) -> Option<GitCommitId> {
         match head(&self.common).ok()? {
-            Head::Branch(branch) => match self.place_of_ref(&branch.full()) {
-                Place::At(commit) => Some(commit),
-                Place::Nowhere | Place::Unclear => None,
+            WorktreeHead::Branch(branch) => match self.ref_target(&branch.full_ref()) {
+                RefTarget::At(commit) => Some(commit),
+                RefTarget::Missing | RefTarget::Unclear => None,
             },
-            Head::Detached(commit) => Some(commit),
-            Head::Unknown => None,
+            WorktreeHead::Detached(commit) => Some(commit),
+            WorktreeHead::Unknown => None,
         }
     }
 
-    /// The branch that a remote calls its own, as it was last seen: `refs/remotes/origin/main`.
-    pub(super) fn head_of_remote(&self, remote: &str) -> Option<String> {
-        let text = text(&self.common.join("refs/remotes").join(remote).join("HEAD"))?;
+    /// Returns the last known default branch of a remote: `refs/remotes/origin/main`.
+    pub(super) fn remote_head(&self, remote: &str) -> Option<String> {
+        let text = read_small_text(&self.common.join("refs/remotes").join(remote).join("HEAD"))?;
         text.trim_end().strip_prefix("ref: ").map(|full| full.trim().to_owned())
     }
 }
 
-fn listed(list: &Path, full: &str) -> Place {
+fn find_packed_ref(list: &Path, full: &str) -> RefTarget {
     if fs::metadata(list).is_err() {
-        return Place::Nowhere;
+        return RefTarget::Missing;
     }
-    let Ok(bytes) = file::read(list, LIST) else { return Place::Unclear };
+    let Ok(bytes) = file::read_bounded(list, MAX_PACKED_REFS_BYTES) else { return RefTarget::Unclear };
     let text = String::from_utf8_lossy(&bytes);
     let found = text.lines().filter_map(|line| line.split_once(' ')).find(|(_, name)| *name == full);
-    found.map_or(Place::Nowhere, |(id, _)| at(id))
+    found.map_or(RefTarget::Missing, |(id, _)| parse_target(id))
 }
 
-fn at(id: &str) -> Place {
-    Commit::new(id.trim_end()).map_or(Place::Unclear, Place::At)
+fn parse_target(id: &str) -> RefTarget {
+    GitCommitId::new(id.trim_end()).map_or(RefTarget::Unclear, RefTarget::At)
 }
 
 #[cfg(test)]
@@ -76,19 +78,19 @@ mod tests {
     const ID: &str = "0123456789012345678901234567890123456789";
     const OTHER: &str = "9876543210987654321098765432109876543210";
 
-    fn repository() -> (tempfile::TempDir, Repository) {
+    fn repository() -> (tempfile::TempDir, GitRepository) {
         let directory = tempfile::tempdir().expect("a directory");
-        let repository = Repository { root: directory.path().to_owned(), common: directory.path().to_owned() };
+        let repository = GitRepository { root: directory.path().to_owned(), common: directory.path().to_owned() };
         fs::create_dir_all(repository.common.join("refs/heads/x")).expect("made");
         (directory, repository)
     }
 
     #[test]
-    fn its_own_file_counts_before_the_list() {
+    fn loose_ref_overrides_packed_ref() {
         let (_kept, repository) = repository();
         let list = format!("# pack-refs with: peeled\n{ID} refs/heads/main\n{ID} refs/heads/x\n^{OTHER}\n");
         fs::write(repository.common.join("packed-refs"), list).expect("written");
-        let place = |full| repository.place_of_ref(full);
+        let place = |full| repository.ref_target(full);
         assert_eq!(place("refs/heads/main"), Place::At(Commit::new(ID).expect("an id")));
         // A directory of other branches is no branch.
         assert_eq!(place("refs/heads/x"), Place::At(Commit::new(ID).expect("an id")));
@@ -98,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_id_is_for_git_to_say() {
+    fn ref_without_plain_id_is_unclear() {
         let (_kept, repository) = repository();
         for odd in ["ref: refs/heads/main\n", "", "not an id\n"] {
             fs::write(repository.common.join("refs/heads/odd"), odd).expect("written");

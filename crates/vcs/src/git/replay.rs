@@ -1,76 +1,82 @@
-//! Commits made without a tree on the disk: what two commits are together, and commits done again on top of another.
+//! Commits made without a tree on the disk: merges of two commits, and commits replayed on top of another.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::{Commit, Error, Git, paths};
+use super::{Error, GitClient, GitCommitId, parse_paths};
 
-/// Commits that could not be done again.
-pub(super) struct Clash {
-    pub commit: Commit,
+/// A commit that could not be replayed.
+pub(super) struct ReplayConflict {
+    pub commit: GitCommitId,
     pub files: Vec<PathBuf>,
 }
 
-impl Git<'_> {
-    /// The tree of two commits together, or the files that both change.
-    pub(super) fn merged_tree(
+impl GitClient<'_> {
+    /// Returns the merged tree of two commits, or the files that both change.
+    pub(super) fn merge_trees(
         &self,
         within: &Path,
-        ours: &Commit,
-        theirs: &Commit,
+        ours: &GitCommitId,
+        theirs: &GitCommitId,
     ) -> Result<Result<String, Vec<PathBuf>>, Error> {
-        let call = self.call(&["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"]);
-        let answer = call.word(ours).word(theirs).within(within).answer()?;
-        let entries = answer.entries();
+        let call = self.build_command(&["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"]);
+        let answer = call.with_argument(ours).with_argument(theirs).in_directory(within).run_unchecked()?;
+        let entries = answer.split_entries();
         let (tree, files) = entries.split_first().map_or((&b""[..], &[][..]), |(tree, files)| (tree, files));
         match answer.code {
-            0 => Ok(Ok(Commit::new(&String::from_utf8_lossy(tree))?.to_string())),
-            1 => Ok(Err(paths(files.iter().copied()))),
+            0 => Ok(Ok(GitCommitId::new(&String::from_utf8_lossy(tree))?.to_string())),
+            1 => Ok(Err(parse_paths(files.iter().copied()))),
             129 => Err(Error::TooOld { said: answer.said }),
             _ => Err(Error::Failed { command: "merge-tree".to_owned(), said: answer.said }),
         }
     }
 
-    /// A commit of a tree. The message is not looked at.
+    /// Makes a commit of a tree. Does not check the message.
     pub(super) fn commit_tree(
         &self,
         tree: &str,
-        parents: &[&Commit],
+        parents: &[&GitCommitId],
         message: impl Into<Vec<u8>>,
-    ) -> Result<Commit, Error> {
-        let call = self.call(&["commit-tree", tree]).signed()?;
-        let call = parents.iter().fold(call, |call, parent| call.word("-p").word(parent));
-        let commit = call.word("-F").word("-").stdin(message).commit()?;
-        self.known.keep_tree(&commit, tree);
+    ) -> Result<GitCommitId, Error> {
+        let call = self.build_command(&["commit-tree", tree]).with_identity()?;
+        let call = parents.iter().fold(call, |call, parent| call.with_argument("-p").with_argument(parent));
+        let commit = call.with_argument("-F").with_argument("-").with_stdin(message).run_for_commit()?;
+        self.known.record_tree(&commit, tree);
         Ok(commit)
     }
 
-    /// Does the commits that are in `head` and not in `onto` again, on top of `onto`, and of them those after `start`. Those
-    /// that change nothing there are left out, and those whose changes `onto` has in other commits.
-    pub(super) fn replay(
+    /// Replays the commits of `head` that `onto` does not have, and of these only the ones after `start`, on top of `onto`.
+    /// Skips commits that change nothing there, and those whose changes `onto` has in other commits.
+    pub(super) fn replay_commits(
         &self,
         within: &Path,
-        start: Option<&Commit>,
-        head: &Commit,
-        onto: &Commit,
-    ) -> Result<Result<Commit, Box<Clash>>, Error> {
-        let list = self.call(&["rev-list", "--reverse", "--topo-order", "--no-merges", "--parents"]);
-        let list = list.word("--cherry-pick").word("--right-only").word(format!("{onto}...{head}"));
-        let list = start.into_iter().fold(list, |list, start| list.word(format!("^{start}"))).done()?.line();
-        let (mut tip, mut tree) = (onto.clone(), self.tree(onto)?);
+        start: Option<&GitCommitId>,
+        head: &GitCommitId,
+        onto: &GitCommitId,
+    ) -> Result<Result<GitCommitId, Box<ReplayConflict>>, Error> {
+        let list = self.build_command(&["rev-list", "--reverse", "--topo-order", "--no-merges", "--parents"]);
+        let list =
+            list.with_argument("--cherry-pick").with_argument("--right-only").with_argument(format!("{onto}...{head}"));
+        let list = start
+            .into_iter()
+            .fold(list, |list, start| list.with_argument(format!("^{start}")))
+            .run_checked()?
+            .trimmed_text();
+        let (mut tip, mut tree) = (onto.clone(), self.tree_id(onto)?);
         for line in list.lines() {
-            let mut ids = line.split(' ').map(Commit::new);
+            let mut ids = line.split(' ').map(GitCommitId::new);
             let (Some(commit), parent) = (ids.next().transpose()?, ids.next().transpose()?) else { continue };
-            // Git looks for where two commits parted by itself. This one has the tip's tree, and parted at the parent.
+            // Git computes the merge base by itself. This stand-in has the tip's tree, and its merge base with the commit
+            // is the commit's parent.
             let parents: Vec<_> = parent.iter().collect();
             let stand_in = self.commit_tree(&tree, &parents, "stand-in\n")?;
-            let merged = match self.merged_tree(within, &stand_in, &commit)? {
+            let merged = match self.merge_trees(within, &stand_in, &commit)? {
                 Ok(merged) => merged,
-                Err(files) => return Ok(Err(Box::new(Clash { commit, files }))),
+                Err(files) => return Ok(Err(Box::new(ReplayConflict { commit, files }))),
             };
             if merged != tree {
-                tip = self.said_again(&merged, &tip, &commit)?;
+                tip = self.copy_commit(&merged, &tip, &commit)?;
                 tree = merged;
             }
         }
@@ -78,21 +84,31 @@ impl Git<'_> {
     }
 
     /// Makes a commit of a tree with the author and the message of another, both as UTF-8.
-    fn said_again(&self, tree: &str, parent: &Commit, commit: &Commit) -> Result<Commit, Error> {
-        let told = self.call(&["log", "-1", "--date=raw", "--format=%an%x00%ae%x00@%ad%x00%B", "--no-mailmap"]);
-        let told = told.word("--no-show-signature").word("--encoding=UTF-8").word(commit).word("--").done()?.bytes;
+    fn copy_commit(&self, tree: &str, parent: &GitCommitId, commit: &GitCommitId) -> Result<GitCommitId, Error> {
+        let told =
+            self.build_command(&["log", "-1", "--date=raw", "--format=%an%x00%ae%x00@%ad%x00%B", "--no-mailmap"]);
+        let told = told
+            .with_argument("--no-show-signature")
+            .with_argument("--encoding=UTF-8")
+            .with_argument(commit)
+            .with_argument("--")
+            .run_checked()?
+            .bytes;
         let mut parts = told.splitn(4, |byte| *byte == 0);
         let mut next = || parts.next().unwrap_or_default();
         let (name, email, date, message) = (next(), next(), next(), next());
-        let call = self.call(&["commit-tree", tree, "-p"]).set("i18n.commitEncoding=UTF-8");
-        let mut call = call.word(parent).signed()?;
-        // Git takes no author without a name.
+        let call = self.build_command(&["commit-tree", tree, "-p"]).with_setting("i18n.commitEncoding=UTF-8");
+        let mut call = call.with_argument(parent).with_identity()?;
+        // Git accepts no author without a name.
         if !name.trim_ascii().is_empty() {
             let author =
                 [("GIT_AUTHOR_NAME", name), ("GIT_AUTHOR_EMAIL", email), ("GIT_AUTHOR_DATE", date)].into_iter();
-            call = author.fold(call, |call, (key, value)| call.variable(key, OsStr::from_bytes(value)));
+            call = author.fold(call, |call, (key, value)| call.with_variable(key, OsStr::from_bytes(value)));
         }
-        // Behind the message stands the end of the line of the list.
-        call.word("-F").word("-").stdin(message.strip_suffix(b"\n").unwrap_or(message)).commit()
+        // The log adds a line end behind the message.
+        call.with_argument("-F")
+            .with_argument("-")
+            .with_stdin(message.strip_suffix(b"\n").unwrap_or(message))
+            .run_for_commit()
     }
 }

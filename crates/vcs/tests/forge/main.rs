@@ -1,4 +1,4 @@
-//! Changes on a forge that is on this machine, and speaks as GitHub and GitLab do.
+//! Changes on a local test forge that behaves like GitHub and GitLab.
 
 mod faults;
 mod merging;
@@ -7,53 +7,56 @@ mod tokens;
 use std::time::Duration;
 
 use windlass_process::Environment;
-use windlass_testkit::forge::{self as testkit, Fault, Flavour, Ground, PullStage, TOKEN, commit};
-use windlass_vcs::forge::{Change, Forge, ForgeError, Kind, NewChange, Settings, Site, State, Token};
+use windlass_testkit::forge::{self as testkit, Fault, Flavour, GitBackend, PullStage, TOKEN, commit};
+use windlass_vcs::forge::{
+    ForgeChange, ForgeChangeState, ForgeClient, ForgeError, ForgeOptions, ForgeProject, ForgeToken, ForgeVendor,
+    NewChange,
+};
 
 const BOTH: [Flavour; 2] = [Flavour::GitHub, Flavour::GitLab];
 const BRANCH: &str = "windlass/t7-fix";
 
-/// A forge and somebody who may work with it.
+/// A forge with a client for it.
 struct Scene {
     server: testkit::Forge,
-    forge: Forge,
+    forge: ForgeClient,
 }
 
 impl Scene {
     fn new(flavour: Flavour) -> Self {
-        Self::of(flavour, Ground::default(), Forge::TIMEOUT)
+        Self::of(flavour, GitBackend::default(), ForgeClient::DEFAULT_TIMEOUT)
     }
 
-    fn of(flavour: Flavour, ground: Ground, timeout: Duration) -> Self {
+    fn of(flavour: Flavour, ground: GitBackend, timeout: Duration) -> Self {
         let project = match flavour {
             Flavour::GitHub => "o/r",
             Flavour::GitLab => "a/b/c.d",
         };
         let server = testkit::Forge::start(flavour, project, ground).expect("a free port");
         let site = site(&server, flavour, project);
-        let forge = Forge::new(site.clone(), token(&site, TOKEN), &Environment::new(), timeout);
+        let forge = ForgeClient::new(site.clone(), token(&site, TOKEN), &Environment::new(), timeout);
         Self { server, forge }
     }
 
-    /// How often something was asked with this method.
+    /// Returns the number of requests with this method.
     fn count(&self, method: &str) -> usize {
         self.server.requests().iter().filter(|request| request.method == method).count()
     }
 }
 
-fn site(server: &testkit::Forge, flavour: Flavour, project: &str) -> Site {
+fn site(server: &testkit::Forge, flavour: Flavour, project: &str) -> ForgeProject {
     let kind = match flavour {
-        Flavour::GitHub => Kind::GitHub,
-        Flavour::GitLab => Kind::GitLab,
+        Flavour::GitHub => ForgeVendor::GitHub,
+        Flavour::GitLab => ForgeVendor::GitLab,
     };
-    let settings = Settings { kind: Some(kind), api: Some(server.api()), project: None };
+    let settings = ForgeOptions { kind: Some(kind), api: Some(server.api()), project: None };
     let remote = format!("git@127.0.0.1:{project}.git");
-    Site::of(&remote, &settings).expect("it can be read").expect("it is a forge")
+    ForgeProject::from_remote(&remote, &settings).expect("it can be read").expect("it is a forge")
 }
 
-fn token(site: &Site, token: &str) -> Token {
+fn token(site: &ForgeProject, token: &str) -> ForgeToken {
     let environment = ["GH_ENTERPRISE_TOKEN", "GITLAB_TOKEN"].map(|name| (name.into(), token.into())).to_vec();
-    Token::find(site, &environment, |_| panic!("no program is needed")).expect("there is one")
+    ForgeToken::find_token(site, &environment, |_| panic!("no program is needed")).expect("there is one")
 }
 
 fn new() -> NewChange {
@@ -70,7 +73,7 @@ fn merged(text: &str) -> PullStage {
     PullStage::Merged { commit: commit(text) }
 }
 
-fn number(found: Option<Change>) -> Option<u64> {
+fn number(found: Option<ForgeChange>) -> Option<u64> {
     found.map(|change| change.number)
 }
 
@@ -79,7 +82,7 @@ fn a_change_is_opened_once() {
     for flavour in BOTH {
         let Scene { server, forge } = &Scene::new(flavour);
         assert_eq!(forge.find(BRANCH, "main").unwrap(), None);
-        let change = forge.open(&new()).unwrap();
+        let change = forge.open_change(&new()).unwrap();
         let place = if flavour == Flavour::GitHub { "o/r/pull/1" } else { "a/b/c.d/-/merge_requests/1" };
         let host = server.api().split("/api").next().unwrap().to_owned();
         assert_eq!(
@@ -107,7 +110,7 @@ fn nothing_in_a_text_is_a_command_or_too_long() {
         let Scene { server, forge } = &Scene::new(flavour);
         let title = format!("Fix\r\nthe \u{1b}[31mlogin \"quoted\" {}", "ä".repeat(300));
         let body = format!("a\0b\n/merge\n{}", "€".repeat(70_000));
-        forge.open(&NewChange { title, body, ..new() }).unwrap();
+        forge.open_change(&NewChange { title, body, ..new() }).unwrap();
         let pull = server.pulls().remove(0);
         assert!(pull.title.starts_with("Fix the [31mlogin \"quoted\" ä"), "{}", pull.title);
         assert!(pull.body.starts_with(if flavour == Flavour::GitLab {
@@ -147,10 +150,12 @@ fn changes_of_forks_are_not_ours() {
 }
 
 #[test]
-fn what_was_merged_or_closed_is_not_opened_again() {
+fn merged_or_closed_change_is_not_reopened() {
     for flavour in BOTH {
-        for (stage, state) in [(merged("m"), State::Merged { commit: commit("m") }), (PullStage::Closed, State::Closed)]
-        {
+        for (stage, state) in [
+            (merged("m"), ForgeChangeState::Merged { commit: commit("m") }),
+            (PullStage::Closed, ForgeChangeState::Closed),
+        ] {
             let Scene { server, forge } = &Scene::new(flavour);
             server.put(BRANCH, "main", stage);
             assert_eq!(forge.open(&new()).unwrap().state, state);
@@ -166,21 +171,21 @@ fn new_work_on_an_old_branch_is_a_new_change() {
         let Scene { server, forge } = &Scene::new(flavour);
         let old = server.put(BRANCH, "main", merged("m"));
         server.edit(old, |pull| pull.head = commit("old work"));
-        let change = forge.open(&new()).unwrap();
+        let change = forge.open_change(&new()).unwrap();
         assert_eq!((change.number, change.state), (2, State::Open));
     }
 }
 
 #[test]
-fn a_refusal_is_told_in_the_forges_words() {
+fn refusal_quotes_the_forge() {
     let missing =
-        || Ground { head: Box::new(|branch| (branch == "main").then(|| commit(branch))), ..Ground::default() };
+        || GitBackend { head: Box::new(|branch| (branch == "main").then(|| commit(branch))), ..GitBackend::default() };
     for (flavour, said) in [
         (Flavour::GitHub, "(422): Validation Failed; head: invalid"),
         (Flavour::GitLab, "(400): validate_branches: Source branch does not exist"),
     ] {
-        let scene = Scene::of(flavour, missing(), Forge::TIMEOUT);
-        let error = scene.forge.open(&new()).unwrap_err().to_string();
+        let scene = Scene::of(flavour, missing(), ForgeClient::DEFAULT_TIMEOUT);
+        let error = scene.forge.open_change(&new()).unwrap_err().to_string();
         assert!(error.ends_with(said), "{error}");
     }
 }
@@ -199,13 +204,13 @@ fn hostile_names_never_reach_a_forge() {
         ));
         assert!(scene.server.requests().is_empty());
         let strange = "ü/a&b=c#d%2e+e";
-        scene.forge.open(&NewChange { branch: strange.to_owned(), ..new() }).unwrap();
+        scene.forge.open_change(&NewChange { branch: strange.to_owned(), ..new() }).unwrap();
         assert_eq!(number(scene.forge.find(strange, "main").unwrap()), Some(1));
     }
 }
 
 #[test]
-fn what_a_forge_says_is_checked() {
+fn forge_responses_are_validated() {
     let pull = |sha: &str, url: &str, branch: &str| {
         format!(
             r#"{{"number": 1, "html_url": "{url}", "state": "open", "merged_at": null, "merge_commit_sha": null,
@@ -223,7 +228,7 @@ fn what_a_forge_says_is_checked() {
     let scene = Scene::new(Flavour::GitHub);
     for (body, why) in cases {
         scene.server.fault("GET", Fault::Says { status: 200, headers: Vec::new(), body });
-        let error = scene.forge.look(1).unwrap_err().to_string();
+        let error = scene.forge.view_change(1).unwrap_err().to_string();
         assert!(error.ends_with(why), "{error}");
     }
 }

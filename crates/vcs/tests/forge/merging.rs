@@ -1,21 +1,23 @@
-//! Merging: the commit that was looked at, or nothing.
+//! Merging: the commit that the caller names, or nothing.
 
 use windlass_testkit::forge::{Fault, Flavour, PullStage, Refusal, commit};
-use windlass_vcs::forge::{Forge, ForgeError, MergeObstacle, Merging, Method, Retry, State};
+use windlass_vcs::forge::{
+    ForgeChangeState, ForgeClient, ForgeError, ForgeMergeMethod, ForgeMergeOutcome, MergeObstacle, RetryAdvice,
+};
 
 use crate::{BOTH, BRANCH, Scene, merged, new};
 
-fn merge(forge: &Forge) -> Result<Merging, ForgeError> {
-    forge.merge(1, &commit(BRANCH), Method::Merge)
+fn merge(forge: &ForgeClient) -> Result<ForgeMergeOutcome, ForgeError> {
+    forge.merge_change(1, &commit(BRANCH), ForgeMergeMethod::Merge)
 }
 
 #[test]
-fn what_was_looked_at_is_merged_once() {
+fn named_commit_is_merged_once() {
     for flavour in BOTH {
         let scene = Scene::new(flavour);
-        scene.forge.open(&new()).unwrap();
+        scene.forge.open_change(&new()).unwrap();
         let got = commit(&format!("squash {}", commit(BRANCH)));
-        let first = scene.forge.merge(1, &commit(BRANCH), Method::Squash).unwrap();
+        let first = scene.forge.merge_change(1, &commit(BRANCH), ForgeMergeMethod::Squash).unwrap();
         assert_eq!(first, Merging::Merged { commit: got.clone() });
         assert_eq!(scene.forge.look(1).unwrap().state, State::Merged { commit: got.clone() });
         assert_eq!(merge(&scene.forge).unwrap(), Merging::AlreadyMerged { commit: got, head: commit(BRANCH) });
@@ -27,12 +29,12 @@ fn what_was_looked_at_is_merged_once() {
 fn a_branch_that_moved_is_not_merged() {
     for flavour in BOTH {
         let scene = Scene::new(flavour);
-        scene.forge.open(&new()).unwrap();
+        scene.forge.open_change(&new()).unwrap();
         scene.server.edit(1, |pull| pull.head = commit("pushed since"));
-        let stale = Merging::Stale { head: commit("pushed since") };
+        let stale = ForgeMergeOutcome::Stale { head: commit("pushed since") };
         assert_eq!(merge(&scene.forge).unwrap(), stale);
         assert_eq!(scene.count("PUT"), 0);
-        // Between the look and the merge.
+        // A push arrives between the check and the merge.
         scene.server.edit(1, |pull| pull.head = commit(BRANCH));
         scene.server.fault("GET", Fault::Push { number: 1, head: commit("pushed since") });
         assert_eq!(merge(&scene.forge).unwrap(), stale);
@@ -53,11 +55,11 @@ fn a_closed_change_is_not_merged() {
 }
 
 #[test]
-fn a_change_that_somebody_merges_meanwhile_is_merged() {
+fn change_merged_concurrently_is_already_merged() {
     for flavour in BOTH {
         let scene = Scene::new(flavour);
-        scene.forge.open(&new()).unwrap();
-        // Our own merge is done twice: the answer that we get is that of the second.
+        scene.forge.open_change(&new()).unwrap();
+        // The server merges our own request first: we get the answer to the second one.
         scene.server.fault("PUT", Fault::Race);
         let got = commit(&format!("merge {}", commit(BRANCH)));
         assert_eq!(merge(&scene.forge).unwrap(), Merging::AlreadyMerged { commit: got, head: commit(BRANCH) });
@@ -65,11 +67,11 @@ fn a_change_that_somebody_merges_meanwhile_is_merged() {
 }
 
 #[test]
-fn a_merge_whose_answer_was_lost_is_found_again() {
+fn merge_with_lost_answer_is_found_again() {
     for flavour in BOTH {
         for fault in [Fault::Mute, Fault::Cut] {
             let scene = Scene::new(flavour);
-            scene.forge.open(&new()).unwrap();
+            scene.forge.open_change(&new()).unwrap();
             scene.server.fault("PUT", fault);
             assert_eq!(merge(&scene.forge).unwrap_err().retry(), Retry::After(None));
             assert!(matches!(merge(&scene.forge).unwrap(), Merging::AlreadyMerged { .. }));
@@ -79,12 +81,12 @@ fn a_merge_whose_answer_was_lost_is_found_again() {
 }
 
 #[test]
-fn what_was_merged_by_another_commit_says_which() {
+fn merge_of_another_head_names_it() {
     for flavour in BOTH {
         let scene = Scene::new(flavour);
         scene.server.put(BRANCH, "main", merged("m"));
         scene.server.edit(1, |pull| pull.head = commit("other work"));
-        let expected = Merging::AlreadyMerged { commit: commit("m"), head: commit("other work") };
+        let expected = ForgeMergeOutcome::AlreadyMerged { commit: commit("m"), head: commit("other work") };
         assert_eq!(merge(&scene.forge).unwrap(), expected);
     }
 }
@@ -92,11 +94,11 @@ fn what_was_merged_by_another_commit_says_which() {
 #[track_caller]
 fn refused(flavour: Flavour, refusal: Refusal, expected: MergeObstacle) {
     let scene = Scene::new(flavour);
-    scene.forge.open(&new()).expect("it is opened");
+    scene.forge.open_change(&new()).expect("it is opened");
     let message = refusal.message;
     scene.server.edit(1, |pull| pull.refusal = Some(refusal));
     match merge(&scene.forge).expect("it is answered") {
-        Merging::NotMergeable { obstacle, why } => {
+        ForgeMergeOutcome::NotMergeable { obstacle, why } => {
             assert_eq!(obstacle, expected, "{message}");
             assert!(why.contains(message), "{why}");
         }
@@ -145,10 +147,10 @@ fn gitlab_says_what_is_in_the_way() {
 }
 
 #[test]
-fn who_may_not_merge_is_told() {
+fn missing_merge_right_is_forbidden() {
     for (flavour, status) in [(Flavour::GitHub, 403), (Flavour::GitLab, 401)] {
         let scene = Scene::new(flavour);
-        scene.forge.open(&new()).unwrap();
+        scene.forge.open_change(&new()).unwrap();
         let refusal = Refusal { status, message: "You are not allowed to.", state: "clean" };
         scene.server.edit(1, |pull| pull.refusal = Some(refusal));
         let error = merge(&scene.forge).unwrap_err();

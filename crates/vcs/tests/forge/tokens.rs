@@ -1,32 +1,35 @@
-//! Where tokens come from, and for whom they are.
+//! The sources of tokens, and the hosts that they are for.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use windlass_process::{Control, Environment, Exit, Finished, Invocation, NotStarted, Roster, Spec, run};
-use windlass_vcs::forge::{ForgeError, Settings, Site, Token};
+use windlass_process::{
+    Environment, OwnerLock, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, ProgramStartError, RunControl,
+    run_program,
+};
+use windlass_vcs::forge::{ForgeError, ForgeOptions, ForgeProject, ForgeToken};
 
-fn site(remote: &str, api: Option<&str>) -> Site {
-    let settings = Settings { api: api.map(str::to_owned), ..Settings::default() };
-    Site::of(remote, &settings).expect("it can be read").expect("it is a forge")
+fn site(remote: &str, api: Option<&str>) -> ForgeProject {
+    let settings = ForgeOptions { api: api.map(str::to_owned), ..ForgeOptions::default() };
+    ForgeProject::from_remote(remote, &settings).expect("it can be read").expect("it is a forge")
 }
 
 fn environment(variables: &[(&str, &str)]) -> Environment {
     variables.iter().map(|(name, value)| (name.into(), value.into())).collect()
 }
 
-fn absent(spec: Spec) -> Result<Finished, NotStarted> {
+fn absent(spec: ProgramSpec) -> Result<ProgramOutcome, ProgramStartError> {
     match spec.invocation {
-        Invocation::Argv(arguments) => Err(NotStarted::NotFound { program: arguments[0].clone().into() }),
-        Invocation::Shell(_) => panic!("no shell is needed"),
+        ProgramInvocation::Argv(arguments) => Err(ProgramStartError::NotFound { program: arguments[0].clone().into() }),
+        ProgramInvocation::Shell(_) => panic!("no shell is needed"),
     }
 }
 
 #[track_caller]
-fn from_environment(site: &Site, variables: &[(&str, &str)], is_found: bool) {
-    let seen = Token::find(site, &environment(variables), absent);
+fn from_environment(site: &ForgeProject, variables: &[(&str, &str)], is_found: bool) {
+    let seen = ForgeToken::find_token(site, &environment(variables), absent);
     assert_eq!(seen.is_ok(), is_found, "{variables:?} for {}: {seen:?}", site.host);
 }
 
@@ -75,13 +78,13 @@ fn programs_are_asked_for_one_host_and_get_no_token() {
             ("GH_ENTERPRISE_TOKEN", "s3cret"),
             ("GITHUB_ENTERPRISE_TOKEN", "s3cret"),
         ]);
-        let token = Token::find(&site(remote, None), &given, |spec| {
+        let token = ForgeToken::find_token(&site(remote, None), &given, |spec| {
             asked.replace(Some(spec));
-            Ok(Finished::said(b"stored-token\n".to_vec()))
+            Ok(ProgramOutcome::success_with_stdout(b"stored-token\n".to_vec()))
         });
         assert_eq!(format!("{:?}", token.unwrap()), "Token(***)");
         let spec = asked.into_inner().expect("it was asked");
-        let Invocation::Argv(arguments) = &spec.invocation else { panic!("no shell is needed") };
+        let ProgramInvocation::Argv(arguments) = &spec.invocation else { panic!("no shell is needed") };
         assert_eq!(arguments.join(&OsString::from(" ")), command);
         assert!(spec.timeout.is_some());
         assert!(spec.environment.iter().any(|(name, _)| name == "PATH"));
@@ -91,7 +94,7 @@ fn programs_are_asked_for_one_host_and_get_no_token() {
 
 #[test]
 fn without_a_token_the_remedy_is_told() {
-    let remedy = |remote: &str| match Token::find(&site(remote, None), &environment(&[]), absent) {
+    let remedy = |remote: &str| match ForgeToken::find_token(&site(remote, None), &environment(&[]), absent) {
         Err(error @ ForgeError::NoToken { .. }) => format!("{error}: {}", error.hint()),
         seen => panic!("{seen:?}"),
     };
@@ -107,10 +110,10 @@ fn without_a_token_the_remedy_is_told() {
 }
 
 #[test]
-fn what_is_no_token_is_not_sent() {
+fn malformed_token_is_not_sent() {
     let github = site("git@github.com:o/r", None);
     for value in ["s3 cret", "s3\ncret", "s3\u{e9}cret", "s3\u{7f}cret"] {
-        let error = Token::find(&github, &environment(&[("GH_TOKEN", value)]), absent).unwrap_err();
+        let error = ForgeToken::find_token(&github, &environment(&[("GH_TOKEN", value)]), absent).unwrap_err();
         assert_eq!(error.to_string(), "cannot use the token from GH_TOKEN: it holds characters that no token has");
         assert!(!format!("{error:?}").contains("s3"));
     }
@@ -119,23 +122,26 @@ fn what_is_no_token_is_not_sent() {
         Token::find(&github, &environment(&[]), |_| Ok(Finished::said(long))),
         Err(ForgeError::BadToken { .. })
     ));
-    let failed = Finished { exit: Exit::Code(1), ..Finished::said(b"no oauth token".to_vec()) };
+    let failed = ProgramOutcome {
+        exit: ProgramExit::Code(1),
+        ..ProgramOutcome::success_with_stdout(b"no oauth token".to_vec())
+    };
     assert!(matches!(Token::find(&github, &environment(&[]), |_| Ok(failed)), Err(ForgeError::NoToken { .. })));
-    let empty = Finished::said(b"\n".to_vec());
+    let empty = ProgramOutcome::success_with_stdout(b"\n".to_vec());
     assert!(matches!(Token::find(&github, &environment(&[]), |_| Ok(empty)), Err(ForgeError::NoToken { .. })));
 }
 
 #[test]
 fn a_real_program_is_asked() {
     let directory = tempfile::tempdir().expect("a directory");
-    let roster = Roster::enlist(&directory.path().join("owners"), 0).expect("a roster");
+    let roster = OwnerLock::acquire(&directory.path().join("owners"), 0).expect("a roster");
     let program = directory.path().join("gh");
     fs::write(&program, "#!/bin/sh\ntest \"$*\" = 'auth token --hostname github.com' && echo t0ken\n").expect("a file");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it is ours");
     let ask = |remote: &str| {
         let path = directory.path().to_str().expect("a plain name");
-        Token::find(&site(remote, None), &environment(&[("PATH", path)]), |spec| {
-            run(&spec, &roster, &Control::new(), &mut |_, _| {})
+        ForgeToken::find_token(&site(remote, None), &environment(&[("PATH", path)]), |spec| {
+            run_program(&spec, &roster, &RunControl::new(), &mut |_, _| {})
         })
     };
     assert!(ask("git@github.com:o/r").is_ok());

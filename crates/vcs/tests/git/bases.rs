@@ -1,15 +1,15 @@
-//! Where work starts from.
+//! The base branch.
 
 use std::fs;
 
-use windlass_vcs::git::{Error, RemoteName, Repository};
+use windlass_vcs::git::{Error, GitRepository, RemoteName};
 
 use crate::scene::{Scene, branch};
 
 #[test]
 fn a_repository_is_found_by_its_files() {
     let scene = Scene::new();
-    let found = |path: &std::path::Path| Repository::find(path).unwrap();
+    let found = |path: &std::path::Path| GitRepository::discover(path).unwrap();
     let main = found(&scene.root).expect("a repository");
     assert_eq!((&main.root, &main.common), (&scene.root, &scene.root.join(".git")));
     fs::create_dir_all(scene.root.join("deep/er")).unwrap();
@@ -25,23 +25,23 @@ fn a_repository_is_found_by_its_files() {
 }
 
 #[test]
-fn without_a_remote_it_is_the_local_branch() {
+fn base_without_remote_is_local_branch() {
     let scene = Scene::new();
     let base = scene.base();
     assert_eq!((base.branch.as_str(), base.remote, base.stale), ("main", None, None));
     assert_eq!(base.commit, scene.head(&scene.root));
-    // What a person looks at does not matter, and neither does a detached HEAD.
+    // Neither the checked-out branch nor a detached HEAD matters.
     scene.git(&scene.root, &["checkout", "--quiet", "-b", "feature"]);
     scene.commit(&scene.root, "feature");
     assert_eq!(scene.base().commit, base.commit);
     scene.git(&scene.root, &["checkout", "--quiet", "--detach"]);
     assert_eq!(scene.base().commit, base.commit);
-    let feature = scene.with(|git| git.base(Some(&branch("feature")))).unwrap();
+    let feature = scene.with(|git| git.fetch_base(Some(&branch("feature")))).unwrap();
     assert_eq!(feature.commit, scene.head(&scene.root));
 }
 
 #[test]
-fn without_a_usual_name_it_is_what_is_checked_out_or_refused() {
+fn base_without_common_name_is_checked_out_branch_or_refused() {
     let scene = Scene::new();
     scene.git(&scene.root, &["branch", "-m", "main", "odd"]);
     assert_eq!(scene.base().branch, branch("odd"));
@@ -51,17 +51,17 @@ fn without_a_usual_name_it_is_what_is_checked_out_or_refused() {
 }
 
 #[test]
-fn without_commits_there_is_none() {
+fn repository_without_commits_has_no_base() {
     let scene = Scene::empty();
     assert!(matches!(scene.with(|git| git.base(None)), Err(Error::NoCommits { .. })));
 }
 
 #[test]
-fn with_a_remote_it_is_fetched() {
+fn base_with_remote_is_fetched() {
     let scene = Scene::with_remote();
     let other = scene.path("other");
     scene.git(&scene.root, &["clone", "--quiet", scene.path("remote.git").to_str().unwrap(), other.to_str().unwrap()]);
-    let newer = scene.commit(&other, "by somebody else");
+    let newer = scene.commit(&other, "by another user");
     scene.git(&other, &["tag", "v1"]);
     scene.git(&other, &["push", "--quiet", "--tags", "origin", "main"]);
     let base = scene.base();
@@ -73,13 +73,13 @@ fn with_a_remote_it_is_fetched() {
 }
 
 #[test]
-fn a_remote_that_is_named_is_the_one_that_counts() {
+fn named_remote_overrides_default() {
     let scene = Scene::with_remote();
     let there = scene.path("remote.git");
     scene.git(&scene.root, &["remote", "add", "team", there.to_str().unwrap()]);
     scene.git(&scene.root, &["remote", "set-url", "origin", "/nowhere"]);
     let remote = |name: &str| Some(RemoteName::new(name).unwrap());
-    let through = |name| scene.with_remote_named(remote(name), |git| git.base(None));
+    let through = |name| scene.with_remote_named(remote(name), |git| git.fetch_base(None));
     assert_eq!(through("team").unwrap().remote, remote("team"));
     assert!(matches!(through("gone"), Err(Error::UnknownRemote { .. })));
 }
@@ -88,7 +88,7 @@ fn a_remote_that_is_named_is_the_one_that_counts() {
 fn a_branch_that_only_we_have_is_the_local_one() {
     let scene = Scene::with_remote();
     scene.git(&scene.root, &["branch", "develop"]);
-    let base = scene.with(|git| git.base(Some(&branch("develop")))).unwrap();
+    let base = scene.with(|git| git.fetch_base(Some(&branch("develop")))).unwrap();
     assert_eq!((base.branch, base.remote), (branch("develop"), None));
 }
 
@@ -101,7 +101,7 @@ fn a_branch_that_the_remote_had_does_not_become_the_users_own() {
 }
 
 #[test]
-fn a_remote_that_cannot_be_reached_leaves_what_was_last_known() {
+fn unreachable_remote_gives_last_known_base() {
     let scene = Scene::with_remote();
     let known = scene.base().commit;
     fs::rename(scene.path("remote.git"), scene.path("away.git")).unwrap();
@@ -116,15 +116,15 @@ fn a_remote_that_cannot_be_reached_leaves_what_was_last_known() {
 fn credentials_in_addresses_are_never_told() {
     let scene = Scene::new();
     scene.git(&scene.root, &["remote", "add", "origin", "http://me:secret@127.0.0.1:1/x.git"]);
-    let error = scene.with(|git| git.base(None)).expect_err("nobody is there");
+    let error = scene.with(|git| git.fetch_base(None)).expect_err("no remote is there");
     assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
-    let address = scene.with(|git| git.address(&RemoteName::new("origin").unwrap())).unwrap();
+    let address = scene.with(|git| git.remote_address(&RemoteName::new("origin").unwrap())).unwrap();
     assert_eq!(address, "http://127.0.0.1:1/x.git");
 }
 
 #[test]
 fn a_cancelled_call_is_its_own_error() {
     let scene = Scene::new();
-    scene.control.cancel();
+    scene.control.cancel_runs();
     assert!(matches!(scene.with(|git| git.base(None)), Err(Error::Cancelled { .. })));
 }

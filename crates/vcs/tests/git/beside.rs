@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use windlass_vcs::git::{Commit, Worktree};
+use windlass_vcs::git::{GitCommitId, Worktree};
 
 use crate::scene::{Scene, write};
 
 /// Commits a file of this name.
-fn add_file(scene: &Scene, at: &Path, name: &str) -> Commit {
+fn add_file(scene: &Scene, at: &Path, name: &str) -> GitCommitId {
     write(at, name, name);
     scene.commit(at, name)
 }
@@ -16,8 +16,8 @@ fn add_file(scene: &Scene, at: &Path, name: &str) -> Commit {
 fn places_beside(scene: &Scene, worktree: &Worktree) -> Vec<(String, Vec<String>)> {
     let start = scene.base().commit;
     scene.with(|git| {
-        let tip = git.tip(&worktree.branch).unwrap().unwrap();
-        let beside = git.made_beside(worktree, &start, &tip).unwrap();
+        let tip = git.branch_tip(&worktree.branch).unwrap().unwrap();
+        let beside = git.commits_made_beside(worktree, &start, &tip).unwrap();
         let subjects =
             beside.into_iter().map(|(place, made)| (place, made.into_iter().map(|made| made.subject).collect()));
         subjects.collect()
@@ -55,7 +55,7 @@ fn commits_that_were_replaced_dropped_or_taken_over_are_not_left() {
     scene.git(at, &["reset", "--quiet", "--hard", "HEAD~1"]);
     add_file(&scene, at, "first");
     scene.git(at, &["commit", "--quiet", "--amend", "-m", "better"]);
-    // A look at the base, and back.
+    // A checkout of the base, and back.
     scene.git(at, &["checkout", "--quiet", "--detach", "HEAD~1"]);
     scene.git(at, &["checkout", "--quiet", "windlass/t1"]);
     scene.git(at, &["commit", "--quiet", "--amend", "-m", "best"]);

@@ -1,15 +1,15 @@
-//! What an agent leaves in its worktree, committed or refused by name.
+//! Commits of an agent's work, or refusals with the reason.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use windlass_vcs::git::{Error, Operation, Worktree};
+use windlass_vcs::git::{Error, GitOperation, Worktree};
 
 use crate::scene::{Scene, read, write};
 
-fn commit(scene: &Scene, worktree: &Worktree) -> Result<Option<windlass_vcs::git::Commit>, Error> {
+fn commit(scene: &Scene, worktree: &Worktree) -> Result<Option<windlass_vcs::git::GitCommitId>, Error> {
     scene.with(|git| git.commit_all(worktree, "-work on it\n\n# not a comment\n"))
 }
 
@@ -49,7 +49,7 @@ fn names_of_files_may_be_anything() {
     }
     commit(&scene, &worktree).unwrap().expect("work");
     let base = scene.base().commit;
-    let work = scene.with(|git| git.work(&worktree.branch, &base)).unwrap();
+    let work = scene.with(|git| git.read_branch_work(&worktree.branch, &base)).unwrap();
     let mut found: Vec<_> = work.files.iter().map(|file| file.path.clone()).collect();
     let mut expected: Vec<_> = names.iter().map(|name| PathBuf::from(OsStr::from_bytes(name))).collect();
     found.sort();
@@ -89,10 +89,10 @@ fn conflicting(scene: &Scene) -> Worktree {
 #[test]
 fn resolved_merge_is_committed_and_everything_else_stays_the_agents() {
     for (words, operation) in [
-        (&["merge", "side"][..], Operation::Merge),
-        (&["rebase", "side"], Operation::Rebase),
-        (&["cherry-pick", "side"], Operation::CherryPick),
-        (&["revert", "--no-edit", "side"], Operation::Revert),
+        (&["merge", "side"][..], GitOperation::Merge),
+        (&["rebase", "side"], GitOperation::Rebase),
+        (&["cherry-pick", "side"], GitOperation::CherryPick),
+        (&["revert", "--no-edit", "side"], GitOperation::Revert),
     ] {
         let scene = Scene::new();
         let worktree = conflicting(&scene);
@@ -105,7 +105,7 @@ fn resolved_merge_is_committed_and_everything_else_stays_the_agents() {
         scene.git(&worktree.path, &["add", "a"]);
         write(&worktree.path, "beside", "more");
         let done = commit(&scene, &worktree);
-        if operation != Operation::Merge {
+        if operation != GitOperation::Merge {
             let error = done.expect_err("it is not finished");
             assert!(matches!(&error, Error::Unfinished { operation: found, .. } if *found == operation), "{error}");
             continue;
@@ -120,7 +120,7 @@ fn resolved_merge_is_committed_and_everything_else_stays_the_agents() {
 }
 
 #[test]
-fn a_bisect_stays_the_agents() {
+fn bisect_is_left_to_the_agent() {
     let scene = Scene::new();
     let worktree = conflicting(&scene);
     fs::remove_dir_all(scene.root.join(".git/hooks")).unwrap();
@@ -177,7 +177,7 @@ fn work_that_does_not_go_on_from_the_branch_is_refused_and_kept() {
     let scene = Scene::new();
     let (worktree, tip) = scene.work("t1", "b", "1");
     scene.git(&worktree.path, &["checkout", "--quiet", "--detach", "HEAD~1"]);
-    // Only a look at an older commit.
+    // Only a checkout of an older commit.
     assert_eq!(commit(&scene, &worktree).unwrap(), None);
     assert_eq!(scene.head(&worktree.path), tip);
     assert_eq!(scene.git(&worktree.path, &["branch", "--show-current"]), "windlass/t1");
@@ -190,7 +190,7 @@ fn work_that_does_not_go_on_from_the_branch_is_refused_and_kept() {
 }
 
 #[test]
-fn a_repository_inside_is_named() {
+fn embedded_repository_is_refused_by_name() {
     for name in ["inside", ":"] {
         let scene = Scene::new();
         let worktree = scene.open("t1");
@@ -206,7 +206,7 @@ fn a_repository_inside_is_named() {
     }
 }
 
-/// Whoever worked there has to mend it.
+/// The agent that worked there has to repair the tree.
 #[test]
 fn a_tree_that_git_cannot_read_is_named() {
     let scene = Scene::new();

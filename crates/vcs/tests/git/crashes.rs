@@ -1,4 +1,4 @@
-//! Killed at any point, and opened again.
+//! Kills at any point, and recovery.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,34 +6,41 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use windlass_process::{Exit, Finished, Invocation, Spec};
-use windlass_vcs::git::{BranchAfter, Closed, Error, Existing, Git, Rebased, Repository, Wanted};
+use windlass_process::{ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec};
+use windlass_vcs::git::{
+    BranchDisposal, BranchRebaseOutcome, Error, ExistingBranch, GitClient, GitRepository, WorktreeCloseOutcome,
+    WorktreeRequest,
+};
 
 use crate::scene::{Scene, branch, read, write};
 
-/// Git that is no more after so many calls: every later one is cancelled.
-fn until<T>(scene: &Scene, calls: usize, act: impl FnOnce(&Git<'_>) -> T) -> T {
+/// Runs with a git that fails after a number of calls: every later one is cancelled.
+fn until<T>(scene: &Scene, calls: usize, act: impl FnOnce(&GitClient<'_>) -> T) -> T {
     let left = std::cell::Cell::new(calls);
-    let run = |spec: &Spec| {
+    let run = |spec: &ProgramSpec| {
         if left.get() == 0 {
-            return Ok(Finished { exit: Exit::Cancelled, ..Finished::said(Vec::new()) });
+            return Ok(ProgramOutcome {
+                exit: ProgramExit::Cancelled,
+                ..ProgramOutcome::success_with_stdout(Vec::new())
+            });
         }
         left.set(left.get() - 1);
         scene.run(spec)
     };
-    let repository = Repository::find(&scene.root).unwrap().unwrap();
-    act(&Git::new(repository, &run, &scene.environment()))
+    let repository = GitRepository::discover(&scene.root).unwrap().unwrap();
+    act(&GitClient::new(repository, &run, &scene.environment()))
 }
 
 #[test]
-fn opening_goes_on_wherever_it_ended() {
+fn interrupted_open_continues_after_any_call() {
     for calls in 0..12 {
         let scene = Scene::new();
         let start = [scene.base().commit];
         let (name, path) = (branch("windlass/t1"), scene.place("t1"));
-        let wanted = Wanted { branch: &name, path: &path, start: &start, existing: Existing::IfOurs };
-        let first = until(&scene, calls, |git| git.open(wanted));
-        let second = scene.with(|git| git.open(wanted)).unwrap_or_else(|error| panic!("after {calls}: {error}"));
+        let wanted = WorktreeRequest { branch: &name, path: &path, start: &start, existing: ExistingBranch::IfOurs };
+        let first = until(&scene, calls, |git| git.open_worktree(wanted));
+        let second =
+            scene.with(|git| git.open_worktree(wanted)).unwrap_or_else(|error| panic!("after {calls}: {error}"));
         assert_eq!(second.reused, first.is_ok(), "after {calls}");
         assert_eq!(scene.git(&path, &["status", "--porcelain", "--branch"]), "## windlass/t1");
     }
@@ -76,7 +83,7 @@ fn a_half_made_worktree_is_made_again() {
     }
 }
 
-/// Killed for real, at whatever it is doing after so many milliseconds.
+/// A real kill, at any action after a number of milliseconds.
 #[test]
 fn git_may_be_killed_while_it_makes_a_worktree() {
     let scene = Scene::new();
@@ -85,7 +92,7 @@ fn git_may_be_killed_while_it_makes_a_worktree() {
     }
     let start = [scene.commit(&scene.root, "many files")];
     for after in [1, 2, 3, 5, 8, 12, 20] {
-        let run = |spec: &Spec| {
+        let run = |spec: &ProgramSpec| {
             let mut spec = spec.clone();
             let makes = |words: &[OsString]| ["add", "reset"].iter().any(|word| words.contains(&word.into()));
             if matches!(&spec.invocation, Invocation::Argv(words) if makes(words)) {
@@ -95,27 +102,28 @@ fn git_may_be_killed_while_it_makes_a_worktree() {
         };
         let name = format!("t{after}");
         let (branch, path) = (branch(&format!("windlass/{name}")), scene.place(&name));
-        let wanted = Wanted { branch: &branch, path: &path, start: &start, existing: Existing::IfOurs };
+        let wanted = WorktreeRequest { branch: &branch, path: &path, start: &start, existing: ExistingBranch::IfOurs };
         let making = scene.root.join(format!(".git/windlass/{name}.making"));
-        let repository = || Repository::find(&scene.root).unwrap().unwrap();
-        // What follows an error is what a crash would have kept from happening.
+        let repository = || GitRepository::discover(&scene.root).unwrap().unwrap();
+        // The panic stands for the crash: code that handles the error must not run.
         let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let run = |spec: &Spec| {
+            let run = |spec: &ProgramSpec| {
                 let ran = run(spec);
                 let was_killed = matches!(&ran, Ok(ran) if ran.exit == Exit::TimedOut);
                 if was_killed { std::panic::resume_unwind(Box::new("killed")) } else { ran }
             };
-            Git::new(repository(), &run, &scene.environment()).open(wanted).map(|_| ())
+            GitClient::new(repository(), &run, &scene.environment()).open_worktree(wanted).map(|_| ())
         }));
         assert_eq!(killed.is_err(), making.exists(), "after {after} ms");
-        let opened = scene.with(|git| git.open(wanted)).unwrap_or_else(|error| panic!("after {after} ms: {error}"));
+        let opened =
+            scene.with(|git| git.open_worktree(wanted)).unwrap_or_else(|error| panic!("after {after} ms: {error}"));
         assert_eq!(opened.reused, killed.is_ok());
         assert_eq!(scene.git(&path, &["status", "--porcelain", "--branch"]), format!("## windlass/{name}"));
         assert!(!making.exists());
     }
 }
 
-/// Made whole but for git's last word.
+/// The worktree lacks only the last step of git.
 #[test]
 fn a_worktree_that_only_lacks_the_last_step_is_kept() {
     let scene = Scene::new();
@@ -128,36 +136,36 @@ fn a_worktree_that_only_lacks_the_last_step_is_kept() {
 }
 
 #[test]
-fn rebasing_goes_on_wherever_it_ended() {
+fn interrupted_rebase_continues_after_any_call() {
     for calls in 0..20 {
         let scene = Scene::new();
         let (worktree, _) = scene.work("t1", "b", "1");
         write(&worktree.path, "new", "untracked");
         scene.write("c", "base");
         let base = scene.commit(&scene.root, "the base moves");
-        let first = until(&scene, calls, |git| git.rebase(&worktree, &base));
+        let first = until(&scene, calls, |git| git.rebase_worktree(&worktree, &base));
         scene.try_open("t1", &[]).unwrap();
-        let second = scene.with(|git| git.rebase(&worktree, &base));
+        let second = scene.with(|git| git.rebase_worktree(&worktree, &base));
         assert!(matches!(second, Ok(Rebased::Done { .. } | Rebased::UpToDate)), "after {calls}: {first:?}, {second:?}");
         assert_eq!(scene.git(&worktree.path, &["status", "--porcelain"]), "?? new", "after {calls}");
         assert_eq!(scene.commit_at(&scene.root, "windlass/t1~1"), base);
     }
 }
 
-/// Git was killed while it moved the tree: some files are new, and its lock is there.
+/// A kill of git while it moves the tree: some files are new, and its lock remains.
 #[test]
-fn a_tree_that_was_moved_by_half_is_moved_whole() {
+fn half_moved_tree_is_moved_completely() {
     let scene = Scene::new();
     let (worktree, _) = scene.work("t1", "b", "1");
     scene.write("c", "base");
     scene.write("a", "base");
     let base = scene.commit(&scene.root, "the base moves");
-    // Killed before the step is made; then half of it is done by hand.
+    // The kill precedes the step; the test then does half of the step by hand.
     let mut calls = 0;
     let moving = scene.root.join(".git/worktrees/t1/windlass-moving");
     while !moving.exists() {
         calls += 1;
-        let _ = until(&scene, calls, |git| git.rebase(&worktree, &base));
+        let _ = until(&scene, calls, |git| git.rebase_worktree(&worktree, &base));
     }
     write(&worktree.path, "c", "ba");
     fs::remove_file(worktree.path.join("a")).unwrap();
@@ -168,7 +176,7 @@ fn a_tree_that_was_moved_by_half_is_moved_whole() {
     assert!(!moving.exists());
 }
 
-/// Killed for real while it moves the tree onto another base.
+/// A real kill while git moves the tree onto another base.
 #[test]
 fn git_may_be_killed_while_it_moves_a_tree() {
     let scene = Scene::new();
@@ -179,17 +187,17 @@ fn git_may_be_killed_while_it_moves_a_tree() {
             scene.write(&format!("many{}/{number}", round % 2), &format!("text of round {round}\n"));
         }
         let base = scene.commit(&scene.root, "the base moves");
-        let run = |spec: &Spec| {
+        let run = |spec: &ProgramSpec| {
             let mut spec = spec.clone();
             if matches!(&spec.invocation, Invocation::Argv(words) if words.contains(&"reset".into())) {
                 (spec.timeout, spec.grace) = (Some(Duration::from_millis(after)), Duration::ZERO);
             }
             scene.run(&spec)
         };
-        let repository = Repository::find(&scene.root).unwrap().unwrap();
-        let _ = Git::new(repository, &run, &scene.environment()).rebase(&worktree, &base);
+        let repository = GitRepository::discover(&scene.root).unwrap().unwrap();
+        let _ = GitClient::new(repository, &run, &scene.environment()).rebase_worktree(&worktree, &base);
         assert_eq!(scene.with(|git| git.commit_all(&worktree, "no")).map_err(|error| error.to_string()), {
-            // What git does not know is committed once, and nothing else.
+            // Untracked work is committed once, and nothing else.
             let tip = scene.commit_at(&scene.root, "windlass/t1");
             Ok((round == 0).then_some(tip))
         });
@@ -211,7 +219,7 @@ fn a_lock_of_git_is_removed_only_in_what_is_ours() {
     fs::write(&left, "").unwrap();
     assert!(scene.with(|git| git.commit_all(&worktree, "work")).unwrap().is_some());
     assert!(scene.root.join(".git/index.lock").exists());
-    // Somebody has it open.
+    // Another process has the lock open.
     let lock = fs::File::create(scene.root.join(".git/refs/heads/windlass/t1.lock")).unwrap();
     write(&worktree.path, "new", "more");
     let error = scene.with(|git| git.commit_all(&worktree, "work")).expect_err("the branch is locked");
@@ -220,7 +228,7 @@ fn a_lock_of_git_is_removed_only_in_what_is_ours() {
     drop(lock);
 }
 
-/// While a git is at work in a directory.
+/// Runs `act` while a git works in a directory.
 fn while_busy<T>(scene: &Scene, directory: &Path, act: impl FnOnce() -> T) -> T {
     let (started, go) = (directory.join("started"), directory.join("go"));
     let alias = "alias.busy=!touch started; while [ ! -e go ]; do sleep 0.01; done; rm started go";
@@ -236,7 +244,7 @@ fn while_busy<T>(scene: &Scene, directory: &Path, act: impl FnOnce() -> T) -> T 
     })
 }
 
-/// A lock that was made so long ago.
+/// Creates a lock of this age.
 fn lock(scene: &Scene, name: &str, ago: Duration) -> PathBuf {
     let lock = scene.root.join(".git").join(name);
     let file = fs::File::create(&lock).unwrap();
@@ -245,14 +253,14 @@ fn lock(scene: &Scene, name: &str, ago: Duration) -> PathBuf {
     lock
 }
 
-/// A worktree of somebody else's.
+/// A worktree that is not ours.
 fn elsewhere(scene: &Scene) -> PathBuf {
     let path = scene.place("elsewhere");
     scene.git(&scene.root, &["worktree", "add", "-q", "--detach", path.to_str().unwrap()]);
     path
 }
 
-/// What all worktrees share is locked by whoever changes it, and that is over in moments. Who has begun later is not meant.
+/// Changes lock shared files only for moments. A process that started after the lock does not hold it.
 #[test]
 fn a_lock_on_refs_that_a_crash_has_left_is_removed() {
     let scene = Scene::new();
@@ -263,26 +271,26 @@ fn a_lock_on_refs_that_a_crash_has_left_is_removed() {
     let committed = while_busy(&scene, &other, || scene.with(|git| git.commit_all(&worktree, "work")));
     assert!(committed.unwrap().is_some() && !left.exists());
     let left = lock(&scene, "packed-refs.lock", ago);
-    scene.with(|git| git.close(&worktree, &BranchAfter::Gone)).unwrap();
+    scene.with(|git| git.close_worktree(&worktree, &BranchDisposal::Delete)).unwrap();
     assert!(!left.exists());
 }
 
-/// A new one may be somebody's whom we cannot see; an old one may be somebody's who is in a worktree of their own.
+/// An invisible process may hold a new lock; a process in another worktree may hold an old one.
 #[test]
-fn a_lock_on_refs_that_somebody_may_hold_stays() {
+fn ref_lock_with_possible_holder_stays() {
     let scene = Scene::new();
     let (worktree, other) = (scene.open("t1"), elsewhere(&scene));
     write(&worktree.path, "new", "work");
     let commit = || scene.with(|git| git.commit_all(&worktree, "work"));
     let name = "refs/heads/windlass/t1.lock";
-    // It gets old while we wait.
+    // The lock ages during the wait.
     let (committed, held) = while_busy(&scene, &other, || {
         let held = lock(&scene, name, Duration::ZERO);
         (commit(), held)
     });
     assert!(matches!(&committed, Err(Error::Locked { path, holder: Some(_), .. }) if *path == held), "{committed:?}");
     assert!(held.exists());
-    // By a disk whose clock is ahead of ours it never does.
+    // The lock never ages on a disk whose clock is ahead of ours.
     let file = fs::File::open(&held).unwrap();
     let made = file.metadata().unwrap().modified().unwrap();
     file.set_modified(made + Duration::from_secs(600)).unwrap();
@@ -290,9 +298,9 @@ fn a_lock_on_refs_that_somebody_may_hold_stays() {
     assert!(matches!(&committed, Err(Error::Locked { path, .. }) if *path == held), "{committed:?}");
 }
 
-/// A git that is alive, in the worktree, may hold the lock: it stays, and is told of.
+/// A live git in the worktree may hold the lock: the lock stays, and the error names the process.
 #[test]
-fn a_lock_that_somebody_may_hold_stays() {
+fn worktree_lock_with_possible_holder_stays() {
     let scene = Scene::new();
     let worktree = scene.open("t1");
     let lock = scene.root.join(".git/worktrees/t1/index.lock");
@@ -307,7 +315,7 @@ fn a_lock_that_somebody_may_hold_stays() {
 
 /// The states in which a kill in the middle of a removal leaves a repository.
 #[test]
-fn a_removal_is_gone_on_with() {
+fn interrupted_removal_is_finished() {
     for (keeps_admin, is_made_again) in [(true, false), (false, false), (true, true), (false, true)] {
         let scene = Scene::new();
         let worktree = scene.open("t1");
@@ -330,15 +338,15 @@ fn a_removal_is_gone_on_with() {
     }
 }
 
-/// Nobody has to have been killed: a directory that cannot be removed is as good.
+/// A directory that cannot be removed has the same effect as a kill.
 #[test]
 fn what_is_left_of_a_removal_is_no_worktree() {
     let scene = Scene::new();
     let worktree = scene.open("t1");
     let going = worktree.path.with_file_name(".going-t1");
-    // A file cannot be removed as a directory is.
+    // A file cannot be removed as a directory.
     fs::write(&going, "in the way").unwrap();
-    assert!(scene.with(|git| git.close(&worktree, &BranchAfter::Kept)).is_err());
+    assert!(scene.with(|git| git.close_worktree(&worktree, &BranchDisposal::Keep)).is_err());
     assert_eq!(scene.git(&worktree.path, &["status", "--porcelain"]), "", "it is whole");
     fs::remove_file(&going).unwrap();
     assert_eq!(scene.with(|git| git.close(&worktree, &BranchAfter::Kept)).unwrap(), Closed::Gone);

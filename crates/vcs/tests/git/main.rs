@@ -1,4 +1,4 @@
-//! Real repositories in temporary directories, with a user whose configuration and environment try to be in the way.
+//! Tests with real repositories in temporary directories, under a hostile user configuration and environment.
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 

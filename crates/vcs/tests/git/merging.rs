@@ -1,20 +1,23 @@
-//! Into the base.
+//! Merges into the base.
 
 use std::fs;
 use std::path::Path;
 
-use windlass_vcs::forge::Method;
-use windlass_vcs::git::{Base, BranchAfter, Closed, Commit, Error, IfCheckedOut, Merged, Operation, Way};
+use windlass_vcs::forge::ForgeMergeMethod;
+use windlass_vcs::git::{
+    BaseBranch, BranchDisposal, Error, GitCommitId, GitOperation, IfCheckedOut, MergeOutcome, MergePlan,
+    WorktreeCloseOutcome,
+};
 
 use crate::scene::{Scene, read, write};
 
-fn way(message: &str) -> Way<'_> {
-    Way { method: Method::Merge, message }
+fn way(message: &str) -> MergePlan<'_> {
+    MergePlan { method: ForgeMergeMethod::Merge, message }
 }
 
-fn merge(scene: &Scene, head: &Commit, how: IfCheckedOut) -> Result<Merged, Error> {
+fn merge(scene: &Scene, head: &GitCommitId, how: IfCheckedOut) -> Result<MergeOutcome, Error> {
     let base = scene.base();
-    scene.with(|git| git.merge(&base, head, way("Merge it"), how))
+    scene.with(|git| git.merge_into_base(&base, head, way("Merge it"), how))
 }
 
 /// A forge may merge an older head while another commit is on its way.
@@ -23,14 +26,15 @@ fn branch_is_merged_whole_where_its_tip_is_in_what_was_merged() {
     let scene = Scene::with_remote();
     let base = scene.base().commit;
     let (worktree, first) = scene.work("t1", "b", "1");
-    let is_whole = |merged: &Commit| scene.with(|git| git.is_merged_whole(&worktree.branch, merged, &base)).unwrap();
+    let is_whole =
+        |merged: &GitCommitId| scene.with(|git| git.is_fully_merged(&worktree.branch, merged, &base)).unwrap();
     assert!(is_whole(&first));
     write(&worktree.path, "b", "2");
     let second = scene.commit(&worktree.path, "more");
     assert!(is_whole(&second) && !is_whole(&first));
     scene.git(&worktree.path, &["reset", "--quiet", "--hard", first.as_str()]);
     assert!(is_whole(&second), "what was merged has more");
-    let unknown = Commit::new(&"1".repeat(40)).unwrap();
+    let unknown = GitCommitId::new(&"1".repeat(40)).unwrap();
     assert!(!is_whole(&unknown));
 }
 
@@ -39,32 +43,32 @@ fn with_a_remote_it_is_pushed_and_nothing_local_moves() {
     let scene = Scene::with_remote();
     let before = scene.head(&scene.root);
     let (_, head) = scene.work("t1", "b", "1");
-    let Merged::Now { commit } = merge(&scene, &head, IfCheckedOut::Refuse).unwrap() else { panic!("now") };
+    let MergeOutcome::Now { commit } = merge(&scene, &head, IfCheckedOut::Refuse).unwrap() else { panic!("now") };
     assert_eq!(scene.commit_at(&scene.path("remote.git"), "main"), commit);
     assert_eq!(
         scene.git(&scene.root, &["log", "-1", "--format=%P %s", commit.as_str()]),
         format!("{before} {head} Merge it")
     );
     assert_eq!(scene.head(&scene.root), before);
-    // A crash lost the word of it: the next one finds it.
+    // After a crash that lost the outcome, the next call finds the merge.
     assert_eq!(merge(&scene, &head, IfCheckedOut::Refuse).unwrap(), Merged::Already { commit });
     assert!(!scene.was_hooked());
 }
 
 #[test]
-fn whoever_comes_second_is_told() {
+fn second_merge_reports_stale_base() {
     let scene = Scene::with_remote();
     let (_, one) = scene.work("t1", "b", "1");
     let (_, two) = scene.work("t2", "c", "2");
     let base = scene.base();
     merge(&scene, &one, IfCheckedOut::Refuse).unwrap();
-    let late = scene.with(|git| git.merge(&base, &two, way("late"), IfCheckedOut::Refuse));
+    let late = scene.with(|git| git.merge_into_base(&base, &two, way("late"), IfCheckedOut::Refuse));
     assert!(matches!(late, Err(Error::Moved { .. })), "{late:?}");
     let stale = merge(&scene, &two, IfCheckedOut::Refuse);
     assert!(matches!(stale, Err(Error::Stale { .. })), "{stale:?}");
 }
 
-/// Commits are what they are, whatever somebody has put in their place.
+/// Replace refs cannot change the history of commits.
 #[test]
 fn what_is_stale_stays_so_with_another_history() {
     let scene = Scene::new();
@@ -86,23 +90,23 @@ fn without_a_remote_a_branch_that_is_checked_out_is_refused() {
     assert!(matches!(&error, Error::CheckedOut { path, .. } if *path == scene.root), "{error}");
     scene.git(&scene.root, &["checkout", "--quiet", "-b", "elsewhere"]);
     let base = scene.base();
-    let Merged::Now { commit } = merge(&scene, &head, IfCheckedOut::Refuse).unwrap() else { panic!("now") };
+    let MergeOutcome::Now { commit } = merge(&scene, &head, IfCheckedOut::Refuse).unwrap() else { panic!("now") };
     assert_eq!(scene.commit_at(&scene.root, "main"), commit);
     assert!(!scene.root.join("b").exists());
     scene.git(&scene.root, &["update-ref", "refs/heads/main", base.commit.as_str()]);
     let (_, other) = scene.work("t2", "c", "1");
     scene.git(&scene.root, &["update-ref", "refs/heads/main", commit.as_str()]);
-    let late = scene.with(|git| git.merge(&base, &other, way("late"), IfCheckedOut::Refuse));
+    let late = scene.with(|git| git.merge_into_base(&base, &other, way("late"), IfCheckedOut::Refuse));
     assert!(matches!(late, Err(Error::Moved { .. })), "{late:?}");
-    let into = BranchAfter::GoneIfIn(commit);
-    let closed = scene.with(|git| git.close(&worktree, &into)).unwrap();
+    let into = BranchDisposal::DeleteIfContained(commit);
+    let closed = scene.with(|git| git.close_worktree(&worktree, &into)).unwrap();
     assert_eq!(closed, Closed::Gone);
     assert!(!Path::new(&worktree.path).exists());
     assert_eq!(scene.with(|git| git.branches()).unwrap().len(), 1);
 }
 
 #[test]
-fn a_person_may_have_a_clean_tree_go_along() {
+fn clean_checked_out_base_is_fast_forwarded_on_request() {
     let scene = Scene::new();
     let (_, head) = scene.work("t1", "b", "1");
     scene.write("a", "unsaved");
@@ -118,14 +122,14 @@ fn a_person_may_have_a_clean_tree_go_along() {
     }
     fs::remove_file(scene.root.join("b")).unwrap();
     scene.write("c", "untracked");
-    let Merged::Now { commit } = merge(&scene, &head, IfCheckedOut::FastForward).unwrap() else { panic!("now") };
+    let MergeOutcome::Now { commit } = merge(&scene, &head, IfCheckedOut::FastForward).unwrap() else { panic!("now") };
     assert_eq!((scene.head(&scene.root), read(&scene.root, "b")), (commit, "1".to_owned()));
     assert_eq!(scene.git(&scene.root, &["status", "--porcelain"]), "?? c");
 }
 
-/// A clean tree is not always one that nobody needs as it is.
+/// A clean tree may still be needed as it is.
 #[test]
-fn a_tree_in_the_middle_of_a_bisect_does_not_go_along() {
+fn tree_in_bisect_is_not_fast_forwarded() {
     let scene = Scene::new();
     let (_, head) = scene.work("t1", "b", "1");
     fs::remove_dir_all(scene.root.join(".git/hooks")).unwrap();
@@ -139,17 +143,17 @@ fn a_tree_in_the_middle_of_a_bisect_does_not_go_along() {
 }
 
 #[test]
-fn only_what_is_ours_and_clean_is_put_away() {
+fn close_removes_only_own_clean_worktrees() {
     let scene = Scene::new();
     let (worktree, _) = scene.work("t1", "b", "1");
     let base = scene.base().commit;
-    let close = |branch: &BranchAfter| scene.with(|git| git.close(&worktree, branch));
+    let close = |branch: &BranchDisposal| scene.with(|git| git.close_worktree(&worktree, branch));
     write(&worktree.path, "new", "unsaved");
-    let dirty = close(&BranchAfter::Gone).unwrap();
+    let dirty = close(&BranchDisposal::Delete).unwrap();
     assert_eq!(dirty, Closed::Dirty { files: vec!["new".into()] });
     assert_eq!(read(&worktree.path, "new"), "unsaved");
     fs::remove_file(worktree.path.join("new")).unwrap();
-    let unmerged = BranchAfter::GoneIfIn(base);
+    let unmerged = BranchDisposal::DeleteIfContained(base);
     assert_eq!(close(&unmerged).unwrap(), Closed::BranchKept);
     assert!(!worktree.path.exists());
     scene.git(&scene.root, &["checkout", "--quiet", "windlass/t1"]);
@@ -160,25 +164,25 @@ fn only_what_is_ours_and_clean_is_put_away() {
     assert_eq!(close(&BranchAfter::Gone).unwrap(), Closed::Gone, "twice is no trouble");
     scene.git(&scene.root, &["branch", "windlass/t1"]);
     assert!(matches!(close(&BranchAfter::Gone), Err(Error::BranchTaken { .. })));
-    write(&worktree.path, "new", "somebody's");
+    write(&worktree.path, "new", "foreign");
     assert!(matches!(close(&BranchAfter::Kept), Err(Error::Occupied { .. })));
-    assert_eq!(read(&worktree.path, "new"), "somebody's");
+    assert_eq!(read(&worktree.path, "new"), "foreign");
 }
 
 #[test]
-fn commits_that_no_branch_has_are_not_put_away() {
+fn close_keeps_commits_without_branch() {
     let scene = Scene::new();
     let worktree = scene.open("t1");
     scene.git(&worktree.path, &["checkout", "--quiet", "--detach"]);
     write(&worktree.path, "b", "1");
     scene.commit(&worktree.path, "on no branch");
-    let close = || scene.with(|git| git.close(&worktree, &BranchAfter::Gone));
+    let close = || scene.with(|git| git.close_worktree(&worktree, &BranchDisposal::Delete));
     assert!(matches!(close(), Err(Error::Strayed { .. })));
     assert_eq!(scene.with(|git| git.commit_all(&worktree, "nothing")).unwrap(), None);
     assert_eq!(close().unwrap(), Closed::Gone);
 }
 
-/// Some work only in worktrees of a bare repository.
+/// Some people work only in worktrees of a bare repository.
 #[test]
 fn a_bare_repository_has_nothing_checked_out() {
     let mut scene = Scene::new();
@@ -189,11 +193,11 @@ fn a_bare_repository_has_nothing_checked_out() {
     scene.git(&bare, &["worktree", "add", "--quiet", "-b", "mine", place.to_str().unwrap()]);
     scene.root = fs::canonicalize(place).unwrap();
     let (_, head) = scene.work("t1", "b", "1");
-    let Merged::Now { commit } = merge(&scene, &head, IfCheckedOut::Refuse).unwrap() else { panic!("now") };
+    let MergeOutcome::Now { commit } = merge(&scene, &head, IfCheckedOut::Refuse).unwrap() else { panic!("now") };
     assert_eq!(scene.commit_at(&bare, "main"), commit);
-    let mine = windlass_vcs::git::Branch::new("mine").unwrap();
-    let base = scene.with(|git| git.base(Some(&mine))).unwrap();
-    let refused = scene.with(|git| git.merge(&base, &head, way("x"), IfCheckedOut::Refuse));
+    let mine = windlass_vcs::git::BranchName::new("mine").unwrap();
+    let base = scene.with(|git| git.fetch_base(Some(&mine))).unwrap();
+    let refused = scene.with(|git| git.merge_into_base(&base, &head, way("x"), IfCheckedOut::Refuse));
     assert!(matches!(&refused, Err(Error::CheckedOut { path, .. }) if *path == scene.root), "{refused:?}");
 }
 
@@ -202,44 +206,45 @@ fn a_locked_worktree_stays() {
     let scene = Scene::new();
     let worktree = scene.open("t1");
     scene.git(&scene.root, &["worktree", "lock", worktree.path.to_str().unwrap()]);
-    let closed = scene.with(|git| git.close(&worktree, &BranchAfter::Gone));
+    let closed = scene.with(|git| git.close_worktree(&worktree, &BranchDisposal::Delete));
     assert!(matches!(closed, Err(Error::WorktreeLocked { .. })));
     assert!(worktree.path.join("a").exists());
 }
 
 #[test]
 fn a_squash_is_one_commit_on_top_and_a_rebase_none() {
-    for method in [Method::Squash, Method::Rebase] {
+    for method in [ForgeMergeMethod::Squash, ForgeMergeMethod::Rebase] {
         let scene = Scene::with_remote();
         let before = scene.head(&scene.root);
         let (worktree, _) = scene.work("t1", "b", "1");
         write(&worktree.path, "b", "2");
         let head = scene.commit(&worktree.path, "more");
         let seen = scene.base();
-        let way = Way { method, message: "All of it" };
-        let merge = |base: &Base| scene.with(|git| git.merge(base, &head, way, IfCheckedOut::Refuse)).unwrap();
-        let Merged::Now { commit } = merge(&seen) else { panic!("now") };
+        let way = MergePlan { method, message: "All of it" };
+        let merge =
+            |base: &BaseBranch| scene.with(|git| git.merge_into_base(base, &head, way, IfCheckedOut::Refuse)).unwrap();
+        let MergeOutcome::Now { commit } = merge(&seen) else { panic!("now") };
         assert_eq!(scene.commit_at(&scene.path("remote.git"), "main"), commit);
         let said = scene.git(&scene.root, &["log", "-1", "--format=%P %s", commit.as_str()]);
         match method {
-            Method::Squash => assert_eq!(said, format!("{before} All of it")),
+            ForgeMergeMethod::Squash => assert_eq!(said, format!("{before} All of it")),
             _ => assert_eq!(commit, head),
         }
         assert_eq!(scene.git(&scene.root, &["diff", "--stat", commit.as_str(), head.as_str()]), "");
-        // A crash lost the word of it, and others have gone on.
+        // After a crash that lost the outcome, and later merges of others.
         assert_eq!(merge(&scene.base()), Merged::Already { commit: commit.clone() });
         let (_, next) = scene.work("t2", "c", "1");
-        scene.with(|git| git.merge(&scene.base(), &next, way, IfCheckedOut::Refuse)).unwrap();
+        scene.with(|git| git.merge_into_base(&scene.base(), &next, way, IfCheckedOut::Refuse)).unwrap();
         assert_eq!(merge(&scene.base()), Merged::Already { commit });
     }
 }
 
-/// Whatever is said to be merged: a commit that came after the merge is nowhere else.
+/// A commit after the merge is nowhere else, whatever is reported as merged.
 #[test]
 fn branch_with_commit_after_its_merge_is_refused() {
     let scene = Scene::with_remote();
     let (worktree, head) = scene.work("t1", "b", "1");
-    let Merged::Now { commit } = merge(&scene, &head, IfCheckedOut::Refuse).unwrap() else { panic!("now") };
+    let MergeOutcome::Now { commit } = merge(&scene, &head, IfCheckedOut::Refuse).unwrap() else { panic!("now") };
     let refuse = || scene.with(|git| git.refuse_unmerged_branch(&worktree.branch, &worktree.branch, &commit));
     refuse().unwrap();
     write(&worktree.path, "b", "2");

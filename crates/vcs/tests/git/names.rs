@@ -1,11 +1,11 @@
-//! Names of branches: none that git would not take, and none that means something else.
+//! Names of branches: each one is accepted by git, and unambiguous.
 
-use windlass_process::Exit;
-use windlass_vcs::git::{Branch, Existing, Wanted};
+use windlass_process::ProgramExit;
+use windlass_vcs::git::{BranchName, ExistingBranch, WorktreeRequest};
 
 use crate::scene::{Scene, branch, write};
 
-/// What we take, git takes: every pair of odd pieces, in every place of a name.
+/// Git accepts every name that we accept: every pair of odd pieces, at every position.
 #[test]
 fn what_we_take_git_takes() {
     let scene = Scene::empty();
@@ -14,7 +14,7 @@ fn what_we_take_git_takes() {
     let names = pieces
         .iter()
         .flat_map(|one| pieces.iter().flat_map(move |two| [format!("{one}{two}"), format!("x{one}/{two}y")]));
-    let taken: Vec<_> = names.filter_map(|name| Branch::new(&name).ok()).collect();
+    let taken: Vec<_> = names.filter_map(|name| BranchName::new(&name).ok()).collect();
     assert!(taken.len() > 50, "{}", taken.len());
     for name in taken {
         let (exit, _, _) = scene.try_git(&scene.root, &["check-ref-format", "--branch", name.as_str()]);
@@ -32,8 +32,8 @@ fn odd_names_are_names_and_nothing_else() {
             .enumerate()
     {
         let (name, path) = (branch(name), scene.place(&format!("--t{number}")));
-        let wanted = Wanted { branch: &name, path: &path, start: &start, existing: Existing::IfOurs };
-        let opened = scene.with(|git| git.open(wanted)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let wanted = WorktreeRequest { branch: &name, path: &path, start: &start, existing: ExistingBranch::IfOurs };
+        let opened = scene.with(|git| git.open_worktree(wanted)).unwrap_or_else(|error| panic!("{name}: {error}"));
         write(&path, "b", "1");
         scene.with(|git| git.commit_all(&opened.worktree, "work")).unwrap().expect("work");
         assert_eq!(scene.with(|git| git.tip(&name)).unwrap(), Some(scene.head(&path)));
@@ -41,7 +41,7 @@ fn odd_names_are_names_and_nothing_else() {
     assert!(!scene.root.join("x").exists());
 }
 
-/// A tag or a file of the same name is not taken for the branch.
+/// Git does not take a tag or a file of the same name for the branch.
 #[test]
 fn the_branch_is_what_is_meant() {
     let scene = Scene::new();

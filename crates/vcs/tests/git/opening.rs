@@ -1,10 +1,12 @@
-//! Worktrees: made, found again, refused by name.
+//! Worktrees: created, found again, or refused with the reason.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use windlass_process::{Captured, Control, Exit, Finished, Invocation, Roster, Spec, run};
-use windlass_vcs::git::{Error, Existing, Git, Repository, Wanted};
+use windlass_process::{
+    CapturedOutput, OwnerLock, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, RunControl, run_program,
+};
+use windlass_vcs::git::{Error, ExistingBranch, GitClient, GitRepository, WorktreeRequest};
 
 use crate::scene::{Scene, branch, read, write};
 
@@ -31,17 +33,18 @@ fn branches_that_are_not_ours_are_refused_by_name() {
     scene.git(&scene.root, &["branch", "windlass/t1"]);
     assert!(matches!(scene.try_open("t1", &start), Err(Error::BranchTaken { .. })));
     let (name, first, second) = (branch("windlass/t1"), scene.place("t1"), scene.place("t2"));
-    let wanted = |path| Wanted { branch: &name, path, start: &start, existing: Existing::Take };
-    let opened = scene.with(|git| git.open(wanted(&first))).unwrap();
+    let wanted = |path| WorktreeRequest { branch: &name, path, start: &start, existing: ExistingBranch::Take };
+    let opened = scene.with(|git| git.open_worktree(wanted(&first))).unwrap();
     assert!(!opened.reused);
     // The same branch in two places.
-    let error = scene.with(|git| git.open(wanted(&second))).expect_err("it is checked out");
+    let error = scene.with(|git| git.open_worktree(wanted(&second))).expect_err("it is checked out");
     assert!(matches!(&error, Error::CheckedOut { path, .. } if *path == scene.place("t1")), "{error}");
-    // A branch where a directory of branches has to be.
+    // A branch in the place of a directory of branches.
     scene.git(&scene.root, &["branch", "deep"]);
     let below = branch("deep/er");
-    let (path, existing) = (scene.place("t3"), Existing::IfOurs);
-    let error = scene.with(|git| git.open(Wanted { branch: &below, path: &path, start: &start, existing }));
+    let (path, existing) = (scene.place("t3"), ExistingBranch::IfOurs);
+    let error =
+        scene.with(|git| git.open_worktree(WorktreeRequest { branch: &below, path: &path, start: &start, existing }));
     assert!(matches!(&error, Err(Error::BranchTaken { branch }) if branch.as_str() == "deep"), "{error:?}");
     assert_eq!(scene.git(&scene.root, &["for-each-ref", "refs/windlass/start/deep"]), "");
 }
@@ -87,7 +90,7 @@ fn a_locked_worktree_is_refused_with_its_reason() {
 }
 
 #[test]
-fn one_that_is_locked_elsewhere_is_not_forgotten() {
+fn locked_worktree_elsewhere_is_kept() {
     let scene = Scene::new();
     let worktree = scene.open("t1");
     let stick = scene.path("stick");
@@ -165,7 +168,7 @@ fn a_filter_that_is_missing_and_a_sparse_checkout_are_named() {
     let error = scene.try_open("t1", &start).expect_err("no filter");
     assert!(matches!(error, Error::Filter { .. }), "{error}");
     assert!(!scene.place("t1").exists());
-    // Nothing says any more that what is there is ours.
+    // No trace shows any more that the directory is ours.
     write(&scene.place("t1"), "precious", "mine");
     assert!(matches!(scene.try_open("t1", &start), Err(Error::Occupied { .. })));
     assert_eq!(read(&scene.place("t1"), "precious"), "mine");
@@ -179,20 +182,30 @@ fn a_filter_that_is_missing_and_a_sparse_checkout_are_named() {
 }
 
 #[test]
-fn what_git_says_of_a_full_disk_and_of_what_it_does_not_know_has_a_name() {
+fn disk_full_and_unknown_commit_are_named_errors() {
     let scene = Scene::new();
     let (one, two) = (scene.work("one", "1", "1").1, scene.work("two", "2", "2").1);
     let open = |command: &str, code, said: &str| {
-        let run = |spec: &Spec| match &spec.invocation {
-            Invocation::Argv(words) if words.contains(&command.into()) => {
-                let stderr = Captured { head: said.into(), total: said.len() as u64, ..Captured::default() };
-                Ok(Finished { exit: Exit::Code(code), stderr, ..Finished::said(Vec::new()) })
+        let run = |spec: &ProgramSpec| match &spec.invocation {
+            ProgramInvocation::Argv(words) if words.contains(&command.into()) => {
+                let stderr =
+                    CapturedOutput { head: said.into(), total: said.len() as u64, ..CapturedOutput::default() };
+                Ok(ProgramOutcome {
+                    exit: ProgramExit::Code(code),
+                    stderr,
+                    ..ProgramOutcome::success_with_stdout(Vec::new())
+                })
             }
             _ => scene.run(spec),
         };
-        let git = Git::new(Repository::find(&scene.root).unwrap().unwrap(), &run, &scene.environment());
+        let git = GitClient::new(GitRepository::discover(&scene.root).unwrap().unwrap(), &run, &scene.environment());
         let (branch, path, start) = (branch("windlass/both"), scene.place("both"), [one.clone(), two.clone()]);
-        git.open(Wanted { branch: &branch, path: &path, start: &start, existing: Existing::IfOurs })
+        git.open_worktree(WorktreeRequest {
+            branch: &branch,
+            path: &path,
+            start: &start,
+            existing: ExistingBranch::IfOurs,
+        })
     };
     let full = open("reset", 128, "error: unable to write file a: No space left on device\n");
     assert!(matches!(full, Err(Error::DiskFull { .. })), "{full:?}");
@@ -208,41 +221,46 @@ fn a_repository_whose_refs_are_no_files_is_named() {
     let place = scene.path("tables");
     fs::create_dir(&place).unwrap();
     scene.git(&place, &["init", "--quiet", "--ref-format=reftable"]);
-    let run = |spec: &Spec| scene.run(spec);
-    let git = Git::new(Repository::find(&place).unwrap().unwrap(), &run, &scene.environment());
+    let run = |spec: &ProgramSpec| scene.run(spec);
+    let git = GitClient::new(GitRepository::discover(&place).unwrap().unwrap(), &run, &scene.environment());
     assert!(matches!(git.base(None), Err(Error::Reftable { .. })));
 }
 
 #[test]
-fn a_repository_of_somebody_else_is_refused_by_name() {
+fn foreign_repository_is_refused_by_name() {
     let scene = Scene::new();
-    let run = |spec: &Spec| {
+    let run = |spec: &ProgramSpec| {
         let mut spec = spec.clone();
-        // Git's own way to test it.
+        // Git's own switch for tests.
         spec.environment.push(("GIT_TEST_ASSUME_DIFFERENT_OWNER".into(), "1".into()));
         scene.run(&spec)
     };
-    let repository = Repository::find(&scene.root).unwrap().unwrap();
-    let git = Git::new(repository, &run, &scene.environment());
+    let repository = GitRepository::discover(&scene.root).unwrap().unwrap();
+    let git = GitClient::new(repository, &run, &scene.environment());
     assert!(matches!(git.base(None), Err(Error::ForeignOwner { .. })));
 }
 
-/// Eight at once, each with a control and a roster of its own, as processes have.
+/// Eight at once, each with its own control and owner, like separate processes.
 #[test]
-fn many_open_at_once() {
+fn many_worktrees_open_concurrently() {
     let scene = Scene::new();
     let start = [scene.base().commit];
     let (root, environment) = (scene.root.clone(), scene.environment());
     static NONCE: AtomicU64 = AtomicU64::new(1000);
     let owners = scene.path("owners");
     let open = |name: String| {
-        let roster = Roster::enlist(&owners, NONCE.fetch_add(1, Ordering::Relaxed)).unwrap();
-        let control = Control::new();
-        let run = |spec: &Spec| run(spec, &roster, &control, &mut |_, _| {});
-        let git = Git::new(Repository::find(&root).unwrap().unwrap(), &run, &environment);
+        let roster = OwnerLock::acquire(&owners, NONCE.fetch_add(1, Ordering::Relaxed)).unwrap();
+        let control = RunControl::new();
+        let run = |spec: &ProgramSpec| run_program(spec, &roster, &control, &mut |_, _| {});
+        let git = GitClient::new(GitRepository::discover(&root).unwrap().unwrap(), &run, &environment);
         let path = root.join(".windlass/worktrees").join(&name);
         let branch = branch(&format!("windlass/{name}"));
-        let opened = git.open(Wanted { branch: &branch, path: &path, start: &start, existing: Existing::IfOurs });
+        let opened = git.open_worktree(WorktreeRequest {
+            branch: &branch,
+            path: &path,
+            start: &start,
+            existing: ExistingBranch::IfOurs,
+        });
         let opened = opened.unwrap_or_else(|error| panic!("{name}: {error}"));
         write(&path, "own", &name);
         git.commit_all(&opened.worktree, &name).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -259,7 +277,7 @@ fn many_open_at_once() {
     }
 }
 
-/// The same one, by several: one makes it, the others find it.
+/// Several processes open the same worktree: one creates it, the others find it.
 #[test]
 fn the_same_worktree_is_made_once() {
     let scene = Scene::new();
@@ -268,12 +286,19 @@ fn the_same_worktree_is_made_once() {
     static NONCE: AtomicU64 = AtomicU64::new(2000);
     let made = std::thread::scope(|scope| {
         let open = || {
-            let roster = Roster::enlist(&owners, NONCE.fetch_add(1, Ordering::Relaxed)).unwrap();
-            let control = Control::new();
-            let run = |spec: &Spec| run(spec, &roster, &control, &mut |_, _| {});
-            let git = Git::new(Repository::find(&root).unwrap().unwrap(), &run, &environment);
+            let roster = OwnerLock::acquire(&owners, NONCE.fetch_add(1, Ordering::Relaxed)).unwrap();
+            let control = RunControl::new();
+            let run = |spec: &ProgramSpec| run_program(spec, &roster, &control, &mut |_, _| {});
+            let git = GitClient::new(GitRepository::discover(&root).unwrap().unwrap(), &run, &environment);
             let (branch, path) = (branch("windlass/t1"), root.join(".windlass/worktrees/t1"));
-            git.open(Wanted { branch: &branch, path: &path, start: &start, existing: Existing::IfOurs }).unwrap().reused
+            git.open_worktree(WorktreeRequest {
+                branch: &branch,
+                path: &path,
+                start: &start,
+                existing: ExistingBranch::IfOurs,
+            })
+            .unwrap()
+            .reused
         };
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).filter(|reused| !reused).count()

@@ -1,9 +1,9 @@
-//! To a remote, and to exactly what was expected there.
+//! Pushes to a remote, onto exactly the expected commit.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use windlass_vcs::git::{Branch, Error, Pushed, RemoteName, Shared};
+use windlass_vcs::git::{BranchName, Error, PushOutcome, RemoteBranch, RemoteName};
 
 use crate::scene::{Scene, write};
 
@@ -12,8 +12,8 @@ fn a_branch_is_pushed_once_and_only_onto_what_was_expected() {
     let scene = Scene::with_remote();
     let origin = RemoteName::new("origin").unwrap();
     let (worktree, first) = scene.work("t1", "b", "1");
-    let push = |commit, expected| scene.with(|git| git.push(&origin, &worktree.branch, commit, expected));
-    let there = || scene.with(|git| git.on_remote(&origin, &worktree.branch)).unwrap();
+    let push = |commit, expected| scene.with(|git| git.push_branch(&origin, &worktree.branch, commit, expected));
+    let there = || scene.with(|git| git.remote_tip(&origin, &worktree.branch)).unwrap();
     let other = format!("{first}:refs/x/{}", worktree.branch.full());
     scene.git(&scene.root, &["push", "--quiet", "origin", &other]);
     assert_eq!(there(), None, "another ref ends with the same words");
@@ -21,14 +21,14 @@ fn a_branch_is_pushed_once_and_only_onto_what_was_expected() {
     assert_eq!(push(&first, None).unwrap(), Pushed::Now);
     assert_eq!(scene.git(&scene.path("remote.git"), &["tag"]), "");
     assert_eq!(push(&first, None).unwrap(), Pushed::Already, "after a crash");
-    // Said differently: no descendant of the first one.
+    // An amended commit: no descendant of the first one.
     scene.git(&worktree.path, &["commit", "--quiet", "--amend", "-m", "again"]);
     let second = scene.head(&worktree.path);
     assert!(matches!(push(&second, None), Err(Error::Moved { .. })));
     assert_eq!(push(&second, Some(&first)).unwrap(), Pushed::Now);
     assert_eq!(there().as_ref(), Some(&second));
     assert!(matches!(push(&first, Some(&first)), Err(Error::Moved { .. })));
-    let away = |expected| scene.with(|git| git.push_away(&origin, &worktree.branch, expected));
+    let away = |expected| scene.with(|git| git.delete_remote_branch(&origin, &worktree.branch, expected));
     assert!(matches!(away(&first), Err(Error::Moved { .. })));
     assert_eq!(away(&second).unwrap(), Pushed::Now);
     assert_eq!(away(&second).unwrap(), Pushed::Already);
@@ -39,32 +39,33 @@ fn a_branch_is_pushed_once_and_only_onto_what_was_expected() {
 }
 
 #[test]
-fn a_remote_that_says_no_is_heard() {
+fn remote_rejection_is_reported() {
     let scene = Scene::with_remote();
     let hook = scene.path("remote.git/hooks/pre-receive");
     fs::write(&hook, "#!/bin/sh\necho 'only on weekdays' >&2\nexit 1\n").unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
     let (worktree, commit) = scene.work("t1", "b", "1");
     let origin = RemoteName::new("origin").unwrap();
-    let error = scene.with(|git| git.push(&origin, &worktree.branch, &commit, None)).expect_err("refused");
+    let error = scene.with(|git| git.push_branch(&origin, &worktree.branch, &commit, None)).expect_err("refused");
     assert!(matches!(error, Error::Rejected { .. }), "{error:?}");
     assert!(error.to_string().contains("only on weekdays"), "{error}");
     let gone = RemoteName::new("gone").unwrap();
     write(&worktree.path, "c", "1");
-    let error = scene.with(|git| git.push(&gone, &worktree.branch, &commit, None)).expect_err("no such remote");
+    let error = scene.with(|git| git.push_branch(&gone, &worktree.branch, &commit, None)).expect_err("no such remote");
     assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
 }
 
 #[test]
-fn what_somebody_else_has_pushed_is_neither_pushed_over_nor_taken_away() {
+fn foreign_push_is_neither_overwritten_nor_deleted() {
     let scene = Scene::with_remote();
     let (worktree, first) = scene.work("t1", "b", "1");
     let origin = RemoteName::new("origin").unwrap();
-    let shared = Shared { remote: origin.clone(), branch: worktree.branch.clone(), local: worktree.branch.clone() };
-    let share = |commit| scene.with(|git| git.share(&shared, commit));
+    let shared =
+        RemoteBranch { remote: origin.clone(), branch: worktree.branch.clone(), local: worktree.branch.clone() };
+    let share = |commit| scene.with(|git| git.publish_branch(&shared, commit));
     assert_eq!(share(&first).unwrap(), Pushed::Now);
-    let full = shared.branch.full();
-    // A colleague goes on with it, and everybody has heard of that.
+    let full = shared.branch.full_ref();
+    // A colleague continues the branch, and every clone has fetched that.
     scene.git(&scene.root, &["checkout", "--quiet", "--detach", first.as_str()]);
     scene.write("theirs", "1");
     let theirs = scene.commit(&scene.root, "theirs");
@@ -76,7 +77,7 @@ fn what_somebody_else_has_pushed_is_neither_pushed_over_nor_taken_away() {
     assert!(matches!(error, Error::Foreign { .. }), "{error:?}");
     assert!(matches!(scene.with(|git| git.unshare(&shared)), Err(Error::Foreign { .. })));
     assert_eq!(scene.with(|git| git.on_remote(&origin, &shared.branch)).unwrap(), Some(theirs.clone()));
-    // Once it is in the work it may be rewritten with it.
+    // A commit that is in our work may be rewritten with it.
     scene.git(&worktree.path, &["merge", "--quiet", "--no-verify", "--no-ff", "-m", "both", theirs.as_str()]);
     scene.git(&worktree.path, &["reset", "--quiet", "--hard", second.as_str()]);
     assert_eq!(share(&second).unwrap(), Pushed::Now);
@@ -84,15 +85,16 @@ fn what_somebody_else_has_pushed_is_neither_pushed_over_nor_taken_away() {
     assert_eq!(scene.git(&scene.root, &["for-each-ref", "refs/windlass/pushed/"]), "");
 }
 
-/// What is only on the remote's side of a branch goes with that side.
+/// Commits that only the remote's side of a branch has are lost with that side.
 #[test]
 fn remote_branch_with_a_commit_that_is_not_merged_is_kept() {
     let scene = Scene::with_remote();
     let (worktree, first) = scene.work("t1", "b", "1");
     let origin = RemoteName::new("origin").unwrap();
-    let shared = Shared { remote: origin.clone(), branch: worktree.branch.clone(), local: worktree.branch.clone() };
-    scene.with(|git| git.share(&shared, &first)).unwrap();
-    // The agent pushes another commit by itself, and takes it out of its branch.
+    let shared =
+        RemoteBranch { remote: origin.clone(), branch: worktree.branch.clone(), local: worktree.branch.clone() };
+    scene.with(|git| git.publish_branch(&shared, &first)).unwrap();
+    // The agent pushes another commit by itself, and removes it from its branch.
     write(&worktree.path, "b", "2");
     let later = scene.commit(&worktree.path, "later");
     scene.git(&worktree.path, &["push", "--quiet", "--no-verify", "origin", &format!("HEAD:{}", shared.branch.full())]);
@@ -107,9 +109,9 @@ fn commit_that_is_only_on_the_own_remote_branch_is_not_merged() {
     let scene = Scene::with_remote();
     let base = scene.base().commit;
     let (worktree, first) = scene.work("t1-2", "b", "1");
-    let (origin, known) = (RemoteName::new("origin").unwrap(), Branch::new("windlass/t1").unwrap());
-    let shared = Shared { remote: origin, branch: known.clone(), local: worktree.branch.clone() };
-    scene.with(|git| git.share(&shared, &first)).unwrap();
+    let (origin, known) = (RemoteName::new("origin").unwrap(), BranchName::new("windlass/t1").unwrap());
+    let shared = RemoteBranch { remote: origin, branch: known.clone(), local: worktree.branch.clone() };
+    scene.with(|git| git.publish_branch(&shared, &first)).unwrap();
     let refuse = || scene.with(|git| git.refuse_unmerged_branch(&worktree.branch, &known, &base));
     refuse().expect("what was pushed to be merged counts as merged");
     write(&worktree.path, "b", "2");
@@ -123,8 +125,8 @@ fn branch_that_the_remote_has_lost_is_pushed_again_and_is_no_trouble_to_remove()
     let scene = Scene::with_remote();
     let (worktree, first) = scene.work("t1", "b", "1");
     let remote = RemoteName::new("origin").unwrap();
-    let shared = Shared { remote, branch: worktree.branch.clone(), local: worktree.branch.clone() };
-    let lose = || scene.git(&scene.path("remote.git"), &["update-ref", "-d", &shared.branch.full()]);
+    let shared = RemoteBranch { remote, branch: worktree.branch.clone(), local: worktree.branch.clone() };
+    let lose = || scene.git(&scene.path("remote.git"), &["update-ref", "-d", &shared.branch.full_ref()]);
     assert_eq!(scene.with(|git| git.share(&shared, &first)).unwrap(), Pushed::Now);
     assert_eq!(scene.with(|git| git.share(&shared, &first)).unwrap(), Pushed::Already);
     lose();

@@ -1,14 +1,14 @@
-//! Onto a newer base.
+//! Rebases onto a newer base.
 
 use std::fs;
 use std::path::PathBuf;
 
-use windlass_vcs::git::{Commit, Error, Rebased, Worktree};
+use windlass_vcs::git::{BranchRebaseOutcome, Error, GitCommitId, Worktree};
 
 use crate::scene::{Scene, read, write};
 
 #[test]
-fn commits_are_done_again_as_they_were_said() {
+fn replayed_commits_keep_author_and_message() {
     let scene = Scene::new();
     let worktree = scene.open("t1");
     write(&worktree.path, "a", "one\ntwo\nthree\nfour\nFIVE\n");
@@ -22,7 +22,9 @@ fn commits_are_done_again_as_they_were_said() {
     let id = |from, to| scene.with(|git| git.patch_id(from, to)).unwrap();
     let patch = id(&before, &old);
     write(&worktree.path, "new", "untracked");
-    let Rebased::Done { head } = scene.with(|git| git.rebase(&worktree, &base)).unwrap() else { panic!("it moves") };
+    let BranchRebaseOutcome::Done { head } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap() else {
+        panic!("it moves")
+    };
     assert_eq!(scene.head(&worktree.path), head);
     assert_eq!(scene.commit_at(&scene.root, "windlass/t1~2"), base);
     assert_eq!(read(&worktree.path, "a"), "ONE\ntwo\nthree\nfour\nFIVE\n");
@@ -47,11 +49,12 @@ fn a_conflict_leaves_every_byte_as_it_was() {
     scene.git(&scene.root, &["add", "--force", "x.log"]);
     let base = scene.commit(&scene.root, "the base moves");
     let index = fs::read(scene.root.join(".git/worktrees/t1/index")).unwrap();
-    let Rebased::Conflict { files, why } = scene.with(|git| git.rebase(&worktree, &base)).unwrap() else {
+    let BranchRebaseOutcome::Conflict { files, why } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap()
+    else {
         panic!("they conflict")
     };
     assert_eq!(files, [PathBuf::from("a")]);
-    assert!(why.contains(old.short()), "{why}");
+    assert!(why.contains(old.short_id()), "{why}");
     assert_eq!(scene.head(&worktree.path), old);
     assert_eq!(read(&worktree.path, "a"), "mine\n");
     assert_eq!((read(&worktree.path, "new"), read(&worktree.path, "x.log")), ("untracked".into(), "ignored".into()));
@@ -68,7 +71,9 @@ fn files_that_git_does_not_know_are_never_overwritten() {
         scene.write(place, "theirs");
         scene.git(&scene.root, &["add", "--force", place]);
         let base = scene.commit(&scene.root, "the base has it too");
-        let Rebased::Conflict { files, .. } = scene.with(|git| git.rebase(&worktree, &base)).unwrap() else {
+        let BranchRebaseOutcome::Conflict { files, .. } =
+            scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap()
+        else {
             panic!("{place} is in the way")
         };
         assert_eq!(files, [PathBuf::from(place)]);
@@ -96,7 +101,7 @@ fn a_file_may_become_a_directory_and_back() {
 }
 
 #[test]
-fn what_the_base_has_already_is_left_out() {
+fn rebase_skips_changes_in_base() {
     let scene = Scene::new();
     let (worktree, commit) = scene.work("t1", "b", "1");
     scene.commit(&scene.root, "apart");
@@ -106,7 +111,7 @@ fn what_the_base_has_already_is_left_out() {
 }
 
 #[test]
-fn what_was_resolved_in_a_merge_is_not_asked_again() {
+fn rebase_keeps_resolved_merges() {
     let scene = Scene::new();
     let (worktree, _) = scene.work("t1", "a", "mine\n");
     scene.write("a", "theirs\n");
@@ -117,7 +122,9 @@ fn what_was_resolved_in_a_merge_is_not_asked_again() {
     scene.with(|git| git.commit_all(&worktree, "resolved")).unwrap();
     scene.write("b", "more");
     let base = scene.commit(&scene.root, "the base moves again");
-    let Rebased::Done { head } = scene.with(|git| git.rebase(&worktree, &base)).unwrap() else { panic!("no conflict") };
+    let BranchRebaseOutcome::Done { head } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap() else {
+        panic!("no conflict")
+    };
     assert_eq!((read(&worktree.path, "a"), read(&worktree.path, "b")), ("both\n".into(), "more".into()));
     assert_eq!(scene.commit_at(&scene.root, &format!("{head}^2")), base);
 }
@@ -133,8 +140,8 @@ fn uncommitted_work_is_refused() {
     assert!(matches!(scene.with(|git| git.rebase(&worktree, &base)), Err(Error::Strayed { .. })));
 }
 
-/// Two commits of `t1`, the second in the way of the first, and a task on top of them.
-fn stacked(scene: &Scene) -> (Worktree, Worktree, Commit) {
+/// Two commits of `t1`, the second in conflict with the first, and a task on top of them.
+fn stacked(scene: &Scene) -> (Worktree, Worktree, GitCommitId) {
     let (below, _) = scene.work("t1", "b", "1");
     write(&below.path, "b", "2");
     let start = scene.commit(&below.path, "second");
@@ -155,7 +162,7 @@ fn work_below_that_was_done_again_or_squashed_is_not_done_again() {
             scene.git(&scene.root, &["merge", "--quiet", "--squash", "windlass/t1"]);
             scene.commit(&scene.root, "squashed");
         } else {
-            scene.with(|git| git.rebase(&below, &base)).unwrap();
+            scene.with(|git| git.rebase_worktree(&below, &base)).unwrap();
             scene.git(&scene.root, &["merge", "--quiet", "--no-ff", "-m", "merged", "windlass/t1"]);
         }
         scene.write("b", "3");
@@ -168,12 +175,12 @@ fn work_below_that_was_done_again_or_squashed_is_not_done_again() {
 }
 
 #[test]
-fn what_was_squashed_is_no_conflict_with_itself() {
+fn squashed_work_does_not_conflict_with_itself() {
     let scene = Scene::new();
     let (below, _, _) = stacked(&scene);
     scene.git(&scene.root, &["merge", "--quiet", "--squash", "windlass/t1"]);
     let base = scene.commit(&scene.root, "squashed");
-    assert!(scene.with(|git| git.has_all(&base, &git.tip(&below.branch)?.unwrap())).unwrap());
+    assert!(scene.with(|git| git.has_all_changes(&base, &git.branch_tip(&below.branch)?.unwrap())).unwrap());
     assert_eq!(scene.with(|git| git.rebase(&below, &base)).unwrap(), Rebased::Done { head: base });
 }
 
@@ -183,7 +190,7 @@ fn commits_that_change_nothing_are_no_work() {
     let worktree = scene.open("t1");
     scene.git(&worktree.path, &["commit", "--quiet", "--allow-empty", "-m", "nothing"]);
     let base = scene.base().commit;
-    let work = scene.with(|git| git.work(&worktree.branch, &base)).unwrap();
+    let work = scene.with(|git| git.read_branch_work(&worktree.branch, &base)).unwrap();
     assert_eq!((work.commits, work.done()), (1, 0));
 }
 
@@ -227,7 +234,7 @@ fn conflict_text_leaves_out_long_files_by_name_and_shows_the_others() {
     assert!(text.ends_with("\nToo long to be shown here: a.lock\n") && text.len() < 4096, "{text}");
 }
 
-/// A rebase stops at the first commit that conflicts; the others conflict no less.
+/// A rebase stops at the first commit that conflicts, although others may conflict, too.
 #[test]
 fn conflict_names_the_files_of_every_commit() {
     let scene = Scene::new();
@@ -237,7 +244,8 @@ fn conflict_names_the_files_of_every_commit() {
     scene.write("a", "theirs\n");
     scene.write("b", "theirs\n");
     let base = scene.commit(&scene.root, "the base moves");
-    let Rebased::Conflict { files, why } = scene.with(|git| git.rebase(&worktree, &base)).unwrap() else {
+    let BranchRebaseOutcome::Conflict { files, why } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap()
+    else {
         panic!("they conflict")
     };
     assert_eq!(files, [PathBuf::from("a"), PathBuf::from("b")]);
@@ -253,7 +261,8 @@ fn conflict_between_commits_alone_says_that_a_merge_has_none() {
     scene.commit(&worktree.path, "there");
     scene.write("a", "the same\n");
     let base = scene.commit(&scene.root, "the base moves");
-    let Rebased::Conflict { files, why } = scene.with(|git| git.rebase(&worktree, &base)).unwrap() else {
+    let BranchRebaseOutcome::Conflict { files, why } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap()
+    else {
         panic!("the first commit conflicts")
     };
     assert_eq!(files, [PathBuf::from("a")]);

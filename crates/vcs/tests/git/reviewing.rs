@@ -1,4 +1,4 @@
-//! Reading: diffs, and checkouts that nobody writes to.
+//! Reviews: diffs, and read-only checkouts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,11 +12,11 @@ fn a_diff_is_bounded() {
     let scene = Scene::new();
     let base = scene.base().commit;
     let (_, head) = scene.work("t1", "b", &"line\n".repeat(10_000));
-    let diff = scene.with(|git| git.diff(&base, &head, 1 << 20)).unwrap();
+    let diff = scene.with(|git| git.diff_commits(&base, &head, 1 << 20)).unwrap();
     assert!(diff.text.starts_with("diff --git a/b b/b\n") && !diff.cut, "{}", &diff.text[..100]);
-    let cut = scene.with(|git| git.diff(&base, &head, 100)).unwrap();
+    let cut = scene.with(|git| git.diff_commits(&base, &head, 100)).unwrap();
     assert_eq!((cut.text.len(), cut.cut), (100, true));
-    let file = &scene.with(|git| git.files(&base, &head)).unwrap()[0];
+    let file = &scene.with(|git| git.changed_files(&base, &head)).unwrap()[0];
     assert_eq!((file.added, file.removed), (10_000, 0));
 }
 
@@ -34,11 +34,11 @@ fn a_reader_gets_a_checkout_that_cannot_be_written() {
         assert_eq!(mode & 0o222, 0, "{name}");
     }
     assert_eq!(scene.head(&path), head);
-    // Again, over what was half made and half taken back.
+    // Again, over a checkout that is half made and half removed.
     fs::remove_dir_all(scene.root.join(".git/worktrees/review")).unwrap();
     fs::write(scene.root.join(".git/windlass/review.making"), path.as_os_str().as_encoded_bytes()).unwrap();
     scene.with(|git| git.check_out(&path, &head, CheckoutAccess::Read)).unwrap();
-    // And over what a reader has left.
+    // And over the leftovers of a reader.
     let base = scene.base().commit;
     let checkout = scene.with(|git| git.check_out(&path, &base, CheckoutAccess::Read)).unwrap();
     assert_eq!(scene.head(&path), base);
@@ -48,7 +48,7 @@ fn a_reader_gets_a_checkout_that_cannot_be_written() {
     assert!(!path.exists());
     assert!(!scene.git(&scene.root, &["worktree", "list"]).contains("review"));
     scene.with(|git| git.sweep_detached(&path)).unwrap();
-    // A worktree with a branch, or something else, is not a reader's.
+    // A worktree with a branch, or any other directory, is no reader's checkout.
     assert!(matches!(scene.with(|git| git.sweep_detached(&worktree.path)), Err(Error::Occupied { .. })));
     write(&scene.place("other"), "x", "mine");
     assert!(matches!(
@@ -58,7 +58,7 @@ fn a_reader_gets_a_checkout_that_cannot_be_written() {
     assert_eq!(read(&scene.place("other"), "x"), "mine");
 }
 
-/// What code that ran in a checkout can leave there, in order that the next hook sees other files or a branch moves.
+/// Changes by which code in a checkout could show the next hook other files, or move a branch.
 const LEFT_BEHIND: &[(&str, &str)] = &[
     ("a changed file", "echo 2 > deep/b; rm a; echo 3 > c; git add c"),
     ("a branch", "git checkout -q other"),
@@ -140,7 +140,7 @@ fn a_checkout_is_put_back_whatever_code_that_ran_there_has_left() {
     }
 }
 
-/// The commit names the commit of another repository there, and has none of its files.
+/// The commit names a commit of another repository there, and has none of its files.
 #[test]
 fn files_of_a_repository_in_the_worktree_are_beside_the_commit() {
     let scene = Scene::new();
@@ -156,16 +156,16 @@ fn files_of_a_repository_in_the_worktree_are_beside_the_commit() {
     scene.git(&worktree.path, &["commit", "-qm", "Dep"]);
     let head = scene.head(&worktree.path);
     write(&worktree.path, "deep/.git/lib", "hidden");
-    let beside = scene.with(|git| git.files_beside(&worktree.path, &head)).unwrap();
+    let beside = scene.with(|git| git.files_beside_commit(&worktree.path, &head)).unwrap();
     assert_eq!(beside, ["deep/.git", "dep"].map(std::path::PathBuf::from));
-    // Of a checkout with such an entry nothing stays.
+    // Nothing stays in a checkout with such an entry.
     let mut checkout = scene.with(|git| git.check_out(&scene.place("gate-t1"), &head, CheckoutAccess::Write)).unwrap();
     write(&checkout.path, "dep/planted", "x");
     scene.with(|git| git.restore_checkout(&mut checkout, &[])).unwrap();
     assert!(!checkout.path.join("dep/planted").exists());
 }
 
-/// A kill on the way leaves a directory that the repository does not know.
+/// A kill leaves a directory that the repository does not know.
 #[test]
 fn checkout_is_made_over_what_an_unknown_one_has_left() {
     let scene = Scene::new();

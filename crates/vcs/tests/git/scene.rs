@@ -1,4 +1,4 @@
-//! A user with a repository, a remote, and a configuration that would change what everything means.
+//! A user with a repository, a remote, and a configuration that tries to change the meaning of every call.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,11 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use windlass_process::{
-    Capture, Control, Environment, Exit, Finished, Invocation, NotStarted, Roster, Spec, overlay, run,
+    CaptureLimits, Environment, OwnerLock, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec,
+    ProgramStartError, RunControl, overlay_environment, run_program,
 };
-use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, Opened, RemoteName, Repository, Wanted, Worktree};
+use windlass_vcs::git::{
+    BaseBranch, BranchName, Error, ExistingBranch, GitClient, GitCommitId, GitRepository, OpenedWorktree, RemoteName,
+    Worktree, WorktreeRequest,
+};
 
-/// What a user may have set, and none of our calls may notice.
+/// User settings that none of our calls may notice.
 const HOSTILE: &str = r#"
 [user]
     name = A User
@@ -74,15 +78,15 @@ const HOSTILE: &str = r#"
     auto = 1
 "#;
 
-/// Each leaves a mark and fails. What watches the files is none to git, and a program of the user's all the same.
+/// Hooks that each leave a mark and fail. The file monitor is a setting, not a hook, but also a program of the user.
 const HOOKS: [&str; 7] =
     ["pre-commit", "post-checkout", "pre-push", "commit-msg", "reference-transaction", "post-commit", "monitor"];
 
 pub struct Scene {
     pub directory: tempfile::TempDir,
     pub root: PathBuf,
-    pub roster: Roster,
-    pub control: Control,
+    pub roster: OwnerLock,
+    pub control: RunControl,
 }
 
 impl Scene {
@@ -110,12 +114,12 @@ impl Scene {
         static NONCE: AtomicU64 = AtomicU64::new(0);
         let directory = tempfile::tempdir().expect("a directory");
         let nonce = NONCE.fetch_add(1, Ordering::Relaxed);
-        let roster = Roster::enlist(&directory.path().join("owners"), nonce).expect("a roster");
+        let roster = OwnerLock::acquire(&directory.path().join("owners"), nonce).expect("a roster");
         let root = fs::canonicalize(directory.path()).unwrap().join("repo");
         for name in ["repo", "home"] {
             fs::create_dir(directory.path().join(name)).unwrap();
         }
-        let scene = Self { directory, root, roster, control: Control::new() };
+        let scene = Self { directory, root, roster, control: RunControl::new() };
         scene.git(&scene.root, &["init", "--quiet", "-b", "main"]);
         let hooks = scene.root.join(".git/hooks");
         for hook in HOOKS {
@@ -133,7 +137,7 @@ impl Scene {
         self.directory.path().join(name)
     }
 
-    /// What the user's programs get. The `GIT_*` in it must not get through.
+    /// The environment of the user's programs. Its `GIT_*` must not reach git.
     pub fn environment(&self) -> Environment {
         let told = [
             ("PATH", Path::new("/usr/local/bin:/usr/bin:/bin").to_owned()),
@@ -142,41 +146,41 @@ impl Scene {
             ("GIT_DIR", "/nowhere".into()),
             ("GIT_WORK_TREE", "/nowhere".into()),
             ("GIT_INDEX_FILE", "/nowhere/index".into()),
-            ("GIT_AUTHOR_NAME", "Somebody Else".into()),
+            ("GIT_AUTHOR_NAME", "Another Author".into()),
             ("GIT_CONFIG_COUNT", "x".into()),
             ("SSH_ASKPASS", "/nowhere/askpass".into()),
         ];
         told.into_iter().map(|(name, value)| (name.into(), value.into_os_string())).collect()
     }
 
-    /// Runs a program for the one that is tested.
-    pub fn run(&self, spec: &Spec) -> Result<Finished, NotStarted> {
-        run(spec, &self.roster, &self.control, &mut |_, _| {})
+    /// Runs a program as the code under test does.
+    pub fn run(&self, spec: &ProgramSpec) -> Result<ProgramOutcome, ProgramStartError> {
+        run_program(spec, &self.roster, &self.control, &mut |_, _| {})
     }
 
-    /// Git for the one that is tested.
-    pub fn with<T>(&self, act: impl FnOnce(&Git<'_>) -> T) -> T {
+    /// Calls `act` with a client as the code under test has it.
+    pub fn with<T>(&self, act: impl FnOnce(&GitClient<'_>) -> T) -> T {
         self.with_remote_named(None, act)
     }
 
     /// The same with a remote that a person has named.
-    pub fn with_remote_named<T>(&self, remote: Option<RemoteName>, act: impl FnOnce(&Git<'_>) -> T) -> T {
-        let run = |spec: &Spec| self.run(spec);
-        let repository = Repository::find(&self.root).unwrap().expect("a repository");
-        act(&Git::new(repository, &run, &self.environment()).through(remote))
+    pub fn with_remote_named<T>(&self, remote: Option<RemoteName>, act: impl FnOnce(&GitClient<'_>) -> T) -> T {
+        let run = |spec: &ProgramSpec| self.run(spec);
+        let repository = GitRepository::discover(&self.root).unwrap().expect("a repository");
+        act(&GitClient::new(repository, &run, &self.environment()).with_remote(remote))
     }
 
-    /// Git as a person or an agent uses it, without the user's configuration in the way. It must succeed.
+    /// Runs git as a person or an agent does, without the hostile configuration. It must succeed.
     pub fn git(&self, directory: &Path, words: &[&str]) -> String {
         let (code, out, err) = self.try_git(directory, words);
         assert_eq!(code, Exit::Code(0), "git {words:?} in {}: {err}", directory.display());
         out
     }
 
-    pub fn try_git(&self, directory: &Path, words: &[&str]) -> (Exit, String, String) {
+    pub fn try_git(&self, directory: &Path, words: &[&str]) -> (ProgramExit, String, String) {
         let clean = vec![
             ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
-            ("HOME".into(), self.path("nobody").into_os_string()),
+            ("HOME".into(), self.path("no-home").into_os_string()),
         ];
         let told = [
             ("GIT_CONFIG_NOSYSTEM", "1"),
@@ -187,16 +191,16 @@ impl Scene {
             ("GIT_EDITOR", "true"),
             ("GIT_SEQUENCE_EDITOR", "true"),
         ];
-        let environment = overlay(&clean, told.map(|(name, value)| (name, OsString::from(value))).to_vec());
+        let environment = overlay_environment(&clean, told.map(|(name, value)| (name, OsString::from(value))).to_vec());
         let words = ["git", "-c", "core.hooksPath=/dev/null"].iter().chain(words).map(OsString::from).collect();
-        let spec = Spec {
+        let spec = ProgramSpec {
             timeout: Some(Duration::from_secs(60)),
             grace: Duration::from_secs(1),
-            capture: Capture { head: 1 << 20, tail: 0, spill: None },
-            ..Spec::new(Invocation::Argv(words), directory, environment)
+            capture: CaptureLimits { head: 1 << 20, tail: 0, spill: None },
+            ..ProgramSpec::new(ProgramInvocation::Argv(words), directory, environment)
         };
-        let ran = run(&spec, &self.roster, &Control::new(), &mut |_, _| {}).expect("git starts");
-        (ran.exit, ran.stdout.text().trim_end().to_owned(), ran.stderr.text())
+        let ran = run_program(&spec, &self.roster, &RunControl::new(), &mut |_, _| {}).expect("git starts");
+        (ran.exit, ran.stdout.to_text_lossy().trim_end().to_owned(), ran.stderr.to_text_lossy())
     }
 
     pub fn write(&self, name: &str, text: &str) {
@@ -204,56 +208,58 @@ impl Scene {
     }
 
     /// Commits everything in a directory.
-    pub fn commit(&self, directory: &Path, message: &str) -> Commit {
+    pub fn commit(&self, directory: &Path, message: &str) -> GitCommitId {
         self.git(directory, &["add", "-A"]);
         self.git(directory, &["commit", "--quiet", "--allow-empty", "-m", message]);
         self.head(directory)
     }
 
-    pub fn head(&self, directory: &Path) -> Commit {
+    pub fn head(&self, directory: &Path) -> GitCommitId {
         self.commit_at(directory, "HEAD")
     }
 
-    pub fn commit_at(&self, directory: &Path, name: &str) -> Commit {
-        Commit::new(&self.git(directory, &["rev-parse", &format!("{name}^{{commit}}")])).unwrap()
+    pub fn commit_at(&self, directory: &Path, name: &str) -> GitCommitId {
+        GitCommitId::new(&self.git(directory, &["rev-parse", &format!("{name}^{{commit}}")])).unwrap()
     }
 
-    pub fn base(&self) -> Base {
-        self.with(|git| git.base(None)).expect("a base")
+    pub fn base(&self) -> BaseBranch {
+        self.with(|git| git.fetch_base(None)).expect("a base")
     }
 
     pub fn place(&self, name: &str) -> PathBuf {
         self.root.join(".windlass/worktrees").join(name)
     }
 
-    pub fn try_open(&self, name: &str, start: &[Commit]) -> Result<Opened, Error> {
+    pub fn try_open(&self, name: &str, start: &[GitCommitId]) -> Result<OpenedWorktree, Error> {
         let branch = branch(&format!("windlass/{name}"));
         let path = self.place(name);
-        self.with(|git| git.open(Wanted { branch: &branch, path: &path, start, existing: Existing::IfOurs }))
+        self.with(|git| {
+            git.open_worktree(WorktreeRequest { branch: &branch, path: &path, start, existing: ExistingBranch::IfOurs })
+        })
     }
 
-    /// A worktree of the base.
+    /// Opens a worktree of the base.
     pub fn open(&self, name: &str) -> Worktree {
         let base = self.base();
         self.try_open(name, &[base.commit]).expect("a worktree").worktree
     }
 
     /// The same, with a file committed in it.
-    pub fn work(&self, name: &str, file: &str, text: &str) -> (Worktree, Commit) {
+    pub fn work(&self, name: &str, file: &str, text: &str) -> (Worktree, GitCommitId) {
         let worktree = self.open(name);
         write(&worktree.path, file, text);
         let commit = self.with(|git| git.commit_all(&worktree, "work")).expect("it commits").expect("something");
         (worktree, commit)
     }
 
-    /// Whether a hook of the user's was run.
+    /// Returns whether a hook of the user ran.
     pub fn was_hooked(&self) -> bool {
         self.path("hooked").exists()
     }
 }
 
-pub fn branch(name: &str) -> Branch {
-    Branch::new(name).unwrap()
+pub fn branch(name: &str) -> BranchName {
+    BranchName::new(name).unwrap()
 }
 
 pub fn write(directory: &Path, name: &str, text: &str) {

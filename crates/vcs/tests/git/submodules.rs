@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use windlass_vcs::git::{BranchAfter, Error, Rebased};
+use windlass_vcs::git::{BranchDisposal, BranchRebaseOutcome, Error};
 
 use crate::scene::{Scene, read, write};
 
@@ -33,10 +33,10 @@ fn add(scene: &Scene, place: &std::path::Path, name: &str) {
 }
 
 #[test]
-fn they_are_taken_from_the_main_worktree() {
+fn submodules_are_copied_from_main_worktree() {
     let scene = scene();
     let config = fs::read(scene.root.join(".git/config")).unwrap();
-    // Nobody is asked but the main worktree.
+    // Only the main worktree is read.
     for name in ["lib", "deep"] {
         fs::rename(scene.path(name), scene.path(&format!("{name}-away"))).unwrap();
     }
@@ -50,32 +50,32 @@ fn they_are_taken_from_the_main_worktree() {
 }
 
 #[test]
-fn they_go_along_with_a_rebase() {
+fn submodules_follow_a_rebase() {
     let scene = scene();
     let (worktree, _) = scene.work("t1", "b", "1");
     let lib = scene.root.join("lib");
     write(&lib, "x", "newer");
     let newer = scene.commit(&lib, "newer");
     let base = scene.commit(&scene.root, "a newer submodule");
-    let rebased = scene.with(|git| git.rebase(&worktree, &base)).unwrap();
+    let rebased = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap();
     assert!(matches!(rebased, Rebased::Done { .. }));
     assert_eq!(scene.head(&worktree.path.join("lib")), newer);
     assert_eq!(scene.with(|git| git.commit_all(&worktree, "nothing")).unwrap(), None);
 }
 
 #[test]
-fn one_that_cannot_be_checked_out_is_named_and_leaves_nothing() {
+fn failed_submodule_checkout_is_named_and_leaves_nothing() {
     let scene = scene();
     scene.git(&scene.root, &["update-index", "--cacheinfo", &format!("160000,{},lib", "1".repeat(40))]);
-    scene.git(&scene.root, &["commit", "--quiet", "-m", "a commit that nobody has"]);
-    let error = scene.try_open("t1", &[scene.base().commit]).expect_err("nobody has it");
+    scene.git(&scene.root, &["commit", "--quiet", "-m", "a commit that no remote has"]);
+    let error = scene.try_open("t1", &[scene.base().commit]).expect_err("no remote has it");
     assert!(matches!(error, Error::Submodule { .. }), "{error}");
     assert!(!scene.place("t1").exists());
     assert_eq!(scene.git(&scene.root, &["for-each-ref", "--format=%(refname)"]), "refs/heads/main");
 }
 
 #[test]
-fn what_is_committed_in_one_outlives_the_worktree() {
+fn submodule_commit_outlives_worktree() {
     let scene = scene();
     let worktree = scene.open("t1");
     let (lib, deep) = (worktree.path.join("lib"), worktree.path.join("lib/deep"));
@@ -85,7 +85,7 @@ fn what_is_committed_in_one_outlives_the_worktree() {
     let newer = scene.commit(&lib, "newer");
     let refs = scene.git(&scene.root.join("lib"), &["for-each-ref", "refs/heads"]);
     scene.with(|git| git.commit_all(&worktree, "a newer submodule")).unwrap().expect("a commit");
-    scene.with(|git| git.close(&worktree, &BranchAfter::Kept)).unwrap();
+    scene.with(|git| git.close_worktree(&worktree, &BranchDisposal::Keep)).unwrap();
     for (place, commit) in [("lib", &newer), ("lib/deep", &deeper)] {
         scene.git(&scene.root.join(place), &["cat-file", "-e", commit.as_str()]);
     }
@@ -95,7 +95,7 @@ fn what_is_committed_in_one_outlives_the_worktree() {
 }
 
 #[test]
-fn one_that_nobody_else_has_is_refused() {
+fn submodule_commit_without_remote_is_refused() {
     let scene = scene();
     let worktree = scene.open("t1");
     let from = scene.path("deep");
@@ -107,6 +107,6 @@ fn one_that_nobody_else_has_is_refused() {
     scene.with(|git| git.commit_all(&worktree, "a new submodule")).unwrap().expect("its remote has it");
     write(&worktree.path.join("new"), "x", "own");
     scene.commit(&worktree.path.join("new"), "own");
-    let refused = scene.with(|git| git.commit_all(&worktree, "own")).expect_err("nobody has it");
+    let refused = scene.with(|git| git.commit_all(&worktree, "own")).expect_err("no remote has it");
     assert!(matches!(&refused, Error::Unkept { path } if path == std::path::Path::new("new")), "{refused:?}");
 }

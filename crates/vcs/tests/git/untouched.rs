@@ -1,15 +1,15 @@
-//! Whatever state the user's own tree is in, nothing of it changes.
+//! Windlass changes nothing of the user's own tree, in any state of it.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windlass_vcs::forge::Method;
-use windlass_vcs::git::{BranchAfter, CheckoutAccess, IfCheckedOut, RemoteName, Way};
+use windlass_vcs::forge::ForgeMergeMethod;
+use windlass_vcs::git::{BranchDisposal, CheckoutAccess, IfCheckedOut, MergePlan, RemoteName};
 
 use crate::scene::{Scene, write};
 
-/// All that is the user's: files, index, HEAD, stash, configuration, branches, and what is under way.
+/// Everything of the user's: files, index, HEAD, stash, configuration, branches, and unfinished operations.
 fn snapshot(scene: &Scene) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     gather(&scene.root, &scene.root, &mut found);
@@ -22,7 +22,7 @@ fn snapshot(scene: &Scene) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// What git makes and unmakes for every worktree is left out, and so is what is ours.
+/// Skips the files that git changes for every worktree, and ours.
 fn gather(root: &Path, directory: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
     const SHARED: [&str; 7] = [
         ".windlass",
@@ -85,21 +85,21 @@ fn everything_we_do(scene: &Scene) {
     let (_, third) = scene.work("t3", "c", "3");
     let _ = scene.try_open("t4", &[second.clone(), third.clone()]).unwrap();
     check(&before, "stacked");
-    let rebased = scene.with(|git| git.rebase(&one, &third)).unwrap();
+    let rebased = scene.with(|git| git.rebase_worktree(&one, &third)).unwrap();
     check(&before, "rebase");
     let head = match rebased {
-        windlass_vcs::git::Rebased::Done { head } => head,
+        windlass_vcs::git::BranchRebaseOutcome::Done { head } => head,
         other => panic!("{other:?}"),
     };
     write(&two.path, "a", "other words\n");
     scene.with(|git| git.commit_all(&two, "more")).unwrap();
-    scene.with(|git| git.rebase(&two, &head)).unwrap();
+    scene.with(|git| git.rebase_worktree(&two, &head)).unwrap();
     check(&before, "another rebase");
     let origin = RemoteName::new("origin").unwrap();
-    scene.with(|git| git.push(&origin, &one.branch, &head, None)).unwrap();
+    scene.with(|git| git.push_branch(&origin, &one.branch, &head, None)).unwrap();
     check(&before, "push");
-    let way = Way { method: Method::Merge, message: "Merge" };
-    scene.with(|git| git.merge(&base, &head, way, IfCheckedOut::Refuse)).unwrap();
+    let way = MergePlan { method: ForgeMergeMethod::Merge, message: "Merge" };
+    scene.with(|git| git.merge_into_base(&base, &head, way, IfCheckedOut::Refuse)).unwrap();
     check(&before, "merge");
     let checkout = scene.with(|git| git.check_out(&scene.place("review"), &head, CheckoutAccess::Read)).unwrap();
     scene.with(|git| git.remove_detached(checkout)).unwrap();
@@ -107,21 +107,21 @@ fn everything_we_do(scene: &Scene) {
     fs::remove_dir_all(&two.path).unwrap();
     scene.try_open("t2", &[]).unwrap();
     check(&before, "vanished and opened");
-    scene.with(|git| git.close(&one, &BranchAfter::Gone)).unwrap();
-    scene.with(|git| git.close(&two, &BranchAfter::Gone)).unwrap();
+    scene.with(|git| git.close_worktree(&one, &BranchDisposal::Delete)).unwrap();
+    scene.with(|git| git.close_worktree(&two, &BranchDisposal::Delete)).unwrap();
     check(&before, "close");
     assert!(!scene.was_hooked());
 }
 
 #[test]
-fn in_a_messy_tree() {
+fn messy_tree_stays_untouched() {
     let scene = Scene::with_remote();
     mess(&scene);
     everything_we_do(&scene);
 }
 
 #[test]
-fn with_a_detached_head() {
+fn detached_head_stays_untouched() {
     let scene = Scene::with_remote();
     scene.git(&scene.root, &["checkout", "--quiet", "--detach"]);
     scene.commit(&scene.root, "on no branch");
@@ -130,7 +130,7 @@ fn with_a_detached_head() {
 }
 
 #[test]
-fn in_the_middle_of_a_merge() {
+fn merge_in_progress_stays_untouched() {
     let scene = Scene::with_remote();
     clash(&scene);
     scene.try_git(&scene.root, &["merge", "other"]);
@@ -139,7 +139,7 @@ fn in_the_middle_of_a_merge() {
 }
 
 #[test]
-fn in_the_middle_of_a_rebase() {
+fn rebase_in_progress_stays_untouched() {
     let scene = Scene::with_remote();
     clash(&scene);
     scene.try_git(&scene.root, &["rebase", "other"]);

@@ -1,70 +1,72 @@
-//! Files that are read and written in an agent's name.
+//! Files that Windlass reads and writes on behalf of an agent.
 //!
 //! Invariants:
-//! - Nothing outside of the directory of the work is touched, wherever links lead, and nothing that is no plain file.
-//! - What is ours and git's own (`.windlass`, `.git`) is not written: an agent whose own hands are tied must not reach
-//!   there by ours.
-//! - A file is written whole or not at all, and keeps its mode.
-//! - Memory and time are bounded, whatever lies there.
+//! - Only plain files inside the workspace are read or written, also through symbolic links.
+//! - `.windlass` and `.git` are never written: an agent that is denied these directories must not reach them through
+//!   Windlass.
+//! - A file is replaced whole or not at all, and keeps its mode.
+//! - Memory and time are bounded for every file.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-use super::wire::{INVALID, NOT_FOUND, REFUSED, Refused};
-use super::wish::{ReadFile, WriteFile};
+use super::client_request::{ReadFileRequest, WriteFileRequest};
+use super::json_rpc::{INVALID_PARAMS, JsonRpcError, REQUEST_REFUSED, RESOURCE_NOT_FOUND};
 
-/// The most that is read in one answer.
-const CONTENT: u64 = 8 * 1024 * 1024;
-/// How far into a file somebody may look.
-const REACH: u64 = 256 * 1024 * 1024;
-/// What is not written to.
-const KEPT: [&str; 2] = [".windlass", ".git"];
+/// The most bytes in one answer.
+const MAX_READ_BYTES: u64 = 8 * 1024 * 1024;
+/// The last byte of a file that can be read.
+const MAX_READ_OFFSET: u64 = 256 * 1024 * 1024;
+/// Directories that are never written.
+const PROTECTED_DIRECTORIES: [&str; 2] = [".windlass", ".git"];
 
-/// The directory of the work.
+/// The files of one workspace.
 #[derive(Debug)]
-pub struct Files {
+pub struct WorkspaceFiles {
     directory: PathBuf,
 }
 
-impl Files {
+impl WorkspaceFiles {
     pub fn new(directory: &Path) -> Self {
         Self { directory: directory.canonicalize().unwrap_or_else(|_| directory.to_owned()) }
     }
 
-    /// The lines that are wanted.
-    pub fn read(&self, wanted: &ReadFile) -> Result<String, Refused> {
-        let fail = |error: io::Error| failed("read", &wanted.path, &error);
+    /// Reads the requested lines.
+    pub fn read_requested_lines(&self, wanted: &ReadFileRequest) -> Result<String, JsonRpcError> {
+        let fail = |error: io::Error| io_failure_response("read", &wanted.path, &error);
         let path = self.directory.join(&wanted.path).canonicalize().map_err(fail)?;
-        self.check_within("read", &wanted.path, &path)?;
-        // A pipe, or whatever is put there meanwhile, must not keep us waiting.
+        self.check_path_inside("read", &wanted.path, &path)?;
+        // Opening must not block if the file is a pipe, or becomes one after the check above.
         let mut options = File::options();
         let file = options.read(true).custom_flags(NONBLOCK | NOFOLLOW).open(&path).map_err(fail)?;
         if !file.metadata().map_err(fail)?.is_file() {
-            return Err(refused("read", &wanted.path, "it is no plain file"));
+            return Err(refusal_response("read", &wanted.path, "it is no plain file"));
         }
-        let mut lines = BufReader::new(file.take(REACH));
+        let mut lines = BufReader::new(file.take(MAX_READ_OFFSET));
         let before = wanted.line.unwrap_or(1).saturating_sub(1);
         for _ in 0..before {
             if lines.skip_until(b'\n').map_err(fail)? == 0 {
                 return Ok(String::new());
             }
         }
-        let bytes = some_lines(&mut lines, wanted.limit).map_err(fail)?;
+        let bytes = read_bounded_lines(&mut lines, wanted.limit).map_err(fail)?;
         let Some(bytes) = bytes else {
             let why = format!("it has more than {} MiB: ask for some of its lines", CONTENT / (1024 * 1024));
-            return Err(refused("read", &wanted.path, &why));
+            return Err(refusal_response("read", &wanted.path, &why));
         };
-        String::from_utf8(bytes).map_err(|_| refused("read", &wanted.path, "it is no text"))
+        String::from_utf8(bytes).map_err(|_| refusal_response("read", &wanted.path, "it is no text"))
     }
 
-    /// Puts a file in the place of whatever file is there.
-    pub fn write(&self, wanted: &WriteFile) -> Result<(), Refused> {
-        let fail = |error: io::Error| failed("write", &wanted.path, &error);
-        let path = self.place(&wanted.path)?;
+    /// Writes a file, and replaces the one that is there.
+    pub fn write_requested_file(&self, wanted: &WriteFileRequest) -> Result<(), JsonRpcError> {
+        let fail = |error: io::Error| io_failure_response("write", &wanted.path, &error);
+        let path = self.resolve_write_path(&wanted.path)?;
         let before = match fs::symlink_metadata(&path) {
-            Ok(found) if !found.is_file() => return Err(refused("write", &wanted.path, "there is something else")),
+            Ok(found) if !found.is_file() => {
+                return Err(refusal_response("write", &wanted.path, "there is something else"));
+            }
             Ok(found) => Some(found.permissions()),
             Err(_) => None,
         };
@@ -74,38 +76,39 @@ impl Files {
         let mut new = tempfile::Builder::new().permissions(mode.clone()).tempfile_in(directory).map_err(fail)?;
         new.write_all(wanted.content.as_bytes()).map_err(fail)?;
         if path.exists() {
-            // The mode that it is made with is cut by the mask of the process.
+            // The umask may have removed bits from the mode of the new file.
             new.as_file().set_permissions(mode).map_err(fail)?;
         }
         new.persist(&path).map(drop).map_err(|error| fail(error.error))
     }
 
-    /// Where a file that is to be written is, or will be.
-    fn place(&self, wanted: &Path) -> Result<PathBuf, Refused> {
+    /// Returns the resolved path of a file that is to be written. The file need not exist yet.
+    fn resolve_write_path(&self, wanted: &Path) -> Result<PathBuf, JsonRpcError> {
         let whole = self.directory.join(wanted);
         if whole.components().any(|part| part == Component::ParentDir) || whole.file_name().is_none() {
-            return Err(refused("write", wanted, "that is no place for a file"));
+            return Err(refusal_response("write", wanted, "that is no place for a file"));
         }
-        // What is there decides, however far it goes.
+        // Only the existing part of the path can contain links, so that part is resolved.
         let there = whole.ancestors().find(|path| fs::symlink_metadata(path).is_ok()).unwrap_or(&self.directory);
         let rest = whole.strip_prefix(there).unwrap_or(&whole);
-        let there = there.canonicalize().map_err(|error| failed("write", wanted, &error))?;
+        let there = there.canonicalize().map_err(|error| io_failure_response("write", wanted, &error))?;
         let path = if rest.as_os_str().is_empty() { there } else { there.join(rest) };
-        self.check_within("write", wanted, &path)?;
+        self.check_path_inside("write", wanted, &path)?;
         let inside = path.strip_prefix(&self.directory).unwrap_or(&path);
-        let is_kept = |part: Component<'_>| KEPT.iter().any(|kept| part.as_os_str().eq_ignore_ascii_case(kept));
+        let is_kept =
+            |part: Component<'_>| PROTECTED_DIRECTORIES.iter().any(|kept| part.as_os_str().eq_ignore_ascii_case(kept));
         if inside.components().any(is_kept) {
-            return Err(refused("write", wanted, "what is there is not for agents"));
+            return Err(refusal_response("write", wanted, "what is there is not for agents"));
         }
         Ok(path)
     }
 
-    fn check_within(&self, verb: &str, wanted: &Path, path: &Path) -> Result<(), Refused> {
+    fn check_path_inside(&self, verb: &str, wanted: &Path, path: &Path) -> Result<(), JsonRpcError> {
         match path.starts_with(&self.directory) {
             true => Ok(()),
             false => {
                 let why = format!("it is outside of `{}`", self.directory.display());
-                Err(refused(verb, wanted, &why))
+                Err(refusal_response(verb, wanted, &why))
             }
         }
     }
@@ -114,10 +117,10 @@ impl Files {
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
 
-/// So many lines, or all. Nothing if that is too much.
-fn some_lines(lines: &mut impl BufRead, limit: Option<u64>) -> io::Result<Option<Vec<u8>>> {
+/// Reads as many lines as requested, or all. Returns `None` if they exceed `MAX_READ_BYTES`.
+fn read_bounded_lines(lines: &mut impl BufRead, limit: Option<u64>) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
-    let mut bounded = lines.take(CONTENT + 1);
+    let mut bounded = lines.take(MAX_READ_BYTES + 1);
     match limit {
         None => drop(bounded.read_to_end(&mut bytes)?),
         Some(limit) => {
@@ -128,16 +131,16 @@ fn some_lines(lines: &mut impl BufRead, limit: Option<u64>) -> io::Result<Option
             }
         }
     }
-    Ok((bytes.len() as u64 <= CONTENT).then_some(bytes))
+    Ok((bytes.len() as u64 <= MAX_READ_BYTES).then_some(bytes))
 }
 
-fn failed(verb: &str, path: &Path, error: &io::Error) -> Refused {
-    let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { REFUSED };
-    Refused::new(code, format!("cannot {verb} `{}`: {error}", path.display()))
+fn io_failure_response(verb: &str, path: &Path, error: &io::Error) -> JsonRpcError {
+    let code = if error.kind() == io::ErrorKind::NotFound { RESOURCE_NOT_FOUND } else { REQUEST_REFUSED };
+    JsonRpcError::new(code, format!("cannot {verb} `{}`: {error}", path.display()))
 }
 
-fn refused(verb: &str, path: &Path, why: &str) -> Refused {
-    Refused::new(INVALID, format!("cannot {verb} `{}`: {why}", path.display()))
+fn refusal_response(verb: &str, path: &Path, why: &str) -> JsonRpcError {
+    JsonRpcError::new(INVALID_PARAMS, format!("cannot {verb} `{}`: {why}", path.display()))
 }
 
 #[cfg(test)]

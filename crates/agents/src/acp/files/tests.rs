@@ -1,21 +1,21 @@
-//! Files in an agent's name.
+//! Reading and writing files on behalf of an agent.
 
 use std::os::unix::fs::symlink;
 
 use super::*;
 
-struct Place {
+struct FilesFixture {
     whole: tempfile::TempDir,
-    files: Files,
+    files: WorkspaceFiles,
 }
 
-impl Place {
-    /// A directory of work, with a neighbour.
+impl FilesFixture {
+    /// Creates a workspace with a file beside it.
     fn new() -> Self {
         let whole = tempfile::tempdir().expect("a directory");
         fs::create_dir(whole.path().join("shop")).expect("a directory");
         fs::write(whole.path().join("secret"), "secret").expect("a file");
-        let files = Files::new(&whole.path().join("shop"));
+        let files = WorkspaceFiles::new(&whole.path().join("shop"));
         Self { whole, files }
     }
 
@@ -24,19 +24,23 @@ impl Place {
     }
 
     fn read(&self, name: &str, line: Option<u64>, limit: Option<u64>) -> Result<String, String> {
-        let wanted = ReadFile { path: self.path(name), line, limit };
-        self.files.read(&wanted).map_err(|refused| refused.message.replace(&*self.whole.path().to_string_lossy(), ""))
+        let wanted = ReadFileRequest { path: self.path(name), line, limit };
+        self.files
+            .read_requested_lines(&wanted)
+            .map_err(|refused| refused.message.replace(&*self.whole.path().to_string_lossy(), ""))
     }
 
     fn write(&self, name: &str) -> Result<(), String> {
-        let wanted = WriteFile { path: self.path(name), content: "new".to_owned() };
-        self.files.write(&wanted).map_err(|refused| refused.message.replace(&*self.whole.path().to_string_lossy(), ""))
+        let wanted = WriteFileRequest { path: self.path(name), content: "new".to_owned() };
+        self.files
+            .write_requested_file(&wanted)
+            .map_err(|refused| refused.message.replace(&*self.whole.path().to_string_lossy(), ""))
     }
 }
 
 #[test]
-fn the_lines_that_are_wanted_are_read() {
-    let place = Place::new();
+fn requested_lines_are_read() {
+    let place = FilesFixture::new();
     fs::write(place.path("a"), "one\ntwo\nthree").expect("a file");
     let check = |line, limit, expected: &str| assert_eq!(place.read("a", line, limit).as_deref(), Ok(expected));
     check(None, None, "one\ntwo\nthree");
@@ -49,8 +53,8 @@ fn the_lines_that_are_wanted_are_read() {
 }
 
 #[test]
-fn what_may_not_be_read_is_said() {
-    let place = Place::new();
+fn refused_read_names_the_reason() {
+    let place = FilesFixture::new();
     symlink("../secret", place.path("link")).expect("a link");
     fs::write(place.path("bytes"), [0xff, 0xfe]).expect("a file");
     fs::write(place.path("long"), vec![b'x'; CONTENT as usize + 1]).expect("a file");
@@ -62,13 +66,13 @@ fn what_may_not_be_read_is_said() {
     let long = "cannot read `/shop/long`: it has more than 8 MiB: ask for some of its lines";
     assert_eq!(place.read("long", None, None), Err(long.to_owned()));
     assert!(place.read("none", None, None).expect_err("nothing").contains("No such file"));
-    let zero = ReadFile { path: "/dev/zero".into(), line: None, limit: None };
-    assert!(place.files.read(&zero).is_err());
+    let zero = ReadFileRequest { path: "/dev/zero".into(), line: None, limit: None };
+    assert!(place.files.read_requested_lines(&zero).is_err());
 }
 
 #[test]
-fn a_pipe_keeps_nobody_waiting() {
-    let place = Place::new();
+fn named_pipe_is_refused_without_blocking() {
+    let place = FilesFixture::new();
     rustix::fs::mknodat(
         rustix::fs::CWD,
         place.path("pipe"),
@@ -82,8 +86,8 @@ fn a_pipe_keeps_nobody_waiting() {
 }
 
 #[test]
-fn a_file_is_written_whole_and_keeps_its_mode() {
-    let place = Place::new();
+fn written_file_is_replaced_whole_and_keeps_its_mode() {
+    let place = FilesFixture::new();
     fs::write(place.path("old"), "old and long").expect("a file");
     fs::set_permissions(place.path("old"), fs::Permissions::from_mode(0o757)).expect("a mode");
     symlink("old", place.path("link")).expect("a link");
@@ -99,8 +103,8 @@ fn a_file_is_written_whole_and_keeps_its_mode() {
 }
 
 #[test]
-fn what_may_not_be_written_is_said() {
-    let place = Place::new();
+fn protected_or_outside_path_is_not_written() {
+    let place = FilesFixture::new();
     symlink("../secret", place.path("link")).expect("a link");
     symlink("..", place.path("up")).expect("a link");
     symlink("/nowhere/at/all", place.path("dangling")).expect("a link");
@@ -126,10 +130,10 @@ fn what_may_not_be_written_is_said() {
     assert_eq!(fs::read_dir(place.whole.path()).expect("a directory").count(), 2);
 }
 
-/// What is too long is not read to its end to be refused.
+/// An overlong file is refused without reading it to its end.
 #[test]
-fn no_more_is_read_than_could_be_given() {
-    let mut lines = BufReader::new(io::repeat(b'x').take(3 * CONTENT));
+fn reading_stops_at_the_answer_limit() {
+    let mut lines = BufReader::new(io::repeat(b'x').take(3 * MAX_READ_BYTES));
     assert_eq!(some_lines(&mut lines, None).unwrap(), None);
-    assert!(lines.get_ref().limit() > CONTENT);
+    assert!(lines.get_ref().limit() > MAX_READ_BYTES);
 }

@@ -1,4 +1,4 @@
-//! Streams of the known agents: recorded ones, and hostile ones.
+//! Streams of the known agents: recorded and hostile ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,92 +6,106 @@ use std::path::PathBuf;
 
 use insta::assert_snapshot;
 use serde::Deserialize;
-use windlass_engine::{Cost, Fault, Usage};
-use windlass_process::{Exit, Stream};
+use windlass_engine::{AgentUsage, TurnFailure, UsdCost};
+use windlass_process::{OutputStream, ProgramExit};
 
 use super::*;
 use crate::TurnEnd;
 
-mod words;
+mod command_line;
 
-const ALL: [Dialect; 5] = [Dialect::Claude, Dialect::Codex, Dialect::Opencode, Dialect::Gemini, Dialect::Goose];
+const ALL: [HeadlessDialect; 5] = [
+    HeadlessDialect::Claude,
+    HeadlessDialect::Codex,
+    HeadlessDialect::Opencode,
+    HeadlessDialect::Gemini,
+    HeadlessDialect::Goose,
+];
 
-/// What `recordings/index.yaml` says of a recording, as far as it is used here.
+/// An entry of `recordings/index.yaml`, with the fields that the tests use.
 #[derive(Deserialize)]
-struct Recorded {
+struct RecordingEntry {
     argv: Vec<String>,
     exit: i32,
 }
 
 #[derive(Deserialize)]
-struct Recordings {
-    recordings: BTreeMap<String, Recorded>,
+struct AgentRecordings {
+    recordings: BTreeMap<String, RecordingEntry>,
 }
 
 #[derive(Deserialize)]
-struct Index {
-    agents: BTreeMap<String, Recordings>,
+struct RecordingIndex {
+    agents: BTreeMap<String, AgentRecordings>,
 }
 
 fn recordings() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("recordings")
 }
 
-fn index() -> Index {
+fn index() -> RecordingIndex {
     let text = fs::read_to_string(recordings().join("index.yaml")).expect("an index");
     serde_saphyr::from_str(&text).expect("it is right")
 }
 
-fn recording(dialect: Dialect, scenario: &str, stream: &str) -> Vec<u8> {
-    fs::read(recordings().join(dialect.program()).join(format!("{scenario}.{stream}"))).unwrap_or_default()
+fn recording(dialect: HeadlessDialect, scenario: &str, stream: &str) -> Vec<u8> {
+    fs::read(recordings().join(dialect.program_name()).join(format!("{scenario}.{stream}"))).unwrap_or_default()
 }
 
-fn exit(code: i32) -> Exit {
-    if code < 0 { Exit::Signal(-code) } else { Exit::Code(code) }
+fn exit(code: i32) -> ProgramExit {
+    if code < 0 { ProgramExit::Signal(-code) } else { ProgramExit::Code(code) }
 }
 
-/// A stream as it is heard in pieces, and whether a conversation is gone on with.
-fn heard(dialect: Dialect, resumes: bool, stdout: &[u8], stderr: &[u8], exit: Exit) -> (Heard, Vec<Said>) {
-    let mut hearing = Hearing::new(dialect, resumes);
-    let mut said: Vec<Said> = hearing.hear(Stream::Stderr, stderr);
-    said.extend(stdout.chunks(4099).flat_map(|piece| hearing.hear(Stream::Stdout, piece)));
-    (hearing.end(exit), said)
+/// Reads a stream in pieces. `resumes` says whether a conversation is resumed.
+fn heard(
+    dialect: HeadlessDialect,
+    resumes: bool,
+    stdout: &[u8],
+    stderr: &[u8],
+    exit: ProgramExit,
+) -> (HeadlessTurnReport, Vec<StreamEvent>) {
+    let mut hearing = StreamReader::new(dialect, resumes);
+    let mut said: Vec<StreamEvent> = hearing.receive_bytes(OutputStream::Stderr, stderr);
+    said.extend(stdout.chunks(4099).flat_map(|piece| hearing.receive_bytes(OutputStream::Stdout, piece)));
+    (hearing.finish_turn(exit), said)
 }
 
-fn conversation(said: &[Said]) -> Option<&str> {
+fn conversation(said: &[StreamEvent]) -> Option<&str> {
     said.iter().find_map(|said| match said {
-        Said::Conversation(name) => Some(name.as_str()),
-        Said::Text(_) => None,
+        StreamEvent::Conversation(name) => Some(name.as_str()),
+        StreamEvent::Text(_) => None,
     })
 }
 
-fn told(said: &[Said]) -> String {
-    let text = |said: &Said| match said {
-        Said::Text(text) => text.clone(),
-        Said::Conversation(_) => String::new(),
+fn told(said: &[StreamEvent]) -> String {
+    let text = |said: &StreamEvent| match said {
+        StreamEvent::Text(text) => text.clone(),
+        StreamEvent::Conversation(_) => String::new(),
     };
     said.iter().map(text).collect()
 }
 
-fn shown(ended: &Ended) -> String {
+fn shown(ended: &HeadlessTurnEnd) -> String {
     let line = |text: &str| text.replace('\u{1b}', "").split_whitespace().collect::<Vec<_>>().join(" ");
     let short = |text: &str| line(text).chars().take(60).collect::<String>();
     match ended {
-        Ended::Gone(why) => format!("gone: {}", short(why)),
-        Ended::Turn(TurnEnd::Said(text)) => format!("said: {text}"),
-        Ended::Turn(TurnEnd::Failed { fault, why }) => format!("{fault:?}: {}", short(why)),
-        Ended::Turn(TurnEnd::Limited { said, reset }) => format!("limited, {reset:?}: {}", short(said)),
-        Ended::Turn(TurnEnd::Locked { said, remedy }) => format!("locked: {}; {}", short(said), short(remedy)),
-        Ended::Turn(other) => format!("{other:?}"),
+        HeadlessTurnEnd::ConversationLost(why) => format!("gone: {}", short(why)),
+        HeadlessTurnEnd::Turn(TurnEnd::Answered(text)) => format!("said: {text}"),
+        HeadlessTurnEnd::Turn(TurnEnd::Failed { fault, why }) => format!("{fault:?}: {}", short(why)),
+        HeadlessTurnEnd::Turn(TurnEnd::RateLimited { said, reset }) => format!("limited, {reset:?}: {}", short(said)),
+        HeadlessTurnEnd::Turn(TurnEnd::AccessDenied { said, remedy }) => {
+            format!("locked: {}; {}", short(said), short(remedy))
+        }
+        HeadlessTurnEnd::Turn(other) => format!("{other:?}"),
     }
 }
 
-/// Every recording: what it used (input, of it cached, output, money), whether that is of the whole conversation, whether
-/// a conversation was named, and how it ended.
+/// Returns a line for every recording: usage (input, of it cached, output, cost), whether it is that of the whole
+/// conversation, whether the conversation was named, and how the turn ended.
 fn table() -> String {
     let mut table = String::new();
     for (agent, all) in index().agents {
-        let dialect = ALL.into_iter().find(|dialect| dialect.program() == agent).expect("a dialect");
+        let dialect = ALL.into_iter().find(|dialect| dialect.program_name() == agent).expect("a dialect");
         for (scenario, recorded) in all.recordings {
             let stdout = recording(dialect, &scenario, "jsonl");
             let stderr = recording(dialect, &scenario, "stderr");
@@ -103,7 +117,7 @@ fn table() -> String {
                 true => "-".to_owned(),
                 false => format!("{}/{}/{}{cost}", usage.input, usage.cached, usage.output),
             };
-            let whole = if heard.span == Span::Conversation { " of all" } else { "" };
+            let whole = if heard.usage_scope == UsageScope::Conversation { " of all" } else { "" };
             let named = if conversation(&said).is_some() { "named" } else { "-" };
             table += &format!("{agent} {scenario} | {used}{whole} | {named} | {}\n", shown(&heard.ended));
         }
@@ -187,9 +201,9 @@ fn recorded_streams_are_understood() {
     "#);
 }
 
-/// Versions that do not say what came since the last result, with the tokens of the turn or without, and with several results.
+/// Versions without the usage since the last result: with or without the tokens of the turn, and with several results.
 #[test]
-fn what_older_versions_tell_is_counted_from_where_it_was() {
+fn usage_of_older_claude_versions_is_counted_once() {
     let result = |main: &str, more: &str| {
         format!("{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"Done.\"{main}{more}}}\n")
     };
@@ -197,13 +211,13 @@ fn what_older_versions_tell_is_counted_from_where_it_was() {
     let all = |tokens: u64, cost: f64| {
         format!(r#","total_cost_usd":{cost},"modelUsage":{{"m":{{"inputTokens":{tokens},"costUSD":{cost}}}}}"#)
     };
-    let used = |input: u64, cost: u64| Usage { input, cost: Some(Cost(cost)), ..Usage::default() };
-    let check = |stream: &str, before: Usage, expected: Usage| {
-        let (heard, _) = heard(Dialect::Claude, true, stream.as_bytes(), b"", Exit::Code(0));
+    let used = |input: u64, cost: u64| AgentUsage { input, cost: Some(UsdCost(cost)), ..AgentUsage::default() };
+    let check = |stream: &str, before: AgentUsage, expected: AgentUsage| {
+        let (heard, _) = heard(HeadlessDialect::Claude, true, stream.as_bytes(), b"", ProgramExit::Code(0));
         assert_eq!(heard.used(before), expected, "{stream}");
     };
     let before = used(100, 30_000);
-    check(&result(&main(50), &all(150, 0.04)), Usage::default(), used(150, 40_000));
+    check(&result(&main(50), &all(150, 0.04)), AgentUsage::default(), used(150, 40_000));
     check(&result(&main(50), &all(150, 0.04)), before, used(50, 10_000));
     check(&result(&main(100), &all(100, 0.03)), before, used(100, 30_000));
     check(&result(&main(120), &all(150, 0.04)), before, used(150, 40_000));
@@ -217,16 +231,16 @@ fn what_older_versions_tell_is_counted_from_where_it_was() {
 }
 
 #[test]
-fn what_came_since_the_last_result_is_added_to_it() {
+fn usage_since_last_result_is_added() {
     let result = |tokens: u64| {
         format!(r#"{{"type":"result","model_usage_since_last_result":{{"m":{{"inputTokens":{tokens}}}}}}}"#)
     };
     let stream = format!("{}\n{}", result(20), result(30));
-    let (heard, _) = heard(Dialect::Claude, false, stream.as_bytes(), b"", Exit::Code(0));
+    let (heard, _) = heard(HeadlessDialect::Claude, false, stream.as_bytes(), b"", ProgramExit::Code(0));
     assert_eq!(heard.usage.input, 50);
 }
 
-/// What we say on the command line is what was seen to work, in whatever order.
+/// The options are those of the recorded commands, in any order.
 #[test]
 fn command_lines_are_those_that_were_recorded() {
     let sorted = |mut words: Vec<String>| {
@@ -240,56 +254,57 @@ fn command_lines_are_those_that_were_recorded() {
         for (scenario, is_new) in [("ok", true), ("resumed", false)] {
             let argv = &all.recordings[scenario].argv;
             let is_id = |word: &&String| {
-                is_name(word) && (word.len() == 36 || word.starts_with("ses_") || *word == "windlass-1")
+                is_conversation_name(word) && (word.len() == 36 || word.starts_with("ses_") || *word == "windlass-1")
             };
             let id = argv.iter().find(is_id).map(String::as_str);
-            let place = if is_new { Place::New(id) } else { Place::Before(id.expect("an id")) };
-            let words = script(&agent, dialect, place, None).split(' ').map(str::to_owned).collect();
+            let place =
+                if is_new { PromptTarget::NewConversation(id) } else { PromptTarget::Existing(id.expect("an id")) };
+            let words = build_prompt_script(&agent, dialect, place, None).split(' ').map(str::to_owned).collect();
             assert_eq!(sorted(words), sorted(argv.clone()), "{name} {scenario}");
         }
     }
 }
 
 #[test]
-fn names_are_ours_where_agents_let_us_and_harmless_where_they_are_theirs() {
+fn conversation_names_are_valid_or_ignored() {
     assert_eq!(Dialect::Claude.name(0).as_deref(), Some("00000000-0000-4000-8000-000000000000"));
     assert_eq!(Dialect::Gemini.name(u128::MAX).as_deref(), Some("ffffffff-ffff-4fff-bfff-ffffffffffff"));
     for dialect in ALL {
-        assert!(dialect.name(7).is_none_or(|name| is_name(&name)));
+        assert!(dialect.new_conversation_name(7).is_none_or(|name| is_conversation_name(&name)));
     }
     for name in ["", "-x", "--resume", "a b", "a'b", "é", "a\nb", "$(x)", &"x".repeat(201)] {
-        assert!(!is_name(name), "{name}");
+        assert!(!is_conversation_name(name), "{name}");
     }
     let stream = br#"{"type":"thread.started","thread_id":"--oh"}"#;
-    let (_, said) = heard(Dialect::Codex, false, stream, b"", Exit::Code(0));
+    let (_, said) = heard(HeadlessDialect::Codex, false, stream, b"", ProgramExit::Code(0));
     assert_eq!(conversation(&said), None);
 }
 
-/// Each name goes into the log, so a stream that goes on giving others must not fill it.
+/// Each name goes into the log, so a stream with many names must not fill it.
 #[test]
-fn a_turn_is_in_one_conversation() {
+fn only_first_conversation_name_is_reported() {
     let started = |number: u32| format!("{{\"type\":\"thread.started\",\"thread_id\":\"t{number}\"}}\n");
     let stream: String = (0..100).map(started).collect();
-    let (_, said) = heard(Dialect::Codex, false, stream.as_bytes(), b"", Exit::Code(0));
+    let (_, said) = heard(HeadlessDialect::Codex, false, stream.as_bytes(), b"", ProgramExit::Code(0));
     assert_eq!(said, [Said::Conversation("t0".to_owned())]);
 }
 
-/// Words that only look like it, after work was done, do not make a turn be done again.
+/// After some work, a message that looks like a lost conversation must not repeat the turn.
 #[test]
-fn a_conversation_in_which_something_was_done_is_not_gone() {
+fn conversation_with_output_is_not_lost() {
     let began =
         "{\"type\":\"item.completed\",\"item\":{\"id\":\"1\",\"type\":\"agent_message\",\"text\":\"I look.\"}}\n";
     let failed = r#"{"type":"turn.failed","error":{"message":"the session of the tool server was not found"}}"#;
-    let ended = |stream: &str| heard(Dialect::Codex, true, stream.as_bytes(), b"", Exit::Code(1)).0.ended;
+    let ended = |stream: &str| heard(HeadlessDialect::Codex, true, stream.as_bytes(), b"", ProgramExit::Code(1)).0.end;
     assert!(matches!(ended(failed), Ended::Gone(_)));
     assert!(matches!(ended(&format!("{began}{failed}")), Ended::Turn(TurnEnd::Failed { .. })));
 }
 
-/// What whoever watches sees is what the agent says and does, line by line.
+/// Observers see the agent's text and actions, line by line.
 #[test]
-fn a_turn_is_shown_as_lines() {
+fn transcript_shows_tool_calls_and_answer_as_lines() {
     for dialect in ALL {
-        let (_, said) = heard(dialect, false, &recording(dialect, "ok", "jsonl"), b"", Exit::Code(0));
+        let (_, said) = heard(dialect, false, &recording(dialect, "ok", "jsonl"), b"", ProgramExit::Code(0));
         let told = told(&said);
         let lines: Vec<&str> = told.lines().collect();
         assert!(lines[0].starts_with('[') && lines[0].contains("echo mended > notes.txt"), "{dialect:?} {lines:?}");
@@ -297,33 +312,33 @@ fn a_turn_is_shown_as_lines() {
     }
 }
 
-/// Wherever a stream breaks off, its turn has not ended well, and what was said before is not its last word.
+/// A stream that is cut anywhere is no success, and the text before the cut is no answer.
 #[test]
-fn a_stream_that_breaks_off_is_no_end() {
+fn truncated_stream_is_a_failure() {
     for dialect in ALL {
         let whole = recording(dialect, "ok", "jsonl");
         let last = whole.trim_ascii_end().iter().rposition(|byte| *byte == b'\n').expect("lines") + 1;
         for cut in (0..last).step_by(97).chain([last, last + 5]) {
-            for exit in [Exit::Code(0), Exit::Code(1), Exit::Signal(9)] {
+            for exit in [ProgramExit::Code(0), ProgramExit::Code(1), ProgramExit::Signal(9)] {
                 let (heard, _) = heard(dialect, false, &whole[..cut], b"", exit);
-                let fault = match &heard.ended {
-                    Ended::Turn(TurnEnd::Failed { fault, .. }) => *fault,
+                let fault = match &heard.end {
+                    HeadlessTurnEnd::Turn(TurnEnd::Failed { fault, .. }) => *fault,
                     other => panic!("{dialect:?} cut at {cut}: {other:?}"),
                 };
                 assert!(
-                    [Fault::Crashed, Fault::Garbage, Fault::Failed].contains(&fault),
+                    [TurnFailure::Crashed, TurnFailure::Garbage, TurnFailure::Failed].contains(&fault),
                     "{dialect:?} {cut} {fault:?}"
                 );
             }
         }
-        let (heard, _) = heard(dialect, false, whole.trim_ascii_end(), b"", Exit::Signal(9));
-        let said = TurnEnd::Said("I have mended notes.txt. <promise>COMPLETE</promise>".to_owned());
+        let (heard, _) = heard(dialect, false, whole.trim_ascii_end(), b"", ProgramExit::Signal(9));
+        let said = TurnEnd::Answered("I have mended notes.txt. <promise>COMPLETE</promise>".to_owned());
         assert_eq!(heard.ended, Ended::Turn(said), "{dialect:?}: what was said to the end stands");
     }
 }
 
 #[test]
-fn noise_is_passed_over_but_is_no_stream() {
+fn noise_lines_are_skipped_and_noise_alone_is_garbage() {
     let deep = "[".repeat(100_000);
     let noise =
         format!("starting up\n\n{{}}\n[1]\n3\n{{\"type\":7}}\n{{\"type\":\"hello\"}}\n{{\"a\":{deep}\n\u{1b}[31m\n");
@@ -333,39 +348,41 @@ fn noise_is_passed_over_but_is_no_stream() {
             noisy.extend_from_slice(line);
             noisy.extend_from_slice(b"\xff\xfe noise\n");
         }
-        let (good, _) = heard(dialect, false, &noisy, b"", Exit::Code(0));
+        let (good, _) = heard(dialect, false, &noisy, b"", ProgramExit::Code(0));
         assert!(matches!(good.ended, Ended::Turn(TurnEnd::Said(_))), "{dialect:?} {good:?}");
-        let (bad, _) = heard(dialect, true, noise.as_bytes(), b"", Exit::Code(0));
-        let Ended::Turn(TurnEnd::Failed { fault: Fault::Garbage, why }) = bad.ended else { panic!("{dialect:?}") };
+        let (bad, _) = heard(dialect, true, noise.as_bytes(), b"", ProgramExit::Code(0));
+        let HeadlessTurnEnd::Turn(TurnEnd::Failed { fault: TurnFailure::Garbage, why }) = bad.end else {
+            panic!("{dialect:?}")
+        };
         assert!(why.contains("`starting up`"), "{why}");
-        let (none, _) = heard(dialect, false, b"", b"", Exit::Code(0));
+        let (none, _) = heard(dialect, false, b"", b"", ProgramExit::Code(0));
         assert_eq!(shown(&none.ended), "Garbage: it wrote nothing at all (exit 0)");
     }
 }
 
 #[test]
-fn a_line_without_an_end_is_no_memory() {
-    let mut hearing = Hearing::new(Dialect::Claude, false);
+fn endless_line_is_bounded() {
+    let mut hearing = StreamReader::new(HeadlessDialect::Claude, false);
     let piece = vec![b'x'; 1 << 20];
     let lasted = (0..100).take_while(|_| {
-        hearing.hear(Stream::Stdout, &piece);
-        !hearing.is_enough()
+        hearing.receive_bytes(OutputStream::Stdout, &piece);
+        !hearing.is_finished()
     });
     assert_eq!(lasted.count(), 16);
-    hearing.hear(Stream::Stdout, &recording(Dialect::Claude, "ok", "jsonl"));
+    hearing.receive_bytes(OutputStream::Stdout, &recording(HeadlessDialect::Claude, "ok", "jsonl"));
     assert_eq!(shown(&hearing.end(Exit::Cancelled).ended), "Garbage: it wrote a line of more than 16 MiB");
 }
 
 #[test]
-fn of_complaints_the_last_are_kept() {
+fn stderr_keeps_its_last_lines() {
     let complaints = format!("error: of old\n{}", "more\n".repeat(4000));
-    let (heard, _) = heard(Dialect::Claude, false, b"", complaints.as_bytes(), Exit::Code(1));
+    let (heard, _) = heard(HeadlessDialect::Claude, false, b"", complaints.as_bytes(), ProgramExit::Code(1));
     assert_eq!(shown(&heard.ended), "Failed: exit 1: more");
 }
 
-/// Every value of every event replaced by one of another type: nothing panics, and nothing is believed that is not said.
+/// Replaces every value of every event by one of another type: the reader neither panics nor invents an answer.
 #[test]
-fn wrong_types_are_no_harm() {
+fn events_with_wrong_types_do_not_panic() {
     fn twisted(value: &serde_json::Value, with: &serde_json::Value, left: &mut i32) -> serde_json::Value {
         *left -= 1;
         if *left == 0 {
@@ -395,8 +412,8 @@ fn wrong_types_are_no_harm() {
                 let mut all = lines.clone();
                 all[place] = twisted(line, with, &mut { number });
                 let text: String = all.iter().map(|line| format!("{line}\n")).collect();
-                let (heard, _) = heard(dialect, false, text.as_bytes(), b"", Exit::Code(0));
-                if let Ended::Turn(TurnEnd::Said(said)) = heard.ended {
+                let (heard, _) = heard(dialect, false, text.as_bytes(), b"", ProgramExit::Code(0));
+                if let HeadlessTurnEnd::Turn(TurnEnd::Answered(said)) = heard.end {
                     assert!(said.len() < 100, "{said}");
                 }
             }
@@ -404,18 +421,18 @@ fn wrong_types_are_no_harm() {
     }
 }
 
-/// What a tool prints, what the prompt holds, and what a helper of the agent says are not the agent's words.
+/// Output of tools, the prompt and text of subagents are not the agent's answer.
 #[test]
-fn only_the_agents_own_last_words_count() {
+fn only_the_agents_last_message_is_its_answer() {
     let claim = "<promise>COMPLETE</promise>";
     let check = |dialect, lines: &[String], expected: &str| {
         let text = lines.join("\n");
-        let (heard, _) = heard(dialect, false, text.as_bytes(), b"", Exit::Code(0));
+        let (heard, _) = heard(dialect, false, text.as_bytes(), b"", ProgramExit::Code(0));
         assert_eq!(heard.ended, Ended::Turn(TurnEnd::Said(expected.to_owned())), "{dialect:?}");
     };
     let gemini = |kind: &str, more: &str| format!(r#"{{"type":"{kind}",{more}}}"#);
     check(
-        Dialect::Gemini,
+        HeadlessDialect::Gemini,
         &[
             gemini("message", &format!(r#""role":"user","content":"{claim}""#)),
             gemini("message", &format!(r#""role":"assistant","content":"I begin. {claim}","delta":true"#)),
@@ -431,7 +448,7 @@ fn only_the_agents_own_last_words_count() {
         )
     };
     check(
-        Dialect::Claude,
+        HeadlessDialect::Claude,
         &[
             claude("null", "Not yet."),
             claude("\"toolu_1\"", claim),
@@ -449,7 +466,7 @@ fn only_the_agents_own_last_words_count() {
     };
     let text = |text: &str| format!(r#"{{"type":"text","text":"{text}"}}"#);
     check(
-        Dialect::Goose,
+        HeadlessDialect::Goose,
         &[
             goose("1", "assistant", &text(claim)),
             goose("2", "user", &text(claim)),
@@ -461,11 +478,11 @@ fn only_the_agents_own_last_words_count() {
     );
 }
 
-/// Commands that outlast the answer, results without words, ends by another name, other ends of lines.
+/// Commands that outlast the answer, results without text, unusual finish reasons, other line ends.
 #[test]
-fn no_answer_is_lost() {
+fn answers_survive_unusual_streams() {
     let check = |dialect, text: &str, named: bool| {
-        let (heard, said) = heard(dialect, false, text.as_bytes(), b"", Exit::Code(0));
+        let (heard, said) = heard(dialect, false, text.as_bytes(), b"", ProgramExit::Code(0));
         assert_eq!(heard.ended, Ended::Turn(TurnEnd::Said("Done.".to_owned())), "{text}");
         assert_eq!(conversation(&said).is_some(), named, "{text}");
     };
@@ -481,19 +498,19 @@ fn no_answer_is_lost() {
         run("completed", "2"),
         r#"{"type":"turn.completed"}"#.to_owned(),
     ];
-    check(Dialect::Codex, &codex.join("\n"), true);
-    check(Dialect::Codex, &format!("\u{feff}{}", codex.join("\r\n")), true);
+    check(HeadlessDialect::Codex, &codex.join("\n"), true);
+    check(HeadlessDialect::Codex, &format!("\u{feff}{}", codex.join("\r\n")), true);
     let claude = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"Done."}]}}
         {"type":"result","subtype":"success","is_error":false,"result":""}"#;
-    check(Dialect::Claude, claude, false);
+    check(HeadlessDialect::Claude, claude, false);
     let opencode = r#"{"type":"text","part":{"text":"Done."}}
         {"type":"step_finish","part":{"reason":"other"}}"#;
-    check(Dialect::Opencode, opencode, false);
+    check(HeadlessDialect::Opencode, opencode, false);
 }
 
-/// Whatever an exit code or a field says about success.
+/// Neither an exit code nor a success field suffices.
 #[test]
-fn success_is_not_believed() {
+fn claimed_success_is_checked() {
     let result =
         |more: &str| format!(r#"{{"type":"result","subtype":"success","result":"Done.","session_id":"s"{more}}}"#);
     for (more, expected) in [
@@ -509,28 +526,30 @@ fn success_is_not_believed() {
         (r#","is_error":false,"terminal_reason":"completed""#, "said: Done."),
         (r#","is_error":true,"api_error_status":429"#, "limited, None: Done."),
     ] {
-        let (heard, _) = heard(Dialect::Claude, false, result(more).as_bytes(), b"", Exit::Code(0));
+        let (heard, _) = heard(HeadlessDialect::Claude, false, result(more).as_bytes(), b"", ProgramExit::Code(0));
         assert_eq!(shown(&heard.ended), expected, "{more}");
     }
     let limited = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1800000000}}"#;
     let stream = format!("{limited}\n{}", result(r#","is_error":true,"api_error_status":429"#));
-    let ended = |stream: &str| shown(&heard(Dialect::Claude, false, stream.as_bytes(), b"", Exit::Code(1)).0.ended);
+    let ended = |stream: &str| {
+        shown(&heard(HeadlessDialect::Claude, false, stream.as_bytes(), b"", ProgramExit::Code(1)).0.end)
+    };
     assert_eq!(ended(&stream), "limited, Some(At(2027-01-15T08:00:00Z)): Done.");
     assert_eq!(ended(&stream.replace("rejected", "allowed")), "limited, None: Done.", "of another limit");
 }
 
 #[test]
-fn a_turn_that_has_begun_again_is_not_over() {
+fn restarted_turn_is_not_finished() {
     let said = r#"{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Done."}}"#;
     let stream = format!("{said}\n{{\"type\":\"turn.completed\"}}\n{{\"type\":\"turn.started\"}}");
-    let (heard, _) = heard(Dialect::Codex, false, stream.as_bytes(), b"", Exit::Code(1));
+    let (heard, _) = heard(HeadlessDialect::Codex, false, stream.as_bytes(), b"", ProgramExit::Code(1));
     assert_eq!(shown(&heard.ended), "Crashed: it ended in the middle of its turn (exit 1)");
 }
 
 #[test]
-fn a_program_that_is_not_there_is_told_from_one_that_fails() {
+fn missing_program_differs_from_failing_program() {
     let ended = |exit, stdout: &str, stderr: &str| {
-        shown(&heard(Dialect::Codex, true, stdout.as_bytes(), stderr.as_bytes(), exit).0.ended)
+        shown(&heard(HeadlessDialect::Codex, true, stdout.as_bytes(), stderr.as_bytes(), exit).0.end)
     };
     assert_eq!(
         ended(Exit::Code(127), "", "sh: 1: codex: not found"),

@@ -1,60 +1,66 @@
-//! The assignment of agents to tasks: which ready task or left session a worker takes up next, and with which agent.
+//! The assignment of agents to tasks: the ready task or unfinished session that a worker takes next, and its agent.
 
 use std::collections::BTreeSet;
 
 use windlass_agents::Agent;
 use windlass_config::{Config, RoleSettings, plan};
-use windlass_engine::{Grounds, Session, SessionName, State, Task, TaskId, TypeName, Types, View, Wanted, Work};
-use windlass_process::{is_alive, is_ours};
-use windlass_store::{Snapshot, Sqlite};
+use windlass_engine::{
+    NextAction, Session, SessionName, StateView, Task, TaskId, TaskState, TaskTypes, TypeName, WorkSource,
+    WorkspaceMode,
+};
+use windlass_process::{is_owner_alive, is_this_process};
+use windlass_store::{SqliteStore, StoreSnapshot};
 
-use super::super::agent_choice::no_agent_named;
-use super::super::session_choice::{name_after_task, stays_alive};
-use super::super::work_place::{explain_left_in_place, is_left_in_place};
-use crate::context::{Opened, tasks_in, visit_tasks};
+use super::super::agent_choice::no_agent_failure;
+use super::super::session_choice::{is_owner_still_alive, name_after_task};
+use super::super::workspace_choice::{explain_left_in_place, is_left_in_place};
+use crate::context::{OpenedProject, list_tasks_in_states, visit_tasks_in_states};
 use crate::{Failure, agents, environment, gatekeepers, hints};
 
 /// The agents of a run with several workers.
 pub struct AgentAssignment<'a> {
     pub config: &'a Config,
-    pub types: Types,
+    pub types: TaskTypes,
     /// `--agent`
     pub named: Option<&'a str>,
-    pub grounds: Grounds,
-    /// Types that none of the agents may work on.
+    pub grounds: WorkspaceMode,
+    /// Task types that none of the agents may work on.
     closed: BTreeSet<TypeName>,
     /// Implementers of task types that are known agents.
     known: BTreeSet<String>,
 }
 
 impl<'a> AgentAssignment<'a> {
-    pub fn new(config: &'a Config, named: Option<&'a str>, grounds: Grounds) -> Self {
-        let types = plan::types(config);
-        let has_no_implementer = |kind: &TypeName| types.implementers(Some(kind)).is_some_and(BTreeSet::is_empty);
+    pub fn new(config: &'a Config, named: Option<&'a str>, grounds: WorkspaceMode) -> Self {
+        let types = plan::plan_task_types(config);
+        let has_no_implementer = |kind: &TypeName| types.allowed_agents(Some(kind)).is_some_and(BTreeSet::is_empty);
         let mut closed: BTreeSet<TypeName> = match named {
-            Some(agent) => types.closed_to(Some(agent)),
-            None => types.closed_to(None).into_iter().filter(has_no_implementer).collect(),
+            Some(agent) => types.types_closed_to(Some(agent)),
+            None => types.types_closed_to(None).into_iter().filter(has_no_implementer).collect(),
         };
         let listed = config.task_types().filter_map(|(_, roles)| roles.implementer.as_ref());
         let listed = listed.flat_map(|names| names.iter().map(|name| &name.value));
-        let known = listed.filter(|name| agents::resolve(name, &config.settings).is_ok()).cloned().collect();
+        let known = listed.filter(|name| agents::resolve_agent(name, &config.settings).is_ok()).cloned().collect();
         let mut assignment = Self { config, types, named, grounds, closed: BTreeSet::new(), known };
         closed.extend(
-            assignment.kinds().filter(|(kind, roles)| assignment.lacking(kind, roles).is_some()).map(|(kind, _)| kind),
+            assignment
+                .task_type_roles()
+                .filter(|(kind, roles)| assignment.find_missing_agent(kind, roles).is_some())
+                .map(|(kind, _)| kind),
         );
         assignment.closed = closed;
         assignment
     }
 
-    fn kinds(&self) -> impl Iterator<Item = (TypeName, &RoleSettings)> {
+    fn task_type_roles(&self) -> impl Iterator<Item = (TypeName, &RoleSettings)> {
         let parsed = |kind: &str| kind.parse().expect("the names of types were checked when they were read");
         self.config.task_types().map(move |(kind, roles)| (parsed(kind), roles))
     }
 
-    /// Returns what is missing for tasks of a type: a known agent to work on them, or one to judge them. Other tasks go on.
-    fn lacking(&self, kind: &TypeName, roles: &RoleSettings) -> Option<Failure> {
+    /// Returns the failure if a task type lacks a known agent to work on it, or one to judge the work.
+    fn find_missing_agent(&self, kind: &TypeName, roles: &RoleSettings) -> Option<Failure> {
         let usual = self.config.settings.agent.as_ref().map(|agent| agent.as_str());
-        let listed = self.types.implementers(Some(kind));
+        let listed = self.types.allowed_agents(Some(kind));
         let names: Vec<&str> = match (self.named, listed) {
             (Some(agent), _) => vec![agent],
             (None, Some(names)) => names.iter().map(String::as_str).collect(),
@@ -63,46 +69,46 @@ impl<'a> AgentAssignment<'a> {
         let known: Vec<&str> =
             names.iter().copied().filter(|name| listed.is_none() || self.known.contains(*name)).collect();
         let stranger = names.first().filter(|_| known.is_empty());
-        let stranger = stranger.and_then(|name| agents::resolve(name, &self.config.settings).err());
-        stranger.or_else(|| gatekeepers::unjudged(self.config, kind.as_str(), roles, &known))
+        let stranger = stranger.and_then(|name| agents::resolve_agent(name, &self.config.settings).err());
+        stranger.or_else(|| gatekeepers::explain_unjudged_type(self.config, kind.as_str(), roles, &known))
     }
 
-    /// Returns what is missing for the type of a task.
-    pub fn lacks(&self, task: &Task) -> Option<Failure> {
-        let (kind, roles) = self.kinds().find(|(kind, _)| task.kind.as_ref() == Some(kind))?;
-        self.lacking(&kind, roles)
+    /// Returns the failure if the type of a task lacks an agent.
+    pub fn find_missing_agent_for_task(&self, task: &Task) -> Option<Failure> {
+        let (kind, roles) = self.task_type_roles().find(|(kind, _)| task.kind.as_ref() == Some(kind))?;
+        self.find_missing_agent(&kind, roles)
     }
 
     /// Returns whether the workers leave a task to a run that names it.
-    fn leaves(&self, task: &Task) -> bool {
+    fn leaves_in_place(&self, task: &Task) -> bool {
         is_left_in_place(task, self.grounds)
     }
 
-    /// Returns why no worker takes a ready task, if it is so.
-    pub fn why_not(&self, opened: &Opened, task: &Task) -> Option<String> {
-        let listed = self.types.implementers(task.kind.as_ref());
+    /// Returns why no worker takes a ready task, or `None` if one may.
+    pub fn explain_untaken_task(&self, opened: &OpenedProject, task: &Task) -> Option<String> {
+        let listed = self.types.allowed_agents(task.kind.as_ref());
         match (listed, self.named) {
-            _ if self.leaves(task) => Some(explain_left_in_place(opened, task.id)),
+            _ if self.leaves_in_place(task) => Some(explain_left_in_place(opened, task.id)),
             (Some(names), _) if names.is_empty() => Some("nobody may work on tasks of its type".to_owned()),
             (Some(names), Some(agent)) if !names.contains(agent) => {
                 Some(format!("{} may", names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")))
             }
-            _ if self.name(task, 0).is_none() => Some("no agent is named for it".to_owned()),
+            _ if self.choose_agent_name(task, 0).is_none() => Some("no agent is named for it".to_owned()),
             _ if task.kind.as_ref().is_some_and(|kind| self.closed.contains(kind)) => {
-                self.lacks(task).map(|failure| failure.message)
+                self.find_missing_agent_for_task(task).map(|failure| failure.message)
             }
             _ => None,
         }
     }
 
-    /// Returns the agent for a task: the one that is named, else one of those that its type names, else the usual one.
-    pub fn agent(&self, task: &Task, worker: usize) -> Result<Agent, Failure> {
-        let name = self.name(task, worker).ok_or_else(no_agent_named)?;
-        agents::resolve(name, &self.config.settings)
+    /// Returns the agent for a task: the named one, else one that the task's type names, else the default.
+    pub fn resolve_agent_for(&self, task: &Task, worker: usize) -> Result<Agent, Failure> {
+        let name = self.choose_agent_name(task, worker).ok_or_else(no_agent_failure)?;
+        agents::resolve_agent(name, &self.config.settings)
     }
 
-    fn name(&self, task: &Task, worker: usize) -> Option<&str> {
-        let listed = self.types.implementers(task.kind.as_ref());
+    fn choose_agent_name(&self, task: &Task, worker: usize) -> Option<&str> {
+        let listed = self.types.allowed_agents(task.kind.as_ref());
         let listed = listed.and_then(|names| {
             let known: Vec<&String> = names.iter().filter(|name| self.known.contains(*name)).collect();
             known.get(worker % known.len().max(1)).copied().or(names.first())
@@ -111,13 +117,13 @@ impl<'a> AgentAssignment<'a> {
         self.named.or(listed.map(String::as_str)).or_else(usual)
     }
 
-    /// Returns the first ready task for which no agent is named.
-    pub fn without_agent(&self, store: &Sqlite) -> Result<Option<TaskId>, Failure> {
-        let snapshot = store.snapshot().map_err(hints::store)?;
+    /// Returns the first ready task without a named agent.
+    pub fn find_task_without_agent(&self, store: &SqliteStore) -> Result<Option<TaskId>, Failure> {
+        let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
         let mut after = None;
-        while let Some(next) = snapshot.claimable_except(&self.closed, after).map_err(hints::view)? {
-            let task = snapshot.task(next.1).map_err(hints::view)?;
-            if task.is_some_and(|task| !self.leaves(&task) && self.name(&task, 0).is_none()) {
+        while let Some(next) = snapshot.next_claimable_except(&self.closed, after).map_err(hints::view_failure)? {
+            let task = snapshot.find_task(next.1).map_err(hints::view_failure)?;
+            if task.is_some_and(|task| !self.leaves_in_place(&task) && self.choose_agent_name(&task, 0).is_none()) {
                 return Ok(Some(next.1));
             }
             after = Some(next);
@@ -125,12 +131,14 @@ impl<'a> AgentAssignment<'a> {
         Ok(None)
     }
 
-    /// Returns what is missing for the first ready task that lacks anything.
-    pub fn first_lack(&self, store: &Sqlite) -> Result<Option<Failure>, Failure> {
+    /// Returns the failure for the first ready task that lacks an agent.
+    pub fn find_first_missing_agent(&self, store: &SqliteStore) -> Result<Option<Failure>, Failure> {
         let mut lack = None;
-        visit_tasks(store, &[State::Ready, State::NeedsContinuation], |task| {
-            let may = self.named.is_none_or(|agent| self.types.admit(&task, agent).is_ok());
-            lack = self.lacks(&task).filter(|_| may && task.lease.is_none() && !self.leaves(&task));
+        visit_tasks_in_states(store, &[TaskState::Ready, TaskState::NeedsContinuation], |task| {
+            let may = self.named.is_none_or(|agent| self.types.check_agent_allowed(&task, agent).is_ok());
+            lack = self
+                .find_missing_agent_for_task(&task)
+                .filter(|_| may && task.lease.is_none() && !self.leaves_in_place(&task));
             lack.is_none()
         })?;
         Ok(lack)
@@ -138,7 +146,7 @@ impl<'a> AgentAssignment<'a> {
 
     /// Returns the agent that a session was started with, if it is one of the agents of this run. An agent that only the
     /// project's store names does not count.
-    pub fn agent_of(&self, session: &Session, trusted: bool) -> Result<Option<Agent>, Failure> {
+    pub fn resolve_session_agent(&self, session: &Session, trusted: bool) -> Result<Option<Agent>, Failure> {
         let name = session.agent.as_str();
         let usual = self.config.settings.agent.as_ref().map(|agent| agent.as_str());
         let listed = || {
@@ -149,47 +157,58 @@ impl<'a> AgentAssignment<'a> {
             Some(named) => named == name,
             None => trusted || usual == Some(name) || listed(),
         };
-        meant.then(|| agents::resolve(name, &self.config.settings)).transpose()
+        meant.then(|| agents::resolve_agent(name, &self.config.settings)).transpose()
     }
 
-    /// Returns the next task that can be taken besides these, with a name for its session.
-    pub fn find(
+    /// Returns the next available task besides these, with a name for its session.
+    pub fn find_next_task(
         &self,
-        store: &Sqlite,
+        store: &SqliteStore,
         busy: &BTreeSet<TaskId>,
         left: &BTreeSet<TaskId>,
     ) -> Result<Option<(Task, SessionName)>, Failure> {
-        let snapshot = store.snapshot().map_err(hints::store)?;
+        let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
         let free = |id: &TaskId| !busy.contains(id) && !left.contains(id);
         let mut after = None;
-        while let Some(next) = snapshot.claimable_except(&self.closed, after).map_err(hints::view)? {
-            let task = snapshot.task(next.1).map_err(hints::view)?;
-            if free(&next.1) && task.is_some_and(|task| !self.leaves(&task) && self.name(&task, 0).is_some()) {
-                return self.with_name(&snapshot, next.1);
+        while let Some(next) = snapshot.next_claimable_except(&self.closed, after).map_err(hints::view_failure)? {
+            let task = snapshot.find_task(next.1).map_err(hints::view_failure)?;
+            if free(&next.1)
+                && task.is_some_and(|task| !self.leaves_in_place(&task) && self.choose_agent_name(&task, 0).is_some())
+            {
+                return self.name_task_session(&snapshot, next.1);
             }
             after = Some(next);
         }
         let mut after = None;
-        while let Some(next) = snapshot.expired(environment::now(), after).map_err(hints::view)? {
-            let task = snapshot.task(next.1).map_err(hints::view)?;
-            let open =
-                |task: &Task| !self.leaves(task) && task.kind.as_ref().is_none_or(|kind| !self.closed.contains(kind));
-            if free(&next.1) && task.as_ref().is_some_and(|task| open(task) && self.name(task, 0).is_some()) {
-                return self.with_name(&snapshot, next.1);
+        while let Some(next) =
+            snapshot.next_expired_lease(environment::current_timestamp(), after).map_err(hints::view_failure)?
+        {
+            let task = snapshot.find_task(next.1).map_err(hints::view_failure)?;
+            let open = |task: &Task| {
+                !self.leaves_in_place(task) && task.kind.as_ref().is_none_or(|kind| !self.closed.contains(kind))
+            };
+            if free(&next.1)
+                && task.as_ref().is_some_and(|task| open(task) && self.choose_agent_name(task, 0).is_some())
+            {
+                return self.name_task_session(&snapshot, next.1);
             }
             after = Some(next);
         }
         Ok(None)
     }
 
-    fn with_name(&self, snapshot: &Snapshot<'_>, id: TaskId) -> Result<Option<(Task, SessionName)>, Failure> {
-        let Some(task) = snapshot.task(id).map_err(hints::view)? else { return Ok(None) };
+    fn name_task_session(
+        &self,
+        snapshot: &StoreSnapshot<'_>,
+        id: TaskId,
+    ) -> Result<Option<(Task, SessionName)>, Failure> {
+        let Some(task) = snapshot.find_task(id).map_err(hints::view_failure)? else { return Ok(None) };
         let base = name_after_task(snapshot, id)?;
-        // As many as there were attempts are taken.
+        // The task has as many names in use as it had attempts.
         for number in 1_u64.. {
             let name = if number == 1 { base.clone() } else { format!("{base}-{number}") };
             let name: SessionName = name.parse().expect("letters, digits and dashes, few enough");
-            if snapshot.session(&name).map_err(hints::view)?.is_none() {
+            if snapshot.find_session(&name).map_err(hints::view_failure)?.is_none() {
                 return Ok(Some((task, name)));
             }
         }
@@ -197,32 +216,37 @@ impl<'a> AgentAssignment<'a> {
     }
 }
 
-/// Returns unfinished sessions of dead owners that work on tasks and do not wait for a person.
-pub fn find_left_sessions(opened: &Opened, sessions: Vec<Session>, grounds: Grounds) -> Vec<Session> {
-    let owners = opened.project.owners();
+/// Returns the unfinished sessions of dead owners that work on tasks and do not wait for a person.
+pub fn find_left_sessions(opened: &OpenedProject, sessions: Vec<Session>, grounds: WorkspaceMode) -> Vec<Session> {
+    let owners = opened.project.owner_directory();
     let left = sessions.into_iter().filter(|session| is_for_workers(session, grounds));
-    left.filter(|session| !stays_alive(&owners, session.owner.as_str())).collect()
+    left.filter(|session| !is_owner_still_alive(&owners, session.owner.as_str())).collect()
 }
 
-/// Workers do not work in a person's own tree unasked, and a session stays where it is.
-fn is_for_workers(session: &Session, grounds: Grounds) -> bool {
+/// Returns whether workers may resume a session. They do not work in a person's own tree unasked, and a session keeps its
+/// workspace.
+fn is_for_workers(session: &Session, grounds: WorkspaceMode) -> bool {
     if session.grounds.is_in_place() && !grounds.is_in_place() {
         return false;
     }
-    let of_graph = session.work == Work::Graph || (session.goal.is_none() && session.task.is_some());
-    of_graph && session.ended().is_none() && session.wanted() != Wanted::Answer
+    let of_graph = session.work == WorkSource::Graph || (session.goal.is_none() && session.task.is_some());
+    of_graph && session.ending_kind().is_none() && session.next_action() != NextAction::Answer
 }
 
-/// Returns sessions that hold a task and whose owner has died meanwhile.
-pub fn find_orphaned_sessions(opened: &Opened, grounds: Grounds) -> Result<Vec<Session>, Failure> {
-    let snapshot = opened.store.snapshot().map_err(hints::store)?;
-    let tasks = tasks_in(&opened.store, &[State::Active, State::Submitted])?;
-    let leases = tasks.into_iter().filter_map(|task| task.lease).filter(|lease| !is_ours(lease.owner.as_str()));
+/// Returns the sessions that hold a task and whose owner has died.
+pub fn find_orphaned_sessions(opened: &OpenedProject, grounds: WorkspaceMode) -> Result<Vec<Session>, Failure> {
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let tasks = list_tasks_in_states(&opened.store, &[TaskState::Active, TaskState::Submitted])?;
+    let leases = tasks.into_iter().filter_map(|task| task.lease).filter(|lease| !is_this_process(lease.owner.as_str()));
     let mut sessions = Vec::new();
     for name in leases.filter_map(|lease| lease.session) {
-        sessions
-            .extend(snapshot.session(&name).map_err(hints::view)?.filter(|session| is_for_workers(session, grounds)));
+        sessions.extend(
+            snapshot
+                .find_session(&name)
+                .map_err(hints::view_failure)?
+                .filter(|session| is_for_workers(session, grounds)),
+        );
     }
-    sessions.retain(|session| !is_alive(&opened.project.owners(), session.owner.as_str()));
+    sessions.retain(|session| !is_owner_alive(&opened.project.owner_directory(), session.owner.as_str()));
     Ok(sessions)
 }

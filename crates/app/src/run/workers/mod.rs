@@ -8,11 +8,11 @@
 //! ```
 //!
 //! Invariants:
-//! - Each task has one session at a time; the log decides which one, whatever else works on the graph.
-//! - All workers use the configuration that there was at the start. Sessions that are taken up keep theirs.
+//! - Each task has one session at a time; the log decides which one, whatever other processes work on the graph.
+//! - All workers use the configuration of the run's start. Resumed sessions keep theirs.
 //! - A signal means the same to all workers.
 //!
-//! Not here: how a session goes (`runner`), which agent may have which task (`engine`).
+//! Not here: the steps of a session (`runner`), the rules which agent may have which task (`engine`).
 
 mod assignment;
 mod log_watch;
@@ -23,37 +23,37 @@ use std::sync::Arc;
 use std::thread;
 
 use windlass_config::Config;
-use windlass_engine::{Grounds, Session, Task, Work};
-use windlass_process::{Control, Heart, Roster};
+use windlass_engine::{Session, Task, WorkSource, WorkspaceMode};
+use windlass_process::{HeartbeatThread, OwnerLock, RunControl};
 use windlass_store::Lifetime;
 
 use self::worker::Worker;
-use super::agent_choice::{check_agent, explain_nothing_for, no_agent_named};
+use super::agent_choice::{check_agent_startable, explain_no_task_for_agent, no_agent_failure};
 use super::cancellation::read_cancellation;
 use super::cleanup::clean_up_tasks;
-use super::plan::NothingReady;
-use super::remaining::RemainingTasks;
-use super::session_config::{find_effective_config, serves_agents};
+use super::remaining_tasks::RemainingTasks;
+use super::run_plan::NothingReady;
+use super::session_config::{find_effective_config, may_run_agent_programs};
 use super::session_run::{SessionObserver, read_protected_files, warn_of_idle_hooks};
 use super::stale_leases::{expire_stale_leases, start_heartbeat};
-use super::work_place::find_grounds;
-use crate::caller::Inside;
-use crate::context::{Context, Opened};
+use super::workspace_choice::find_workspace_mode;
+use crate::caller::CallerContext;
+use crate::context::{CommandContext, OpenedProject};
 use crate::person::require_person;
 use crate::project::Project;
-use crate::recovery::{Reach, settle_and_report};
+use crate::recovery::{RecoveryScope, recover_and_notify};
 use crate::workflows::{self, WorkflowSnapshot};
-use crate::{Code, Failure, FrontEnd, Notice, agents, execution, hints, store_records};
+use crate::{Failure, FailureCode, FrontEnd, Notice, agents, execution, hints, store_records};
 
 pub use self::assignment::AgentAssignment;
 pub use self::scheduler::{RunTotals, SessionScheduler};
 
-/// What shows the work of several workers to people. Workers call it from their threads.
+/// An observer that shows the work of several workers to people. Workers call it from their threads.
 pub trait WorkerObserver: Sync {
-    /// Returns the observer of a session that a worker begins or takes up.
+    /// Returns the observer of a session that a worker begins or resumes.
     fn observe_session<'a>(&'a self, worker: usize, session: &WorkerSession<'_>) -> Box<dyn SessionObserver + 'a>;
 
-    /// Hears that a worker has no session for now.
+    /// Notes that a worker has no session for now.
     fn clear_session(&self, worker: usize);
 
     /// Returns whether `show_progress` shows anything.
@@ -62,15 +62,15 @@ pub trait WorkerObserver: Sync {
     fn show_progress(&self, progress: PoolProgress);
 }
 
-/// A session that a worker has.
+/// The session of a worker.
 pub struct WorkerSession<'a> {
     pub task: Option<&'a Task>,
-    pub work: Work,
-    /// The session that was left, where it is taken up.
+    pub work: WorkSource,
+    /// The unfinished session, if it is resumed.
     pub resumed: Option<&'a Session>,
 }
 
-/// How far all workers are, in tasks.
+/// The progress of all workers, in tasks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PoolProgress {
     pub done: usize,
@@ -78,31 +78,31 @@ pub struct PoolProgress {
     pub ready: u64,
 }
 
-/// What all workers have in common.
+/// The settings that all workers share.
 pub struct WorkerSettings {
     pub config: Arc<Config>,
     workflows: WorkflowSnapshot,
-    pub grounds: Grounds,
-    inside: Inside,
-    /// What the protected files hold.
+    pub grounds: WorkspaceMode,
+    inside: CallerContext,
+    /// The content of the protected files.
     protected: Option<String>,
     max_iterations: Option<u32>,
     serves_agents: bool,
-    /// A person trusts what only this project names, for this command.
+    /// Whether a person trusts the project's own names and programs, for this command.
     trust: bool,
 }
 
 impl WorkerSettings {
     /// Reads the configuration, and checks that it may be used.
-    pub fn load(opened: &Opened, max_iterations: Option<u32>) -> Result<Self, Failure> {
-        let inside = Inside::look(opened)?;
-        let config = Config::parse(inside.written(opened)?)?;
+    pub fn load_settings(opened: &OpenedProject, max_iterations: Option<u32>) -> Result<Self, Failure> {
+        let inside = CallerContext::detect_from_variables(opened)?;
+        let config = Config::from_source(inside.load_config_source(opened)?)?;
         let told = opened.trust || inside.config.is_some();
         let config = Arc::new(find_effective_config(&*opened.front_end, &opened.project, config, told)?);
-        workflows::check_hooks(&opened.project, &config)?;
-        let workflows = WorkflowSnapshot::load(&opened.project, &config, opened.trust);
-        let serves_agents = serves_agents(opened.trust, &inside, &opened.project, &config)?;
-        let grounds = find_grounds(&opened.project, &config)?;
+        workflows::check_workflow_hooks(&opened.project, &config)?;
+        let workflows = WorkflowSnapshot::load_snapshot(&opened.project, &config, opened.trust);
+        let serves_agents = may_run_agent_programs(opened.trust, &inside, &opened.project, &config)?;
+        let grounds = find_workspace_mode(&opened.project, &config)?;
         let protected = read_protected_files(&opened.project, &config)?;
         let trust = opened.trust;
         Ok(Self { config, workflows, grounds, inside, protected, max_iterations, serves_agents, trust })
@@ -115,15 +115,15 @@ impl WorkerSettings {
 }
 
 /// Opens the project of a run with several workers.
-pub fn open_project_for_workers(context: &Context) -> Result<Opened, Failure> {
-    let opened = context.create(Lifetime::Service)?;
+pub fn open_project_for_workers(context: &CommandContext) -> Result<OpenedProject, Failure> {
+    let opened = context.open_or_create_project(Lifetime::Service)?;
     if context.trust {
         require_person(&opened.project)?;
     }
     Ok(opened)
 }
 
-/// What a run with several workers does.
+/// The outcome of planning a run with several workers.
 pub enum PoolPlan<'a> {
     Pool(WorkerPool<'a>),
     NothingReady(NothingReady),
@@ -134,84 +134,97 @@ pub struct WorkerPool<'a> {
     settings: &'a WorkerSettings,
     assignment: &'a AgentAssignment<'a>,
     scheduler: Arc<SessionScheduler>,
-    rosters: Vec<Roster>,
-    control: Control,
-    _heart: Heart,
+    rosters: Vec<OwnerLock>,
+    control: RunControl,
+    _heart: HeartbeatThread,
 }
 
 impl<'a> WorkerPool<'a> {
-    /// Makes so many workers, unless there is nothing for them to begin with.
-    pub fn plan(
-        opened: &mut Opened,
+    /// Creates this many workers, unless there is no work to begin with.
+    pub fn plan_workers(
+        opened: &mut OpenedProject,
         settings: &'a WorkerSettings,
         assignment: &'a AgentAssignment<'a>,
-        (count, control): (usize, &Control),
+        (count, control): (usize, &RunControl),
     ) -> Result<PoolPlan<'a>, Failure> {
-        check_agents(assignment, &opened.project)?;
-        let rosters: Vec<Roster> = (0..count).map(|_| execution::enlist(&opened.project)).collect::<Result<_, _>>()?;
+        check_usual_agent(assignment, &opened.project)?;
+        let rosters: Vec<OwnerLock> =
+            (0..count).map(|_| execution::acquire_owner_lock(&opened.project)).collect::<Result<_, _>>()?;
         let heart = start_heartbeat(&rosters, &settings.config)?;
-        settle_and_report(opened, control, Reach::BeforeWork)?;
-        let sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
+        recover_and_notify(opened, control, RecoveryScope::BeforeWork)?;
+        let sessions = opened
+            .store
+            .begin_snapshot()
+            .map_err(hints::store_failure)?
+            .all_sessions()
+            .map_err(hints::store_failure)?;
         if !settings.grounds.is_in_place() {
             clean_up_tasks(opened, &settings.config, (&rosters[0], control))?;
         }
         let left = assignment::find_left_sessions(opened, sessions, settings.grounds);
         if left.is_empty() {
             expire_stale_leases(opened, &settings.config, (&rosters[0], control))?;
-            if let Some(nothing) = find_nothing_ready(opened, assignment)? {
+            if let Some(nothing) = explain_nothing_ready(opened, assignment)? {
                 return Ok(PoolPlan::NothingReady(nothing));
             }
         }
-        if let Some(id) = assignment.without_agent(&opened.store)? {
+        if let Some(id) = assignment.find_task_without_agent(&opened.store)? {
             let warning = format!("no agent is named for {id}: it is left alone; `agent:` names one for all tasks");
-            opened.front_end.show(Notice::Warning(&warning));
+            opened.front_end.show_notice(Notice::Warning(&warning));
         }
         if count > 1 && settings.grounds.is_in_place() {
             let note = "the workers share one directory: there is no git here, or `worktrees` is off";
-            opened.front_end.show(Notice::Note(note));
+            opened.front_end.show_notice(Notice::Note(note));
         }
         warn_of_idle_hooks(opened, &settings.config);
         let (scheduler, control) = (Arc::new(SessionScheduler::new(left)), control.clone());
         Ok(PoolPlan::Pool(Self { settings, assignment, scheduler, rosters, control, _heart: heart }))
     }
 
-    /// Returns what all workers share.
+    /// Returns the scheduler that all workers share.
     pub fn scheduler(&self) -> &Arc<SessionScheduler> {
         &self.scheduler
     }
 
-    /// Has all workers work to the end.
-    pub fn run(&self, place: (&Project, &Arc<dyn FrontEnd>), observer: &dyn WorkerObserver) -> Result<(), Failure> {
+    /// Runs all workers to the end.
+    pub fn run_workers(
+        &self,
+        place: (&Project, &Arc<dyn FrontEnd>),
+        observer: &dyn WorkerObserver,
+    ) -> Result<(), Failure> {
         thread::scope(|scope| {
             let mut workers = Vec::new();
             for (number, roster) in self.rosters.iter().enumerate() {
-                let work = move || self.worker(number, self.open_for_worker(place)?, roster, observer).work();
+                let work = move || {
+                    self.create_worker(number, self.open_for_worker(place)?, roster, observer).work_until_over()
+                };
                 let thread = thread::Builder::new().name(format!("worker {}", number + 1)).spawn_scoped(scope, work);
                 match thread {
                     Ok(thread) => workers.push(thread),
                     Err(error) => {
-                        self.scheduler.close();
-                        return Err(Failure::new(Code::System, "cannot start a thread").caused_by(error));
+                        self.scheduler.close_for_new_jobs();
+                        return Err(Failure::new(FailureCode::System, "cannot start a thread").with_cause(error));
                     }
                 }
             }
             let ended = workers.into_iter().map(|worker| worker.join().expect("a worker that panics has said why"));
-            // All of them are waited for; the first failure is told.
+            // All threads are joined before the first failure is returned.
             ended.collect::<Vec<_>>().into_iter().collect()
         })
     }
 
-    fn open_for_worker(&self, (project, front_end): (&Project, &Arc<dyn FrontEnd>)) -> Result<Opened, Failure> {
+    fn open_for_worker(&self, (project, front_end): (&Project, &Arc<dyn FrontEnd>)) -> Result<OpenedProject, Failure> {
         let (project, trust, front_end) = (project.clone(), self.settings.trust, front_end.clone());
-        let store = store_records::open(&project, Lifetime::Service, trust).inspect_err(|_| self.scheduler.close())?;
-        Ok(Opened { project, store, trust, front_end })
+        let store = store_records::open_store(&project, Lifetime::Service, trust)
+            .inspect_err(|_| self.scheduler.close_for_new_jobs())?;
+        Ok(OpenedProject { project, store, trust, front_end })
     }
 
-    fn worker<'w>(
+    fn create_worker<'w>(
         &'w self,
         number: usize,
-        opened: Opened,
-        roster: &'w Roster,
+        opened: OpenedProject,
+        roster: &'w OwnerLock,
         observer: &'w dyn WorkerObserver,
     ) -> Worker<'w> {
         Worker {
@@ -228,41 +241,46 @@ impl<'a> WorkerPool<'a> {
     }
 }
 
-/// Returns a function that calls off the running sessions which the log says are cancelled, and no others.
-pub fn cancelled_session_watch(project: &Project, scheduler: &Arc<SessionScheduler>) -> impl Fn() + Send + 'static {
+/// Returns a function that cancels the running sessions which the log says are cancelled, and no others.
+pub fn watch_cancelled_sessions(project: &Project, scheduler: &Arc<SessionScheduler>) -> impl Fn() + Send + 'static {
     let (file, scheduler) = (project.store_file(), scheduler.clone());
     move || {
-        let cancelled = scheduler.running().into_iter().filter(|(name, _)| read_cancellation(&file, name).is_some());
-        cancelled.for_each(|(_, control)| control.call_off());
+        let cancelled =
+            scheduler.running_sessions().into_iter().filter(|(name, _)| read_cancellation(&file, name).is_some());
+        cancelled.for_each(|(_, control)| control.cancel_own_runs());
     }
 }
 
-/// Refuses a typing mistake in the name of the agent that most tasks get.
-fn check_agents(assignment: &AgentAssignment<'_>, project: &Project) -> Result<(), Failure> {
+/// Checks the agent that most tasks get, to catch a typing mistake in its name.
+fn check_usual_agent(assignment: &AgentAssignment<'_>, project: &Project) -> Result<(), Failure> {
     let settings = &assignment.config.settings;
     let usual = settings.agent.as_ref().map(|agent| agent.as_str());
     match assignment.named.or(usual) {
-        Some(name) => check_agent(&agents::resolve(name, settings)?, &project.root, assignment.grounds),
+        Some(name) => check_agent_startable(&agents::resolve_agent(name, settings)?, &project.root, assignment.grounds),
         None => Ok(()),
     }
 }
 
-/// Returns why there is nothing for workers to begin with, if so.
-fn find_nothing_ready(opened: &Opened, assignment: &AgentAssignment<'_>) -> Result<Option<NothingReady>, Failure> {
-    if assignment.find(&opened.store, &Default::default(), &Default::default())?.is_some() {
+/// Returns why workers have nothing to begin with, if that is so.
+fn explain_nothing_ready(
+    opened: &OpenedProject,
+    assignment: &AgentAssignment<'_>,
+) -> Result<Option<NothingReady>, Failure> {
+    if assignment.find_next_task(&opened.store, &Default::default(), &Default::default())?.is_some() {
         return Ok(None);
     }
-    if let Some(id) = assignment.without_agent(&opened.store)? {
-        return Err(no_agent_named().caused_by(format!("{id} is ready, and nothing says who works on it")));
+    if let Some(id) = assignment.find_task_without_agent(&opened.store)? {
+        return Err(no_agent_failure().with_cause(format!("{id} is ready, and nothing says who works on it")));
     }
-    if let Some(failure) = assignment.first_lack(&opened.store)? {
+    if let Some(failure) = assignment.find_first_missing_agent(&opened.store)? {
         return Err(failure);
     }
     let others = match assignment.named {
-        Some(agent) => explain_nothing_for(&opened.store, &assignment.types, agent, assignment.grounds)?,
+        Some(agent) => explain_no_task_for_agent(&opened.store, &assignment.types, agent, assignment.grounds)?,
         None => None,
     };
     let reason = others.unwrap_or_else(|| "nothing is ready".to_owned());
-    let remaining = RemainingTasks::find(opened)?.explained_by(|task| assignment.why_not(opened, task));
+    let remaining = RemainingTasks::find_remaining(opened)?
+        .explain_ready_tasks(|task| assignment.explain_untaken_task(opened, task));
     Ok(Some(NothingReady { reason, remaining }))
 }

@@ -1,35 +1,35 @@
 //! The scheduler of a worker pool: which worker has which task or session, what is left alone, and when the run is over.
 //!
 //! ```text
-//!   worker ─ take ─► a job, or waits ◄─ wake: a worker is done, the log has grown, a signal came
-//!          ─ finish ─► wakes the others
+//!   worker ─ take_job ─► a job, or waits ◄─ wake_workers: a worker is done, the log has grown, a signal came
+//!          ─ finish_session ─► wakes the others
 //! ```
 //!
 //! Invariants:
 //! - No two workers have the same task or session.
-//! - A worker that waits is woken; no worker polls.
+//! - A waiting worker is woken; no worker polls.
 //! - The run is over when no worker works and none can take anything, or when the scheduler is closed and no worker works.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use windlass_engine::{OwnerName, Session, SessionName, TaskId, Usage};
-use windlass_process::Control;
+use windlass_engine::{AgentUsage, OwnerName, Session, SessionName, TaskId};
+use windlass_process::RunControl;
 
-/// After so many agents in a row that cannot be started, the run takes nothing more.
+/// After this many failed agent starts in a row, the run takes nothing more.
 const MAX_FAILED_STARTS: u32 = 2;
 
 /// The state that all workers of a run share.
 #[derive(Default)]
 pub struct SessionScheduler {
-    state: Mutex<State>,
+    state: Mutex<SchedulerState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct SchedulerState {
     wakes: u64,
-    /// How many workers have something to do.
+    /// The number of workers with a job.
     working: usize,
     /// Tasks that a worker has, or is about to have.
     busy: BTreeSet<TaskId>,
@@ -37,21 +37,21 @@ struct State {
     left_alone: BTreeSet<TaskId>,
     /// Sessions of dead owners.
     resumable: VecDeque<Session>,
-    /// Those that were found so far, by name and dead owner.
+    /// The sessions that were offered so far, by name and dead owner.
     offered: BTreeSet<(SessionName, OwnerName)>,
-    running: BTreeMap<SessionName, Control>,
+    running: BTreeMap<SessionName, RunControl>,
     failed_starts: u32,
     failed: BTreeMap<TaskId, u32>,
-    /// A thread watches the log.
+    /// Whether a thread watches the log.
     watched: bool,
-    /// Nothing more is taken.
+    /// Whether workers take nothing more.
     closed: bool,
     over: bool,
     totals: RunTotals,
 }
 
-impl State {
-    fn free(&mut self, task: Option<TaskId>) {
+impl SchedulerState {
+    fn release_task(&mut self, task: Option<TaskId>) {
         if let Some(task) = task {
             self.busy.remove(&task);
         }
@@ -64,51 +64,51 @@ pub struct RunTotals {
     pub done: Vec<TaskId>,
     /// Tasks left for a later run.
     pub left: BTreeSet<TaskId>,
-    /// Taken from this run while a worker had them, and how.
+    /// Tasks that were taken from this run while a worker had them, and how.
     pub lost: BTreeMap<TaskId, String>,
     /// Tasks left to a person.
     pub people: BTreeSet<TaskId>,
-    /// Completed although a hook asks for a person, and why it does.
+    /// Completed tasks for which a hook still asks for a person, each with the reason.
     pub objections: BTreeMap<TaskId, String>,
-    /// How many sessions there were.
+    /// The number of sessions.
     pub sessions: usize,
-    /// How many tasks were completed whose work nothing checked.
+    /// The number of completed tasks whose work nothing checked.
     pub unchecked: u32,
-    /// A check that was skipped, where nothing checked the work.
+    /// A skipped check, if the work of some task was not checked.
     pub skipped_check: Option<String>,
     pub turns: u32,
-    pub used: Usage,
-    /// Why nothing more was taken, if agents could not be started or stop hooks could not judge.
+    pub used: AgentUsage,
+    /// Why the run stopped taking tasks: agents could not be started, or stop hooks could not judge.
     pub paused: Option<String>,
-    /// Everything was ended at once.
+    /// Whether everything was ended at once.
     pub killed: bool,
 }
 
-/// What came of one session of a worker.
+/// The result of one session of a worker.
 pub struct SessionResult {
-    /// The one that it was begun with.
+    /// The task that the session began with.
     pub task: Option<TaskId>,
     pub done: Vec<TaskId>,
     pub left: Vec<TaskId>,
     pub people: Vec<TaskId>,
-    /// Why a hook asks for a person although the task is completed.
+    /// A completed task for which a hook still asks for a person, with the reason.
     pub objection: Option<(TaskId, String)>,
     pub lost: Vec<(TaskId, String)>,
-    /// How many tasks it has completed whose work nothing checked.
+    /// The number of completed tasks whose work nothing checked.
     pub unchecked: u32,
-    /// A check that was skipped, where nothing checked the work.
+    /// A skipped check, if the work of some task was not checked.
     pub skipped_check: Option<String>,
     pub turns: u32,
-    pub used: Usage,
-    /// The agent, or a gatekeeper, could not be started, or is not let in; or a stop hook is broken.
+    pub used: AgentUsage,
+    /// Why the session could not work: the agent or a gatekeeper could not be started or authenticated, or a stop hook is broken.
     pub not_started: Option<String>,
     pub killed: bool,
 }
 
-/// What a worker is to do next.
+/// The next job of a worker.
 pub enum NextJob<T> {
     Do(T),
-    /// Nothing can be taken now. With this number a worker can wait for what comes.
+    /// Nothing can be taken now. A worker waits with this number of wake-ups.
     Nothing(u64),
     Over,
 }
@@ -116,17 +116,17 @@ pub enum NextJob<T> {
 impl SessionScheduler {
     pub fn new(left: Vec<Session>) -> Self {
         let scheduler = Self::default();
-        scheduler.offer(left);
+        scheduler.offer_sessions(left);
         scheduler
     }
 
-    /// Returns a session that was left, or what `find` finds besides the tasks that are not to be taken.
-    pub fn take<T, E>(
+    /// Returns an unfinished session, or what `find` finds besides the unavailable tasks.
+    pub fn take_job<T, E>(
         &self,
         resume: impl FnOnce(Session) -> T,
         find: impl FnOnce(&BTreeSet<TaskId>, &BTreeSet<TaskId>) -> Result<Option<(TaskId, T)>, E>,
     ) -> Result<NextJob<T>, E> {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if state.over || state.closed {
             return Ok(NextJob::Over);
         }
@@ -146,8 +146,8 @@ impl SessionScheduler {
     }
 
     /// Offers sessions to the workers. Returns whether any of them is new: a session is offered once per dead owner.
-    pub fn offer(&self, sessions: Vec<Session>) -> bool {
-        let mut state = self.state();
+    pub fn offer_sessions(&self, sessions: Vec<Session>) -> bool {
+        let mut state = self.lock_state();
         let before = state.resumable.len();
         for session in sessions {
             if state.offered.insert((session.name.clone(), session.owner.clone())) {
@@ -158,69 +158,69 @@ impl SessionScheduler {
     }
 
     /// Waits until the number of wake-ups has changed. Returns whether there may be something to do then.
-    pub fn wait(&self, wakes: u64) -> bool {
-        let mut state = self.state();
+    pub fn wait_for_wake(&self, wakes: u64) -> bool {
+        let mut state = self.lock_state();
         if state.wakes == wakes && state.working == 0 {
             state.over = true;
             self.changed.notify_all();
         }
-        let quiet = |state: &mut State| state.wakes == wakes && !state.over && !state.closed;
+        let quiet = |state: &mut SchedulerState| state.wakes == wakes && !state.over && !state.closed;
         let state = self.changed.wait_while(state, quiet).unwrap_or_else(PoisonError::into_inner);
         !state.over && !state.closed
     }
 
     /// Returns the tasks that a worker has, and those that this run does not take again.
     pub fn unavailable_tasks(&self) -> BTreeSet<TaskId> {
-        let state = self.state();
+        let state = self.lock_state();
         state.busy.union(&state.left_alone).copied().collect()
     }
 
-    /// Wakes the workers that wait: there may be something new.
-    pub fn wake(&self) {
-        self.state().wakes += 1;
+    /// Wakes the waiting workers: there may be new work.
+    pub fn wake_workers(&self) {
+        self.lock_state().wakes += 1;
         self.changed.notify_all();
     }
 
-    /// Returns whether the log is not yet watched, and marks it as watched.
-    pub fn begin_to_watch(&self) -> bool {
-        !std::mem::replace(&mut self.state().watched, true)
+    /// Marks the log as watched. Returns whether it was not watched before.
+    pub fn claim_log_watch(&self) -> bool {
+        !std::mem::replace(&mut self.lock_state().watched, true)
     }
 
-    /// Has workers take nothing more.
-    pub fn close(&self) {
-        self.state().closed = true;
+    /// Makes workers take nothing more.
+    pub fn close_for_new_jobs(&self) {
+        self.lock_state().closed = true;
         self.changed.notify_all();
     }
 
     pub fn is_over(&self) -> bool {
-        let state = self.state();
+        let state = self.lock_state();
         state.over || (state.closed && state.working == 0)
     }
 
-    /// Notes that a session begins, and its control.
-    pub fn begin(&self, name: &SessionName, control: &Control) {
-        self.state().running.insert(name.clone(), control.clone());
+    /// Records the begin of a session, with its control.
+    pub fn begin_session(&self, name: &SessionName, control: &RunControl) {
+        self.lock_state().running.insert(name.clone(), control.clone());
     }
 
-    pub fn running(&self) -> Vec<(SessionName, Control)> {
-        self.state().running.iter().map(|(name, control)| (name.clone(), control.clone())).collect()
+    pub fn running_sessions(&self) -> Vec<(SessionName, RunControl)> {
+        self.lock_state().running.iter().map(|(name, control)| (name.clone(), control.clone())).collect()
     }
 
-    /// Gives a task back that another process was quicker with.
-    pub fn release(&self, task: Option<TaskId>) {
-        let mut state = self.state();
+    /// Releases a job that another process took first.
+    pub fn release_job(&self, task: Option<TaskId>) {
+        let mut state = self.lock_state();
         state.working -= 1;
-        state.free(task);
+        state.release_task(task);
         state.wakes += 1;
         self.changed.notify_all();
     }
 
-    /// Records what came of a session.
-    pub fn finish(&self, name: &SessionName, result: SessionResult) {
-        let mut state = self.state();
+    /// Records the result of a session.
+    pub fn finish_session(&self, name: &SessionName, result: SessionResult) {
+        let mut state = self.lock_state();
         state.running.remove(name);
         state.working -= 1;
-        state.free(result.task);
+        state.release_task(result.task);
         state.left_alone.extend(result.left.iter().chain(&result.people));
         match (&result.not_started, result.task) {
             (Some(why), task) => {
@@ -230,7 +230,7 @@ impl SessionScheduler {
                     *times += 1;
                     (task, *times)
                 });
-                // Others go on; what fails again and again is for the next run.
+                // Other tasks go on; a task that fails again and again is left for the next run.
                 state.left_alone.extend(times.filter(|(_, times)| *times >= MAX_FAILED_STARTS).map(|(task, _)| task));
                 if state.failed_starts >= MAX_FAILED_STARTS {
                     state.closed = true;
@@ -247,7 +247,7 @@ impl SessionScheduler {
         totals.people.extend(&result.people);
         totals.objections.extend(result.objection);
         totals.lost.extend(result.lost);
-        (totals.turns, totals.used) = (totals.turns + result.turns, totals.used.plus(result.used));
+        (totals.turns, totals.used) = (totals.turns + result.turns, totals.used.saturating_add(result.used));
         totals.unchecked += result.unchecked;
         totals.skipped_check = result.skipped_check.or(totals.skipped_check.take());
         totals.killed |= result.killed;
@@ -255,11 +255,11 @@ impl SessionScheduler {
         self.changed.notify_all();
     }
 
-    pub fn totals(&self) -> RunTotals {
-        self.state().totals.clone()
+    pub fn copy_totals(&self) -> RunTotals {
+        self.lock_state().totals.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, SchedulerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -281,19 +281,19 @@ mod tests {
             unchecked: 0,
             skipped_check: None,
             turns: u32::from(not_started.is_none()),
-            used: Usage::default(),
+            used: AgentUsage::default(),
             not_started: not_started.map(str::to_owned),
             killed: false,
         }
     }
 
-    /// Takes the first of these tasks that is free.
+    /// Takes the first free one of these tasks.
     fn take(scheduler: &SessionScheduler, tasks: &[u64]) -> Option<u64> {
         let find = |busy: &BTreeSet<TaskId>, left: &BTreeSet<TaskId>| {
             let free = |id: &&u64| !busy.contains(&TaskId(**id)) && !left.contains(&TaskId(**id));
             Ok::<_, Infallible>(tasks.iter().find(free).map(|id| (TaskId(*id), *id)))
         };
-        match scheduler.take(|_| 0, find).unwrap() {
+        match scheduler.take_job(|_| 0, find).unwrap() {
             NextJob::Do(id) => Some(id),
             NextJob::Nothing(_) | NextJob::Over => None,
         }
@@ -304,66 +304,66 @@ mod tests {
     }
 
     #[test]
-    fn no_two_have_the_same_task() {
+    fn workers_never_share_a_task() {
         let scheduler = SessionScheduler::default();
         assert_eq!(
             (take(&scheduler, &[1, 2]), take(&scheduler, &[1, 2]), take(&scheduler, &[1, 2])),
             (Some(1), Some(2), None)
         );
-        scheduler.release(Some(TaskId(1)));
+        scheduler.release_job(Some(TaskId(1)));
         assert_eq!(take(&scheduler, &[1, 2]), Some(1));
-        scheduler.finish(&name(), SessionResult { left: vec![TaskId(1)], ..result(1, None) });
+        scheduler.finish_session(&name(), SessionResult { left: vec![TaskId(1)], ..result(1, None) });
         assert_eq!(take(&scheduler, &[1, 2]), None, "it is left for the next run");
     }
 
-    /// A session that lost its task before a turn has not shown that agents can be started.
+    /// A session that lost its task before a turn does not show that agents can be started.
     #[test]
-    fn a_session_without_a_turn_is_no_start() {
+    fn session_without_turn_does_not_reset_failed_starts() {
         let scheduler = SessionScheduler::default();
         take(&scheduler, &[1, 2, 3]);
         take(&scheduler, &[1, 2, 3]);
-        scheduler.finish(&name(), result(1, Some("no such program")));
-        scheduler.finish(&name(), SessionResult { turns: 0, ..result(2, None) });
+        scheduler.finish_session(&name(), result(1, Some("no such program")));
+        scheduler.finish_session(&name(), SessionResult { turns: 0, ..result(2, None) });
         take(&scheduler, &[1, 2, 3]);
-        scheduler.finish(&name(), result(1, Some("no such program")));
+        scheduler.finish_session(&name(), result(1, Some("no such program")));
         assert_eq!(take(&scheduler, &[1, 2, 3]), None);
     }
 
     #[test]
-    fn agents_that_cannot_be_started_twice_in_a_row_are_enough() {
+    fn two_failed_starts_in_a_row_close_scheduler() {
         let scheduler = SessionScheduler::default();
         take(&scheduler, &[1, 2, 3]);
-        scheduler.finish(&name(), result(1, Some("no such program")));
+        scheduler.finish_session(&name(), result(1, Some("no such program")));
         assert_eq!(take(&scheduler, &[1, 2, 3]), Some(1), "one failed start is not enough");
         take(&scheduler, &[1, 2, 3]);
-        scheduler.finish(&name(), result(2, None));
-        scheduler.finish(&name(), result(1, Some("no such program")));
+        scheduler.finish_session(&name(), result(2, None));
+        scheduler.finish_session(&name(), result(1, Some("no such program")));
         assert_eq!(
             take(&scheduler, &[1, 2, 3]),
             Some(2),
             "another one has worked meanwhile, and this one is left alone"
         );
-        scheduler.finish(&name(), result(2, Some("not let in")));
+        scheduler.finish_session(&name(), result(2, Some("not let in")));
         assert_eq!(take(&scheduler, &[1, 2, 3]), None);
         assert_eq!(scheduler.totals().paused.as_deref(), Some("not let in"));
     }
 
     #[test]
-    fn it_is_over_when_nobody_works_and_nothing_can_be_taken() {
+    fn run_is_over_when_no_worker_works_and_no_job_is_left() {
         let scheduler = SessionScheduler::default();
         take(&scheduler, &[1]);
-        let Ok(NextJob::Nothing(wakes)) = scheduler.take(|_| (), |_, _| Ok::<_, Infallible>(None)) else {
+        let Ok(NextJob::Nothing(wakes)) = scheduler.take_job(|_| (), |_, _| Ok::<_, Infallible>(None)) else {
             panic!("nothing")
         };
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| scheduler.wait(wakes));
-            scheduler.finish(&name(), result(1, None));
-            assert!(waits.join().unwrap(), "it looks again when somebody is done");
+            let waits = scope.spawn(|| scheduler.wait_for_wake(wakes));
+            scheduler.finish_session(&name(), result(1, None));
+            assert!(waits.join().unwrap(), "it looks again when another worker is done");
         });
-        let Ok(NextJob::Nothing(wakes)) = scheduler.take(|_| (), |_, _| Ok::<_, Infallible>(None)) else {
+        let Ok(NextJob::Nothing(wakes)) = scheduler.take_job(|_| (), |_, _| Ok::<_, Infallible>(None)) else {
             panic!("nothing")
         };
-        assert!(!scheduler.wait(wakes));
+        assert!(!scheduler.wait_for_wake(wakes));
         assert!(scheduler.is_over());
     }
 }

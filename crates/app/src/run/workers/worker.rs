@@ -1,74 +1,74 @@
-//! One of several workers: takes a task or a session that was left, runs it to its end, and takes the next one.
+//! A worker: takes a task or an unfinished session, runs it to its end, and takes the next one.
 
 use std::sync::Arc;
 
 use windlass_agents::Agent;
 use windlass_config::{Config, plan};
 use windlass_engine::{
-    Command, Ending, NewSession, OnRetryLimit, OwnerName, Session, SessionName, Task, TaskId, Terms, View as _, Wanted,
-    Work,
+    Command, NewSession, NextAction, OwnerName, RetryLimitAction, Session, SessionEndKind, SessionName, SessionTerms,
+    StateView as _, Task, TaskId, WorkSource,
 };
-use windlass_process::{Control, Roster, Supervisor};
+use windlass_process::{OwnerLock, RunControl, Supervisor};
 use windlass_runner::{EffectRunner, RunError, Runner, RunnerEnv};
 use windlass_store::ExecuteError;
 
-use super::super::recorded_config::{check_trust, find_recorded_config};
+use super::super::recorded_config::{check_config_trust, read_recorded_config};
 use super::super::session_choice::tally_session;
-use super::super::session_run::{count, session_origin, session_settings};
+use super::super::session_run::{count_runner_event, session_origin, session_runner_settings};
 use super::super::session_tally::SessionTally;
 use super::super::stale_leases::expire_stale_leases;
 use super::assignment::{AgentAssignment, find_orphaned_sessions};
 use super::log_watch::watch_log;
 use super::scheduler::{NextJob, SessionResult, SessionScheduler};
 use super::{PoolProgress, WorkerObserver, WorkerSession, WorkerSettings};
-use crate::context::Opened;
+use crate::context::OpenedProject;
 use crate::resume_command::ResumeCommand;
 use crate::unchecked_work::find_skipped_check;
 use crate::{Failure, Notice, environment, execution, gatekeepers, hints, runner_settings};
 
-/// One of several workers, on a thread of its own.
+/// A worker, on a thread of its own.
 pub struct Worker<'a> {
     pub number: usize,
     pub settings: &'a WorkerSettings,
     pub assignment: &'a AgentAssignment<'a>,
     pub scheduler: &'a Arc<SessionScheduler>,
-    pub opened: Opened,
-    pub roster: &'a Roster,
-    pub control: Control,
+    pub opened: OpenedProject,
+    pub roster: &'a OwnerLock,
+    pub control: RunControl,
     pub observer: &'a dyn WorkerObserver,
     pub supervisor: Option<Supervisor>,
 }
 
-/// What a worker is to do.
+/// A task or a session for a worker.
 enum WorkerJob {
     New(Box<Task>, SessionName),
     Resume(Box<Session>),
 }
 
 impl WorkerJob {
-    fn name(&self) -> &SessionName {
+    fn session_name(&self) -> &SessionName {
         match self {
             Self::New(_, name) => name,
             Self::Resume(session) => &session.name,
         }
     }
 
-    fn task(&self) -> Option<TaskId> {
+    fn task_id(&self) -> Option<TaskId> {
         match self {
             Self::New(task, _) => Some(task.id),
             Self::Resume(session) => session.task,
         }
     }
 
-    fn describe<'t>(&'t self, task: Option<&'t Task>) -> WorkerSession<'t> {
+    fn describe_session<'t>(&'t self, task: Option<&'t Task>) -> WorkerSession<'t> {
         match self {
-            Self::New(..) => WorkerSession { task, work: Work::Given, resumed: None },
+            Self::New(..) => WorkerSession { task, work: WorkSource::Given, resumed: None },
             Self::Resume(session) => WorkerSession { task, work: session.work, resumed: Some(session) },
         }
     }
 }
 
-/// A job with all that it takes.
+/// A job with everything that it needs.
 struct PreparedJob {
     job: WorkerJob,
     agent: Agent,
@@ -79,37 +79,37 @@ struct PreparedJob {
 
 impl Worker<'_> {
     /// Works until nothing is left. After a failure no worker takes anything more.
-    pub fn work(mut self) -> Result<(), Failure> {
-        let worked = self.work_on();
+    pub fn work_until_over(mut self) -> Result<(), Failure> {
+        let worked = self.take_and_run_jobs();
         if worked.is_err() {
-            self.scheduler.close();
+            self.scheduler.close_for_new_jobs();
         }
         worked
     }
 
-    fn work_on(&mut self) -> Result<(), Failure> {
+    fn take_and_run_jobs(&mut self) -> Result<(), Failure> {
         self.show_progress()?;
-        while let Some(job) = self.next()? {
+        while let Some(job) = self.next_job()? {
             self.show_progress()?;
-            let (name, task) = (job.name().clone(), job.task());
-            let ready = match self.prepare(job) {
+            let (name, task) = (job.session_name().clone(), job.task_id());
+            let ready = match self.prepare_job(job) {
                 Ok(Some(ready)) => ready,
                 Ok(None) => {
-                    self.scheduler.release(task);
+                    self.scheduler.release_job(task);
                     continue;
                 }
                 Err(failure) => {
-                    self.scheduler.release(task);
+                    self.scheduler.release_job(task);
                     return Err(failure);
                 }
             };
-            let ran = self.run(ready);
+            let ran = self.run_job(ready);
             self.observer.clear_session(self.number);
             match ran {
-                Ok(Some(result)) => self.scheduler.finish(&name, result),
-                Ok(None) => self.scheduler.release(task),
+                Ok(Some(result)) => self.scheduler.finish_session(&name, result),
+                Ok(None) => self.scheduler.release_job(task),
                 Err(failure) => {
-                    self.scheduler.release(task);
+                    self.scheduler.release_job(task);
                     return Err(failure);
                 }
             }
@@ -118,57 +118,59 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Returns what to do next; waits for it while other workers work. Nothing when the run is over.
-    fn next(&mut self) -> Result<Option<WorkerJob>, Failure> {
+    /// Returns the next job, and waits for it while other workers work. Returns `None` when the run is over.
+    fn next_job(&mut self) -> Result<Option<WorkerJob>, Failure> {
         loop {
             if self.control.is_cancelled() {
-                self.scheduler.close();
+                self.scheduler.close_for_new_jobs();
                 return Ok(None);
             }
             let find = |busy: &_, left: &_| {
-                let found = self.assignment.find(&self.opened.store, busy, left)?;
+                let found = self.assignment.find_next_task(&self.opened.store, busy, left)?;
                 Ok::<_, Failure>(found.map(|(task, name)| (task.id, WorkerJob::New(Box::new(task), name))))
             };
-            let wakes = match self.scheduler.take(|session| WorkerJob::Resume(Box::new(session)), find)? {
+            let wakes = match self.scheduler.take_job(|session| WorkerJob::Resume(Box::new(session)), find)? {
                 NextJob::Do(job) => return Ok(Some(job)),
                 NextJob::Over => return Ok(None),
                 NextJob::Nothing(wakes) => wakes,
             };
             let taken = expire_stale_leases(&mut self.opened, &self.settings.config, (self.roster, &self.control))?;
-            if taken > 0 || self.scheduler.offer(find_orphaned_sessions(&self.opened, self.settings.grounds)?) {
+            if taken > 0 || self.scheduler.offer_sessions(find_orphaned_sessions(&self.opened, self.settings.grounds)?)
+            {
                 continue;
             }
             // Another process may have taken a task meanwhile.
             self.show_progress()?;
             watch_log(self.scheduler, &self.opened.project)?;
-            if !self.scheduler.wait(wakes) {
+            if !self.scheduler.wait_for_wake(wakes) {
                 return Ok(None);
             }
         }
     }
 
-    fn prepare(&self, job: WorkerJob) -> Result<Option<PreparedJob>, Failure> {
+    fn prepare_job(&self, job: WorkerJob) -> Result<Option<PreparedJob>, Failure> {
         let (config, tally) = match &job {
             WorkerJob::New(..) => (self.settings.config.clone(), SessionTally::default()),
             WorkerJob::Resume(session) => {
-                let text = find_recorded_config(&self.opened.store, session)?;
-                let config = Config::parse(execution::recorded(&self.opened.project, &text))?;
-                check_trust(&self.opened.project, &config, Some(session), self.settings.is_trusted())?;
+                let text = read_recorded_config(&self.opened.store, session)?;
+                let config = Config::from_source(execution::recorded_config_source(&self.opened.project, &text))?;
+                check_config_trust(&self.opened.project, &config, Some(session), self.settings.is_trusted())?;
                 (Arc::new(config), tally_session(&self.opened.store, session)?)
             }
         };
         let owner = execution::owner_name(self.roster);
         let (agent, begin) = match &job {
             WorkerJob::New(task, name) => {
-                let agent = self.assignment.agent(task, self.number)?;
-                let begin = self.start(task, name, &agent, owner)?;
+                let agent = self.assignment.resolve_agent_for(task, self.number)?;
+                let begin = self.start_session_command(task, name, &agent, owner)?;
                 (agent, begin)
             }
             WorkerJob::Resume(session) => {
-                let Some(agent) = self.assignment.agent_of(session, self.opened.trust)? else {
+                let Some(agent) = self.assignment.resolve_session_agent(session, self.opened.trust)? else {
                     let said = format!("session `{}` was started with `{}`", session.name, session.agent);
-                    let again = ResumeCommand::for_session(&self.opened, session).in_sentence("goes on with it");
-                    self.opened.front_end.show(Notice::Note(&format!("{said}; {again}")));
+                    let again =
+                        ResumeCommand::for_session(&self.opened, session).describe_in_sentence("goes on with it");
+                    self.opened.front_end.show_notice(Notice::Note(&format!("{said}; {again}")));
                     return Ok(None);
                 };
                 let (name, dead) = (session.name.clone(), session.owner.clone());
@@ -178,89 +180,102 @@ impl Worker<'_> {
         Ok(Some(PreparedJob { job, agent, config, begin, tally }))
     }
 
-    fn start(&self, task: &Task, name: &SessionName, agent: &Agent, owner: OwnerName) -> Result<Command, Failure> {
+    fn start_session_command(
+        &self,
+        task: &Task,
+        name: &SessionName,
+        agent: &Agent,
+        owner: OwnerName,
+    ) -> Result<Command, Failure> {
         let config = self.assignment.config;
-        let terms = plan::terms(config, self.settings.max_iterations);
-        // One question would hold a worker up, and the task with it.
+        let terms = plan::session_terms(config, self.settings.max_iterations);
+        // A question would block a worker, and the task with it.
         let on_retry_limit = match terms.on_retry_limit {
-            OnRetryLimit::Ask => OnRetryLimit::Escalate,
+            RetryLimitAction::Ask => RetryLimitAction::Escalate,
             other => other,
         };
         Ok(Command::StartSession(NewSession {
             name: name.clone(),
             task: Some(task.id),
             goal: None,
-            work: Work::Given,
+            work: WorkSource::Given,
             grounds: self.settings.grounds,
             config: config.text().to_string(),
             protected: self.settings.protected.clone(),
             agent: agent.to_string(),
-            terms: Terms { on_retry_limit, ..terms },
+            terms: SessionTerms { on_retry_limit, ..terms },
             owner,
-            nonce: execution::nonce()?,
+            nonce: execution::random_nonce()?,
             fresh: false,
         }))
     }
 
-    /// Runs a session to its end. Nothing where another process was quicker.
-    fn run(&mut self, ready: PreparedJob) -> Result<Option<SessionResult>, Failure> {
+    /// Runs a session to its end. Returns `None` if another process was faster.
+    fn run_job(&mut self, ready: PreparedJob) -> Result<Option<SessionResult>, Failure> {
         let PreparedJob { job, agent, config, begin, mut tally } = ready;
-        let name = job.name().clone();
-        let control = self.control.apart();
+        let name = job.session_name().clone();
+        let control = self.control.with_own_cancel();
         let owner = execution::owner_name(self.roster);
-        let gatekeepers = gatekeepers::resolve(&config, &agent, &self.opened.project.root)?.0;
+        let gatekeepers = gatekeepers::resolve_gatekeepers(&config, &agent, &self.opened.project.root)?.0;
         let workflows = (&config, &self.settings.workflows);
-        let settings =
-            session_settings(&self.opened, workflows, &owner, (&name, gatekeepers, self.settings.serves_agents))?;
+        let settings = session_runner_settings(
+            &self.opened,
+            workflows,
+            &owner,
+            (&name, gatekeepers, self.settings.serves_agents),
+        )?;
         let earlier_turns = tally.turns;
-        let task = job.task().map(|id| self.opened.task(id)).transpose()?;
-        let mut observer = self.observer.observe_session(self.number, &job.describe(task.as_ref()));
+        let task = job.task_id().map(|id| self.opened.require_task(id)).transpose()?;
+        let mut observer = self.observer.observe_session(self.number, &job.describe_session(task.as_ref()));
         let outside = RunnerEnv {
-            now: &environment::steady_now,
-            random: &execution::random_bytes,
-            tell: &mut |told| {
-                count(&mut tally, &told);
-                observer.observe(told);
+            now: &environment::steady_timestamp,
+            random: &execution::random_u128_or_io_error,
+            observe: &mut |told| {
+                count_runner_event(&mut tally, &told);
+                observer.observe_event(told);
             },
-            // There is one row for each worker, and none for what programs write.
+            // The display has one row for each worker, and none for output of programs.
             shows_output: false,
         };
         let allowance = runner_settings::turn_allowance(&config, &agent);
         let supervisor = self.supervisor.take();
         let dispatch = EffectRunner::new(&mut self.opened.store, settings, self.roster, control.clone(), outside);
-        let mut runner = Runner::new(dispatch.map_err(hints::run)?.under(supervisor), agent, allowance);
-        if let Err(error) = runner.begin(&session_origin(&owner, self.settings.inside.via), &begin) {
+        let mut runner =
+            Runner::new(dispatch.map_err(hints::run_failure)?.with_supervisor(supervisor), agent, allowance);
+        if let Err(error) = runner.begin_session(&session_origin(&owner, self.settings.inside.via), &begin) {
             self.supervisor = runner.into_supervisor();
-            return if self.is_stale(&job, &error)? { Ok(None) } else { Err(hints::run(error)) };
+            return if self.is_job_stale(&job, &error)? { Ok(None) } else { Err(hints::run_failure(error)) };
         }
-        self.scheduler.begin(&name, &control);
-        let ended = runner.run(&name);
+        self.scheduler.begin_session(&name, &control);
+        let ended = runner.run_session(&name);
         self.supervisor = runner.into_supervisor();
         drop(observer);
         let killed = match ended {
             Err(RunError::Killed) => true,
             ended => {
-                ended.map_err(hints::run)?;
+                ended.map_err(hints::run_failure)?;
                 false
             }
         };
-        let session = self.opened.session(&name)?;
-        let result = self.result(&session, &tally, killed)?;
-        Ok(Some(SessionResult { task: job.task(), turns: result.turns - earlier_turns, ..result }))
+        let session = self.opened.require_session(&name)?;
+        let result = self.build_result(&session, &tally, killed)?;
+        Ok(Some(SessionResult { task: job.task_id(), turns: result.turns - earlier_turns, ..result }))
     }
 
-    fn result(&self, session: &Session, tally: &SessionTally, killed: bool) -> Result<SessionResult, Failure> {
-        let failed =
-            session.ended() == Some(Ending::Error) && !session.task.is_some_and(|id| session.left.contains(&id));
+    fn build_result(&self, session: &Session, tally: &SessionTally, killed: bool) -> Result<SessionResult, Failure> {
+        let failed = session.ending_kind() == Some(SessionEndKind::Error)
+            && !session.task.is_some_and(|id| session.left.contains(&id));
         let not_started = match (failed, session.task) {
             (true, Some(id)) => {
-                Some(self.opened.task(id)?.reason.unwrap_or_else(|| "the agent could not work".to_owned()))
+                Some(self.opened.require_task(id)?.reason.unwrap_or_else(|| "the agent could not work".to_owned()))
             }
             // A stop hook that is broken for one task is broken for the next one.
-            (false, Some(id)) if session.broken_gate => self.opened.task(id)?.blocked.map(|blocked| blocked.reason),
-            // So is a gatekeeper that could not be started.
+            (false, Some(id)) if session.broken_gate => {
+                self.opened.require_task(id)?.blocked.map(|blocked| blocked.reason)
+            }
+            // The same holds for a gatekeeper that could not be started.
             (false, Some(id)) if session.left.contains(&id) => {
-                let task = self.opened.task(id)?;
+                let task = self.opened.require_task(id)?;
                 let unstarted = task.stalled.is_some_and(|stalled| stalled.unstarted);
                 task.reason.filter(|_| unstarted)
             }
@@ -268,8 +283,9 @@ impl Worker<'_> {
         };
         let mut people = session.escalated.clone();
         // A session that asks keeps its task until a person answers.
-        people.extend(session.task.filter(|_| session.wanted() == Wanted::Answer));
-        let lost = session.lost.iter().map(|lost| Ok((lost.task, lost.in_words(&self.opened.task(lost.task)?))));
+        people.extend(session.task.filter(|_| session.next_action() == NextAction::Answer));
+        let lost =
+            session.lost.iter().map(|lost| Ok((lost.task, lost.describe_loss(&self.opened.require_task(lost.task)?))));
         let lost = lost.collect::<Result<_, Failure>>()?;
         Ok(SessionResult {
             task: session.task,
@@ -288,13 +304,13 @@ impl Worker<'_> {
     }
 
     /// Returns whether another process has the task or the session now.
-    fn is_stale(&self, job: &WorkerJob, error: &RunError) -> Result<bool, Failure> {
+    fn is_job_stale(&self, job: &WorkerJob, error: &RunError) -> Result<bool, Failure> {
         let RunError::Execute(ExecuteError::Refused(_)) = error else { return Ok(false) };
-        let snapshot = self.opened.store.snapshot().map_err(hints::store)?;
-        let session = snapshot.session(job.name()).map_err(hints::view)?;
+        let snapshot = self.opened.store.begin_snapshot().map_err(hints::store_failure)?;
+        let session = snapshot.find_session(job.session_name()).map_err(hints::view_failure)?;
         Ok(match job {
             WorkerJob::New(task, _) => {
-                let task = snapshot.task(task.id).map_err(hints::view)?;
+                let task = snapshot.find_task(task.id).map_err(hints::view_failure)?;
                 session.is_some() || !task.is_some_and(|task| task.state.is_claimable() && task.lease.is_none())
             }
             WorkerJob::Resume(chosen) => {
@@ -303,29 +319,30 @@ impl Worker<'_> {
         })
     }
 
-    /// Shows how far all workers are.
+    /// Shows the progress of all workers.
     fn show_progress(&self) -> Result<(), Failure> {
         if !self.observer.shows_progress() {
             return Ok(());
         }
-        let snapshot = self.opened.store.snapshot().map_err(hints::store)?;
-        let counts = snapshot.counts().map_err(hints::store)?;
+        let snapshot = self.opened.store.begin_snapshot().map_err(hints::store_failure)?;
+        let counts = snapshot.count_tasks_by_state().map_err(hints::store_failure)?;
         let mut ready: u64 = counts.iter().filter(|(state, _)| state.is_claimable()).map(|(_, count)| count).sum();
         for id in self.scheduler.unavailable_tasks() {
-            let task = snapshot.task(id).map_err(hints::view)?;
+            let task = snapshot.find_task(id).map_err(hints::view_failure)?;
             ready = ready.saturating_sub(task.is_some_and(|task| task.state.is_claimable()).into());
         }
-        let totals = self.scheduler.totals();
+        let totals = self.scheduler.copy_totals();
         let left = totals.left.len() + totals.people.len() + totals.lost.len();
         self.observer.show_progress(PoolProgress { done: totals.done.len(), left, ready });
         Ok(())
     }
 }
 
-/// Returns the task that a session has completed and ended for a person all the same, with the reason.
+/// Returns the task that a session has completed although a hook asks for a person, with the reason.
 fn find_objection(session: &Session, tally: &SessionTally) -> Option<(TaskId, String)> {
-    // With blocked tasks of the graph the reason is about them.
-    let is_objected = session.ended() == Some(Ending::Escalated) && session.finished && session.escalated.is_empty();
+    // If tasks of the graph are blocked, the reason is about them.
+    let is_objected =
+        session.ending_kind() == Some(SessionEndKind::Escalated) && session.finished && session.escalated.is_empty();
     let reason = tally.ending_reason.clone().unwrap_or_else(|| "a person is needed".to_owned());
     session.task.filter(|_| is_objected).map(|task| (task, reason))
 }

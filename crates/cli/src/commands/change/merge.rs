@@ -1,13 +1,13 @@
-//! `windlass change merge`: a person puts work into its base.
+//! `windlass change merge`: merges the work of a task into its base.
 
 use serde_json::json;
 use windlass_app::changes::{MergeReport, merge_change};
-use windlass_app::context::{Context, Opened};
+use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_engine::TaskId;
 use windlass_runner::MergeChecks;
 use windlass_text as text;
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -27,27 +27,27 @@ pub struct Args {
     no_check: bool,
 }
 
-pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let mut opened = context.open()?;
+pub fn run_change_merge(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
+    let mut opened = context.open_project()?;
     let checks = if args.no_check { MergeChecks::Skip } else { MergeChecks::Run };
     let report = merge_change(&mut opened, args.id, checks)?;
-    show(&opened, &report, checks, out)
+    show_merge_report(&opened, &report, checks, out)
 }
 
-fn show(
-    opened: &Opened,
+fn show_merge_report(
+    opened: &OpenedProject,
     MergeReport { change: known, seal }: &MergeReport,
     checks: MergeChecks,
     out: &mut Output,
-) -> Done {
+) -> CommandResult {
     let seal = seal.as_ref();
-    let task = opened.task(known.task.id)?;
+    let task = opened.require_task(known.task.id)?;
     let commit = task.change.as_ref().and_then(|change| change.merged.clone()).unwrap_or_default();
     if out.is_json() {
-        return out.object(&json!({
+        return out.print_json(&json!({
             "id": task.id,
             "merged": commit,
-            "base": known.base(),
+            "base": known.base_name(),
             "already": seal.is_none_or(|seal| seal.already),
             "rebased": seal.is_some_and(|seal| seal.rebased),
             "checks": seal.map(|seal| seal.checks.clone()).unwrap_or_default(),
@@ -56,36 +56,40 @@ fn show(
         }));
     }
     let id = out.paint(Tone::Strong, task.id).to_string();
-    let Some(seal) = seal else { return out.line(format_args!("{id}  is merged already, as {}", short(&commit))) };
+    let Some(seal) = seal else {
+        return out.print_line(format_args!("{id}  is merged already, as {}", shorten_commit_id(&commit)));
+    };
     let (passed, unasked) = (seal.checks.join(", "), seal.unasked.join(", "));
     match (seal.rebased, passed.is_empty()) {
         (true, true) if checks == MergeChecks::Skip => {
-            out.line("rebased onto the newest base; nothing was checked there")?
+            out.print_line("rebased onto the newest base; nothing was checked there")?
         }
-        (true, true) if !unasked.is_empty() => out.line("rebased onto the newest base; no check can run there")?,
-        (true, true) => out.line("rebased onto the newest base; there are no checks")?,
+        (true, true) if !unasked.is_empty() => {
+            out.print_line("rebased onto the newest base; no check can run there")?
+        }
+        (true, true) => out.print_line("rebased onto the newest base; there are no checks")?,
         (true, false) => {
-            out.line(format_args!("rebased onto the newest base, where {} passed", text::line(&passed)))?
+            out.print_line(format_args!("rebased onto the newest base, where {} passed", text::clean_line(&passed)))?
         }
-        (false, false) => out.line(format_args!("{} passed", text::line(&passed)))?,
+        (false, false) => out.print_line(format_args!("{} passed", text::clean_line(&passed)))?,
         (false, true) => {}
     }
     if !unasked.is_empty() {
-        out.line(format_args!("not asked without an agent's turn: {} (stop)", text::line(&unasked)))?;
+        out.print_line(format_args!("not asked without an agent's turn: {} (stop)", text::clean_line(&unasked)))?;
     }
     if let Some(seen) = &seal.seen {
-        let (base, seen) = (text::line(&seal.base), text::line(seen));
-        return out.line(format_args!("{id}  {} {base}: {seen}", out.paint(Tone::Good, "was in")));
+        let (base, seen) = (text::clean_line(&seal.base), text::clean_line(seen));
+        return out.print_line(format_args!("{id}  {} {base}: {seen}", out.paint(Tone::Good, "was in")));
     }
-    let word = if seal.already { "was in" } else { "merged into" };
-    out.line(format_args!(
+    let word = if seal.was_merged { "was in" } else { "merged into" };
+    out.print_line(format_args!(
         "{id}  {} {} as {}",
         out.paint(Tone::Good, word),
-        text::line(&seal.base),
-        short(&seal.commit)
+        text::clean_line(&seal.base),
+        shorten_commit_id(&seal.commit)
     ))
 }
 
-fn short(commit: &str) -> String {
-    text::fit(commit.get(..10).unwrap_or(commit), 10)
+fn shorten_commit_id(commit: &str) -> String {
+    text::fit_to_width(commit.get(..10).unwrap_or(commit), 10)
 }

@@ -1,4 +1,4 @@
-//! `windlass change …`
+//! `windlass change …`: the commands about changes.
 
 mod list;
 mod merge;
@@ -6,9 +6,9 @@ mod show;
 
 use clap::Subcommand;
 use windlass_app::changes::ChangeState;
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, Subcommand)]
 #[command(
@@ -30,16 +30,16 @@ pub enum Command {
     Merge(merge::Args),
 }
 
-pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
+pub fn run_change_command(context: &CommandContext, command: Command, out: &mut Output) -> CommandResult {
     match command {
-        Command::List(args) => list::run(context, &args, out),
-        Command::Show(args) => show::run(context, &args, out),
-        Command::Merge(args) => merge::run(context, &args, out),
+        Command::List(args) => list::run_change_list(context, &args, out),
+        Command::Show(args) => show::run_change_show(context, &args, out),
+        Command::Merge(args) => merge::run_change_merge(context, &args, out),
     }
 }
 
 /// Returns the colour of the state of a change.
-fn state_tone(state: ChangeState) -> Tone {
+fn change_state_tone(state: ChangeState) -> Tone {
     match state {
         ChangeState::Open => Tone::Good,
         ChangeState::Merged | ChangeState::Dropped => Tone::Faint,

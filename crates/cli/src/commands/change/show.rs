@@ -1,26 +1,26 @@
-//! `windlass change show`: what a change does, from git. Nothing is fetched, and nothing written.
+//! `windlass change show`: shows a change as git knows it. It fetches nothing and writes nothing.
 
 use std::fmt::Write as _;
 
 use serde_json::json;
 use windlass_app::changes::{ChangeRecord, mark_landed_changes, with_git};
-use windlass_app::context::{Context, Opened};
-use windlass_app::{Code, Failure, environment, execution, hints};
+use windlass_app::context::{CommandContext, OpenedProject};
+use windlass_app::{Failure, FailureCode, environment, execution, hints};
 use windlass_engine::{TaskId, Timestamp};
-use windlass_process::{Paged, Pager};
+use windlass_process::{PagerOutcome, TerminalPager};
 use windlass_runner::stacked_branches::{self, LowerTask};
 use windlass_text as text;
-use windlass_vcs::git::{Branch, Commit, Diff, Error, FileChange, Git, Logged};
+use windlass_vcs::git::{BranchName, DiffText, Error, FileChange, GitClient, GitCommitId, LoggedCommit};
 
-use super::state_tone;
-use crate::output::{Done, Output, Tone};
+use super::change_state_tone;
+use crate::output::{CommandResult, Output, Tone};
 use crate::show;
 
-/// So much of a diff, and so many commits, are shown.
-const DIFF: usize = 16 * 1024 * 1024;
-const COMMITS: usize = 1000;
-/// How wide the signs of a file's changes are at most.
-const SIGNS: u64 = 40;
+/// The most bytes of a diff, and the most commits, that the command shows.
+const MAX_DIFF_BYTES: usize = 16 * 1024 * 1024;
+const MAX_SHOWN_COMMITS: usize = 1000;
+/// The greatest number of `+` and `-` signs for a file.
+const MAX_STAT_SIGNS: u64 = 40;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -38,133 +38,144 @@ pub struct Args {
     stat: bool,
 }
 
-/// What git knows of a change.
+/// The commits, the files and the diff of a change, as git reports them.
 struct ChangeView {
-    commits: Vec<Logged>,
+    commits: Vec<LoggedCommit>,
     files: Vec<FileChange>,
-    diff: Diff,
+    diff: DiffText,
 }
 
-pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let opened = context.open()?;
-    let mut change = ChangeRecord::of(&opened, args.id)?;
-    let (control, _received) = execution::listen()?;
-    let seen = look(&opened, &mut change, &control)?;
+pub fn run_change_show(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
+    let opened = context.open_project()?;
+    let mut change = ChangeRecord::load_change_record(&opened, args.id)?;
+    let (control, _received) = execution::listen_to_signals()?;
+    let seen = load_change_view(&opened, &mut change, &control)?;
     if out.is_json() {
-        return out.object(&to_json(&change, &seen));
+        return out.print_json(&change_view_to_json(&change, &seen));
     }
-    let page = page(&change, &seen, args.stat, out)?;
-    // A terminal, and a person in front of it.
-    if let Some(pager) = environment::pager().filter(|_| out.is_watched()) {
+    let page = render_change_page(&change, &seen, args.stat, out)?;
+    // Only a terminal with a person in front of it gets a pager.
+    if let Some(pager) = environment::pager_command().filter(|_| out.is_watched()) {
         out.flush()?;
-        let shown = Pager::start(&pager).and_then(|pager| pager.show(page.as_bytes()));
+        let shown = TerminalPager::start(&pager).and_then(|pager| pager.show_text(page.as_bytes()));
         match shown {
-            Ok(Paged::Shown) => return Ok(()),
-            Ok(Paged::Missing) | Err(_) => {}
+            Ok(PagerOutcome::Shown) => return Ok(()),
+            Ok(PagerOutcome::Missing) | Err(_) => {}
         }
     }
-    out.line(page.trim_end_matches('\n'))
+    out.print_line(page.trim_end_matches('\n'))
 }
 
-fn look(
-    opened: &Opened,
+fn load_change_view(
+    opened: &OpenedProject,
     change: &mut ChangeRecord,
-    control: &windlass_process::Control,
+    control: &windlass_process::RunControl,
 ) -> Result<ChangeView, Failure> {
     let below = match &change.task.workspace {
         Some(workspace) => {
-            let snapshot = opened.store.snapshot().map_err(hints::store)?;
-            stacked_branches::below(&snapshot, workspace).map_err(hints::view)?
+            let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+            stacked_branches::unmerged_lower_tasks(&snapshot, workspace).map_err(hints::view_failure)?
         }
         None => Vec::new(),
     };
     let seen = with_git(&opened.project, control, |git| {
         mark_landed_changes(git, std::slice::from_mut(change))?;
-        seen(git, &below, change)
+        read_change_view(git, &below, change)
     })?;
     seen.ok_or_else(|| {
-        Failure::new(Code::Refused, "cannot show the change: this project is in no git repository any more")
+        Failure::new(FailureCode::Refused, "cannot show the change: this project is in no git repository any more")
     })
 }
 
-fn seen(git: &Git<'_>, below: &[LowerTask], change: &ChangeRecord) -> Result<ChangeView, Error> {
-    let (from, to) = ends(git, below, change)?;
+fn read_change_view(git: &GitClient<'_>, below: &[LowerTask], change: &ChangeRecord) -> Result<ChangeView, Error> {
+    let (from, to) = find_change_range(git, below, change)?;
     Ok(ChangeView {
-        commits: git.log(&from, &to, COMMITS)?,
-        files: git.files(&from, &to)?,
-        diff: git.diff(&from, &to, DIFF)?,
+        commits: git.read_log(&from, &to, MAX_SHOWN_COMMITS)?,
+        files: git.changed_files(&from, &to)?,
+        diff: git.diff_commits(&from, &to, MAX_DIFF_BYTES)?,
     })
 }
 
-/// Where a change begins, and where it ends.
-fn ends(git: &Git<'_>, below: &[LowerTask], change: &ChangeRecord) -> Result<(Commit, Commit), Error> {
+/// Returns the first (exclusive) and the last commit of a change.
+fn find_change_range(
+    git: &GitClient<'_>,
+    below: &[LowerTask],
+    change: &ChangeRecord,
+) -> Result<(GitCommitId, GitCommitId), Error> {
     let unknown = |commit: &str| Error::UnknownCommit { commit: commit.to_owned() };
-    let own = own_end(git, change)?;
-    let one = change.landed.as_ref().filter(|landed| landed.is_one).map(|landed| landed.commit.as_str());
+    let own = find_own_tip(git, change)?;
+    let one =
+        change.external_merge.as_ref().filter(|landed| landed.is_single_commit).map(|landed| landed.commit.as_str());
     let is_own = |merged: &&str| own.as_ref().is_some_and(|own| own.as_str() == *merged);
     if let Some(merged) = change.change.merged.as_deref().or(one).filter(|merged| !is_own(merged)) {
-        let to = Commit::new(merged)?;
-        let from = git.parent(&to)?.ok_or_else(|| unknown(merged))?;
+        let to = GitCommitId::new(merged)?;
+        let from = git.parent_commit(&to)?.ok_or_else(|| unknown(merged))?;
         return Ok((from, to));
     }
-    let tip = own.ok_or_else(|| unknown(change.branch()))?;
-    if let (Some(_), Some(workspace)) = (change.merged(), &change.task.workspace) {
-        // The base says nothing of it any more: it is what was submitted, or what was done since it began.
+    let tip = own.ok_or_else(|| unknown(change.branch_name()))?;
+    if let (Some(_), Some(workspace)) = (change.merge_commit(), &change.task.workspace) {
+        // The base does not show the work any more: the change is the submitted work, or all commits since the workspace began.
         let submitted = change.work.as_ref().filter(|work| work.head == tip.as_str());
-        let from = submitted.map(|work| git.before(&tip, work.commits)).transpose()?.flatten();
-        let from = from.map_or_else(|| git.merge_base(&Commit::new(&workspace.start)?, &tip), Ok)?;
+        let from = submitted.map(|work| git.ancestor_commit(&tip, work.commits)).transpose()?.flatten();
+        let from = from.map_or_else(|| git.merge_base(&GitCommitId::new(&workspace.start)?, &tip), Ok)?;
         return Ok((from, tip));
     }
-    let newest = git.last_seen(&Branch::new(change.base())?)?.ok_or_else(|| unknown(change.base()))?;
+    let newest =
+        git.last_seen_base(&BranchName::new(change.base_name())?)?.ok_or_else(|| unknown(change.base_name()))?;
     let base = match &change.task.workspace {
-        Some(workspace) => stacked_branches::own_base(git, workspace, below, &newest)?,
+        Some(workspace) => stacked_branches::own_work_base(git, workspace, below, &newest)?,
         None => newest,
     };
     Ok((git.merge_base(&base, &tip)?, tip))
 }
 
-/// The last commit of the work itself. The branch goes with the merge; what was submitted stays for a while.
-fn own_end(git: &Git<'_>, change: &ChangeRecord) -> Result<Option<Commit>, Error> {
+/// Returns the last commit of the work itself. A merge deletes the branch; the submitted commit stays for a while.
+fn find_own_tip(git: &GitClient<'_>, change: &ChangeRecord) -> Result<Option<GitCommitId>, Error> {
     if let (Some(_), Some(work)) = (&change.change.merged, &change.work) {
-        return Commit::new(&work.head).map(Some);
+        return GitCommitId::new(&work.head).map(Some);
     }
-    git.tip(&Branch::new(change.branch())?)
+    git.branch_tip(&BranchName::new(change.branch_name())?)
 }
 
-/// All of it as it is shown. Everything in it is hostile.
-fn page(change: &ChangeRecord, seen: &ChangeView, stat: bool, out: &Output) -> Result<String, Failure> {
-    let written = write_page(change, seen, stat, out);
-    written.map_err(|error| Failure::new(Code::System, "cannot put the page together").caused_by(error))
+/// Renders the whole page. All its text comes from outside and is cleaned.
+fn render_change_page(change: &ChangeRecord, seen: &ChangeView, stat: bool, out: &Output) -> Result<String, Failure> {
+    let written = write_change_page(change, seen, stat, out);
+    written.map_err(|error| Failure::new(FailureCode::System, "cannot put the page together").with_cause(error))
 }
 
-fn write_page(change: &ChangeRecord, seen: &ChangeView, stat: bool, out: &Output) -> Result<String, std::fmt::Error> {
+fn write_change_page(
+    change: &ChangeRecord,
+    seen: &ChangeView,
+    stat: bool,
+    out: &Output,
+) -> Result<String, std::fmt::Error> {
     let mut page = String::new();
-    let (tone, word) = (state_tone(change.state()), change.state().name());
+    let (tone, word) = (change_state_tone(change.change_state()), change.change_state().name());
     let (id, word) = (out.paint(Tone::Strong, change.task.id), out.paint(tone, word));
     writeln!(page, "{id}  {word}  {} → {}", text::line(change.branch()), text::line(change.base()))?;
     writeln!(page, "  {}", text::line(&change.task.goal))?;
-    if let Some(below) = change.below() {
+    if let Some(below) = change.describe_stack_base() {
         writeln!(page, "  {}", out.paint(Tone::Faint, format_args!("on top of {below}")))?;
     }
     if let Some(url) = &change.change.at.url {
         writeln!(page, "  {}", out.paint(Tone::Name, text::line(url)))?;
     }
-    let opened = show::moment(change.opened_at);
+    let opened = show::format_local_time(change.opened_at);
     writeln!(page, "  {}", out.paint(Tone::Faint, format_args!("opened {opened}")))?;
-    if let Some(merged) = change.merged() {
-        let how = change.seen().map(|how| format!(": {how}")).unwrap_or_default();
+    if let Some(merged) = change.merge_commit() {
+        let how = change.external_merge_evidence().map(|how| format!(": {how}")).unwrap_or_default();
         let told = format!("merged as {merged}{how}");
         writeln!(page, "  {}", out.paint(Tone::Faint, text::line(&told)))?;
     }
     writeln!(page)?;
     for commit in &seen.commits {
-        let at = show::moment(Timestamp::from_millis(commit.at.saturating_mul(1000)));
-        let id = out.paint(Tone::Warning, commit.commit.short());
+        let at = show::format_local_time(Timestamp::from_millis(commit.at.saturating_mul(1000)));
+        let id = out.paint(Tone::Warning, commit.commit.short_id());
         let about = out.paint(Tone::Faint, format!("({}, {at})", text::line(&commit.author)));
         writeln!(page, "{id} {} {about}", text::line(&commit.subject))?;
     }
     writeln!(page)?;
-    write_stat(&mut page, &seen.files, out)?;
+    write_diff_stat(&mut page, &seen.files, out)?;
     if !stat {
         writeln!(page)?;
         seen.diff
@@ -178,13 +189,14 @@ fn write_page(change: &ChangeRecord, seen: &ChangeView, stat: bool, out: &Output
     Ok(page)
 }
 
-/// The files, and how much of them.
-fn write_stat(page: &mut String, files: &[FileChange], out: &Output) -> std::fmt::Result {
-    let names: Vec<String> = files.iter().map(|file| text::line(&file.path.to_string_lossy()).into_owned()).collect();
-    let width = names.iter().map(|name| text::width(name)).max().unwrap_or(0);
+/// Writes a line per file with its counts, and the totals.
+fn write_diff_stat(page: &mut String, files: &[FileChange], out: &Output) -> std::fmt::Result {
+    let names: Vec<String> =
+        files.iter().map(|file| text::clean_line(&file.path.to_string_lossy()).into_owned()).collect();
+    let width = names.iter().map(|name| text::display_width(name)).max().unwrap_or(0);
     let most = files.iter().map(|file| file.added + file.removed).max().unwrap_or(0);
     for (file, name) in files.iter().zip(&names) {
-        let scaled = |lines: u64| if most > SIGNS { (lines * SIGNS).div_ceil(most) } else { lines };
+        let scaled = |lines: u64| if most > MAX_STAT_SIGNS { (lines * MAX_STAT_SIGNS).div_ceil(most) } else { lines };
         let signs = |sign: &str, lines| sign.repeat(usize::try_from(scaled(lines)).unwrap_or(0));
         let (added, removed) = (signs("+", file.added), signs("-", file.removed));
         let (added, removed) = (out.paint(Tone::Good, added), out.paint(Tone::Bad, removed));
@@ -198,8 +210,8 @@ fn write_stat(page: &mut String, files: &[FileChange], out: &Output) -> std::fmt
     writeln!(page, " {files}, +{added} -{removed}")
 }
 
-/// What a line of a diff is.
-fn tone_of(line: &str) -> Tone {
+/// Returns the tone of a line of a diff.
+fn diff_line_tone(line: &str) -> Tone {
     match line.as_bytes() {
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Tone::Strong,
         [b'+', ..] => Tone::Good,
@@ -210,7 +222,7 @@ fn tone_of(line: &str) -> Tone {
     }
 }
 
-fn to_json(change: &ChangeRecord, seen: &ChangeView) -> serde_json::Value {
+fn change_view_to_json(change: &ChangeRecord, seen: &ChangeView) -> serde_json::Value {
     let mut told = change.to_json();
     told["log"] = seen
         .commits

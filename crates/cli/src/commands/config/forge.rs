@@ -1,22 +1,22 @@
-//! Whether what the configuration says of a forge fits the repository.
+//! Check that the configured forge fits the repository.
 
 use windlass_app::project::Project;
 use windlass_app::{Failure, execution, runner_settings};
 use windlass_config::{Config, ConfigWarning};
 
-/// Looks at the remote's address; nothing is fetched. What git cannot tell is no fault of the configuration.
-pub fn look(project: &Project, config: &Config) -> Result<Option<ConfigWarning>, Failure> {
-    let forge = runner_settings::delivery(project, config).forge;
+/// Checks the address of the remote without fetching. The configuration is not at fault when git cannot tell the address.
+pub fn check_forge_remote(project: &Project, config: &Config) -> Result<Option<ConfigWarning>, Failure> {
+    let forge = runner_settings::delivery_settings(project, config).forge;
     if forge.kind.is_none() && forge.api.is_none() {
         return Ok(None);
     }
-    let (control, _received) = execution::listen()?;
-    let Ok(address) = windlass_app::changes::with_git(project, &control, |git| git.usual_address()) else {
+    let (control, _received) = execution::listen_to_signals()?;
+    let Ok(address) = windlass_app::changes::with_git(project, &control, |git| git.default_remote_address()) else {
         return Ok(None);
     };
     let message = match address {
         None => Some("`forge` is configured, and this project is in no git repository".to_owned()),
-        Some(address) => forge.unmet(address.as_deref()),
+        Some(address) => forge.explain_mismatch(address.as_deref()),
     };
     Ok(message.map(|message| ConfigWarning {
         place: None,

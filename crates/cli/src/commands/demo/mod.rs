@@ -1,24 +1,24 @@
-//! `windlass demo`: the real loop, in a directory that is gone afterwards
+//! `windlass demo`: the real loop, in a temporary directory.
 //!
-//! Every command that is shown is run, by the real binary and with real processes. What is said about it is in `tour`.
+//! The demo runs every command that it shows, with the real binary and real processes. `tour` holds the sentences.
 
-mod stage;
+mod directory;
 mod tour;
 
 use std::time::Duration;
 
-use windlass_app::{Code, Failure, execution};
-use windlass_process::{Control, Exit};
+use windlass_app::{Failure, FailureCode, execution};
+use windlass_process::{ProgramExit, RunControl};
 use windlass_text as text;
 
-use self::stage::Stage;
-use self::tour::{FILES, NEXT, PROJECT, REPOSITORY, Step, TOUR};
-use crate::output::{Done, Messages, Output, Stop, Tone};
+use self::directory::DemoDirectory;
+use self::tour::{GIT_SETUP_COMMAND, INIT_COMMAND, NEXT_COMMANDS, PROJECT_FILES, TOUR_STOPS, TourStep};
+use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, Tone};
 
-/// Time to read a sentence, where somebody watches.
-const PAUSE: Duration = Duration::from_millis(500);
-/// Sentences are no wider than that.
-const WIDTH: usize = 100;
+/// The time to read a sentence, on a terminal.
+const READING_PAUSE: Duration = Duration::from_millis(500);
+/// The greatest width of a sentence.
+const MAX_SENTENCE_WIDTH: usize = 100;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -32,90 +32,92 @@ pub struct Args {
     keep: bool,
 }
 
-pub fn run(args: Args, out: &mut Output) -> Result<u8, Stop> {
+pub fn run_demo(args: Args, out: &mut Output) -> Result<u8, EarlyExit> {
     if out.is_json() {
-        return Err(Failure::new(Code::Usage, "the demo is for people; it has no --json").into());
+        return Err(Failure::new(FailureCode::Usage, "the demo is for people; it has no --json").into());
     }
-    let (control, received) = execution::listen()?;
-    let stage = Stage::new(args.keep, out.has_color())?;
-    let toured = Tour { stage: &stage, control: &control, out }.show();
-    match (toured, received.first()) {
+    let (control, received) = execution::listen_to_signals()?;
+    let stage = DemoDirectory::new(args.keep, out.has_color())?;
+    let toured = DemoTour { stage: &stage, control: &control, out }.run_all_stops();
+    match (toured, received.first_signal()) {
         (_, Some(signal)) => Ok(128 + u8::try_from(signal).unwrap_or(2)),
-        (toured, None) => toured.and_then(|()| end(&stage, args.keep, out)).map(|()| 0),
+        (toured, None) => toured.and_then(|()| show_next_commands(&stage, args.keep, out)).map(|()| 0),
     }
 }
 
-fn end(stage: &Stage, keep: bool, out: &mut Output) -> Done {
+fn show_next_commands(stage: &DemoDirectory, keep: bool, out: &mut Output) -> CommandResult {
     if keep {
-        out.line(format_args!("\nThe project is in {}", stage.project.display()))?;
+        out.print_line(format_args!("\nThe project is in {}", stage.project.display()))?;
     }
-    out.line(format_args!("\n{}", out.paint(Tone::Strong, "Now in a project of your own:")))?;
-    NEXT.iter().try_for_each(|line| out.line(format_args!("  {line}")))
+    out.print_line(format_args!("\n{}", out.paint(Tone::Strong, "Now in a project of your own:")))?;
+    NEXT_COMMANDS.iter().try_for_each(|line| out.print_line(format_args!("  {line}")))
 }
 
-struct Tour<'a> {
-    stage: &'a Stage,
-    control: &'a Control,
+struct DemoTour<'a> {
+    stage: &'a DemoDirectory,
+    control: &'a RunControl,
     out: &'a mut Output,
 }
 
-impl Tour<'_> {
-    fn show(&mut self) -> Done {
-        for (name, content) in FILES {
-            self.stage.write(name, content)?;
+impl DemoTour<'_> {
+    fn run_all_stops(&mut self) -> CommandResult {
+        for (name, content) in PROJECT_FILES {
+            self.stage.write_project_file(name, content)?;
         }
-        self.stage.run(PROJECT, self.control, &mut |_| {})?;
-        let made = self.stage.run(REPOSITORY, self.control, &mut |_| {})?;
-        if made != Exit::Code(0) && !self.control.is_cancelled() {
-            Messages::new().note("git is not here or does not work: the demo goes on without a repository");
+        self.stage.run_shell_command(INIT_COMMAND, self.control, &mut |_| {})?;
+        let made = self.stage.run_shell_command(GIT_SETUP_COMMAND, self.control, &mut |_| {})?;
+        if made != ProgramExit::Code(0) && !self.control.is_cancelled() {
+            MessageWriter::new().print_note("git is not here or does not work: the demo goes on without a repository");
         }
-        for (sentence, steps) in TOUR {
+        for (sentence, steps) in TOUR_STOPS {
             if self.control.is_cancelled() {
                 break;
             }
-            self.say(sentence)?;
-            steps.iter().try_for_each(|step| self.step(step))?;
+            self.print_sentence(sentence)?;
+            steps.iter().try_for_each(|step| self.run_tour_step(step))?;
             if self.out.columns().is_some() {
-                self.control.wait(PAUSE);
+                self.control.wait_unless_cancelled(READING_PAUSE);
             }
         }
         Ok(())
     }
 
-    fn say(&mut self, sentence: &str) -> Done {
-        let width = self.out.columns().unwrap_or(WIDTH).clamp(40, WIDTH) - 2;
-        self.out.line("")?;
-        for row in text::wrap(sentence, width, width) {
-            self.out.line(self.out.paint(Tone::Strong, format_args!("# {row}")))?;
+    fn print_sentence(&mut self, sentence: &str) -> CommandResult {
+        let width = self.out.columns().unwrap_or(MAX_SENTENCE_WIDTH).clamp(40, MAX_SENTENCE_WIDTH) - 2;
+        self.out.print_line("")?;
+        for row in text::wrap_to_width(sentence, width, width) {
+            self.out.print_line(self.out.paint(Tone::Strong, format_args!("# {row}")))?;
         }
         self.out.flush()
     }
 
-    fn step(&mut self, step: &Step) -> Done {
+    fn run_tour_step(&mut self, step: &TourStep) -> CommandResult {
         match step {
-            Step::Shell(command) => self.command(command, command),
-            Step::Killed(command) => self.command(command, &format!("echo $$ > .windlass/demo.pid; exec {command}")),
-            Step::Show(file) => self.command(&format!("cat {file}"), &format!("cat {file}")),
+            TourStep::Shell(command) => self.run_shown_command(command, command),
+            TourStep::KilledShell(command) => {
+                self.run_shown_command(command, &format!("echo $$ > .windlass/demo.pid; exec {command}"))
+            }
+            TourStep::Show(file) => self.run_shown_command(&format!("cat {file}"), &format!("cat {file}")),
         }
     }
 
     /// Runs a command, and shows what it prints as it prints it.
-    fn command(&mut self, shown: &str, script: &str) -> Done {
-        self.out.line(self.out.paint(Tone::Name, format_args!("$ {shown}")))?;
+    fn run_shown_command(&mut self, shown: &str, script: &str) -> CommandResult {
+        self.out.print_line(self.out.paint(Tone::Name, format_args!("$ {shown}")))?;
         self.out.flush()?;
         let (mut rest, mut done) = (Vec::new(), Ok(()));
         let out = &mut *self.out;
-        let exit = self.stage.run(script, self.control, &mut |bytes| {
+        let exit = self.stage.run_shell_command(script, self.control, &mut |bytes| {
             rest.extend_from_slice(bytes);
             while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = rest.drain(..=end).collect();
-                let shown = out.line(String::from_utf8_lossy(&line[..end])).and_then(|()| out.flush());
+                let shown = out.print_line(String::from_utf8_lossy(&line[..end])).and_then(|()| out.flush());
                 done = std::mem::replace(&mut done, Ok(())).and(shown);
             }
         })?;
         done?;
         match exit {
-            Exit::Signal(9) if !self.control.is_cancelled() => self.out.line("Killed"),
+            ProgramExit::Signal(9) if !self.control.is_cancelled() => self.out.print_line("Killed"),
             _ => Ok(()),
         }
     }

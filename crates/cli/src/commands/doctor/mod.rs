@@ -1,4 +1,4 @@
-//! `windlass doctor`
+//! `windlass doctor`: checks the project and repairs what can be repaired.
 
 mod salvage;
 
@@ -6,17 +6,17 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use serde_json::json;
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_app::health::{HealthCheck, check_agents, check_project, check_work};
 use windlass_app::project::Project;
 use windlass_app::resume_command::ResumeCommand;
-use windlass_app::{Code, Failure, execution, hints, recovery};
+use windlass_app::{Failure, FailureCode, execution, hints, recovery};
 use windlass_engine::{Session, TaskId};
-use windlass_runner::GcResult;
+use windlass_runner::WorktreeRemoval;
 use windlass_text as text;
 
 use crate::commands::install;
-use crate::output::{Done, Messages, Output, Stop, Tone};
+use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -42,29 +42,30 @@ pub struct Args {
     settle: bool,
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
-    let project = context.project()?;
+pub fn run_doctor(context: &CommandContext, args: Args, out: &mut Output) -> Result<u8, EarlyExit> {
+    let project = context.find_project()?;
     if let Some(file) = args.export {
-        return salvage::export(&project, &file, out).map(|()| 0);
+        return salvage::export_sound_events(&project, &file, out).map(|()| 0);
     }
     if let Some(file) = args.restore {
-        return salvage::restore((&project, context.trust), &file, out).map(|()| 0);
+        return salvage::restore_saved_events((&project, context.trust), &file, out).map(|()| 0);
     }
     if args.settle {
-        return settle(context, out);
+        return settle_unfinished_work(context, out);
     }
     if std::io::stderr().is_terminal() && !out.is_json() {
-        Messages::new().note("looking over every event and every row");
+        MessageWriter::new().print_note("looking over every event and every row");
     }
     let mut checks = check_project(context, &project, args.rebuild)?;
-    // Signals reach the programs that are started from here on.
-    let (control, received) = execution::listen()?;
+    // From here on signals reach the programs that the checks start.
+    let (control, received) = execution::listen_to_signals()?;
     checks.extend(check_agents(&project));
-    checks.extend(check_callers(&project));
+    checks.extend(check_installed_agents(&project));
     checks.extend(check_work(context, &project, &control));
-    if let Some(signal) = received.first() {
-        let failure = Failure::new(Code::Interrupted(hints::SIGINT), "ended before everything was checked");
-        return Err(failure.by(Some(signal)).into());
+    if let Some(signal) = received.first_signal() {
+        let failure =
+            Failure::new(FailureCode::Interrupted(hints::SIGINT_NUMBER), "ended before everything was checked");
+        return Err(failure.with_signal(Some(signal)).into());
     }
     drop(received);
     let sound = checks.iter().all(|check| check.problems.is_empty());
@@ -76,35 +77,36 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
                 json!({"check": check.what, "ok": ok, "note": check.note, "problems": check.problems, "hint": check.hint})
             })
             .collect();
-        out.object(&json!({"ok": sound, "checks": checks}))?;
+        out.print_json(&json!({"ok": sound, "checks": checks}))?;
     } else {
-        checks.iter().try_for_each(|check| show(check, out))?;
+        checks.iter().try_for_each(|check| print_health_check(check, out))?;
     }
     Ok(u8::from(!sound))
 }
 
-/// Which agents call us by their own hooks, where any does.
-fn check_callers(project: &Project) -> Option<HealthCheck> {
-    let callers = install::status::callers(project);
+/// Reports the agents whose own hooks call Windlass, if there are any.
+fn check_installed_agents(project: &Project) -> Option<HealthCheck> {
+    let callers = install::installations::list_installed_agents(project);
     let note = format!("installed for {}", callers.join(", "));
     (!callers.is_empty()).then(|| HealthCheck { what: "bridge", problems: vec![], note, hint: None })
 }
 
-/// Does what the dead have left undone.
-fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
-    let mut opened = context.open()?;
-    let (control, received) = execution::listen()?;
-    let done = recovery::settle_dead(&mut opened, &control, recovery::Reach::Everything);
-    let recovery::Settled { hooks: settled, sessions, untrusted } =
-        done.map_err(|failure| failure.by(received.first()))?;
+/// Settles the hooks, sessions and worktrees that dead processes have left.
+fn settle_unfinished_work(context: &CommandContext, out: &mut Output) -> Result<u8, EarlyExit> {
+    let mut opened = context.open_project()?;
+    let (control, received) = execution::listen_to_signals()?;
+    let done = recovery::recover_orphans(&mut opened, &control, recovery::RecoveryScope::Everything);
+    let recovery::RecoveryReport { hooks: settled, sessions, untrusted } =
+        done.map_err(|failure| failure.with_signal(received.first_signal()))?;
     let in_use = execution::worktrees_in_use(&opened)?;
-    let swept = execution::run_git_work(&mut opened, |dispatch| dispatch.sweep(&in_use).map_err(hints::run))?;
-    tell_swept(&swept, out)?;
+    let swept =
+        execution::run_git_work(&mut opened, |dispatch| dispatch.sweep_worktrees(&in_use).map_err(hints::run_failure))?;
+    print_removed_worktrees(&swept, out)?;
     if untrusted > 0 {
         let of_it = if untrusted == 1 { "1 hook or session" } else { &format!("{untrusted} hooks or sessions") };
-        let failure = Failure::new(Code::Trust, format!("{of_it} may not go on"))
-            .caused_by("it is owed under a configuration that is not the trusted one")
-            .hint(
+        let failure = Failure::new(FailureCode::Trust, format!("{of_it} may not go on"))
+            .with_cause("it is owed under a configuration that is not the trusted one")
+            .with_hint(
                 "--trust runs it all the same; `windlass hooks history` and `windlass session list` show what is left",
             );
         return Err(failure.into());
@@ -112,49 +114,49 @@ fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
     if sessions > 0 && !out.is_json() {
         let were =
             if sessions == 1 { "1 cancelled session was" } else { &format!("{sessions} cancelled sessions were") };
-        out.line(format_args!("{were} ended"))?;
+        out.print_line(format_args!("{were} ended"))?;
     }
-    let interrupted = recovery::interrupted(&opened)?;
+    let interrupted = recovery::list_interrupted_sessions(&opened)?;
     match (out.is_json(), settled) {
         (true, _) => {
             let gone: Vec<TaskId> = swept.iter().filter(|(_, swept)| swept.is_ok()).map(|(id, _)| *id).collect();
             let interrupted: Vec<_> = interrupted.iter().map(|session| &session.name).collect();
             let done = json!({"settled": settled, "sessions": sessions, "worktrees": gone, "interrupted": interrupted});
-            out.object(&done)?;
+            out.print_json(&done)?;
         }
         (false, 0) if sessions > 0 || !swept.is_empty() || !interrupted.is_empty() => {}
-        (false, 0) => out.line("nothing was left behind")?,
-        (false, 1) => out.line("1 hook was settled")?,
-        (false, _) => out.line(format_args!("{settled} hooks were settled"))?,
+        (false, 0) => out.print_line("nothing was left behind")?,
+        (false, 1) => out.print_line("1 hook was settled")?,
+        (false, _) => out.print_line(format_args!("{settled} hooks were settled"))?,
     }
     let told: &[Session] = if out.is_json() { &[] } else { &interrupted };
     for session in told {
-        let again = ResumeCommand::for_session(&opened, session).in_sentence("goes on with it");
-        out.line(format_args!("{} was interrupted: {}", session.name, text::line(&again)))?;
+        let again = ResumeCommand::for_session(&opened, session).describe_in_sentence("goes on with it");
+        out.print_line(format_args!("{} was interrupted: {}", session.name, text::clean_line(&again)))?;
     }
     Ok(0)
 }
 
-fn tell_swept(swept: &[GcResult], out: &mut Output) -> Done {
+fn print_removed_worktrees(swept: &[WorktreeRemoval], out: &mut Output) -> CommandResult {
     for (id, swept) in swept {
         match swept {
             Ok(()) if out.is_json() => {}
-            Ok(()) => out.line(format_args!("the worktree of {id} was put away"))?,
-            Err(why) => Messages::new().warning(&format!("the worktree of {id} stays: {why}")),
+            Ok(()) => out.print_line(format_args!("the worktree of {id} was put away"))?,
+            Err(why) => MessageWriter::new().print_warning(&format!("the worktree of {id} stays: {why}")),
         }
     }
     Ok(())
 }
 
-fn show(check: &HealthCheck, out: &mut Output) -> Done {
+fn print_health_check(check: &HealthCheck, out: &mut Output) -> CommandResult {
     let mark = if check.problems.is_empty() { out.paint(Tone::Good, "ok   ") } else { out.paint(Tone::Bad, "wrong") };
     let line = format!("{mark}  {}  {}", text::pad(check.what, 13), text::line(&check.note));
-    out.line(line.trim_end())?;
+    out.print_line(line.trim_end())?;
     for problem in &check.problems {
-        out.line(format_args!("       {}", text::line(problem)))?;
+        out.print_line(format_args!("       {}", text::clean_line(problem)))?;
     }
     if let Some(hint) = &check.hint {
-        out.line(format_args!("       {}: {}", out.paint(Tone::Good, "hint"), text::line(hint)))?;
+        out.print_line(format_args!("       {}: {}", out.paint(Tone::Good, "hint"), text::clean_line(hint)))?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! `windlass doctor --export` and `--restore`: sound events out of a damaged store, and into a new one.
+//! `windlass doctor --export` and `--restore`: move sound events from a damaged store to a new one.
 //!
-//! The file has one event a line, as `windlass events --json` prints it. Positions are given anew when it is read, so
-//! everything that names a position is carried along.
+//! The file has one event per line, as `windlass events --json` prints it. Restored events get new positions, so every
+//! reference to a position is moved along.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,31 +11,31 @@ use std::path::Path;
 use serde_json::{Value, json};
 use windlass_app::health::count_events;
 use windlass_app::project::Project;
-use windlass_app::{Code, Failure, atomic_file, execution, hints, store_records};
-use windlass_engine::{ApplyError, Cause, CommitId, Envelope, Seq, decode};
+use windlass_app::{Failure, FailureCode, atomic_file, execution, hints, store_records};
+use windlass_engine::{ApplyError, CommitId, EventCause, EventEnvelope, Seq, decode_event};
 use windlass_process::file;
-use windlass_store::{Appended, Commit, Sqlite, StoreError, Transaction};
+use windlass_store::{AppendOutcome, SqliteStore, StoreCommit, StoreError, StoreTransaction};
 use windlass_text as text;
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 
-/// The longest line that is read: no event that the engine makes is longer.
-const LINE: u64 = 16 * 1024 * 1024;
+/// The longest accepted line. The engine makes no longer event.
+const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// What is printed names no format; it is the first one.
+/// The format of lines without `v`: `windlass events --json` prints none, and prints the first format.
 const PRINTED_FORMAT: u64 = 1;
 
-/// Saves what is sound. The file is new, and whole or absent.
-pub fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
+/// Exports the sound events. The file is new, and complete or absent.
+pub fn export_sound_events(project: &Project, file: &Path, out: &mut Output) -> CommandResult {
     let fail = |error: io::Error| {
-        let failure = Failure::new(Code::System, format!("cannot write {}", file.display())).caused_by(&error);
+        let failure = Failure::new(FailureCode::System, format!("cannot write {}", file.display())).with_cause(&error);
         match error.kind() {
-            ErrorKind::AlreadyExists => failure.hint("choose another name; nothing is overwritten"),
+            ErrorKind::AlreadyExists => failure.with_hint("choose another name; nothing is overwritten"),
             _ => failure,
         }
     };
-    let mut to = BufWriter::new(atomic_file::New::begin(file).map_err(fail)?);
-    let salvage = Sqlite::salvage(&project.store_file(), |record| {
+    let mut to = BufWriter::new(atomic_file::UnpublishedFile::create_unpublished(file).map_err(fail)?);
+    let salvage = SqliteStore::salvage_events(&project.store_file(), |record| {
         serde_json::to_writer(&mut to, &record)
             .map_err(io::Error::from)
             .and_then(|()| to.write_all(b"\n"))
@@ -44,41 +44,50 @@ pub fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
     .map_err(|error| match error {
         StoreError::Io { path, source } if path == file => fail(source),
         error @ StoreError::Corrupt { .. } => {
-            // Nothing can be read of it; the usual hint would lead back here.
-            hints::store(error).hint("no event can be read: restore a backup, as `windlass backup --help` shows")
+            // The usual hint is `doctor --export`, which has just failed.
+            hints::store_failure(error)
+                .with_hint("no event can be read: restore a backup, as `windlass backup --help` shows")
         }
-        error => hints::store(error),
+        error => hints::store_failure(error),
     })?;
-    to.into_inner().map_err(io::IntoInnerError::into_error).and_then(atomic_file::New::publish).map_err(fail)?;
+    to.into_inner()
+        .map_err(io::IntoInnerError::into_error)
+        .and_then(atomic_file::UnpublishedFile::publish_file)
+        .map_err(fail)?;
     if out.is_json() {
         let (file, saved, lost) = (file.to_string_lossy(), salvage.saved, salvage.lost);
-        return out.object(&json!({"file": file, "saved": saved, "lost": lost, "openEnd": salvage.open_end}));
+        return out.print_json(&json!({"file": file, "saved": saved, "lost": lost, "openEnd": salvage.open_end}));
     }
-    out.line(format_args!("{} saved to {}", count_events(salvage.saved), text::line(&file.display().to_string())))?;
+    out.print_line(format_args!(
+        "{} saved to {}",
+        count_events(salvage.saved),
+        text::clean_line(&file.display().to_string())
+    ))?;
     for (first, last) in salvage.lost {
         let which = if first == last { format!("event {first}") } else { format!("events {first} to {last}") };
-        out.line(format_args!("{} {which}", out.paint(Tone::Bad, "lost")))?;
+        out.print_line(format_args!("{} {which}", out.paint(Tone::Bad, "lost")))?;
     }
     if salvage.open_end {
         let mark = out.paint(Tone::Bad, "lost");
-        out.line(format_args!("{mark} perhaps more: the end of the log cannot be found"))?;
+        out.print_line(format_args!("{mark} perhaps more: the end of the log cannot be found"))?;
     }
     Ok(())
 }
 
-/// Fills an empty store with saved events: all of them, or none.
-pub fn restore((project, trust): (&Project, bool), file: &Path, out: &mut Output) -> Done {
-    let from = file::open_named(file)
-        .map_err(|error| Failure::new(Code::System, format!("cannot read {}", file.display())).caused_by(error))?;
-    // What comes from a file is data until a person has looked at it.
-    let (mut store, record) = store_records::disown(project, trust)?;
-    let nonce = execution::random()?;
+/// Fills an empty store with saved events: with all of them or none.
+pub fn restore_saved_events((project, trust): (&Project, bool), file: &Path, out: &mut Output) -> CommandResult {
+    let from = file::open_named_file(file).map_err(|error| {
+        Failure::new(FailureCode::System, format!("cannot read {}", file.display())).with_cause(error)
+    })?;
+    // Events from a file are data until a person has trusted the store.
+    let (mut store, record) = store_records::disown_store(project, trust)?;
+    let nonce = execution::random_u128()?;
     let mut wrong = None;
-    let restored = store.transact(|transaction| {
-        let read = fill(transaction, &mut Saved::new(from, file), nonce);
+    let restored = store.run_transaction(|transaction| {
+        let read = append_saved_events(transaction, &mut SavedEventReader::new(from, file), nonce);
         read.map_err(|stop| match stop {
-            Stopped::Store(error) => error,
-            Stopped::Failed(failure) => {
+            RestoreError::Store(error) => error,
+            RestoreError::Failed(failure) => {
                 wrong = Some(failure);
                 StoreError::Io { path: file.to_owned(), source: io::Error::other("it cannot be restored") }
             }
@@ -87,130 +96,139 @@ pub fn restore((project, trust): (&Project, bool), file: &Path, out: &mut Output
     let restored = match restored {
         Ok(restored) => restored,
         Err(error) => {
-            // Nothing was written, so the store is what it was.
-            store_records::own_again(project, record)?;
-            return Err(wrong.unwrap_or_else(|| hints::store(error)).into());
+            // The transaction wrote nothing, so the store is as trusted as before.
+            store_records::restore_store_record(project, record)?;
+            return Err(wrong.unwrap_or_else(|| hints::store_failure(error)).into());
         }
     };
     if out.is_json() {
-        return out.object(&json!({"file": file.to_string_lossy(), "restored": restored, "trusted": false}));
+        return out.print_json(&json!({"file": file.to_string_lossy(), "restored": restored, "trusted": false}));
     }
-    out.line(format_args!("{} restored from {}", count_events(restored), text::line(&file.display().to_string())))?;
-    out.line("They come from a file: `windlass trust` shows what they hold, and asks, before any of it is used.")
+    out.print_line(format_args!(
+        "{} restored from {}",
+        count_events(restored),
+        text::clean_line(&file.display().to_string())
+    ))?;
+    out.print_line("They come from a file: `windlass trust` shows what they hold, and asks, before any of it is used.")
 }
 
-enum Stopped {
+enum RestoreError {
     Store(StoreError),
     Failed(Failure),
 }
 
-impl From<Failure> for Stopped {
+impl From<Failure> for RestoreError {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
 }
 
-/// Appends every saved event by itself, so that the one that does not fit can be named.
-fn fill(transaction: &mut Transaction<'_>, saved: &mut Saved<'_>, nonce: u128) -> Result<u64, Stopped> {
+/// Appends each saved event in a commit of its own, so that an error can name the event that does not fit.
+fn append_saved_events(
+    transaction: &mut StoreTransaction<'_>,
+    saved: &mut SavedEventReader<'_>,
+    nonce: u128,
+) -> Result<u64, RestoreError> {
     if transaction.head() != Seq::START {
-        let failure = Failure::new(Code::Refused, "the store has events already");
+        let failure = Failure::new(FailureCode::Refused, "the store has events already");
         return Err(failure
-            .hint("events are restored into an empty store: move .windlass/windlass.db* away first")
+            .with_hint("events are restored into an empty store: move .windlass/windlass.db* away first")
             .into());
     }
     let mut restored = 0;
-    while let Some(event) = saved.next()? {
+    while let Some(event) = saved.read_next_event()? {
         let id = CommitId { after: transaction.head(), nonce };
-        let commit = Commit { id, reads: BTreeMap::new(), events: vec![event] };
-        match transaction.append(&commit) {
-            Ok(Appended::At(_)) => restored += 1,
+        let commit = StoreCommit { id, reads: BTreeMap::new(), events: vec![event] };
+        match transaction.append_commit(&commit) {
+            Ok(AppendOutcome::Durable(_)) => restored += 1,
             Ok(other) => unreachable!("a commit that read nothing is appended, not {other:?}"),
             Err(StoreError::Unfit { source: ApplyError::Unfit { why, .. }, .. }) => {
-                return Err(saved.unfit(&why).into());
+                return Err(saved.contradiction_failure(&why).into());
             }
-            Err(error) => return Err(Stopped::Store(error)),
+            Err(error) => return Err(RestoreError::Store(error)),
         }
-        saved.stands_at(transaction.head());
+        saved.record_new_position(transaction.head());
     }
     Ok(restored)
 }
 
-/// The events of a file, one after the other, with what they name moved to where it is now.
-struct Saved<'f> {
+/// A reader of saved events. It moves the references in each event to the new positions.
+struct SavedEventReader<'f> {
     from: BufReader<File>,
     file: &'f Path,
     line: u64,
-    /// Where the event that was read last had been.
+    /// The saved position of the last event that was read.
     seq: Seq,
-    /// Where each event was, and where it is now.
+    /// Saved positions, and the positions that the events have now.
     moved: BTreeMap<Seq, Seq>,
 }
 
-impl<'f> Saved<'f> {
+impl<'f> SavedEventReader<'f> {
     fn new(from: File, file: &'f Path) -> Self {
         Self { from: BufReader::new(from), file, line: 0, seq: Seq::START, moved: BTreeMap::new() }
     }
 
-    fn next(&mut self) -> Result<Option<Envelope>, Failure> {
+    fn read_next_event(&mut self) -> Result<Option<EventEnvelope>, Failure> {
         let mut bytes = Vec::new();
         loop {
             self.line += 1;
             bytes.clear();
-            let read = self.from.by_ref().take(LINE).read_until(b'\n', &mut bytes);
-            match read.map_err(|error| self.failure("cannot be read").caused_by(error))? {
+            let read = self.from.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes);
+            match read.map_err(|error| self.line_failure("cannot be read").with_cause(error))? {
                 0 => return Ok(None),
                 _ if bytes.trim_ascii().is_empty() => {}
                 _ => break,
             }
         }
-        let mut object: Value = serde_json::from_slice(&bytes).map_err(|error| self.no_event(&error))?;
+        let mut object: Value = serde_json::from_slice(&bytes).map_err(|error| self.not_an_event_failure(&error))?;
         let seq = object.as_object_mut().and_then(|object| object.remove("seq"));
-        let seq = seq.and_then(|seq| seq.as_u64()).ok_or_else(|| self.no_event(&"it has no `seq`"))?;
+        let seq = seq.and_then(|seq| seq.as_u64()).ok_or_else(|| self.not_an_event_failure(&"it has no `seq`"))?;
         if Seq(seq) <= self.seq {
-            return Err(self.failure(&format!("is event {seq}, but event {} came before it", self.seq)));
+            return Err(self.line_failure(&format!("is event {seq}, but event {} came before it", self.seq)));
         }
         self.seq = Seq(seq);
         if object.get("v").is_none() {
             object["v"] = PRINTED_FORMAT.into();
         }
-        let mut event = decode(object.to_string().as_bytes()).map_err(|error| {
-            let failure = Failure::from_error(Code::Usage, &error);
-            self.no_event(&failure.causes.last().unwrap_or(&failure.message))
+        let mut event = decode_event(object.to_string().as_bytes()).map_err(|error| {
+            let failure = Failure::from_error(FailureCode::Usage, &error);
+            self.not_an_event_failure(&failure.causes.last().unwrap_or(&failure.message))
         })?;
-        event.relocate(|seq| self.moved.get(&seq).copied()).map_err(|lost| {
+        event.relocate_positions(|seq| self.moved.get(&seq).copied()).map_err(|lost| {
             let names = format!("it names event {lost}, which is missing");
-            self.unfit(&names)
+            self.contradiction_failure(&names)
         })?;
-        event.metadata.cause = event.metadata.cause.map(|cause| self.counted(cause));
+        event.metadata.cause = event.metadata.cause.map(|cause| self.relative_cause(cause));
         Ok(Some(event))
     }
 
-    /// A cause, counted back from its consequence.
-    fn counted(&self, cause: Cause) -> Cause {
-        let Cause::At(seq) = cause else { return cause };
+    /// Returns the cause as a distance from its consequence.
+    fn relative_cause(&self, cause: EventCause) -> EventCause {
+        let EventCause::At(seq) = cause else { return cause };
         let here = self.moved.len() as u64 + 1;
-        u32::try_from(here - seq.0).map_or(cause, Cause::Back)
+        u32::try_from(here - seq.0).map_or(cause, EventCause::Back)
     }
 
-    /// The event that was read last has been written.
-    fn stands_at(&mut self, seq: Seq) {
+    /// Records the new position of the last event that was read.
+    fn record_new_position(&mut self, seq: Seq) {
         self.moved.insert(self.seq, seq);
     }
 
-    fn failure(&self, why: &str) -> Failure {
-        Failure::new(Code::Refused, format!("line {} of {} {why}", self.line, self.file.display()))
+    fn line_failure(&self, why: &str) -> Failure {
+        Failure::new(FailureCode::Refused, format!("line {} of {} {why}", self.line, self.file.display()))
     }
 
-    fn no_event(&self, cause: &dyn std::fmt::Display) -> Failure {
-        let failure = self.failure("is not an event").caused_by(cause);
-        failure.hint("--restore reads what `windlass doctor --export` or `windlass events --json` wrote")
+    fn not_an_event_failure(&self, cause: &dyn std::fmt::Display) -> Failure {
+        let failure = self.line_failure("is not an event").with_cause(cause);
+        failure.with_hint("--restore reads what `windlass doctor --export` or `windlass events --json` wrote")
     }
 
-    fn unfit(&self, why: &str) -> Failure {
-        let failure = self.failure(&format!("(event {}) contradicts the events before it", self.seq)).caused_by(why);
+    fn contradiction_failure(&self, why: &str) -> Failure {
+        let failure =
+            self.line_failure(&format!("(event {}) contradicts the events before it", self.seq)).with_cause(why);
         match self.line - 1 {
-            0 => failure.hint("nothing was restored"),
-            before => failure.hint(format!(
+            0 => failure.with_hint("nothing was restored"),
+            before => failure.with_hint(format!(
                 "nothing was restored; the first {before} lines fit together: `head -n {before}` keeps them"
             )),
         }

@@ -1,15 +1,15 @@
-//! `windlass hooks list`
+//! `windlass hooks list`: prints the hooks that would run at each point.
 
 use serde_json::json;
-use windlass_app::context::Context;
-use windlass_app::{Code, Failure};
+use windlass_app::context::CommandContext;
+use windlass_app::{Failure, FailureCode};
 use windlass_config::Config;
 use windlass_config::listing::{HookListing, WorkSubject, list_planned_hooks};
 use windlass_engine::{EventType, HookPoint, HookScope, TaskId};
-use windlass_expr::nearest;
+use windlass_expr::nearest_name;
 use windlass_text as text;
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -22,7 +22,7 @@ Hooks of the registry run inside the commit of their event, the others after it;
 first. A hook that can never run is marked, with the reason.")]
 pub struct Args {
     /// Only this point
-    #[arg(long, value_name = "POINT", value_parser = super::point)]
+    #[arg(long, value_name = "POINT", value_parser = super::parse_point_argument)]
     point: Option<HookPoint>,
     /// For a task of this type
     #[arg(long = "type", value_name = "TYPE")]
@@ -35,93 +35,94 @@ pub struct Args {
     pub task: Option<TaskId>,
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
-    let project = context.project()?;
+pub fn run_hooks_list(context: &CommandContext, args: Args, out: &mut Output) -> CommandResult {
+    let project = context.find_project()?;
     let config = Config::load(&project.root)?;
     let who = WorkSubject {
-        kind: known(args.kind, "task type", &kinds(&config))?,
-        agent: known(args.agent, "agent", &agents(&config))?,
+        kind: check_known_name(args.kind, "task type", &task_type_names(&config))?,
+        agent: check_known_name(args.agent, "agent", &agent_names(&config))?,
     };
     let mut all = list_planned_hooks(&config, &who).map_err(Failure::from)?;
     all.retain(|planned| args.point.as_ref().is_none_or(|point| planned.point == *point));
     if out.is_json() {
-        return all.iter().try_for_each(|planned| out.object(&as_json(planned)));
+        return all.iter().try_for_each(|planned| out.print_json(&hook_listing_to_json(planned)));
     }
     if all.is_empty() {
-        out.line("nothing would run")?;
+        out.print_line("nothing would run")?;
     }
     for planned in &all {
-        show(planned, out)?;
+        show_hook_listing(planned, out)?;
     }
-    others(&config, &who, out)
+    show_other_listings(&config, &who, out)
 }
 
-fn kinds(config: &Config) -> Vec<&str> {
+fn task_type_names(config: &Config) -> Vec<&str> {
     config.task_types().map(|(name, _)| name).collect()
 }
 
-pub(super) fn agents(config: &Config) -> Vec<&str> {
+pub(super) fn agent_names(config: &Config) -> Vec<&str> {
     config.settings.agents.keys().map(String::as_str).collect()
 }
 
-/// A name that the configuration knows.
-pub(super) fn known(name: Option<String>, what: &str, names: &[&str]) -> Result<Option<String>, Failure> {
+/// Checks that the configuration knows a name.
+pub(super) fn check_known_name(name: Option<String>, what: &str, names: &[&str]) -> Result<Option<String>, Failure> {
     let Some(name) = name else { return Ok(None) };
     if names.contains(&name.as_str()) {
         return Ok(Some(name));
     }
-    let failure = Failure::new(Code::NotFound, format!("the configuration has no {what} `{}`", text::line(&name)));
-    Err(match (nearest(&name, names), names) {
-        (Some(near), _) => failure.hint(format!("did you mean `{near}`?")),
-        (None, []) => failure.hint(format!("it has no {what}s at all")),
-        (None, names) => failure.hint(format!("it has {}", names.join(", "))),
+    let failure =
+        Failure::new(FailureCode::NotFound, format!("the configuration has no {what} `{}`", text::line(&name)));
+    Err(match (nearest_name(&name, names), names) {
+        (Some(near), _) => failure.with_hint(format!("did you mean `{near}`?")),
+        (None, []) => failure.with_hint(format!("it has no {what}s at all")),
+        (None, names) => failure.with_hint(format!("it has {}", names.join(", "))),
     })
 }
 
-fn as_json(planned: &HookListing<'_>) -> serde_json::Value {
+fn hook_listing_to_json(planned: &HookListing<'_>) -> serde_json::Value {
     json!({
         "point": planned.point.name(),
         "event": planned.event.map(|event| event.name()),
         "gate": planned.point.is_gate(),
-        "bridge": planned.point.events().contains(&EventType::BridgeCalled),
+        "bridge": planned.point.event_types().contains(&EventType::BridgeCalled),
         "hooks": planned.rows.iter().map(|row| row.to_json(&planned.point)).collect::<Vec<_>>(),
     })
 }
 
-fn show(planned: &HookListing<'_>, out: &mut Output) -> Done {
+fn show_hook_listing(planned: &HookListing<'_>, out: &mut Output) -> CommandResult {
     let gate = match planned.event {
         _ if planned.point.is_gate() => " (gate)",
         Some(EventType::BridgeCalled) => " (where an agent's own hook system calls)",
         _ => "",
     };
-    out.line(format_args!("{}{}", out.paint(Tone::Name, planned.point.name()), out.paint(Tone::Faint, gate)))?;
-    let width = planned.rows.iter().map(|row| text::line(row.name()).chars().count()).max().unwrap_or(0).min(32);
+    out.print_line(format_args!("{}{}", out.paint(Tone::Name, planned.point.name()), out.paint(Tone::Faint, gate)))?;
+    let width = planned.rows.iter().map(|row| text::clean_line(row.name()).chars().count()).max().unwrap_or(0).min(32);
     for row in &planned.rows {
-        let (name, place) = (text::pad(&text::line(row.name()), width), format!("({})", row.place()));
-        let (what, place) = (text::line(&row.what()).into_owned(), out.paint(Tone::Faint, place));
+        let (name, place) = (text::pad_to_width(&text::clean_line(row.name()), width), format!("({})", row.place()));
+        let (what, place) = (text::clean_line(&row.describe_effect()).into_owned(), out.paint(Tone::Faint, place));
         let priority = row.priority().map(|priority| priority.to_string()).unwrap_or_default();
-        out.line(format_args!("  {priority:>4}  {name}  {what}  {place}"))?;
-        if let Some(silence) = row.silence(&planned.point) {
+        out.print_line(format_args!("  {priority:>4}  {name}  {what}  {place}"))?;
+        if let Some(silence) = row.inactive_reason(&planned.point) {
             let silence = out.paint(Tone::Warning, format!("never runs: {silence}"));
-            out.line(format_args!("        {}  {silence}", text::pad("", width)))?;
+            out.print_line(format_args!("        {}  {silence}", text::pad_to_width("", width)))?;
         }
     }
     Ok(())
 }
 
-/// What else there is to be seen.
-fn others(config: &Config, who: &WorkSubject, out: &mut Output) -> Done {
-    let of_type = |kind: &&str| config.overrides().any(|(owner, _)| owner == *kind);
-    let kinds: Vec<&str> = kinds(config).into_iter().filter(of_type).collect();
+/// Names the task types and agents that have hooks of their own.
+fn show_other_listings(config: &Config, who: &WorkSubject, out: &mut Output) -> CommandResult {
+    let of_type = |kind: &&str| config.task_type_overrides().any(|(owner, _)| owner == *kind);
+    let kinds: Vec<&str> = task_type_names(config).into_iter().filter(of_type).collect();
     if !kinds.is_empty() && who.kind.is_none() {
         let line = format!("Types of tasks with hooks of their own: {} (--type)", kinds.join(", "));
-        out.line(out.paint(Tone::Faint, line))?;
+        out.print_line(out.paint(Tone::Faint, line))?;
     }
     let of_agent = |name: &&str| config.hooks.iter().any(|hook| hook.scope == HookScope::Agent((*name).to_owned()));
-    let agents: Vec<&str> = agents(config).into_iter().filter(of_agent).collect();
+    let agents: Vec<&str> = agent_names(config).into_iter().filter(of_agent).collect();
     if !agents.is_empty() && who.agent.is_none() {
         let line = format!("Agents with hooks of their own: {} (--agent)", agents.join(", "));
-        out.line(out.paint(Tone::Faint, line))?;
+        out.print_line(out.paint(Tone::Faint, line))?;
     }
     Ok(())
 }

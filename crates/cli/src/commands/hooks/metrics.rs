@@ -1,16 +1,16 @@
-//! `windlass hooks metrics`
+//! `windlass hooks metrics`: prints how often hooks run, how they end and how long they take.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_app::hook_runs::{HookMetrics, HookRunRecord, RunCauses, find_newest_runs};
 use windlass_app::{conversations, environment};
-use windlass_store::Filter;
+use windlass_store::EventFilter;
 use windlass_text as text;
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
@@ -30,36 +30,37 @@ pub struct Args {
     #[arg(long, value_name = "ID")]
     conversation: Option<String>,
     /// Only what ended so long ago at most: 30m, 24h, 7d
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = usage::span)]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = usage::parse_time_span)]
     since: Option<Duration>,
 }
 
-/// The longest that a name may make its column.
-const NAME: usize = 32;
+/// The widest column for a name.
+const MAX_NAME_COLUMNS: usize = 32;
 
-pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let opened = context.open_to_read()?;
+pub fn run_hooks_metrics(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
+    let opened = context.open_project_to_read()?;
     let since = args.since.map(|ago| {
         let ago = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
-        environment::now().plus_millis(-ago)
+        environment::current_timestamp().add_millis(-ago)
     });
-    let caller = args.conversation.as_deref().map(|name| conversations::known(&opened, name)).transpose()?;
+    let caller =
+        args.conversation.as_deref().map(|name| conversations::require_conversation(&opened, name)).transpose()?;
     let mut causes = RunCauses::new(&opened.store);
     let mut wanted = |run: &HookRunRecord| {
         let named = args.hook.is_none() || args.hook == run.hook;
-        let meant = named && run.when() >= since;
+        let meant = named && run.start_or_end_time() >= since;
         match &caller {
-            Some(caller) if meant => causes.is_of(run, caller),
+            Some(caller) if meant => causes.is_caused_by_caller(run, caller),
             _ => Ok(meant),
         }
     };
-    let runs = find_newest_runs(&opened, Filter::default(), usize::MAX, &mut wanted)?;
+    let runs = find_newest_runs(&opened, EventFilter::default(), usize::MAX, &mut wanted)?;
     let mut hooks: BTreeMap<String, HookMetrics> = BTreeMap::new();
     let mut total = HookMetrics::default();
     for run in &runs {
-        total.count(run);
+        total.count_run(run);
         if let Some(hook) = &run.hook {
-            hooks.entry(hook.clone()).or_default().count(run);
+            hooks.entry(hook.clone()).or_default().count_run(run);
         }
     }
     if out.is_json() {
@@ -68,48 +69,48 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
             object["hook"] = json!(hook);
             object
         });
-        return out.object(&json!({
+        return out.print_json(&json!({
             "since": since,
             "hooks": each.collect::<Vec<_>>(),
             "total": total.to_json(),
         }));
     }
     if runs.is_empty() {
-        return out.line(out.paint(Tone::Faint, "no runs"));
+        return out.print_line(out.paint(Tone::Faint, "no runs"));
     }
-    hooks.retain(|_, tally| tally.runs() > 0);
-    table(&hooks, &total, out)?;
+    hooks.retain(|_, tally| tally.count_ended_runs() > 0);
+    print_metrics_table(&hooks, &total, out)?;
     match total.errors {
         0 => Ok(()),
         errors => {
             let told = format!("errors besides: {errors}; `windlass hooks history --outcome error` shows them");
-            out.line(out.paint(Tone::Warning, told))
+            out.print_line(out.paint(Tone::Warning, told))
         }
     }
 }
 
-/// A part of a whole, in words.
-fn percent(part: usize, whole: usize) -> String {
+/// Formats a part of a whole as a percentage.
+fn format_percent(part: usize, whole: usize) -> String {
     match whole {
         0 => String::new(),
         whole => format!("{}%", (part * 200 + whole) / (whole * 2)),
     }
 }
 
-/// The width of a moment, with the blanks before it.
-const MOMENT: usize = 21;
+/// The width of the last-run column, with the blanks before it.
+const LAST_RUN_COLUMNS: usize = 21;
 
-/// Where durations begin among the columns, and what most of them take.
-const SPANS: usize = 6;
-const SPAN: usize = "999 ms".len();
+/// The first of the columns that hold durations, and the width of most durations.
+const FIRST_DURATION_COLUMN: usize = 6;
+const MIN_DURATION_COLUMNS: usize = "999 ms".len();
 
-const TITLES: [&str; 8] = ["runs", "success", "block", "failure", "timeout", "other", "p50", "p95"];
+const COLUMN_TITLES: [&str; 8] = ["runs", "success", "block", "failure", "timeout", "other", "p50", "p95"];
 
-fn cells(tally: &HookMetrics) -> [String; 8] {
-    let percent = |count: usize| percent(count, tally.runs());
-    let span = |percent| tally.percentile(percent).map_or_else(|| "-".to_owned(), show::millis);
+fn metrics_cells(tally: &HookMetrics) -> [String; 8] {
+    let percent = |count: usize| format_percent(count, tally.count_ended_runs());
+    let span = |percent| tally.duration_percentile(percent).map_or_else(|| "-".to_owned(), show::format_millis);
     [
-        tally.runs().to_string(),
+        tally.count_ended_runs().to_string(),
         percent(tally.success),
         percent(tally.block),
         percent(tally.failure),
@@ -120,30 +121,36 @@ fn cells(tally: &HookMetrics) -> [String; 8] {
     ]
 }
 
-fn table(hooks: &BTreeMap<String, HookMetrics>, total: &HookMetrics, out: &mut Output) -> Done {
+fn print_metrics_table(hooks: &BTreeMap<String, HookMetrics>, total: &HookMetrics, out: &mut Output) -> CommandResult {
     let tallies: Vec<&HookMetrics> = hooks.values().chain([total]).collect();
-    let rows: Vec<[String; 8]> = tallies.iter().map(|tally| cells(tally)).collect();
+    let rows: Vec<[String; 8]> = tallies.iter().map(|tally| metrics_cells(tally)).collect();
     let widths: [usize; 8] = std::array::from_fn(|column| {
         let longest = rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-        longest.max(TITLES[column].len()).max(if column < SPANS { 0 } else { SPAN })
+        longest.max(COLUMN_TITLES[column].len()).max(if column < FIRST_DURATION_COLUMN {
+            0
+        } else {
+            MIN_DURATION_COLUMNS
+        })
     });
     let aligned = |cells: &[&str]| {
         let cells = cells.iter().zip(widths).map(|(cell, width)| format!("  {cell:>width$}"));
         cells.collect::<String>()
     };
     let numbers = widths.iter().map(|width| width + 2).sum::<usize>();
-    let name = out.columns().map_or(NAME, |columns| columns.saturating_sub(numbers).clamp(8, NAME));
-    let names: Vec<String> = hooks.keys().map(|hook| text::fit(hook, name)).chain(["total".to_owned()]).collect();
-    let width = names.iter().map(|name| text::width(name)).max().unwrap_or(0);
-    let has_room = out.columns().is_none_or(|columns| width + numbers + MOMENT <= columns);
+    let name =
+        out.columns().map_or(MAX_NAME_COLUMNS, |columns| columns.saturating_sub(numbers).clamp(8, MAX_NAME_COLUMNS));
+    let names: Vec<String> =
+        hooks.keys().map(|hook| text::fit_to_width(hook, name)).chain(["total".to_owned()]).collect();
+    let width = names.iter().map(|name| text::display_width(name)).max().unwrap_or(0);
+    let has_room = out.columns().is_none_or(|columns| width + numbers + LAST_RUN_COLUMNS <= columns);
     let head = format!("{}{}  last run", text::pad("hook", width), aligned(&TITLES));
-    out.line(out.paint(Tone::Faint, if has_room { &head } else { head.trim_end_matches("  last run") }))?;
+    out.print_line(out.paint(Tone::Faint, if has_room { &head } else { head.trim_end_matches("  last run") }))?;
     for ((name, tally), row) in names.iter().zip(&tallies).zip(&rows) {
-        let last = tally.last.filter(|_| has_room).map(show::moment).unwrap_or_default();
+        let last = tally.last.filter(|_| has_room).map(show::format_local_time).unwrap_or_default();
         let cells: Vec<&str> = row.iter().map(String::as_str).collect();
-        let name = out.paint(Tone::Strong, text::pad(name, width));
+        let name = out.paint(Tone::Strong, text::pad_to_width(name, width));
         let line = format!("{name}{}  {}", aligned(&cells), out.paint(Tone::Faint, last));
-        out.line(line.trim_end())?;
+        out.print_line(line.trim_end())?;
     }
     Ok(())
 }
@@ -153,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percents_are_rounded() {
+    fn percentages_of_runs_are_rounded() {
         let mut tally = HookMetrics::default();
         (tally.success, tally.block) = (1, 2);
         assert_eq!(cells(&tally)[..3], ["3", "33%", "67%"]);

@@ -1,22 +1,22 @@
-//! `windlass hooks …`: what hooks there are, what they would do, and what became of them. Only `test --run` runs anything, and
-//! only `enable` and `disable` write: to the configuration, or to the log for a stop hook that is registered for a task.
+//! `windlass hooks …`: shows hooks, their runs and their results. Only `test --run` runs a hook, and only `enable` and
+//! `disable` write: to the configuration, or to the log for a stop hook that is registered for a task.
 
 mod history;
 mod list;
 mod metrics;
-mod payload;
-mod registered;
 mod show;
+mod stop_hooks;
 mod switch;
 mod trial;
+mod trial_input;
 
 use clap::Subcommand;
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_config::{hook_point_names, parse_hook_point};
 use windlass_engine::HookPoint;
-use windlass_expr::nearest;
+use windlass_expr::nearest_name;
 
-use crate::output::{Done, Output};
+use crate::output::{CommandResult, Output};
 
 #[derive(Debug, Subcommand)]
 #[command(
@@ -46,24 +46,24 @@ pub enum Command {
     Disable(switch::Args),
 }
 
-pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
+pub fn run_hooks_command(context: &CommandContext, command: Command, out: &mut Output) -> CommandResult {
     match command {
-        Command::List(list::Args { task: Some(task), .. }) => registered::list(context, task, out),
-        Command::List(args) => list::run(context, args, out),
-        Command::Show(args) => show::run(context, &args, out),
-        Command::Test(args) => trial::run(context, args, out),
-        Command::History(args) => history::run(context, args, out),
-        Command::Metrics(args) => metrics::run(context, &args, out),
-        Command::Enable(args) => switch::run(context, &args, true, out),
-        Command::Disable(args) => switch::run(context, &args, false, out),
+        Command::List(list::Args { task: Some(task), .. }) => stop_hooks::list_stop_hooks(context, task, out),
+        Command::List(args) => list::run_hooks_list(context, args, out),
+        Command::Show(args) => show::run_hooks_show(context, &args, out),
+        Command::Test(args) => trial::run_hooks_test(context, args, out),
+        Command::History(args) => history::run_hooks_history(context, args, out),
+        Command::Metrics(args) => metrics::run_hooks_metrics(context, &args, out),
+        Command::Enable(args) => switch::run_hooks_switch(context, &args, true, out),
+        Command::Disable(args) => switch::run_hooks_switch(context, &args, false, out),
     }
 }
 
-/// A point, as people may write it.
-fn point(name: &str) -> Result<HookPoint, String> {
+/// Parses a point in any spelling that the configuration accepts.
+fn parse_point_argument(name: &str) -> Result<HookPoint, String> {
     let names = hook_point_names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    parse_hook_point(name).ok_or_else(|| match nearest(name, &names) {
+    parse_hook_point(name).ok_or_else(|| match nearest_name(name, &names) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "expected a point of the loop such as `stop`, or a type of event".to_owned(),
     })

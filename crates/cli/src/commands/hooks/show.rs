@@ -1,15 +1,15 @@
-//! `windlass hooks show`
+//! `windlass hooks show`: prints everything about one hook.
 
 use serde_json::{Map, Value, json};
-use windlass_app::context::Context;
-use windlass_app::{Code, Failure};
+use windlass_app::context::CommandContext;
+use windlass_app::{Failure, FailureCode};
 use windlass_config::listing::{ListedHook, WorkSubject, list_planned_hooks};
-use windlass_config::{Builtin, Config, plan};
+use windlass_config::{BuiltinHook, Config, plan};
 use windlass_engine::HookPoint;
-use windlass_expr::nearest;
+use windlass_expr::nearest_name;
 use windlass_text as text;
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -21,25 +21,30 @@ pub struct Args {
     name: String,
 }
 
-pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let project = context.project()?;
+pub fn run_hooks_show(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
+    let project = context.find_project()?;
     let config = Config::load(&project.root)?;
-    let found = found(&config, &args.name)?;
+    let found = find_hook_fields(&config, &args.name)?;
     if out.is_json() {
-        return out.object(&found);
+        return out.print_json(&found);
     }
     let width = found.keys().map(String::len).max().unwrap_or(0);
     for (name, value) in found.iter().filter(|(_, value)| !value.is_null()) {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        out.line(format_args!("{}  {}", out.paint(Tone::Name, text::pad(name, width)), text::line(&value)))?;
+        out.print_line(format_args!(
+            "{}  {}",
+            out.paint(Tone::Name, text::pad_to_width(name, width)),
+            text::clean_line(&value)
+        ))?;
     }
     Ok(())
 }
 
-fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
+fn find_hook_fields(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
     if let Some(hook) = config.hooks.iter().find(|hook| hook.name == name) {
-        let mut fields = described((&hook.point, &ListedHook::Written(hook)), hook.place());
-        let briefs: Map<_, _> = hook.briefs().map(|name| (name.to_owned(), config.brief(name).into())).collect();
+        let mut fields = describe_hook_fields((&hook.point, &ListedHook::Configured(hook)), hook.describe_place());
+        let briefs: Map<_, _> =
+            hook.review_briefs().map(|name| (name.to_owned(), config.review_brief(name).into())).collect();
         if !briefs.is_empty() {
             fields.insert("briefs".to_owned(), briefs.into());
         }
@@ -49,38 +54,38 @@ fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
     let rows = all.iter().flat_map(|planned| planned.rows.iter().map(move |row| (&planned.point, row)));
     let mut points: Vec<&str> = Vec::new();
     let mut row = None;
-    // The default is known by its short name too.
+    // The default hook is known by its short name too.
     let is_meant = |row: &ListedHook<'_>| {
-        row.name() == name || (matches!(row, ListedHook::Default { .. }) && name == Builtin::CreatePr.name())
+        row.name() == name || (matches!(row, ListedHook::Default { .. }) && name == BuiltinHook::CreatePr.name())
     };
     for (point, other) in rows.filter(|(_, row)| is_meant(row)) {
         points.push(point.name());
         row = Some((point, other));
     }
     match row {
-        Some((point, row)) => Ok(described((point, row), points.join(", "))),
+        Some((point, row)) => Ok(describe_hook_fields((point, row), points.join(", "))),
         None => {
             let names: Vec<&str> = config.hooks.iter().map(|hook| hook.name.as_str()).collect();
-            let failure = Failure::new(Code::NotFound, format!("there is no hook `{}`", text::line(name)));
-            Err(failure.hint(match nearest(name, &names) {
+            let failure = Failure::new(FailureCode::NotFound, format!("there is no hook `{}`", text::line(name)));
+            Err(failure.with_hint(match nearest_name(name, &names) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => windlass_app::hook_switch::how_to_list(name),
+                None => windlass_app::hook_switch::hook_list_hint(name),
             }))
         }
     }
 }
 
-fn described((point, row): (&HookPoint, &ListedHook<'_>), points: String) -> Map<String, Value> {
+fn describe_hook_fields((point, row): (&HookPoint, &ListedHook<'_>), points: String) -> Map<String, Value> {
     let mut fields = match row.to_json(point) {
         Value::Object(fields) => fields,
         _ => Map::new(),
     };
     fields.insert("points".to_owned(), points.into());
-    if let ListedHook::Written(hook) = row {
+    if let ListedHook::Configured(hook) = row {
         let entry = &hook.entry;
         fields.insert("description".to_owned(), entry.description.clone().into());
         fields.insert("idempotent".to_owned(), entry.idempotent.unwrap_or(false).into());
-        fields.insert("maxOutput".to_owned(), plan::max_output(hook).into());
+        fields.insert("maxOutput".to_owned(), plan::hook_max_output(hook).into());
         if let Some(context) = &entry.context {
             fields.insert("context".to_owned(), json!(context.value));
         }

@@ -1,22 +1,22 @@
-//! `windlass hooks enable` and `windlass hooks disable`: whether a hook runs, changed in the project's configuration.
+//! `windlass hooks enable` and `windlass hooks disable`: switch a hook on or off in the project's configuration.
 //!
 //! Invariants:
-//! - Only a person switches hooks: they judge what agents do.
-//! - The file is changed in nothing but whether this hook runs, or not at all.
-//! - It is never trusted here: a person looks at it first, as after any other change.
+//! - Only a person switches hooks, because hooks judge what agents do.
+//! - The command changes whether this hook runs and nothing else in the file.
+//! - It never trusts the result: a person reviews it first, as after any other change.
 
 use serde_json::{Value, json};
-use windlass_app::context::Context;
-use windlass_app::hook_switch::{SwitchableHook, refuse_agent};
-use windlass_app::trust::{self, Trust};
-use windlass_app::{Code, Failure};
+use windlass_app::context::CommandContext;
+use windlass_app::hook_switch::{SwitchableHook, refuse_agent_caller};
+use windlass_app::trust::{self, TrustState};
+use windlass_app::{Failure, FailureCode};
 use windlass_config::Config;
 use windlass_engine::HookId;
 use windlass_text as text;
 
-use super::registered;
+use super::stop_hooks;
 use crate::commands::config::rewrite;
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -38,47 +38,49 @@ pub struct Args {
 }
 
 /// Switches a hook on or off.
-pub fn run(context: &Context, which: &Args, on: bool, out: &mut Output) -> Done {
-    // Stop hooks that are registered for tasks are in the log, and not in the configuration.
+pub fn run_hooks_switch(context: &CommandContext, which: &Args, on: bool, out: &mut Output) -> CommandResult {
+    // Stop hooks that are registered for tasks are in the log, not in the configuration.
     if let Ok(hook) = which.name.parse::<HookId>() {
         if which.dry_run {
-            return Err(Failure::new(Code::Usage, format!("{hook} is in no file: there is nothing to show"))
-                .hint("leave --dry-run out; `windlass hooks list --task ID` shows the stop hooks of a task")
+            return Err(Failure::new(FailureCode::Usage, format!("{hook} is in no file: there is nothing to show"))
+                .with_hint("leave --dry-run out; `windlass hooks list --task ID` shows the stop hooks of a task")
                 .into());
         }
-        return registered::switch(context, hook, on, out);
+        return stop_hooks::switch_stop_hook(context, hook, on, out);
     }
-    let project = context.project()?;
-    refuse_agent(context, &project)?;
+    let project = context.find_project()?;
+    refuse_agent_caller(context, &project)?;
     let config = Config::load(&project.root)?;
-    let hook = SwitchableHook::find(&config, &which.name, on)?;
-    let mut told = Told { config: &config, name: hook.name(&config), on, change: None, written: false, trust: None };
-    if hook.is_on(&config) == on {
-        return told.print(out);
+    let hook = SwitchableHook::find_by_name(&config, &which.name, on)?;
+    let mut told =
+        SwitchReport { config: &config, name: hook.name(&config), on, change: None, written: false, trust: None };
+    if hook.is_enabled(&config) == on {
+        return told.print_report(out);
     }
-    let edited = hook.edited(&config, on).map_err(|obstacle| hook.refusal(&config, on, &obstacle))?;
-    told.change = Some(Change::between(config.text(), edited.text()));
+    let edited =
+        hook.edit_config(&config, on).map_err(|obstacle| hook.explain_edit_obstacle(&config, on, &obstacle))?;
+    told.change = Some(TextDifference::between(config.text(), edited.text()));
     if !which.dry_run {
-        rewrite::write(&project, &config, edited.text())?;
+        rewrite::replace_config_file(&project, &config, edited.text())?;
         told.written = true;
-        told.trust = Some(trust::state(&project, &Config::load(&project.root)?)?);
+        told.trust = Some(trust::find_trust_state(&project, &Config::load(&project.root)?)?);
     }
-    told.print(out)
+    told.print_report(out)
 }
 
-fn word(on: bool) -> &'static str {
+fn on_off_word(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
 /// The lines in which two texts differ.
-struct Change {
-    /// The first of them.
+struct TextDifference {
+    /// The number of the first line that differs.
     line: usize,
     removed: Vec<String>,
     added: Vec<String>,
 }
 
-impl Change {
+impl TextDifference {
     fn between(old: &str, new: &str) -> Self {
         let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
         let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
@@ -88,11 +90,11 @@ impl Change {
         Self { line: same + 1, removed: lines(old), added: lines(new) }
     }
 
-    fn show(&self, out: &mut Output) -> Done {
+    fn show_difference(&self, out: &mut Output) -> CommandResult {
         let show = |sign: &str, tone, lines: &[String], out: &mut Output| {
             lines.iter().enumerate().try_for_each(|(index, line)| {
                 let line = out.paint(tone, format!("{sign} {}", text::line(line)).trim_end().to_owned()).to_string();
-                out.line(format_args!("{:>5} {line}", self.line + index))
+                out.print_line(format_args!("{:>5} {line}", self.line + index))
             })
         };
         show("-", Tone::Bad, &self.removed, out)?;
@@ -100,37 +102,37 @@ impl Change {
     }
 }
 
-/// What is to be said in the end.
-struct Told<'c> {
+/// The result of the command.
+struct SwitchReport<'c> {
     config: &'c Config,
     name: String,
     on: bool,
-    /// `None` where it was so already.
-    change: Option<Change>,
+    /// `None` if the hook was in the wanted state already.
+    change: Option<TextDifference>,
     written: bool,
-    trust: Option<Trust>,
+    trust: Option<TrustState>,
 }
 
-impl Told<'_> {
-    fn print(&self, out: &mut Output) -> Done {
+impl SwitchReport<'_> {
+    fn print_report(&self, out: &mut Output) -> CommandResult {
         if out.is_json() {
-            return out.object(&self.as_json());
+            return out.print_json(&self.to_json());
         }
-        let (name, on) = (text::line(&self.name), word(self.on));
+        let (name, on) = (text::clean_line(&self.name), on_off_word(self.on));
         let Some(change) = &self.change else {
-            return out.line(format_args!("`{name}` is {on} already; nothing was written"));
+            return out.print_line(format_args!("`{name}` is {on} already; nothing was written"));
         };
         let file = self.config.file().to_string_lossy();
         let would = if self.written { "is" } else { "would be" };
-        out.line(format_args!("`{name}` {would} switched {on} in {}:", text::line(&file)))?;
-        change.show(out)?;
-        if self.trust.is_some_and(|trust| trust != Trust::Trusted) {
-            out.line("What the configuration runs needs your trust as it is now: `windlass trust`.")?;
+        out.print_line(format_args!("`{name}` {would} switched {on} in {}:", text::clean_line(&file)))?;
+        change.show_difference(out)?;
+        if self.trust.is_some_and(|trust| trust != TrustState::Trusted) {
+            out.print_line("What the configuration runs needs your trust as it is now: `windlass trust`.")?;
         }
         Ok(())
     }
 
-    fn as_json(&self) -> Value {
+    fn to_json(&self) -> Value {
         let change = self.change.as_ref();
         json!({
             "hook": self.name,
@@ -141,7 +143,7 @@ impl Told<'_> {
             "line": change.map(|change| change.line),
             "removed": change.map_or(&[][..], |change| &change.removed),
             "added": change.map_or(&[][..], |change| &change.added),
-            "trust": self.trust.map(Trust::name),
+            "trust": self.trust.map(TrustState::state_name),
         })
     }
 }

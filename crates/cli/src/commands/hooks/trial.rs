@@ -1,26 +1,26 @@
-//! `windlass hooks test`
+//! `windlass hooks test`: shows the input of the hooks at a point, and runs them with `--run`.
 
 use std::path::PathBuf;
 
 use serde_json::json;
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_app::hook_trial::{HookTrial, HookTrialRunner};
-use windlass_app::trust::{self, Trust};
-use windlass_app::{Code, Failure, execution, hints};
-use windlass_bridge::Agent;
+use windlass_app::trust::{self, TrustState};
+use windlass_app::{Failure, FailureCode, execution, hints};
+use windlass_bridge::BridgeAgent;
 use windlass_config::listing::{ListedHook, WorkSubject, list_hooks_at};
 use windlass_config::{Config, HookSpec, plan};
 use windlass_engine::HookPoint;
-use windlass_process::Control;
+use windlass_process::RunControl;
 use windlass_text as text;
 
 use super::list;
-use super::payload::{Given, given};
-use crate::output::{Done, Output, Tone};
+use super::trial_input::{TrialInput, build_trial_input};
+use crate::output::{CommandResult, Output, Tone};
 use crate::usage;
 
-/// Where the second column begins.
-const INDENT: usize = 15;
+/// The column in which values begin.
+const VALUE_COLUMN: usize = 15;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass hooks test stop                               the commands, and what they would be given
@@ -35,14 +35,14 @@ Where only agents' own hook systems call, with --as, and where it has a `session
 the hooks are tried as `windlass hook` would run them.")]
 pub struct Args {
     /// The point
-    #[arg(value_name = "POINT", value_parser = super::point)]
+    #[arg(value_name = "POINT", value_parser = super::parse_point_argument)]
     point: HookPoint,
     /// A JSON object with what the hooks are run for; `-` reads it from standard input
     #[arg(long, value_name = "FILE")]
     payload: Option<PathBuf>,
-    /// As if this agent's own hook system called [default: whoever the payload looks like, where only those call]
-    #[arg(long = "as", value_name = "AGENT", value_parser = usage::one_of::<Agent>(Agent::ALL.iter().map(|agent| agent.name())))]
-    agent: Option<Agent>,
+    /// As if this agent's own hook system called [default: guessed from the payload, where only agents call]
+    #[arg(long = "as", value_name = "AGENT", value_parser = usage::name_parser::<BridgeAgent>(BridgeAgent::ALL.iter().map(|agent| agent.name())))]
+    agent: Option<BridgeAgent>,
     /// Only this hook
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
@@ -57,22 +57,22 @@ pub struct Args {
     run: bool,
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
-    let project = context.project()?;
+pub fn run_hooks_test(context: &CommandContext, args: Args, out: &mut Output) -> CommandResult {
+    let project = context.find_project()?;
     let config = Config::load(&project.root)?;
-    if args.run && !context.trust && trust::state(&project, &config)? != Trust::Trusted {
-        return Err(Failure::new(Code::Trust, "this project may not run what its configuration says")
-            .caused_by("it is not trusted as it is now")
-            .hint(hints::HOW_TO_TRUST)
-            .offer_trust()
+    if args.run && !context.trust && trust::find_trust_state(&project, &config)? != TrustState::Trusted {
+        return Err(Failure::new(FailureCode::Trust, "this project may not run what its configuration says")
+            .with_cause("it is not trusted as it is now")
+            .with_hint(hints::HOW_TO_TRUST)
+            .with_trust_option()
             .into());
     }
-    let Given { mut values, request } = given(args.payload.as_deref(), &args.point, args.agent)?;
+    let TrialInput { mut values, request } = build_trial_input(args.payload.as_deref(), &args.point, args.agent)?;
     if values["project_dir"] == "" {
         values["project_dir"] = json!(project.root.to_string_lossy());
     }
     let kind = args.kind.clone().or_else(|| values["task"]["type"].as_str().map(str::to_owned));
-    if let Some(name) = list::known(args.works.clone(), "agent", &list::agents(&config))? {
+    if let Some(name) = list::check_known_name(args.works.clone(), "agent", &list::agent_names(&config))? {
         values["agent"] = json!(name);
         values["agent_name"] = json!(name);
     }
@@ -81,55 +81,62 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let registry = plan::pure_rules(&config).map_err(Failure::from)?.registry;
     let planned = list_hooks_at(&config, &registry, &who, &args.point);
     let written = planned.rows.iter().filter_map(|row| match row {
-        ListedHook::Written(hook) if args.hook.as_ref().is_none_or(|name| *name == hook.name) => Some(*hook),
+        ListedHook::Configured(hook) if args.hook.as_ref().is_none_or(|name| *name == hook.name) => Some(*hook),
         _ => None,
     });
-    let written: Vec<&HookSpec> = written.filter(|hook| plan::runnable(hook).is_some() && hook.enabled()).collect();
+    let written: Vec<&HookSpec> =
+        written.filter(|hook| plan::runnable_hook(hook).is_some() && hook.is_enabled()).collect();
     if written.is_empty() {
-        let failure = Failure::new(Code::NotFound, format!("nothing that could be tried runs at {}", args.point));
+        let failure =
+            Failure::new(FailureCode::NotFound, format!("nothing that could be tried runs at {}", args.point));
         let usual = planned.rows.iter().find(|row| matches!(row, ListedHook::Default { worktrees: true }));
         let failure = match usual {
-            Some(row) => failure.caused_by(format!(
+            Some(row) => failure.with_cause(format!(
                 "`{}` runs there for tasks in worktrees, and only a session that submits its work runs it",
                 row.name()
             )),
             None => failure,
         };
-        return Err(failure.hint("`windlass hooks list` shows what runs where").into());
+        return Err(failure.with_hint("`windlass hooks list` shows what runs where").into());
     }
-    let listening = if args.run { Some(execution::listen()?) } else { None };
-    let control = listening.as_ref().map_or_else(Control::new, |(control, _)| control.clone());
+    let listening = if args.run { Some(execution::listen_to_signals()?) } else { None };
+    let control = listening.as_ref().map_or_else(RunControl::new, |(control, _)| control.clone());
     let point = args.point.clone();
     let runner = HookTrialRunner::new((&project, &config), point, (values, request), control.clone())?;
     for hook in written {
-        let trial = runner.try_out(hook, args.run)?;
-        show(&trial, &args.point, &runner, out)?;
+        let trial = runner.try_hook(hook, args.run)?;
+        show_hook_trial(&trial, &args.point, &runner, out)?;
         if control.is_cancelled() {
-            let signal = listening.as_ref().and_then(|(_, received)| received.first());
-            return Err(interrupted().by(signal).into());
+            let signal = listening.as_ref().and_then(|(_, received)| received.first_signal());
+            return Err(interrupted_failure().with_signal(signal).into());
         }
     }
     Ok(())
 }
 
-fn interrupted() -> Failure {
-    Failure::new(Code::Interrupted(hints::SIGINT), "ended while hooks were tried")
-        .caused_by("nothing of a trial is recorded")
+fn interrupted_failure() -> Failure {
+    Failure::new(FailureCode::Interrupted(hints::SIGINT_NUMBER), "ended while hooks were tried")
+        .with_cause("nothing of a trial is recorded")
 }
 
-fn show(trial: &HookTrial<'_>, point: &HookPoint, runner: &HookTrialRunner<'_>, out: &mut Output) -> Done {
+fn show_hook_trial(
+    trial: &HookTrial<'_>,
+    point: &HookPoint,
+    runner: &HookTrialRunner<'_>,
+    out: &mut Output,
+) -> CommandResult {
     if out.is_json() {
-        return out.object(&json!({
+        return out.print_json(&json!({
             "hook": trial.hook.name,
             "point": point.name(),
             "when": trial.hook.entry.when.as_ref().map(|when| &when.value),
             "matcher": trial.hook.entry.matcher.as_ref().map(|matcher| &matcher.value),
             "matches": trial.matches,
-            "holds": trial.holds.as_ref().ok(),
+            "holds": trial.condition.as_ref().ok(),
             "command": trial.command,
             "environment": trial.environment,
             "payload": trial.payload,
-            "hint": trial.hint(),
+            "hint": trial.exit_code_hint(),
             "verdict": trial.report.as_ref().map(|report| json!({
                 "outcome": report.outcome,
                 "message": report.message,
@@ -138,48 +145,56 @@ fn show(trial: &HookTrial<'_>, point: &HookPoint, runner: &HookTrialRunner<'_>, 
             })),
         }));
     }
-    out.line(out.paint(Tone::Name, text::line(&trial.hook.name)))?;
+    out.print_line(out.paint(Tone::Name, text::clean_line(&trial.hook.name)))?;
     if let Some(matcher) = &trial.hook.entry.matcher {
         let matches = if trial.matches { "matches" } else { "does not match: it would not run" };
         let matches = out.paint(Tone::Faint, matches);
-        out.line(format_args!("  matcher      {}  {matches}", text::line(&matcher.value)))?;
+        out.print_line(format_args!("  matcher      {}  {matches}", text::clean_line(&matcher.value)))?;
     }
     if let Some(when) = &trial.hook.entry.when {
-        let holds = match &trial.holds {
+        let holds = match &trial.condition {
             Ok(true) => "holds".to_owned(),
             Ok(false) => "does not hold: it would not run".to_owned(),
-            Err(fault) if runner.would_run(&trial.holds) => {
+            Err(fault) if runner.would_run_on_condition(&trial.condition) => {
                 format!("cannot be answered: {fault}; it would run, for this is a gate")
             }
             Err(fault) => format!("cannot be answered: {fault}; it would not run"),
         };
-        out.line(format_args!("  when         {}  {}", text::line(&when.value), out.paint(Tone::Faint, holds)))?;
+        out.print_line(format_args!(
+            "  when         {}  {}",
+            text::clean_line(&when.value),
+            out.paint(Tone::Faint, holds)
+        ))?;
     }
     if let Some(command) = &trial.command {
-        out.line(format_args!("  runs         {}", text::line(command)))?;
-        let (payload, room) = (trial.payload.to_string(), out.columns().map(|columns| columns.saturating_sub(INDENT)));
-        let payload = text::fit(&payload, room.unwrap_or(usize::MAX));
-        out.line(format_args!("  payload      {}", out.paint(Tone::Faint, payload)))?;
+        out.print_line(format_args!("  runs         {}", text::clean_line(command)))?;
+        let (payload, room) =
+            (trial.payload.to_string(), out.columns().map(|columns| columns.saturating_sub(VALUE_COLUMN)));
+        let payload = text::fit_to_width(&payload, room.unwrap_or(usize::MAX));
+        out.print_line(format_args!("  payload      {}", out.paint(Tone::Faint, payload)))?;
     }
     for (name, value) in trial.environment.iter().filter(|(_, value)| value.as_str() != Some("")) {
-        let value = text::line(value.as_str().unwrap_or_default());
-        out.line(format_args!("  {}", out.paint(Tone::Faint, format!("{name}={value}"))))?;
+        let value = text::clean_line(value.as_str().unwrap_or_default());
+        out.print_line(format_args!("  {}", out.paint(Tone::Faint, format!("{name}={value}"))))?;
     }
     let hint = |out: &mut Output| {
-        trial.hint().into_iter().try_for_each(|hint| out.line(format_args!("  hint         {}", text::line(&hint))))
+        trial
+            .exit_code_hint()
+            .into_iter()
+            .try_for_each(|hint| out.print_line(format_args!("  hint         {}", text::clean_line(&hint))))
     };
     let Some(report) = &trial.report else { return hint(out) };
     let outcome = serde_json::to_value(report.outcome).ok().and_then(|word| word.as_str().map(str::to_owned));
     let why = report.message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-    out.line(format_args!("  verdict      {}{}", outcome.unwrap_or_default(), text::line(&why)))?;
+    out.print_line(format_args!("  verdict      {}{}", outcome.unwrap_or_default(), text::clean_line(&why)))?;
     for line in report.feedback.iter().flat_map(|told| told.lines()) {
-        out.line(format_args!("  agent told   {}", text::line(line)))?;
+        out.print_line(format_args!("  agent told   {}", text::clean_line(line)))?;
     }
     for action in &report.actions {
-        out.line(format_args!(
+        out.print_line(format_args!(
             "  asks for     {} {}",
-            text::line(&action.kind),
-            text::line(&action.payload.to_string())
+            text::clean_line(&action.kind),
+            text::clean_line(&action.payload.to_string())
         ))?;
     }
     hint(out)

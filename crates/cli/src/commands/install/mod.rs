@@ -1,36 +1,36 @@
-//! `windlass install AGENT`: has an agent's own hook system call us.
+//! `windlass install AGENT`: makes an agent's own hook system call Windlass.
 //!
 //! ```text
-//! files of the agent ─► a change for each ─► shown ─► a person says yes ─► what was there is remembered ─► written
+//! files of the agent ─► a change for each ─► shown ─► a person agrees ─► the old text is recorded ─► written
 //! ```
 //!
 //! Invariants:
-//! - Nothing is written that was not shown, unless `--yes` asks for that.
-//! - All files are written, or none.
-//! - An agent that calls by the settings of the other scope is not made to call twice.
+//! - The command writes nothing that it has not shown, unless `--yes` is given.
+//! - It writes all files, or none.
+//! - It refuses an agent that already calls through the settings of the other scope, so that no agent calls twice.
 //!
-//! Not here: what is written (`bridge::settings`).
+//! Not here: the text of the entries (`bridge::settings`).
 
 mod advice;
-mod change;
-mod place;
+pub mod installations;
 mod program;
-mod record;
-pub mod status;
+mod settings_change;
+mod settings_location;
+mod settings_record;
 pub mod uninstall;
 
-use change::Change;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
-use windlass_app::context::Context;
+use settings_change::SettingsChange;
+use windlass_app::context::CommandContext;
 use windlass_app::project::Project;
-use windlass_app::{Code, Failure};
-use windlass_bridge::settings::{self, Scope, SettingsFile};
-use windlass_bridge::{Agent, AgentHookEvent};
+use windlass_app::{Failure, FailureCode};
+use windlass_bridge::settings::{self, SettingsFile, SettingsScope};
+use windlass_bridge::{AgentHookEvent, BridgeAgent};
 use windlass_text as text;
 
-use crate::commands::confirm;
-use crate::output::{Done, Output, Stop, Tone};
+use crate::commands::confirmation;
+use crate::output::{CommandResult, EarlyExit, Output, Tone};
 use crate::usage;
 
 #[derive(Debug, clap::Args)]
@@ -42,26 +42,26 @@ use crate::usage;
   windlass install copilot --dry-run      only show")]
 pub struct Args {
     /// The agent that is to call
-    #[arg(value_parser = usage::one_of::<Agent>(Agent::ALL.iter().map(|agent| agent.name())))]
-    agent: Agent,
+    #[arg(value_parser = usage::name_parser::<BridgeAgent>(BridgeAgent::ALL.iter().map(|agent| agent.name())))]
+    agent: BridgeAgent,
     /// Whose settings: the project's, or your own for all projects
     #[arg(long, value_parser = scope_parser(), default_value = "project")]
-    scope: Scope,
+    scope: SettingsScope,
     /// Have the agent start `windlass mcp` as an MCP server too
     #[arg(long)]
     mcp: bool,
     #[command(flatten)]
-    consent: Consent,
+    consent: WriteConsent,
 }
 
-fn scope_parser() -> impl TypedValueParser<Value = Scope> {
+fn scope_parser() -> impl TypedValueParser<Value = SettingsScope> {
     PossibleValuesParser::new(["project", "user"])
-        .map(|name| if name == Scope::User.name() { Scope::User } else { Scope::Project })
+        .map(|name| if name == SettingsScope::User.name() { SettingsScope::User } else { SettingsScope::Project })
 }
 
-// How it is decided whether to write.
+// Not a doc comment: clap would show it as the help text of the command.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub struct Consent {
+pub struct WriteConsent {
     /// Write without being asked
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
@@ -70,161 +70,179 @@ pub struct Consent {
     dry_run: bool,
 }
 
-impl Consent {
-    /// Nobody is shown or asked about what cannot be done.
-    fn check(self, changes: &[Change]) -> Result<(), Failure> {
-        if self.dry_run { Ok(()) } else { change::check_writable(changes) }
+impl WriteConsent {
+    /// Checks that the changes can be written, before they are shown or asked about.
+    fn check_changes_writable(self, changes: &[SettingsChange]) -> Result<(), Failure> {
+        if self.dry_run { Ok(()) } else { settings_change::check_writable(changes) }
     }
 }
 
-/// Whose settings of which agent.
+/// An agent and the settings files of one scope.
 #[derive(Debug)]
-struct Target {
-    agent: Agent,
-    scope: Scope,
+struct InstallTarget {
+    agent: BridgeAgent,
+    scope: SettingsScope,
     project: Option<Project>,
     files: Vec<SettingsFile>,
 }
 
-impl Target {
-    fn find(context: &Context, agent: Agent, scope: Scope, verb: &str) -> Result<Self, Failure> {
+impl InstallTarget {
+    fn find(context: &CommandContext, agent: BridgeAgent, scope: SettingsScope, verb: &str) -> Result<Self, Failure> {
         let project = match scope {
-            Scope::User => context.project().ok(),
-            Scope::Project => Some(context.project().map_err(|failure| match failure.code {
-                Code::NoProject => failure.hint(format!(
+            SettingsScope::User => context.find_project().ok(),
+            SettingsScope::Project => Some(context.find_project().map_err(|failure| match failure.code {
+                FailureCode::NoProject => failure.with_hint(format!(
                     "`windlass init` makes one here, and `windlass {verb} {agent} --scope user` is for all projects"
                 )),
                 _ => failure,
             })?),
         };
-        let files = settings::files(agent, scope);
+        let files = settings::settings_files(agent, scope);
         if files.is_empty() {
             let title = agent.title();
-            return Err(Failure::new(Code::Usage, format!("{title} has no settings of a project"))
-                .caused_by("it reads hooks from the settings of a person alone")
-                .hint(format!("`windlass {verb} {agent} --scope user` is for all projects")));
+            return Err(Failure::new(FailureCode::Usage, format!("{title} has no settings of a project"))
+                .with_cause("it reads hooks from the settings of a person alone")
+                .with_hint(format!("`windlass {verb} {agent} --scope user` is for all projects")));
         }
         Ok(Self { agent, scope, project, files })
     }
 
-    /// Agents call by both scopes, so that every stop would be judged twice.
-    fn check_alone(&self) -> Result<(), Failure> {
+    /// Refuses an agent that already calls through the other scope: agents use both, and every stop would be judged twice.
+    fn check_other_scope(&self) -> Result<(), Failure> {
         let Self { agent, project, .. } = self;
-        let Some((other, path)) = status::calling_elsewhere(*agent, self.scope, project.as_ref()) else {
+        let Some((other, path)) = installations::find_other_scope_install(*agent, self.scope, project.as_ref()) else {
             return Ok(());
         };
         let title = agent.title();
-        Err(Failure::new(Code::Usage, format!("{title} calls Windlass already, by `{}`", path.display()))
-            .caused_by("with both it would call twice at every moment")
-            .hint(format!("`windlass uninstall {agent} --scope {}` takes that away", other.name())))
+        Err(Failure::new(FailureCode::Usage, format!("{title} calls Windlass already, by `{}`", path.display()))
+            .with_cause("with both it would call twice at every moment")
+            .with_hint(format!("`windlass uninstall {agent} --scope {}` takes that away", other.name())))
     }
 }
 
-pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let target = Target::find(context, args.agent, args.scope, "install")?;
-    target.check_alone()?;
-    let named = program::name()?;
-    let plan = |server: bool| -> Result<Vec<Change>, Failure> {
+pub fn run_install(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
+    let target = InstallTarget::find(context, args.agent, args.scope, "install")?;
+    target.check_other_scope()?;
+    let named = program::choose_program_reference()?;
+    let plan = |server: bool| -> Result<Vec<SettingsChange>, Failure> {
         let wanted = target.files.iter().filter(|file| server || file.has_hooks());
         let project = target.project.as_ref();
-        wanted.map(|file| Change::adding(file, target.scope, project, &named.program, server)).collect()
+        wanted
+            .map(|file| SettingsChange::plan_installation(file, target.scope, project, &named.program, server))
+            .collect()
     };
     let mut changes = plan(args.mcp)?;
-    args.consent.check(&changes)?;
-    let is_silent = !confirm::can_ask(out);
+    args.consent.check_changes_writable(&changes)?;
+    let is_silent = !confirmation::can_ask_person(out);
     if !args.mcp && !is_silent && !args.consent.yes && !args.consent.dry_run {
         let more = plan(true)?;
         let question = "Have it start the MCP server `windlass mcp` too, for tasks and iterations?";
-        if differs(&changes, &more) && confirm::ask(question, out)? {
-            args.consent.check(&more)?;
+        if differ_in_effect(&changes, &more) && confirmation::ask_yes_or_no(question, out)? {
+            args.consent.check_changes_writable(&more)?;
             changes = more;
         }
     }
     let title = args.agent.title();
-    if !out.is_json() && !changes.iter().all(Change::is_nothing) {
-        out.line(format_args!("{title} will call `{}`: {}", text::line(&named.program.word), text::line(&named.why)))?;
-        out.line("")?;
+    if !out.is_json() && !changes.iter().all(SettingsChange::is_unchanged) {
+        out.print_line(format_args!(
+            "{title} will call `{}`: {}",
+            text::clean_line(&named.program.word),
+            text::clean_line(&named.why)
+        ))?;
+        out.print_line("")?;
     }
-    let done = settle(&changes, args.consent, is_silent, out)?;
-    let next = if done == Outcome::Shown {
+    let done = confirm_and_write(&changes, args.consent, is_silent, out)?;
+    let next = if done == InstallOutcome::Shown {
         Vec::new()
     } else {
-        let server = changes.iter().any(|change| change.new.as_deref().is_some_and(|text| has_server(&target, text)));
-        advice::next(&target, &named.program, done == Outcome::Written, server)
+        let server =
+            changes.iter().any(|change| change.new.as_deref().is_some_and(|text| has_mcp_server(&target, text)));
+        advice::list_next_steps(&target, &named.program, done == InstallOutcome::Written, server)
     };
-    let moments = AgentHookEvent::ALL.iter().filter(|moment| settings::event(args.agent, **moment).is_some());
-    let moments: Vec<_> = moments.map(|moment| moment.point().name()).collect();
+    let moments =
+        AgentHookEvent::ALL.iter().filter(|moment| settings::settings_event_name(args.agent, **moment).is_some());
+    let moments: Vec<_> = moments.map(|moment| moment.point_name().name()).collect();
     if out.is_json() {
         let more = json!({"program": named.program.word, "why": named.why, "moments": moments, "next": next});
-        return out.object(&report(&target, &changes, done, &more));
+        return out.print_json(&build_install_report(&target, &changes, done, &more));
     }
     match done {
-        Outcome::Shown => return out.line("Nothing was written: this is what it would be."),
-        Outcome::Nothing => out.line(format_args!("{title} is set up already. Nothing was changed."))?,
-        Outcome::Written => {
+        InstallOutcome::Shown => return out.print_line("Nothing was written: this is what it would be."),
+        InstallOutcome::Nothing => out.print_line(format_args!("{title} is set up already. Nothing was changed."))?,
+        InstallOutcome::Written => {
             let good = out.paint(Tone::Good, "installed");
-            out.line(format_args!("{good}: {title} calls Windlass at {}", moments.join(", ")))?;
+            out.print_line(format_args!("{good}: {title} calls Windlass at {}", moments.join(", ")))?;
         }
     }
-    next.iter().try_for_each(|step| out.line(format_args!("  {}", text::line(step))))
+    next.iter().try_for_each(|step| out.print_line(format_args!("  {}", text::clean_line(step))))
 }
 
-/// Whether a text of one of the target's files has our MCP server in it.
-fn has_server(target: &Target, text: &str) -> bool {
+/// Returns whether `text`, of one of the target's files, has our MCP server.
+fn has_mcp_server(target: &InstallTarget, text: &str) -> bool {
     target.files.iter().any(|file| file.has_our_server(text))
 }
 
-/// Whether one list of changes does more than the other.
-fn differs(some: &[Change], more: &[Change]) -> bool {
-    let texts = |changes: &[Change]| -> Vec<_> {
-        let real = changes.iter().filter(|change| !change.is_nothing());
+/// Returns whether two lists of changes write different texts.
+fn differ_in_effect(some: &[SettingsChange], more: &[SettingsChange]) -> bool {
+    let texts = |changes: &[SettingsChange]| -> Vec<_> {
+        let real = changes.iter().filter(|change| !change.is_unchanged());
         real.map(|change| (change.place.real.clone(), change.new.clone())).collect()
     };
     texts(some) != texts(more)
 }
 
-/// What came of it.
+/// The result of an installation or a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum InstallOutcome {
     Nothing,
     Shown,
     Written,
 }
 
-/// Shows the changes, asks, and carries them out.
-fn settle(changes: &[Change], consent: Consent, is_silent: bool, out: &mut Output) -> Result<Outcome, Stop> {
-    if changes.iter().all(Change::is_nothing) {
-        return Ok(Outcome::Nothing);
+/// Shows the changes, asks, and writes them.
+fn confirm_and_write(
+    changes: &[SettingsChange],
+    consent: WriteConsent,
+    is_silent: bool,
+    out: &mut Output,
+) -> Result<InstallOutcome, EarlyExit> {
+    if changes.iter().all(SettingsChange::is_unchanged) {
+        return Ok(InstallOutcome::Nothing);
     }
     if !out.is_json() {
-        changes.iter().filter(|change| !change.is_nothing()).try_for_each(|change| change.show(out))?;
+        changes.iter().filter(|change| !change.is_unchanged()).try_for_each(|change| change.print_diff(out))?;
     }
     if consent.dry_run {
-        return Ok(Outcome::Shown);
+        return Ok(InstallOutcome::Shown);
     }
     if !consent.yes {
-        let refused = |cause: &str| Failure::new(Code::Usage, "nothing was written").caused_by(cause);
+        let refused = |cause: &str| Failure::new(FailureCode::Usage, "nothing was written").with_cause(cause);
         if is_silent {
             let hint = "--yes writes without asking, and --dry-run only shows";
-            return Err(refused("nobody can be asked here").hint(hint).into());
+            return Err(refused("nobody can be asked here").with_hint(hint).into());
         }
-        if !confirm::ask("Write it?", out)? {
+        if !confirmation::ask_yes_or_no("Write it?", out)? {
             return Err(refused("the answer was no").into());
         }
     }
-    change::carry_out(changes)?;
-    Ok(Outcome::Written)
+    settings_change::write_all_changes(changes)?;
+    Ok(InstallOutcome::Written)
 }
 
-fn report(target: &Target, changes: &[Change], outcome: Outcome, more: &Value) -> Value {
-    let file = |change: &Change| {
-        let diff: Vec<_> = change.diff().into_iter().map(|(_, row)| row).collect();
-        json!({"path": change.place.path.to_string_lossy(), "change": change.name(), "diff": diff})
+fn build_install_report(
+    target: &InstallTarget,
+    changes: &[SettingsChange],
+    outcome: InstallOutcome,
+    more: &Value,
+) -> Value {
+    let file = |change: &SettingsChange| {
+        let diff: Vec<_> = change.diff_lines().into_iter().map(|(_, row)| row).collect();
+        json!({"path": change.place.path.to_string_lossy(), "change": change.change_kind(), "diff": diff})
     };
     let mut report = json!({
         "agent": target.agent.name(),
         "scope": target.scope.name(),
-        "written": outcome == Outcome::Written,
+        "written": outcome == InstallOutcome::Written,
         "files": changes.iter().map(file).collect::<Vec<_>>(),
     });
     if let (Some(report), Some(more)) = (report.as_object_mut(), more.as_object()) {

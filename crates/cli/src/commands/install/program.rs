@@ -1,43 +1,43 @@
-//! What agents are to call: this program, by a name that stays right.
+//! The name by which agents call this program: one that stays right.
 
 use std::path::{Path, PathBuf};
 
-use windlass_app::project::shell_word;
-use windlass_app::{Code, Failure, agents, environment};
-use windlass_bridge::settings::Program;
+use windlass_app::project::quote_shell_word;
+use windlass_app::{Failure, FailureCode, agents, environment};
+use windlass_bridge::settings::ProgramPath;
 
-/// What is written, and why.
+/// The program as it is written into settings, and the reason for its form.
 #[derive(Debug)]
-pub struct Named {
-    pub program: Program,
+pub struct ProgramReference {
+    pub program: ProgramPath,
     pub why: String,
 }
 
-pub fn name() -> Result<Named, Failure> {
+pub fn choose_program_reference() -> Result<ProgramReference, Failure> {
     let own = environment::own_program()
         .and_then(|own| own.canonicalize())
-        .map_err(|error| Failure::new(Code::System, "cannot find the file of this program").caused_by(error))?;
+        .map_err(|error| Failure::new(FailureCode::System, "cannot find the file of this program").with_cause(error))?;
     let found = environment::program_directories()
         .iter()
         .map(|directory| directory.join("windlass"))
-        .find(|file| agents::runs(file));
-    named(&own, found)
+        .find(|file| agents::is_executable_file(file));
+    choose_reference(&own, found)
 }
 
-/// The plain name is right for everybody who shares the settings, and after an update; a path only where it must be.
-fn named(own: &Path, found: Option<PathBuf>) -> Result<Named, Failure> {
+/// Prefers the plain name: it is right for all who share the settings, and after an update. A path is the fallback.
+fn choose_reference(own: &Path, found: Option<PathBuf>) -> Result<ProgramReference, Failure> {
     let why = match &found {
         Some(found) if found.canonicalize().is_ok_and(|found| found == own) => {
-            let program = Program { path: "windlass".to_owned(), word: "windlass".to_owned() };
-            return Ok(Named { program, why: "the one on the PATH is this program".to_owned() });
+            let program = ProgramPath { path: "windlass".to_owned(), word: "windlass".to_owned() };
+            return Ok(ProgramReference { program, why: "the one on the PATH is this program".to_owned() });
         }
         Some(found) => format!("`windlass` on the PATH is another one, `{}`", found.display()),
         None => "there is no `windlass` on the PATH".to_owned(),
     };
     let path = own.to_str().ok_or_else(|| {
-        Failure::new(Code::System, format!("cannot write the path `{}` into settings", own.display()))
-            .caused_by("it is no UTF-8 text")
-            .hint("put the program on the PATH as `windlass`")
+        Failure::new(FailureCode::System, format!("cannot write the path `{}` into settings", own.display()))
+            .with_cause("it is no UTF-8 text")
+            .with_hint("put the program on the PATH as `windlass`")
     })?;
-    Ok(Named { program: Program { path: path.to_owned(), word: shell_word(path) }, why })
+    Ok(ProgramReference { program: ProgramPath { path: path.to_owned(), word: quote_shell_word(path) }, why })
 }

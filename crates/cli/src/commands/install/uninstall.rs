@@ -1,15 +1,17 @@
-//! `windlass uninstall AGENT`: takes out of an agent's settings what `install` has written.
+//! `windlass uninstall AGENT`: removes the entries of `install` from an agent's settings.
 
 use serde_json::json;
 use windlass_app::Failure;
-use windlass_app::context::Context;
-use windlass_bridge::Agent;
-use windlass_bridge::settings::{self, Scope, SettingsFile};
+use windlass_app::context::CommandContext;
+use windlass_bridge::BridgeAgent;
+use windlass_bridge::settings::{self, SettingsFile, SettingsScope};
 
-use super::change::Change;
-use super::{Consent, Outcome, Target, report, scope_parser, settle, status};
-use crate::commands::confirm;
-use crate::output::{Done, Output, Tone};
+use super::settings_change::SettingsChange;
+use super::{
+    InstallOutcome, InstallTarget, WriteConsent, build_install_report, confirm_and_write, installations, scope_parser,
+};
+use crate::commands::confirmation;
+use crate::output::{CommandResult, Output, Tone};
 use crate::usage;
 
 #[derive(Debug, clap::Args)]
@@ -21,47 +23,55 @@ use crate::usage;
 A file without later changes is restored to the byte; from any other only our entries are removed.")]
 pub struct Args {
     /// The agent that is not to call any more
-    #[arg(value_parser = usage::one_of::<Agent>(Agent::ALL.iter().map(|agent| agent.name())))]
-    agent: Agent,
+    #[arg(value_parser = usage::name_parser::<BridgeAgent>(BridgeAgent::ALL.iter().map(|agent| agent.name())))]
+    agent: BridgeAgent,
     /// Whose settings: the project's, or your own for all projects
     #[arg(long, value_parser = scope_parser(), default_value = "project")]
-    scope: Scope,
+    scope: SettingsScope,
     #[command(flatten)]
-    consent: Consent,
+    consent: WriteConsent,
 }
 
-pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let target = Target::find(context, args.agent, args.scope, "uninstall")?;
-    let changes = plan(&target)?;
-    args.consent.check(&changes)?;
-    let is_silent = !confirm::can_ask(out);
-    let done = settle(&changes, args.consent, is_silent, out)?;
+pub fn run_uninstall(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
+    let target = InstallTarget::find(context, args.agent, args.scope, "uninstall")?;
+    let changes = plan_removals(&target)?;
+    args.consent.check_changes_writable(&changes)?;
+    let is_silent = !confirmation::can_ask_person(out);
+    let done = confirm_and_write(&changes, args.consent, is_silent, out)?;
     if out.is_json() {
-        return out.object(&report(&target, &changes, done, &json!({})));
+        return out.print_json(&build_install_report(&target, &changes, done, &json!({})));
     }
     let title = args.agent.title();
     match done {
-        Outcome::Shown => out.line("Nothing was written: this is what it would be."),
-        Outcome::Nothing => out.line(format_args!("{title} has nothing of ours in its settings. Nothing was changed.")),
-        Outcome::Written => {
+        InstallOutcome::Shown => out.print_line("Nothing was written: this is what it would be."),
+        InstallOutcome::Nothing => {
+            out.print_line(format_args!("{title} has nothing of ours in its settings. Nothing was changed."))
+        }
+        InstallOutcome::Written => {
             let good = out.paint(Tone::Good, "uninstalled");
-            out.line(format_args!("{good}: {title} does not call Windlass any more"))
+            out.print_line(format_args!("{good}: {title} does not call Windlass any more"))
         }
     }
 }
 
-fn plan(target: &Target) -> Result<Vec<Change>, Failure> {
+fn plan_removals(target: &InstallTarget) -> Result<Vec<SettingsChange>, Failure> {
     let removing = |server: bool| {
-        let change = |file: &SettingsFile| Change::removing(file, target.scope, target.project.as_ref(), server);
-        target.files.iter().filter(|file| !is_needed(target, file)).map(change).collect::<Result<Vec<_>, _>>()
+        let change =
+            |file: &SettingsFile| SettingsChange::plan_removal(file, target.scope, target.project.as_ref(), server);
+        target
+            .files
+            .iter()
+            .filter(|file| !is_used_by_other_agent(target, file))
+            .map(change)
+            .collect::<Result<Vec<_>, _>>()
     };
     let changes = removing(false)?;
     // If any file has a record, a server of our name in a file without one is the person's own.
-    if changes.iter().any(Change::is_known) { Ok(changes) } else { removing(true) }
+    if changes.iter().any(SettingsChange::has_record) { Ok(changes) } else { removing(true) }
 }
 
-/// Whether another agent that calls us reads the same file.
-fn is_needed(target: &Target, file: &SettingsFile) -> bool {
-    let sharers = settings::sharers(file, target.scope);
-    sharers.into_iter().any(|agent| status::calls(agent, target.scope, target.project.as_ref()))
+/// Returns whether another agent that calls Windlass reads the same file.
+fn is_used_by_other_agent(target: &InstallTarget, file: &SettingsFile) -> bool {
+    let sharers = settings::agents_sharing_file(file, target.scope);
+    sharers.into_iter().any(|agent| installations::has_installed_hooks(agent, target.scope, target.project.as_ref()))
 }

@@ -1,11 +1,11 @@
-//! `windlass note add`
+//! `windlass note add`: adds a note to a task.
 
-use windlass_app::context::Context;
-use windlass_app::{Code, Failure};
+use windlass_app::context::CommandContext;
+use windlass_app::{Failure, FailureCode};
 use windlass_engine::{Authority, Command, NoteKind, TaskId};
 
-use super::task_around;
-use crate::output::{Done, Output};
+use super::find_session_task;
+use crate::output::{CommandResult, Output};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -23,22 +23,26 @@ pub struct Args {
     #[arg(long, value_name = "ID")]
     task: Option<TaskId>,
     /// What it is about: learning, stuck, tip, decision, summary
-    #[arg(long, value_name = "KIND", default_value = "learning", hide_possible_values = true, value_parser = super::kinds())]
+    #[arg(long, value_name = "KIND", default_value = "learning", hide_possible_values = true, value_parser = super::note_kind_parser())]
     kind: NoteKind,
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
-    let mut opened = context.open()?;
-    if args.task.is_none() && task_around(&opened)?.is_none() {
-        return Err(Failure::new(Code::Usage, "no task is named")
-            .hint("--task ID says which; inside an agent's turn it is that of its session")
+pub fn run_note_add(context: &CommandContext, args: Args, out: &mut Output) -> CommandResult {
+    let mut opened = context.open_project()?;
+    if args.task.is_none() && find_session_task(&opened)?.is_none() {
+        return Err(Failure::new(FailureCode::Usage, "no task is named")
+            .with_hint("--task ID says which; inside an agent's turn it is that of its session")
             .into());
     }
     let command = Command::AddNote { task: args.task, kind: args.kind, text: args.text };
-    let records = opened.execute(&command, Authority::Person)?;
+    let records = opened.execute_command(&command, Authority::Person)?;
     let Some(record) = records.first() else { return Ok(()) };
     if out.is_json() {
-        return out.object(record);
+        return out.print_json(record);
     }
-    out.line(format_args!("{}  {}", record.envelope.node, windlass_text::line(&show::summary(record))))
+    out.print_line(format_args!(
+        "{}  {}",
+        record.envelope.node,
+        windlass_text::clean_line(&show::summarize_event(record))
+    ))
 }

@@ -1,13 +1,13 @@
-//! `windlass note list`
+//! `windlass note list`: prints notes, oldest first.
 
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_app::hints;
-use windlass_engine::{Event, EventType, NoteKind, Record, Seq, TaskId};
-use windlass_store::{Filter, Store};
+use windlass_engine::{Event, EventRecord, EventType, NoteKind, Seq, TaskId};
+use windlass_store::{EventFilter, Store};
 use windlass_text as text;
 
-use super::task_around;
-use crate::output::{Done, Output, Tone};
+use super::find_session_task;
+use crate::output::{CommandResult, Output, Tone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -20,19 +20,19 @@ pub struct Args {
     #[arg(long, value_name = "ID")]
     task: Option<TaskId>,
     /// Only those of this kind: learning, stuck, tip, decision, summary
-    #[arg(long, value_name = "KIND", hide_possible_values = true, value_parser = super::kinds())]
+    #[arg(long, value_name = "KIND", hide_possible_values = true, value_parser = super::note_kind_parser())]
     kind: Option<NoteKind>,
 }
 
-pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let opened = context.open_to_read()?;
+pub fn run_note_list(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
+    let opened = context.open_project_to_read()?;
     let task = match args.task {
-        Some(id) => Some(opened.task(id)?.id),
-        None => task_around(&opened)?,
+        Some(id) => Some(opened.require_task(id)?.id),
+        None => find_session_task(&opened)?,
     };
-    let filter = Filter { types: vec![EventType::NoteAdded], task, session: None };
-    let records = opened.store.read(&filter, Seq::START, usize::MAX).map_err(hints::store)?;
-    let wanted = |record: &&Record| match (&record.envelope.event, args.kind) {
+    let filter = EventFilter { types: vec![EventType::NoteAdded], task, session: None };
+    let records = opened.store.read_events(&filter, Seq::START, usize::MAX).map_err(hints::store_failure)?;
+    let wanted = |record: &&EventRecord| match (&record.envelope.event, args.kind) {
         (Event::NoteAdded(note), Some(kind)) => note.kind == kind,
         _ => true,
     };
@@ -40,17 +40,17 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     for record in records.iter().filter(wanted) {
         any = true;
         match out.is_json() {
-            true => out.object(record)?,
-            false => one(record, out)?,
+            true => out.print_json(record)?,
+            false => print_note_line(record, out)?,
         }
     }
     if !any && !out.is_json() {
-        return out.line(out.paint(Tone::Faint, "no notes"));
+        return out.print_line(out.paint(Tone::Faint, "no notes"));
     }
     Ok(())
 }
 
-fn one(record: &Record, out: &mut Output) -> Done {
-    let at = out.paint(Tone::Faint, show::moment(record.envelope.timestamp)).to_string();
-    out.line(format_args!("{at}  {}  {}", record.envelope.node, text::line(&show::summary(record))))
+fn print_note_line(record: &EventRecord, out: &mut Output) -> CommandResult {
+    let at = out.paint(Tone::Faint, show::format_local_time(record.envelope.timestamp)).to_string();
+    out.print_line(format_args!("{at}  {}  {}", record.envelope.node, text::clean_line(&show::summarize_event(record))))
 }

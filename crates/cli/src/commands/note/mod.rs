@@ -1,15 +1,15 @@
-//! `windlass note …`: words that are left with a task, for whoever works on it next.
+//! `windlass note …`: notes on a task for the next agent or person who works on it.
 
 mod add;
 mod list;
 
 use clap::Subcommand;
-use windlass_app::caller::Inside;
-use windlass_app::context::{Context, Opened};
+use windlass_app::caller::CallerContext;
+use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::{Failure, hints};
-use windlass_engine::{NoteKind, TaskId, View};
+use windlass_engine::{NoteKind, StateView, TaskId};
 
-use crate::output::{Done, Output};
+use crate::output::{CommandResult, Output};
 use crate::usage;
 
 #[derive(Debug, Subcommand)]
@@ -24,21 +24,21 @@ pub enum Command {
     List(list::Args),
 }
 
-pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
+pub fn run_note_command(context: &CommandContext, command: Command, out: &mut Output) -> CommandResult {
     match command {
-        Command::Add(args) => add::run(context, args, out),
-        Command::List(args) => list::run(context, &args, out),
+        Command::Add(args) => add::run_note_add(context, args, out),
+        Command::List(args) => list::run_note_list(context, &args, out),
     }
 }
 
-fn kinds() -> impl clap::builder::TypedValueParser<Value = NoteKind> {
-    usage::one_of(NoteKind::ALL.map(NoteKind::name))
+fn note_kind_parser() -> impl clap::builder::TypedValueParser<Value = NoteKind> {
+    usage::name_parser(NoteKind::ALL.map(NoteKind::name))
 }
 
-/// The task of the session from inside whose turn this is called.
-fn task_around(opened: &Opened) -> Result<Option<TaskId>, Failure> {
-    let Some(run) = Inside::look(opened)?.run else { return Ok(None) };
-    let snapshot = opened.store.snapshot().map_err(hints::store)?;
-    let session = snapshot.session(&run.session).map_err(hints::view)?;
+/// Returns the task of the session in whose turn this command runs.
+fn find_session_task(opened: &OpenedProject) -> Result<Option<TaskId>, Failure> {
+    let Some(run) = CallerContext::detect_from_variables(opened)?.run else { return Ok(None) };
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let session = snapshot.find_session(&run.session).map_err(hints::view_failure)?;
     Ok(session.and_then(|session| session.task))
 }

@@ -1,30 +1,30 @@
-//! The question that a session asks where stop hooks do not let the agent go (`on_retry_limit: ask`), at this terminal.
+//! The question that a session asks at this terminal when stop hooks keep blocking the agent (`on_retry_limit: ask`).
 
 use std::io::{self, BufRead, IsTerminal};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use windlass_app::Failure;
-use windlass_app::answers::{GatePrompt, GateReply, PromptInput, gate_answer};
+use windlass_app::answers::{GatePrompt, GateReply, PromptInput, to_gate_answer};
 use windlass_engine::{GateAnswer, Session};
 
-use super::live::View;
+use super::live::ViewHandle;
 use crate::commands::answer::parse_answer;
-use crate::output::Messages;
+use crate::output::MessageWriter;
 
 /// Returns whether a person could answer here.
 pub fn has_terminal() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// The terminal of a run, as the place where a person is asked. The question takes the place of the live view.
+/// The terminal of a run as the place where a person is asked. The question hides the live view.
 pub struct TerminalPrompt<'a> {
-    pub view: Option<&'a View>,
+    pub view: Option<&'a ViewHandle>,
 }
 
 impl GatePrompt for TerminalPrompt<'_> {
-    fn open(&self, session: &Session) {
-        self.view.inspect(|view| view.hold());
+    fn open_prompt(&self, session: &Session) {
+        self.view.inspect(|view| view.hold_terminal());
         show_question(session);
     }
 
@@ -32,7 +32,7 @@ impl GatePrompt for TerminalPrompt<'_> {
         let stdin = io::stdin();
         let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.subsec_nanos().into() };
         let ready = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&timeout));
-        // A signal ends the wait as well.
+        // A signal ends the wait as well, without input.
         if !matches!(ready, Ok(1..)) {
             return Ok(PromptInput::Pending);
         }
@@ -41,19 +41,19 @@ impl GatePrompt for TerminalPrompt<'_> {
             return Ok(PromptInput::Closed);
         }
         let Some((reply, text)) = parse_reply(&line) else {
-            Messages::new().note("continue, ignore-hook, abort or reject?");
+            MessageWriter::new().print_note("continue, ignore-hook, abort or reject?");
             return Ok(PromptInput::Pending);
         };
         Ok(PromptInput::Reply(reply, text.map(str::to_owned)))
     }
 
-    fn close(&self) {
-        self.view.inspect(|view| view.release());
+    fn close_prompt(&self) {
+        self.view.inspect(|view| view.release_terminal());
     }
 }
 
 fn show_question(session: &Session) {
-    Messages::new().question(&format!("{}. What now?", session.still_blocked()));
+    MessageWriter::new().print_question(&format!("{}. What now?", session.still_blocked()));
     for choice in [
         "  continue     send it back, and count anew",
         "  ignore-hook  let it pass, this time",
@@ -61,7 +61,7 @@ fn show_question(session: &Session) {
         "  reject       end the session; the task has failed",
         "Words after it go to the agent, or are the reason.",
     ] {
-        Messages::new().plain(choice);
+        MessageWriter::new().print_plain(choice);
     }
 }
 
@@ -79,7 +79,7 @@ fn parse_reply(line: &str) -> Option<(GateReply, Option<&str>)> {
         "a" | "abort" => GateAnswer::Abort,
         "i" => GateAnswer::Ignore,
         "r" | "reject" => return Some((GateReply::RejectTask, text)),
-        word => gate_answer(parse_answer(word)?)?,
+        word => to_gate_answer(parse_answer(word)?)?,
     };
     Some((GateReply::Session(answer), text))
 }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn reply_takes_the_words_after_it() {
+    fn reply_keeps_the_words_after_the_answer() {
         let go_on = GateReply::Session(GateAnswer::Continue);
         assert_eq!(parse_reply(" Continue  Use the new API\n"), Some((go_on, Some("Use the new API"))));
         assert_eq!(parse_reply("reject too slow"), Some((GateReply::RejectTask, Some("too slow"))));

@@ -18,21 +18,21 @@ mod worker_summary;
 
 use serde_json::json;
 use windlass_app::answers::GatePrompt;
-use windlass_app::context::{Context, Opened};
+use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::run::{
     NothingReady, PlannedSession, RunPlan, RunRequest, SessionReport, open_project_to_run, plan_run,
 };
-use windlass_app::{Code, Failure, SUPERVISE};
-use windlass_engine::{Ending, SessionName, TaskId};
-use windlass_process::Control;
+use windlass_app::{Failure, FailureCode, SUPERVISE_ARGUMENT};
+use windlass_engine::{SessionEndKind, SessionName, TaskId};
+use windlass_process::RunControl;
 use windlass_text as text;
 
 use self::gate_question::TerminalPrompt;
-use self::live::Live;
-use self::progress::Progress;
+use self::live::LiveView;
+use self::progress::ProgressPrinter;
 use self::signals::SignalListener;
 use self::summary::EndedSession;
-use crate::output::{Done, Output, Stop};
+use crate::output::{CommandResult, EarlyExit, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -76,34 +76,34 @@ pub struct Args {
     fresh: bool,
     /// Work on so many of the ready tasks at a time, 1 to 64, each in a session of its own
     #[arg(long, value_name = "N", conflicts_with_all = ["goal", "task", "resolve", "session", "fresh"],
-          allow_negative_numbers = true, value_parser = worker_count)]
+          allow_negative_numbers = true, value_parser = parse_worker_count)]
     workers: Option<u8>,
 }
 
 /// Parses the number of workers.
-fn worker_count(text: &str) -> Result<u8, String> {
+fn parse_worker_count(text: &str) -> Result<u8, String> {
     let count = text.parse().ok().filter(|count| (1..=64).contains(count));
     count.ok_or_else(|| "it is a number from 1 to 64".to_owned())
 }
 
-/// So many runs lie within each other at most: an agent may call `windlass run`, whose agent may call it again.
+/// The deepest nesting of runs: an agent may call `windlass run`, whose agent may call it again.
 const MAX_NESTED_RUNS: usize = 3;
 
-/// Refuses a run that lies within too many others, in whatever project. Each has its agent under a supervisor, and an agent
-/// can take variables away, but not its parents.
+/// Refuses a run that is nested too deeply, in any project. The supervisors above are counted, because an agent can remove
+/// variables but not its parents.
 fn check_nesting() -> Result<(), Failure> {
-    if windlass_process::supervisors_above(SUPERVISE) < MAX_NESTED_RUNS {
+    if windlass_process::count_supervisors_above(SUPERVISE_ARGUMENT) < MAX_NESTED_RUNS {
         return Ok(());
     }
     Err(Failure::new(
-        Code::Refused,
+        FailureCode::Refused,
         format!("{MAX_NESTED_RUNS} programs of Windlass lie within each other already; a run within them is refused"),
     )
-    .hint("`windlass task add` leaves work for a run that comes after this one"))
+    .with_hint("`windlass task add` leaves work for a run that comes after this one"))
 }
 
 impl Args {
-    fn request(&self) -> RunRequest {
+    fn to_run_request(&self) -> RunRequest {
         RunRequest {
             goal: self.goal.clone(),
             task: self.task.or(self.resolve),
@@ -116,12 +116,12 @@ impl Args {
     }
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
+pub fn run_work_loop(context: &CommandContext, args: Args, out: &mut Output) -> Result<u8, EarlyExit> {
     check_nesting()?;
     if let Some(workers) = args.workers {
-        return worker_pool::run(context, &args, workers, out);
+        return worker_pool::run_worker_pool(context, &args, workers, out);
     }
-    let mut request = args.request();
+    let mut request = args.to_run_request();
     let mut opened = open_project_to_run(context, &mut request)?;
     let mut stage = None;
     loop {
@@ -133,47 +133,47 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             }
         };
         if stage.is_none() {
-            stage = Some(Stage::set_up(out)?);
+            stage = Some(SessionConsole::set_up(out)?);
         }
         let stage = stage.as_mut().expect("it was just set");
-        if let Some(report) = stage.run(context, &mut opened, &planned, out)? {
-            let ending = report.ending.unwrap_or(Ending::Cancelled);
+        if let Some(report) = stage.run_session(context, &mut opened, &planned, out)? {
+            let ending = report.ending.unwrap_or(SessionEndKind::Cancelled);
             stage.show_end(&opened, &planned, report, out);
-            return Ok(exit_code(ending, stage.signals.first()));
+            return Ok(session_exit_code(ending, stage.signals.first_signal()));
         }
-        // Another process has begun the planned session: the request is about another one now.
+        // Another process has begun the planned session, so the request is planned again.
     }
 }
 
 /// The terminal and the signals while a session runs.
-struct Stage {
-    control: Control,
-    live: Option<Live>,
+struct SessionConsole {
+    control: RunControl,
+    live: Option<LiveView>,
     signals: SignalListener,
 }
 
-impl Stage {
-    fn set_up(out: &mut Output) -> Result<Self, Stop> {
-        let control = Control::new();
+impl SessionConsole {
+    fn set_up(out: &mut Output) -> Result<Self, EarlyExit> {
+        let control = RunControl::new();
         let live = start_live_view(out, 0)?;
-        let signals = SignalListener::start(&control, live.as_ref().map(Live::view), || {})?;
+        let signals = SignalListener::start(&control, live.as_ref().map(LiveView::view), || {})?;
         Ok(Self { control, live, signals })
     }
 
     /// Runs a session and shows what happens.
-    fn run(
+    fn run_session(
         &mut self,
-        context: &Context,
-        opened: &mut Opened,
+        context: &CommandContext,
+        opened: &mut OpenedProject,
         planned: &PlannedSession<'_>,
         out: &mut Output,
-    ) -> Result<Option<SessionReport>, Stop> {
-        let view = self.live.as_ref().map(Live::view);
-        self.signals.follow(&opened.project, &self.control, planned.name(), view)?;
+    ) -> Result<Option<SessionReport>, EarlyExit> {
+        let view = self.live.as_ref().map(LiveView::view);
+        self.signals.follow_session(&opened.project, &self.control, planned.session_name(), view)?;
         if let Some(view) = view {
-            view.change(|area| {
-                if let Some(session) = planned.choice.resumed() {
-                    area.taken_up(session.watch.lasted);
+            view.update_areas(|area| {
+                if let Some(session) = planned.choice.resumed_session() {
+                    area.set_earlier_time(session.watch.lasted);
                     area.used = session.watch.used;
                 }
                 area.time = planned.config.settings.limits.wall_time.as_ref().map(|time| time.duration());
@@ -181,9 +181,9 @@ impl Stage {
         }
         let is_person_there = gate_question::has_terminal() && !out.is_json();
         let prompt = is_person_there.then_some(TerminalPrompt { view });
-        let mut progress = Progress::new(out, view.cloned(), planned.work());
+        let mut progress = ProgressPrinter::new(out, view.cloned(), planned.work_source());
         progress.directory = shown_directory(context, opened);
-        Ok(planned.run(
+        Ok(planned.run_session(
             opened,
             &self.control,
             &mut progress,
@@ -191,71 +191,80 @@ impl Stage {
         )?)
     }
 
-    /// Shows what the session came to.
-    fn show_end(&mut self, opened: &Opened, planned: &PlannedSession<'_>, report: SessionReport, out: &mut Output) {
-        // The rows below go before anything else is written.
+    /// Shows the summary of a session.
+    fn show_end(
+        &mut self,
+        opened: &OpenedProject,
+        planned: &PlannedSession<'_>,
+        report: SessionReport,
+        out: &mut Output,
+    ) {
+        // The live view removes its rows before anything else is written.
         drop(self.live.take());
         let ended = EndedSession {
             opened,
-            name: planned.name(),
+            name: planned.session_name(),
             report,
             control: &self.control,
             agent: planned.named_agent(),
-            restrictions: planned.restrictions(opened),
+            restrictions: planned.agent_restrictions(opened),
         };
-        if ended.show(out).and_then(|()| out.flush()).is_err() {
-            // The work is done, whether or not its summary is read.
-            out.give_up();
+        if ended.show_summary(out).and_then(|()| out.flush()).is_err() {
+            // The work is done, whether or not the summary is read.
+            out.ignore_closed_output();
         }
     }
 }
 
-/// Starts the live view, where a person watches.
-fn start_live_view(out: &mut Output, seats: usize) -> Result<Option<Live>, Stop> {
+/// Starts the live view if a person watches.
+fn start_live_view(out: &mut Output, seats: usize) -> Result<Option<LiveView>, EarlyExit> {
     if !out.is_watched() {
         return Ok(None);
     }
     // From now on lines go to the terminal past this buffer.
     out.flush()?;
-    let live = Live::start(out.palette(), seats)
-        .map_err(|error| Failure::new(Code::System, "cannot start a thread").caused_by(error))?;
+    let live = LiveView::start(out.palette(), seats)
+        .map_err(|error| Failure::new(FailureCode::System, "cannot start a thread").with_cause(error))?;
     Ok(Some(live))
 }
 
-/// Returns the directory of the work, if the command was given elsewhere.
-fn shown_directory(context: &Context, opened: &Opened) -> Option<String> {
+/// Returns the project's directory if the command was given elsewhere.
+fn shown_directory(context: &CommandContext, opened: &OpenedProject) -> Option<String> {
     let root = &opened.project.root;
     let here = context.directory.canonicalize().is_ok_and(|directory| directory == *root);
     (!here).then(|| root.to_string_lossy().into_owned())
 }
 
 /// Shows that nothing is ready, and the tasks that remain.
-fn show_nothing_ready(nothing: &NothingReady, out: &mut Output) -> Done {
+fn show_nothing_ready(nothing: &NothingReady, out: &mut Output) -> CommandResult {
     let remaining = &nothing.remaining;
     if out.is_json() {
-        return out.object(&json!({"ready": 0, "left": remaining.to_json(), "more": remaining.more}));
+        return out.print_json(&json!({"ready": 0, "left": remaining.to_json(), "more": remaining.more}));
     }
-    match (remaining.tasks.is_empty(), remaining.any) {
+    match (remaining.tasks.is_empty(), remaining.has_tasks) {
         (true, false) => {
-            out.line("no tasks; `windlass task add GOAL` makes one, `windlass run GOAL` works on it at once")
+            out.print_line("no tasks; `windlass task add GOAL` makes one, `windlass run GOAL` works on it at once")
         }
-        (true, true) => out.line("every task is completed"),
+        (true, true) => out.print_line("every task is completed"),
         (false, _) => {
-            out.line(text::line(&nothing.reason))?;
-            remaining.lines().iter().try_for_each(|line| out.line(format_args!("  left: {}", text::line(line))))
+            out.print_line(text::clean_line(&nothing.reason))?;
+            remaining
+                .describe_lines()
+                .iter()
+                .try_for_each(|line| out.print_line(format_args!("  left: {}", text::clean_line(line))))
         }
     }
 }
 
 /// Returns the exit code of a session with this ending.
-fn exit_code(ending: Ending, signal: Option<i32>) -> u8 {
+fn session_exit_code(ending: SessionEndKind, signal: Option<i32>) -> u8 {
     match (ending, signal) {
-        (Ending::Completed, _) => 0,
-        (Ending::Error, _) => 1,
-        (Ending::Limit, _) => 3,
+        (SessionEndKind::Completed, _) => 0,
+        (SessionEndKind::Error, _) => 1,
+        (SessionEndKind::Limit, _) => 3,
         // A person cancelled it from elsewhere.
-        (Ending::Cancelled, None) => 3,
-        (Ending::Escalated, _) => 4,
-        (Ending::Cancelled, Some(signal)) => 128 + u8::try_from(signal).unwrap_or(2),
+        (SessionEndKind::Cancelled, None) => 3,
+        (SessionEndKind::Escalated, _) => 4,
+        (SessionEndKind::Cancelled, Some(signal)) => 128 + u8::try_from(signal).unwrap_or(2),
     }
 }

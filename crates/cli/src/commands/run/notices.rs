@@ -1,41 +1,46 @@
-//! What a person is told about the stop gate and about waiting, while it happens.
+//! Notices about the stop gate and about waiting.
 
-use windlass_engine::{Decision, Ending, Next, OnRetryLimit, Record, Timestamp, Verdict, payload};
+use windlass_engine::{
+    AfterIteration, EventRecord, GateDecision, GateVerdict, RetryLimitAction, SessionEndKind, Timestamp, payload,
+};
 
 use crate::show;
 
-/// `[Hook retry 2/5: 1 test failed]`, or what happens where there is no other retry.
-pub fn of_gate(decided: &payload::GateDecided, at_limit: OnRetryLimit) -> Option<String> {
+/// Formats `[Hook retry 2/5: 1 test failed]`, or what follows if there is no other retry.
+pub fn format_gate_notice(decided: &payload::GateDecided, at_limit: RetryLimitAction) -> Option<String> {
     let reason = decided.reason.as_deref().unwrap_or("the work is not done").trim_end_matches('.');
     let most = decided.max_retries.unwrap_or(decided.retries);
     match &decided.decision {
-        Decision::SendBack => Some(format!("[Hook retry {}/{most}: {reason}]", decided.retries)),
-        Decision::Ask => Some(format!("[Warning: {}. A person is asked.]", limit(decided, reason))),
-        Decision::Next(Next::Close(closing)) if decided.verdict == Verdict::Block && closing.reason.is_some() => {
+        GateDecision::SendBack => Some(format!("[Hook retry {}/{most}: {reason}]", decided.retries)),
+        GateDecision::Ask => Some(format!("[Warning: {}. A person is asked.]", limit(decided, reason))),
+        GateDecision::Next(AfterIteration::Close(closing))
+            if decided.verdict == GateVerdict::Block && closing.reason.is_some() =>
+        {
             let then = match closing.ending {
-                // A person has let it pass, and need not be warned.
-                Ending::Completed if at_limit != OnRetryLimit::Complete => return None,
-                Ending::Completed => "It counts as complete all the same.",
-                Ending::Limit => "The session ends at its limit.",
-                Ending::Escalated | Ending::Cancelled | Ending::Error => "A person is needed.",
+                // A person has let it pass and needs no warning.
+                SessionEndKind::Completed if at_limit != RetryLimitAction::Complete => return None,
+                SessionEndKind::Completed => "It counts as complete all the same.",
+                SessionEndKind::Limit => "The session ends at its limit.",
+                SessionEndKind::Escalated | SessionEndKind::Cancelled | SessionEndKind::Error => "A person is needed.",
             };
             Some(format!("[Warning: {}. {then}]", limit(decided, reason)))
         }
-        // Something else wants the agent to work on.
-        Decision::Next(Next::Continue)
-            if decided.verdict == Verdict::Block && decided.max_retries.is_some_and(|most| decided.retries >= most) =>
+        // The agent continues for another reason.
+        GateDecision::Next(AfterIteration::Continue)
+            if decided.verdict == GateVerdict::Block
+                && decided.max_retries.is_some_and(|most| decided.retries >= most) =>
         {
             Some(format!("[Warning: {}. The work is not done.]", limit(decided, reason)))
         }
-        Decision::Next(_) => None,
+        GateDecision::Next(_) => None,
     }
 }
 
-/// Why there is no other retry.
-fn limit(decided: &payload::GateDecided, reason: &str) -> String {
+/// Describes why there is no other retry.
+fn describe_retry_limit(decided: &payload::GateDecided, reason: &str) -> String {
     match decided.max_retries {
         Some(0) => format!("no hook retries are allowed: {reason}"),
-        // Each hook has a limit of its own: this is how often all of them together have sent the agent back.
+        // Each hook has a limit of its own; this is the sum of their retries.
         Some(most) if decided.retries >= most => match decided.retries {
             1 => format!("hook retry limit reached after 1 retry: {reason}"),
             many => format!("hook retry limit reached after {many} retries: {reason}"),
@@ -44,20 +49,20 @@ fn limit(decided: &payload::GateDecided, reason: &str) -> String {
     }
 }
 
-/// For how long the agent is left alone, and why.
-pub fn of_wait(postponed: &payload::IterationPostponed, now: Timestamp) -> String {
-    let long = duration_until(postponed.until, now);
+/// Describes how long the agent waits, and why.
+pub fn format_wait_notice(postponed: &payload::IterationPostponed, now: Timestamp) -> String {
+    let long = format_time_until(postponed.until, now);
     format!("rate limited: {}; waiting for {long}, until {}", postponed.error, show::moment(postponed.until))
 }
 
-/// Says when a failed agent is tried again, where that is not at once.
-pub fn of_retry(record: &Record) -> Option<String> {
-    let until = show::retry_moment(record)?;
-    let long = duration_until(until, record.envelope.timestamp);
+/// Describes when a failed agent is tried again, unless that is at once.
+pub fn format_retry_notice(record: &EventRecord) -> Option<String> {
+    let until = show::find_retry_moment(record)?;
+    let long = format_time_until(until, record.envelope.timestamp);
     Some(format!("waiting for {long}, until {}, before the agent is tried again", show::moment(until)))
 }
 
-fn duration_until(moment: Timestamp, now: Timestamp) -> String {
+fn format_time_until(moment: Timestamp, now: Timestamp) -> String {
     match (moment.millis() - now.millis()) / 1000 {
         ..=0 => "a moment".to_owned(),
         seconds @ 1..120 => format!("{seconds} s"),

@@ -1,41 +1,42 @@
-//! What a person sees while the loop turns, or a program with `--json`: every event, one object a line.
+//! The progress of a session in lines for a person, or as JSON: every event, one object per line.
 
 use windlass_app::run::SessionObserver;
 use windlass_engine::{
-    Ending, Event, HookOutcome, HookPoint, OnRetryLimit, Promise, Purpose, Record, Work, last_line, payload,
+    Event, EventRecord, HookOutcome, HookPoint, Promise, RetryLimitAction, SessionEndKind, TurnPurpose, WorkSource,
+    last_line_without_claim, payload,
 };
-use windlass_hooks::LEFT_BEHIND;
+use windlass_hooks::LEFTOVER_PROCESSES_NOTE;
 use windlass_runner::RunnerEvent;
 use windlass_text as text;
 
-use super::live::{View, update_view};
+use super::live::{ViewHandle, update_view};
 use super::notices;
 use super::sink::ProgressSink;
-use crate::output::{Done, Stop, Tone};
+use crate::output::{CommandResult, EarlyExit, Tone};
 use crate::show;
 
-/// Shows what happens as it happens.
-pub struct Progress<'o> {
+/// An observer that prints the events of a session.
+pub struct ProgressPrinter<'o> {
     out: Box<dyn ProgressSink + 'o>,
-    /// A person watches.
-    view: Option<View>,
-    /// Nobody reads any more. The work goes on all the same.
+    /// The live view, if a person watches.
+    view: Option<ViewHandle>,
+    /// The reader has closed the output. The work continues.
     closed: bool,
-    /// Where the work is done, if that has to be said.
+    /// The directory of the work, if it has to be shown.
     pub directory: Option<String>,
-    /// The task that it is about, where others are worked on beside it: it stands before every line.
-    pub about: Option<String>,
-    work: Work,
-    /// Its end was asked for.
+    /// The task, as a prefix of each line, if several are worked on at a time.
+    pub task_label: Option<String>,
+    work: WorkSource,
+    /// The session is about to end.
     is_stopping: bool,
-    /// What happens where stop hooks may not send the agent back again.
-    at_limit: OnRetryLimit,
-    /// What the agent has said of its last turn.
+    /// The consequence when stop hooks have used up their retries.
+    at_limit: RetryLimitAction,
+    /// The promise of the agent in its last turn.
     promise: Option<Promise>,
 }
 
-impl SessionObserver for Progress<'_> {
-    fn observe(&mut self, told: RunnerEvent<'_>) {
+impl SessionObserver for ProgressPrinter<'_> {
+    fn observe_event(&mut self, told: RunnerEvent<'_>) {
         if let Some(view) = &self.view {
             update_view(view, told);
         }
@@ -43,23 +44,27 @@ impl SessionObserver for Progress<'_> {
             return;
         }
         let shown = match told {
-            RunnerEvent::Event(record) if self.out.is_json() => self.out.record(record),
-            RunnerEvent::Event(record) => self.show(record),
-            RunnerEvent::TakesUp(_) if self.out.is_json() => return,
-            RunnerEvent::TakesUp(task) if self.about.is_some() => {
-                self.about = Some(task.id.to_string());
-                self.heading("task", &task.goal)
+            RunnerEvent::Event(record) if self.out.is_json() => self.out.print_record(record),
+            RunnerEvent::Event(record) => self.show_event(record),
+            RunnerEvent::TaskClaimed(_) if self.out.is_json() => return,
+            RunnerEvent::TaskClaimed(task) if self.task_label.is_some() => {
+                self.task_label = Some(task.id.to_string());
+                self.print_heading("task", &task.goal)
             }
-            RunnerEvent::TakesUp(task) if self.work == Work::Graph => {
-                self.heading("task", &format!("{}  {}", task.id, task.goal))
+            RunnerEvent::TaskClaimed(task) if self.work == WorkSource::Graph => {
+                self.print_heading("task", &format!("{}  {}", task.id, task.goal))
             }
-            RunnerEvent::Note(words) if !self.out.is_json() => self.detail(Tone::Warning, &format!("note: {words}")),
-            RunnerEvent::Queueing if !self.out.is_json() => self.detail(Tone::Plain, show::pipeline::QUEUEING),
+            RunnerEvent::Note(words) if !self.out.is_json() => {
+                self.print_detail(Tone::Warning, &format!("note: {words}"))
+            }
+            RunnerEvent::Queueing if !self.out.is_json() => {
+                self.print_detail(Tone::Plain, show::pipeline::QUEUEING_NOTICE)
+            }
             _ => return,
         };
-        if let Err(Stop::Closed | Stop::Failed(_)) = shown.and_then(|()| self.out.flush()) {
+        if let Err(EarlyExit::Closed | EarlyExit::Failed(_)) = shown.and_then(|()| self.out.flush()) {
             self.closed = true;
-            self.out.give_up();
+            self.out.ignore_closed_output();
         }
     }
 
@@ -68,34 +73,34 @@ impl SessionObserver for Progress<'_> {
     }
 }
 
-impl<'o> Progress<'o> {
-    pub fn new(out: impl ProgressSink + 'o, view: Option<View>, work: Work) -> Self {
+impl<'o> ProgressPrinter<'o> {
+    pub fn new(out: impl ProgressSink + 'o, view: Option<ViewHandle>, work: WorkSource) -> Self {
         let out = Box::new(out);
-        let (directory, about, at_limit) = (None, None, OnRetryLimit::default());
+        let (directory, task_label, at_limit) = (None, None, RetryLimitAction::default());
         let (closed, is_stopping, promise) = (false, false, None);
-        Self { out, view, closed, directory, about, work, is_stopping, at_limit, promise }
+        Self { out, view, closed, directory, task_label, work, is_stopping, at_limit, promise }
     }
 
-    fn show(&mut self, record: &Record) -> Done {
+    fn show_event(&mut self, record: &EventRecord) -> CommandResult {
         match &record.envelope.event {
-            Event::SessionStarted(started) => self.started(record, started),
+            Event::SessionStarted(started) => self.show_session_start(record, started),
             Event::SessionResumed(resumed) => {
                 self.at_limit = resumed.terms.on_retry_limit;
-                self.heading("session", &format!("{}, taken up again", session_name(record)))?;
-                self.place()
+                self.print_heading("session", &format!("{}, taken up again", session_name(record)))?;
+                self.show_directory()
             }
-            Event::IterationStarted(started) => self.heading("iteration", &started.run.iteration.to_string()),
-            Event::TurnStarted(started) => self.turn(started),
+            Event::IterationStarted(started) => self.print_heading("iteration", &started.run.iteration.to_string()),
+            Event::TurnStarted(started) => self.show_turn_start(started),
             Event::TurnFinished(finished) => {
-                self.said(&finished.output)?;
+                self.show_agent_answer(&finished.output)?;
                 if finished.unchanged {
-                    self.detail(Tone::Faint, "it has changed no file since its turn before")?;
+                    self.print_detail(Tone::Faint, "it has changed no file since its turn before")?;
                 }
-                self.left_behind(finished.leaky)
+                self.show_left_behind(finished.leaky)
             }
             Event::DeliveryFinished(finished) => {
-                self.said(&finished.output)?;
-                self.left_behind(finished.leaky)
+                self.show_agent_answer(&finished.output)?;
+                self.show_left_behind(finished.leaky)
             }
             Event::PromiseDetected(detected) => {
                 self.promise = Some(detected.promise);
@@ -104,195 +109,198 @@ impl<'o> Progress<'o> {
                     Promise::Blocked => "the agent says that it is blocked",
                     Promise::Escalate => "the agent asks for a person",
                 };
-                self.detail(Tone::Plain, says)
+                self.print_detail(Tone::Plain, says)
             }
-            // A machine without a desktop is no news.
+            // A machine without a desktop notifier is not worth a line.
             Event::HookFinished(finished) if is_idle_notice(finished) => Ok(()),
-            // A base that has moved is told once, with what follows.
+            // A base that has moved is shown once, with the event that follows.
             Event::HookFinished(finished) if finished.outcome == HookOutcome::Again => Ok(()),
-            Event::HookFinished(finished) => self.hook(finished),
+            Event::HookFinished(finished) => self.show_hook_result(finished),
             Event::FeedbackQueued(queued) if !queued.voice.is_hook() => {
-                self.detail(Tone::Name, &format!("{} says: {}", queued.source, queued.text.trim()))
+                self.print_detail(Tone::Name, &format!("{} says: {}", queued.source, queued.text.trim()))
             }
-            // The end of its run has said so already.
+            // The end of its run has shown the error.
             Event::HookError(failed) if failed.effect.is_some() => Ok(()),
             Event::HookError(failed) => {
-                self.detail(Tone::Bad, &format!("{} failed: {}", failed.hook_name, failed.error))
+                self.print_detail(Tone::Bad, &format!("{} failed: {}", failed.hook_name, failed.error))
             }
             Event::ActionError(failed) => {
-                self.detail(Tone::Bad, &format!("cannot carry out `{}`: {}", failed.action_type, failed.error))
+                self.print_detail(Tone::Bad, &format!("cannot carry out `{}`: {}", failed.action_type, failed.error))
             }
-            // It has asked for a person itself, whatever stop hooks have to say.
+            // The agent itself has asked for a person, and the gate does not change that.
             Event::GateDecided(_) if matches!(self.promise, Some(Promise::Blocked | Promise::Escalate)) => Ok(()),
-            Event::GateDecided(decided) => match notices::of_gate(decided, self.at_limit) {
-                Some(notice) => self.detail(Tone::Warning, &notice),
+            Event::GateDecided(decided) => match notices::format_gate_notice(decided, self.at_limit) {
+                Some(notice) => self.print_detail(Tone::Warning, &notice),
                 None => Ok(()),
             },
             Event::GateAnswered(answered) => {
                 let by = &record.envelope.metadata.triggered_by;
-                self.detail(Tone::Plain, &format!("{by} answers {}", show::answer(answered.answer)))
+                self.print_detail(Tone::Plain, &format!("{by} answers {}", show::answer(answered.answer)))
             }
             Event::IterationPostponed(postponed) => {
-                let notice = notices::of_wait(postponed, record.envelope.timestamp);
-                self.detail(Tone::Warning, &notice)
+                let notice = notices::format_wait_notice(postponed, record.envelope.timestamp);
+                self.print_detail(Tone::Warning, &notice)
             }
             Event::IterationFailed(payload::IterationFailed { error, fault, leaky, .. })
             | Event::DeliveryFailed(payload::DeliveryFailed { error, fault, leaky, .. }) => {
-                self.detail(Tone::Bad, &format!("failed: {error}"))?;
-                self.left_behind(*leaky)?;
-                if let Some(remedy) = fault.remedy() {
-                    self.detail(Tone::Faint, &format!("hint: {remedy}"))?;
+                self.print_detail(Tone::Bad, &format!("failed: {error}"))?;
+                self.show_left_behind(*leaky)?;
+                if let Some(remedy) = fault.suggested_remedy() {
+                    self.print_detail(Tone::Faint, &format!("hint: {remedy}"))?;
                 }
-                notices::of_retry(record).map_or(Ok(()), |notice| self.detail(Tone::Warning, &notice))
+                notices::format_retry_notice(record).map_or(Ok(()), |notice| self.print_detail(Tone::Warning, &notice))
             }
-            Event::SessionStopping(stopping) => self.stopping(stopping),
-            // What is given up for the end has been said to be.
+            Event::SessionStopping(stopping) => self.show_session_stopping(stopping),
+            // The event before it has shown that the session ends.
             Event::IterationInterrupted(_) if self.is_stopping => Ok(()),
-            Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => self.detail(Tone::Warning, "interrupted"),
-            Event::SessionEnded(ended) => self.ended(record, ended),
-            // The task itself is told with its goal when it is taken up.
+            Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => {
+                self.print_detail(Tone::Warning, "interrupted")
+            }
+            Event::SessionEnded(ended) => self.show_session_end(record, ended),
+            // `RunnerEvent::TakesUp` shows the task with its goal.
             Event::TaskClaimed(_) => Ok(()),
-            _ if let Some((tone, what)) = show::pipeline::progress(record) => self.detail(tone, &what),
+            _ if let Some((tone, what)) = show::pipeline::describe_progress(record) => self.print_detail(tone, &what),
             // The end of its session says so, in the next line.
-            Event::TaskCompleted(_) if self.about.is_some() && self.work == Work::Given => Ok(()),
-            _ if self.work == Work::Graph || self.about.is_some() => match show::of_task(record) {
-                Some((tone, what)) => self.detail(tone, &what),
+            Event::TaskCompleted(_) if self.task_label.is_some() && self.work == WorkSource::Given => Ok(()),
+            _ if self.work == WorkSource::Graph || self.task_label.is_some() => match show::describe_task_event(record)
+            {
+                Some((tone, what)) => self.print_detail(tone, &what),
                 None => Ok(()),
             },
             _ => Ok(()),
         }
     }
 
-    fn started(&mut self, record: &Record, started: &payload::SessionStarted) -> Done {
+    fn show_session_start(&mut self, record: &EventRecord, started: &payload::SessionStarted) -> CommandResult {
         self.at_limit = started.terms.on_retry_limit;
-        let agent = text::line(&started.agent).into_owned();
+        let agent = text::clean_line(&started.agent).into_owned();
         let most = match started.terms.max_iterations {
             1 => "one iteration".to_owned(),
             most => format!("{most} iterations"),
         };
-        self.heading("session", &session_name(record))?;
-        self.detail(Tone::Faint, &format!("{agent}, at most {most}"))?;
-        self.place()
+        self.print_heading("session", &session_name(record))?;
+        self.print_detail(Tone::Faint, &format!("{agent}, at most {most}"))?;
+        self.show_directory()
     }
 
-    fn stopping(&mut self, stopping: &payload::SessionStopping) -> Done {
+    fn show_session_stopping(&mut self, stopping: &payload::SessionStopping) -> CommandResult {
         self.is_stopping = true;
         let why = stopping.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         match stopping.ending {
-            // Nothing is said to an agent that cannot work: the end says why, in a moment.
-            Ending::Error => Ok(()),
-            // Whoever pressed a key has seen a note, and sees that it is being ended.
+            // The end of the session shows the reason in a moment.
+            SessionEndKind::Error => Ok(()),
+            // The person who pressed a key has seen a note and the live view.
             _ if why.is_empty() && self.view.is_some() => Ok(()),
-            _ => self.detail(Tone::Warning, &format!("it is to end{why}")),
+            _ => self.print_detail(Tone::Warning, &format!("it is to end{why}")),
         }
     }
 
-    fn said(&mut self, output: &str) -> Done {
-        match last_line(output) {
-            Some(last) => self.detail(Tone::Plain, &format!("agent: {last}")),
-            None if output.trim().is_empty() => self.detail(Tone::Faint, "the agent said nothing"),
+    fn show_agent_answer(&mut self, output: &str) -> CommandResult {
+        match last_line_without_claim(output) {
+            Some(last) => self.print_detail(Tone::Plain, &format!("agent: {last}")),
+            None if output.trim().is_empty() => self.print_detail(Tone::Faint, "the agent said nothing"),
             None => Ok(()),
         }
     }
 
-    fn turn(&mut self, started: &payload::TurnStarted) -> Done {
+    fn show_turn_start(&mut self, started: &payload::TurnStarted) -> CommandResult {
         self.promise = None;
         let what = match started.purpose {
             _ if started.feedback == 0 => return Ok(()),
-            Purpose::Recovery => "a recovery with",
-            Purpose::Delivery | Purpose::UnjudgedDelivery(_) => "final delivery of",
-            Purpose::Work | Purpose::SendBack => "the agent gets",
+            TurnPurpose::Recovery => "a recovery with",
+            TurnPurpose::Delivery | TurnPurpose::UnjudgedDelivery(_) => "final delivery of",
+            TurnPurpose::Work | TurnPurpose::SendBack => "the agent gets",
         };
-        self.detail(Tone::Faint, &format!("{what} {}", show::pieces(started.feedback)))
+        self.print_detail(Tone::Faint, &format!("{what} {}", show::pieces(started.feedback)))
     }
 
-    fn hook(&mut self, finished: &payload::HookFinished) -> Done {
-        let (tone, word) = show::outcome_words(finished.outcome);
-        // Its message says that already, and after how long.
+    fn show_hook_result(&mut self, finished: &payload::HookFinished) -> CommandResult {
+        let (tone, word) = show::describe_hook_outcome(finished.outcome);
+        // The message of a timeout names the timeout and the time.
         let word = if finished.outcome == HookOutcome::TimedOut { "" } else { word };
         let why = finished.message.as_deref().unwrap_or_default();
         let colon = if word.is_empty() || why.is_empty() { "" } else { ": " };
         let is_told = self.view.is_some() && !word.is_empty();
         let took = finished.duration_ms.filter(|_| is_told).map(|took| format!(" ({})", show::millis(took)));
-        self.detail(tone, &format!("{} {word}{}{colon}{why}", finished.hook, took.unwrap_or_default()))
+        self.print_detail(tone, &format!("{} {word}{}{colon}{why}", finished.hook, took.unwrap_or_default()))
     }
 
-    fn ended(&mut self, record: &Record, ended: &payload::SessionEnded) -> Done {
-        let (tone, word) = show::ending_word(ended.ending);
+    fn show_session_end(&mut self, record: &EventRecord, ended: &payload::SessionEnded) -> CommandResult {
+        let (tone, word) = show::describe_ending(ended.ending);
         let turns = match record.envelope.iteration.unwrap_or(0) {
             0 => "without an iteration".to_owned(),
             1 => "after one iteration".to_owned(),
             many => format!("after {many} iterations"),
         };
         let why = ended.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        self.labelled((tone, word), &format!("{turns}{why}"))
+        self.print_labelled((tone, word), &format!("{turns}{why}"))
     }
 
-    fn place(&mut self) -> Done {
+    fn show_directory(&mut self) -> CommandResult {
         match self.directory.take() {
-            Some(directory) => self.detail(Tone::Faint, &format!("in {directory}")),
+            Some(directory) => self.print_detail(Tone::Faint, &format!("in {directory}")),
             None => Ok(()),
         }
     }
 
-    fn heading(&mut self, label: &str, what: &str) -> Done {
-        self.labelled((Tone::Strong, label), what)
+    fn print_heading(&mut self, label: &str, what: &str) -> CommandResult {
+        self.print_labelled((Tone::Strong, label), what)
     }
 
-    fn labelled(&mut self, (tone, label): (Tone, &str), what: &str) -> Done {
-        let rows = self.rows(what, text::width(label) + 1, 2);
+    fn print_labelled(&mut self, (tone, label): (Tone, &str), what: &str) -> CommandResult {
+        let rows = self.wrap_rows(what, text::display_width(label) + 1, 2);
         for (number, row) in rows.iter().enumerate() {
             match number {
-                0 => self.line(format!("{} {row}", self.out.palette().paint(tone, label)))?,
-                _ => self.line(format!("  {row}"))?,
+                0 => self.print_line(format!("{} {row}", self.out.palette().paint(tone, label)))?,
+                _ => self.print_line(format!("  {row}"))?,
             }
         }
         Ok(())
     }
 
-    /// Says of a turn that it was done and not alone.
-    fn left_behind(&mut self, leaky: bool) -> Done {
-        if leaky { self.detail(Tone::Faint, LEFT_BEHIND) } else { Ok(()) }
+    /// Notes that a turn has left processes behind.
+    fn show_left_behind(&mut self, leaky: bool) -> CommandResult {
+        if leaky { self.print_detail(Tone::Faint, LEFTOVER_PROCESSES_NOTE) } else { Ok(()) }
     }
 
-    fn detail(&mut self, tone: Tone, what: &str) -> Done {
-        let rows = self.rows(what, 2, 4);
+    fn print_detail(&mut self, tone: Tone, what: &str) -> CommandResult {
+        let rows = self.wrap_rows(what, 2, 4);
         rows.iter().enumerate().try_for_each(|(number, row)| {
             let indent = if number == 0 { "  " } else { "    " };
-            self.line(format!("{indent}{}", self.out.palette().paint(tone, row)))
+            self.print_line(format!("{indent}{}", self.out.palette().paint(tone, row)))
         })
     }
 
-    /// What stays is broken where the terminal ends, not cut: the first row and the others have so much before them.
-    fn rows(&self, what: &str, before: usize, before_others: usize) -> Vec<String> {
-        let what = text::fit(what, show::LONG);
-        let about = self.about.as_ref().map_or(0, |about| text::width(about) + 1);
-        match self.view.as_ref().map(View::columns).or(self.out.columns()) {
+    /// Wraps a text at the width of the terminal. `before` is the width in front of the first row, `before_others` of the others.
+    fn wrap_rows(&self, what: &str, before: usize, before_others: usize) -> Vec<String> {
+        let what = text::fit_to_width(what, show::MAX_SHOWN_TEXT);
+        let about = self.task_label.as_ref().map_or(0, |about| text::display_width(about) + 1);
+        match self.view.as_ref().map(ViewHandle::columns).or(self.out.columns()) {
             None => vec![what],
             Some(columns) => {
                 let room = |before: usize| columns.saturating_sub(before + about).max(8);
-                text::wrap(&what, room(before), room(before_others))
+                text::wrap_to_width(&what, room(before), room(before_others))
             }
         }
     }
 
-    fn line(&mut self, line: String) -> Done {
-        let line = match &self.about {
+    fn print_line(&mut self, line: String) -> CommandResult {
+        let line = match &self.task_label {
             Some(about) => format!("{} {line}", self.out.palette().paint(Tone::Faint, about)),
             None => line,
         };
         match &self.view {
             Some(view) => {
-                view.line(line);
+                view.print_line(line);
                 Ok(())
             }
-            None => self.out.line(line),
+            None => self.out.print_line(line),
         }
     }
 }
 
 /// Returns the name of an event's session.
-pub fn session_name(record: &Record) -> String {
+pub fn session_name(record: &EventRecord) -> String {
     record.envelope.session.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 

@@ -5,87 +5,87 @@ use std::time::Duration;
 
 use windlass_app::run::{ChangedFiles, RemainingTasks, SessionTally};
 use windlass_app::unchecked_work::describe_unchecked_work;
-use windlass_engine::{Ending, Session, TaskId};
+use windlass_engine::{Session, SessionEndKind, TaskId};
 use windlass_text as text;
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 use crate::show;
 
 /// The largest number of files, hooks and tasks that are named.
 pub const MAX_NAMED: usize = 8;
-/// Where the words of a table begin.
-const INDENT: usize = 13;
+/// The column in which the second column of the table begins.
+const TABLE_INDENT: usize = 13;
 
 /// The facts about a session that has ended.
 pub struct SessionSummary {
     pub session: Session,
     pub tally: SessionTally,
     pub changed: Result<Option<ChangedFiles>, String>,
-    /// Of the graph, where the session works on it.
-    pub left: Option<RemainingTasks>,
+    /// The remaining tasks of the graph, if the session works on the graph.
+    pub remaining_tasks: Option<RemainingTasks>,
     pub records: Option<PathBuf>,
     /// The changes of tasks that were completed, or that wait for a person.
     pub changes: Vec<TaskId>,
-    /// A check that was skipped, where nothing checked the work.
+    /// The reason of a skipped check, if nothing checked the work.
     pub skipped_check: Option<String>,
-    /// How many tasks it has completed, where nothing checked the work on some of them.
+    /// The number of completed tasks, if some of them are unchecked.
     pub completed_tasks: usize,
-    /// That work of completed tasks is in no change.
+    /// Notes about work of completed tasks that is in no change.
     pub without_change: Vec<String>,
-    /// How many pieces of feedback wait for the next session of its task.
-    pub unheard: usize,
+    /// The number of pieces of feedback that wait for the next session of the task.
+    pub unheard_feedback: usize,
 }
 
 impl SessionSummary {
-    /// In a pipe: only what the lines above have not said.
-    pub fn show_lines(&self, next: &[String], out: &mut Output) -> Done {
-        show_row("took", &self.time(), out)?;
-        self.used().iter().try_for_each(|used| show_row("used", used, out))?;
+    /// Shows the summary in a pipe: only facts that the lines above do not have.
+    pub fn show_lines(&self, next: &[String], out: &mut Output) -> CommandResult {
+        print_labelled_row("took", &self.format_times(), out)?;
+        self.format_usage().iter().try_for_each(|used| print_labelled_row("used", used, out))?;
         if let Ok(Some(changed)) = &self.changed
             && !changed.files.is_empty()
         {
-            show_row("changed", &sum(changed), out)?;
+            print_labelled_row("changed", &format_file_count(changed), out)?;
         }
-        self.notes().iter().try_for_each(|line| show_row("note:", line, out))?;
-        self.left().iter().try_for_each(|line| show_row("left:", line, out))?;
-        if self.session.ended() != Some(Ending::Completed)
-            || self.left.as_ref().is_some_and(|left| left.first_for_person().is_some())
+        self.collect_notes().iter().try_for_each(|line| print_labelled_row("note:", line, out))?;
+        self.list_remaining_work().iter().try_for_each(|line| print_labelled_row("left:", line, out))?;
+        if self.session.ending_kind() != Some(SessionEndKind::Completed)
+            || self.remaining_tasks.as_ref().is_some_and(|left| left.first_task_for_person().is_some())
             || !self.changes.is_empty()
         {
-            next.first().map_or(Ok(()), |line| show_row("next:", line, out))?;
+            next.first().map_or(Ok(()), |line| print_labelled_row("next:", line, out))?;
         }
         Ok(())
     }
 
-    pub fn show_table(&self, next: &[String], columns: usize, out: &mut Output) -> Done {
-        out.line("")?;
+    pub fn show_table(&self, next: &[String], columns: usize, out: &mut Output) -> CommandResult {
+        out.print_line("")?;
         let mut rows: Vec<(&str, Tone, Vec<String>)> = vec![("took", Tone::Plain, vec![self.time()])];
-        rows.push(("used", Tone::Plain, self.used()));
-        rows.push(("blocked by", Tone::Warning, self.blocked()));
-        rows.push(("changed", Tone::Plain, self.changes()));
-        rows.push(("completed", Tone::Good, self.completed()));
-        rows.push(("note", Tone::Warning, self.notes()));
-        rows.push(("left", Tone::Warning, self.left()));
+        rows.push(("used", Tone::Plain, self.format_usage()));
+        rows.push(("blocked by", Tone::Warning, self.list_blocking_hooks()));
+        rows.push(("changed", Tone::Plain, self.list_changed_files()));
+        rows.push(("completed", Tone::Good, self.list_completed_tasks()));
+        rows.push(("note", Tone::Warning, self.collect_notes()));
+        rows.push(("left", Tone::Warning, self.list_remaining_work()));
         let records = self.records.as_ref().map(|records| records.display().to_string());
         rows.push(("output", Tone::Faint, records.into_iter().collect()));
         rows.push(("next", Tone::Name, next.to_vec()));
         for (label, tone, lines) in rows {
-            let room = columns - INDENT;
+            let room = columns - TABLE_INDENT;
             let rows = lines.iter().flat_map(|line| match tone {
-                // The terminal breaks what is to be typed, so that it can be copied as a whole.
+                // The terminal wraps commands, so that they can be copied as a whole.
                 Tone::Name => vec![text::line(line).into_owned()],
-                _ => text::wrap(&text::fit(line, show::LONG), room, room),
+                _ => text::wrap_to_width(&text::fit_to_width(line, show::MAX_SHOWN_TEXT), room, room),
             });
             for (number, row) in rows.enumerate() {
-                let label = text::pad(if number == 0 { label } else { "" }, INDENT - 2);
-                out.line(format_args!("  {}{}", out.paint(Tone::Faint, label), out.paint(tone, row)))?;
+                let label = text::pad_to_width(if number == 0 { label } else { "" }, TABLE_INDENT - 2);
+                out.print_line(format_args!("  {}{}", out.paint(Tone::Faint, label), out.paint(tone, row)))?;
             }
         }
         Ok(())
     }
 
-    fn time(&self) -> String {
-        let took = |time: Duration| show::millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    fn format_times(&self) -> String {
+        let took = |time: Duration| show::format_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let hooks = match self.tally.hook_runs {
             0 => String::new(),
             _ => format!(", hooks {}", took(self.tally.hooks)),
@@ -97,38 +97,38 @@ impl SessionSummary {
         format!("{}, agent {}{hooks}, {turns}", took(self.session.watch.lasted), took(self.tally.agent))
     }
 
-    /// Tokens and money, where the agent has told of any.
-    fn used(&self) -> Vec<String> {
+    /// Formats tokens and cost, if the agent has reported any.
+    fn format_usage(&self) -> Vec<String> {
         let used = self.session.watch.used;
         if used.is_nothing() { vec![] } else { vec![used.to_string()] }
     }
 
-    /// That nothing checked the work, and what of it is in no change.
-    fn notes(&self) -> Vec<String> {
+    /// Notes unchecked work, and work that is in no change.
+    fn collect_notes(&self) -> Vec<String> {
         let skipped = self.skipped_check.as_deref();
         let unchecked = describe_unchecked_work(self.session.unchecked, self.completed_tasks, skipped);
         unchecked.into_iter().chain(self.without_change.iter().cloned()).collect()
     }
 
-    fn blocked(&self) -> Vec<String> {
+    fn list_blocking_hooks(&self) -> Vec<String> {
         let times = |count: u32| if count == 1 { "once".to_owned() } else { format!("{count} times") };
         self.tally.blocked.iter().map(|(hook, count)| format!("{hook} {}", times(*count))).take(MAX_NAMED).collect()
     }
 
-    fn changes(&self) -> Vec<String> {
+    fn list_changed_files(&self) -> Vec<String> {
         let changed = match &self.changed {
             Ok(Some(changed)) if !changed.files.is_empty() => changed,
             Ok(Some(_)) => return vec!["no files".to_owned()],
             Ok(None) => return vec![],
             Err(why) => return vec![format!("not known: {why}")],
         };
-        let named = changed.files.iter().take(MAX_NAMED).map(|file| text::line(file).into_owned());
+        let named = changed.files.iter().take(MAX_NAMED).map(|file| text::clean_line(file).into_owned());
         let more = changed.files.len().saturating_sub(MAX_NAMED);
         let more = (more > 0).then(|| format!("and {more} more"));
-        std::iter::once(sum(changed)).chain(named).chain(more).collect()
+        std::iter::once(format_file_count(changed)).chain(named).chain(more).collect()
     }
 
-    fn completed(&self) -> Vec<String> {
+    fn list_completed_tasks(&self) -> Vec<String> {
         let completed = &self.tally.completed;
         match completed.len() {
             0 => vec![],
@@ -137,20 +137,20 @@ impl SessionSummary {
         }
     }
 
-    fn left(&self) -> Vec<String> {
+    fn list_remaining_work(&self) -> Vec<String> {
         let mut left = Vec::new();
-        let unheard = self.session.pending.len() + self.unheard;
+        let unheard = self.session.pending.len() + self.unheard_feedback;
         if unheard > 0 {
             let pieces = u32::try_from(unheard).unwrap_or(u32::MAX);
             left.push(format!("{} that the agent has not heard", show::pieces(pieces)));
         }
-        left.extend(self.left.iter().flat_map(RemainingTasks::lines));
+        left.extend(self.remaining_tasks.iter().flat_map(RemainingTasks::describe_lines));
         left
     }
 }
 
-fn sum(changed: &ChangedFiles) -> String {
-    let more = if changed.cut { "at least " } else { "" };
+fn format_file_count(changed: &ChangedFiles) -> String {
+    let more = if changed.is_truncated { "at least " } else { "" };
     let files = match changed.files.len() {
         1 => "one file".to_owned(),
         many => format!("{many} files"),
@@ -158,7 +158,7 @@ fn sum(changed: &ChangedFiles) -> String {
     format!("{more}{files}")
 }
 
-/// One line of a pipe.
-pub fn show_row(label: &str, line: &str, out: &mut Output) -> Done {
-    out.line(format_args!("  {label} {}", text::line(line)))
+/// Prints one labelled line.
+pub fn print_labelled_row(label: &str, line: &str, out: &mut Output) -> CommandResult {
+    out.print_line(format_args!("  {label} {}", text::clean_line(line)))
 }

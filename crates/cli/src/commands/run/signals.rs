@@ -1,130 +1,134 @@
-//! Signals, and people elsewhere, while a session runs: what they mean, and who is told.
+//! Signals, and cancellations by other processes, while a session runs.
 
 use std::io;
 use std::time::Instant;
 
 use windlass_app::project::Project;
 use windlass_app::run::read_cancellation;
-use windlass_app::{Code, Failure};
+use windlass_app::{Failure, FailureCode};
 use windlass_engine::SessionName;
-use windlass_process::Control;
-use windlass_process::signals::{self, Nudges, Received, Signalled};
+use windlass_process::RunControl;
+use windlass_process::signals::{self, SignalEvent, SignalHandlers, WakeHandler};
 use windlass_text as text;
 
-use super::live::View;
-use crate::output::Messages;
+use super::live::ViewHandle;
+use crate::output::MessageWriter;
 
-/// Nobody is heard after it is dropped.
+/// A listener for signals and for nudges of other processes, until it is dropped.
 pub struct SignalListener {
-    received: Received,
-    nudges: Option<Nudges>,
+    received: SignalHandlers,
+    nudges: Option<WakeHandler>,
 }
 
 impl SignalListener {
-    /// From now on, signals drive the control, and after each of them somebody is woken.
-    pub fn start(control: &Control, view: Option<&View>, wake: impl Fn() + Send + 'static) -> Result<Self, Failure> {
+    /// Makes signals drive the control. `wake` runs after each of them.
+    pub fn start(
+        control: &RunControl,
+        view: Option<&ViewHandle>,
+        wake: impl Fn() + Send + 'static,
+    ) -> Result<Self, Failure> {
         let heard = view.cloned();
         let heed = move |signalled| {
-            hear(signalled, heard.as_ref());
+            handle_signal(signalled, heard.as_ref());
             wake();
         };
-        let received = signals::install(control, heed).map_err(cannot_listen)?;
+        let received = signals::install_handlers(control, heed).map_err(listen_failure)?;
         Ok(Self { received, nudges: None })
     }
 
-    /// From now on, those who cancel this session do so too.
-    pub fn follow(
+    /// Ends the session also when another process cancels it.
+    pub fn follow_session(
         &mut self,
         project: &Project,
-        control: &Control,
+        control: &RunControl,
         name: &SessionName,
-        view: Option<&View>,
+        view: Option<&ViewHandle>,
     ) -> Result<(), Failure> {
-        self.nudges = Some(heed_nudges(project, control, name, view.cloned())?);
+        self.nudges = Some(watch_for_cancellation(project, control, name, view.cloned())?);
         Ok(())
     }
 
-    /// From now on, somebody looks at the log when another process asks for that.
-    pub fn follow_with(&mut self, look: impl Fn() + Send + 'static) -> Result<(), Failure> {
-        let nudges = signals::heed_nudges(look).map_err(cannot_listen)?;
+    /// Calls `look` whenever another process asks this one to read the log.
+    pub fn follow_log(&mut self, look: impl Fn() + Send + 'static) -> Result<(), Failure> {
+        let nudges = signals::install_wake_handler(look).map_err(listen_failure)?;
         self.nudges = Some(nudges);
         Ok(())
     }
 
-    /// The first signal that asked this process to end.
-    pub fn first(&self) -> Option<i32> {
-        self.received.first()
+    /// Returns the first signal that asked this process to end.
+    pub fn first_signal(&self) -> Option<i32> {
+        self.received.first_signal()
     }
 }
 
-/// Somebody who has cancelled the session wakes us, and the log says so.
-fn heed_nudges(
+/// Watches for nudges, and cancels the control when the log says that the session is cancelled.
+fn watch_for_cancellation(
     project: &Project,
-    control: &Control,
+    control: &RunControl,
     name: &SessionName,
-    view: Option<View>,
-) -> Result<Nudges, Failure> {
+    view: Option<ViewHandle>,
+) -> Result<WakeHandler, Failure> {
     let (file, control, name) = (project.store_file(), control.clone(), name.clone());
     let heed = move || {
         if let Some(closing) = read_cancellation(&file, &name)
             && !control.is_cancelled()
         {
-            control.cancel();
+            control.cancel_runs();
             let why = closing.reason.map(|why| format!(" ({})", text::line(&why))).unwrap_or_default();
             if let Some(view) = &view {
-                view.change(|area| area.end(Instant::now(), "Ctrl-C twice ends everything now"));
+                view.update_areas(|area| area.begin_ending(Instant::now(), "Ctrl-C twice ends everything now"));
             }
-            note(&format!("ending: somebody has cancelled the session{why}"), view.as_ref());
+            print_note(&format!("ending: somebody has cancelled the session{why}"), view.as_ref());
         }
     };
-    signals::heed_nudges(heed).map_err(cannot_listen)
+    signals::install_wake_handler(heed).map_err(listen_failure)
 }
 
-/// What a signal means to whoever sees it.
-fn hear(signalled: Signalled, view: Option<&View>) {
+/// Passes a signal on to the live view.
+fn handle_signal(signalled: SignalEvent, view: Option<&ViewHandle>) {
     match signalled {
-        Signalled::End(times) => asked_to_end(times, view),
-        Signalled::Stopping | Signalled::Quitting => drop(view.inspect(|view| view.hold())),
-        Signalled::Continued => drop(view.inspect(|view| view.release())),
-        Signalled::Resized => drop(view.inspect(|view| view.resized())),
+        SignalEvent::End(times) => handle_end_request(times, view),
+        SignalEvent::Stopping | SignalEvent::Quitting => drop(view.inspect(|view| view.hold_terminal())),
+        SignalEvent::Continued => drop(view.inspect(|view| view.release_terminal())),
+        SignalEvent::Resized => drop(view.inspect(|view| view.handle_resize())),
     }
 }
 
-/// Whoever asks for the end hears at once that it was understood.
-fn asked_to_end(times: u32, view: Option<&View>) {
-    // Not a hangup: a terminal that is closed sends several.
-    const UNDERSTOOD: &str =
+/// Confirms a request to end at once, and exits at the third.
+fn handle_end_request(times: u32, view: Option<&ViewHandle>) {
+    // The text does not name a hangup: a closed terminal sends several.
+    const END_NOTICE: &str =
         "ending: what runs is given up, pending feedback stays with the task; Ctrl-C or SIGTERM ends everything now";
     match (times, view) {
-        (1, None) => note(UNDERSTOOD, None),
+        (1, None) => print_note(END_NOTICE, None),
         (1, Some(view)) => {
-            view.change(|area| area.end(Instant::now(), "Ctrl-C once more ends everything now"));
-            note(UNDERSTOOD, Some(view));
+            view.update_areas(|area| area.begin_ending(Instant::now(), "Ctrl-C once more ends everything now"));
+            print_note(END_NOTICE, Some(view));
         }
         (2, _) => {}
         (_, view) => {
             if let Some(view) = view {
-                view.hold();
+                view.hold_terminal();
             }
-            // Something that nobody reads any more holds us. What we have started ends with us.
+            // The main thread hangs in a write that is not read. The programs of this process end with it.
             #[expect(clippy::disallowed_methods, reason = "no guard can run while the main thread hangs")]
             std::process::exit(130)
         }
     }
 }
 
-/// Says something beside the log, above the live view where there is one.
-fn note(words: &str, view: Option<&View>) {
+/// Prints a note that is not in the log, above the live view if there is one.
+fn print_note(words: &str, view: Option<&ViewHandle>) {
     match view {
         Some(view) => {
             let columns = view.columns();
-            let rows = text::wrap(&format!("note: {words}"), columns, columns.saturating_sub(2));
-            view.line(rows.join("\n  "));
+            let rows = text::wrap_to_width(&format!("note: {words}"), columns, columns.saturating_sub(2));
+            view.print_line(rows.join("\n  "));
         }
-        None => Messages::new().note(words),
+        None => MessageWriter::new().print_note(words),
     }
 }
 
-fn cannot_listen(error: io::Error) -> Failure {
-    Failure::new(Code::System, "cannot listen to signals").caused_by(error)
+fn listen_failure(error: io::Error) -> Failure {
+    Failure::new(FailureCode::System, "cannot listen to signals").with_cause(error)
 }

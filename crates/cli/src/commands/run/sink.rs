@@ -1,21 +1,21 @@
-//! Where progress is written: standard output, or the lines that a worker gathers.
+//! The sink of progress lines: standard output, or the batch of a worker.
 
-use windlass_engine::Record;
+use windlass_engine::EventRecord;
 
-use crate::output::{Done, Output, Palette};
+use crate::output::{CommandResult, Output, Palette};
 
 pub trait ProgressSink {
-    /// Returns whether a program reads.
+    /// Returns whether the output is JSON for a program.
     fn is_json(&self) -> bool;
     fn palette(&self) -> Palette;
-    /// Returns the width of the terminal. In a pipe nothing is cut.
+    /// Returns the width of the terminal; `None` for a pipe, where nothing is cut.
     fn columns(&self) -> Option<usize>;
-    fn line(&mut self, line: String) -> Done;
-    fn record(&mut self, record: &Record) -> Done;
-    /// Passes on the lines that belong together.
-    fn flush(&mut self) -> Done;
-    /// Goes on without a reader.
-    fn give_up(&mut self);
+    fn print_line(&mut self, line: String) -> CommandResult;
+    fn print_record(&mut self, record: &EventRecord) -> CommandResult;
+    /// Writes the lines that belong together.
+    fn flush(&mut self) -> CommandResult;
+    /// Continues without a reader.
+    fn ignore_closed_output(&mut self);
 }
 
 impl ProgressSink for &mut Output {
@@ -31,19 +31,19 @@ impl ProgressSink for &mut Output {
         Output::columns(self)
     }
 
-    fn line(&mut self, line: String) -> Done {
-        Output::line(self, line)
+    fn print_line(&mut self, line: String) -> CommandResult {
+        Output::print_line(self, line)
     }
 
-    fn record(&mut self, record: &Record) -> Done {
-        self.object(record)
+    fn print_record(&mut self, record: &EventRecord) -> CommandResult {
+        self.print_json(record)
     }
 
-    fn flush(&mut self) -> Done {
+    fn flush(&mut self) -> CommandResult {
         Output::flush(self)
     }
 
-    fn give_up(&mut self) {
-        Output::give_up(self);
+    fn ignore_closed_output(&mut self) {
+        Output::ignore_closed_output(self);
     }
 }

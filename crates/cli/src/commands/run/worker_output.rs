@@ -1,17 +1,17 @@
-//! The lines of a worker, on their way to the thread that writes standard output.
+//! The output of a worker: lines on their way to the thread that writes standard output.
 
 use std::sync::mpsc::SyncSender;
 
-use windlass_engine::Record;
+use windlass_engine::EventRecord;
 use windlass_text as text;
 
 use super::sink::ProgressSink;
-use crate::output::{Done, Palette};
+use crate::output::{CommandResult, Palette};
 
 /// Lines that belong together.
 pub type LineBatch = Vec<String>;
 
-/// Gathers the lines of one event and sends them on together.
+/// A sink that gathers the lines of one event and sends them on together.
 pub struct WorkerOutput {
     pub json: bool,
     pub palette: Palette,
@@ -33,23 +33,23 @@ impl ProgressSink for WorkerOutput {
         self.columns
     }
 
-    fn line(&mut self, line: String) -> Done {
+    fn print_line(&mut self, line: String) -> CommandResult {
         self.batch.push(line);
         Ok(())
     }
 
-    fn record(&mut self, record: &Record) -> Done {
+    fn print_record(&mut self, record: &EventRecord) -> CommandResult {
         let text = serde_json::to_string(record).expect("what we print has string keys");
-        self.line(text::json(&text).into_owned())
+        self.print_line(text::clean_json(&text).into_owned())
     }
 
-    fn flush(&mut self) -> Done {
+    fn flush(&mut self) -> CommandResult {
         if !self.batch.is_empty() {
-            // The writing thread goes on without a reader.
+            // The writing thread continues without a reader, so a failure means that it has ended.
             let _ = self.to.send(std::mem::take(&mut self.batch));
         }
         Ok(())
     }
 
-    fn give_up(&mut self) {}
+    fn ignore_closed_output(&mut self) {}
 }

@@ -1,14 +1,14 @@
-//! `windlass session cancel`
+//! `windlass session cancel`: ends a session in order.
 
 use serde_json::json;
-use windlass_app::caller::Inside;
-use windlass_app::context::Context;
+use windlass_app::caller::CallerContext;
+use windlass_app::context::CommandContext;
 use windlass_app::execution;
 use windlass_app::person::ConcernedSessions;
 use windlass_app::session_view::SessionView;
 use windlass_engine::{Authority, Command, SessionName};
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -27,17 +27,17 @@ pub struct Args {
     reason: Option<String>,
 }
 
-pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let mut opened = context.open()?;
-    let session = opened.session(&args.name)?;
-    let inside = Inside::look_for_person(&opened, ConcernedSessions::Of(&session.name))?;
+pub fn run_session_cancel(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
+    let mut opened = context.open_project()?;
+    let session = opened.require_session(&args.name)?;
+    let inside = CallerContext::detect_for_person(&opened, ConcernedSessions::Named(&session.name))?;
     let command = Command::CancelSession { name: args.name.clone(), reason: args.reason.clone() };
-    execution::execute_inside(&mut opened, inside, &command, Authority::Person)?;
-    // After it is in the log: whoever is woken looks there.
-    let woken = windlass_process::nudge(&opened.project.owners(), session.owner.as_str());
-    let seen = SessionView::of(&opened, opened.session(&args.name)?);
+    execution::execute_with_caller(&mut opened, inside, &command, Authority::Person)?;
+    // The command is in the log before the owner is nudged, because the owner reads it there.
+    let woken = windlass_process::wake_owner(&opened.project.owner_directory(), session.owner.as_str());
+    let seen = SessionView::from_session(&opened, opened.require_session(&args.name)?);
     if out.is_json() {
-        return out.object(&json!({"session": args.name, "state": seen.state(), "woken": woken}));
+        return out.print_json(&json!({"session": args.name, "state": seen.state_name(), "woken": woken}));
     }
     let what = match (seen.session.is_over(), seen.alive, woken) {
         (true, ..) => "has ended",
@@ -45,5 +45,5 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         (false, true, false) => "ends after what it does now",
         (false, false, _) => "is to be ended; nobody runs it: `windlass doctor --settle` does what is left",
     };
-    out.line(format_args!("{} {}", out.paint(Tone::Strong, &args.name), out.paint(Tone::Plain, what)))
+    out.print_line(format_args!("{} {}", out.paint(Tone::Strong, &args.name), out.paint(Tone::Plain, what)))
 }

@@ -1,16 +1,16 @@
-//! `windlass session list`
+//! `windlass session list`: prints sessions, newest first.
 
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use windlass_app::context::{Context, Opened};
+use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::session_view::SessionView;
 use windlass_app::{Failure, hints};
-use windlass_engine::{EventType, Record, SessionName, Work};
-use windlass_store::Filter;
+use windlass_engine::{EventRecord, EventType, SessionName, WorkSource};
+use windlass_store::EventFilter;
 use windlass_text as text;
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
@@ -24,71 +24,71 @@ pub struct Args {
     #[arg(long, short, conflicts_with = "limit")]
     all: bool,
     /// At most so many that have ended
-    #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true, value_parser = usage::count)]
+    #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true, value_parser = usage::parse_count)]
     limit: usize,
 }
 
-/// How many starts of sessions are read at a time.
-const PAGE: usize = 64;
+/// The number of session starts read at a time.
+const STARTS_PER_PAGE: usize = 64;
 
-/// What a session works on that was given none.
-const NO_GOAL: &str = "among the tasks of the graph";
+/// The goal that is shown for a session that works on the graph.
+const GRAPH_GOAL: &str = "among the tasks of the graph";
 
-/// A session as it is listed.
-struct Listed {
+/// A row of the list.
+struct ListedSession {
     seen: SessionView,
-    started: Record,
-    /// What it works on, if that is one thing.
+    started: EventRecord,
+    /// The goal, unless the session works on the graph.
     goal: Option<String>,
 }
 
-pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let opened = context.open_to_read()?;
-    let (listed, more) = collect(&opened, if args.all { usize::MAX } else { args.limit })?;
+pub fn run_session_list(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
+    let opened = context.open_project_to_read()?;
+    let (listed, more) = collect_sessions(&opened, if args.all { usize::MAX } else { args.limit })?;
     if out.is_json() {
-        return listed.iter().try_for_each(|listed| out.object(&to_json(listed)));
+        return listed.iter().try_for_each(|listed| out.print_json(&listed_session_to_json(listed)));
     }
     if listed.is_empty() {
-        return out.line(out.paint(Tone::Faint, "no sessions yet; `windlass run GOAL` starts one"));
+        return out.print_line(out.paint(Tone::Faint, "no sessions yet; `windlass run GOAL` starts one"));
     }
     let names = listed.iter().map(|listed| listed.seen.session.name.as_str().len()).max().unwrap_or(0);
-    let words: Vec<(Tone, String)> = listed.iter().map(|listed| show::session_words(&listed.seen)).collect();
+    let words: Vec<(Tone, String)> = listed.iter().map(|listed| show::describe_session_state(&listed.seen)).collect();
     let width = words.iter().map(|(_, word)| word.len()).max().unwrap_or(0);
     for (listed, (tone, word)) in listed.iter().zip(words) {
-        line(listed, names, &out.paint(tone, text::pad(&word, width)).to_string(), out)?;
+        print_session(listed, names, &out.paint(tone, text::pad_to_width(&word, width)).to_string(), out)?;
     }
     if more {
-        out.line(out.paint(Tone::Faint, "there are more; --all shows them"))?;
+        out.print_line(out.paint(Tone::Faint, "there are more; --all shows them"))?;
     }
     Ok(())
 }
 
-fn line(listed: &Listed, names: usize, state: &str, out: &mut Output) -> Done {
+fn print_session(listed: &ListedSession, names: usize, state: &str, out: &mut Output) -> CommandResult {
     let session = &listed.seen.session;
-    let name = out.paint(Tone::Strong, text::pad(session.name.as_str(), names)).to_string();
-    let at = show::short_moment(listed.started.envelope.timestamp, out);
+    let name = out.paint(Tone::Strong, text::pad_to_width(session.name.as_str(), names)).to_string();
+    let at = show::format_short_moment(listed.started.envelope.timestamp, out);
     let iteration = format!("iteration {:>2}", session.iteration);
-    out.line(format_args!("{name}  {state}  {iteration}  {}", out.paint(Tone::Faint, at)))?;
+    out.print_line(format_args!("{name}  {state}  {iteration}  {}", out.paint(Tone::Faint, at)))?;
     let task = session.task.map(|task| format!("{task} ")).unwrap_or_default();
-    let goal = listed.goal.as_deref().unwrap_or(NO_GOAL);
+    let goal = listed.goal.as_deref().unwrap_or(GRAPH_GOAL);
     let room = out.columns().unwrap_or(120).saturating_sub(2).max(20);
-    let told = text::fit(&format!("{task}{goal}  ({})", session.agent), room);
-    out.line(format_args!("  {}", out.paint(Tone::Faint, told)))
+    let told = text::fit_to_width(&format!("{task}{goal}  ({})", session.agent), room);
+    out.print_line(format_args!("  {}", out.paint(Tone::Faint, told)))
 }
 
-/// The sessions, newest first, and whether ended ones were left out.
-fn collect(opened: &Opened, most: usize) -> Result<(Vec<Listed>, bool), Failure> {
-    let snapshot = opened.store.snapshot().map_err(hints::store)?;
-    let sessions = snapshot.sessions().map_err(hints::store)?;
+/// Collects sessions, newest first, and returns whether ended ones were left out.
+fn collect_sessions(opened: &OpenedProject, most: usize) -> Result<(Vec<ListedSession>, bool), Failure> {
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
     let mut open = sessions.iter().filter(|session| !session.is_over()).count();
     let mut rows: BTreeMap<SessionName, _> =
         sessions.into_iter().map(|session| (session.name.clone(), session)).collect();
     let (mut listed, mut left) = (Vec::new(), most);
-    let filter = Filter { types: vec![EventType::SessionStarted], ..Filter::default() };
+    let filter = EventFilter { types: vec![EventType::SessionStarted], ..EventFilter::default() };
     let mut before = None;
-    // The log has no index of types: reading ends with the last session that is shown.
+    // The log has no index of types, so reading stops at the last session that is shown.
     while !rows.is_empty() && (left > 0 || open > 0) {
-        let page = opened.store.read_back(&filter, before, PAGE).map_err(hints::store)?;
+        let page = opened.store.read_events_back(&filter, before, STARTS_PER_PAGE).map_err(hints::store_failure)?;
         let Some(oldest) = page.last() else { break };
         before = Some(oldest.seq);
         for started in page {
@@ -101,24 +101,24 @@ fn collect(opened: &Opened, most: usize) -> Result<(Vec<Listed>, bool), Failure>
                 true => left -= 1,
                 false => open -= 1,
             }
-            let given = session.task.filter(|_| session.work == Work::Given);
+            let given = session.task.filter(|_| session.work == WorkSource::Given);
             let goal = match (&session.goal, given) {
-                (None, Some(id)) => Some(opened.task(id)?.goal),
+                (None, Some(id)) => Some(opened.require_task(id)?.goal),
                 (goal, _) => goal.clone(),
             };
-            listed.push(Listed { seen: SessionView::of(opened, session), started, goal });
+            listed.push(ListedSession { seen: SessionView::from_session(opened, session), started, goal });
         }
     }
     Ok((listed, !rows.is_empty()))
 }
 
-fn to_json(listed: &Listed) -> serde_json::Value {
-    let Listed { seen, started, .. } = listed;
+fn listed_session_to_json(listed: &ListedSession) -> serde_json::Value {
+    let ListedSession { seen, started, .. } = listed;
     let session = &seen.session;
     json!({
         "session": session.name,
-        "state": seen.state(),
-        "ending": session.ended(),
+        "state": seen.state_name(),
+        "ending": session.ending_kind(),
         "stopping": session.stopping,
         "iteration": session.iteration,
         "agent": session.agent,

@@ -1,14 +1,14 @@
-//! `windlass session …`
+//! `windlass session …`: the commands about sessions.
 
 mod cancel;
+mod details;
 mod list;
 mod logs;
-mod present;
 
 use clap::Subcommand;
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 
-use crate::output::{Done, Output};
+use crate::output::{CommandResult, Output};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
@@ -21,7 +21,7 @@ pub enum Command {
     #[command(visible_alias = "ls")]
     List(list::Args),
     /// What a session is, where it stands, and what to type next
-    Show(present::Args),
+    Show(details::Args),
     /// What the agent and the hooks said, turn by turn
     #[command(visible_alias = "log")]
     Logs(logs::Args),
@@ -29,11 +29,11 @@ pub enum Command {
     Cancel(cancel::Args),
 }
 
-pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
+pub fn run_session_command(context: &CommandContext, command: Command, out: &mut Output) -> CommandResult {
     match command {
-        Command::List(args) => list::run(context, &args, out),
-        Command::Show(args) => present::run(context, &args, out),
-        Command::Logs(args) => logs::run(context, &args, out),
-        Command::Cancel(args) => cancel::run(context, &args, out),
+        Command::List(args) => list::run_session_list(context, &args, out),
+        Command::Show(args) => details::run_session_show(context, &args, out),
+        Command::Logs(args) => logs::run_session_logs(context, &args, out),
+        Command::Cancel(args) => cancel::run_session_cancel(context, &args, out),
     }
 }

@@ -1,13 +1,13 @@
-//! `windlass task add`
+//! `windlass task add`: creates a task.
 
 use std::path::PathBuf;
 
-use windlass_app::context::Context;
-use windlass_engine::{Authority, Command, NewTask, Priority, ReportRequest, TaskId, TypeName};
+use windlass_app::context::CommandContext;
+use windlass_engine::{Authority, Command, NewTask, ReportRequest, TaskId, TaskPriority, TypeName};
 
-use super::present;
+use super::details;
 use crate::commands::input::read_text;
-use crate::output::{Done, Output};
+use crate::output::{CommandResult, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -27,8 +27,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     body_file: Option<PathBuf>,
     /// 0 (most urgent) to 4
-    #[arg(long, short, value_name = "N", default_value_t = Priority::default(), allow_negative_numbers = true)]
-    priority: Priority,
+    #[arg(long, short, value_name = "N", default_value_t = TaskPriority::default(), allow_negative_numbers = true)]
+    priority: TaskPriority,
     /// A label; may be given several times
     #[arg(long, short, value_name = "LABEL")]
     label: Vec<String>,
@@ -52,7 +52,7 @@ pub struct Args {
     parent: Option<TaskId>,
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+pub fn run_task_add(context: &CommandContext, args: Args, out: &mut Output) -> CommandResult {
     let body = match args.body_file {
         Some(file) => Some(read_text(&file)?),
         None => args.body,
@@ -69,7 +69,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         depends_on: args.depends,
         parent: args.parent,
     };
-    let mut opened = context.open()?;
-    let records = opened.execute(&Command::CreateTask(new), Authority::Person)?;
-    present::result(&opened, &records, out)
+    let mut opened = context.open_project()?;
+    let records = opened.execute_command(&Command::CreateTask(new), Authority::Person)?;
+    details::show_command_result(&opened, &records, out)
 }

@@ -1,12 +1,12 @@
-//! `windlass task claim`
+//! `windlass task claim`: claims a task for a person or a worker.
 
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_app::environment;
 use windlass_config::DurationSetting;
 use windlass_engine::{Authority, Command, Event, OwnerName, TaskId};
 
-use super::present;
-use crate::output::{Done, Output, Tone};
+use super::details;
+use crate::output::{CommandResult, Output, Tone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,7 @@ use crate::show;
   windlass task claim --agent reviewer         the next one that this agent may work on
   windlass task complete T3 --epoch 1          as its holder, with the epoch that claim told
 
-Whoever holds a task is the only one who moves it, until the lease runs out. Without --agent the next task is one that is
+Only the holder of a task moves it, until the lease runs out. Without --agent the next task is one that is
 open to all; a person may still take any by its ID.")]
 pub struct Args {
     /// The task; the next one if none is named
@@ -33,30 +33,31 @@ pub struct Args {
     lease: DurationSetting,
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
-    let mut opened = context.open()?;
-    let owner = args.owner.unwrap_or_else(default_owner);
+pub fn run_task_claim(context: &CommandContext, args: Args, out: &mut Output) -> CommandResult {
+    let mut opened = context.open_project()?;
+    let owner = args.owner.unwrap_or_else(default_owner_name);
     let millis = i64::try_from(args.lease.duration().as_millis()).unwrap_or(i64::MAX);
-    let until = environment::now().plus_millis(millis);
+    let until = environment::current_timestamp().add_millis(millis);
     let claim = Command::ClaimTask { id: args.id, owner, until, agent: args.agent };
-    let records = opened.execute(&claim, Authority::Person)?;
+    let records = opened.execute_command(&claim, Authority::Person)?;
     let claimed = records.iter().find_map(|record| match &record.envelope.event {
-        Event::TaskClaimed(claimed) => record.envelope.node.task().map(|id| (id, claimed)),
+        Event::TaskClaimed(claimed) => record.envelope.node.task_id().map(|id| (id, claimed)),
         _ => None,
     });
     let Some((id, claimed)) = claimed else { return Ok(()) };
-    present::of(&opened, id, &records, out)?;
+    details::show_task_result(&opened, id, &records, out)?;
     if out.is_json() {
         return Ok(());
     }
     let (owner, epoch) = (&claimed.owner, claimed.epoch);
     let until = claimed.until.map(|until| format!(" until {}", show::moment(until))).unwrap_or_default();
-    out.line(out.paint(Tone::Faint, format_args!("held by {owner}{until}; its holder says --epoch {epoch}")))
+    out.print_line(out.paint(Tone::Faint, format_args!("held by {owner}{until}; its holder says --epoch {epoch}")))
 }
 
-/// The person's own name, made safe.
-fn default_owner() -> OwnerName {
-    let name: String = environment::user().chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).collect();
+/// Returns the user's name, reduced to the characters of an owner name.
+fn default_owner_name() -> OwnerName {
+    let name: String =
+        environment::user_name().chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).collect();
     let name = if name.is_empty() { "somebody".to_owned() } else { name.chars().take(64).collect() };
     name.parse().expect("only the characters of a name are left")
 }

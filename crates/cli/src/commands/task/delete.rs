@@ -1,10 +1,10 @@
-//! `windlass task delete`
+//! `windlass task delete`: deletes a task.
 
 use serde_json::json;
-use windlass_app::context::Context;
-use windlass_engine::{Command, Deletion, EventType, TaskId};
+use windlass_app::context::CommandContext;
+use windlass_engine::{Command, DeletionMode, EventType, TaskId};
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
@@ -22,33 +22,33 @@ pub struct Args {
     #[arg(long)]
     cascade: bool,
     /// The epoch of the lease that you hold, as `task claim` told it
-    #[arg(long, value_name = "N", conflicts_with = "force", allow_negative_numbers = true, value_parser = usage::number)]
+    #[arg(long, value_name = "N", conflicts_with = "force", allow_negative_numbers = true, value_parser = usage::parse_number)]
     epoch: Option<u64>,
-    /// Delete it even if others wait for it or somebody holds it; the log says that it was forced
+    /// Delete it even if others wait for it or it is held; the log says that it was forced
     #[arg(long)]
     force: bool,
 }
 
-pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let mut opened = context.open()?;
+pub fn run_task_delete(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
+    let mut opened = context.open_project()?;
     let deletion = match (args.cascade, args.force) {
-        (true, _) => Deletion::Cascade,
-        (false, true) => Deletion::BlockDependents,
-        (false, false) => Deletion::Alone,
+        (true, _) => DeletionMode::Cascade,
+        (false, true) => DeletionMode::BlockDependents,
+        (false, false) => DeletionMode::Alone,
     };
-    let authority = super::authority(args.epoch, args.force);
-    let records = opened.execute(&Command::DeleteTask { id: args.id, deletion }, authority)?;
+    let authority = super::choose_authority(args.epoch, args.force);
+    let records = opened.execute_command(&Command::DeleteTask { id: args.id, deletion }, authority)?;
     let deleted: Vec<TaskId> = records
         .iter()
         .filter(|record| record.kind() == EventType::TaskDeleted)
-        .filter_map(|record| record.envelope.node.task())
+        .filter_map(|record| record.envelope.node.task_id())
         .collect();
     if out.is_json() {
-        out.object(&json!({"deleted": deleted}))?;
+        out.print_json(&json!({"deleted": deleted}))?;
     } else {
         for id in deleted {
-            out.line(format_args!("{} {id}", out.paint(Tone::Bad, "deleted")))?;
+            out.print_line(format_args!("{} {id}", out.paint(Tone::Bad, "deleted")))?;
         }
     }
-    show::consequences(args.id, &records, out)
+    show::print_consequences(args.id, &records, out)
 }

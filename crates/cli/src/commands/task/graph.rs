@@ -1,4 +1,4 @@
-//! `windlass task graph`
+//! `windlass task graph`: draws the graph as text, for Graphviz or for Mermaid, or prints it as JSON.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
@@ -6,13 +6,13 @@ use std::iter;
 
 use clap::ValueEnum;
 use serde_json::json;
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_app::hints;
-use windlass_engine::{Edge, Seq, State, Task, TaskId};
+use windlass_engine::{Seq, Task, TaskEdge, TaskId, TaskState};
 use windlass_store::TaskFilter;
 use windlass_text as text;
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -23,85 +23,87 @@ use crate::show;
 pub struct Args {
     /// How it is drawn
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    format: GraphFormat,
     /// Leave out what is completed
     #[arg(long)]
     open: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum GraphFormat {
     Text,
     Dot,
     Mermaid,
     Json,
 }
 
-pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let opened = context.open_to_read()?;
-    let snapshot = opened.store.snapshot().map_err(hints::store)?;
-    let hidden = |state: &State| *state == State::Deleted || (args.open && *state == State::Completed);
-    let filter =
-        TaskFilter { states: State::ALL.into_iter().filter(|state| !hidden(state)).collect(), ..TaskFilter::default() };
+pub fn run_task_graph(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
+    let opened = context.open_project_to_read()?;
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let hidden = |state: &TaskState| *state == TaskState::Deleted || (args.open && *state == TaskState::Completed);
+    let filter = TaskFilter {
+        states: TaskState::ALL.into_iter().filter(|state| !hidden(state)).collect(),
+        ..TaskFilter::default()
+    };
     let mut tasks = BTreeMap::new();
-    snapshot.tasks(&filter, |task| tasks.insert(task.id, task).is_none()).map_err(hints::store)?;
-    let mut edges = snapshot.all_edges().map_err(hints::store)?;
+    snapshot.visit_tasks(&filter, |task| tasks.insert(task.id, task).is_none()).map_err(hints::store_failure)?;
+    let mut edges = snapshot.all_edges().map_err(hints::store_failure)?;
     edges.retain(|edge| tasks.contains_key(&edge.from_id) && tasks.contains_key(&edge.to_id));
-    let graph = Graph { tasks, edges };
-    match if out.is_json() { Format::Json } else { args.format } {
-        Format::Text if graph.tasks.is_empty() => {
-            let nothing = match opened.store.head().map_err(hints::store)? {
+    let graph = TaskGraph { tasks, edges };
+    match if out.is_json() { GraphFormat::Json } else { args.format } {
+        GraphFormat::Text if graph.tasks.is_empty() => {
+            let nothing = match opened.store.head().map_err(hints::store_failure)? {
                 Seq::START => "no tasks; `windlass task add GOAL` makes one",
                 _ => "nothing is left to draw",
             };
-            out.line(out.paint(Tone::Faint, nothing))
+            out.print_line(out.paint(Tone::Faint, nothing))
         }
-        Format::Text => graph.text(out),
-        Format::Dot => out.line(graph.dot().trim_end()),
-        Format::Mermaid => out.line(graph.mermaid().trim_end()),
-        Format::Json => {
+        GraphFormat::Text => graph.print_tree(out),
+        GraphFormat::Dot => out.print_line(graph.render_dot().trim_end()),
+        GraphFormat::Mermaid => out.print_line(graph.render_mermaid().trim_end()),
+        GraphFormat::Json => {
             let tasks: Vec<&Task> = graph.tasks.values().collect();
-            out.object(&json!({"tasks": tasks, "edges": graph.edges}))
+            out.print_json(&json!({"tasks": tasks, "edges": graph.edges}))
         }
     }
 }
 
-struct Graph {
+struct TaskGraph {
     tasks: BTreeMap<TaskId, Task>,
-    edges: Vec<Edge>,
+    edges: Vec<TaskEdge>,
 }
 
-/// Goals are cut here: a picture is no place for a page of text.
-const GOAL: usize = 60;
+/// The width at which goals are cut.
+const MAX_GOAL_COLUMNS: usize = 60;
 
-/// So many levels hang below each other.
-const DEEP: usize = 12;
+/// The greatest depth of the tree.
+const MAX_TREE_DEPTH: usize = 12;
 
-/// A task in the drawing, with the lines to its left.
-struct Branch {
+/// A task in the tree, with the lines to its left.
+struct TreeBranch {
     id: TaskId,
     indent: String,
     mark: &'static str,
     depth: usize,
 }
 
-/// How much of a task is drawn in one place.
+/// The part of a task's tree that is drawn in one place.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum BranchPart {
     Whole,
-    /// What hangs below it is drawn elsewhere.
+    /// The tasks below are drawn elsewhere.
     Continued,
-    /// It stands further up already.
+    /// The task has been drawn further up.
     Repeated,
 }
 
-impl Branch {
+impl TreeBranch {
     fn root(id: TaskId) -> Self {
         Self { id, indent: String::new(), mark: "", depth: 0 }
     }
 
-    /// What hangs below, last one first.
-    fn children(&self, children: &BTreeSet<TaskId>) -> impl Iterator<Item = Self> {
+    /// Returns the branches below, last one first.
+    fn child_branches(&self, children: &BTreeSet<TaskId>) -> impl Iterator<Item = Self> {
         let indent = match self.mark {
             "" => String::new(),
             "├─ " => format!("{}│  ", self.indent),
@@ -113,13 +115,13 @@ impl Branch {
     }
 }
 
-impl Graph {
-    /// What comes first stands on top; what waits for it hangs below. What would hang too far to the right to be read
-    /// begins again at the left, further down.
-    fn text(&self, out: &mut Output) -> Done {
+impl TaskGraph {
+    /// Prints the tree: a task above those that wait for it. A subtree that would be too deep to read begins again at the left,
+    /// further down.
+    fn print_tree(&self, out: &mut Output) -> CommandResult {
         let mut below: BTreeMap<TaskId, BTreeSet<TaskId>> = BTreeMap::new();
         let mut waiting = BTreeSet::new();
-        for (waiter, awaited) in self.edges.iter().filter_map(Edge::wait) {
+        for (waiter, awaited) in self.edges.iter().filter_map(TaskEdge::waiting_pair) {
             below.entry(awaited).or_default().insert(waiter);
             waiting.insert(waiter);
         }
@@ -130,61 +132,61 @@ impl Graph {
             while let Some(branch) = next.pop() {
                 let children = below.get(&branch.id);
                 let part = match (drawn.contains(&branch.id), children) {
-                    (false, Some(_)) if branch.depth == DEEP => Part::Continued,
-                    (false, _) => Part::Whole,
-                    (true, _) => Part::Repeated,
+                    (false, Some(_)) if branch.depth == MAX_TREE_DEPTH => BranchPart::Continued,
+                    (false, _) => BranchPart::Whole,
+                    (true, _) => BranchPart::Repeated,
                 };
-                self.branch(&branch, part, out)?;
+                self.print_branch(&branch, part, out)?;
                 match part {
-                    Part::Whole => drop(drawn.insert(branch.id)),
-                    Part::Continued if !roots.contains(&branch.id) => roots.push_back(branch.id),
-                    Part::Continued | Part::Repeated => {}
+                    BranchPart::Whole => drop(drawn.insert(branch.id)),
+                    BranchPart::Continued if !roots.contains(&branch.id) => roots.push_back(branch.id),
+                    BranchPart::Continued | BranchPart::Repeated => {}
                 }
-                if part == Part::Whole {
-                    next.extend(children.into_iter().flat_map(|children| branch.children(children)));
+                if part == BranchPart::Whole {
+                    next.extend(children.into_iter().flat_map(|children| branch.child_branches(children)));
                 }
             }
         }
-        for edge in self.edges.iter().filter(|edge| edge.wait().is_none()) {
-            out.line(out.paint(Tone::Faint, format_args!("{} {} {}", edge.from_id, edge.kind, edge.to_id)))?;
+        for edge in self.edges.iter().filter(|edge| edge.waiting_pair().is_none()) {
+            out.print_line(out.paint(Tone::Faint, format_args!("{} {} {}", edge.from_id, edge.kind, edge.to_id)))?;
         }
         Ok(())
     }
 
-    fn branch(&self, branch: &Branch, part: Part, out: &mut Output) -> Done {
+    fn print_branch(&self, branch: &TreeBranch, part: BranchPart, out: &mut Output) -> CommandResult {
         let task = &self.tasks[&branch.id];
         let lines = format!("{}{}", branch.indent, branch.mark);
         let id = task.id.to_string();
-        let note = if part == Part::Continued { "  (goes on below)" } else { "" };
-        let used = text::width(&lines) + id.len() + task.state.name().len() + note.len() + 4;
+        let note = if part == BranchPart::Continued { "  (goes on below)" } else { "" };
+        let used = text::display_width(&lines) + id.len() + task.state.name().len() + note.len() + 4;
         let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used).max(10));
         let (tone, goal) = match part {
-            Part::Whole | Part::Continued => (Tone::Plain, text::fit(&task.goal, room)),
-            Part::Repeated => (Tone::Faint, "(see above)".to_owned()),
+            BranchPart::Whole | BranchPart::Continued => (Tone::Plain, text::fit_to_width(&task.goal, room)),
+            BranchPart::Repeated => (Tone::Faint, "(see above)".to_owned()),
         };
         let (lines, goal, note) = (out.paint(Tone::Faint, lines), out.paint(tone, goal), out.paint(Tone::Faint, note));
-        let (id, state) = (out.paint(Tone::Strong, id), out.paint(show::tone(task.state), task.state));
-        out.line(format_args!("{lines}{id}  {state}  {goal}{note}"))
+        let (id, state) = (out.paint(Tone::Strong, id), out.paint(show::state_tone(task.state), task.state));
+        out.print_line(format_args!("{lines}{id}  {state}  {goal}{note}"))
     }
 
-    fn dot(&self) -> String {
+    fn render_dot(&self) -> String {
         let mut dot = String::from("digraph windlass {\n  node [shape=box];\n");
         for task in self.tasks.values() {
-            let goal = text::fit(&task.goal, GOAL).replace('\\', "\\\\").replace('"', "\\\"");
+            let goal = text::fit_to_width(&task.goal, MAX_GOAL_COLUMNS).replace('\\', "\\\\").replace('"', "\\\"");
             let label = format!("{} {}\\n{goal}", task.id, task.state);
             writeln!(dot, "  {} [label=\"{label}\"];", task.id).expect("a string takes all text");
         }
-        for Edge { from_id, to_id, kind, .. } in &self.edges {
+        for TaskEdge { from_id, to_id, kind, .. } in &self.edges {
             writeln!(dot, "  {from_id} -> {to_id} [label=\"{kind}\"];").expect("a string takes all text");
         }
         dot + "}\n"
     }
 
-    fn mermaid(&self) -> String {
+    fn render_mermaid(&self) -> String {
         let mut mermaid = String::from("graph TD\n");
         for task in self.tasks.values() {
-            // Everything that Markdown, HTML or mermaid itself could take for markup becomes a character code.
-            let goal: String = text::fit(&task.goal, GOAL)
+            // Each character that Markdown, HTML or Mermaid could take for markup becomes a character code.
+            let goal: String = text::fit_to_width(&task.goal, MAX_GOAL_COLUMNS)
                 .chars()
                 .map(|c| match c {
                     c if c.is_alphanumeric() || " .,:-_/".contains(c) => c.to_string(),
@@ -194,7 +196,7 @@ impl Graph {
             writeln!(mermaid, "  {}[\"{} {}: {goal}\"]", task.id, task.id, task.state)
                 .expect("a string takes all text");
         }
-        for Edge { from_id, to_id, kind, .. } in &self.edges {
+        for TaskEdge { from_id, to_id, kind, .. } in &self.edges {
             writeln!(mermaid, "  {from_id} -- {kind} --> {to_id}").expect("a string takes all text");
         }
         mermaid

@@ -1,15 +1,15 @@
-//! `windlass task list`, `ready` and `next`
+//! `windlass task list`, `ready` and `next`: print tasks.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::builder::TypedValueParser;
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_app::{environment, execution, hints};
-use windlass_engine::{Grounds, Refusal, Seq, State, TaskId};
+use windlass_engine::{Refusal, Seq, TaskId, TaskState, WorkspaceMode};
 use windlass_store::TaskFilter;
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
@@ -18,10 +18,10 @@ use crate::{show, usage};
   windlass task list --state blocked --state failed
   windlass task list --all --label bug --json
   windlass task list --state active --idle 7d")]
-pub struct List {
+pub struct TaskListArgs {
     /// Only tasks in this state; given several times, in any of them
-    #[arg(long, value_name = "STATE", conflicts_with = "all", value_parser = state())]
-    state: Vec<State>,
+    #[arg(long, value_name = "STATE", conflicts_with = "all", value_parser = state_parser())]
+    state: Vec<TaskState>,
     /// Only tasks with this label; given several times, with all of them
     #[arg(long, short, value_name = "LABEL")]
     label: Vec<String>,
@@ -32,22 +32,22 @@ pub struct List {
     #[arg(long, short)]
     all: bool,
     /// At most so many
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = usage::count)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = usage::parse_count)]
     limit: Option<usize>,
     /// Only those after this one
     #[arg(long, value_name = "ID")]
     after: Option<TaskId>,
     /// Only those that nothing has happened to for so long: `7d`, `12h`
-    #[arg(long, value_name = "TIME", value_parser = usage::span)]
+    #[arg(long, value_name = "TIME", value_parser = usage::parse_time_span)]
     idle: Option<Duration>,
 }
 
-fn state() -> impl TypedValueParser<Value = State> {
-    usage::one_of(State::ALL.map(State::name))
+fn state_parser() -> impl TypedValueParser<Value = TaskState> {
+    usage::name_parser(TaskState::ALL.map(TaskState::name))
 }
 
-pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
-    let opened = context.open_to_read()?;
+pub fn run_task_list(context: &CommandContext, args: TaskListArgs, out: &mut Output) -> CommandResult {
+    let opened = context.open_project_to_read()?;
     let narrowed = args.all
         || args.after.is_some()
         || args.idle.is_some()
@@ -55,22 +55,22 @@ pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
     let states = match (args.all, args.state.is_empty()) {
         (true, _) => Vec::new(),
         (false, true) => {
-            State::ALL.into_iter().filter(|state| !matches!(state, State::Completed | State::Deleted)).collect()
+            TaskState::ALL.into_iter().filter(|state| !matches!(state, State::Completed | State::Deleted)).collect()
         }
         (false, false) => args.state,
     };
     let filter = TaskFilter { states, labels: args.label, kind: args.kind, after: args.after };
-    let idle_since = args
-        .idle
-        .map(|idle| environment::now().plus_millis(i64::try_from(idle.as_millis()).map_or(i64::MIN, |millis| -millis)));
+    let idle_since = args.idle.map(|idle| {
+        environment::current_timestamp().add_millis(i64::try_from(idle.as_millis()).map_or(i64::MIN, |millis| -millis))
+    });
     let mut left = args.limit.unwrap_or(usize::MAX);
     let mut tasks = Vec::new();
     let mut written = Ok(());
     opened
         .store
-        .snapshot()
+        .begin_snapshot()
         .and_then(|snapshot| {
-            snapshot.tasks(&filter, |task| {
+            snapshot.visit_tasks(&filter, |task| {
                 if idle_since.is_some_and(|since| task.updated_at > since) {
                     return true;
                 }
@@ -79,24 +79,24 @@ pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
                 }
                 left -= 1;
                 if out.is_json() {
-                    written = out.object(&task);
+                    written = out.print_json(&task);
                 } else {
                     tasks.push(task);
                 }
                 left > 0 && written.is_ok()
             })
         })
-        .map_err(hints::store)?;
+        .map_err(hints::store_failure)?;
     written?;
     if tasks.is_empty() && !out.is_json() {
-        let nothing = match opened.store.head().map_err(hints::store)? {
+        let nothing = match opened.store.head().map_err(hints::store_failure)? {
             Seq::START => "no tasks; `windlass task add GOAL` makes one",
             _ if narrowed => "no such tasks",
             _ => "nothing is open; --all shows completed and deleted tasks too",
         };
-        return out.line(out.paint(Tone::Faint, nothing));
+        return out.print_line(out.paint(Tone::Faint, nothing));
     }
-    show::table(&tasks, out)
+    show::print_task_table(&tasks, out)
 }
 
 #[derive(Debug, clap::Args)]
@@ -104,34 +104,34 @@ pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
   windlass task ready
   windlass task ready --limit 1 --json
   windlass task ready --agent reviewer         what this agent may work on")]
-pub struct Ready {
+pub struct TaskReadyArgs {
     /// At most so many
-    #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true, value_parser = usage::count)]
+    #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true, value_parser = usage::parse_count)]
     limit: usize,
     /// Only what this agent may work on, as its types say
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 }
 
-pub fn ready(context: &Context, args: &Ready, out: &mut Output) -> Done {
-    let opened = context.open_to_read()?;
+pub fn run_task_ready(context: &CommandContext, args: &TaskReadyArgs, out: &mut Output) -> CommandResult {
+    let opened = context.open_project_to_read()?;
     let closed = match &args.agent {
-        Some(agent) => execution::types(&opened)?.0.closed_to(Some(agent)),
+        Some(agent) => execution::load_task_types(&opened)?.0.types_closed_to(Some(agent)),
         None => BTreeSet::new(),
     };
-    let snapshot = opened.store.snapshot().map_err(hints::store)?;
-    let mut tasks = snapshot.ready_except(&closed, args.limit.saturating_add(1)).map_err(hints::store)?;
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let mut tasks = snapshot.ready_tasks_except(&closed, args.limit.saturating_add(1)).map_err(hints::store_failure)?;
     let more = tasks.len() > args.limit;
     tasks.truncate(args.limit);
     if out.is_json() {
-        return tasks.iter().try_for_each(|task| out.object(task));
+        return tasks.iter().try_for_each(|task| out.print_json(task));
     }
     if tasks.is_empty() {
-        return out.line(out.paint(Tone::Faint, "nothing is ready"));
+        return out.print_line(out.paint(Tone::Faint, "nothing is ready"));
     }
-    show::table(&tasks, out)?;
+    show::print_task_table(&tasks, out)?;
     if more {
-        out.line(out.paint(Tone::Faint, "there are more; --limit shows them"))?;
+        out.print_line(out.paint(Tone::Faint, "there are more; --limit shows them"))?;
     }
     Ok(())
 }
@@ -141,22 +141,23 @@ pub fn ready(context: &Context, args: &Ready, out: &mut Output) -> Done {
   windlass task next
   windlass task next --json | jq -r .id
   windlass task next --agent reviewer          what this agent would take")]
-pub struct Next {
+pub struct TaskNextArgs {
     /// The agent that would take it, as the configuration names it
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 }
 
-pub fn next(context: &Context, args: &Next, out: &mut Output) -> Done {
-    let opened = context.open_to_read()?;
-    let (types, own) = execution::types(&opened)?;
-    let snapshot = opened.store.snapshot().map_err(hints::store)?;
+pub fn run_task_next(context: &CommandContext, args: &TaskNextArgs, out: &mut Output) -> CommandResult {
+    let opened = context.open_project_to_read()?;
+    let (types, own) = execution::load_task_types(&opened)?;
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let agent = own.as_deref().or(args.agent.as_deref());
-    let next =
-        types.next_for(&snapshot, agent, &[], Grounds::InPlace).and_then(|next| next.ok_or(Refusal::NothingReady));
-    let task = opened.task(next.map_err(|refusal| hints::refusal(&refusal))?)?;
+    let next = types
+        .next_task_for(&snapshot, agent, &[], WorkspaceMode::InPlace)
+        .and_then(|next| next.ok_or(Refusal::NothingReady));
+    let task = opened.require_task(next.map_err(|refusal| hints::refusal_failure(&refusal))?)?;
     match out.is_json() {
-        true => out.object(&task),
-        false => show::line(&task, out),
+        true => out.print_json(&task),
+        false => show::print_task_line(&task, out),
     }
 }

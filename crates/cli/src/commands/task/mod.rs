@@ -1,21 +1,21 @@
-//! `windlass task …`
+//! `windlass task …`: the commands about tasks.
 
 mod add;
 mod claim;
 mod delete;
-pub mod driven;
+pub mod details;
+pub mod drive_details;
 mod edges;
 mod graph;
 mod list;
-mod moves;
-pub mod present;
+mod transitions;
 mod update;
 
 use clap::Subcommand;
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_engine::{Authority, Epoch, TaskId};
 
-use crate::output::{Done, Output};
+use crate::output::{CommandResult, Output};
 use crate::usage;
 
 #[derive(Debug, Subcommand)]
@@ -31,93 +31,93 @@ pub enum Command {
     Add(add::Args),
     /// The tasks that are not finished, oldest first
     #[command(visible_alias = "ls")]
-    List(list::List),
+    List(list::TaskListArgs),
     /// What can be worked on now, most urgent first
-    Ready(list::Ready),
+    Ready(list::TaskReadyArgs),
     /// The task that a claim would take
-    Next(list::Next),
+    Next(list::TaskNextArgs),
     /// Everything about one task
-    Show(present::Args),
+    Show(details::Args),
     /// Take a task, or the next one, under a lease
     Claim(claim::Args),
     /// Begin to work on a task
-    Start(moves::Start),
+    Start(transitions::StartArgs),
     /// Say that a task is done
     #[command(visible_alias = "done")]
-    Complete(moves::Complete),
+    Complete(transitions::CompleteArgs),
     /// Say that a task cannot go on without a person
-    Block(moves::Block),
+    Block(transitions::BlockArgs),
     /// Let a blocked task go on
-    Unblock(moves::Unblock),
+    Unblock(transitions::UnblockArgs),
     /// Give a task back so that another can take it
-    Release(moves::Release),
+    Release(transitions::ReleaseArgs),
     /// Say that a task has failed
-    Fail(moves::Fail),
+    Fail(transitions::FailArgs),
     /// Take up a failed task again; a completed or deleted one with --force
-    Reopen(moves::Reopen),
+    Reopen(transitions::ReopenArgs),
     /// Change what a task says
     Update(update::Args),
     /// Delete a task
     #[command(visible_alias = "rm")]
     Delete(delete::Args),
     /// Let a task wait for another
-    Depend(edges::Depend),
+    Depend(edges::DependArgs),
     /// Let a task no longer wait for another
-    Undepend(edges::Depend),
+    Undepend(edges::DependArgs),
     /// Put an edge of any kind between two tasks
-    Link(edges::Link),
+    Link(edges::LinkArgs),
     /// Take an edge away
-    Unlink(edges::Link),
+    Unlink(edges::LinkArgs),
     /// Draw the graph
     Graph(graph::Args),
 }
 
-pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
+pub fn run_task_command(context: &CommandContext, command: Command, out: &mut Output) -> CommandResult {
     match command {
-        Command::Add(args) => add::run(context, args, out),
-        Command::List(args) => list::list(context, args, out),
-        Command::Ready(args) => list::ready(context, &args, out),
-        Command::Next(args) => list::next(context, &args, out),
-        Command::Show(args) => present::run(context, &args, out),
-        Command::Claim(args) => claim::run(context, args, out),
-        Command::Start(args) => moves::start(context, args, out),
-        Command::Complete(args) => moves::complete(context, args, out),
-        Command::Block(args) => moves::block(context, args, out),
-        Command::Unblock(args) => moves::unblock(context, &args, out),
-        Command::Release(args) => moves::release(context, args, out),
-        Command::Fail(args) => moves::fail(context, args, out),
-        Command::Reopen(args) => moves::reopen(context, args, out),
-        Command::Update(args) => update::run(context, args, out),
-        Command::Delete(args) => delete::run(context, &args, out),
-        Command::Depend(args) => edges::depend(context, &args, true, out),
-        Command::Undepend(args) => edges::depend(context, &args, false, out),
-        Command::Link(args) => edges::link(context, &args, true, out),
-        Command::Unlink(args) => edges::link(context, &args, false, out),
-        Command::Graph(args) => graph::run(context, &args, out),
+        Command::Add(args) => add::run_task_add(context, args, out),
+        Command::List(args) => list::run_task_list(context, args, out),
+        Command::Ready(args) => list::run_task_ready(context, &args, out),
+        Command::Next(args) => list::run_task_next(context, &args, out),
+        Command::Show(args) => details::run_task_show(context, &args, out),
+        Command::Claim(args) => claim::run_task_claim(context, args, out),
+        Command::Start(args) => transitions::run_task_start(context, args, out),
+        Command::Complete(args) => transitions::run_task_complete(context, args, out),
+        Command::Block(args) => transitions::run_task_block(context, args, out),
+        Command::Unblock(args) => transitions::run_task_unblock(context, &args, out),
+        Command::Release(args) => transitions::run_task_release(context, args, out),
+        Command::Fail(args) => transitions::run_task_fail(context, args, out),
+        Command::Reopen(args) => transitions::run_task_reopen(context, args, out),
+        Command::Update(args) => update::run_task_update(context, args, out),
+        Command::Delete(args) => delete::run_task_delete(context, &args, out),
+        Command::Depend(args) => edges::run_task_depend(context, &args, true, out),
+        Command::Undepend(args) => edges::run_task_depend(context, &args, false, out),
+        Command::Link(args) => edges::run_task_link(context, &args, true, out),
+        Command::Unlink(args) => edges::run_task_link(context, &args, false, out),
+        Command::Graph(args) => graph::run_task_graph(context, &args, out),
     }
 }
 
-// Which task, and by what right.
+// Not a doc comment: clap would show it as the help text of the command.
 #[derive(Debug, clap::Args)]
-pub struct Subject {
+pub struct TaskSubject {
     /// The task, such as T3
     #[arg(value_name = "ID")]
     id: TaskId,
     /// The epoch of the lease that you hold, as `task claim` told it
-    #[arg(long, value_name = "N", conflicts_with = "force", allow_negative_numbers = true, value_parser = usage::number)]
+    #[arg(long, value_name = "N", conflicts_with = "force", allow_negative_numbers = true, value_parser = usage::parse_number)]
     epoch: Option<u64>,
     /// Do it even where the rules say no; the log says that it was forced
     #[arg(long)]
     force: bool,
 }
 
-impl Subject {
+impl TaskSubject {
     fn authority(&self) -> Authority {
-        authority(self.epoch, self.force)
+        choose_authority(self.epoch, self.force)
     }
 }
 
-fn authority(epoch: Option<u64>, force: bool) -> Authority {
+fn choose_authority(epoch: Option<u64>, force: bool) -> Authority {
     match (epoch, force) {
         (_, true) => Authority::Forced,
         (Some(epoch), false) => Authority::Holder(Epoch(epoch)),

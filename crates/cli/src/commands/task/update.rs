@@ -1,14 +1,14 @@
-//! `windlass task update`
+//! `windlass task update`: changes a task.
 
 use std::path::PathBuf;
 
-use windlass_app::context::Context;
-use windlass_app::{Code, Failure};
-use windlass_engine::{Command, Priority, TaskPatch, TypeName};
+use windlass_app::context::CommandContext;
+use windlass_app::{Failure, FailureCode};
+use windlass_engine::{Command, TaskPatch, TaskPriority, TypeName};
 
-use super::{Subject, present};
+use super::{TaskSubject, details};
 use crate::commands::input::read_text;
-use crate::output::{Done, Output};
+use crate::output::{CommandResult, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -19,7 +19,7 @@ use crate::output::{Done, Output};
 An agent changes neither the task that it works on nor the type and labels of any other.")]
 pub struct Args {
     #[command(flatten)]
-    subject: Subject,
+    subject: TaskSubject,
     /// What is to be reached
     #[arg(long, value_name = "TEXT")]
     goal: Option<String>,
@@ -31,7 +31,7 @@ pub struct Args {
     body_file: Option<PathBuf>,
     /// 0 (most urgent) to 4
     #[arg(long, short, value_name = "N", allow_negative_numbers = true)]
-    priority: Option<Priority>,
+    priority: Option<TaskPriority>,
     /// These labels instead of the present ones; may be given several times, and empty takes them away
     #[arg(long, short, value_name = "LABEL", conflicts_with_all = ["add_label", "remove_label"])]
     label: Option<Vec<String>>,
@@ -49,14 +49,14 @@ pub struct Args {
     deliverable: Option<Vec<String>>,
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
-    let mut opened = context.open()?;
+pub fn run_task_update(context: &CommandContext, args: Args, out: &mut Output) -> CommandResult {
+    let mut opened = context.open_project()?;
     let id = args.subject.id;
     let kind = match args.kind.as_deref() {
         None => None,
         Some("") => Some(None),
         Some(name) => {
-            let name: TypeName = name.parse().map_err(|error| Failure::from_error(Code::Usage, &error))?;
+            let name: TypeName = name.parse().map_err(|error| Failure::from_error(FailureCode::Usage, &error))?;
             Some(Some(name))
         }
     };
@@ -67,22 +67,22 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let patch = TaskPatch {
         goal: args.goal,
         body,
-        deliverables: args.deliverable.map(replacement),
-        labels: args.label.map(replacement),
+        deliverables: args.deliverable.map(replacement_list),
+        labels: args.label.map(replacement_list),
         add_labels: args.add_label,
         remove_labels: args.remove_label,
         priority: args.priority,
         kind,
     };
     if patch == TaskPatch::default() {
-        let failure = Failure::new(Code::Usage, "nothing was said to change");
-        return Err(failure.hint("`windlass task update --help` shows what can be").into());
+        let failure = Failure::new(FailureCode::Usage, "nothing was said to change");
+        return Err(failure.with_hint("`windlass task update --help` shows what can be").into());
     }
-    let records = opened.execute(&Command::UpdateTask { id, patch }, args.subject.authority())?;
-    present::of(&opened, id, &records, out)
+    let records = opened.execute_command(&Command::UpdateTask { id, patch }, args.subject.authority())?;
+    details::show_task_result(&opened, id, &records, out)
 }
 
-/// What a list is to be: one empty text stands for none at all.
-fn replacement(given: Vec<String>) -> Vec<String> {
+/// Returns the new list: a single empty text stands for an empty list.
+fn replacement_list(given: Vec<String>) -> Vec<String> {
     if given == [""] { Vec::new() } else { given }
 }

@@ -1,5 +1,5 @@
-//! `windlass trust`: shows what a project's configuration would run, and what a store holds that this machine did not make, and
-//! records that a person allows it.
+//! `windlass trust`: shows the programs of a project's configuration and the holdings of a foreign store, and records that a
+//! person trusts them.
 
 mod holdings;
 
@@ -7,20 +7,20 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_app::person::require_person;
 use windlass_app::project::Project;
 use windlass_app::store_records::{self, StoreMarks};
-use windlass_app::trust::{self, Trust};
-use windlass_app::{Code, Failure, hints, workflows};
+use windlass_app::trust::{self, TrustState};
+use windlass_app::{Failure, FailureCode, hints, workflows};
 use windlass_config::workflow::{WorkflowDefinition, WorkflowLibrary};
-use windlass_config::{AgentCommands, Config, ConfiguredEffect};
-use windlass_store::{Sqlite, StoreError};
+use windlass_config::{AgentCommandSetting, Config, ConfiguredEffect};
+use windlass_store::{SqliteStore, StoreError};
 use windlass_text as text;
 
 use self::holdings::StoreHolding;
-use crate::commands::{self, confirm};
-use crate::output::{Done, Output, Tone};
+use crate::commands::{self, confirmation};
+use crate::output::{CommandResult, Output, Tone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -41,100 +41,100 @@ pub struct Args {
     revoke: bool,
 }
 
-/// A store that this machine did not make, as a person is shown it.
+/// A store that this machine did not make, as a person sees it.
 struct ForeignStore {
     seen: Option<StoreMarks>,
     identity: Option<String>,
     holdings: Vec<StoreHolding>,
-    /// Files of it that came with the repository.
+    /// The files of the store that git tracks.
     tracked: Vec<String>,
 }
 
 impl ForeignStore {
-    /// Looks at the store, if it is there and is not this machine's own.
-    fn look(project: &Project) -> Result<Option<Self>, Failure> {
-        if !store_records::is_foreign(project)? {
+    /// Inspects the store. Returns `None` if there is no store, or if this machine made it.
+    fn inspect_store(project: &Project) -> Result<Option<Self>, Failure> {
+        if !store_records::is_store_foreign(project)? {
             return Ok(None);
         }
-        // Before it is read: what comes into its place afterwards was not seen.
-        let seen = StoreMarks::of(project);
-        let survey = Sqlite::survey(&project.store_file()).map_err(hints::store)?;
-        let holdings = holdings::list(&survey).map_err(hints::store)?;
-        let identity = survey.store.identity().map_err(hints::store)?;
-        Ok(Some(Self { seen, identity, holdings, tracked: windlass_app::changes::tracked_store(project) }))
+        // The marks come before the reading, so that a store that replaces this one is not adopted unseen.
+        let seen = StoreMarks::read_marks(project);
+        let survey = SqliteStore::survey_foreign(&project.store_file()).map_err(hints::store_failure)?;
+        let holdings = holdings::list_holdings(&survey).map_err(hints::store_failure)?;
+        let identity = survey.store.read_identity().map_err(hints::store_failure)?;
+        Ok(Some(Self { seen, identity, holdings, tracked: windlass_app::changes::list_tracked_store_files(project) }))
     }
 
-    fn describe(&self, out: &mut Output) -> Done {
-        out.line(out.paint(Tone::Warning, "Its store was not made on this machine, or was replaced."))?;
+    fn print_holdings(&self, out: &mut Output) -> CommandResult {
+        out.print_line(out.paint(Tone::Warning, "Its store was not made on this machine, or was replaced."))?;
         if !self.tracked.is_empty() {
             let files = self.tracked.join(", ");
-            out.line(format_args!("It came with the repository: git tracks {}.", text::line(&files)))?;
+            out.print_line(format_args!("It came with the repository: git tracks {}.", text::clean_line(&files)))?;
         }
         match self.holdings.is_empty() {
-            true => out.line("The store holds nothing that can act."),
-            false => out.line("The store holds:"),
+            true => out.print_line("The store holds nothing that can act."),
+            false => out.print_line("The store holds:"),
         }?;
-        self.holdings.iter().try_for_each(|holding| holding.show(out))
+        self.holdings.iter().try_for_each(|holding| holding.print_holding(out))
     }
 
-    fn adopt(self, project: &Project) -> Result<(), Failure> {
+    fn adopt_store(self, project: &Project) -> Result<(), Failure> {
         let Some(seen) = &self.seen else {
-            return Err(hints::store(StoreError::Missing(project.store_file())));
+            return Err(hints::store_failure(StoreError::Missing(project.store_file())));
         };
-        store_records::adopt(project, seen, self.identity)
+        store_records::adopt_store(project, seen, self.identity)
     }
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
-    let project = context.project()?;
+pub fn run_trust(context: &CommandContext, args: Args, out: &mut Output) -> CommandResult {
+    let project = context.find_project()?;
     if args.revoke {
         require_person(&project)?;
-        return revoke(&project, out);
+        return revoke_trust(&project, out);
     }
     let config = Config::load(&project.root)?;
-    let state = trust::state(&project, &config)?;
-    let store = ForeignStore::look(&project)?;
+    let state = trust::find_trust_state(&project, &config)?;
+    let store = ForeignStore::inspect_store(&project)?;
     if args.show {
-        return show_all(&project, (&config, state), store.as_ref(), out);
+        return show_trust_state(&project, (&config, state), store.as_ref(), out);
     }
-    if state == Trust::Trusted && store.is_none() {
-        return finish(&project, state, "is trusted already", out);
+    if state == TrustState::Trusted && store.is_none() {
+        return report_trust_state(&project, state, "is trusted already", out);
     }
     require_person(&project)?;
-    // What can never run as it is written is not for a person to judge.
-    workflows::check_hooks(&project, &config)?;
-    let seen = config.digest()?;
+    // A workflow that can never run is an error, not a matter of trust.
+    workflows::check_workflow_hooks(&project, &config)?;
+    let seen = config.trust_digest()?;
     if !args.yes {
-        ask(&project, (&config, state), store.as_ref(), out)?;
+        ask_for_trust(&project, (&config, state), store.as_ref(), out)?;
     }
-    trust::grant(&project, &config, seen)?;
-    store.map_or(Ok(()), |store| store.adopt(&project))?;
-    finish(&project, Trust::Trusted, "is trusted", out)
+    trust::grant_trust(&project, &config, seen)?;
+    store.map_or(Ok(()), |store| store.adopt_store(&project))?;
+    report_trust_state(&project, TrustState::Trusted, "is trusted", out)
 }
 
-fn revoke(project: &Project, out: &mut Output) -> Done {
-    let (configuration, store) = (trust::revoke(project)?, store_records::revoke(project)?);
+fn revoke_trust(project: &Project, out: &mut Output) -> CommandResult {
+    let (configuration, store) = (trust::revoke_trust(project)?, store_records::revoke_store_trust(project)?);
     let sentence = if configuration || store { "is no longer trusted" } else { "was not trusted" };
-    finish(project, Trust::Never, sentence, out)
+    report_trust_state(project, TrustState::Never, sentence, out)
 }
 
-fn show_all(
+fn show_trust_state(
     project: &Project,
-    (config, state): (&Config, Trust),
+    (config, state): (&Config, TrustState),
     store: Option<&ForeignStore>,
     out: &mut Output,
-) -> Done {
+) -> CommandResult {
     if out.is_json() {
-        return out.object(&json!({
+        return out.print_json(&json!({
             "project": project.root.to_string_lossy(),
-            "trust": state.name(),
-            "runs": config.effects().iter().map(as_json).collect::<Vec<_>>(),
-            "sets": config.keys(),
-            "workflows": Run::all(project, config)?.iter().map(Run::as_json).collect::<Vec<_>>(),
-            "agent_commands": match agent_commands(config) {
-                AgentCommands::Allow => "allow",
-                AgentCommands::Named => "named",
-                AgentCommands::Deny => "deny",
+            "trust": state.state_name(),
+            "runs": config.list_effects().iter().map(effect_to_json).collect::<Vec<_>>(),
+            "sets": config.top_level_keys(),
+            "workflows": RunnableWorkflow::load_runnable(project, config)?.iter().map(RunnableWorkflow::to_json).collect::<Vec<_>>(),
+            "agent_commands": match allowed_agent_commands(config) {
+                AgentCommandSetting::Allow => "allow",
+                AgentCommandSetting::Named => "named",
+                AgentCommandSetting::Deny => "deny",
             },
             "foreign_store": store.map(|store| json!({
                 "tracked": store.tracked,
@@ -142,12 +142,12 @@ fn show_all(
             })),
         }));
     }
-    describe(project, config, state, out)?;
-    store.map_or(Ok(()), |store| store.describe(out))
+    describe_trust(project, config, state, out)?;
+    store.map_or(Ok(()), |store| store.print_holdings(out))
 }
 
-/// Keys of a configuration whose values are among what would run, or start and say nothing.
-const SHOWN: &[&str] = &[
+/// The keys whose values the description shows, or that start nothing.
+const DESCRIBED_KEYS: &[&str] = &[
     "version",
     "hooks",
     "agent",
@@ -163,64 +163,69 @@ const SHOWN: &[&str] = &[
     "secrets",
 ];
 
-/// Which commands of their own agents may have run.
-fn agent_commands(config: &Config) -> AgentCommands {
-    config.agent_commands()
+/// Returns the agents' own commands that the configuration allows.
+fn allowed_agent_commands(config: &Config) -> AgentCommandSetting {
+    config.agent_command_policy()
 }
 
-fn as_json(effect: &ConfiguredEffect) -> Value {
+fn effect_to_json(effect: &ConfiguredEffect) -> Value {
     json!({"at": effect.place, "name": effect.name, "what": effect.what, "line": effect.line})
 }
 
-fn describe(project: &Project, config: &Config, state: Trust, out: &mut Output) -> Done {
+fn describe_trust(project: &Project, config: &Config, state: TrustState, out: &mut Output) -> CommandResult {
     let root = project.root.to_string_lossy();
     let (tone, sentence) = match state {
-        Trust::Trusted => (Tone::Good, "trusted"),
-        Trust::Changed => (Tone::Warning, "changed since it was trusted"),
-        Trust::Never => (Tone::Warning, "never trusted"),
+        TrustState::Trusted => (Tone::Good, "trusted"),
+        TrustState::Changed => (Tone::Warning, "changed since it was trusted"),
+        TrustState::Never => (Tone::Warning, "never trusted"),
     };
-    out.line(format_args!("{}  {}", text::line(&root), out.paint(tone, sentence)))?;
-    let effects = config.effects();
-    let workflows = Run::all(project, config)?;
+    out.print_line(format_args!("{}  {}", text::clean_line(&root), out.paint(tone, sentence)))?;
+    let effects = config.list_effects();
+    let workflows = RunnableWorkflow::load_runnable(project, config)?;
     match effects.is_empty() && workflows.is_empty() {
-        true => out.line("Its configuration runs nothing.")?,
-        false => out.line("Its configuration would run:")?,
+        true => out.print_line("Its configuration runs nothing.")?,
+        false => out.print_line("Its configuration would run:")?,
     }
     for effect in &effects {
-        let title = effect.title();
+        let title = effect.display_title();
         let line = effect.line.map(|line| format!(" (line {line})")).unwrap_or_default();
-        out.line(format_args!("  {}{}", out.paint(Tone::Name, text::line(&title)), out.paint(Tone::Faint, line)))?;
-        // All of it: what is cut off cannot be judged.
-        out.line(format_args!("      {}", text::line(&effect.what)))?;
+        out.print_line(format_args!(
+            "  {}{}",
+            out.paint(Tone::Name, text::clean_line(&title)),
+            out.paint(Tone::Faint, line)
+        ))?;
+        // The text is not cut, because a person has to judge all of it.
+        out.print_line(format_args!("      {}", text::clean_line(&effect.what)))?;
     }
-    workflows.iter().try_for_each(|workflow| workflow.show(out))?;
-    let silent: Vec<String> = config.keys().into_iter().filter(|key| !SHOWN.contains(&key.as_str())).collect();
+    workflows.iter().try_for_each(|workflow| workflow.print_workflow(out))?;
+    let silent: Vec<String> =
+        config.top_level_keys().into_iter().filter(|key| !DESCRIBED_KEYS.contains(&key.as_str())).collect();
     if !silent.is_empty() {
-        out.line(format_args!("It also sets {}.", text::line(&silent.join(", "))))?;
+        out.print_line(format_args!("It also sets {}.", text::clean_line(&silent.join(", "))))?;
     }
-    // Where it is said it is among what would run; but it is so without a word about it, too.
+    // A configured `agent_commands` is among the effects. The default allows commands too, and is named here.
     let is_told = effects.iter().any(|effect| effect.place == "agent_commands");
-    if agent_commands(config) == AgentCommands::Allow && !is_told {
-        out.line(
+    if allowed_agent_commands(config) == AgentCommandSetting::Allow && !is_told {
+        out.print_line(
             "Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).",
         )?;
     }
     Ok(())
 }
 
-/// A file under `workflows/`, or a workflow that comes along and that a hook runs.
-struct Run {
+/// A file under `workflows/`, or a built-in workflow that a hook runs.
+struct RunnableWorkflow {
     path: String,
     what: Result<WorkflowDefinition, Option<Failure>>,
 }
 
-impl Run {
-    fn all(project: &Project, config: &Config) -> Result<Vec<Self>, Failure> {
+impl RunnableWorkflow {
+    fn load_runnable(project: &Project, config: &Config) -> Result<Vec<Self>, Failure> {
         let WorkflowLibrary { definitions: found, unusable: mut wrong } = WorkflowLibrary::load(Some(&project.root))?;
-        let directory = workflows::directory(project);
+        let directory = workflows::project_workflow_directory(project);
         let real = |file: &Path| file.canonicalize().unwrap_or(file.to_owned());
         let mut runs = Vec::new();
-        for file in config.workflows()? {
+        for file in config.workflow_files()? {
             let place = directory.join(&file.path);
             let defined = found.iter().find(|defined| defined.file.as_ref() == Some(&real(&place)));
             let failure = wrong.iter().position(|wrong| real(&wrong.file) == real(&place));
@@ -230,7 +235,7 @@ impl Run {
             };
             runs.push(Self { path: file.path, what });
         }
-        let named = config.named_workflows().into_iter().filter(|(hook, _)| hook.enabled());
+        let named = config.workflow_hooks().into_iter().filter(|(hook, _)| hook.is_enabled());
         let named: BTreeSet<&str> = named.map(|(_, id)| id.as_str()).collect();
         let ours = found.into_iter().filter(|defined| defined.file.is_none());
         let ours = ours.filter(|defined| named.contains(defined.workflow.id.as_str()));
@@ -238,55 +243,60 @@ impl Run {
         Ok(runs)
     }
 
-    fn show(&self, out: &mut Output) -> Done {
-        let path = text::line(&self.path);
+    fn print_workflow(&self, out: &mut Output) -> CommandResult {
+        let path = text::clean_line(&self.path);
         let label = out.paint(Tone::Name, "workflows");
         match &self.what {
             Ok(defined) => {
                 let whose = if defined.file.is_some() { "" } else { "  (comes along)" };
-                out.line(format_args!("  {label} {path}{}", out.paint(Tone::Faint, whose)))?;
-                commands::workflow::steps(defined, 6, out)
+                out.print_line(format_args!("  {label} {path}{}", out.paint(Tone::Faint, whose)))?;
+                commands::workflow::print_steps(defined, 6, out)
             }
-            Err(None) => out.line(format_args!("  {label} {path}  (no workflow: nothing of it runs)")),
+            Err(None) => out.print_line(format_args!("  {label} {path}  (no workflow: nothing of it runs)")),
             Err(Some(failure)) => {
                 let wrong = out.paint(Tone::Bad, "wrong, and nothing of it runs");
-                out.line(format_args!("  {label} {path}  {wrong}: {}", text::line(&failure.message)))
+                out.print_line(format_args!("  {label} {path}  {wrong}: {}", text::clean_line(&failure.message)))
             }
         }
     }
 
-    fn as_json(&self) -> Value {
+    fn to_json(&self) -> Value {
         match &self.what {
             Ok(defined) => {
-                json!({"path": self.path, "id": defined.workflow.id, "steps": show::workflow::steps(defined)})
+                json!({"path": self.path, "id": defined.workflow.id, "steps": show::workflow::steps_to_json(defined)})
             }
             Err(failure) => json!({"path": self.path, "error": failure.as_ref().map(|failure| &failure.message)}),
         }
     }
 }
 
-/// Goes on only if a person says yes.
-fn ask(project: &Project, (config, state): (&Config, Trust), store: Option<&ForeignStore>, out: &mut Output) -> Done {
-    if !confirm::can_ask(out) {
-        return Err(refused("there is no terminal to ask on")
-            .hint("`windlass trust --show` shows what would run, `windlass trust --yes` trusts it")
+/// Shows everything and continues only if a person agrees.
+fn ask_for_trust(
+    project: &Project,
+    (config, state): (&Config, TrustState),
+    store: Option<&ForeignStore>,
+    out: &mut Output,
+) -> CommandResult {
+    if !confirmation::can_ask_person(out) {
+        return Err(untrusted_failure("there is no terminal to ask on")
+            .with_hint("`windlass trust --show` shows what would run, `windlass trust --yes` trusts it")
             .into());
     }
-    describe(project, config, state, out)?;
-    store.map_or(Ok(()), |store| store.describe(out))?;
-    match confirm::ask("Trust it?", out)? {
+    describe_trust(project, config, state, out)?;
+    store.map_or(Ok(()), |store| store.print_holdings(out))?;
+    match confirmation::ask_yes_or_no("Trust it?", out)? {
         true => Ok(()),
-        false => Err(refused("the answer was no").into()),
+        false => Err(untrusted_failure("the answer was no").into()),
     }
 }
 
-fn refused(cause: &str) -> Failure {
-    Failure::new(Code::Trust, "the project stays untrusted").caused_by(cause)
+fn untrusted_failure(cause: &str) -> Failure {
+    Failure::new(FailureCode::Trust, "the project stays untrusted").with_cause(cause)
 }
 
-fn finish(project: &Project, state: Trust, sentence: &str, out: &mut Output) -> Done {
+fn report_trust_state(project: &Project, state: TrustState, sentence: &str, out: &mut Output) -> CommandResult {
     match out.is_json() {
-        true => out.object(&json!({"project": project.root.to_string_lossy(), "trust": state.name()})),
-        false => out.line(format_args!("{} {sentence}", text::line(&project.root.to_string_lossy()))),
+        true => out.print_json(&json!({"project": project.root.to_string_lossy(), "trust": state.state_name()})),
+        false => out.print_line(format_args!("{} {sentence}", text::clean_line(&project.root.to_string_lossy()))),
     }
 }

@@ -5,25 +5,26 @@
 //! any other event                                                 one fact
 //! ```
 //!
-//! Not here: which events a question is about (`subject`), how facts look to a person (`report`).
+//! Not here: the events that a question is about (`subject`), the printed form of facts (`report`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
 use windlass_app::Failure;
-use windlass_app::context::Opened;
+use windlass_app::context::OpenedProject;
 use windlass_app::hook_runs::{HookRunOutcome, HookRunRecord, RunCause, RunCauses, collect_runs};
 use windlass_engine::validation::RuleResult;
 use windlass_engine::{
-    Decision, Event, EventType, HookClass, Next, Node, Record, Seq, TaskId, Verdict, last_line, payload,
+    AfterIteration, Event, EventRecord, EventSubject, EventType, GateDecision, GateVerdict, HookClass, Seq, TaskId,
+    last_line_without_claim, payload,
 };
 
 use crate::output::Tone;
 use crate::show::{self, bridge, drive};
 
 /// Events that decide nothing. The summary leaves them out.
-const STEPS: &[EventType] = &[
+const NON_DECISION_EVENTS: &[EventType] = &[
     EventType::AgentMetrics,
     EventType::CheckpointCreated,
     EventType::ConfigRecorded,
@@ -41,43 +42,43 @@ const STEPS: &[EventType] = &[
     EventType::WorkspaceOpened,
 ];
 
-/// Lines of evidence that the summary shows of a fact.
+/// The most lines of evidence that the summary shows of a fact.
 const MAX_EVIDENCE_LINES: usize = 3;
 
 /// One fact of the log, with its evidence.
 pub struct WhyFact {
-    pub record: Record,
+    pub record: EventRecord,
     pub tone: Tone,
-    /// What happened, in one sentence.
+    /// The event in one sentence.
     what: String,
-    /// Who or what decided it, unless the sentence says so.
+    /// The hook, person or agent that decided it, unless the sentence names them.
     by: Option<String>,
-    /// What hooks, rules and agents said, line by line.
+    /// The lines that hooks, rules and agents said.
     pub evidence: Vec<String>,
-    /// What else belongs to it: actions, output files, the delivery of its feedback.
+    /// Further facts: actions, output files, the delivery of the feedback.
     pub details: Vec<String>,
-    /// The run of a hook that this fact is.
+    /// The run, if the fact is a run of a hook.
     pub run: Option<HookRunRecord>,
-    /// What a stop hook says about the turn.
-    verdict: Option<Verdict>,
+    /// The verdict of a stop hook about the turn.
+    verdict: Option<GateVerdict>,
 }
 
 /// Builds the facts of a list of events, oldest first.
-pub fn build_facts(opened: &Opened, records: Vec<Record>) -> Result<Vec<WhyFact>, Failure> {
+pub fn build_facts(opened: &OpenedProject, records: Vec<EventRecord>) -> Result<Vec<WhyFact>, Failure> {
     let runs = collect_runs(opened, &records)?;
     let mut runs: BTreeMap<Seq, HookRunRecord> = runs.into_iter().map(|run| (run.at, run)).collect();
     let mut causes = RunCauses::new(&opened.store);
-    let files = opened.project.records();
+    let files = opened.project.record_directory();
     let mut facts: Vec<WhyFact> = Vec::new();
     for record in records {
         if let Some(run) = runs.remove(&record.seq) {
-            let cause = causes.of(&run)?;
-            facts.push(WhyFact::of_run(record, run, cause, &files));
+            let cause = causes.find_cause(&run)?;
+            facts.push(WhyFact::from_hook_run(record, run, cause, &files));
         } else if !is_part_of_run(&record.envelope.event) {
             if let Event::FeedbackDelivered(delivered) = &record.envelope.event {
                 mark_delivered(&mut facts, &delivered.feedback, record.seq);
             }
-            facts.push(WhyFact::of_event(record, &facts));
+            facts.push(WhyFact::from_event(record, &facts));
         }
     }
     Ok(facts)
@@ -101,11 +102,12 @@ fn mark_delivered(facts: &mut [WhyFact], pieces: &[Seq], at: Seq) {
 }
 
 impl WhyFact {
-    fn of_run(record: Record, run: HookRunRecord, cause: Option<&RunCause>, files: &Path) -> Self {
-        let (tone, word) = show::run_outcome(run.outcome);
+    fn from_hook_run(record: EventRecord, run: HookRunRecord, cause: Option<&RunCause>, files: &Path) -> Self {
+        let (tone, word) = show::describe_run_outcome(run.outcome);
         let title = run.title();
         // A hook without a name of its own is called after its point.
-        let point = cause.and_then(|cause| cause.point(&run)).filter(|point| !title.starts_with(point.as_str()));
+        let point =
+            cause.and_then(|cause| cause.find_hook_point(&run)).filter(|point| !title.starts_with(point.as_str()));
         let place = point.map(|point| format!(" at {point}")).unwrap_or_default();
         let attempt = if run.attempt > 1 { format!(" in attempt {}", run.attempt) } else { String::new() };
         let message = match run.message.as_deref() {
@@ -117,12 +119,14 @@ impl WhyFact {
         let mut details: Vec<String> =
             run.actions.iter().map(|action| format!("asks for {}: {}", action.kind, action.payload)).collect();
         details.extend(
-            run.output(files)
+            run.find_output_file(files)
                 .map(|(file, exists)| format!("all of its output: {file}{}", if exists { "" } else { " (gone)" })),
         );
-        let gate = cause.and_then(|cause| cause.owed(&run)).filter(|owed| owed.class == HookClass::Gate);
+        let gate = cause.and_then(|cause| cause.find_hook_effect(&run)).filter(|owed| owed.class == HookClass::Gate);
         let verdict = gate.and_then(|owed| match run.outcome {
-            HookRunOutcome::Ended(outcome) => Some(Verdict::of_stop_hook(outcome, owed.on_failure, run.unstarted)),
+            HookRunOutcome::Ended(outcome) => {
+                Some(GateVerdict::from_stop_hook(outcome, owed.on_failure, run.unstarted))
+            }
             HookRunOutcome::Error | HookRunOutcome::Running | HookRunOutcome::Left => None,
         });
         Self {
@@ -138,8 +142,8 @@ impl WhyFact {
     }
 
     /// Describes an event; `before` are the facts before it.
-    pub fn of_event(record: Record, before: &[Self]) -> Self {
-        let (what, by) = (show::summary(&record).trim_end().to_owned(), find_trigger(&record));
+    pub fn from_event(record: EventRecord, before: &[Self]) -> Self {
+        let (what, by) = (show::summarize_event(&record).trim_end().to_owned(), find_trigger(&record));
         let (evidence, details, run) = (collect_evidence(&record.envelope.event), Vec::new(), None);
         let mut fact = Self { what, by, evidence, details, tone: Tone::Plain, run, verdict: None, record };
         match &fact.record.envelope.event {
@@ -148,7 +152,7 @@ impl WhyFact {
                 fact.what = format!("agent: {}", last_line(output).unwrap_or_default());
             }
             Event::BridgeAnswered(answered) => {
-                let (tone, outcome) = bridge::outcome(answered);
+                let (tone, outcome) = bridge::describe_answer(answered);
                 (fact.tone, fact.what) = (tone, format!("{}: {outcome}", answered.point));
                 fact.by = Some(answered.hooks.join(", ")).filter(|hooks| !hooks.is_empty());
             }
@@ -159,36 +163,39 @@ impl WhyFact {
                 let judges: Vec<String> = judges.filter_map(|fact| Some(fact.run.as_ref()?.title())).collect();
                 fact.by = Some(judges.join(", ")).filter(|judges| !judges.is_empty());
                 fact.what = format!("{}, so: {}", name_verdict(decided.verdict), fact.what);
-                fact.tone = if decided.verdict == Verdict::Pass { Tone::Good } else { Tone::Warning };
+                fact.tone = if decided.verdict == GateVerdict::Pass { Tone::Good } else { Tone::Warning };
                 let is_claimed = turn.iter().any(|fact| fact.record.kind() == EventType::PromiseDetected);
-                if fact.tone == Tone::Good && decided.decision == Decision::Next(Next::Continue) && !is_claimed {
+                if fact.tone == Tone::Good
+                    && decided.decision == GateDecision::Next(AfterIteration::Continue)
+                    && !is_claimed
+                {
                     fact.details.push("the agent has not said that it is done".to_owned());
                 }
             }
             _ => {}
         }
-        // An answer repeats what its hooks said, and a validation what its rules found.
+        // An answer repeats the words of its hooks, and a validation those of its rules.
         if let Some(last) = before.last().filter(|last| last.record.kind() != fact.record.kind()) {
             fact.evidence.retain(|line| !last.evidence.contains(line));
         }
         fact
     }
 
-    /// Returns the evidence as far as the summary shows it. The sentence about a turn has the agent's last line.
-    pub fn excerpt(&self) -> &[String] {
+    /// Returns the evidence that the summary shows. The sentence about a turn has the agent's last line already.
+    pub fn evidence_excerpt(&self) -> &[String] {
         match self.record.kind() {
             EventType::TurnFinished | EventType::DeliveryFinished => &[],
             _ => &self.evidence[..self.evidence.len().min(MAX_EVIDENCE_LINES)],
         }
     }
 
-    /// Whether the summary shows it.
+    /// Returns whether the summary shows the fact.
     pub fn is_decision(&self) -> bool {
-        !STEPS.contains(&self.record.kind())
+        !NON_DECISION_EVENTS.contains(&self.record.kind())
     }
 
-    /// Returns what happened, and who decided it.
-    pub fn sentence(&self) -> String {
+    /// Returns the sentence with the author of the decision.
+    pub fn full_sentence(&self) -> String {
         match &self.by {
             None => self.what.clone(),
             Some(by) if self.what.is_empty() => format!("by {by}"),
@@ -196,14 +203,14 @@ impl WhyFact {
         }
     }
 
-    /// Returns the whole fact in one line; its task is named unless it is this one.
-    pub fn line(&self, own: TaskId) -> String {
+    /// Formats the fact in one line. Its task is named unless it is `own`.
+    pub fn format_line(&self, own: TaskId) -> String {
         let node = self.record.envelope.node;
-        let node = if node == Node::Task(own) { String::new() } else { format!(" {node}") };
+        let node = if node == EventSubject::Task(own) { String::new() } else { format!(" {node}") };
         format!("{}{node} {} {}", self.record.seq, self.record.envelope.event.type_name(), self.sentence())
     }
 
-    /// Returns the event as `windlass events --json` shows it, with the words about it.
+    /// Returns the event as `windlass events --json` prints it, with the description.
     pub fn to_json(&self) -> Value {
         let mut object = json!(self.record);
         object["what"] = json!(self.what);
@@ -214,7 +221,7 @@ impl WhyFact {
     }
 }
 
-/// Returns what an event is based on, line by line.
+/// Collects the evidence of an event, line by line.
 fn collect_evidence(event: &Event) -> Vec<String> {
     let results = |results: &[RuleResult]| -> Vec<String> {
         let word = |passed| if passed { "passed" } else { "failed" };
@@ -231,7 +238,7 @@ fn collect_evidence(event: &Event) -> Vec<String> {
         Event::ValidationFinished(finished) => {
             let promises = (!finished.promises.is_empty())
                 .then(|| format!("the agent promises {}", drive::promises(&finished.promises)));
-            // The results of rules say the same.
+            // The results of rules have the same text.
             let is_known = |line: &&String| {
                 finished.results.iter().any(|rule| **line == format!("{}: {}", rule.rule_name, rule.message))
             };
@@ -251,13 +258,13 @@ fn split_lines(text: &str) -> Vec<String> {
     text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns who made an event happen. The runner of a session has a name that says nothing to a person, and judgements name their hook.
-fn find_trigger(record: &Record) -> Option<String> {
+/// Returns the author of an event, except for runners, whose names mean nothing to a person, and for judgements, which name their hook.
+fn find_trigger(record: &EventRecord) -> Option<String> {
     let metadata = &record.envelope.metadata;
     let is_runner = metadata.triggered_by.starts_with("run-") && record.envelope.session.is_some();
     let judgements = [EventType::BridgeCalled, EventType::HookEvaluated, EventType::ValidationFinished];
     let by = Some(&metadata.triggered_by).filter(|_| !is_runner && !judgements.contains(&record.kind()));
-    match (metadata.depth > 0, record.cause(), by) {
+    match (metadata.depth > 0, record.cause_position(), by) {
         (false, _, by) => by.cloned(),
         (true, cause, by) => {
             let cause = cause.map(|cause| format!(" of {cause}")).unwrap_or_default();
@@ -266,13 +273,13 @@ fn find_trigger(record: &Record) -> Option<String> {
     }
 }
 
-/// A verdict as it is named in the log.
-fn name_verdict(verdict: Verdict) -> &'static str {
+/// Returns the name of a verdict in the log.
+fn verdict_name(verdict: GateVerdict) -> &'static str {
     match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Fail => "fail",
-        Verdict::Continue => "continue",
-        Verdict::Block => "block",
-        Verdict::Escalate => "escalate",
+        GateVerdict::Pass => "pass",
+        GateVerdict::Fail => "fail",
+        GateVerdict::Continue => "continue",
+        GateVerdict::Block => "block",
+        GateVerdict::Escalate => "escalate",
     }
 }

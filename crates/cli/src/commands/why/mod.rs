@@ -1,5 +1,5 @@
-//! `windlass why TASK|SESSION|HOOK|SERIES|CONVERSATION`: who decided what, on which evidence, and what to do next. Everything is
-//! read from the log; nothing is run, and nothing written.
+//! `windlass why TASK|SESSION|HOOK|SERIES|CONVERSATION`: prints each decision with its author and evidence, and the next command. The
+//! command reads the log only; it runs nothing and writes nothing.
 //!
 //! ```text
 //! name ─► WhySubject ─► events ─► WhyFact, WhyFact, … ─► WhyReport ─► lines for people, or JSON
@@ -11,14 +11,14 @@ mod subject;
 
 use std::fmt::Display;
 
-use windlass_app::context::{Context, Opened};
-use windlass_app::{Code, Failure, conversations, hints};
-use windlass_engine::{EventType, HookId, Seq, SeriesId, SessionName, TaskId, View};
+use windlass_app::context::{CommandContext, OpenedProject};
+use windlass_app::{Failure, FailureCode, conversations, hints};
+use windlass_engine::{EventType, HookId, Seq, SeriesId, SessionName, StateView, TaskId};
 use windlass_text as text;
 
 use self::report::ReportLength;
 use self::subject::WhySubject;
-use crate::output::{Done, Output};
+use crate::output::{CommandResult, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -46,72 +46,72 @@ pub struct Args {
     full: bool,
 }
 
-/// Columns of an unknown name in an error.
-const MAX_NAME_WIDTH: usize = 60;
+/// The columns of an unknown name in an error.
+const MAX_NAME_COLUMNS: usize = 60;
 
-pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let opened = context.open_to_read()?;
+pub fn run_why(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
+    let opened = context.open_project_to_read()?;
     let subject = match &args.subject {
         Some(name) => find_subject(&opened, name)?,
-        None => WhySubject::Conversation(conversations::newest(&opened)?.ok_or_else(|| {
-            let failure = Failure::new(Code::NotFound, "no agent has called yet");
-            failure.hint("`windlass hook` is what agents' own hook systems call")
+        None => WhySubject::Conversation(conversations::find_newest_conversation(&opened)?.ok_or_else(|| {
+            let failure = Failure::new(FailureCode::NotFound, "no agent has called yet");
+            failure.with_hint("`windlass hook` is what agents' own hook systems call")
         })?),
     };
     let length = if args.full { ReportLength::Full } else { ReportLength::Summary };
-    subject.report(&opened)?.print(length, out)
+    subject.build_report(&opened)?.print_report(length, out)
 }
 
-fn find_subject(opened: &Opened, name: &str) -> Result<WhySubject, Failure> {
-    let snapshot = opened.store.snapshot().map_err(hints::store)?;
+fn find_subject(opened: &OpenedProject, name: &str) -> Result<WhySubject, Failure> {
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let id = name.parse::<TaskId>().ok();
     if let Some(id) = id
-        && snapshot.task(id).map_err(hints::view)?.is_some()
+        && snapshot.find_task(id).map_err(hints::view_failure)?.is_some()
     {
         return Ok(WhySubject::Task(id));
     }
     if let Ok(session) = name.parse::<SessionName>()
-        && snapshot.session(&session).map_err(hints::view)?.is_some()
+        && snapshot.find_session(&session).map_err(hints::view_failure)?.is_some()
     {
         return Ok(WhySubject::Session(session));
     }
     if let Some(id) = id {
-        return Err(hints::refusal(&windlass_engine::Refusal::UnknownTask(id)));
+        return Err(hints::refusal_failure(&windlass_engine::Refusal::UnknownTask(id)));
     }
     if let Ok(hook) = name.parse::<HookId>() {
-        return Ok(WhySubject::Hook(task_of_hook(opened, hook)?, hook));
+        return Ok(WhySubject::Hook(find_hook_task(opened, hook)?, hook));
     }
     if let Ok(series) = name.parse::<SeriesId>() {
         let kind = EventType::SeriesStarted;
-        let found = task_of(opened, Seq(series.0), kind)?.map(|task| WhySubject::Series(task, series));
-        return found.ok_or_else(|| unknown("series of iterations", &series, kind));
+        let found = find_event_task(opened, Seq(series.0), kind)?.map(|task| WhySubject::Series(task, series));
+        return found.ok_or_else(|| unknown_name_failure("series of iterations", &series, kind));
     }
-    if let Some(caller) = conversations::find(opened, name)? {
+    if let Some(caller) = conversations::find_conversation(opened, name)? {
         return Ok(WhySubject::Conversation(caller));
     }
-    let sessions = snapshot.sessions().map_err(hints::store)?;
-    let shown = text::fit(name, MAX_NAME_WIDTH);
-    let hint = match hints::sessions(name, &sessions) {
+    let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
+    let shown = text::fit_to_width(name, MAX_NAME_COLUMNS);
+    let hint = match hints::suggest_session(name, &sessions) {
         near if near.ends_with('?') => near,
         known => format!("{known}; tasks are named like T12; {}", conversations::HOW_TO_FIND),
     };
     let message = format!("`{shown}` is no task, session, conversation, stop hook or series of iterations");
-    Err(Failure::new(Code::NotFound, message).hint(hint))
+    Err(Failure::new(FailureCode::NotFound, message).with_hint(hint))
 }
 
-/// The task that a stop hook is or was registered for.
-fn task_of_hook(opened: &Opened, hook: HookId) -> Result<TaskId, Failure> {
+/// Returns the task that a stop hook is or was registered for.
+fn find_hook_task(opened: &OpenedProject, hook: HookId) -> Result<TaskId, Failure> {
     let kind = EventType::HookRegistered;
-    task_of(opened, Seq(hook.0), kind)?.ok_or_else(|| unknown("stop hook", &hook, kind))
+    find_event_task(opened, Seq(hook.0), kind)?.ok_or_else(|| unknown_name_failure("stop hook", &hook, kind))
 }
 
-/// The task of the event at a position, if it is of that type.
-fn task_of(opened: &Opened, at: Seq, kind: EventType) -> Result<Option<TaskId>, Failure> {
-    let record = opened.store.event(at).map_err(hints::store)?.filter(|record| record.kind() == kind);
-    Ok(record.and_then(|record| record.envelope.node.task()))
+/// Returns the task of the event at a position, if the event is of that type.
+fn find_event_task(opened: &OpenedProject, at: Seq, kind: EventType) -> Result<Option<TaskId>, Failure> {
+    let record = opened.store.read_event(at).map_err(hints::store_failure)?.filter(|record| record.kind() == kind);
+    Ok(record.and_then(|record| record.envelope.node.task_id()))
 }
 
-fn unknown(what: &str, id: &dyn Display, kind: EventType) -> Failure {
+fn unknown_name_failure(what: &str, id: &dyn Display, kind: EventType) -> Failure {
     let all = format!("`windlass why TASK` names those of a task, `windlass events --type {kind}` all of them");
-    Failure::new(Code::NotFound, format!("there is no {what} {id}")).hint(all)
+    Failure::new(FailureCode::NotFound, format!("there is no {what} {id}")).with_hint(all)
 }

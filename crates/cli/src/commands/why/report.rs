@@ -1,4 +1,4 @@
-//! An answer of `windlass why`: what it is about, its facts, and what to do next; for people and for programs.
+//! The report of `windlass why` about one subject: its state, its facts, and the next command; for people and for programs.
 //!
 //! Invariants:
 //! - A summary has at most [`MAX_SUMMARY_LINES`] lines, whatever the log holds. `--full` and `--json` leave nothing out.
@@ -7,29 +7,29 @@ use serde_json::{Value, json};
 use windlass_text as text;
 
 use super::fact::WhyFact;
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 use crate::show;
 
 const MAX_SUMMARY_LINES: usize = 40;
 const MAX_HEAD_LINES: usize = 16;
-/// Columns of one text in the summary.
-const MAX_TEXT_WIDTH: usize = 240;
-/// Columns before the evidence of a fact.
+/// The columns of one text in the summary.
+const MAX_TEXT_COLUMNS: usize = 240;
+/// The columns before the evidence of a fact.
 const EVIDENCE_INDENT: usize = 8;
 
 pub struct WhyReport {
-    /// What kind of thing the question is about: `task`, `session`, `hook`, `series` or `conversation`.
+    /// The kind of the subject: `task`, `session`, `hook`, `series` or `conversation`.
     pub kind: &'static str,
     pub name: String,
     pub standing: (Tone, String),
     pub about: Vec<(&'static str, String)>,
     /// Oldest first.
     pub facts: Vec<WhyFact>,
-    /// The command that leads on.
+    /// The next command.
     pub next: Option<String>,
 }
 
-/// How much of a report is shown to a person.
+/// The length of a report for a person.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ReportLength {
     Summary,
@@ -37,16 +37,16 @@ pub enum ReportLength {
 }
 
 impl WhyReport {
-    pub fn print(&self, length: ReportLength, out: &mut Output) -> Done {
+    pub fn print_report(&self, length: ReportLength, out: &mut Output) -> CommandResult {
         if out.is_json() {
-            return out.object(&self.to_json());
+            return out.print_json(&self.to_json());
         }
         let is_full = length == ReportLength::Full;
         let facts: Vec<&WhyFact> = self.facts.iter().filter(|fact| is_full || fact.is_decision()).collect();
         let rows: Vec<Vec<String>> = facts.iter().map(|fact| render_fact(fact, is_full, out)).collect();
         let head = self.render_head(is_full, out);
         let next = self.next.iter().flat_map(|next| render_label("next", next, is_full, out)).collect::<Vec<_>>();
-        // Two blank lines, one about what is left out, and the first heading.
+        // Two blank lines, the line about omitted facts, and the first heading.
         let room = MAX_SUMMARY_LINES.saturating_sub(head.len() + next.len() + 4);
         let heading = |at: usize| find_heading(facts[at], at.checked_sub(1).map(|before| facts[before]));
         let (mut first, mut used) = (facts.len(), 0);
@@ -57,7 +57,7 @@ impl WhyReport {
             }
             first -= 1;
         }
-        head.iter().try_for_each(|row| out.line(row))?;
+        head.iter().try_for_each(|row| out.print_line(row))?;
         let mut body = Vec::new();
         for at in first..facts.len() {
             let heading = if at == first { find_heading(facts[at], None) } else { heading(at) };
@@ -65,17 +65,17 @@ impl WhyReport {
             body.extend(rows[at].iter().cloned());
         }
         if !body.is_empty() {
-            out.line("")?;
+            out.print_line("")?;
         }
         let most = if is_full { usize::MAX } else { room + 1 };
-        body.iter().take(most).try_for_each(|row| out.line(row))?;
+        body.iter().take(most).try_for_each(|row| out.print_line(row))?;
         if !is_full || !next.is_empty() {
-            out.line("")?;
+            out.print_line("")?;
         }
-        next.iter().try_for_each(|row| out.line(row))?;
+        next.iter().try_for_each(|row| out.print_line(row))?;
         if !is_full {
             let more = format!("{} of {} facts; --full shows everything", facts.len() - first, self.facts.len());
-            render_label("shown", &more, is_full, out).iter().try_for_each(|row| out.line(row))?;
+            render_label("shown", &more, is_full, out).iter().try_for_each(|row| out.print_line(row))?;
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl WhyReport {
     fn render_head(&self, is_full: bool, out: &Output) -> Vec<String> {
         let title = format!("{} {}", self.kind, text::line(&self.name));
         let (tone, standing) = &self.standing;
-        let mut rows = render_text(standing, text::width(&title) + 2, 2, is_full, out);
+        let mut rows = render_text(standing, text::display_width(&title) + 2, 2, is_full, out);
         rows.iter_mut().for_each(|row| *row = format!("  {}", out.paint(*tone, &*row)));
         rows[0] = format!("{}{}", out.paint(Tone::Strong, &title), rows[0]);
         rows.extend(self.about.iter().flat_map(|(label, what)| render_label(label, what, is_full, out)));
@@ -108,7 +108,7 @@ impl WhyReport {
     }
 }
 
-/// Returns the iteration of a fact, where the fact before it is of another one.
+/// Returns the iteration of a fact, unless the fact before it is of the same one.
 fn find_heading(fact: &WhyFact, before: Option<&WhyFact>) -> Option<String> {
     let place = |fact: &WhyFact| Some((fact.record.envelope.session.clone()?, fact.record.envelope.iteration?));
     let (session, iteration) = place(fact).filter(|own| before.and_then(place).as_ref() != Some(own))?;
@@ -116,9 +116,9 @@ fn find_heading(fact: &WhyFact, before: Option<&WhyFact>) -> Option<String> {
 }
 
 fn render_fact(fact: &WhyFact, is_full: bool, out: &Output) -> Vec<String> {
-    let sentence = fact.sentence();
-    let sentence = if is_full { sentence } else { text::fit(&sentence, MAX_TEXT_WIDTH) };
-    let mut rows = show::event_rows(&fact.record, fact.tone, &sentence, EVIDENCE_INDENT, out);
+    let sentence = fact.full_sentence();
+    let sentence = if is_full { sentence } else { text::fit_to_width(&sentence, MAX_TEXT_COLUMNS) };
+    let mut rows = show::format_event_rows(&fact.record, fact.tone, &sentence, EVIDENCE_INDENT, out);
     let mut add = |tone: Tone, what: &str| {
         let lines = render_text(what, EVIDENCE_INDENT, EVIDENCE_INDENT + 2, is_full, out);
         for (number, line) in lines.iter().enumerate() {
@@ -126,16 +126,16 @@ fn render_fact(fact: &WhyFact, is_full: bool, out: &Output) -> Vec<String> {
             rows.push(format!("{}{}", " ".repeat(indent), out.paint(tone, line)));
         }
     };
-    let shown = if is_full { &fact.evidence } else { fact.excerpt() };
+    let shown = if is_full { &fact.evidence } else { fact.evidence_excerpt() };
     shown.iter().for_each(|line| add(Tone::Plain, &format!("| {line}")));
     if !shown.is_empty() && shown.len() < fact.evidence.len() {
-        add(Tone::Faint, &show::drive::many(fact.evidence.len() - shown.len(), "more line", "more lines"));
+        add(Tone::Faint, &show::drive::format_count(fact.evidence.len() - shown.len(), "more line", "more lines"));
     }
     fact.details.iter().for_each(|detail| add(Tone::Faint, detail));
     rows
 }
 
-/// Returns a labelled text as rows, as `task show` has them.
+/// Renders a labelled text as rows, aligned as in `task show`.
 fn render_label(label: &str, what: &str, is_full: bool, out: &Output) -> Vec<String> {
     let rows = render_text(what, 16, 16, is_full, out).into_iter().enumerate();
     rows.map(|(number, row)| {
@@ -145,9 +145,9 @@ fn render_label(label: &str, what: &str, is_full: bool, out: &Output) -> Vec<Str
     .collect()
 }
 
-/// Returns a text as rows that have so many columns before them; in a pipe as one row.
+/// Renders a text as rows with `first` and `others` columns before them; in a pipe as one row.
 fn render_text(what: &str, first: usize, others: usize, is_full: bool, out: &Output) -> Vec<String> {
-    let what = text::fit(what, if is_full { usize::MAX } else { MAX_TEXT_WIDTH });
+    let what = text::fit_to_width(what, if is_full { usize::MAX } else { MAX_TEXT_COLUMNS });
     let room = |before: usize| out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(before).max(20));
-    text::wrap(&what, room(first), room(others))
+    text::wrap_to_width(&what, room(first), room(others))
 }

@@ -1,17 +1,17 @@
-//! `windlass workflow …`: several steps that are taken by themselves.
+//! `windlass workflow …`: the commands about workflows.
 
 mod list;
 mod run;
 mod show;
 
 use clap::Subcommand;
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_app::project::Project;
-use windlass_app::{Code, Failure};
+use windlass_app::{Failure, FailureCode};
 use windlass_config::workflow::WorkflowDefinition;
 use windlass_text as text;
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
@@ -28,32 +28,32 @@ pub enum Command {
     Run(run::Args),
 }
 
-pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
+pub fn run_workflow_command(context: &CommandContext, command: Command, out: &mut Output) -> CommandResult {
     match command {
-        Command::List(args) => list::run(context, &args, out),
-        Command::Show(args) => show::run(context, &args, out),
-        Command::Run(args) => run::run(context, args, out),
+        Command::List(args) => list::run_workflow_list(context, &args, out),
+        Command::Show(args) => show::run_workflow_show(context, &args, out),
+        Command::Run(args) => run::run_workflow_now(context, args, out),
     }
 }
 
-/// The project, where there is one: those that come along can be looked at anywhere.
-fn project(context: &Context) -> Result<Option<Project>, Failure> {
-    match context.project() {
+/// Returns the project, if there is one. Built-in workflows can be shown without a project.
+fn find_optional_project(context: &CommandContext) -> Result<Option<Project>, Failure> {
+    match context.find_project() {
         Ok(project) => Ok(Some(project)),
-        Err(failure) if failure.code == Code::NoProject => Ok(None),
+        Err(failure) if failure.code == FailureCode::NoProject => Ok(None),
         Err(failure) => Err(failure),
     }
 }
 
-/// Every step, and all that it would do.
-pub fn steps(defined: &WorkflowDefinition, indent: usize, out: &mut Output) -> Done {
-    for row in crate::show::workflow::rows(defined) {
+/// Prints every step with all that it would do.
+pub fn print_steps(defined: &WorkflowDefinition, indent: usize, out: &mut Output) -> CommandResult {
+    for row in crate::show::workflow::build_step_rows(defined) {
         let indent = indent + 2 * row.depth;
-        let id = out.paint(Tone::Name, text::line(&row.id));
-        out.line(format_args!("{:indent$}{id}  {}", "", text::line(&row.what)))?;
+        let id = out.paint(Tone::Name, text::clean_line(&row.id));
+        out.print_line(format_args!("{:indent$}{id}  {}", "", text::clean_line(&row.what)))?;
         for line in &row.does {
-            // All of it: what is cut off cannot be judged.
-            out.line(format_args!("{:indent$}    {}", "", text::line(line)))?;
+            // The text is not cut, because a person has to judge all of it.
+            out.print_line(format_args!("{:indent$}    {}", "", text::clean_line(line)))?;
         }
     }
     Ok(())

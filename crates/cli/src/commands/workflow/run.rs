@@ -1,17 +1,17 @@
-//! `windlass workflow run`
+//! `windlass workflow run`: runs a workflow now.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use windlass_app::context::Context;
-use windlass_app::workflows::{WorkflowRequest, run_workflow};
-use windlass_app::{Code, Failure};
-use windlass_engine::{Event, Record, TaskId};
+use windlass_app::context::CommandContext;
+use windlass_app::workflows::{WorkflowRunRequest, run_workflow};
+use windlass_app::{Failure, FailureCode};
+use windlass_engine::{Event, EventRecord, TaskId};
 use windlass_text as text;
 
 use crate::commands::input::read_bytes;
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 use crate::show;
 
 /// The largest context file.
@@ -35,15 +35,15 @@ pub struct Args {
     context: Option<PathBuf>,
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
-    let mut opened = context.open()?;
+pub fn run_workflow_now(context: &CommandContext, args: Args, out: &mut Output) -> CommandResult {
+    let mut opened = context.open_project()?;
     let given = args.context.map(|file| read_context(&file)).transpose()?.unwrap_or_default();
-    let request = WorkflowRequest { id: args.id, context: given, task: args.task };
+    let request = WorkflowRunRequest { id: args.id, context: given, task: args.task };
     let (mut shown, began) = (Ok(()), Instant::now());
     run_workflow(&mut opened, request, &mut |record| {
-        // Each step is shown as it ends. Where the output is closed, the workflow goes on.
+        // Each step is shown when it ends. After the output is closed, the workflow continues.
         if shown.is_ok() {
-            shown = show_event(record, began.elapsed(), out).and_then(|()| out.flush());
+            shown = show_step_event(record, began.elapsed(), out).and_then(|()| out.flush());
         }
     })?;
     shown
@@ -55,34 +55,34 @@ fn read_context(file: &std::path::Path) -> Result<Map<String, Value>, Failure> {
     let bytes =
         read_bytes(file, MAX_CONTEXT_BYTES, "give the name of a file instead, which a program of a step reads")?;
     serde_json::from_slice(&bytes).map_err(|error| {
-        Failure::new(Code::Usage, format!("`{shown}` is no JSON object"))
-            .caused_by(error)
-            .hint("such as `{\"days\": 3}`")
+        Failure::new(FailureCode::Usage, format!("`{shown}` is no JSON object"))
+            .with_cause(error)
+            .with_hint("such as `{\"days\": 3}`")
     })
 }
 
 /// Shows a step that has ended, or the end of the workflow.
-fn show_event(record: &Record, took: Duration, out: &mut Output) -> Done {
+fn show_step_event(record: &EventRecord, took: Duration, out: &mut Output) -> CommandResult {
     let Event::WorkflowStepFinished(step) = &record.envelope.event else {
         let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         return match (&record.envelope.event, out.is_json()) {
-            (Event::WorkflowCompleted(it), true) => out.object(&json!({
+            (Event::WorkflowCompleted(it), true) => out.print_json(&json!({
                 "workflowId": it.workflow_id, "success": true, "steps": it.steps, "durationMs": took,
             })),
-            (Event::WorkflowFailed(it), true) => out.object(&json!({
+            (Event::WorkflowFailed(it), true) => out.print_json(&json!({
                 "workflowId": it.workflow_id, "success": false, "steps": it.steps, "error": it.error,
                 "durationMs": took,
             })),
             (Event::WorkflowCompleted(it), false) => {
-                let steps = show::workflow::count(it.steps);
-                out.line(format_args!("{} is completed: {steps}", it.workflow_id))
+                let steps = show::workflow::format_step_count(it.steps);
+                out.print_line(format_args!("{} is completed: {steps}", it.workflow_id))
             }
             _ => Ok(()),
         };
     };
     for result in step.within.iter().chain([&step.result]) {
         if out.is_json() {
-            out.object(result)?;
+            out.print_json(result)?;
             continue;
         }
         let word = if result.success { out.paint(Tone::Good, "ok") } else { out.paint(Tone::Bad, "failed") };
@@ -93,7 +93,7 @@ fn show_event(record: &Record, took: Duration, out: &mut Output) -> Done {
             }
             _ => String::new(),
         };
-        out.line(format_args!("  {}  {word}{said}", out.paint(Tone::Name, text::line(&result.step_id))))?;
+        out.print_line(format_args!("  {}  {word}{said}", out.paint(Tone::Name, text::clean_line(&result.step_id))))?;
     }
     Ok(())
 }

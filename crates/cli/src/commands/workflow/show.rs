@@ -1,11 +1,11 @@
-//! `windlass workflow show`
+//! `windlass workflow show`: prints one workflow.
 
 use serde_json::json;
-use windlass_app::context::Context;
+use windlass_app::context::CommandContext;
 use windlass_app::workflows;
 use windlass_text as text;
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -21,25 +21,25 @@ pub struct Args {
     text: bool,
 }
 
-pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let project = super::project(context)?;
-    let defined = workflows::find(project.as_ref(), &args.id)?;
+pub fn run_workflow_show(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
+    let project = super::find_optional_project(context)?;
+    let defined = workflows::find_workflow(project.as_ref(), &args.id)?;
     let workflow = &defined.workflow;
     if args.text {
-        return out.line(text::lines(defined.text.replace("\r\n", "\n").trim_end()));
+        return out.print_line(text::clean_lines(defined.text.replace("\r\n", "\n").trim_end()));
     }
     if out.is_json() {
-        return out.object(&json!({
+        return out.print_json(&json!({
             "id": workflow.id, "name": workflow.name, "description": workflow.description, "file": defined.file,
-            "steps": show::workflow::steps(&defined), "text": defined.text,
+            "steps": show::workflow::steps_to_json(&defined), "text": defined.text,
         }));
     }
     let name = workflow.name.as_deref().map(|name| format!("  {}", text::line(name))).unwrap_or_default();
-    out.line(format_args!("{}{name}", out.paint(Tone::Strong, &workflow.id)))?;
+    out.print_line(format_args!("{}{name}", out.paint(Tone::Strong, &workflow.id)))?;
     if let Some(description) = &workflow.description {
-        out.line(format_args!("  {}", text::line(description.trim())))?;
+        out.print_line(format_args!("  {}", text::clean_line(description.trim())))?;
     }
     let file = defined.file.as_ref().map_or("comes along".to_owned(), |file| file.display().to_string());
-    out.line(format_args!("  {}\n", out.paint(Tone::Faint, text::line(&file))))?;
-    super::steps(&defined, 0, out)
+    out.print_line(format_args!("  {}\n", out.paint(Tone::Faint, text::clean_line(&file))))?;
+    super::print_steps(&defined, 0, out)
 }

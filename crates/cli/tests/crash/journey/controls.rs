@@ -49,7 +49,7 @@ fn again(recorder: &str, who: &str) -> String {
 }
 
 #[test]
-fn what_is_planted_is_noticed() {
+fn planted_faults_of_a_journey_are_detected() {
     let journeys = Journeys::new();
     // What was said, and is not in the log, or is there otherwise.
     journeys.check(|_, facts| facts.log = without(&facts.log, "\"task_completed\""), &[Kind::Lost]);

@@ -43,7 +43,9 @@ impl Facts {
         faults.extend(lost(seen, &self.log));
         faults.extend(unmarked(&log, &self.recorder));
         faults.extend(untold(&log, &self.recorder, is_deadly));
-        faults.extend(recorder::undead(&self.recorder).into_iter().map(|line| Fault::new(Kind::Undead, line)));
+        faults.extend(
+            recorder::find_starts_after_takeover(&self.recorder).into_iter().map(|line| Fault::new(Kind::Undead, line)),
+        );
         if self.told != undisturbed.told && (is_deadly || !self.has_no_workflow(&log, undisturbed)) {
             let what = format!("it came to\n{}\nundisturbed\n{}", self.told, undisturbed.told);
             faults.push(Fault::new(Kind::Different, what));

@@ -233,7 +233,7 @@ impl Chance {
 }
 
 #[test]
-fn what_is_emptied_and_appended_to_is_kept_when_it_is_synced() {
+fn truncated_and_appended_file_survives_power_loss_after_sync() {
     let (root, file) = (Path::new("/w"), PathBuf::from("/w/a"));
     let mut disk = Disk::new(root);
     let kept = |disk: &Disk| {

@@ -101,7 +101,7 @@ fn left_beside(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_run_goes_on_after_the_power_was_lost() {
+fn run_resumes_after_power_loss() {
     if !can_trace() {
         return;
     }

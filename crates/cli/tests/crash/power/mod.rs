@@ -137,7 +137,7 @@ impl Recording {
     }
 
     /// The moments in which something was acknowledged.
-    fn told(&self) -> impl Iterator<Item = (usize, Left, u64)> {
+    fn acknowledged_moments(&self) -> impl Iterator<Item = (usize, Left, u64)> {
         self.acknowledged.keys().map(|after| (*after, Left::Nothing, 0))
     }
 
@@ -148,7 +148,7 @@ impl Recording {
             let left = [Left::Nothing, Left::Some, Left::Torn][chance.below(3)];
             (chance.below(self.ops.len() + 1), left, chance.below(1000) as u64)
         });
-        self.told().chain(others.collect::<Vec<_>>()).collect()
+        self.acknowledged_moments().chain(others.collect::<Vec<_>>()).collect()
     }
 
     fn wrong(&self, moments: &[(usize, Left, u64)]) -> Vec<String> {
@@ -263,12 +263,12 @@ fn a_sync_that_fails_once_neither_loses_nor_doubles_anything() {
 
 /// That it would be seen.
 #[test]
-fn syncs_that_are_left_out_are_missed() {
+fn missing_syncs_are_detected() {
     if !can_trace() {
         return;
     }
     let is_found = |recording: Recording| {
-        let moments: Vec<_> = recording.told().collect();
+        let moments: Vec<_> = recording.acknowledged_moments().collect();
         !recording.wrong(&moments).is_empty()
     };
     assert!(is_found(Recording::of(Some("store.full=error"))), "synchronous=NORMAL");

@@ -251,7 +251,7 @@ fn hex(text: &str) -> String {
 }
 
 #[test]
-fn calls_are_read_also_in_halves() {
+fn interrupted_strace_calls_are_joined() {
     let (file, out) = (hex("/w/a, b"), hex("/o"));
     let text = format!(
         "7  openat(AT_FDCWD<{w}>, \"{file}\", O_RDWR|O_CREAT|O_CLOEXEC, 0644) = 3<{file}>\n\
@@ -284,7 +284,7 @@ fn calls_are_read_also_in_halves() {
 }
 
 #[test]
-fn where_a_write_goes_follows_from_how_the_file_was_opened() {
+fn write_position_follows_open_flags() {
     let (file, ab) = (hex("/w/a"), hex("ab"));
     let text = format!(
         "7 openat(AT_FDCWD<{w}>, \"{file}\", O_WRONLY|O_CREAT|O_APPEND|O_CLOEXEC, 0644) = 3<{file}>\n\
@@ -316,7 +316,7 @@ fn where_a_write_goes_follows_from_how_the_file_was_opened() {
 }
 
 #[test]
-fn what_nobody_has_told_is_not_passed_over() {
+fn unknown_calls_on_known_files_fail_the_parser() {
     let (file, other, out) = (hex("/w/a"), hex("/e"), hex("/o"));
     let is_refused = |call: &str| {
         let text = format!("7 {call}\n");

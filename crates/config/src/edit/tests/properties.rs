@@ -1,4 +1,4 @@
-//! Whatever a configuration looks like, what is read afterwards is what was read before, with the intended change.
+//! Property tests: in every layout, an edit makes exactly the intended change.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use crate::edit::{HookField, append_fragment, set_hook_field};
 use crate::{Config, ConfigNode, NodeValue};
 
-/// A field of a hook: its name, how it is written below others, and how in braces.
+/// A field of a hook: its name, its value in block style, and its value in flow style.
 type Field = (&'static str, &'static str, &'static str);
 
 const COMMANDS: &[Field] = &[
@@ -43,25 +43,25 @@ const NOISE: &[&str] = &["", "# a comment", "#\tenabled: true", "        # far a
 
 #[derive(Debug, Clone)]
 struct Hook {
-    /// A built-in's name alone.
+    /// Whether the hook is only the name of a built-in.
     is_word: bool,
     in_braces: bool,
     fields: Vec<Field>,
-    /// What stands between the lines.
+    /// Lines between the fields.
     noise: Vec<&'static str>,
 }
 
 #[derive(Debug, Clone)]
 struct Layout {
     points: Vec<(&'static str, bool, Vec<Hook>)>,
-    /// How far lists are indented, and what stands behind their dashes.
+    /// The indentation of lists, and the blanks after their dashes.
     indent: usize,
     gap: usize,
     newline: &'static str,
     ends: bool,
 }
 
-fn hook() -> impl Strategy<Value = Hook> {
+fn random_hook() -> impl Strategy<Value = Hook> {
     let others = OTHERS.to_vec();
     let fields = (select(COMMANDS), subsequence(others.clone(), 0..=others.len()), prop::option::of(select(FLAGS)));
     let fields = fields.prop_flat_map(|(command, others, flag)| {
@@ -79,8 +79,8 @@ fn hook() -> impl Strategy<Value = Hook> {
     })
 }
 
-fn layout() -> impl Strategy<Value = Layout> {
-    let hooks = || prop::collection::vec(hook(), 1..4);
+fn random_layout() -> impl Strategy<Value = Layout> {
+    let hooks = || prop::collection::vec(random_hook(), 1..4);
     let point = |name: &'static str| (Just(name), prop::bool::weighted(0.2), hooks());
     let points = (point("stop"), point("BeforeSubmit"), point("on_error")).prop_map(|(a, b, c)| vec![a, b, c]);
     (points, 0..3usize, 1..4usize, select(&["\n", "\r\n"][..]), any::<bool>())
@@ -88,7 +88,7 @@ fn layout() -> impl Strategy<Value = Layout> {
 }
 
 impl Hook {
-    fn braces(&self) -> String {
+    fn flow_text(&self) -> String {
         if self.is_word {
             return "run_tests".to_owned();
         }
@@ -96,15 +96,15 @@ impl Hook {
         format!("{{{}}}", fields.join(", "))
     }
 
-    /// Lines of an entry behind its dash.
-    fn lines(&self) -> Vec<String> {
+    /// Returns the lines of an entry after its dash.
+    fn block_lines(&self) -> Vec<String> {
         if self.is_word || self.in_braces {
             return vec![self.braces()];
         }
         let mut noise = self.noise.iter().cycle();
         let mut lines = Vec::new();
         for (index, (name, value, _)) in self.fields.iter().enumerate() {
-            // Comments inside of a text would be text.
+            // Inside a block scalar, a comment would be text.
             if index > 0 && !self.noise.is_empty() {
                 lines.extend(noise.next().map(|line| (*line).to_owned()));
             }
@@ -115,18 +115,18 @@ impl Hook {
 }
 
 impl Layout {
-    fn text(&self) -> String {
+    fn render_config(&self) -> String {
         let mut text = String::from("# ours\nhooks:\n");
         for (name, in_braces, hooks) in &self.points {
             if *in_braces {
-                let hooks: Vec<String> = hooks.iter().map(Hook::braces).collect();
+                let hooks: Vec<String> = hooks.iter().map(Hook::flow_text).collect();
                 text.push_str(&format!("  {name}: [{}] # all\n", hooks.join(",  ")));
                 continue;
             }
             text.push_str(&format!("  {name}:\n"));
             for hook in hooks {
                 let inside = 2 + self.indent + 1 + self.gap;
-                for (index, line) in hook.lines().iter().enumerate() {
+                for (index, line) in hook.block_lines().iter().enumerate() {
                     match index {
                         0 => text.push_str(&format!(
                             "{:indent$}-{:gap$}{line}\n",
@@ -148,7 +148,7 @@ impl Layout {
     }
 }
 
-fn as_json(node: &ConfigNode) -> Json {
+fn node_to_json(node: &ConfigNode) -> Json {
     match &node.value {
         NodeValue::Null => Json::Null,
         NodeValue::Bool(value) => json!(value),
@@ -156,47 +156,47 @@ fn as_json(node: &ConfigNode) -> Json {
         NodeValue::Unsigned(value) => json!(value),
         NodeValue::Float(value) => json!(value),
         NodeValue::Text(value) => json!(value),
-        NodeValue::List(nodes) => nodes.iter().map(as_json).collect(),
+        NodeValue::List(nodes) => nodes.iter().map(node_to_json).collect(),
         NodeValue::Map(entries) => {
             let pair = |(name, value): &(ConfigNode, ConfigNode)| {
-                (as_json(name).as_str().unwrap_or_default().to_owned(), as_json(value))
+                (node_to_json(name).as_str().unwrap_or_default().to_owned(), node_to_json(value))
             };
             Json::Object(entries.iter().map(pair).collect())
         }
     }
 }
 
-fn read(text: &str) -> Json {
-    as_json(&crate::tree(text).unwrap_or_else(|problem| panic!("{problem}\n{text}")))
+fn parse_as_json(text: &str) -> Json {
+    node_to_json(&crate::tree(text).unwrap_or_else(|problem| panic!("{problem}\n{text}")))
 }
 
-fn config(text: &str) -> Config {
-    Config::of(Path::new("config.yaml"), text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+fn parse_config(text: &str) -> Config {
+    Config::from_text(Path::new("config.yaml"), text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
-    fn nothing_else_changes(layout in layout()) {
-        let text = layout.text();
-        let before = config(&text);
+    fn set_field_changes_nothing_else(layout in random_layout()) {
+        let text = layout.render_config();
+        let before = parse_config(&text);
         let places = layout.points.iter().flat_map(|(point, _, hooks)| (0..hooks.len()).map(move |index| (point, index)));
         for (number, (point, index)) in places.enumerate() {
-            let on = !before.hooks[number].enabled();
+            let on = !before.hooks[number].is_enabled();
             let edited = set_hook_field(&before, number, HookField::Enabled(on));
             let edited = edited.unwrap_or_else(|obstacle| panic!("{number}: {obstacle:?}\n{text}"));
             let edited: &str = edited.text();
 
-            let mut expected = read(&text);
+            let mut expected = parse_as_json(&text);
             let entry = &mut expected["hooks"][point][index];
             if entry.is_string() {
                 *entry = json!({"use": entry});
             }
             entry["enabled"] = json!(on);
-            prop_assert_eq!(read(edited), expected, "{}\n{}", text, edited);
+            prop_assert_eq!(parse_as_json(edited), expected, "{}\n{}", text, edited);
 
-            // Every line is there as it was, but for the one that the hook stands on.
+            // Every line is unchanged except that of the hook.
             let gone = text.lines().filter(|line| !edited.lines().any(|other| other == *line)).count();
             prop_assert!(gone <= 1, "{}\n{}", text, edited);
             let old = text.matches('#').count();
@@ -208,21 +208,21 @@ proptest! {
     }
 
     #[test]
-    fn fragment_is_added_and_nothing_else(layout in layout()) {
-        let text = layout.text();
+    fn appended_fragment_changes_nothing_else(layout in random_layout()) {
+        let text = layout.render_config();
         let fragment = "hooks:\n  session_end:\n    - command: |\n        a\n\n          b\n  stop:\n    - name: new\n      command: x\nstrict: false\n";
-        let edited = append_fragment(&config(&text), fragment);
+        let edited = append_fragment(&parse_config(&text), fragment);
         let (_, is_flow_list, _) = layout.points[0];
-        // A list on one line, and blank lines at the end of an entry that belong to its text.
+        // The edit may fail for a list on one line, and for blank lines at the end of an entry that belong to its text.
         prop_assert!(edited.is_ok() || is_flow_list || text.contains("|+"), "{}", text);
         let Ok(edited) = edited else { return Ok(()) };
         let edited: &str = edited.text();
-        let mut expected = read(&text);
+        let mut expected = parse_as_json(&text);
         expected["strict"] = json!(false);
         expected["hooks"]["session_end"] = json!([{"command": "a\n\n  b\n"}]);
         let stop = expected["hooks"]["stop"].as_array_mut().expect("a list");
         stop.push(json!({"name": "new", "command": "x"}));
-        prop_assert_eq!(read(edited), expected, "{}\n{}", text, edited);
+        prop_assert_eq!(parse_as_json(edited), expected, "{}\n{}", text, edited);
         let mut rest = edited.lines();
         prop_assert!(text.lines().all(|line| rest.any(|other| other == line)), "{}\n{}", text, edited);
     }

@@ -1,22 +1,22 @@
-//! What files of each system come to.
+//! Tests of the imports of each system.
 
 mod edits;
 
 use std::path::Path;
 
-use super::{Additions, Dialect, HookImport, fragment, translate};
+use super::{ConfigAdditions, HookImport, ImportDialect, import_hooks, write_fragment};
 use crate::Config;
 
-/// As the file of this system in a project without a configuration.
-fn import(from: Dialect, text: &str) -> HookImport {
-    translate(Path::new("file.json"), text, Some(from)).unwrap_or_else(|problem| panic!("{problem}\n{text}"))
+/// Imports the file of a system.
+fn import_as(from: ImportDialect, text: &str) -> HookImport {
+    import_hooks(Path::new("file.json"), text, Some(from)).unwrap_or_else(|problem| panic!("{problem}\n{text}"))
 }
 
-/// The YAML, then what is left out, then the notes.
-fn shown(from: Dialect, text: &str) -> String {
-    let import = import(from, text);
-    let config = Config::of(Path::new("config.yaml"), "").map_err(|_| ()).unwrap();
-    let additions = Additions::of(&import, &config);
+/// Renders the YAML fragment, then left-out parts, then notes, for a project without a configuration.
+fn render_import(from: ImportDialect, text: &str) -> String {
+    let import = import_as(from, text);
+    let config = Config::from_text(Path::new("config.yaml"), "").map_err(|_| ()).unwrap();
+    let additions = ConfigAdditions::from_import(&import, &config);
     let line = |line: Option<usize>| line.map(|line| format!("{line}: ")).unwrap_or_default();
     let left_out = import
         .left_out
@@ -25,16 +25,16 @@ fn shown(from: Dialect, text: &str) -> String {
         .map(|remark| format!("- {}{}\n", line(remark.line), remark.text));
     let notes =
         import.notes.iter().chain(&additions.notes).map(|remark| format!("* {}{}\n", line(remark.line), remark.text));
-    fragment(&additions) + &left_out.chain(notes).collect::<String>()
+    write_fragment(&additions) + &left_out.chain(notes).collect::<String>()
 }
 
-/// A hook of one kind at an event.
-fn one(event: &str, hook: &str) -> String {
+/// Returns a file with one hook at an event.
+fn single_hook_json(event: &str, hook: &str) -> String {
     format!(r#"{{"hooks": {{"{event}": [{{"hooks": [{hook}]}}]}}}}"#)
 }
 
 #[test]
-fn claude_code() {
+fn claude_file_is_imported() {
     let text = r#"{
       "hooks": {
         "Stop": [{"matcher": "ignored there", "hooks": [{"type": "command", "command": "./check.sh", "statusMessage": "Checking"}]}],
@@ -48,7 +48,7 @@ fn claude_code() {
         "SessionEnd": [{"hooks": [{"type": "command", "command": "${CLAUDE_PLUGIN_ROOT}/bye.sh"}]}]
       }
     }"#;
-    insta::assert_snapshot!(shown(Dialect::Claude, text), @r#"
+    insta::assert_snapshot!(render_import(ImportDialect::Claude, text), @r#"
     hooks:
       stop:
         - name: claude-check
@@ -83,9 +83,9 @@ fn claude_code() {
 }
 
 #[test]
-fn what_claude_code_can_and_we_cannot() {
+fn claude_hooks_without_counterpart_are_left_out() {
     let check = |event: &str, hook: &str, part: &str| {
-        let import = import(Dialect::Claude, &one(event, hook));
+        let import = import_as(ImportDialect::Claude, &single_hook_json(event, hook));
         assert!(import.hooks.is_empty(), "{hook}");
         let said: Vec<&str> = import.left_out.iter().map(|remark| remark.text.as_str()).collect();
         assert!(said.len() == 1 && said[0].contains(part), "{hook}: {said:?}");
@@ -109,37 +109,37 @@ fn what_claude_code_can_and_we_cannot() {
     check("TaskCompleted", r#"{"type": "command", "command": "x"}"#, "no point for this event");
     check("Stopp", r#"{"type": "command", "command": "x"}"#, "no point for this event");
     let group = r#"{"hooks": {"Stop": [{"when": 1, "hooks": []}]}}"#;
-    let left_out = import(Dialect::Claude, group).left_out;
+    let left_out = import_as(ImportDialect::Claude, group).left_out;
     assert!(left_out[0].text.contains("what `when` means"), "{left_out:?}");
 }
 
 #[test]
-fn matchers_that_look_at_no_tool_are_taken_along() {
-    let check = |from: Dialect, event: &str, matcher: &str, expected: Result<Option<&str>, &str>| {
+fn matchers_of_other_events_are_translated() {
+    let check = |from: ImportDialect, event: &str, matcher: &str, expected: Result<Option<&str>, &str>| {
         let text = format!(
             r#"{{"hooks": {{"{event}": [{{"matcher": "{matcher}", "hooks": [{{"type": "command", "command": "x"}}]}}]}}}}"#
         );
-        let import = import(from, &text);
+        let import = import_as(from, &text);
         match expected {
             Ok(matcher) => assert_eq!(import.hooks[0].matcher.as_deref(), matcher, "{text}"),
             Err(why) => assert!(import.left_out[0].text.contains(why), "{:?}", import.left_out),
         }
     };
-    check(Dialect::Claude, "SessionStart", "resume|compact", Ok(Some("resume|compact")));
-    check(Dialect::Claude, "Notification", "idle_prompt", Ok(Some("idle_prompt")));
-    check(Dialect::Claude, "SessionEnd", "logout", Ok(Some("logout")));
-    check(Dialect::Claude, "SubagentStop", "Explore", Ok(Some("Explore")));
-    check(Dialect::Codex, "SessionStart", "start.*", Ok(Some("start.*")));
-    check(Dialect::Gemini, "SessionStart", "resume", Ok(Some("resume")));
-    check(Dialect::Gemini, "SessionStart", "resume|clear", Err("is taken for one word there"));
-    check(Dialect::Codemie, "SessionStart", "resume", Err("something that there is not at this point"));
-    check(Dialect::Claude, "Stop", "x", Ok(None));
+    check(ImportDialect::Claude, "SessionStart", "resume|compact", Ok(Some("resume|compact")));
+    check(ImportDialect::Claude, "Notification", "idle_prompt", Ok(Some("idle_prompt")));
+    check(ImportDialect::Claude, "SessionEnd", "logout", Ok(Some("logout")));
+    check(ImportDialect::Claude, "SubagentStop", "Explore", Ok(Some("Explore")));
+    check(ImportDialect::Codex, "SessionStart", "start.*", Ok(Some("start.*")));
+    check(ImportDialect::Gemini, "SessionStart", "resume", Ok(Some("resume")));
+    check(ImportDialect::Gemini, "SessionStart", "resume|clear", Err("is taken for one word there"));
+    check(ImportDialect::Codemie, "SessionStart", "resume", Err("something that there is not at this point"));
+    check(ImportDialect::Claude, "Stop", "x", Ok(None));
 }
 
 #[test]
-fn what_is_wrong_is_an_error() {
+fn malformed_file_is_refused_with_place() {
     let check = |text: &str, message: &str, marked: &str| {
-        let problem = translate(Path::new("x.json"), text, Some(Dialect::Claude)).unwrap_err();
+        let problem = import_hooks(Path::new("x.json"), text, Some(ImportDialect::Claude)).unwrap_err();
         let at = problem.at.clone().unwrap_or_default();
         assert_eq!((problem.message.as_str(), &text[at]), (message, marked), "{text}");
     };
@@ -154,7 +154,7 @@ fn what_is_wrong_is_an_error() {
     check(r#"{"hooks": {"Stop": [{}]}}"#, "an entry of `Stop` has no `hooks`", "{");
     check(r#"{"hooks": {"Stop": [{"hooks": {}}]}}"#, "`hooks`: expected a list: `[…]`, found an object", "{");
     check(r#"{"disableAllHooks": 1}"#, "`disableAllHooks`: expected `true` or `false`, found `1`", "1");
-    let hook = |hook: &str, message: &str, marked: &str| check(&one("Stop", hook), message, marked);
+    let hook = |hook: &str, message: &str, marked: &str| check(&single_hook_json("Stop", hook), message, marked);
     hook("{}", "a hook of `Stop` has no `type`", "{");
     hook(r#"{"type": "command"}"#, "this hook has no `command`", "{");
     hook(r#"{"type": "command", "command": 7}"#, "`command`: expected text in double quotes, found `7`", "7");
@@ -195,17 +195,17 @@ fn codemie_file_with_profiles_gives_hooks_of_active_profile() {
         stop("./home.sh"),
         stop("./work.sh")
     );
-    let shown = shown(Dialect::Codemie, &text);
+    let shown = render_import(ImportDialect::Codemie, &text);
     assert!(shown.contains("command: ./work.sh") && !shown.contains("command: ./home.sh"), "{shown}");
     assert!(shown.contains("max_hook_retries: 3"), "{shown}");
     assert!(shown.contains("- 2: the profile `home`: it is not active"), "{shown}");
     assert!(shown.contains("* 3: the hooks are those of the profile `work`"), "{shown}");
-    let missing = translate(Path::new("x"), r#"{"activeProfile": "x", "profiles": {}}"#, None).unwrap_err();
+    let missing = import_hooks(Path::new("x"), r#"{"activeProfile": "x", "profiles": {}}"#, None).unwrap_err();
     assert!(missing.to_string().contains("there is no profile `x`, which `activeProfile` names"), "{missing}");
 }
 
 #[test]
-fn codemie() {
+fn codemie_file_is_imported() {
     let text = r#"{
       "hooks": {
         "Stop": [{"matcher": "*", "hooks": [{"type": "command", "command": "./.codemie/run-tests.sh"}]}],
@@ -216,7 +216,7 @@ fn codemie() {
       },
       "maxHookRetries": 5
     }"#;
-    insta::assert_snapshot!(shown(Dialect::Codemie, text), @r#"
+    insta::assert_snapshot!(render_import(ImportDialect::Codemie, text), @r#"
     hooks:
       stop:
         - name: codemie-run-tests
@@ -238,17 +238,17 @@ fn codemie() {
     * a stop hook that fails by itself (exit 1, a timeout) lets the agent end there: written as `strict: false`; take that line out if it should not be so here
     * when stop hooks have sent the agent back as often as they may, the work counts as complete there: written as `on_retry_limit: complete`; take that line out if it should not be so here
     "#);
-    let retries = |text: &str| import(Dialect::Codemie, text).settings;
+    let retries = |text: &str| import_as(ImportDialect::Codemie, text).settings;
     assert_eq!(retries(r#"{"maxHookRetries": 0}"#), [super::ImportedSetting::MaxHookRetries(5)]);
-    assert!(translate(Path::new("x"), r#"{"maxHookRetries": -1}"#, Some(Dialect::Codemie)).is_err());
-    assert!(translate(Path::new("x"), r#"{"maxHookRetries": "5"}"#, Some(Dialect::Codemie)).is_err());
+    assert!(import_hooks(Path::new("x"), r#"{"maxHookRetries": -1}"#, Some(ImportDialect::Codemie)).is_err());
+    assert!(import_hooks(Path::new("x"), r#"{"maxHookRetries": "5"}"#, Some(ImportDialect::Codemie)).is_err());
 }
 
 #[test]
-fn codex_gemini_and_qwen() {
+fn codex_gemini_and_qwen_files_are_imported() {
     let codex = r#"{"hooks": {"PreToolUse": [{"matcher": "^Bash$", "hooks": [{"type": "command", "command": "./a.sh", "timeout": 9}]}],
       "UserPromptSubmit": [{"hooks": [{"type": "command", "command": "./b.sh"}]}]}}"#;
-    insta::assert_snapshot!(shown(Dialect::Codex, codex), @r#"
+    insta::assert_snapshot!(render_import(ImportDialect::Codex, codex), @r#"
     hooks:
       pre_tool_use:
         - name: codex-a
@@ -270,7 +270,7 @@ fn codex_gemini_and_qwen() {
         "SessionStart": [{"hooks": [{"type": "command", "command": "./d.sh", "timeout": 30000}]}]
       }
     }"#;
-    insta::assert_snapshot!(shown(Dialect::Gemini, gemini), @r#"
+    insta::assert_snapshot!(render_import(ImportDialect::Gemini, gemini), @r#"
     hooks:
       pre_tool_use:
         - name: guard
@@ -293,7 +293,7 @@ fn codex_gemini_and_qwen() {
     "#);
     let qwen = r#"{"disableAllHooks": true, "hooks": {"PostToolUse": [{"matcher": "edit", "hooks": [
       {"type": "command", "command": "./a.sh", "timeout": 30}, {"type": "command", "command": "./b.sh", "timeout": 5000}]}]}}"#;
-    insta::assert_snapshot!(shown(Dialect::Qwen, qwen), @r#"
+    insta::assert_snapshot!(render_import(ImportDialect::Qwen, qwen), @r#"
     hooks:
       post_tool_use:
         - name: qwen-a
@@ -311,7 +311,7 @@ fn codex_gemini_and_qwen() {
 }
 
 #[test]
-fn automation() {
+fn automation_file_is_imported() {
     let text = r#"{
       "version": "1.0",
       "hooks": [
@@ -321,7 +321,7 @@ fn automation() {
         {"name": "announce", "enabled": true, "priority": 30, "eventTypes": ["task_completed"]}
       ]
     }"#;
-    insta::assert_snapshot!(shown(Dialect::Automation, text), @r#"
+    insta::assert_snapshot!(render_import(ImportDialect::Automation, text), @r#"
     hooks:
       task_completed:
         - use: auto-create-review-task
@@ -348,6 +348,6 @@ fn automation() {
         r#"{"hooks": [{"name": "own", "enabled": "no"}]}"#,
         r#"{"hooks": [{"name": "own", "eventTypes": "task_completed"}]}"#,
     ] {
-        assert!(translate(Path::new("x"), wrong, Some(Dialect::Automation)).is_err(), "{wrong}");
+        assert!(import_hooks(Path::new("x"), wrong, Some(ImportDialect::Automation)).is_err(), "{wrong}");
     }
 }

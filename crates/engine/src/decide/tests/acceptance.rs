@@ -3,19 +3,19 @@
 use super::pipeline::{BEGUN, hooks};
 use super::script::Script;
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, OnFailure};
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::effects::hook_point::HookPoint;
 use crate::log::event_type::EventType;
 use crate::log::id::TaskId;
-use crate::session::Ending;
-use crate::task::State;
+use crate::session::SessionEndKind;
+use crate::task::TaskState;
 
 /// The session may work in the user's tree or in a worktree, on a goal, a task or the graph. On the graph it ends with
 /// tasks left.
 #[test]
 fn hook_that_escalates_after_the_gate_leaves_the_task_to_a_person() {
     let mut rules = hooks(&["pr"]);
-    let (point, class, on_failure) = (HookPoint::PostIteration, HookClass::Other, OnFailure::Ignore);
+    let (point, class, on_failure) = (HookPoint::PostIteration, HookClass::Other, HookFailurePolicy::Ignore);
     let note = HookEffect { hook: "note".to_owned(), point, class, on_failure, send_backs: None };
     rules.effects.as_mut().unwrap().hooks.entry(EventType::IterationCompleted).or_default().push(note.into());
     for begun in [
@@ -91,7 +91,7 @@ fn task_that_is_let_pass_at_the_limit_is_told_by_its_reason() {
 
 /// The end of a session that works on the graph has no reason of its own.
 #[test]
-fn task_of_the_graph_that_is_let_pass_is_named_at_the_end() {
+fn end_of_graph_session_names_waived_task() {
     let waived = "`stop` blocks, and may not send the agent back; `on_retry_limit: complete` lets it pass";
     for (grounds, work) in [("", ""), (" grounds=worktrees", "\nwork a\nhook tests")] {
         let opened = if grounds.is_empty() { "" } else { "\nworkspace a" };
@@ -136,7 +136,7 @@ fn hook_that_times_out_before_a_merge_rejects_nothing() {
 
 /// A person who lets a task go on has seen the findings.
 #[test]
-fn after_a_person_rejections_are_counted_anew() {
+fn rejections_are_counted_anew_after_person_unblocks_task() {
     let rejected = "turn-done a.1 says=complete\nwork a\nhook review out=block";
     let script = format!("add one\nsession a task=T1 grounds=worktrees rejections=0\nworkspace a\n{rejected}");
     let mut project = Script::after(hooks(&["review"]), &script);

@@ -5,24 +5,24 @@
 use serde_json::{Value, json};
 
 use super::script::{Script, default_rules};
-use crate::decide::{Effects, Rules, ValidationScope};
+use crate::decide::{EngineRules, HookPlan, ValidationScope};
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, OnFailure};
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::effects::hook_point::HookPoint;
 use crate::log::event_type::EventType;
 use crate::log::id::TaskId;
-use crate::task::State;
-use crate::view::View;
+use crate::task::TaskState;
+use crate::view::StateView;
 
 fn owed(hook: &str, class: HookClass) -> HookEffect {
     let (hook, point) = (hook.to_owned(), HookPoint::Event(EventType::TaskStarted));
-    HookEffect { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None }
+    HookEffect { hook, point, class, on_failure: HookFailurePolicy::Ignore, send_backs: None }
 }
 
-fn rules(hooks: &[&str]) -> Rules {
+fn rules(hooks: &[&str]) -> EngineRules {
     let hooks = hooks.iter().map(|hook| owed(hook, HookClass::Other)).collect();
-    let effects = Effects::of("hooks: {}", "w1".parse().unwrap(), [(EventType::TaskStarted, hooks)]);
-    Rules { effects: Some(effects), ..default_rules() }
+    let effects = HookPlan::for_all_tasks("hooks: {}", "w1".parse().unwrap(), [(EventType::TaskStarted, hooks)]);
+    EngineRules { effects: Some(effects), ..default_rules() }
 }
 
 /// Returns a project in which T1 has begun, T2 is ready, T3 waits for T1 and T4 is blocked; `one` is pending because of T1.
@@ -42,7 +42,7 @@ fn check(asks: &str, expected: &[&str]) -> Script {
 }
 
 #[test]
-fn every_change_of_a_task() {
+fn update_task_performs_every_task_action() {
     let update = |rest: &str| format!("update_task:{{{rest}}}");
     let table = [
         (r#""taskId":"T2","action":"start""#, vec!["T2 task_started"]),
@@ -73,10 +73,10 @@ fn every_change_of_a_task() {
 
 /// The built-in hook that makes dependents ready is disabled: another hook may do it instead.
 #[test]
-fn ready_under_either_name() {
+fn update_task_accepts_both_names_of_ready() {
     for name in ["ready", "transition_to_ready", "transitionToReady", "transition-to-ready"] {
         let mut rules = rules(&["one"]);
-        rules.registry.configure("check-dependency-satisfaction", false, None).unwrap();
+        rules.registry.configure_hook("check-dependency-satisfaction", false, None).unwrap();
         let mut project = Script::after(rules, "add one\nadd two after=T1\nstart T1\ncomplete T1\nbegin one");
         assert_eq!(project.task("T2").state, State::Created);
         let asks = format!(r#"update_task:{{"taskId":"T2","action":"{name}"}}"#);
@@ -86,7 +86,7 @@ fn ready_under_either_name() {
 }
 
 #[test]
-fn labels_under_every_spelling() {
+fn label_actions_accept_every_spelling() {
     let table = [
         (["set_labels", "set-labels", "setLabels"], r#"["c"]"#, vec!["c"]),
         (["add_labels", "add-labels", "addLabels"], r#"["c","a"]"#, vec!["a", "b", "c"]),
@@ -124,7 +124,7 @@ fn a_task_is_created_with_everything_that_was_said() {
 
 /// One error for each, with the type, the error and the payload of the request; the next action is performed.
 #[test]
-fn what_fails_leaves_one_error_and_the_next_is_carried_out() {
+fn failed_action_records_one_error_and_next_is_performed() {
     let table = [
         ("create_task", json!({}), "missing field `goal`"),
         ("create_task", json!({"goal": "\t"}), "the goal is empty"),
@@ -177,7 +177,7 @@ fn what_fails_leaves_one_error_and_the_next_is_carried_out() {
 }
 
 #[test]
-fn what_only_tells_may_be_logged() {
+fn stateless_events_may_be_logged() {
     let suggestion = r#"{"labels":["x"],"keywords":[]}"#;
     let log = |rest: &str| format!(r#"log:{{"type":"auto_label_suggestion","data":{suggestion}{rest}}}"#);
     check(&log(r#","nodeId":"T2""#), &["T2 auto_label_suggestion x"]);
@@ -205,8 +205,8 @@ fn own_fact_logged_keeps_data_and_owes_hooks_of_its_type() {
     let points = ["review.passed", "review.failed", "fact_logged"].map(at).to_vec();
     let started = vec![owed("one", HookClass::Other)];
     let events = [(EventType::TaskStarted, started), (EventType::FactLogged, points)];
-    let effects = Effects::of("hooks: {}", "w1".parse().unwrap(), events);
-    let mut project = Script::after(Rules { effects: Some(effects), ..default_rules() }, "add one\nstart T1");
+    let effects = HookPlan::for_all_tasks("hooks: {}", "w1".parse().unwrap(), events);
+    let mut project = Script::after(EngineRules { effects: Some(effects), ..default_rules() }, "add one\nstart T1");
     let fact = r#"log:{"type":"review.passed","nodeId":"T1","timestamp":"2025-01-01","data":{"score":3,"by":["ann"]}}"#;
     let answered = project.run(&format!("hook one asks={fact}"));
     assert_eq!(answered[2..], ["T1 fact_logged review.passed"]);
@@ -222,11 +222,11 @@ fn own_fact_logged_keeps_data_and_owes_hooks_of_its_type() {
 #[test]
 fn configured_validation_is_owed_before_hooks_of_stop() {
     let stop = vec![HookEffect { point: "stop".parse().expect("a hook point"), ..owed("check", HookClass::Gate) }];
-    let effects = Effects::of("hooks: {}", "w1".parse().unwrap(), [(EventType::TurnFinished, stop)]);
+    let effects = HookPlan::for_all_tasks("hooks: {}", "w1".parse().unwrap(), [(EventType::TurnFinished, stop)]);
     let types = [("docs".parse().unwrap(), false)].into();
-    let effects = Effects { validation: ValidationScope { project: true, types }, ..effects };
+    let effects = HookPlan { validation: ValidationScope { project: true, types }, ..effects };
     for (kind, expected) in [("bug", vec!["validation", "check"]), ("docs", vec!["check"])] {
-        let rules = Rules { effects: Some(effects.clone()), ..default_rules() };
+        let rules = EngineRules { effects: Some(effects.clone()), ..default_rules() };
         let script = format!("add one type={kind}\nsession a task=T1 by=w1\nturn-done a.1 says=complete");
         let project = Script::after(rules, &script);
         let turn = project.log.iter().rfind(|record| record.kind() == EventType::TurnFinished).unwrap();
@@ -237,7 +237,7 @@ fn configured_validation_is_owed_before_hooks_of_stop() {
 
 /// While a task is held, neither another person nor a hook moves it. Any caller may change its labels.
 #[test]
-fn a_hook_does_not_move_what_is_held() {
+fn hook_does_not_move_held_task() {
     let mut project = Script::after(rules(&["one"]), "add one\nclaim T1 by=w9 for=60s\nbegin one");
     assert_eq!(project.run("block T1"), ["! T1 is held by w9 (epoch 1)"]);
     let asked = project.run(r#"forced finish one asks=update_task:{"taskId":"T1","action":"block","reason":"why"}"#);
@@ -294,7 +294,7 @@ fn check_made(class: HookClass, script: &[&str], expected: &[&str]) {
 }
 
 #[test]
-fn they_are_carried_out_after_the_last_hook_in_the_order_in_which_they_were_asked_for() {
+fn actions_are_performed_after_last_hook_in_order_of_requests() {
     check_made(HookClass::Other, &["hook one asks=a", "hook two asks=b", "hook three asks=c"], &["a", "b", "c"]);
     check_made(HookClass::Other, &["hook three asks=c", "hook one asks=a", "hook two asks=b"], &["c", "a", "b"]);
     check_made(HookClass::Other, &["hook two asks=b", "hook three asks=c", "hook one asks=a"], &["b", "c", "a"]);
@@ -307,7 +307,7 @@ fn they_are_carried_out_after_the_last_hook_in_the_order_in_which_they_were_aske
 }
 
 #[test]
-fn they_outlive_whoever_ran_the_hooks() {
+fn actions_outlive_crash_of_hook_owner() {
     // Never begun: another owner runs it.
     check_made(
         HookClass::Other,
@@ -334,7 +334,7 @@ fn they_outlive_whoever_ran_the_hooks() {
 
 /// A failing hook may ask for actions too: only its answer counts.
 #[test]
-fn whatever_came_of_a_hook_its_actions_count() {
+fn actions_count_for_every_hook_outcome() {
     for outcome in ["failure", "block", "escalate", "continue", "skip", "timed_out"] {
         let mut project = scene();
         let answered = project.run(&format!("hook one out={outcome} asks={}", adds("more")));
@@ -344,8 +344,8 @@ fn whatever_came_of_a_hook_its_actions_count() {
 
 /// The end of a session skips hooks that have not begun, and performs the actions that were asked for before.
 #[test]
-fn they_outlive_the_end_of_a_session() {
-    let mut rules = super::looping::hooks(&["check", "lint", "bye"]);
+fn actions_outlive_end_of_session() {
+    let mut rules = super::session_loop::hooks(&["check", "lint", "bye"]);
     let mut project =
         Script::after(rules.clone(), "session a\nturn-done a.1\nhook check asks=create_task:{\"goal\":\"a\"}");
     assert_eq!(
@@ -377,10 +377,10 @@ fn they_outlive_the_end_of_a_session() {
 
 /// Hooks at the start of a turn are pending beside the turn itself, which asks for no actions.
 #[test]
-fn a_turn_is_no_hook_to_wait_for() {
+fn actions_do_not_wait_for_turn() {
     let hooks = ["one", "two"].map(|hook| owed(hook, HookClass::Other)).to_vec();
-    let effects = Effects::of("hooks: {}", "w1".parse().unwrap(), [(EventType::TurnStarted, hooks)]);
-    let mut project = Script::after(Rules { effects: Some(effects), ..default_rules() }, "session a by=w2");
+    let effects = HookPlan::for_all_tasks("hooks: {}", "w1".parse().unwrap(), [(EventType::TurnStarted, hooks)]);
+    let mut project = Script::after(EngineRules { effects: Some(effects), ..default_rules() }, "session a by=w2");
     let answered = project.run(&format!("hook two asks={}\nhook one asks={}\ncrash", adds("b"), adds("a")));
     assert_eq!(answered.iter().filter(|line| line.contains("task_created")).count(), 2);
     let goals: Vec<_> = project.memory.tasks().map(|task| task.goal.as_str()).collect();

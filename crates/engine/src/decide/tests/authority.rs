@@ -1,10 +1,10 @@
 //! Rights to change a task: of persons, lease holders, agents inside a turn, and overrides.
 
-use super::looping::hooks;
 use super::script::{Script, check, default_rules};
+use super::session_loop::hooks;
 use crate::log::event_type::EventType;
 use crate::log::id::Epoch;
-use crate::task::State;
+use crate::task::TaskState;
 
 #[test]
 fn an_agent_inside_its_turn_only_claims_to_be_done() {
@@ -99,7 +99,7 @@ fn an_agent_overrides_nothing() {
 
 /// Type and labels choose the gates, and the task's text is the basis of the evaluation.
 #[test]
-fn an_agent_does_not_change_what_it_is_held_to() {
+fn agent_does_not_change_basis_of_its_evaluation() {
     check(
         "add one labels=strict
          add two
@@ -197,7 +197,7 @@ fn a_turn_that_is_over_completes_nothing() {
 }
 
 #[test]
-fn a_turn_of_a_session_that_nobody_knows_is_no_turn() {
+fn turn_of_unknown_session_is_ignored() {
     check("add one\n--\nrun=elsewhere.1 complete T1", "T1 task_completed");
 }
 
@@ -208,7 +208,7 @@ fn a_claim_does_not_outlive_the_attempt() {
 }
 
 #[test]
-fn while_somebody_holds_a_task_nobody_else_moves_it() {
+fn held_task_is_moved_only_by_its_holder() {
     check(
         "add one
          claim T1 by=w1 for=60s
@@ -241,7 +241,7 @@ fn while_somebody_holds_a_task_nobody_else_moves_it() {
 }
 
 #[test]
-fn whoever_held_a_task_before_has_no_say() {
+fn former_holder_cannot_move_task() {
     check(
         "add one
          claim T1 by=w1 for=60s
@@ -280,7 +280,7 @@ fn an_override_is_possible_and_audited() {
 }
 
 #[test]
-fn every_state_but_the_legal_ones_names_the_way_out() {
+fn refused_move_names_allowed_states() {
     let mut project = Script::after(default_rules(), "add one\nadd two after=T1");
     assert_eq!(project.run("submit T1"), ["! cannot submit T1: it is ready, and that is possible only from active"]);
     assert_eq!(project.run("unblock T1"), ["! cannot unblock T1: it is ready, and that is possible only from blocked"]);
@@ -353,7 +353,7 @@ fn a_lease_holds_to_its_last_moment_and_then_runs_out() {
 }
 
 #[test]
-fn a_lease_that_ran_out_holds_until_somebody_else_claims() {
+fn expired_lease_holds_until_next_claim() {
     check("add one\nclaim T1 by=w1 for=60s\nlater 90s\n--\nepoch=1 complete T1", "T1 task_completed");
 }
 
@@ -416,7 +416,7 @@ fn a_lease_has_to_end_in_the_future() {
 }
 
 #[test]
-fn not_even_force_claims_what_cannot_be_claimed() {
+fn force_does_not_claim_unclaimable_task() {
     check(
         "add one
          add two after=T1

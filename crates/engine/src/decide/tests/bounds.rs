@@ -1,29 +1,29 @@
 //! Every cascade of hooks terminates, and the log says where.
 
 use super::script::{Script, default_rules};
-use crate::command::limits::Limits;
-use crate::decide::{Effects, Rules};
+use crate::command::limits::EngineLimits;
+use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, OnFailure};
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::effects::hook_point::HookPoint;
 use crate::effects::outbox::{EffectKind, PendingEffect};
-use crate::log::event::Record;
+use crate::log::event::EventRecord;
 use crate::log::event_type::EventType;
-use crate::session::Wanted;
+use crate::session::NextAction;
 
 fn owed(hook: &str, class: HookClass) -> HookEffect {
     let (hook, point) = (hook.to_owned(), HookPoint::PreIteration);
-    HookEffect { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None }
+    HookEffect { hook, point, class, on_failure: HookFailurePolicy::Ignore, send_backs: None }
 }
 
 /// Returns rules with hooks at these events, each with a unique name.
-fn rules(events: &[(EventType, usize)]) -> Rules {
+fn rules(events: &[(EventType, usize)]) -> EngineRules {
     let hooks = events.iter().map(|(event, count)| {
         let class = if *event == EventType::TurnFinished { HookClass::Gate } else { HookClass::Other };
         (*event, (0..*count).map(|number| owed(&format!("{event}-{number}"), class)).collect())
     });
-    let effects = Effects::of(super::script::CONFIG, "w1".parse().unwrap(), hooks);
-    Rules { effects: Some(effects), ..default_rules() }
+    let effects = HookPlan::for_all_tasks(super::script::CONFIG, "w1".parse().unwrap(), hooks);
+    EngineRules { effects: Some(effects), ..default_rules() }
 }
 
 fn hooks(project: &Script) -> Vec<PendingEffect> {
@@ -45,7 +45,7 @@ fn run_all(project: &mut Script, inside: &str, asks: &str) {
     project.crash();
 }
 
-fn is_bookkeeping(record: &Record) -> bool {
+fn is_bookkeeping(record: &EventRecord) -> bool {
     use EventType as E;
     matches!(record.kind(), E::HookStarted | E::HookFinished | E::HookError | E::ActionError | E::ConfigRecorded)
 }
@@ -54,20 +54,21 @@ fn is_bookkeeping(record: &Record) -> bool {
 fn descended(project: &Script) -> usize {
     let deep = project.log.iter().filter(|record| record.envelope.metadata.depth > 0);
     let events = deep.clone().filter(|record| !is_bookkeeping(record)).count();
-    let owes = |record: &Record| record.envelope.metadata.owes.as_ref().map_or(0, |owes| owes.hooks.len());
+    let owes = |record: &EventRecord| record.envelope.metadata.owes.as_ref().map_or(0, |owes| owes.hooks.len());
     events + deep.map(owes).sum::<usize>()
 }
 
 fn errors(project: &Script, kind: EventType) -> Vec<String> {
-    let said = |record: &&Record| record.kind() == kind;
-    let text = |record: &Record| serde_json::to_value(record).unwrap()["data"]["error"].as_str().unwrap().to_owned();
+    let said = |record: &&EventRecord| record.kind() == kind;
+    let text =
+        |record: &EventRecord| serde_json::to_value(record).unwrap()["data"]["error"].as_str().unwrap().to_owned();
     project.log.iter().filter(said).map(text).collect()
 }
 
 const TWO: &str = r#" asks=create_task:{"goal":"more"};create_task:{"goal":"more"}"#;
 
 #[test]
-fn hooks_that_breed_come_to_an_end_within_the_bound() {
+fn hooks_that_cause_hooks_end_within_event_limit() {
     let created = |count| rules(&[(EventType::TaskCreated, count)]);
     let also_at_the_end = rules(&[(EventType::TaskCreated, 2), (EventType::HookFinished, 1)]);
     let at_the_beginning = rules(&[(EventType::TaskCreated, 1), (EventType::HookStarted, 3)]);
@@ -86,15 +87,15 @@ fn hooks_that_breed_come_to_an_end_within_the_bound() {
         let mut project = Script::after(rules, "add one");
         run_all(&mut project, inside, asks);
         let count = descended(&project);
-        assert!(count <= Limits::EVENTS as usize, "{name}: {count}");
+        assert!(count <= EngineLimits::CASCADE_EVENTS as usize, "{name}: {count}");
         assert!(count >= 32, "{name}: {count}, so the bound is not what stops it");
         let deepest = project.log.iter().map(|record| record.envelope.metadata.depth).max();
-        assert!(deepest <= Some(Limits::DEPTH + 1), "{name}: {deepest:?}");
+        assert!(deepest <= Some(EngineLimits::CASCADE_DEPTH + 1), "{name}: {deepest:?}");
     }
 }
 
 #[test]
-fn what_lies_too_deep_is_recorded_once() {
+fn cascade_beyond_depth_limit_is_recorded_once() {
     let mut project = Script::after(rules(&[(EventType::TaskCreated, 1)]), "add one");
     run_all(&mut project, "", r#" asks=create_task:{"goal":"more"}"#);
     let deepest =
@@ -109,7 +110,7 @@ fn what_lies_too_deep_is_recorded_once() {
 }
 
 #[test]
-fn what_is_too_much_is_recorded_once_for_each_event() {
+fn cascade_beyond_event_limit_is_recorded_once_per_event() {
     let mut project = Script::after(rules(&[(EventType::TaskCreated, 200)]), "add one");
     assert!(hooks(&project).iter().all(|effect| effect.share == 1));
     let last = hooks(&project).last().unwrap().id;
@@ -127,10 +128,10 @@ fn what_is_too_much_is_recorded_once_for_each_event() {
 }
 
 #[test]
-fn calls_lie_three_within_each_other_at_most() {
+fn calls_nest_at_most_three_deep() {
     let mut project =
         Script::after(rules(&[(EventType::TaskStarted, 1)]), "add a\nadd b\nadd c\nadd d\nadd e\nstart T1");
-    for (call, task) in (1..=Limits::NESTED).zip(2..) {
+    for (call, task) in (1..=EngineLimits::NESTED_CALLS).zip(2..) {
         let hook = hooks(&project).last().unwrap().id;
         let answered = project.run(&format!("begin {hook}\nvia={hook} start T{task}"));
         assert_eq!(answered[1], format!("T{task} task_started"), "call {call}");
@@ -183,7 +184,7 @@ fn what_a_command_makes_owed_gets_half_of_what_the_command_has_left() {
 }
 
 #[test]
-fn a_command_needs_what_it_takes() {
+fn command_of_hook_needs_enough_share() {
     // One event for each of the hooks: a new task would take two.
     let mut project = Script::after(rules(&[(EventType::TaskStarted, 200)]), "add one\nadd two\nstart T1");
     let id = hooks(&project)[0].id;
@@ -220,7 +221,7 @@ fn a_command_from_inside_a_hook_has_the_rights_of_a_person() {
 
 /// In every iteration the hooks ask for far more than their limit, and each gate still runs.
 #[test]
-fn a_loop_is_not_starved_by_what_its_hooks_breed() {
+fn loop_is_not_starved_by_cascades_of_its_hooks() {
     let loud = [(EventType::IterationStarted, 1), (EventType::TurnFinished, 2), (EventType::TaskCreated, 1)];
     let mut project = Script::after(rules(&loud), "session a max=6");
     for iteration in 1..=6 {
@@ -228,16 +229,20 @@ fn a_loop_is_not_starved_by_what_its_hooks_breed() {
         project.run(&format!("turn-done a.{iteration}"));
         let gates = hooks(&project);
         assert_eq!(gates.len(), 2, "{iteration}");
-        assert!(gates.iter().all(|gate| gate.depth == 1 && gate.share == Limits::EVENTS / 2 && gate.nesting == 0));
+        assert!(
+            gates
+                .iter()
+                .all(|gate| gate.depth == 1 && gate.share == EngineLimits::CASCADE_EVENTS / 2 && gate.nesting == 0)
+        );
     }
     run_all(&mut project, "add more\nadd more", TWO);
     assert_eq!(project.session("a").wanted(), Wanted::Nothing);
-    assert!(project.session("a").ended().is_some());
+    assert!(project.session("a").ending_kind().is_some());
 }
 
 /// A hook may start a session whose hooks start another, but not without end.
 #[test]
-fn sessions_lie_three_within_each_other_at_most() {
+fn sessions_nest_at_most_three_deep() {
     for event in [EventType::SessionStarted, EventType::IterationStarted, EventType::TurnFinished] {
         let mut project = Script::after(rules(&[(event, 1)]), "session s0");
         for nested in 1..=4 {
@@ -275,6 +280,6 @@ fn a_session_inside_a_hook_goes_on_whatever_is_left_to_the_hook() {
         give("begin turn_finished-0");
         give("finish turn_finished-0");
     }
-    assert!(project.session("inner").ended().is_some());
+    assert!(project.session("inner").ending_kind().is_some());
     project.crash();
 }

@@ -1,20 +1,20 @@
 //! Calls of agents' own hook systems: the hooks that they enqueue, the limit of send-backs, and recovery after a crash.
 
 use serde_json::json;
-use windlass_expr::{Condition, Matcher, Names};
+use windlass_expr::{Condition, ExpressionNames, ToolMatcher};
 
 use super::script::{Script, default_rules};
-use crate::bridge::{BridgeCall, CallRuling, CallVerdict, Caller, Objector};
+use crate::bridge::{BridgeCall, BridgeCaller, CallRuling, CallVerdict, ObjectingHook};
 use crate::command::refusal::Refusal;
-use crate::command::{Authority, Command, Origin};
-use crate::decide::{Effects, HookScope, PlannedHook, Rules, Trusted, decide, hooks_for_call};
+use crate::command::{Authority, Command, CommandOrigin};
+use crate::decide::{ConfigTrust, EngineRules, HookPlan, HookScope, PlannedHook, decide, hooks_for_call};
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, OnFailure};
-use crate::effects::outbox::Recovery;
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
+use crate::effects::outbox::RecoveryAction;
 use crate::log::event::{Event, payload};
 use crate::log::event_type::EventType;
 use crate::log::id::Seq;
-use crate::view::View;
+use crate::view::StateView;
 
 const OWNER: &str = "w1";
 
@@ -23,17 +23,17 @@ fn planned(hook: &str, point: &str, matcher: &str, when: Option<&str>) -> Planne
         hook: hook.to_owned(),
         point: point.parse().expect("a hook point"),
         class: HookClass::Bridge,
-        on_failure: OnFailure::Ignore,
+        on_failure: HookFailurePolicy::Ignore,
         send_backs: None,
     };
     PlannedHook {
-        matcher: Matcher::parse(matcher).unwrap(),
-        when: when.map(|when| Condition::parse(when, &Names::hook()).unwrap()),
+        matcher: ToolMatcher::parse(matcher).unwrap(),
+        when: when.map(|when| Condition::parse(when, &ExpressionNames::for_hook()).unwrap()),
         ..PlannedHook::from(owed)
     }
 }
 
-fn rules(trust: Trusted) -> Rules {
+fn rules(trust: ConfigTrust) -> EngineRules {
     let hooks = vec![
         planned("tests", "stop", "", None),
         planned("guard", "pre_tool_use", "Bash", None),
@@ -41,13 +41,13 @@ fn rules(trust: Trusted) -> Rules {
         planned("greeting", "session_start", "startup|clear", Some("tool_name == ''")),
         planned("careful", "pre_tool_use", "", Some("'rm ' in tool_input.command")),
     ];
-    let effects = Effects::of("hooks: {}", OWNER.parse().unwrap(), []);
+    let effects = HookPlan::for_all_tasks("hooks: {}", OWNER.parse().unwrap(), []);
     let hooks = [(EventType::BridgeCalled, hooks)].into();
-    Rules { effects: Some(Effects { hooks, trust, ..effects }), ..default_rules() }
+    EngineRules { effects: Some(HookPlan { hooks, trust, ..effects }), ..default_rules() }
 }
 
-fn caller(conversation: &str) -> Caller {
-    Caller { agent: "claude".to_owned(), conversation: conversation.to_owned() }
+fn caller(conversation: &str) -> BridgeCaller {
+    BridgeCaller { agent: "claude".to_owned(), conversation: conversation.to_owned() }
 }
 
 fn call(point: &str, tool: &[&str], command: &str, anew: bool) -> BridgeCall {
@@ -68,19 +68,19 @@ fn call(point: &str, tool: &[&str], command: &str, anew: bool) -> BridgeCall {
 
 fn give(project: &mut Script, command: &Command) -> Result<Vec<Event>, Refusal> {
     let at = "2026-01-17T10:00:00Z".parse().unwrap();
-    let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
+    let origin = CommandOrigin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
     let records: Vec<_> = {
         let decided = decide(&project.memory, &project.rules, &origin, command)?;
         decided.entries().iter().map(|entry| entry.record.clone()).collect()
     };
-    records.iter().for_each(|record| project.memory.apply(record).unwrap());
+    records.iter().for_each(|record| project.memory.apply_event(record).unwrap());
     project.log.extend(records.iter().cloned());
     Ok(records.into_iter().map(|record| record.envelope.event).collect())
 }
 
 /// Returns the hooks that a call enqueues.
 fn owed(call: BridgeCall) -> Vec<String> {
-    let mut project = Script::new(rules(Trusted::Yes));
+    let mut project = Script::new(rules(ConfigTrust::Yes));
     give(&mut project, &Command::Call(Box::new(call))).unwrap();
     let owes = project.log.iter().find_map(|record| record.envelope.metadata.owes.clone());
     owes.map(|owed| owed.hooks.into_iter().map(|hook| hook.hook).collect()).unwrap_or_default()
@@ -111,8 +111,8 @@ fn a_matcher_looks_at_why_an_agent_calls() {
 }
 
 #[test]
-fn nobody_trusts_it_so_nothing_is_owed() {
-    let mut project = Script::new(rules(Trusted::No));
+fn untrusted_configuration_enqueues_no_bridge_hooks() {
+    let mut project = Script::new(rules(ConfigTrust::No));
     let refused = give(&mut project, &Command::Call(Box::new(call("stop", &[], "", true)))).unwrap_err();
     assert!(matches!(refused, Refusal::Untrusted { .. }), "{refused}");
     let quiet = give(&mut project, &Command::Call(Box::new(call("post_tool_use", &["Bash"], "ls", true))));
@@ -145,13 +145,13 @@ fn answer_at(point: &str, project: &mut Script, conversation: &str, verdict: Cal
 }
 
 fn project() -> Script {
-    let mut project = Script::new(rules(Trusted::Yes));
+    let mut project = Script::new(rules(ConfigTrust::Yes));
     give(&mut project, &Command::Call(Box::new(call("stop", &[], "", true)))).unwrap();
     project
 }
 
 #[test]
-fn an_agent_is_sent_back_so_often_and_then_let_go() {
+fn agent_is_let_go_at_limit_of_send_backs() {
     let mut project = project();
     for turn in 1..=3 {
         let sent = block(&mut project, "one", &format!("{turn} tests fail"), None);
@@ -167,7 +167,7 @@ fn an_agent_is_sent_back_so_often_and_then_let_go() {
 }
 
 #[test]
-fn no_conversation_pays_for_another() {
+fn conversations_count_send_backs_separately() {
     let mut project = project();
     assert_eq!(block(&mut project, "one", "a", None).retries, 1);
     assert_eq!(block(&mut project, "two", "a", None).retries, 1);
@@ -175,7 +175,7 @@ fn no_conversation_pays_for_another() {
 }
 
 #[test]
-fn a_person_who_speaks_begins_anew() {
+fn prompt_of_person_resets_send_backs() {
     let mut project = project();
     block(&mut project, "one", "a", None);
     give(&mut project, &Command::Call(Box::new(call("stop", &[], "", false)))).unwrap();
@@ -186,7 +186,7 @@ fn a_person_who_speaks_begins_anew() {
 
 /// Gemini CLI reports a block reason as a prompt of a person.
 #[test]
-fn what_it_was_sent_back_with_is_no_new_beginning() {
+fn repeated_block_reason_as_prompt_resets_nothing() {
     let mut project = project();
     block(&mut project, "one", "a", None);
     let prompt = |text: &str| BridgeCall { prompt: text.to_owned(), ..call("user_prompt_submit", &[], "", true) };
@@ -197,7 +197,7 @@ fn what_it_was_sent_back_with_is_no_new_beginning() {
 }
 
 #[test]
-fn the_same_words_three_times_are_enough() {
+fn third_identical_block_lets_agent_go() {
     let mut project = project();
     assert_eq!(block(&mut project, "one", "same", None).let_go, None);
     assert_eq!(block(&mut project, "one", "same", None).let_go, None);
@@ -223,7 +223,10 @@ fn hook_with_its_own_limit_is_let_go_by_that_alone() {
 fn hook_at_its_limit_opens_the_gate_for_no_other() {
     let mut project = project();
     let mut end = |reason: &str, hooks: &[(&str, Option<u32>)]| {
-        let objectors = hooks.iter().map(|(hook, most)| Objector { hook: (*hook).to_owned(), most: *most }).collect();
+        let objectors = hooks
+            .iter()
+            .map(|(hook, most)| ObjectingHook { hook: (*hook).to_owned(), max_send_backs: *most })
+            .collect();
         let (ruling, reason, told) = (CallRuling::Block, Some(reason.to_owned()), None);
         answer(&mut project, "one", CallVerdict { ruling, reason, objectors, max_retries: 3, told }).let_go
     };
@@ -238,7 +241,7 @@ fn hook_at_its_limit_opens_the_gate_for_no_other() {
 }
 
 #[test]
-fn how_often_is_said_in_words() {
+fn let_go_reason_names_limit() {
     let mut project = project();
     let mut end = |max_retries| {
         let objectors = vec![Objector { hook: "tests".to_owned(), most: None }];
@@ -258,12 +261,12 @@ fn hooks_of_another_agent_are_not_owed() {
         PlannedHook { scope: HookScope::TaskType("bug".parse().unwrap()), ..planned("typed", "stop", "", None) };
     let stop = call("stop", &[], "", true);
     let from = |agent: &str| {
-        let caller = Caller { agent: agent.to_owned(), ..stop.caller.clone() };
+        let caller = BridgeCaller { agent: agent.to_owned(), ..stop.caller.clone() };
         !hooks_for_call(&BridgeCall { caller, ..stop.clone() }, vec![codex.clone(), typed.clone()]).is_empty()
     };
     assert!(from("codex") && !from("claude"));
     let own = PlannedHook { scope: HookScope::Agent("claude".to_owned()), ..planned("tests", "stop", "", None) };
-    let mut rules = rules(Trusted::Yes);
+    let mut rules = rules(ConfigTrust::Yes);
     rules.effects.as_mut().unwrap().hooks = [(EventType::BridgeCalled, vec![codex.clone(), own])].into();
     let mut project = Script::new(rules);
     give(&mut project, &Command::Call(Box::new(stop.clone()))).unwrap();
@@ -271,7 +274,7 @@ fn hooks_of_another_agent_are_not_owed() {
 }
 
 #[test]
-fn passing_is_forgotten() {
+fn passed_call_resets_send_backs() {
     let mut project = project();
     block(&mut project, "one", "a", None);
     let passed = CallVerdict { ruling: CallRuling::Pass, reason: None, objectors: vec![], max_retries: 3, told: None };
@@ -282,7 +285,7 @@ fn passing_is_forgotten() {
 #[test]
 fn hooks_of_a_dead_caller_are_not_run_again() {
     let mut project = project();
-    let effect = project.memory.next_effect(None).unwrap().unwrap();
+    let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
     assert_eq!(effect.recovery(), Recovery::Record(OnFailure::Ignore));
     let (dead, owner) = (OWNER.parse().unwrap(), "w2".parse().unwrap());
     let events = give(&mut project, &Command::RecoverEffect { effect: effect.id, dead, owner }).unwrap();
@@ -314,7 +317,7 @@ fn a_tool_is_forbidden_as_often_as_it_is_asked_for() {
 /// Otherwise the gate would stand open.
 #[test]
 fn a_stop_hook_whose_condition_cannot_be_answered_runs() {
-    let mut rules = rules(Trusted::Yes);
+    let mut rules = rules(ConfigTrust::Yes);
     let hooks = vec![planned("tests", "stop", "", Some("tool_input.missing.deeper == 1"))];
     rules.effects.as_mut().unwrap().hooks = [(EventType::BridgeCalled, hooks)].into();
     let mut project = Script::new(rules);
@@ -347,7 +350,7 @@ fn hook_whose_condition_cannot_be_answered_stays_beside_one_that_runs() {
 
 /// The values that conditions see.
 #[test]
-fn whoever_begins_anew_was_never_sent_back() {
+fn conditions_see_zero_retries_after_new_prompt() {
     let mut project = project();
     block(&mut project, "one", "a", None);
     let mut retries = |anew: bool| {

@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use super::script::{Script, check, check_with, default_rules};
-use crate::command::limits::Limits;
+use crate::command::limits::EngineLimits;
 use crate::command::{Command, NewTask};
-use crate::decide::Rules;
+use crate::decide::EngineRules;
 use crate::log::event_type::EventType;
 use crate::task::EdgeKind;
-use crate::task::graph::waiters;
-use crate::view::{Direction, View};
+use crate::task::graph::waiting_tasks;
+use crate::view::{EdgeDirection, StateView};
 
 fn research() -> NewTask {
     NewTask {
@@ -45,7 +45,7 @@ fn a_completed_agent_task_gets_a_review() {
             "report": {"reviews": "T1"},
         }),
     );
-    let edges = project.memory.edges("T2".parse().unwrap(), Direction::From).unwrap();
+    let edges = project.memory.find_edges("T2".parse().unwrap(), EdgeDirection::From).unwrap();
     let edges: Vec<_> = edges.iter().map(|edge| (edge.kind, edge.to_id.to_string())).collect();
     assert_eq!(edges, [(EdgeKind::SpawnedBy, "T1".to_owned())]);
     assert_eq!(waiters(&project.memory, "T1".parse().unwrap()).unwrap(), [], "a review waits for no task");
@@ -157,9 +157,9 @@ fn a_task_that_was_taken_up_again_counts_from_its_first_start() {
     assert_eq!(project.data(EventType::AgentMetrics)["durationMs"], json!(10_000));
 }
 
-fn with_auto_labels() -> Rules {
+fn with_auto_labels() -> EngineRules {
     let mut rules = default_rules();
-    rules.registry.configure("auto-label-by-keyword", true, None).unwrap();
+    rules.registry.configure_hook("auto-label-by-keyword", true, None).unwrap();
     rules
 }
 
@@ -199,17 +199,17 @@ fn the_built_ins_run_in_the_order_of_their_priorities() {
 #[test]
 fn a_review_fits_however_long_the_task_is() {
     let mut project = Script::new(default_rules());
-    let labels: Vec<_> = (1..Limits::LABELS).map(|number| format!("label-{number}")).collect();
-    let goal = "ä".repeat(Limits::GOAL / 2);
+    let labels: Vec<_> = (1..EngineLimits::LABEL_COUNT).map(|number| format!("label-{number}")).collect();
+    let goal = "ä".repeat(EngineLimits::GOAL_BYTES / 2);
     project.run(&format!("add {goal} labels=agent,{}", labels.join(",")));
     let answered = project.run("complete T1");
     assert!(answered.contains(&"T2 task_created".to_owned()), "{answered:?}");
 }
 
 #[test]
-fn where_nothing_makes_tasks_ready_taking_them_up_does() {
+fn claim_makes_task_ready_where_built_in_is_disabled() {
     let mut rules = default_rules();
-    rules.registry.configure("check-dependency-satisfaction", false, None).unwrap();
+    rules.registry.configure_hook("check-dependency-satisfaction", false, None).unwrap();
     check_with(
         rules,
         "add one
@@ -322,7 +322,7 @@ fn dependents_become_ready_once_and_in_order() {
 
 /// Checks the duration of an agent's task, by its history before the completion.
 #[test]
-fn durations() {
+fn agent_metrics_measure_duration_of_work() {
     for (script, millis) in [
         ("start T1", json!(0)),
         ("start T1\nlater 1s", json!(1_000)),

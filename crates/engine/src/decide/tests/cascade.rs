@@ -4,53 +4,53 @@ use serde_json::{Value, json};
 
 use super::script::{Script, check_with, default_rules};
 use crate::command::NewTask;
-use crate::command::limits::Limits;
-use crate::decide::Rules;
-use crate::effects::action::{Action, TaskAction};
-use crate::effects::registry::{Hook, HookFault};
-use crate::log::event::{Event, Node, Record, payload};
+use crate::command::limits::EngineLimits;
+use crate::decide::EngineRules;
+use crate::effects::action::{HookAction, TaskAction};
+use crate::effects::registry::{PureHook, PureHookError};
+use crate::log::event::{Event, EventRecord, EventSubject, payload};
 use crate::log::event_type::EventType;
 use crate::log::id::TaskId;
-use crate::view::View;
+use crate::view::StateView;
 
 /// The limit as the length of a list.
-const EVENTS: usize = Limits::EVENTS as usize;
+const EVENTS: usize = EngineLimits::CASCADE_EVENTS as usize;
 
-type Answer = Result<Vec<Action>, HookFault>;
-type Handle = fn(&Record, &dyn View) -> Answer;
+type Answer = Result<Vec<HookAction>, PureHookError>;
+type Handle = fn(&EventRecord, &dyn StateView) -> Answer;
 
 /// Returns the default rules with further hooks and their events.
-fn rules<const N: usize>(hooks: [(&str, &[EventType], Handle); N]) -> Rules {
+fn rules<const N: usize>(hooks: [(&str, &[EventType], Handle); N]) -> EngineRules {
     let mut rules = default_rules();
     for (name, events, handler) in hooks {
-        rules.registry.register(Hook::new(name, events.iter().copied(), handler)).unwrap();
+        rules.registry.register(PureHook::new(name, events.iter().copied(), handler)).unwrap();
     }
     rules
 }
 
-fn create(goal: &str) -> Action {
-    Action::CreateTask(NewTask { goal: goal.to_owned(), ..NewTask::default() })
+fn create(goal: &str) -> HookAction {
+    HookAction::CreateTask(NewTask { goal: goal.to_owned(), ..NewTask::default() })
 }
 
-fn note(node: Node) -> Action {
+fn note(node: EventSubject) -> HookAction {
     let event = payload::AutoLabelSuggestion { labels: vec!["seen".to_owned()], keywords: vec![] };
-    Action::Log { node, event: event.into() }
+    HookAction::Log { node, event: event.into() }
 }
 
-fn fails(_: &Record, _: &dyn View) -> Answer {
-    Err(HookFault::Failed("out of order".to_owned()))
+fn fails(_: &EventRecord, _: &dyn StateView) -> Answer {
+    Err(PureHookError::Failed("out of order".to_owned()))
 }
 
-fn panics(_: &Record, _: &dyn View) -> Answer {
+fn panics(_: &EventRecord, _: &dyn StateView) -> Answer {
     panic!("dizzy")
 }
 
-fn notes(record: &Record, _: &dyn View) -> Answer {
+fn notes(record: &EventRecord, _: &dyn StateView) -> Answer {
     Ok(vec![note(record.envelope.node)])
 }
 
 #[test]
-fn a_failing_hook_is_recorded_and_keeps_no_other_from_running() {
+fn failing_pure_hook_is_recorded_and_others_run() {
     let rules = rules([("broken", &[EventType::TaskStarted], fails), ("sound", &[EventType::TaskStarted], notes)]);
     let mut project = Script::after(rules, "add one");
     let answered = project.run("start T1");
@@ -73,7 +73,7 @@ fn a_failing_hook_is_recorded_and_keeps_no_other_from_running() {
 
 #[test]
 fn a_refused_action_is_recorded_and_the_next_is_carried_out() {
-    fn asks(_: &Record, _: &dyn View) -> Answer {
+    fn asks(_: &EventRecord, _: &dyn StateView) -> Answer {
         Ok(vec![
             Action::UpdateTask { task: TaskId(1), action: TaskAction::Ready { after: None } },
             create(" "),
@@ -101,12 +101,12 @@ fn a_refused_action_is_recorded_and_the_next_is_carried_out() {
 
 #[test]
 fn a_hook_cannot_log_what_bears_state() {
-    fn lies(record: &Record, _: &dyn View) -> Answer {
+    fn lies(record: &EventRecord, _: &dyn StateView) -> Answer {
         let done = payload::TaskCompleted { result: None, artifacts: vec![] };
         let fake =
             payload::HookError { hook_name: "x".into(), error: "x".into(), original_event: Value::Null, effect: None };
         let events: [Event; 2] = [done.into(), fake.into()];
-        Ok(events.into_iter().map(|event| Action::Log { node: record.envelope.node, event }).collect())
+        Ok(events.into_iter().map(|event| HookAction::Log { node: record.envelope.node, event }).collect())
     }
     check_with(
         rules([("lies", &[EventType::TaskStarted], lies)]),
@@ -121,7 +121,7 @@ fn a_hook_cannot_log_what_bears_state() {
 
 #[test]
 fn a_hook_may_log_about_no_task_at_all() {
-    fn tells(_: &Record, _: &dyn View) -> Answer {
+    fn tells(_: &EventRecord, _: &dyn StateView) -> Answer {
         Ok(vec![note(Node::System)])
     }
     check_with(
@@ -133,7 +133,7 @@ fn a_hook_may_log_about_no_task_at_all() {
 
 #[test]
 fn what_a_hook_leads_to_is_not_forced() {
-    fn spawns(_: &Record, _: &dyn View) -> Answer {
+    fn spawns(_: &EventRecord, _: &dyn StateView) -> Answer {
         Ok(vec![create("more")])
     }
     check_with(
@@ -145,7 +145,7 @@ fn what_a_hook_leads_to_is_not_forced() {
 
 #[test]
 fn a_cascade_ends_after_so_many_steps() {
-    fn breeds(_: &Record, _: &dyn View) -> Answer {
+    fn breeds(_: &EventRecord, _: &dyn StateView) -> Answer {
         Ok(vec![create("another")])
     }
     let mut project = Script::new(rules([("breeds", &[EventType::TaskCreated], breeds)]));
@@ -159,7 +159,7 @@ fn a_cascade_ends_after_so_many_steps() {
 
 #[test]
 fn a_cascade_ends_after_so_many_events() {
-    fn floods(record: &Record, _: &dyn View) -> Answer {
+    fn floods(record: &EventRecord, _: &dyn StateView) -> Answer {
         Ok(vec![note(record.envelope.node); EVENTS + 3])
     }
     let mut project = Script::after(rules([("floods", &[EventType::TaskStarted], floods)]), "add one");
@@ -170,7 +170,7 @@ fn a_cascade_ends_after_so_many_events() {
 }
 
 #[test]
-fn a_hook_that_panics_has_failed_and_takes_nobody_with_it() {
+fn panicking_hook_fails_alone() {
     let rules = rules([("mad", &[EventType::TaskStarted], panics), ("sound", &[EventType::TaskStarted], notes)]);
     let answered = Script::after(rules, "add one").run("start T1");
     let expected = ["T1 task_started", "T1 hook_error mad: it panicked: dizzy", "T1 auto_label_suggestion seen"];
@@ -187,7 +187,7 @@ fn a_hook_for_errors_that_fails_comes_to_an_end() {
 
 #[test]
 fn a_hook_for_errors_that_asks_for_the_impossible_comes_to_an_end() {
-    fn insists(_: &Record, _: &dyn View) -> Answer {
+    fn insists(_: &EventRecord, _: &dyn StateView) -> Answer {
         Ok(vec![create(" "); 10])
     }
     let rules = rules([("insists", &[EventType::TaskStarted, EventType::ActionError], insists)]);
@@ -197,8 +197,8 @@ fn a_hook_for_errors_that_asks_for_the_impossible_comes_to_an_end() {
 }
 
 #[test]
-fn echoes_of_a_satisfied_dependency_come_to_an_end() {
-    fn echoes(record: &Record, _: &dyn View) -> Answer {
+fn hooks_that_repeat_their_own_event_end_at_limit() {
+    fn echoes(record: &EventRecord, _: &dyn StateView) -> Answer {
         let event = record.envelope.event.clone();
         Ok(vec![Action::Log { node: record.envelope.node, event }; 10])
     }

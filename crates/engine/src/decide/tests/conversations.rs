@@ -51,7 +51,7 @@ fn what_was_used_is_counted_for_each_conversation() {
 }
 
 #[test]
-fn another_task_is_talked_about_anew() {
+fn next_task_starts_new_conversation() {
     let mut script = Script::after(
         default_rules(),
         "add one
@@ -103,6 +103,6 @@ fn session_of_older_version_does_not_go_on_with_conversation_of_task() {
     assert_eq!(project.session("b").conversation.as_deref(), Some("c1"));
     let (mut older, task) = (project.session("b"), project.task("T1"));
     (older.keeps_feedback, older.conversation) = (false, None);
-    older.go_on_talking(task.conversation.as_ref());
+    older.resume_conversation(task.conversation.as_ref());
     assert_eq!(older.conversation, None);
 }

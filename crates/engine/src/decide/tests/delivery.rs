@@ -1,17 +1,20 @@
 //! Feedback that is pending when work is called done, and feedback that no turn has received when a session ends.
 
-use super::looping::hooks;
 use super::script::{Script, check, check_with, default_rules};
-use crate::delivery::Grounds;
-use crate::log::event::{Envelope, Event, Metadata, Node, Record, payload};
+use super::session_loop::hooks;
+use crate::delivery::WorkspaceMode;
+use crate::log::event::{Event, EventEnvelope, EventMetadata, EventRecord, EventSubject, payload};
 use crate::log::id::{ConfigDigest, OwnerName, RunId, Seq, SessionName};
 use crate::log::time::Timestamp;
-use crate::session::usage::Usage;
-use crate::session::voice::Voice;
-use crate::session::{Closing, Decision, Ending, Next, Purpose, Terms, Verdict, Wanted, Work};
-use crate::task::State;
-use crate::view::View;
-use crate::view::memory::Memory;
+use crate::session::message_author::MessageAuthor;
+use crate::session::usage::AgentUsage;
+use crate::session::{
+    AfterIteration, GateDecision, GateVerdict, NextAction, SessionEnd, SessionEndKind, SessionTerms, TurnPurpose,
+    WorkSource,
+};
+use crate::task::TaskState;
+use crate::view::StateView;
+use crate::view::memory::MemoryView;
 
 /// A task whose work has passed its stop hook.
 const PASSED: &str = "add one\nsession a task=T1\nturn-done a.1 says=complete\nhook check\n";
@@ -266,7 +269,7 @@ fn log_with_unjudged_delivery_still_folds() {
     let name: SessionName = "a".parse().unwrap();
     let run: RunId = "a.1.0000000000000007".parse().unwrap();
     let owner: OwnerName = "w1".parse().unwrap();
-    let closing = || Closing { ending: Ending::Completed, reason: None };
+    let closing = || SessionEnd { ending: SessionEndKind::Completed, reason: None };
     let turn = |purpose, feedback| payload::TurnStarted { run: run.clone(), owner: owner.clone(), purpose, feedback };
     let events: Vec<Event> = vec![
         payload::SessionStarted {
@@ -325,14 +328,26 @@ fn log_with_unjudged_delivery_still_folds() {
         .into(),
         payload::SessionEnded { ending: Ending::Completed, reason: None, unchecked: 0 }.into(),
     ];
-    let mut memory = Memory::default();
+    let mut memory = MemoryView::default();
     for (seq, event) in (1..).map(Seq).zip(events) {
-        let metadata =
-            Metadata { triggered_by: "w1".to_owned(), cause: None, depth: 0, via: None, forced: false, owes: None };
+        let metadata = EventMetadata {
+            triggered_by: "w1".to_owned(),
+            cause: None,
+            depth: 0,
+            via: None,
+            forced: false,
+            owes: None,
+        };
         let (timestamp, iteration) = (Timestamp::from_millis(0), Some(1));
-        let envelope =
-            Envelope { timestamp, node: Node::System, session: Some(name.clone()), iteration, event, metadata };
-        memory.apply(&Record { seq, envelope }).unwrap();
+        let envelope = EventEnvelope {
+            timestamp,
+            node: EventSubject::System,
+            session: Some(name.clone()),
+            iteration,
+            event,
+            metadata,
+        };
+        memory.apply_event(&EventRecord { seq, envelope }).unwrap();
     }
     assert_eq!(memory.session(&name).unwrap().unwrap().ended(), Some(Ending::Completed));
 }

@@ -4,39 +4,40 @@ use core::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::looping::hooks;
 use super::script::{Script, default_rules, run_id};
+use super::session_loop::hooks;
 use crate::command::refusal::Refusal;
 use crate::command::{Authority, Command};
 use crate::effects::outbox::EffectKind;
 use crate::evaluation::ruling::RuleAction;
 use crate::evaluation::validation::RuleResult;
 use crate::evaluation::{
-    Asked, Guard, HookDecision, Judging, NewCheckpoint, NewHook, NewSeries, Signal, StopHook, StopRuling, Trigger,
+    CheckpointTrigger, EvaluationFindings, EvaluationPurpose, HookDecision, NewCheckpoint, NewIterationSeries,
+    NewStopHook, SeriesGuard, SeriesSignal, StopHook, StopRuling,
 };
-use crate::log::event::{Event, Record, payload};
+use crate::log::event::{Event, EventRecord, payload};
 use crate::log::event_type::EventType;
 use crate::log::id::{Epoch, HookId, SeriesId, TaskId};
 use crate::log::time::Timestamp;
 use crate::session::promise::Promise;
-use crate::task::State;
+use crate::task::TaskState;
 
 pub(super) const TASK: TaskId = TaskId(1);
 
-pub(super) fn series(max_iterations: u32) -> NewSeries {
+pub(super) fn series(max_iterations: u32) -> NewIterationSeries {
     let promises = vec![Promise::Complete, Promise::Blocked];
-    NewSeries { max_iterations, promises, rules: vec![], breaker: 20, strict: false }
+    NewIterationSeries { max_iterations, promises, rules: vec![], breaker: 20, strict: false }
 }
 
-fn judging(iteration: u32, promises: &[Promise], results: &[bool]) -> Judging {
+fn judging(iteration: u32, promises: &[Promise], results: &[bool]) -> EvaluationFindings {
     let result = |(at, passed): (usize, &bool)| RuleResult {
         rule_name: format!("rule {at}"),
         passed: *passed,
         message: "as found".to_owned(),
         broken: false,
     };
-    Judging {
-        asked: Asked::Validation,
+    EvaluationFindings {
+        asked: EvaluationPurpose::Validation,
         iteration,
         hooks: vec![],
         results: results.iter().enumerate().map(result).collect(),
@@ -47,38 +48,38 @@ fn judging(iteration: u32, promises: &[Promise], results: &[bool]) -> Judging {
     }
 }
 
-fn hook(hook: StopHook) -> NewHook {
-    NewHook { hook, enabled: true, metadata: Map::from_iter([("by".to_owned(), json!("ada"))]) }
+fn hook(hook: StopHook) -> NewStopHook {
+    NewStopHook { hook, enabled: true, metadata: Map::from_iter([("by".to_owned(), json!("ada"))]) }
 }
 
 impl Script {
-    pub(super) fn start_series(&mut self, new: NewSeries) -> Result<SeriesId, Refusal> {
+    pub(super) fn start_series(&mut self, new: NewIterationSeries) -> Result<SeriesId, Refusal> {
         self.ask(&Command::StartSeries { task: TASK, new })?;
         Ok(self.task("T1").drive.series.expect("it has been started").id)
     }
 
-    fn register(&mut self, new: NewHook) -> Result<HookId, Refusal> {
+    fn register(&mut self, new: NewStopHook) -> Result<HookId, Refusal> {
         let records = self.ask(&Command::RegisterHook { task: TASK, new })?;
         Ok(HookId(records[0].seq.0))
     }
 
-    fn judge(&mut self, series: SeriesId, judging: Judging) -> Result<Vec<Record>, Refusal> {
+    fn judge(&mut self, series: SeriesId, judging: EvaluationFindings) -> Result<Vec<EventRecord>, Refusal> {
         self.ask(&Command::JudgeSeries { task: TASK, series, judging: Box::new(judging) })
     }
 
     /// Judges an iteration and advances to the next one. Returns the signal and the guard behind it.
-    fn iterate(&mut self, series: SeriesId, judging: Judging) -> (Signal, Option<Guard>) {
+    fn iterate(&mut self, series: SeriesId, judging: EvaluationFindings) -> (SeriesSignal, Option<SeriesGuard>) {
         let told = told(&self.judge(series, judging).unwrap());
         drop(self.ask(&Command::AdvanceSeries { task: TASK, series }));
         (told.signal, told.guard)
     }
 
-    fn complete_series(&mut self, series: SeriesId, promise: Promise) -> Result<Vec<Record>, Refusal> {
+    fn complete_series(&mut self, series: SeriesId, promise: Promise) -> Result<Vec<EventRecord>, Refusal> {
         self.ask(&Command::CompleteSeries { task: TASK, series, promise })
     }
 }
 
-fn told(records: &[Record]) -> payload::ValidationFinished {
+fn told(records: &[EventRecord]) -> payload::ValidationFinished {
     let found = records.iter().find_map(|record| match &record.envelope.event {
         Event::ValidationFinished(finished) => Some(finished.clone()),
         _ => None,
@@ -86,8 +87,8 @@ fn told(records: &[Record]) -> payload::ValidationFinished {
     found.expect("it was judged")
 }
 
-fn kinds(records: &[Record]) -> Vec<EventType> {
-    records.iter().map(Record::kind).collect()
+fn kinds(records: &[EventRecord]) -> Vec<EventType> {
+    records.iter().map(EventRecord::kind).collect()
 }
 
 fn one_task() -> Script {
@@ -95,7 +96,7 @@ fn one_task() -> Script {
 }
 
 #[test]
-fn a_series_from_its_start_to_its_end() {
+fn series_runs_from_start_to_completion() {
     let mut project = one_task();
     let registered = project.register(hook(StopHook::Default)).unwrap();
     let id = project.start_series(series(10)).unwrap();
@@ -103,7 +104,8 @@ fn a_series_from_its_start_to_its_end() {
     project.crash();
     let ruling = StopRuling::new(RuleAction::Continue, "not yet");
     let decision = Some(HookDecision { hook: Some(registered), ruling });
-    let judging = Judging { hooks: vec![registered], decision, ..judging(1, &[Promise::Complete], &[false]) };
+    let judging =
+        EvaluationFindings { hooks: vec![registered], decision, ..judging(1, &[Promise::Complete], &[false]) };
     let records = project.judge(id, judging).unwrap();
     assert_eq!(kinds(&records), [EventType::HookEvaluated, EventType::ValidationFinished]);
     let finished = told(&records);
@@ -151,7 +153,7 @@ fn being_blocked_is_not_being_complete() {
         [(Promise::Blocked, "the agent says that it is blocked"), (Promise::Escalate, "the agent asks for a person")]
     {
         let mut project = one_task();
-        let new = NewSeries { promises: vec![promise], ..series(3) };
+        let new = NewIterationSeries { promises: vec![promise], ..series(3) };
         let id = project.start_series(new).unwrap();
         project.complete_series(id, promise).unwrap();
         let task = project.task("T1");
@@ -163,13 +165,13 @@ fn being_blocked_is_not_being_complete() {
 #[test]
 fn promises_decide_where_no_hook_does() {
     use Promise::{Blocked, Complete, Escalate};
-    let table: [(&[Promise], Signal); 6] = [
-        (&[], Signal::Continue),
-        (&[Complete], Signal::Complete),
-        (&[Blocked], Signal::Blocked),
-        (&[Escalate], Signal::Escalate),
-        (&[Blocked, Escalate, Complete], Signal::Complete),
-        (&[Blocked, Escalate], Signal::Escalate),
+    let table: [(&[Promise], SeriesSignal); 6] = [
+        (&[], SeriesSignal::Continue),
+        (&[Complete], SeriesSignal::Complete),
+        (&[Blocked], SeriesSignal::Blocked),
+        (&[Escalate], SeriesSignal::Escalate),
+        (&[Blocked, Escalate, Complete], SeriesSignal::Complete),
+        (&[Blocked, Escalate], SeriesSignal::Escalate),
     ];
     for (promises, signal) in table {
         let mut project = one_task();
@@ -179,15 +181,15 @@ fn promises_decide_where_no_hook_does() {
     let mut project = one_task();
     let id = project.start_series(series(3)).unwrap();
     let disabled = Some(HookDecision { hook: None, ruling: StopRuling::new(RuleAction::Continue, "disabled") });
-    let judging = Judging { decision: disabled, ..judging(1, &[Complete], &[]) };
+    let judging = EvaluationFindings { decision: disabled, ..judging(1, &[Complete], &[]) };
     assert_eq!(told(&project.judge(id, judging).unwrap()).signal, Signal::Complete, "no hook has decided");
     assert_eq!(project.task("T1").state, State::Active, "judging moves no task");
 }
 
 #[test]
-fn a_strict_series_believes_its_rules() {
+fn strict_series_completes_only_when_rules_pass() {
     let mut project = one_task();
-    let id = project.start_series(NewSeries { strict: true, ..series(5) }).unwrap();
+    let id = project.start_series(NewIterationSeries { strict: true, ..series(5) }).unwrap();
     let refusal = project.complete_series(id, Promise::Complete).unwrap_err().to_string();
     assert_eq!(refusal, format!("{id} is strict: it is completed after iteration_validate has answered COMPLETE"));
     let finished = told(&project.judge(id, judging(1, &[Promise::Complete], &[true, false])).unwrap());
@@ -198,7 +200,7 @@ fn a_strict_series_believes_its_rules() {
     project.complete_series(id, Promise::Complete).unwrap();
     // A promise that the agent is blocked is always accepted.
     let mut project = one_task();
-    let id = project.start_series(NewSeries { strict: true, ..series(5) }).unwrap();
+    let id = project.start_series(NewIterationSeries { strict: true, ..series(5) }).unwrap();
     project.complete_series(id, Promise::Blocked).unwrap();
 }
 
@@ -217,9 +219,9 @@ fn the_maximum_is_named() {
 }
 
 #[test]
-fn the_breaker_counts_iterations_not_questions() {
+fn circuit_breaker_counts_iterations_not_evaluations() {
     let mut project = one_task();
-    let id = project.start_series(NewSeries { breaker: 2, ..series(20) }).unwrap();
+    let id = project.start_series(NewIterationSeries { breaker: 2, ..series(20) }).unwrap();
     for _ in 0..3 {
         project.judge(id, judging(1, &[], &[false])).unwrap();
     }
@@ -232,21 +234,24 @@ fn the_breaker_counts_iterations_not_questions() {
 
 #[test]
 fn the_same_work_with_the_same_failures_is_thrashing() {
-    let check = |each: fn(u32) -> Judging, trips: bool| {
+    let check = |each: fn(u32) -> EvaluationFindings, trips: bool| {
         let mut project = one_task();
         let id = project.start_series(series(20)).unwrap();
         let told: Vec<_> = (1..=3).map(|iteration| project.iterate(id, each(iteration)).1).collect();
-        let last = trips.then_some(Guard::Thrashing);
+        let last = trips.then_some(SeriesGuard::Thrashing);
         assert_eq!(told, [None, None, last]);
     };
     check(|iteration| judging(iteration, &[], &[false]), true);
-    check(|iteration| Judging { agent_output: None, ..judging(iteration, &[], &[true]) }, false);
+    check(|iteration| EvaluationFindings { agent_output: None, ..judging(iteration, &[], &[true]) }, false);
     check(
-        |iteration| Judging { agent_output: Some("x".repeat(iteration as usize)), ..judging(iteration, &[], &[false]) },
+        |iteration| EvaluationFindings {
+            agent_output: Some("x".repeat(iteration as usize)),
+            ..judging(iteration, &[], &[false])
+        },
         false,
     );
     check(
-        |iteration| Judging {
+        |iteration| EvaluationFindings {
             files_modified: vec!["y".repeat(iteration as usize)],
             ..judging(iteration, &[], &[false])
         },
@@ -255,7 +260,7 @@ fn the_same_work_with_the_same_failures_is_thrashing() {
 }
 
 #[test]
-fn what_was_judged_meanwhile_counts_no_more() {
+fn evaluation_of_former_iteration_is_refused() {
     let mut project = one_task();
     let id = project.start_series(series(5)).unwrap();
     project.ask(&Command::AdvanceSeries { task: TASK, series: id }).unwrap();
@@ -274,20 +279,20 @@ fn what_was_judged_meanwhile_counts_no_more() {
 }
 
 #[test]
-fn what_cannot_be_started() {
+fn invalid_series_is_refused() {
     let mut project = one_task();
-    let check = |project: &mut Script, new: NewSeries, expected: &str| {
+    let check = |project: &mut Script, new: NewIterationSeries, expected: &str| {
         let refusal = project.start_series(new).unwrap_err().to_string();
         assert_eq!(refusal, expected);
     };
     check(&mut project, series(0), "maxIterations is 0; give a whole number from 1 to 100");
     check(&mut project, series(101), "maxIterations is 101; give a whole number from 1 to 100");
-    let of = |promises: &[Promise]| NewSeries { promises: promises.to_vec(), ..series(5) };
+    let of = |promises: &[Promise]| NewIterationSeries { promises: promises.to_vec(), ..series(5) };
     check(&mut project, of(&[]), "completionPromises is empty; give at least one of COMPLETE, BLOCKED, ESCALATE");
     check(&mut project, of(&[Promise::Complete; 2]), "completionPromises has COMPLETE twice");
     check(
         &mut project,
-        NewSeries { breaker: 21, ..series(5) },
+        NewIterationSeries { breaker: 21, ..series(5) },
         "circuitBreakerThreshold is 21; give a whole number from 1 to 20",
     );
     project.run("block T1");
@@ -324,9 +329,9 @@ fn a_checkpoint_that_a_hook_asks_for() {
     let mut project = one_task();
     let registered = project.register(hook(StopHook::Default)).unwrap();
     let id = project.start_series(series(10)).unwrap();
-    let asks = |action, data: Value| Judging {
+    let asks = |action, data: Value| EvaluationFindings {
         hooks: vec![registered],
-        asked: Asked::Hooks,
+        asked: EvaluationPurpose::Hooks,
         decision: Some(HookDecision {
             hook: Some(registered),
             ruling: StopRuling { checkpoint_data: Some(data), ..StopRuling::new(action, "halfway") },
@@ -349,18 +354,18 @@ fn a_checkpoint_that_a_hook_asks_for() {
 fn five_checkpoints_are_kept_and_the_last_of_the_series() {
     let mut project = one_task();
     let make = |project: &mut Script, trigger| {
-        project.ask(&Command::CreateCheckpoint { task: TASK, new: NewCheckpoint::of(trigger) }).unwrap();
+        project.ask(&Command::CreateCheckpoint { task: TASK, new: NewCheckpoint::with_trigger(trigger) }).unwrap();
     };
     let kept = |project: &Script| -> Vec<u32> {
         project.task("T1").drive.checkpoints.iter().map(|checkpoint| checkpoint.sequence).collect()
     };
-    (0..7).for_each(|_| make(&mut project, Trigger::Manual));
+    (0..7).for_each(|_| make(&mut project, CheckpointTrigger::Manual));
     assert_eq!(kept(&project), [3, 4, 5, 6, 7]);
     let now = project.task("T1").updated_at;
     let at_hand = |project: &Script, days: i64| {
-        project.task("T1").drive.checkpoints_at(now.plus_millis(days * 86_400_000)).count()
+        project.task("T1").drive.live_checkpoints_at(now.add_millis(days * 86_400_000)).count()
     };
-    make(&mut project, Trigger::Error);
+    make(&mut project, CheckpointTrigger::Error);
     assert_eq!([0, 2, 6, 8].map(|days| at_hand(&project, days)), [5, 4, 4, 0]);
     project.crash();
 }
@@ -369,17 +374,21 @@ fn five_checkpoints_are_kept_and_the_last_of_the_series() {
 fn drafts_are_cut_and_say_so() {
     let mut project = one_task();
     let draft = "ä".repeat(30 * 1024);
-    let new = NewCheckpoint { draft_content: Some(draft), ..NewCheckpoint::of(Trigger::Manual) };
+    let new = NewCheckpoint { draft_content: Some(draft), ..NewCheckpoint::with_trigger(CheckpointTrigger::Manual) };
     project.ask(&Command::CreateCheckpoint { task: TASK, new }).unwrap();
     let made = project.data(EventType::CheckpointCreated);
     assert_eq!(made["draftContent"].as_str().map(str::len), Some(50 * 1024));
     assert_eq!(made["draftBytes"], json!(60 * 1024));
     for expires_in in [Duration::ZERO, Duration::from_hours(366 * 24)] {
-        let new = NewCheckpoint { expires_in: Some(expires_in), ..NewCheckpoint::of(Trigger::Manual) };
+        let new =
+            NewCheckpoint { expires_in: Some(expires_in), ..NewCheckpoint::with_trigger(CheckpointTrigger::Manual) };
         let refusal = project.ask(&Command::CreateCheckpoint { task: TASK, new }).unwrap_err().to_string();
         assert!(refusal.starts_with("expiresIn is "), "{refusal}");
     }
-    let new = NewCheckpoint { expires_in: Some(Duration::from_mins(5)), ..NewCheckpoint::of(Trigger::Manual) };
+    let new = NewCheckpoint {
+        expires_in: Some(Duration::from_mins(5)),
+        ..NewCheckpoint::with_trigger(CheckpointTrigger::Manual)
+    };
     project.ask(&Command::CreateCheckpoint { task: TASK, new }).unwrap();
     let last = project.task("T1").drive.checkpoints.pop().unwrap();
     let made_at: Timestamp = project.task("T1").updated_at;
@@ -392,7 +401,7 @@ fn in_a_session() -> Script {
 }
 
 #[test]
-fn whoever_is_registered_is_asked_first_when_a_turn_ends() {
+fn registered_hooks_run_first_when_turn_ends() {
     let owed = |project: &mut Script| -> Vec<String> {
         project.run("turn-done a.1 says=COMPLETE");
         project
@@ -411,7 +420,7 @@ fn whoever_is_registered_is_asked_first_when_a_turn_ends() {
     let answered = project.run("hook registered out=continue tells=more\nhook check");
     assert!(answered.iter().any(|line| line.contains("gate_decided Continue")), "{answered:?}");
     let mut project = in_a_session();
-    project.register(NewHook { enabled: false, ..hook(StopHook::Default) }).unwrap();
+    project.register(NewStopHook { enabled: false, ..hook(StopHook::Default) }).unwrap();
     assert_eq!(owed(&mut project), ["check"]);
 }
 
@@ -471,11 +480,11 @@ fn hook_of_session_takes_no_stop_hook_away_that_others_registered() {
 }
 
 #[test]
-fn the_rules_of_somebody_else_hold_until_the_work_is_accepted() {
+fn rules_of_other_starter_hold_until_work_is_accepted() {
     let mut project = Script::after(hooks(&["check"]), "add one");
     let rules = json!([{"type": "file_existence", "name": "docs", "config": {"paths": ["README.md"]}}]);
     let rules = serde_json::from_value(rules).unwrap();
-    let id = project.start_series(NewSeries { rules, ..series(9) }).unwrap();
+    let id = project.start_series(NewIterationSeries { rules, ..series(9) }).unwrap();
     project.run("release T1\nsession a task=T1");
     let run = Some(run_id("a.1"));
     let start = Command::StartSeries { task: TASK, new: series(1) };
@@ -485,7 +494,7 @@ fn the_rules_of_somebody_else_hold_until_the_work_is_accepted() {
     let records = project.give(Authority::Person, run, &complete).unwrap();
     assert_eq!(kinds(&records), [EventType::CompletionClaimed]);
     assert!(project.task("T1").drive.series.is_some());
-    assert!(project.task("T1").drive.has_a_say());
+    assert!(project.task("T1").drive.has_turn_judge());
 }
 
 #[test]
@@ -503,7 +512,7 @@ fn agent_of_the_loop_neither_advances_nor_replaces_a_series_of_others() {
 }
 
 #[test]
-fn what_waits_for_a_person_does_not_go_on() {
+fn series_of_blocked_task_does_not_advance() {
     let mut project = one_task();
     let id = project.start_series(series(5)).unwrap();
     project.run("block T1");
@@ -519,7 +528,7 @@ fn what_is_decided_at_a_gate_is_recorded_with_its_session() {
         checkpoint_data: Some(json!({"executionPhase": "midpoint"})),
         ..StopRuling::new(RuleAction::Continue, "not yet")
     };
-    let judging = Judging { decision: Some(HookDecision { hook: Some(id), ruling }), ..at_gate(1, true) };
+    let judging = EvaluationFindings { decision: Some(HookDecision { hook: Some(id), ruling }), ..at_gate(1, true) };
     let records = project.ask(&Command::RecordRuling { task: TASK, judging: Box::new(judging) }).unwrap();
     assert_eq!(kinds(&records), [EventType::HookEvaluated, EventType::CheckpointCreated]);
     let place = (records[0].envelope.session.as_ref().map(|name| name.as_str()), records[0].envelope.iteration);
@@ -528,7 +537,7 @@ fn what_is_decided_at_a_gate_is_recorded_with_its_session() {
 
 /// An agent that works by hand is in no session, and neither is another one.
 #[test]
-fn nobody_starts_a_series_on_what_somebody_else_holds_by_hand() {
+fn series_is_refused_on_task_held_by_other_worker() {
     let mut project = Script::after(default_rules(), "add one\nclaim T1 by=w9 for=60s");
     assert!(matches!(project.start_series(series(3)), Err(Refusal::Held { .. })));
     let own = Command::StartSeries { task: TASK, new: series(3) };
@@ -536,9 +545,9 @@ fn nobody_starts_a_series_on_what_somebody_else_holds_by_hand() {
 }
 
 /// Returns the findings at a gate in an iteration of the series: one rule, which passes or fails.
-pub(super) fn at_gate(iteration: u32, passed: bool) -> Judging {
-    Judging {
-        asked: Asked::Gate,
+pub(super) fn at_gate(iteration: u32, passed: bool) -> EvaluationFindings {
+    EvaluationFindings {
+        asked: EvaluationPurpose::Gate,
         iteration,
         hooks: vec![],
         results: vec![RuleResult {

@@ -2,12 +2,12 @@
 
 use core::time::Duration;
 
-use super::looping::hooks;
 use super::script::{Script, check, check_with, default_rules};
+use super::session_loop::hooks;
 use crate::log::event_type::EventType;
-use crate::session::Wanted;
-use crate::session::usage::Cost;
-use crate::task::State;
+use crate::session::NextAction;
+use crate::session::usage::UsdCost;
+use crate::task::TaskState;
 
 #[test]
 fn a_block_is_told_with_its_reason_and_its_count() {
@@ -318,7 +318,7 @@ fn a_rate_limit_costs_no_iteration_and_keeps_the_feedback_and_the_count() {
 }
 
 #[test]
-fn where_nobody_knows_how_long_waits_grow() {
+fn rate_limit_without_time_doubles_wait() {
     let mut project = Script::after(default_rules(), "session a");
     let mut waits = Vec::new();
     for iteration in 1..=8 {
@@ -341,7 +341,7 @@ fn where_nobody_knows_how_long_waits_grow() {
 
 /// An agent that names a past time is not asked again at once.
 #[test]
-fn where_the_wait_is_over_already_there_is_one_all_the_same() {
+fn rate_limit_with_past_time_still_waits() {
     let mut project = Script::after(default_rules(), "session a");
     let waits = [1, 2, 3, 4].map(|iteration| {
         let postponed = project.run(&format!("turn-limited a.{iteration} for=-60s"));
@@ -415,7 +415,7 @@ fn what_is_said_before_an_iteration_does_not_pile_up() {
 }
 
 #[test]
-fn time_is_counted_while_somebody_runs_it() {
+fn wall_time_counts_only_while_session_runs() {
     check(
         "session a time=100s
          --
@@ -444,7 +444,7 @@ fn time_is_counted_while_somebody_runs_it() {
 }
 
 #[test]
-fn the_time_in_which_people_think_is_not_counted() {
+fn wall_time_excludes_wait_for_answer() {
     check(
         "session a time=100s
          later 60s
@@ -468,7 +468,7 @@ fn the_time_in_which_people_think_is_not_counted() {
     let mut project =
         Script::after(hooks(&["check"]), "session a time=100s retries=0 limit=ask\nlater 60s\nturn-done a.1");
     project.run("hook check out=block tells=red\nlater 9000s\ntell a continue\nadvance a");
-    assert!(project.session("a").turn().is_some(), "{:?}", project.session("a"));
+    assert!(project.session("a").current_turn().is_some(), "{:?}", project.session("a"));
     assert_eq!(project.session("a").watch.lasted, Duration::from_mins(1));
 }
 
@@ -482,7 +482,7 @@ fn claim_of_an_agent_passes_no_time() {
 }
 
 #[test]
-fn money_is_counted_whatever_it_was_spent_on() {
+fn cost_budget_counts_every_turn() {
     let mut project = Script::after(hooks(&["note"]), "session a cost=1000000");
     let first = project.run("turn-done a.1 costs=600000\nhook note tells=late");
     assert_eq!(first.last().unwrap(), "system turn_started a.2 to work late");
@@ -532,7 +532,7 @@ fn the_same_change_with_the_same_failures_is_thrashing() {
 
 /// An agent that names an absurd time is asked again within a week.
 #[test]
-fn nobody_is_waited_for_longer_than_a_week() {
+fn rate_limit_wait_is_at_most_a_week() {
     let mut project = Script::after(default_rules(), "session a");
     let postponed = project.run("turn-limited a.1 for=9999999s");
     assert_eq!(postponed, ["system iteration_postponed a.1 until 2026-01-24T10:00:00.000Z"]);
@@ -548,7 +548,7 @@ fn interruptions_are_counted_from_the_last_turn_that_was_finished() {
 }
 
 #[test]
-fn no_task_pays_for_the_failures_of_another() {
+fn failures_are_counted_per_task() {
     let script = "add one
          add two
          session a work=graph failures=2
@@ -563,7 +563,7 @@ fn no_task_pays_for_the_failures_of_another() {
 }
 
 #[test]
-fn no_task_pays_for_what_another_has_repeated() {
+fn repetitions_are_counted_per_task() {
     let script = "add one
          add two
          session a work=graph thrashing=3
@@ -576,7 +576,7 @@ fn no_task_pays_for_what_another_has_repeated() {
 
 /// Even after a rate limit, which otherwise keeps the count.
 #[test]
-fn no_task_pays_for_the_send_backs_of_another() {
+fn send_backs_are_counted_per_task() {
     let script = "add one
          add two
          session a work=graph retries=1

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::script::{Script, check, default_rules};
-use crate::task::State;
-use crate::view::View;
+use crate::task::TaskState;
+use crate::view::StateView;
 
 #[test]
 fn a_task_without_dependencies_is_ready_at_once() {
@@ -52,7 +52,7 @@ fn a_task_that_waits_can_be_neither_started_nor_completed_nor_claimed() {
 }
 
 #[test]
-fn what_two_edges_say_counts_once() {
+fn two_edges_between_same_tasks_count_once() {
     check(
         "add one
          add two after=T1,T1
@@ -120,7 +120,7 @@ fn a_circle_is_refused_with_its_whole_path() {
 }
 
 #[test]
-fn nobody_waits_for_themselves() {
+fn task_cannot_wait_for_itself() {
     check(
         "add one\n--\nlink T1 depends_on T1\nlink T1 blocks T1\nadd two after=T2",
         "! T1 cannot be linked to itself
@@ -258,7 +258,7 @@ fn completing_a_failed_task_by_force_frees_those_who_wait() {
 }
 
 #[test]
-fn whoever_waits_for_two_failed_tasks_stays_blocked_by_the_other() {
+fn waiter_of_two_failed_tasks_stays_blocked_by_other() {
     check(
         "add one
          add two
@@ -279,7 +279,7 @@ fn whoever_waits_for_two_failed_tasks_stays_blocked_by_the_other() {
 }
 
 #[test]
-fn a_forced_completion_frees_nobody_from_another_failure() {
+fn forced_completion_keeps_waiter_blocked_by_other_failure() {
     check(
         "add one
          add two
@@ -300,7 +300,7 @@ fn a_forced_completion_frees_nobody_from_another_failure() {
 }
 
 #[test]
-fn whoever_is_linked_to_a_failed_task_is_blocked_until_unlinked() {
+fn task_linked_to_failed_task_is_blocked_until_unlinked() {
     check(
         "add one
          fail T1
@@ -384,12 +384,12 @@ fn a_thousand_dependents_become_ready_in_one_commit() {
     assert_eq!(answered.iter().filter(|line| line.ends_with("task_ready")).count(), 1001, "and the review");
     assert_eq!(answered.iter().filter(|line| line.ends_with("dependency_satisfied T1")).count(), 1000);
     assert!(!answered.iter().any(|line| line.contains("error")));
-    assert!(project.memory.tasks().all(|task| task.state != State::Created));
+    assert!(project.memory.tasks().all(|task| task.state != TaskState::Created));
     assert_eq!(project.memory.claimable(None).unwrap().map(|(_, id)| id), Some("T2".parse().unwrap()));
 }
 
 #[test]
-fn what_needs_another_attempt_waits_like_everything_else() {
+fn task_that_needs_continuation_waits_for_new_dependency() {
     check(
         "add one
          add two

@@ -3,19 +3,19 @@
 use serde_json::{Value, json};
 
 use super::script::{Script, default_rules};
-use crate::command::limits::Limits;
+use crate::command::limits::EngineLimits;
 use crate::command::refusal::Refusal;
-use crate::command::{Answer, Command, Failing, HookReport, NewSession, NewTask, TaskPatch};
-use crate::decide::{Effects, Rules};
+use crate::command::{Command, HookReport, NewSession, NewTask, TaskPatch, TurnAnswer, TurnFailureReport};
+use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, HookOutcome, OnFailure};
-use crate::effects::registry::{Hook, HookFault};
-use crate::log::encoding::{decode, encode};
-use crate::log::event::Record;
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy, HookOutcome};
+use crate::effects::registry::{PureHook, PureHookError};
+use crate::log::encoding::{decode_event, encode_event};
+use crate::log::event::EventRecord;
 use crate::log::event_type::EventType;
 use crate::log::id::TaskId;
-use crate::session::{Ending, Terms};
-use crate::view::View;
+use crate::session::{SessionEndKind, SessionTerms};
+use crate::view::StateView;
 
 const T1: TaskId = TaskId(1);
 
@@ -59,53 +59,60 @@ fn update(change: impl Fn(&mut TaskPatch, usize)) -> impl Fn(usize) -> Command {
 }
 
 #[test]
-fn goal_and_body() {
-    check_bound(Limits::GOAL, create(|new, size| new.goal = text(size)));
-    check_bound(Limits::GOAL, update(|patch, size| patch.goal = Some(text(size))));
-    check_bound(Limits::BODY, create(|new, size| new.body = Some(text(size))));
-    check_bound(Limits::BODY, update(|patch, size| patch.body = Some(text(size))));
+fn goal_and_body_are_taken_up_to_limit() {
+    check_bound(EngineLimits::GOAL_BYTES, create(|new, size| new.goal = text(size)));
+    check_bound(EngineLimits::GOAL_BYTES, update(|patch, size| patch.goal = Some(text(size))));
+    check_bound(EngineLimits::BODY_BYTES, create(|new, size| new.body = Some(text(size))));
+    check_bound(EngineLimits::BODY_BYTES, update(|patch, size| patch.body = Some(text(size))));
 }
 
 #[test]
-fn labels() {
-    check_bound(Limits::LABEL, create(|new, size| new.labels = vec![text(size)]));
-    check_bound(Limits::LABEL, update(|patch, size| patch.labels = Some(vec![text(size)])));
-    check_bound(Limits::LABELS, create(|new, size| new.labels = texts(size)));
-    check_bound(Limits::LABELS, update(|patch, size| patch.labels = Some(texts(size))));
+fn labels_are_taken_up_to_limit() {
+    check_bound(EngineLimits::LABEL_BYTES, create(|new, size| new.labels = vec![text(size)]));
+    check_bound(EngineLimits::LABEL_BYTES, update(|patch, size| patch.labels = Some(vec![text(size)])));
+    check_bound(EngineLimits::LABEL_COUNT, create(|new, size| new.labels = texts(size)));
+    check_bound(EngineLimits::LABEL_COUNT, update(|patch, size| patch.labels = Some(texts(size))));
 }
 
 #[test]
-fn deliverables() {
-    check_bound(Limits::DELIVERABLE, create(|new, size| new.deliverables = vec![text(size)]));
-    check_bound(Limits::DELIVERABLE, update(|patch, size| patch.deliverables = Some(vec![text(size)])));
-    check_bound(Limits::DELIVERABLES, create(|new, size| new.deliverables = texts(size)));
-    check_bound(Limits::DELIVERABLES, update(|patch, size| patch.deliverables = Some(texts(size))));
+fn deliverables_are_taken_up_to_limit() {
+    check_bound(EngineLimits::DELIVERABLE_BYTES, create(|new, size| new.deliverables = vec![text(size)]));
+    check_bound(EngineLimits::DELIVERABLE_BYTES, update(|patch, size| patch.deliverables = Some(vec![text(size)])));
+    check_bound(EngineLimits::DELIVERABLE_COUNT, create(|new, size| new.deliverables = texts(size)));
+    check_bound(EngineLimits::DELIVERABLE_COUNT, update(|patch, size| patch.deliverables = Some(texts(size))));
 }
 
 #[test]
-fn results_and_artifacts() {
+fn results_and_artifacts_are_taken_up_to_limit() {
     let complete = |result: Option<String>, artifacts| Command::CompleteTask { id: T1, result, artifacts };
-    check_bound(Limits::RESULT, |size| complete(Some(text(size)), vec![]));
-    check_bound(Limits::ARTIFACT, |size| complete(None, vec![text(size)]));
-    check_bound(Limits::ARTIFACTS, |size| complete(None, texts(size)));
+    check_bound(EngineLimits::RESULT_BYTES, |size| complete(Some(text(size)), vec![]));
+    check_bound(EngineLimits::ARTIFACT_BYTES, |size| complete(None, vec![text(size)]));
+    check_bound(EngineLimits::ARTIFACT_COUNT, |size| complete(None, texts(size)));
 }
 
 #[test]
-fn reasons() {
+fn reasons_are_taken_up_to_limit() {
     let id = T1;
-    check_bound(Limits::REASON, |size| Command::FailTask { id, reason: text(size) });
-    check_bound(Limits::REASON, |size| Command::ReleaseTask { id, reason: text(size) });
-    check_bound(Limits::REASON, |size| Command::NeedContinuation { id, reason: text(size) });
-    check_bound(Limits::REASON, |size| Command::BlockTask { id, reason: text(size), required_knowledge: vec![] });
-    for (size, taken) in [(Limits::REASON, true), (Limits::REASON + 1, false)] {
+    check_bound(EngineLimits::REASON_BYTES, |size| Command::FailTask { id, reason: text(size) });
+    check_bound(EngineLimits::REASON_BYTES, |size| Command::ReleaseTask { id, reason: text(size) });
+    check_bound(EngineLimits::REASON_BYTES, |size| Command::NeedContinuation { id, reason: text(size) });
+    check_bound(EngineLimits::REASON_BYTES, |size| Command::BlockTask {
+        id,
+        reason: text(size),
+        required_knowledge: vec![],
+    });
+    for (size, taken) in [(EngineLimits::REASON_BYTES, true), (EngineLimits::REASON_BYTES + 1, false)] {
         let mut project = Script::after(default_rules(), "add one\nfail T1");
         assert_eq!(project.ask(&Command::ReopenTask { id, reason: text(size) }).is_ok(), taken);
         let mut project = Script::after(default_rules(), "add one\nsession a task=T1");
         let run = "a.1.0000000000000007".parse().unwrap();
         assert_eq!(project.ask(&Command::FailTurn { run, failing: Failing::of(text(size)) }).is_ok(), taken);
         let mut project = Script::after(default_rules(), "session a");
-        let stop =
-            Command::StopSession { name: "a".parse().unwrap(), ending: Ending::Cancelled, reason: Some(text(size)) };
+        let stop = Command::StopSession {
+            name: "a".parse().unwrap(),
+            ending: SessionEndKind::Cancelled,
+            reason: Some(text(size)),
+        };
         assert_eq!(project.ask(&stop).is_ok(), taken);
     }
 }
@@ -118,12 +125,12 @@ fn check_in_session(bound: usize, script: &str, command: impl Fn(&Script, usize)
             hook: "tell".to_owned(),
             point: "pre_iteration".parse().expect("a hook point"),
             class: HookClass::Other,
-            on_failure: OnFailure::Ignore,
+            on_failure: HookFailurePolicy::Ignore,
             send_backs: None,
         };
         let hooks = [(EventType::IterationStarted, vec![hook])];
-        let effects = Effects::of("", "w1".parse().unwrap(), hooks);
-        let mut project = Script::after(Rules { effects: Some(effects), ..default_rules() }, script);
+        let effects = HookPlan::for_all_tasks("", "w1".parse().unwrap(), hooks);
+        let mut project = Script::after(EngineRules { effects: Some(effects), ..default_rules() }, script);
         let command = command(&project, size);
         let answer = project.ask(&command);
         assert_eq!(answer.is_ok(), taken, "{size}: {answer:?}");
@@ -132,38 +139,40 @@ fn check_in_session(bound: usize, script: &str, command: impl Fn(&Script, usize)
 }
 
 #[test]
-fn what_agents_and_hooks_say() {
+fn agent_and_hook_texts_are_taken_up_to_limit() {
     let run = || "a.1.0000000000000007".parse().unwrap();
     let answers = |_: &Script, size| Command::FinishTurn {
         run: run(),
-        answer: Answer { output: text(size), ..Answer::default() },
+        answer: TurnAnswer { output: text(size), ..TurnAnswer::default() },
     };
-    check_in_session(Limits::OUTPUT, "session a\nhook tell", answers);
+    check_in_session(EngineLimits::OUTPUT_BYTES, "session a\nhook tell", answers);
     let finish = |project: &Script, message: Option<String>, feedback: Option<String>| Command::FinishEffect {
         effect: project.effects()[0].id,
         owner: "w1".parse().unwrap(),
         report: Box::new(HookReport { message, feedback, ..HookOutcome::Success.into() }),
     };
-    check_in_session(Limits::REASON, "session a\nbegin tell", |project, size| finish(project, Some(text(size)), None));
-    check_in_session(Limits::FEEDBACK, "session a\nbegin tell", |project, size| {
+    check_in_session(EngineLimits::REASON_BYTES, "session a\nbegin tell", |project, size| {
+        finish(project, Some(text(size)), None)
+    });
+    check_in_session(EngineLimits::FEEDBACK_BYTES, "session a\nbegin tell", |project, size| {
         finish(project, None, Some(text(size)))
     });
 }
 
 #[test]
-fn what_a_session_is_started_with() {
+fn session_fields_are_taken_up_to_limit() {
     let new = |change: fn(&mut NewSession, usize)| {
         move |_: &Script, size| {
             let mut new = NewSession {
                 name: "a".parse().unwrap(),
                 task: None,
                 goal: None,
-                work: crate::session::Work::Given,
-                grounds: crate::delivery::Grounds::InPlace,
+                work: crate::session::WorkSource::Given,
+                grounds: crate::delivery::WorkspaceMode::InPlace,
                 config: String::new(),
                 protected: None,
                 agent: "command:true".to_owned(),
-                terms: Terms::default(),
+                terms: SessionTerms::default(),
                 owner: "w1".parse().unwrap(),
                 nonce: 7,
                 fresh: false,
@@ -172,9 +181,9 @@ fn what_a_session_is_started_with() {
             Command::StartSession(new)
         }
     };
-    check_in_session(Limits::GOAL, "", new(|new, size| new.goal = Some(text(size))));
-    check_in_session(Limits::GOAL, "", new(|new, size| new.agent = text(size)));
-    check_in_session(Limits::CONFIG, "", new(|new, size| new.config = text(size)));
+    check_in_session(EngineLimits::GOAL_BYTES, "", new(|new, size| new.goal = Some(text(size))));
+    check_in_session(EngineLimits::GOAL_BYTES, "", new(|new, size| new.agent = text(size)));
+    check_in_session(EngineLimits::CONFIG_BYTES, "", new(|new, size| new.config = text(size)));
 }
 
 /// Checks the context of a start. A released task can be started again.
@@ -187,9 +196,9 @@ fn check_context(bound: usize, context: fn(usize) -> Value) {
 }
 
 #[test]
-fn the_context_of_a_start() {
+fn start_context_is_taken_up_to_limit() {
     // Two of the bytes are the quotation marks.
-    check_context(Limits::CONTEXT, |size| json!(text(size - 2)));
+    check_context(EngineLimits::CONTEXT_BYTES, |size| json!(text(size - 2)));
 }
 
 fn nested(levels: usize) -> Value {
@@ -197,20 +206,20 @@ fn nested(levels: usize) -> Value {
 }
 
 #[test]
-fn the_nesting_of_a_context() {
-    check_context(Limits::NESTING, nested);
+fn context_depth_is_taken_up_to_limit() {
+    check_context(EngineLimits::VALUE_DEPTH, nested);
 }
 
 /// An event that is written and cannot be read again would make the log unreadable.
 #[test]
 fn what_is_taken_can_be_read_again_however_deep_it_lies() {
     let mut rules = default_rules();
-    let hook = Hook::new("broken", [EventType::TaskStarted, EventType::HookError], |_, _| {
-        Err(HookFault::failed("out of order"))
+    let hook = PureHook::new("broken", [EventType::TaskStarted, EventType::HookError], |_, _| {
+        Err(PureHookError::failed("out of order"))
     });
     rules.registry.register(hook).unwrap();
     let mut project = Script::after(rules, "add one");
-    project.ask(&Command::StartTask { id: T1, context: nested(Limits::NESTING) }).unwrap();
+    project.ask(&Command::StartTask { id: T1, context: nested(EngineLimits::VALUE_DEPTH) }).unwrap();
     for record in &project.log {
         assert_eq!(decode(&encode(&record.envelope)).unwrap(), record.envelope);
     }
@@ -218,39 +227,39 @@ fn what_is_taken_can_be_read_again_however_deep_it_lies() {
 
 /// A hook's error message comes from outside too. It is recorded up to its limit.
 #[test]
-fn the_words_of_a_failed_hook() {
+fn error_of_failed_hook_is_cut_to_limit() {
     for (said, kept) in [
-        (text(Limits::REASON), Limits::REASON),
-        (text(Limits::REASON + 1), Limits::REASON),
-        ("ä".repeat(Limits::REASON), Limits::REASON),
-        (format!("x{}", "ä".repeat(Limits::REASON)), Limits::REASON - 1),
+        (text(EngineLimits::REASON_BYTES), EngineLimits::REASON_BYTES),
+        (text(EngineLimits::REASON_BYTES + 1), EngineLimits::REASON_BYTES),
+        ("ä".repeat(EngineLimits::REASON_BYTES), EngineLimits::REASON_BYTES),
+        (format!("x{}", "ä".repeat(Limits::REASON)), EngineLimits::REASON_BYTES - 1),
     ] {
         let mut rules = default_rules();
-        let fails = move |_: &Record, _: &dyn View| Err(HookFault::failed(&said));
-        rules.registry.register(Hook::new("broken", [EventType::TaskStarted], fails)).unwrap();
+        let fails = move |_: &EventRecord, _: &dyn StateView| Err(PureHookError::failed(&said));
+        rules.registry.register(PureHook::new("broken", [EventType::TaskStarted], fails)).unwrap();
         let project = Script::after(rules, "add one\nstart T1");
         assert_eq!(project.data(EventType::HookError)["error"].as_str().unwrap().len(), kept);
     }
 }
 
 #[test]
-fn dependencies() {
+fn dependencies_are_taken_up_to_limit() {
     let mut project = Script::new(default_rules());
-    for _ in 0..=Limits::DEPENDENCIES {
+    for _ in 0..=EngineLimits::DEPENDENCY_COUNT {
         project.ask(&Command::CreateTask(new_task())).unwrap();
     }
     let on = |count: usize| {
         let depends_on = (1..=count as u64).map(TaskId).collect();
         Command::CreateTask(NewTask { depends_on, ..new_task() })
     };
-    assert!(project.ask(&on(Limits::DEPENDENCIES + 1)).is_err());
-    project.ask(&on(Limits::DEPENDENCIES)).unwrap();
+    assert!(project.ask(&on(EngineLimits::DEPENDENCY_COUNT + 1)).is_err());
+    project.ask(&on(EngineLimits::DEPENDENCY_COUNT)).unwrap();
 }
 
 #[test]
-fn the_leases_that_one_claim_clears_away() {
+fn one_claim_clears_expired_leases_up_to_limit() {
     let mut project = Script::new(default_rules());
-    for _ in 0..=Limits::EXPIRED {
+    for _ in 0..=EngineLimits::EXPIRED_LEASES_PER_CLAIM {
         project.ask(&Command::CreateTask(new_task())).unwrap();
         project.run("claim by=w1 for=1s");
     }

@@ -1,16 +1,16 @@
 //! A series of iterations on a task that the loop of a session works on.
 
 use super::evaluation::{TASK, at_gate, series};
-use super::looping::hooks;
 use super::script::{Script, default_rules};
+use super::session_loop::hooks;
 use crate::command::Command;
-use crate::evaluation::NewSeries;
-use crate::task::State;
+use crate::evaluation::NewIterationSeries;
+use crate::task::TaskState;
 
 /// Returns a project with a session that works on a task with a series.
 fn in_series(max_iterations: u32, breaker: u32) -> Script {
     let mut project = Script::after(default_rules(), "add one");
-    project.start_series(NewSeries { max_iterations, breaker, ..series(max_iterations) }).unwrap();
+    project.start_series(NewIterationSeries { max_iterations, breaker, ..series(max_iterations) }).unwrap();
     project.run("release T1\nsession a task=T1");
     project
 }

@@ -1,23 +1,23 @@
 //! Messages of people to a running session, and how they end it from outside.
 
-use super::looping::hooks;
 use super::script::{Script, check, check_with, default_rules};
+use super::session_loop::hooks;
 use crate::command::{Command, TaskPatch};
-use crate::decide::{Effects, Rules};
+use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, OnFailure};
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::effects::outbox::EffectKind;
-use crate::log::event::Record;
+use crate::log::event::EventRecord;
 use crate::log::event_type::EventType;
-use crate::session::Purpose;
+use crate::session::TurnPurpose;
 
 /// Returns rules in which `check` judges every turn of a session of `w1`, and `ready` prepares it.
-fn gated() -> Rules {
+fn gated() -> EngineRules {
     let hook = |hook: &str, point: &str, class| HookEffect {
         hook: hook.to_owned(),
         point: point.parse().expect("a hook point"),
         class,
-        on_failure: OnFailure::Ignore,
+        on_failure: HookFailurePolicy::Ignore,
         send_backs: None,
     };
     let hooks = [
@@ -25,7 +25,7 @@ fn gated() -> Rules {
         (EventType::TurnFinished, vec![hook("check", "stop", HookClass::Gate)]),
         (EventType::SessionEnded, vec![hook("bye", "session_end", HookClass::Other)]),
     ];
-    Rules { effects: Some(Effects::of("hooks: {}", "w1".parse().unwrap(), hooks)), ..default_rules() }
+    EngineRules { effects: Some(HookPlan::for_all_tasks("hooks: {}", "w1".parse().unwrap(), hooks)), ..default_rules() }
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_message_starts_the_count_of_send_backs_again_and_an_agents_words_do_not() {
     assert_eq!(project.session("a").retries, 0);
     assert!(project.session("a").sent_back.is_empty());
     project.run("turn-done a.1 says=complete\nhook check out=block tells=red");
-    let turn = project.session("a").turn().cloned().unwrap();
+    let turn = project.session("a").current_turn().cloned().unwrap();
     assert_eq!((turn.purpose, turn.feedback.len()), (Purpose::SendBack, 3));
 }
 
@@ -148,7 +148,7 @@ fn the_same_words_are_counted_from_a_persons_message_on() {
 }
 
 #[test]
-fn it_is_said_by_whom() {
+fn message_names_its_author() {
     let mut project = Script::after(gated(), "session a\nbegin ready");
     let voices = |project: &Script| project.data(EventType::FeedbackQueued);
     project.run("say a hello");
@@ -188,7 +188,7 @@ fn nothing_is_said_to_what_has_ended_or_hears_its_last() {
 
 /// A cancellation enqueues nothing: the session's owner decides what follows.
 #[test]
-fn a_cancelled_session_is_ended_by_whoever_runs_it() {
+fn cancelled_session_is_ended_by_its_owner() {
     check_with(
         gated(),
         "session a
@@ -304,7 +304,7 @@ fn words_of_rejection_open_next_session_of_task() {
 }
 
 #[test]
-fn what_was_answered_waits_for_whoever_works_on_it_next() {
+fn answer_waits_for_next_worker() {
     let script = "add one\nblock T1 which-key\nanswer T1 ignore-hook use-it ignores=check";
     let mut project = Script::after(default_rules(), script);
     let answer = project.task("T1").answer.unwrap();
@@ -337,7 +337,7 @@ fn only_a_person_answers() {
 
 /// Neither does a hook, which otherwise has a person's rights.
 #[test]
-fn a_hook_answers_for_nobody() {
+fn hook_cannot_answer_for_person() {
     let script = "add one\nblock T1 red\nsession a\nbegin ready";
     let mut project = Script::after(gated(), script);
     let answered = project.run("via=ready answer T1 continue\nvia=ready merged T1 abc\nvia=ready tell a ignore");
@@ -380,7 +380,7 @@ fn the_next_session_begins_with_the_answer() {
     assert!(Script::after(default_rules(), script).task("T1").answer.is_some(), "a worker by hand reads it");
     let script =
         "add one\nblock T1 why\nanswer T1 continue so\nsession a task=T1 max=1\nturn-done a.1\nsession b task=T1";
-    let queued = |record: &&Record| record.kind() == EventType::FeedbackQueued;
+    let queued = |record: &&EventRecord| record.kind() == EventType::FeedbackQueued;
     assert_eq!(Script::after(default_rules(), script).log.iter().filter(queued).count(), 1, "it was heard");
 }
 

@@ -2,26 +2,26 @@
 //! after it was submitted and `after` when it is merged.
 
 use super::script::{CONFIG, Script, check_with, default_rules};
-use crate::decide::{Effects, HookScope, Rules};
+use crate::decide::{EngineRules, HookPlan, HookScope};
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, OnFailure};
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::log::event_type::EventType;
 use crate::log::id::Digest;
-use crate::session::Wanted;
-use crate::task::State;
+use crate::session::NextAction;
+use crate::task::TaskState;
 
-pub(super) fn hooks(hooks: &[&str]) -> Rules {
+pub(super) fn hooks(hooks: &[&str]) -> EngineRules {
     let owed = |hook: &str| {
         let (event, point, class, on_failure) = match hook {
-            "stop" => (EventType::TurnFinished, "stop", HookClass::Gate, OnFailure::Block),
-            "tests" => (EventType::SubmissionStarted, "before_submit", HookClass::Gate, OnFailure::Block),
-            "mild" => (EventType::SubmissionStarted, "before_submit", HookClass::Gate, OnFailure::Ignore),
-            "pr" => (EventType::SubmissionStarted, "before_submit", HookClass::Vcs, OnFailure::Block),
-            "told" => (EventType::TaskSubmitted, "after_submit", HookClass::Other, OnFailure::Ignore),
-            "review" => (EventType::MergeStarted, "before_merge", HookClass::Gate, OnFailure::Block),
-            "merge" => (EventType::MergeStarted, "before_merge", HookClass::Vcs, OnFailure::Block),
-            "last" => (EventType::MergeStarted, "before_merge", HookClass::Gate, OnFailure::Block),
-            "after" => (EventType::ChangeMerged, "after_merge", HookClass::Other, OnFailure::Escalate),
+            "stop" => (EventType::TurnFinished, "stop", HookClass::Gate, HookFailurePolicy::Block),
+            "tests" => (EventType::SubmissionStarted, "before_submit", HookClass::Gate, HookFailurePolicy::Block),
+            "mild" => (EventType::SubmissionStarted, "before_submit", HookClass::Gate, HookFailurePolicy::Ignore),
+            "pr" => (EventType::SubmissionStarted, "before_submit", HookClass::Vcs, HookFailurePolicy::Block),
+            "told" => (EventType::TaskSubmitted, "after_submit", HookClass::Other, HookFailurePolicy::Ignore),
+            "review" => (EventType::MergeStarted, "before_merge", HookClass::Gate, HookFailurePolicy::Block),
+            "merge" => (EventType::MergeStarted, "before_merge", HookClass::Vcs, HookFailurePolicy::Block),
+            "last" => (EventType::MergeStarted, "before_merge", HookClass::Gate, HookFailurePolicy::Block),
+            "after" => (EventType::ChangeMerged, "after_merge", HookClass::Other, HookFailurePolicy::Escalate),
             hook => panic!("no hook is called `{hook}`"),
         };
         (
@@ -35,11 +35,11 @@ pub(super) fn hooks(hooks: &[&str]) -> Rules {
             },
         )
     };
-    let mut effects = Effects::of(CONFIG, "w1".parse().unwrap(), []);
+    let mut effects = HookPlan::for_all_tasks(CONFIG, "w1".parse().unwrap(), []);
     for (event, hook) in hooks.iter().map(|hook| owed(hook)) {
         effects.hooks.entry(event).or_default().push(hook.into());
     }
-    Rules { effects: Some(effects), ..default_rules() }
+    EngineRules { effects: Some(effects), ..default_rules() }
 }
 
 pub(super) const BEGUN: &str = "add one\nsession a task=T1 grounds=worktrees\nworkspace a";
@@ -233,7 +233,7 @@ fn a_hook_that_cannot_do_its_work_is_not_the_agents_to_mend() {
 }
 
 #[test]
-fn a_failure_that_is_to_be_ignored_is() {
+fn failure_with_ignore_policy_passes_gate() {
     let rules = hooks(&["mild"]);
     let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nhook mild out=failure");
     assert_eq!(Script::after(rules, &script).task("T1").state, State::Completed);
@@ -445,7 +445,7 @@ fn an_end_in_the_middle_of_a_gate_leaves_the_task_to_be_taken_up() {
 
 /// After a crash the gate is in the same state: hooks that only judge or check first run again.
 #[test]
-fn a_crash_in_a_gate_costs_nothing() {
+fn gate_survives_crash() {
     let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nhook tests\nbegin pr\ncrash");
     let mut project = Script::after(hooks(&["tests", "pr"]), &script);
     let answered = project.run("resume a by=w2\nrecover pr by=w2\nfinish pr by=w2 opens=http://x/1");
@@ -465,7 +465,7 @@ fn a_crash_in_a_gate_costs_nothing() {
 
 /// The default hook for work in worktrees is not for work in place; a configured one is for both.
 #[test]
-fn work_in_place_passes_the_gates_that_somebody_wrote() {
+fn work_in_place_passes_configured_gates() {
     let mut usual = hooks(&["pr"]);
     let planned = usual.effects.as_mut().unwrap().hooks.get_mut(&EventType::SubmissionStarted).unwrap();
     *planned = planned
@@ -483,12 +483,12 @@ fn work_in_place_passes_the_gates_that_somebody_wrote() {
 
 /// An approval holds for the same change and for every hook, until another change is judged.
 #[test]
-fn approvals_are_of_one_change() {
+fn approval_holds_for_one_change() {
     let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a");
     let mut project = Script::after(hooks(&["review", "last", "merge"]), &script);
     let approved = |project: &Script| {
         let approved = project.task("T1").approved;
-        approved.map(|approved| (approved.patch == Digest::of(b"one"), approved.briefs.join(" ")))
+        approved.map(|approved| (approved.patch == Digest::of_bytes(b"one"), approved.briefs.join(" ")))
     };
     assert_eq!(approved(&project), None);
     project.run("hook review of=one approves=qa used=7");

@@ -1,14 +1,14 @@
 //! Feedback of hooks when an iteration failed, when they may not send the agent back again, and when they ask for a person.
 
-use super::looping::hooks;
 use super::script::{Script, check_with, run_id};
-use crate::command::{Command, Failing};
-use crate::decide::Rules;
-use crate::effects::hook_outcome::{HookClass, OnFailure};
+use super::session_loop::hooks;
+use crate::command::{Command, TurnFailureReport};
+use crate::decide::EngineRules;
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::log::event_type::EventType;
 use crate::log::time::Timestamp;
-use crate::session::fault::Fault;
-use crate::session::{Ending, Wanted};
+use crate::session::turn_failure::TurnFailure;
+use crate::session::{NextAction, SessionEndKind};
 
 #[test]
 fn what_hooks_say_about_a_failure_is_sent_at_once_and_the_answer_is_not_judged() {
@@ -227,7 +227,7 @@ fn stopping_before_and_during_a_recovery() {
 // The limits of send-backs by each hook.
 
 /// Returns rules in which `check` has this limit, and `lint` that of the session.
-fn at_most(times: u32) -> Rules {
+fn at_most(times: u32) -> EngineRules {
     let mut rules = hooks(&["check", "lint"]);
     let gates = rules.effects.as_mut().unwrap().hooks.get_mut(&EventType::TurnFinished).unwrap();
     gates[0].hook.send_backs = Some(times);
@@ -235,7 +235,7 @@ fn at_most(times: u32) -> Rules {
 }
 
 /// Returns the gate's decisions at the ends of successive turns, each blocked by the named hooks.
-fn decided(rules: Rules, session: &str, blocked_by: &[&str]) -> Vec<String> {
+fn decided(rules: EngineRules, session: &str, blocked_by: &[&str]) -> Vec<String> {
     let mut project = Script::after(rules, session);
     let turn = |by: &&str| {
         let run = project.session("a").iteration;
@@ -298,7 +298,7 @@ fn the_next_iteration_counts_anew_and_one_that_takes_up_does_not() {
 // The outcomes of a hook.
 
 #[test]
-fn continue_and_escalate() {
+fn stop_hook_may_continue_or_escalate() {
     let judged = |check: &str, lint: &str| {
         let script =
             format!("session a\nturn-done a.1 says=complete\nhook check out={check}\n--\nhook lint out={lint}");
@@ -316,7 +316,7 @@ fn continue_and_escalate() {
 }
 
 /// Returns rules with a hook at a point that judges no turn, and with its policy for failures.
-fn off_the_gates(hook: &str, on_failure: OnFailure) -> Rules {
+fn off_the_gates(hook: &str, on_failure: HookFailurePolicy) -> EngineRules {
     let mut rules = hooks(&[hook]);
     for planned in rules.effects.as_mut().unwrap().hooks.values_mut().flat_map(|hooks| hooks.iter_mut()) {
         assert_ne!(planned.hook.class, HookClass::Gate);
@@ -328,7 +328,7 @@ fn off_the_gates(hook: &str, on_failure: OnFailure) -> Rules {
 #[test]
 fn a_hook_that_judges_no_turn_may_ask_for_a_person() {
     check_with(
-        off_the_gates("ready", OnFailure::Escalate),
+        off_the_gates("ready", HookFailurePolicy::Escalate),
         "session a
          --
          hook ready out=failure message=no-disk",
@@ -339,7 +339,7 @@ fn a_hook_that_judges_no_turn_may_ask_for_a_person() {
          system session_ended Escalated, `ready` asks for a person: no-disk",
     );
     check_with(
-        off_the_gates("greet", OnFailure::Ignore),
+        off_the_gates("greet", HookFailurePolicy::Ignore),
         "session a
          --
          hook greet out=escalate tells=hello",
@@ -350,7 +350,7 @@ fn a_hook_that_judges_no_turn_may_ask_for_a_person() {
     );
     // The agent's request to a person is kept.
     check_with(
-        off_the_gates("note", OnFailure::Escalate),
+        off_the_gates("note", HookFailurePolicy::Escalate),
         "session a goal=mend
          turn-done a.1 says=blocked
          --
@@ -362,19 +362,19 @@ fn a_hook_that_judges_no_turn_may_ask_for_a_person() {
          T1 session_ended Escalated, the agent says it is blocked",
     );
     for out in ["failure", "timed_out", "escalate", "cancelled"] {
-        let mut project = Script::after(off_the_gates("ready", OnFailure::Escalate), "session a");
+        let mut project = Script::after(off_the_gates("ready", HookFailurePolicy::Escalate), "session a");
         project.run(&format!("hook ready out={out}"));
-        assert!(project.session("a").ended().is_some(), "{out}");
+        assert!(project.session("a").ending_kind().is_some(), "{out}");
     }
-    let mut project = Script::after(off_the_gates("ready", OnFailure::Escalate), "session a\nbegin ready");
+    let mut project = Script::after(off_the_gates("ready", HookFailurePolicy::Escalate), "session a\nbegin ready");
     project.run("resume a by=w2\nrecover ready by=w2");
-    assert!(project.session("a").ended().is_some(), "an interrupted hook has failed as well");
+    assert!(project.session("a").ending_kind().is_some(), "an interrupted hook has failed as well");
 }
 
 /// A hook of the commit that stops the session would have no position yet, so it is not enqueued at all.
 #[test]
 fn what_a_hook_asks_for_with_a_person_makes_no_hook_owed() {
-    let mut rules = off_the_gates("ready", OnFailure::Escalate);
+    let mut rules = off_the_gates("ready", HookFailurePolicy::Escalate);
     let hooks = &mut rules.effects.as_mut().unwrap().hooks;
     let ready = hooks[&EventType::IterationStarted].clone();
     for event in [EventType::TaskCreated, EventType::HookFinished, EventType::FeedbackQueued] {
@@ -396,12 +396,13 @@ fn what_a_hook_asks_for_with_a_person_makes_no_hook_owed() {
 }
 
 #[test]
-fn after_the_end_nobody_is_asked_for() {
+fn hook_after_end_cannot_ask_for_person() {
     let mut project =
-        Script::after(off_the_gates("bye", OnFailure::Escalate), "session a\nstop a\nturn-interrupted a.1");
+        Script::after(off_the_gates("bye", HookFailurePolicy::Escalate), "session a\nstop a\nturn-interrupted a.1");
     assert_eq!(project.run("hook bye out=failure").len(), 2);
     assert_eq!(project.session("a").wanted(), Wanted::Nothing);
-    let mut project = Script::after(off_the_gates("ready", OnFailure::Escalate), "session a\nbegin ready\nstop a");
+    let mut project =
+        Script::after(off_the_gates("ready", HookFailurePolicy::Escalate), "session a\nbegin ready\nstop a");
     assert_eq!(
         project.run("finish ready out=failure"),
         ["system hook_finished ready Failure", "system iteration_interrupted a.1", "system session_ended Cancelled"],
@@ -411,9 +412,11 @@ fn after_the_end_nobody_is_asked_for() {
 
 #[test]
 fn to_block_off_the_gates_is_an_ordinary_failure() {
-    for (out, on_failure) in
-        [("block", OnFailure::Ignore), ("failure", OnFailure::Block), ("continue", OnFailure::Ignore)]
-    {
+    for (out, on_failure) in [
+        ("block", HookFailurePolicy::Ignore),
+        ("failure", HookFailurePolicy::Block),
+        ("continue", HookFailurePolicy::Ignore),
+    ] {
         let mut project = Script::after(off_the_gates("ready", on_failure), "session a");
         let answered = project.run(&format!("hook ready out={out} tells=stop"));
         assert_eq!(answered[2..], ["system feedback_queued stop from ready", "system turn_started a.1 to work stop"]);
@@ -430,7 +433,7 @@ fn failed_agent_is_tried_again_when_its_wait_is_over() {
     let begin = "session a failures=3 span=300s\nturn-failed a.1 no-network";
     let mut project = Script::after(hooks(&[]), begin);
     let begun: Timestamp = "2026-01-17T10:00:00Z".parse().unwrap();
-    let until = |seconds: i64| begun.plus_millis(seconds * 1000);
+    let until = |seconds: i64| begun.add_millis(seconds * 1000);
     assert_eq!(project.session("a").wanted(), Wanted::Moment(until(5)));
     assert_eq!(project.run("later 4s\ncrash\nresume a by=w2"), ["system session_resumed by w2"]);
     assert_eq!(project.session("a").wanted(), Wanted::Moment(until(5)));
@@ -515,7 +518,8 @@ fn failure_in_last_iteration_with_words_of_a_person_is_retried_after_a_wait() {
 #[test]
 fn full_conversation_is_left_without_a_wait() {
     let mut project = Script::after(hooks(&[]), "session a span=300s");
-    let failing = Failing { fault: Fault::OutOfTokens, ..Failing::of("too much".to_owned()) };
+    let failing =
+        TurnFailureReport { fault: TurnFailure::OutOfTokens, ..TurnFailureReport::from_error("too much".to_owned()) };
     project.ask(&Command::FailTurn { run: run_id("a.1"), failing }).unwrap();
     assert_eq!(project.session("a").turn().unwrap().run, run_id("a.2"));
 }

@@ -2,24 +2,24 @@
 
 use super::script::{check_with, default_rules};
 use crate::command::NewTask;
-use crate::decide::Rules;
-use crate::effects::action::{Action, TaskAction};
-use crate::effects::registry::{Hook, HookFault};
-use crate::log::event::{Record, payload};
+use crate::decide::EngineRules;
+use crate::effects::action::{HookAction, TaskAction};
+use crate::effects::registry::{PureHook, PureHookError};
+use crate::log::event::{EventRecord, payload};
 use crate::log::event_type::EventType;
-use crate::view::View;
+use crate::view::StateView;
 
 /// Returns a hook of started tasks that logs its own name: `name:priority`. After the name, `!` means that it fails, `?`
 /// that it panics, and `-` that it is disabled.
-fn saying(word: &str) -> Hook {
+fn saying(word: &str) -> PureHook {
     let (name, priority) = word.split_once(':').unwrap_or((word, "100"));
     let bare = name.trim_matches(['!', '?', '-']).to_owned();
     let (fails, panics) = (name.contains('!'), name.contains('?'));
     let said = bare.clone();
-    let hook = Hook::new(bare, [EventType::TaskStarted], move |record, _| {
+    let hook = PureHook::new(bare, [EventType::TaskStarted], move |record, _| {
         assert!(!panics, "dizzy");
         if fails {
-            return Err(HookFault::failed("out of order"));
+            return Err(PureHookError::failed("out of order"));
         }
         let event = payload::AutoLabelSuggestion { labels: vec![said.clone()], keywords: vec![] };
         Ok(vec![Action::Log { node: record.envelope.node, event: event.into() }])
@@ -28,7 +28,7 @@ fn saying(word: &str) -> Hook {
     if name.ends_with('-') { hook.disabled() } else { hook }
 }
 
-fn rules(hooks: impl IntoIterator<Item = Hook>) -> Rules {
+fn rules(hooks: impl IntoIterator<Item = PureHook>) -> EngineRules {
     let mut rules = default_rules();
     hooks.into_iter().for_each(|hook| rules.registry.register(hook).unwrap());
     rules
@@ -61,7 +61,7 @@ fn answers_come_in_the_order_of_the_hooks() {
 }
 
 #[test]
-fn failures_are_recorded_first_and_keep_nobody_from_running() {
+fn closure_failures_are_recorded_first_and_others_run() {
     check_heard("a! b", "a! b");
     check_heard("a b!", "b! a");
     check_heard("a b? c", "b? a c");
@@ -74,21 +74,21 @@ fn failures_are_recorded_first_and_keep_nobody_from_running() {
 /// Every hook of an event sees the same state, and answers before the first action is performed.
 #[test]
 fn actions_are_carried_out_after_the_last_hook() {
-    fn labels(record: &Record, _: &dyn View) -> Result<Vec<Action>, HookFault> {
-        let task = record.envelope.node.task().unwrap();
+    fn labels(record: &EventRecord, _: &dyn StateView) -> Result<Vec<HookAction>, PureHookError> {
+        let task = record.envelope.node.task_id().unwrap();
         Ok(vec![Action::UpdateTask { task, action: TaskAction::AddLabels(vec!["hot".to_owned()]) }])
     }
-    fn looks(record: &Record, view: &dyn View) -> Result<Vec<Action>, HookFault> {
-        let task = view.task(record.envelope.node.task().unwrap())?.unwrap();
+    fn looks(record: &EventRecord, view: &dyn StateView) -> Result<Vec<HookAction>, PureHookError> {
+        let task = view.find_task(record.envelope.node.task_id().unwrap())?.unwrap();
         let goal = if task.has_label("hot") { "saw it" } else { "saw nothing" };
         let new = NewTask { goal: goal.to_owned(), labels: vec![goal.replace(' ', "-")], ..NewTask::default() };
         Ok(vec![Action::CreateTask(new)])
     }
     let hooks = [
-        Hook::new("labels", [EventType::TaskStarted], labels).priority(1),
-        Hook::new("looks", [EventType::TaskStarted], looks).priority(2),
-        Hook::new("tells", [EventType::TaskCreated], |record, view| {
-            let task = view.task(record.envelope.node.task().unwrap())?.unwrap();
+        PureHook::new("labels", [EventType::TaskStarted], labels).priority(1),
+        PureHook::new("looks", [EventType::TaskStarted], looks).priority(2),
+        PureHook::new("tells", [EventType::TaskCreated], |record, view| {
+            let task = view.find_task(record.envelope.node.task_id().unwrap())?.unwrap();
             let event = payload::AutoLabelSuggestion { labels: task.labels, keywords: vec![] };
             Ok(vec![Action::Log { node: record.envelope.node, event: event.into() }])
         }),
@@ -107,7 +107,7 @@ fn actions_are_carried_out_after_the_last_hook() {
 #[test]
 fn a_closure_takes_its_place_among_the_built_ins() {
     let says = |name: &'static str, priority| {
-        let hook = Hook::new(name, [EventType::TaskCompleted], move |record: &Record, _: &dyn View| {
+        let hook = PureHook::new(name, [EventType::TaskCompleted], move |record: &EventRecord, _: &dyn StateView| {
             let event = payload::AutoLabelSuggestion { labels: vec![name.to_owned()], keywords: vec![] };
             Ok(vec![Action::Log { node: record.envelope.node, event: event.into() }])
         });
@@ -135,10 +135,10 @@ fn a_closure_takes_its_place_among_the_built_ins() {
 
 /// A closure may keep state between its calls.
 #[test]
-fn a_closure_may_remember() {
+fn closure_keeps_state_between_calls() {
     let seen = std::sync::atomic::AtomicU32::new(0);
-    let counts = Hook::new("counts", [EventType::TaskStarted], move |_, _| {
-        Err(HookFault::failed(1 + seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed)))
+    let counts = PureHook::new("counts", [EventType::TaskStarted], move |_, _| {
+        Err(PureHookError::failed(1 + seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed)))
     });
     check_with(
         rules([counts]),

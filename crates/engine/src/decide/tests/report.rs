@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::pipeline::hooks;
 use super::script::{Script, check_with};
-use crate::decide::Rules;
+use crate::decide::EngineRules;
 use crate::log::event_type::EventType;
-use crate::task::types::Types;
+use crate::task::types::TaskTypes;
 
 const REPORTING: &str = "add one report=yes\nsession a task=T1 grounds=worktrees\nworkspace a";
 
@@ -69,9 +69,9 @@ fn report_in_place_is_the_result_of_its_task() {
 #[test]
 fn type_asks_its_tasks_for_reports() {
     let review = "review".parse().unwrap();
-    let types = Types::new([("review".parse().unwrap(), None)]).with_reports(BTreeSet::from([review]));
+    let types = TaskTypes::new([("review".parse().unwrap(), None)]).with_reports(BTreeSet::from([review]));
     let script = "add one type=review\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete";
-    let mut project = Script::after(Rules { types, ..hooks(&[]) }, script);
+    let mut project = Script::after(EngineRules { types, ..hooks(&[]) }, script);
     assert!(project.task("T1").report.is_some());
     project.run("report a done");
     assert_eq!(project.task("T1").result.as_deref(), Some("done"));
@@ -79,11 +79,11 @@ fn type_asks_its_tasks_for_reports() {
 
 #[test]
 fn task_that_leaves_a_type_with_reports_is_claimed_for_a_change() {
-    let types = Types::new([("review".parse().unwrap(), None), ("plain".parse().unwrap(), None)])
+    let types = TaskTypes::new([("review".parse().unwrap(), None), ("plain".parse().unwrap(), None)])
         .with_reports(BTreeSet::from(["review".parse().unwrap()]));
     let script =
         "add one type=review\nsession a task=T1\nstop a\nturn-interrupted a.1\nretype T1 plain\nsession b task=T1";
-    let project = Script::after(Rules { types, ..hooks(&[]) }, script);
+    let project = Script::after(EngineRules { types, ..hooks(&[]) }, script);
     assert_eq!((project.task("T1").report, project.session("b").report), (None, false));
 }
 

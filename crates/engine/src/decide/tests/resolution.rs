@@ -1,15 +1,15 @@
 //! The choice of hooks: the project's, those of a task type instead, those of the agent in addition; none without trust.
 
 use super::script::{CONFIG, Script, check_with, default_rules};
-use crate::decide::{Effects, HookScope, PlannedHook, Rules, Trusted};
+use crate::decide::{ConfigTrust, EngineRules, HookPlan, HookScope, PlannedHook};
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, OnFailure};
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::log::event_type::EventType;
 
 /// Returns a hook called `name` at a point, with its scope.
 fn planned(name: &str, point: &str, scope: HookScope) -> PlannedHook {
     let (hook, point, class) = (name.to_owned(), point.parse().expect("a hook point"), HookClass::Other);
-    let owed = HookEffect { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None };
+    let owed = HookEffect { hook, point, class, on_failure: HookFailurePolicy::Ignore, send_backs: None };
     PlannedHook { scope, ..PlannedHook::from(owed) }
 }
 
@@ -20,7 +20,7 @@ fn bugs() -> HookScope {
 /// Returns rules in which tasks of type `bug` have their own hooks at `task_created` and none at `task_ready`, and `claude` adds hooks.
 ///
 /// Two points belong to the start of a task. The lists are in order of priority, as the configuration gives them.
-fn rules(trust: Trusted) -> Rules {
+fn rules(trust: ConfigTrust) -> EngineRules {
     use HookScope::{Agent, Project};
     let claude = || Agent("claude".to_owned());
     let hooks = [
@@ -55,23 +55,23 @@ fn rules(trust: Trusted) -> Rules {
             ],
         ),
     ];
-    let effects = Effects {
+    let effects = HookPlan {
         trust,
         hooks: hooks.into_iter().collect(),
         overrides: ["task_created", "task_ready", "notification"]
             .map(|point| ("bug".parse().unwrap(), point.parse().expect("a hook point")))
             .into_iter()
             .collect(),
-        ..Effects::of(CONFIG, "w1".parse().unwrap(), [])
+        ..HookPlan::for_all_tasks(CONFIG, "w1".parse().unwrap(), [])
     };
-    Rules { effects: Some(effects), ..default_rules() }
+    EngineRules { effects: Some(effects), ..default_rules() }
 }
 
 /// Checks the hooks that the last line of a script enqueues, in the order in which they run.
 #[track_caller]
 fn check(script: &str, expected: &[&str]) {
     let (before, last) = script.trim().rsplit_once('\n').unwrap_or(("", script));
-    let mut project = Script::after(rules(Trusted::Yes), before);
+    let mut project = Script::after(rules(ConfigTrust::Yes), before);
     let from = project.log.len();
     project.run(last);
     let owes = project.log[from..].iter().filter_map(|record| record.envelope.metadata.owes.as_ref());
@@ -109,10 +109,10 @@ fn an_agent_brings_its_hooks_along() {
 }
 
 #[test]
-fn they_run_in_the_order_of_the_plan_whoever_they_are_of() {
+fn hooks_of_all_scopes_run_in_order_of_plan() {
     let script =
         "add one type=bug\nsession a task=T1 agent=claude\nhook agent-first\nhook greet\nhook start\nhook theirs-begin";
-    let project = Script::after(rules(Trusted::Yes), script);
+    let project = Script::after(rules(ConfigTrust::Yes), script);
     let waits: Vec<u32> = project.session("a").owed.iter().map(|effect| effect.index).collect();
     assert_eq!(waits, [0, 1, 2, 3]);
 }
@@ -121,7 +121,7 @@ fn they_run_in_the_order_of_the_plan_whoever_they_are_of() {
 fn a_command_that_would_lead_to_untrusted_hooks_is_refused_whole() {
     let refused =
         |hooks: &str| format!("! this project's hooks are not trusted as they are now, and this would run {hooks}");
-    let mut project = Script::new(rules(Trusted::No));
+    let mut project = Script::new(rules(ConfigTrust::No));
     let nothing = project.memory.clone();
     assert_eq!(project.run("add one"), [refused("ours")]);
     assert_eq!(project.run("add one type=bug"), [refused("theirs-early and theirs-late")]);
@@ -131,7 +131,7 @@ fn a_command_that_would_lead_to_untrusted_hooks_is_refused_whole() {
 
 #[test]
 fn a_command_that_leads_to_none_works_without_trust() {
-    let mut rules = rules(Trusted::No);
+    let mut rules = rules(ConfigTrust::No);
     let hooks = &mut rules.effects.as_mut().unwrap().hooks;
     hooks.retain(|event, _| *event == EventType::TaskCompleted || *event == EventType::TaskStarted);
     hooks.insert(EventType::TaskReady, vec![planned("ready", "task_ready", HookScope::Project)]);
@@ -157,7 +157,7 @@ fn a_command_that_leads_to_none_works_without_trust() {
 /// The consequences of pure hooks are part of the command: none of them may stay.
 #[test]
 fn what_pure_hooks_would_lead_to_counts_as_well() {
-    let mut rules = rules(Trusted::No);
+    let mut rules = rules(ConfigTrust::No);
     let hooks = &mut rules.effects.as_mut().unwrap().hooks;
     hooks.clear();
     hooks.insert(EventType::DependencySatisfied, vec![planned("tell", "dependency_satisfied", HookScope::Project)]);

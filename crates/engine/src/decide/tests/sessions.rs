@@ -1,9 +1,9 @@
 //! Sessions and their turns.
 
 use super::script::{Script, check, check_with, default_rules};
-use crate::decide::{Effects, Rules};
+use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, OnFailure};
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::log::event_type::EventType;
 
 #[test]
@@ -40,7 +40,7 @@ fn one_turn_runs_at_a_time_and_the_next_follows_by_itself() {
 }
 
 #[test]
-fn what_has_ended_has_ended() {
+fn ended_session_refuses_commands() {
     check(
         "session a
          turn-done a.1 says=complete
@@ -86,7 +86,7 @@ fn there_has_to_be_a_session_and_its_task() {
 
 /// Two processes saw the same owner die: the second one is too late.
 #[test]
-fn a_session_is_taken_over_from_whoever_was_seen_to_be_dead() {
+fn session_is_taken_over_only_from_named_dead_owner() {
     check(
         "session a
          --
@@ -100,7 +100,7 @@ fn a_session_is_taken_over_from_whoever_was_seen_to_be_dead() {
 }
 
 #[test]
-fn whoever_resumes_may_allow_more_iterations() {
+fn resumption_may_raise_iteration_limit() {
     let project = Script::after(default_rules(), "session a max=1\nresume a by=w2 max=2\nturn-done a.1");
     assert_eq!(project.session("a").terms.max_iterations, 2);
     assert_eq!(project.session("a").turn().unwrap().run.iteration, 2);
@@ -162,7 +162,7 @@ fn the_events_of_a_session_name_it_and_belong_to_its_task() {
 fn what_a_session_does_by_itself_has_a_cause() {
     let project = Script::after(default_rules(), "session a\nturn-done a.1");
     let causes: Vec<_> =
-        project.log.iter().map(|record| (record.kind().name(), record.cause().map(|at| at.0))).collect();
+        project.log.iter().map(|record| (record.kind().name(), record.cause_position().map(|at| at.0))).collect();
     assert_eq!(
         causes,
         [
@@ -180,17 +180,17 @@ fn what_a_session_does_by_itself_has_a_cause() {
     assert!(project.log.iter().all(|record| record.envelope.metadata.depth == 0));
 }
 
-fn owing(config: &str, event: EventType) -> Rules {
+fn owing(config: &str, event: EventType) -> EngineRules {
     let hook = HookEffect {
         hook: "tell".to_owned(),
         point: event.name().parse().expect("a hook point"),
         class: HookClass::Other,
-        on_failure: OnFailure::Ignore,
+        on_failure: HookFailurePolicy::Ignore,
         send_backs: None,
     };
     let hooks = [(event, vec![hook])];
-    let effects = Effects::of(config, "w1".parse().unwrap(), hooks);
-    Rules { effects: Some(effects), ..default_rules() }
+    let effects = HookPlan::for_all_tasks(config, "w1".parse().unwrap(), hooks);
+    EngineRules { effects: Some(effects), ..default_rules() }
 }
 
 #[test]

@@ -2,20 +2,20 @@
 
 use super::script::{Script, check, check_with, default_rules, run_id};
 use crate::command::{Authority, Command, TaskPatch};
-use crate::decide::{Effects, HookScope, PlannedHook, Rules};
+use crate::decide::{EngineRules, HookPlan, HookScope, PlannedHook};
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, OnFailure};
-use crate::evaluation::NewSeries;
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
+use crate::evaluation::NewIterationSeries;
 use crate::log::event_type::EventType;
 use crate::session::promise::Promise;
-use crate::task::types::Types;
+use crate::task::types::TaskTypes;
 
 /// Returns types: `product` is for ann and bob, `infra` for ann, `closed` for no agent, `open` for all.
-fn typed() -> Rules {
+fn typed() -> EngineRules {
     let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
     let types = [("product", list(&["ann", "bob"])), ("infra", list(&["ann"])), ("closed", list(&[])), ("open", None)];
-    let types = Types::new(types.map(|(name, allowed)| (name.parse().unwrap(), allowed)));
-    Rules { types, ..default_rules() }
+    let types = TaskTypes::new(types.map(|(name, allowed)| (name.parse().unwrap(), allowed)));
+    EngineRules { types, ..default_rules() }
 }
 
 #[test]
@@ -162,12 +162,12 @@ fn a_session_of_the_graph_passes_over_what_is_for_others_and_says_so() {
 }
 
 #[test]
-fn a_task_that_became_another_ones_is_not_taken_again() {
+fn task_retyped_for_other_agent_is_not_retaken() {
     let mut project = Script::after(typed(), "add one type=product\nsession a task=T1 agent=bob");
     let patch = TaskPatch { kind: Some(Some("infra".parse().unwrap())), ..TaskPatch::default() };
     project.give(Authority::Forced, None, &Command::UpdateTask { id: "T1".parse().unwrap(), patch }).unwrap();
     // The session that holds the task continues.
-    assert!(project.session("a").ended().is_none());
+    assert!(project.session("a").ending_kind().is_none());
     project.run("forced release T1");
     let told = project.run("turn-done a.1");
     let said = "T1 session_ended Cancelled, T1 is of the type `infra`, on which `bob` may not work; only `ann` may";
@@ -204,7 +204,7 @@ fn an_agent_in_its_turn_is_the_one_of_its_session() {
 #[test]
 fn a_hook_cannot_make_a_task_of_an_unknown_type() {
     let mut project = Script::after(
-        Rules { types: typed().types, ..super::looping::hooks(&["check"]) },
+        EngineRules { types: typed().types, ..super::session_loop::hooks(&["check"]) },
         "add one\nsession a task=T1",
     );
     project.run("turn-done a.1 says=complete");
@@ -214,20 +214,20 @@ fn a_hook_cannot_make_a_task_of_an_unknown_type() {
 }
 
 /// Returns the rules of `typed`, where tasks of the type `open` have hooks of their own at these points.
-fn gated(points: &[(EventType, &str)]) -> Rules {
-    let mut effects = Effects::of(super::script::CONFIG, "w1".parse().unwrap(), []);
+fn gated(points: &[(EventType, &str)]) -> EngineRules {
+    let mut effects = HookPlan::for_all_tasks(super::script::CONFIG, "w1".parse().unwrap(), []);
     for (event, point) in points {
         let hook = HookEffect {
             hook: format!("{point}[0]"),
             point: (*point).parse().expect("a hook point"),
             class: HookClass::Gate,
-            on_failure: OnFailure::Block,
+            on_failure: HookFailurePolicy::Block,
             send_backs: None,
         };
         let scope = HookScope::TaskType("open".parse().unwrap());
         effects.hooks.entry(*event).or_default().push(PlannedHook { scope, ..hook.into() });
     }
-    Rules { effects: Some(effects), ..typed() }
+    EngineRules { effects: Some(effects), ..typed() }
 }
 
 const GATES: [(EventType, &str); 3] = [
@@ -310,7 +310,8 @@ fn agent_neither_starts_nor_completes_series_on_gated_task() {
     let mut project = Script::after(gated(&GATES[..1]), "add own\nadd gated type=open\nsession a task=T1 agent=ann");
     let task = "T2".parse().unwrap();
     let rules = vec![];
-    let new = NewSeries { max_iterations: 3, promises: vec![Promise::Complete], rules, breaker: 3, strict: false };
+    let new =
+        NewIterationSeries { max_iterations: 3, promises: vec![Promise::Complete], rules, breaker: 3, strict: false };
     let agent = || Some(run_id("a.1"));
     let start = Command::StartSeries { task, new };
     let refusal = project.give(Authority::Person, agent(), &start).unwrap_err();

@@ -1,20 +1,20 @@
 //! The work of sessions: goals that become tasks, named tasks, and tasks that the graph has ready.
 
 use super::script::{Script, check, check_with, default_rules};
-use crate::decide::{Effects, Rules};
+use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, OnFailure};
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::effects::hook_point::HookPoint;
 use crate::log::event_type::EventType;
-use crate::session::Hold;
-use crate::task::State;
+use crate::session::TaskHold;
+use crate::task::TaskState;
 
 /// Returns rules with a hook called `told` at an event.
-fn owing(event: EventType) -> Rules {
-    let (point, class, on_failure) = (HookPoint::Event(event), HookClass::Other, OnFailure::Ignore);
+fn owing(event: EventType) -> EngineRules {
+    let (point, class, on_failure) = (HookPoint::Event(event), HookClass::Other, HookFailurePolicy::Ignore);
     let hook = HookEffect { hook: "told".to_owned(), point, class, on_failure, send_backs: None };
-    let effects = Effects::of(super::script::CONFIG, "w1".parse().unwrap(), [(event, vec![hook])]);
-    Rules { effects: Some(effects), ..default_rules() }
+    let effects = HookPlan::for_all_tasks(super::script::CONFIG, "w1".parse().unwrap(), [(event, vec![hook])]);
+    EngineRules { effects: Some(effects), ..default_rules() }
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn where_nothing_is_ready_no_agent_is_asked() {
 
 /// A worktree would not have the work.
 #[test]
-fn what_was_begun_in_place_is_taken_by_nobody_who_works_elsewhere() {
+fn task_begun_in_place_is_not_taken_into_worktree() {
     let taken = |script: &str| {
         let project = Script::after(default_rules(), script);
         (project.task("T1").in_place, project.session("a").task.map(|id| id.0))
@@ -233,14 +233,14 @@ fn the_limit_counts_only_where_something_is_left() {
     let ended = |tasks: &str| {
         let script = format!("{tasks}\nsession a work=graph max=1\nturn-done a.1 says=complete");
         let project = Script::after(default_rules(), &script);
-        (project.session("a").ended().unwrap(), project.task("T1").state)
+        (project.session("a").ending_kind().unwrap(), project.task("T1").state)
     };
     assert_eq!(ended("add one"), (crate::Ending::Completed, State::Completed));
     assert_eq!(ended("add one\nadd two"), (crate::Ending::Limit, State::Completed));
 }
 
 #[test]
-fn whoever_resumes_a_session_holds_its_task() {
+fn resumed_session_holds_its_task() {
     let project = Script::after(default_rules(), "session a goal=mend\nresume a from=w1 by=w2");
     let lease = project.task("T1").lease.unwrap();
     assert_eq!((lease.owner.as_str(), lease.epoch.0), ("w2", 1));
@@ -404,7 +404,7 @@ fn a_task_that_was_given_a_dependency_meanwhile_waits_when_it_is_left() {
 }
 
 #[test]
-fn the_word_of_another_agent_is_not_the_result() {
+fn claim_of_other_agent_is_not_task_result() {
     let script = "add one\nsession a task=T1\nsession b\nrun=a.1 complete T1 all green";
     let mut project = Script::after(default_rules(), script);
     project.run("run=b.1 complete T1 mine");

@@ -6,24 +6,24 @@ use serde_json::{Map, Value, json};
 
 use super::script::{Script, default_rules};
 use crate::command::Command;
-use crate::command::limits::Limits;
+use crate::command::limits::EngineLimits;
 use crate::command::refusal::Refusal;
-use crate::decide::{Effects, Rules, Trusted};
+use crate::decide::{ConfigTrust, EngineRules, HookPlan};
 use crate::effects::action::ActionRequest;
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, OnFailure};
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::effects::hook_point::HookPoint;
-use crate::effects::outbox::{PendingEffect, Recovery};
+use crate::effects::outbox::{PendingEffect, RecoveryAction};
 use crate::log::event_type::EventType;
 use crate::log::id::{Digest, OwnerName};
-use crate::workflow::{Branch, Did, Several, StepEnd, StepResult, Wanted};
+use crate::workflow::{BranchOutcome, ParallelOutcome, StepExecution, StepReport, StepResult, SuccessPolicy};
 
 fn owner() -> OwnerName {
     "w1".parse().unwrap()
 }
 
-fn rules() -> Rules {
-    Rules { effects: Some(Effects::of("hooks: {}", owner(), [])), ..default_rules() }
+fn rules() -> EngineRules {
+    EngineRules { effects: Some(HookPlan::for_all_tasks("hooks: {}", owner(), [])), ..default_rules() }
 }
 
 /// Returns a project with T1 and a pending workflow about it that has begun, at the step `a`.
@@ -34,7 +34,14 @@ fn begun() -> Script {
     let (workflow, step) = ("w".to_owned(), "a".to_owned());
     let effect = effect(&project).id;
     project
-        .ask(&Command::StartWorkflow { effect, owner: owner(), workflow, digest: Digest::of(b"w"), step, steps: 2 })
+        .ask(&Command::StartWorkflow {
+            effect,
+            owner: owner(),
+            workflow,
+            digest: Digest::of_bytes(b"w"),
+            step,
+            steps: 2,
+        })
         .unwrap();
     project
 }
@@ -49,22 +56,22 @@ fn effect(project: &Script) -> PendingEffect {
 }
 
 /// Ends the step `a`, which leads to `b` or, if it fails, to `c`.
-fn end(project: &mut Script, did: Did) -> Result<Vec<String>, Refusal> {
+fn end(project: &mut Script, did: StepExecution) -> Result<Vec<String>, Refusal> {
     end_with(project, "a", did, Some("b"), Some("c"))
 }
 
 fn end_with(
     project: &mut Script,
     step: &str,
-    did: Did,
+    did: StepExecution,
     on_success: Option<&str>,
     on_failure: Option<&str>,
 ) -> Result<Vec<String>, Refusal> {
     let owned = |name: Option<&str>| name.map(str::to_owned);
     let stored: Map<String, Value> = [("seen".to_owned(), json!(1))].into_iter().collect();
-    let end = StepEnd {
+    let end = StepReport {
         step: step.to_owned(),
-        did,
+        execution: did,
         took: Duration::from_millis(5),
         stored,
         on_success: owned(on_success),
@@ -75,16 +82,16 @@ fn end_with(
     Ok(records.iter().map(|record| record.kind().to_string()).collect())
 }
 
-fn ok(step: &str) -> Did {
-    Did::Ended(StepResult::succeeded(step, None, Duration::ZERO))
+fn ok(step: &str) -> StepExecution {
+    StepExecution::Ended(StepResult::succeeded(step, None, Duration::ZERO))
 }
 
-fn bad(step: &str) -> Did {
-    Did::Ended(StepResult::failed(step, "exit 1", Duration::ZERO))
+fn bad(step: &str) -> StepExecution {
+    StepExecution::Ended(StepResult::failed(step, "exit 1", Duration::ZERO))
 }
 
-fn asks(payload: Value) -> Did {
-    Did::Act(ActionRequest { kind: "create_task".to_owned(), payload })
+fn asks(payload: Value) -> StepExecution {
+    StepExecution::RunAction(ActionRequest { kind: "create_task".to_owned(), payload })
 }
 
 fn next(project: &Script) -> Option<String> {
@@ -92,7 +99,7 @@ fn next(project: &Script) -> Option<String> {
 }
 
 #[test]
-fn one_that_is_asked_for_is_owed() {
+fn triggered_workflow_is_enqueued() {
     let mut project = Script::after(rules(), "add mend the pump");
     project.ask(&trigger("w")).unwrap();
     let owed = effect(&project);
@@ -107,8 +114,9 @@ fn one_that_is_asked_for_is_owed() {
 fn a_hook_may_ask_for_one_and_it_is_about_the_hooks_task() {
     let mut rules = rules();
     let (hook, point) = ("one".to_owned(), HookPoint::Event(EventType::TaskStarted));
-    let hook = HookEffect { hook, point, class: HookClass::Other, on_failure: OnFailure::Ignore, send_backs: None };
-    rules.effects = Some(Effects::of("hooks: {}", owner(), [(EventType::TaskStarted, vec![hook])]));
+    let hook =
+        HookEffect { hook, point, class: HookClass::Other, on_failure: HookFailurePolicy::Ignore, send_backs: None };
+    rules.effects = Some(HookPlan::for_all_tasks("hooks: {}", owner(), [(EventType::TaskStarted, vec![hook])]));
     let mut project = Script::after(rules, "add mend the pump\nstart T1");
     let answered = project.run(r#"hook one asks=execute_workflow:{"workflowId":"w","context":{"a":1}}"#);
     assert!(answered.last().unwrap().starts_with("T1 workflow_triggered"), "{answered:?}");
@@ -116,11 +124,11 @@ fn a_hook_may_ask_for_one_and_it_is_about_the_hooks_task() {
 }
 
 #[test]
-fn where_nobody_runs_anything_or_nobody_trusts_it_it_is_refused() {
+fn workflow_is_refused_without_runner_or_trust() {
     let mut project = Script::after(default_rules(), "add mend the pump");
     assert!(project.ask(&trigger("w")).unwrap_err().to_string().contains("nobody runs anything here"));
     let mut rules = rules();
-    rules.effects.as_mut().unwrap().trust = Trusted::No;
+    rules.effects.as_mut().unwrap().trust = ConfigTrust::No;
     let mut project = Script::after(rules, "add mend the pump");
     assert!(matches!(project.ask(&trigger("w")), Err(Refusal::Untrusted { .. })));
     let unknown = Command::TriggerWorkflow { id: "w".to_owned(), context: Map::new(), task: "T9".parse().ok() };
@@ -151,7 +159,7 @@ fn one_that_is_refused_has_failed_and_leaves_nothing() {
 }
 
 #[test]
-fn where_nothing_follows_it_has_ended() {
+fn workflow_ends_when_no_step_follows() {
     let mut project = begun();
     assert_eq!(
         end_with(&mut project, "a", ok("a"), None, None).unwrap(),
@@ -169,7 +177,7 @@ fn where_nothing_follows_it_has_ended() {
 }
 
 #[test]
-fn only_the_step_that_comes_next_is_taken_and_only_by_whoever_owes_it() {
+fn only_owner_takes_next_step() {
     let mut project = begun();
     assert!(end_with(&mut project, "b", ok("b"), None, None).is_err());
     let (effect, other) = (effect(&project).id, "w2".parse().unwrap());
@@ -207,12 +215,15 @@ fn one_that_is_tried_again_begins_anew() {
     assert_eq!(effect(&project).progress, None);
 }
 
-fn several(branches: Vec<Branch>, wanted: Wanted) -> Did {
-    Did::Several(Several { branches, wanted })
+fn several(branches: Vec<BranchOutcome>, wanted: SuccessPolicy) -> StepExecution {
+    StepExecution::Parallel(ParallelOutcome { branches, wanted })
 }
 
-fn acts(step: &str, payload: Value) -> Branch {
-    Branch::Act { step: step.to_owned(), request: ActionRequest { kind: "create_task".to_owned(), payload } }
+fn acts(step: &str, payload: Value) -> BranchOutcome {
+    BranchOutcome::RunAction {
+        step: step.to_owned(),
+        request: ActionRequest { kind: "create_task".to_owned(), payload },
+    }
 }
 
 fn within(project: &Script) -> Vec<String> {
@@ -225,39 +236,40 @@ fn within(project: &Script) -> Vec<String> {
 
 #[test]
 fn several_at_once_succeed_with_all_of_them_or_with_one() {
-    let good = || Branch::Ended(StepResult::succeeded("x", None, Duration::ZERO));
-    let wrong = || Branch::Ended(StepResult::failed("y", "no", Duration::ZERO));
-    let check = |branches: Vec<Branch>, wanted: Wanted, next_step: &str, results: &[&str], tasks: usize| {
-        let mut project = begun();
-        let made = end(&mut project, several(branches, wanted)).unwrap();
-        assert_eq!(next(&project).as_deref(), Some(next_step));
-        assert_eq!(within(&project), results, "in the order of the file");
-        assert_eq!(made.iter().filter(|kind| *kind == "task_created").count(), tasks);
-    };
+    let good = || BranchOutcome::Ended(StepResult::succeeded("x", None, Duration::ZERO));
+    let wrong = || BranchOutcome::Ended(StepResult::failed("y", "no", Duration::ZERO));
+    let check =
+        |branches: Vec<BranchOutcome>, wanted: SuccessPolicy, next_step: &str, results: &[&str], tasks: usize| {
+            let mut project = begun();
+            let made = end(&mut project, several(branches, wanted)).unwrap();
+            assert_eq!(next(&project).as_deref(), Some(next_step));
+            assert_eq!(within(&project), results, "in the order of the file");
+            assert_eq!(made.iter().filter(|kind| *kind == "task_created").count(), tasks);
+        };
     let more = || acts("z", json!({"goal": "more"}));
-    check(vec![wrong(), more(), good()], Wanted::All, "c", &["\"y\" false", "\"z\" true", "\"x\" true"], 1);
-    check(vec![more(), good()], Wanted::All, "b", &["\"z\" true", "\"x\" true"], 1);
+    check(vec![wrong(), more(), good()], SuccessPolicy::All, "c", &["\"y\" false", "\"z\" true", "\"x\" true"], 1);
+    check(vec![more(), good()], SuccessPolicy::All, "b", &["\"z\" true", "\"x\" true"], 1);
     // One success is enough: later branches are left out.
-    check(vec![wrong(), more(), good()], Wanted::One, "b", &["\"y\" false", "\"x\" true"], 0);
+    check(vec![wrong(), more(), good()], SuccessPolicy::One, "b", &["\"y\" false", "\"x\" true"], 0);
     let refused = || acts("w", json!({"goal": ""}));
     let again = || acts("again", json!({"goal": "again"}));
     let one = &["\"w\" false", "\"z\" true", "\"y\" false"];
-    check(vec![refused(), more(), again(), wrong()], Wanted::One, "b", one, 1);
-    check(vec![refused(), more(), again()], Wanted::OneOfMore, "b", &one[..2], 1);
-    check(vec![refused(), wrong()], Wanted::One, "c", &["\"w\" false", "\"y\" false"], 0);
+    check(vec![refused(), more(), again(), wrong()], SuccessPolicy::One, "b", one, 1);
+    check(vec![refused(), more(), again()], SuccessPolicy::OneOrContinue, "b", &one[..2], 1);
+    check(vec![refused(), wrong()], SuccessPolicy::One, "c", &["\"w\" false", "\"y\" false"], 0);
 }
 
 #[test]
-fn where_others_are_left_to_turn_to_nothing_has_happened() {
+fn step_without_success_changes_nothing_while_others_remain() {
     let mut project = begun();
     let before = effect(&project);
-    let refused = end(&mut project, several(vec![acts("w", json!({"goal": ""}))], Wanted::OneOfMore));
+    let refused = end(&mut project, several(vec![acts("w", json!({"goal": ""}))], SuccessPolicy::OneOrContinue));
     assert!(matches!(refused, Err(Refusal::NoneSucceeds { effect }) if effect == before.id));
     assert_eq!(effect(&project), before);
 }
 
 #[test]
-fn what_would_never_be_found_is_not_taken() {
+fn context_with_reserved_name_is_refused() {
     for name in ["steps", "data", "workflow"] {
         let mut project = Script::after(rules(), "add mend the pump");
         let context = json!({name: 1}).as_object().unwrap().clone();
@@ -269,7 +281,7 @@ fn what_would_never_be_found_is_not_taken() {
 #[test]
 fn it_comes_to_an_end_whatever_its_steps_lead_to() {
     let mut project = begun();
-    for number in 1..Limits::STEPS {
+    for number in 1..EngineLimits::WORKFLOW_STEPS {
         let ended = end_with(&mut project, "a", ok("a"), Some("a"), None).unwrap();
         assert_eq!(ended, ["workflow_step_finished"], "{number}");
     }
@@ -295,7 +307,8 @@ fn a_step_does_not_move_what_is_held() {
     let mut project = begun();
     project.run("claim T1 by=w9 for=60s");
     let payload = json!({"taskId": "T1", "action": "block", "reason": "why"});
-    let ended = end(&mut project, Did::Act(ActionRequest { kind: "update_task".to_owned(), payload })).unwrap();
+    let ended =
+        end(&mut project, StepExecution::RunAction(ActionRequest { kind: "update_task".to_owned(), payload })).unwrap();
     assert_eq!(ended, ["workflow_step_finished"]);
     assert_eq!(next(&project).as_deref(), Some("c"), "it has failed");
 }

@@ -6,7 +6,7 @@ pub(crate) mod request;
 use serde_json::{Map, Value, json};
 
 use crate::command::NewTask;
-use crate::log::event::{Event, Node};
+use crate::log::event::{Event, EventSubject};
 use crate::log::event_type::EventType;
 use crate::log::id::TaskId;
 
@@ -57,7 +57,7 @@ impl TaskAction {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum HookAction {
     CreateTask(NewTask),
     UpdateTask {
         task: TaskId,
@@ -72,12 +72,12 @@ pub enum Action {
     },
     /// Adds an event without effect on the state.
     Log {
-        node: Node,
+        node: EventSubject,
         event: Event,
     },
 }
 
-impl Action {
+impl HookAction {
     pub fn name(&self) -> &'static str {
         match self {
             Self::CreateTask(_) => "create_task",
@@ -88,7 +88,7 @@ impl Action {
     }
 
     /// Returns the action as an error event records it.
-    pub(crate) fn payload(&self) -> Value {
+    pub(crate) fn error_payload(&self) -> Value {
         match self {
             Self::CreateTask(new) => json!({
                 "goal": new.goal,
@@ -100,14 +100,14 @@ impl Action {
             Self::UpdateTask { task, action } => json!({"taskId": task, "action": action.name()}),
             Self::ExecuteWorkflow { id, context, .. } => json!({"workflowId": id, "context": context}),
             Self::Log { node, event } => {
-                json!({"type": event.type_name(), "nodeId": node, "data": event.data()})
+                json!({"type": event.shown_type_name(), "nodeId": node, "data": event.shown_data()})
             }
         }
     }
 
     /// Returns how many events the budget must have left for the action. Its effects on waiting tasks are bounded by the
     /// graph.
-    pub(crate) fn events(&self) -> usize {
+    pub(crate) fn events_needed(&self) -> usize {
         match self {
             Self::CreateTask(new) => 2 + new.depends_on.len() + usize::from(new.parent.is_some()),
             Self::UpdateTask { .. } | Self::ExecuteWorkflow { .. } | Self::Log { .. } => 1,
@@ -116,13 +116,13 @@ impl Action {
 
     /// Returns whether the action counts towards the limits of a cascade. Becoming ready does not count: every task does so
     /// once, so the graph bounds it, and a task that never became ready would be lost.
-    pub(crate) fn counts(&self) -> bool {
+    pub(crate) fn counts_towards_limit(&self) -> bool {
         !matches!(self, Self::UpdateTask { action: TaskAction::Ready { .. }, .. })
     }
 }
 
 /// Returns whether an event has no effect on the state. Any hook may log such an event.
-pub(crate) fn is_stateless(event: EventType) -> bool {
+pub(crate) fn is_stateless_event(event: EventType) -> bool {
     use EventType as T;
     matches!(event, T::DependencySatisfied | T::AgentMetrics | T::AutoLabelSuggestion | T::FactLogged)
 }

@@ -14,15 +14,15 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::effects::action::Action;
+use crate::effects::action::HookAction;
 use crate::effects::builtins;
-use crate::log::event::Record;
+use crate::log::event::EventRecord;
 use crate::log::event_type::EventType;
-use crate::view::{View, ViewError};
+use crate::view::{StateView, ViewError};
 
 /// The failure of a pure hook.
 #[derive(Debug, thiserror::Error)]
-pub enum HookFault {
+pub enum PureHookError {
     /// The hook's own failure: it is recorded, and the others still run.
     #[error("{0}")]
     Failed(String),
@@ -31,7 +31,7 @@ pub enum HookFault {
     View(#[from] ViewError),
 }
 
-impl HookFault {
+impl PureHookError {
     /// Returns the hook's own failure, with its message.
     ///
     /// ```
@@ -46,12 +46,13 @@ impl HookFault {
 
 /// A function that sees an event and the state after its command, and returns actions. It runs inside a commit: it must be
 /// quick and must have no effects outside.
-pub type Handler = Arc<dyn Fn(&Record, &dyn View) -> Result<Vec<Action>, HookFault> + Send + Sync>;
+pub type PureHookHandler =
+    Arc<dyn Fn(&EventRecord, &dyn StateView) -> Result<Vec<HookAction>, PureHookError> + Send + Sync>;
 
 /// A pure hook.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Hook {
+pub struct PureHook {
     pub name: String,
     pub events: Vec<EventType>,
     /// Lower runs first; equal ones in order of registration.
@@ -60,14 +61,14 @@ pub struct Hook {
     pub description: String,
     /// Free data of the hook's author. The rules do not use it.
     pub metadata: Map<String, Value>,
-    handler: Handler,
+    handler: PureHookHandler,
 }
 
-impl Hook {
+impl PureHook {
     /// The default priority.
-    pub const PRIORITY: i64 = 100;
+    pub const DEFAULT_PRIORITY: i64 = 100;
 
-    /// Returns a hook for these events: enabled, and of priority [`Hook::PRIORITY`].
+    /// Returns a hook for these events: enabled, and of priority [`PureHook::DEFAULT_PRIORITY`].
     ///
     /// ```
     /// use windlass_engine::{EventType, HookAction, HookRegistry, PureHook, TaskAction};
@@ -83,13 +84,13 @@ impl Hook {
     pub fn new(
         name: impl Into<String>,
         events: impl IntoIterator<Item = EventType>,
-        handler: impl Fn(&Record, &dyn View) -> Result<Vec<Action>, HookFault> + Send + Sync + 'static,
+        handler: impl Fn(&EventRecord, &dyn StateView) -> Result<Vec<HookAction>, PureHookError> + Send + Sync + 'static,
     ) -> Self {
         let mut heard = BTreeSet::new();
         Self {
             name: name.into(),
             events: events.into_iter().filter(|event| heard.insert(*event)).collect(),
-            priority: Self::PRIORITY,
+            priority: Self::DEFAULT_PRIORITY,
             enabled: true,
             description: String::new(),
             metadata: Map::new(),
@@ -132,15 +133,19 @@ impl Hook {
 
     /// Runs the hook. A panic is a failure of the hook, for programs that use this library and unwind: the closure is theirs. The
     /// release build of `windlass` aborts on a panic.
-    pub(crate) fn ask(&self, record: &Record, view: &dyn View) -> Result<Vec<Action>, HookFault> {
+    pub(crate) fn run_handler(
+        &self,
+        record: &EventRecord,
+        view: &dyn StateView,
+    ) -> Result<Vec<HookAction>, PureHookError> {
         catch_unwind(AssertUnwindSafe(|| (self.handler)(record, view))).unwrap_or_else(|panic| {
             let said = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
-            Err(HookFault::Failed(format!("it panicked: {}", said.unwrap_or("without a word"))))
+            Err(PureHookError::Failed(format!("it panicked: {}", said.unwrap_or("without a word"))))
         })
     }
 }
 
-impl fmt::Debug for Hook {
+impl fmt::Debug for PureHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, events, priority, enabled, .. } = self;
         f.debug_struct("Hook")
@@ -166,30 +171,30 @@ pub enum RegistryError {
 }
 
 /// The number of a registration, in ascending order. It breaks ties.
-type Turn = u64;
+type RegistrationOrder = u64;
 
 /// The hooks in order of registration, and by event in the order in which they run.
 #[derive(Debug, Clone, Default)]
-pub struct Registry {
-    hooks: BTreeMap<Turn, Hook>,
-    names: BTreeMap<String, Turn>,
+pub struct HookRegistry {
+    hooks: BTreeMap<RegistrationOrder, PureHook>,
+    names: BTreeMap<String, RegistrationOrder>,
     /// Enabled hooks only.
-    by_event: BTreeMap<EventType, BTreeSet<(i64, Turn)>>,
-    next: Turn,
+    by_event: BTreeMap<EventType, BTreeSet<(i64, RegistrationOrder)>>,
+    next: RegistrationOrder,
 }
 
-impl Registry {
+impl HookRegistry {
     /// Returns the registry with its built-in hooks in their default state.
     pub fn with_builtins() -> Self {
         let mut registry = Self::default();
-        for hook in builtins::all() {
+        for hook in builtins::builtin_hooks() {
             registry.register(hook).expect("the built-ins are well formed");
         }
         registry
     }
 
     /// Adds a hook. A hook of the same name is never replaced: two parts of a program could disable each other unnoticed.
-    pub fn register(&mut self, hook: Hook) -> Result<(), RegistryError> {
+    pub fn register(&mut self, hook: PureHook) -> Result<(), RegistryError> {
         if hook.name.trim().is_empty() {
             return Err(RegistryError::NoName);
         }
@@ -202,73 +207,73 @@ impl Registry {
         let turn = self.next;
         self.next += 1;
         self.names.insert(hook.name.clone(), turn);
-        self.put(turn, hook);
+        self.insert_hook(turn, hook);
         Ok(())
     }
 
     /// Removes a hook and returns it.
-    pub fn unregister(&mut self, name: &str) -> Result<Hook, RegistryError> {
-        let turn = self.turn(name)?;
+    pub fn unregister(&mut self, name: &str) -> Result<PureHook, RegistryError> {
+        let turn = self.find_registration(name)?;
         self.names.remove(name);
-        Ok(self.take(turn))
+        Ok(self.remove_hook(turn))
     }
 
-    pub fn enable(&mut self, name: &str) -> Result<(), RegistryError> {
-        self.change(name, |hook| hook.enabled = true)
+    pub fn enable_hook(&mut self, name: &str) -> Result<(), RegistryError> {
+        self.change_hook(name, |hook| hook.enabled = true)
     }
 
     /// Disables a hook; it stays registered.
-    pub fn disable(&mut self, name: &str) -> Result<(), RegistryError> {
-        self.change(name, |hook| hook.enabled = false)
+    pub fn disable_hook(&mut self, name: &str) -> Result<(), RegistryError> {
+        self.change_hook(name, |hook| hook.enabled = false)
     }
 
     pub fn set_priority(&mut self, name: &str, priority: i64) -> Result<(), RegistryError> {
-        self.change(name, |hook| hook.priority = priority)
+        self.change_hook(name, |hook| hook.priority = priority)
     }
 
     /// Enables or disables a hook, and moves it if a priority is given.
-    pub fn configure(&mut self, name: &str, enabled: bool, priority: Option<i64>) -> Result<(), RegistryError> {
-        self.change(name, |hook| {
+    pub fn configure_hook(&mut self, name: &str, enabled: bool, priority: Option<i64>) -> Result<(), RegistryError> {
+        self.change_hook(name, |hook| {
             hook.enabled = enabled;
             hook.priority = priority.unwrap_or(hook.priority);
         })
     }
 
-    pub fn get(&self, name: &str) -> Option<&Hook> {
+    pub fn get(&self, name: &str) -> Option<&PureHook> {
         self.names.get(name).map(|turn| &self.hooks[turn])
     }
 
     /// Returns all hooks, disabled ones included, in order of registration.
-    pub fn hooks(&self) -> impl ExactSizeIterator<Item = &Hook> + DoubleEndedIterator {
+    pub fn hooks(&self) -> impl ExactSizeIterator<Item = &PureHook> + DoubleEndedIterator {
         self.hooks.values()
     }
 
     /// Returns the enabled hooks of an event, in the order in which they run.
-    pub fn for_event(&self, event: EventType) -> impl Iterator<Item = &Hook> {
+    pub fn hooks_for_event(&self, event: EventType) -> impl Iterator<Item = &PureHook> {
         self.by_event.get(&event).into_iter().flatten().map(|(_, turn)| &self.hooks[turn])
     }
 
-    fn turn(&self, name: &str) -> Result<Turn, RegistryError> {
+    fn find_registration(&self, name: &str) -> Result<RegistrationOrder, RegistryError> {
         self.names.get(name).copied().ok_or_else(|| RegistryError::Unknown(name.to_owned()))
     }
 
     /// Changes anything but the name and the events.
-    fn change(&mut self, name: &str, change: impl FnOnce(&mut Hook)) -> Result<(), RegistryError> {
-        let turn = self.turn(name)?;
-        let mut hook = self.take(turn);
+    fn change_hook(&mut self, name: &str, change: impl FnOnce(&mut PureHook)) -> Result<(), RegistryError> {
+        let turn = self.find_registration(name)?;
+        let mut hook = self.remove_hook(turn);
         change(&mut hook);
-        self.put(turn, hook);
+        self.insert_hook(turn, hook);
         Ok(())
     }
 
-    fn put(&mut self, turn: Turn, hook: Hook) {
+    fn insert_hook(&mut self, turn: RegistrationOrder, hook: PureHook) {
         for event in hook.events.iter().filter(|_| hook.enabled) {
             self.by_event.entry(*event).or_default().insert((hook.priority, turn));
         }
         self.hooks.insert(turn, hook);
     }
 
-    fn take(&mut self, turn: Turn) -> Hook {
+    fn remove_hook(&mut self, turn: RegistrationOrder) -> PureHook {
         let hook = self.hooks.remove(&turn).expect("a turn that was given out");
         for event in &hook.events {
             if let Some(heard) = self.by_event.get_mut(event) {

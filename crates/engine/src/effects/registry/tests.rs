@@ -5,16 +5,16 @@ use serde_json::json;
 use super::*;
 use EventType::{TaskCompleted, TaskCreated, TaskStarted};
 
-fn hook(name: &str) -> Hook {
-    Hook::new(name, [TaskCreated], |_, _| Ok(vec![]))
+fn hook(name: &str) -> PureHook {
+    PureHook::new(name, [TaskCreated], |_, _| Ok(vec![]))
 }
 
-fn order(registry: &Registry, event: EventType) -> Vec<&str> {
-    registry.for_event(event).map(|hook| hook.name.as_str()).collect()
+fn order(registry: &HookRegistry, event: EventType) -> Vec<&str> {
+    registry.hooks_for_event(event).map(|hook| hook.name.as_str()).collect()
 }
 
 /// Runs one word of a script: `a` or `a:5` registers, `-a` removes, `!a` disables, `~a` enables, `a=5` moves.
-fn step(registry: &mut Registry, word: &str) -> Result<(), RegistryError> {
+fn step(registry: &mut HookRegistry, word: &str) -> Result<(), RegistryError> {
     if let Some((name, priority)) = word.split_once('=') {
         return registry.set_priority(name, priority.parse().unwrap());
     }
@@ -23,8 +23,8 @@ fn step(registry: &mut Registry, word: &str) -> Result<(), RegistryError> {
     }
     match word.split_at(1) {
         ("-", name) => registry.unregister(name).map(drop),
-        ("!", name) => registry.disable(name),
-        ("~", name) => registry.enable(name),
+        ("!", name) => registry.disable_hook(name),
+        ("~", name) => registry.enable_hook(name),
         _ => registry.register(hook(word)),
     }
 }
@@ -32,7 +32,7 @@ fn step(registry: &mut Registry, word: &str) -> Result<(), RegistryError> {
 /// Checks the order of the hooks after a script; a refused step names its reason instead.
 #[track_caller]
 fn check(script: &str, expected: &str) {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     let outcome = script.split_whitespace().try_for_each(|word| step(&mut registry, word));
     let found = outcome.map_or_else(|error| error.to_string(), |()| order(&registry, TaskCreated).join(" "));
     assert_eq!(found, expected, "{script}");
@@ -71,25 +71,25 @@ fn hooks_are_switched_moved_and_taken_out() {
 }
 
 #[test]
-fn what_is_refused_says_why() {
+fn refused_registration_names_reason() {
     check("a a", "there is already a hook `a`");
     check("a:1 a:2", "there is already a hook `a`");
     check("a !a a", "there is already a hook `a`");
     for script in ["-b", "!b", "~b", "b=1", "a b -b -b", "a b -b !b"] {
         check(script, "there is no hook `b`");
     }
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     for blank in ["", " ", "\t\n"] {
         assert_eq!(registry.register(hook(blank)), Err(RegistryError::NoName));
     }
-    let deaf = Hook::new("deaf", [], |_, _| Ok(vec![]));
+    let deaf = PureHook::new("deaf", [], |_, _| Ok(vec![]));
     assert_eq!(registry.register(deaf), Err(RegistryError::NoEvents("deaf".to_owned())));
     assert_eq!(registry.hooks().len(), 0, "what is refused leaves nothing behind");
 }
 
 #[test]
 fn names_differ_by_every_letter() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     for name in ["a", "A", "a ", "ä"] {
         registry.register(hook(name)).unwrap();
     }
@@ -112,23 +112,23 @@ fn a_new_hook_is_enabled_and_neither_early_nor_late() {
 
 #[test]
 fn a_hook_hears_the_events_that_it_names_and_each_once() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     let events = [TaskStarted, TaskCreated, TaskStarted];
-    registry.register(Hook::new("both", events, |_, _| Ok(vec![]))).unwrap();
+    registry.register(PureHook::new("both", events, |_, _| Ok(vec![]))).unwrap();
     assert_eq!(registry.get("both").unwrap().events, [TaskStarted, TaskCreated]);
     assert_eq!(order(&registry, TaskStarted), ["both"]);
     assert_eq!(order(&registry, TaskCreated), ["both"]);
     assert_eq!(order(&registry, TaskCompleted), [""; 0]);
-    registry.disable("both").unwrap();
+    registry.disable_hook("both").unwrap();
     assert_eq!(order(&registry, TaskStarted).len() + order(&registry, TaskCreated).len(), 0);
-    registry.enable("both").unwrap();
+    registry.enable_hook("both").unwrap();
     registry.unregister("both").unwrap();
     assert_eq!(order(&registry, TaskStarted).len() + order(&registry, TaskCreated).len(), 0);
 }
 
 #[test]
 fn the_list_has_every_hook_in_order_of_registration() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     for word in ["late:9", "early:1", "off", "!off", "late=0"] {
         step(&mut registry, word).unwrap();
     }
@@ -140,20 +140,20 @@ fn the_list_has_every_hook_in_order_of_registration() {
 
 #[test]
 fn a_hook_is_configured_in_one_step() {
-    let mut registry = Registry::with_builtins();
-    registry.configure("auto-label-by-keyword", true, None).unwrap();
-    registry.configure("track-agent-task-lifecycle", true, Some(0)).unwrap();
+    let mut registry = HookRegistry::with_builtins();
+    registry.configure_hook("auto-label-by-keyword", true, None).unwrap();
+    registry.configure_hook("track-agent-task-lifecycle", true, Some(0)).unwrap();
     assert_eq!(order(&registry, TaskCreated), ["track-agent-task-lifecycle", "auto-label-by-keyword"]);
-    registry.configure("track-agent-task-lifecycle", false, Some(1)).unwrap();
+    registry.configure_hook("track-agent-task-lifecycle", false, Some(1)).unwrap();
     assert_eq!(order(&registry, TaskCreated), ["auto-label-by-keyword"]);
-    let unknown = registry.configure("two", true, None);
+    let unknown = registry.configure_hook("two", true, None);
     assert_eq!(unknown, Err(RegistryError::Unknown("two".to_owned())));
 }
 
 #[test]
 fn a_built_in_is_never_registered_twice_but_can_be_replaced() {
-    let mut registry = Registry::with_builtins();
-    let mine = || Hook::new("auto-create-review-task", [TaskCompleted], |_, _| Ok(vec![]));
+    let mut registry = HookRegistry::with_builtins();
+    let mine = || PureHook::new("auto-create-review-task", [TaskCompleted], |_, _| Ok(vec![]));
     assert!(registry.register(mine()).is_err());
     registry.unregister("auto-create-review-task").unwrap();
     registry.register(mine()).unwrap();
@@ -163,16 +163,16 @@ fn a_built_in_is_never_registered_twice_but_can_be_replaced() {
 /// Changes to one copy do not reach the other.
 #[test]
 fn a_copy_is_a_registry_of_its_own() {
-    let mut one = Registry::with_builtins();
+    let mut one = HookRegistry::with_builtins();
     let two = one.clone();
-    one.disable("check-dependency-satisfaction").unwrap();
+    one.disable_hook("check-dependency-satisfaction").unwrap();
     assert_eq!((order(&one, TaskCompleted).len(), order(&two, TaskCompleted).len()), (2, 3));
 }
 
 /// After any changes, the order is that of sorting by priority and registration.
 #[test]
 fn a_thousand_hooks_stay_in_order() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     for number in 0..1000_i64 {
         registry.register(hook(&number.to_string()).priority(number * 37 % 11)).unwrap();
     }
@@ -182,7 +182,7 @@ fn a_thousand_hooks_stay_in_order() {
     for number in (0..1000_i64).step_by(5) {
         registry.unregister(&number.to_string()).unwrap();
     }
-    let mut expected: Vec<&Hook> = registry.hooks().collect();
+    let mut expected: Vec<&PureHook> = registry.hooks().collect();
     expected.sort_by_key(|hook| hook.priority);
     let expected: Vec<_> = expected.into_iter().map(|hook| hook.name.as_str()).collect();
     assert_eq!(expected.len(), 800);

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - The log gets what was given: a default is never written down, so that it stays a default.
-//! - Input from outside goes through [`ValidationRule::read_all`], which checks every limit. Rules from the log have passed it
+//! - Input from outside goes through [`ValidationRule::read_rule_list`], which checks every limit. Rules from the log have passed it
 //!   before and are read as they are, so that a limit can become narrower without making an old log unreadable.
 //!
 //! Not here: checking a rule, which needs files and programs (`tools`).
@@ -16,24 +16,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::log::id::TypeName;
 
-mod read;
+mod rule_reader;
 #[cfg(test)]
 mod tests;
 
-pub use read::RuleError;
+pub use rule_reader::ValidationRuleError;
 
 /// One rule: `{type, name, config}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValidationRule {
     pub name: String,
     #[serde(flatten)]
-    pub kind: RuleKind,
+    pub kind: ValidationRuleKind,
 }
 
 /// The kind of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "config", rename_all = "snake_case")]
-pub enum RuleKind {
+pub enum ValidationRuleKind {
     Command(CommandRule),
     ContentPattern(PatternRule),
     Coverage(CoverageRule),
@@ -63,7 +63,7 @@ pub struct CommandRule {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PatternRule {
     pub pattern: String,
-    pub target: Target,
+    pub target: PatternTarget,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flags: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,7 +73,7 @@ pub struct PatternRule {
 /// The text that a pattern is matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Target {
+pub enum PatternTarget {
     AgentOutput,
     TaskNotes,
 }
@@ -82,7 +82,7 @@ pub enum Target {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CoverageRule {
-    pub min_coverage: Percent,
+    pub min_coverage: CoveragePercent,
     pub format: CoverageFormat,
     /// Relative to the project's directory.
     pub report_path: String,
@@ -123,12 +123,12 @@ pub struct ConfiguredRules {
 
 impl ConfiguredRules {
     /// Returns the rules for tasks of a type.
-    pub fn for_type(&self, kind: Option<&TypeName>) -> &[ValidationRule] {
+    pub fn rules_for_type(&self, kind: Option<&TypeName>) -> &[ValidationRule] {
         kind.and_then(|kind| self.types.get(kind)).unwrap_or(&self.project)
     }
 
     /// Returns every rule, the project's first.
-    pub fn all(&self) -> impl Iterator<Item = &ValidationRule> {
+    pub fn all_rules(&self) -> impl Iterator<Item = &ValidationRule> {
         self.project.iter().chain(self.types.values().flatten())
     }
 }
@@ -148,32 +148,32 @@ pub struct RuleResult {
 
 impl ValidationRule {
     /// How many rules a series of iterations may have.
-    pub const MOST: usize = 20;
-    pub const NAME: usize = 256;
+    pub const MAX_RULES: usize = 20;
+    pub const MAX_NAME_BYTES: usize = 256;
 
     /// Returns whether checking the rule starts a program.
-    pub fn runs_a_program(&self) -> bool {
+    pub fn runs_program(&self) -> bool {
         matches!(self.kind, RuleKind::Command(_) | RuleKind::Custom(_))
     }
 }
 
-impl RuleKind {
+impl ValidationRuleKind {
     pub const NAMES: [&str; 5] = ["command", "content_pattern", "coverage", "file_existence", "custom"];
 }
 
 impl CommandRule {
-    pub const TEXT: usize = 16 * 1024;
-    pub const TIMEOUT: Duration = Duration::from_mins(1);
-    pub const LONGEST: Duration = Duration::from_mins(10);
+    pub const MAX_COMMAND_BYTES: usize = 16 * 1024;
+    pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
+    pub const MAX_TIMEOUT: Duration = Duration::from_mins(10);
     /// How many exit codes may mean success.
-    pub const CODES: usize = 256;
+    pub const MAX_EXIT_CODES: usize = 256;
 
     pub fn timeout(&self) -> Duration {
-        self.timeout.unwrap_or(Self::TIMEOUT)
+        self.timeout.unwrap_or(Self::DEFAULT_TIMEOUT)
     }
 
     /// Returns the codes that mean success: all that were given, and 0 by default.
-    pub fn successes(&self) -> Vec<u8> {
+    pub fn success_codes(&self) -> Vec<u8> {
         let given: Vec<u8> =
             self.expected_exit_code.into_iter().chain(self.success_exit_codes.iter().copied()).collect();
         if given.is_empty() { vec![0] } else { given }
@@ -181,11 +181,11 @@ impl CommandRule {
 }
 
 impl PatternRule {
-    pub const TEXT: usize = 1024;
+    pub const MAX_PATTERN_BYTES: usize = 1024;
     /// Bytes of the compiled pattern. The time of a match is at most proportional to this times the length of the text.
-    const COMPILED: usize = 64 * 1024;
+    const MAX_COMPILED_BYTES: usize = 64 * 1024;
     /// Flags that change what matches, and those of JavaScript that change nothing here.
-    const FLAGS: &str = "imsxdguv";
+    const KNOWN_FLAGS: &str = "imsxdguv";
 
     pub fn must_match(&self) -> bool {
         self.must_match.unwrap_or(true)
@@ -193,20 +193,20 @@ impl PatternRule {
 
     /// Returns the pattern with its flags. As in JavaScript, `\w`, `\d`, `\b` and the flag `i` mean the letters and digits
     /// of ASCII.
-    pub fn regex(&self) -> Result<Regex, regex_lite::Error> {
+    pub fn build_regex(&self) -> Result<Regex, regex_lite::Error> {
         let has = |flag| self.flags.as_ref().is_some_and(|flags| flags.contains(flag));
         RegexBuilder::new(&self.pattern)
             .case_insensitive(has('i'))
             .multi_line(has('m'))
             .dot_matches_new_line(has('s'))
             .ignore_whitespace(has('x'))
-            .size_limit(Self::COMPILED)
+            .size_limit(Self::MAX_COMPILED_BYTES)
             .build()
     }
 }
 
 impl FilesRule {
-    pub const PATHS: usize = 100;
+    pub const MAX_PATHS: usize = 100;
 
     pub fn all_must_exist(&self) -> bool {
         self.all_must_exist.unwrap_or(true)
@@ -215,11 +215,11 @@ impl FilesRule {
 
 /// A percentage. It is always a number from 0 to 100, so it equals itself.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
-pub struct Percent(f64);
+pub struct CoveragePercent(f64);
 
-impl Eq for Percent {}
+impl Eq for CoveragePercent {}
 
-impl Percent {
+impl CoveragePercent {
     pub fn new(percent: f64) -> Option<Self> {
         // Zero has no sign, so that a written value reads back the same.
         (0.0..=100.0).contains(&percent).then_some(Self(percent + 0.0))
@@ -230,7 +230,7 @@ impl Percent {
     }
 }
 
-impl fmt::Display for Percent {
+impl fmt::Display for CoveragePercent {
     /// Writes two digits at most, and never rounds up: 79.999 is not 80.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rounded = (self.0 * 100.0).round() / 100.0;
@@ -239,7 +239,7 @@ impl fmt::Display for Percent {
     }
 }
 
-impl Serialize for Percent {
+impl Serialize for CoveragePercent {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a whole number up to 100")]
         match self.0.fract() == 0.0 {
@@ -249,7 +249,7 @@ impl Serialize for Percent {
     }
 }
 
-impl<'de> Deserialize<'de> for Percent {
+impl<'de> Deserialize<'de> for CoveragePercent {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let percent = f64::deserialize(deserializer)?;
         Self::new(percent).ok_or_else(|| serde::de::Error::custom(format!("{percent} is not a number from 0 to 100")))

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn read(rules: &Value) -> Result<Vec<ValidationRule>, RuleError> {
-    ValidationRule::read_all("validationRules", rules, Path::new("/home/me/project"))
+fn read(rules: &Value) -> Result<Vec<ValidationRule>, ValidationRuleError> {
+    ValidationRule::read_rule_list("validationRules", rules, Path::new("/home/me/project"))
 }
 
 fn rule(kind: &str, config: &Value) -> Value {
@@ -40,7 +40,7 @@ fn check_refused(rules: &Value, place: &str, cause: &str) {
 }
 
 #[test]
-fn no_rules_are_taken_too() {
+fn missing_or_empty_rules_are_accepted() {
     assert_eq!(read(&json!([])), Ok(vec![]));
     assert_eq!(read(&Value::Null), Ok(vec![]));
 }
@@ -48,7 +48,7 @@ fn no_rules_are_taken_too() {
 #[test]
 fn what_was_not_given_is_not_written_down() {
     let plain = check_kept("command", &json!({"command": "cargo test"}));
-    let RuleKind::Command(command) = plain.kind else { panic!("{plain:?}") };
+    let ValidationRuleKind::Command(command) = plain.kind else { panic!("{plain:?}") };
     assert_eq!((command.timeout(), command.successes()), (Duration::from_secs(60), vec![0]));
     check_kept("content_pattern", &json!({"pattern": "x", "target": "task_notes"}));
     check_kept("coverage", &json!({"minCoverage": 80, "format": "lcov", "reportPath": "lcov.info"}));
@@ -64,7 +64,7 @@ fn everything_that_may_be_given_is_kept() {
         "command": "npm test", "expectedExitCode": 1, "successExitCodes": [0, 255], "timeout": 600_000,
         "workingDirectory": "packages/a",
     });
-    let RuleKind::Command(command) = check_kept("command", &full).kind else { panic!("no command") };
+    let ValidationRuleKind::Command(command) = check_kept("command", &full).kind else { panic!("no command") };
     assert_eq!((command.timeout(), command.successes()), (CommandRule::LONGEST, vec![1, 0, 255]));
     let full = json!({"pattern": "a.b", "target": "agent_output", "flags": "gimsux", "mustMatch": false});
     check_kept("content_pattern", &full);
@@ -190,7 +190,9 @@ fn a_wrong_report_or_list_of_files_is_refused() {
 fn flags_mean_what_they_mean_in_javascript() {
     let check = |pattern: &str, flags: &str, text: &str, found: bool| {
         let config = json!({"pattern": pattern, "target": "agent_output", "flags": flags});
-        let RuleKind::ContentPattern(rule) = check_kept("content_pattern", &config).kind else { panic!("no pattern") };
+        let ValidationRuleKind::ContentPattern(rule) = check_kept("content_pattern", &config).kind else {
+            panic!("no pattern")
+        };
         assert_eq!(rule.regex().unwrap().is_match(text), found, "{pattern:?} {flags:?} {text:?}");
     };
     check("done", "", "DONE", false);
@@ -295,7 +297,7 @@ fn holds_null(value: &Value) -> bool {
 
 proptest! {
     #[test]
-    fn nothing_that_is_given_brings_the_reader_down(given in any_json()) {
+    fn reader_survives_any_json(given in any_json()) {
         if let Err(error) = read(&given) {
             prop_assert!(!error.cause.is_empty() && !error.remedy.is_empty());
             prop_assert!(error.to_string().len() < 4096);
@@ -307,7 +309,7 @@ proptest! {
 
     /// A kept rule reads back the same, from the log and from outside.
     #[test]
-    fn what_is_written_reads_back_the_same(given in any_rule()) {
+    fn accepted_rule_reads_back_the_same(given in any_rule()) {
         let rules = read(&json!([given])).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let text = serde_json::to_string(&rules).unwrap();
         prop_assert_eq!(&serde_json::from_str::<Vec<ValidationRule>>(&text).unwrap(), &rules);

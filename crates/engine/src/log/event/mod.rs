@@ -1,6 +1,6 @@
 //! The events: every fact that Windlass knows.
 //!
-//! The set is closed. A new event is one line in `event_type.rs`, its payload in [`payload`], and its meaning in `apply`. The
+//! The set is closed. A new event is one line in `event_type.rs`, its payload in [`error_payload`], and its meaning in `apply`. The
 //! event types of a project (`review.passed`) are values of one event, `fact_logged`; hooks and people see their own names.
 
 use std::fmt::{self, Display};
@@ -14,9 +14,9 @@ use crate::effects::hook_batch::HookBatch;
 use crate::log::event_type::{EventType, for_each_event};
 use crate::log::id::{EffectId, ParseIdError, Seq, SessionName, TaskId, as_text};
 use crate::log::time::Timestamp;
-use crate::session::usage::Usage;
+use crate::session::usage::AgentUsage;
 
-mod fields;
+mod field_names;
 pub mod payload;
 mod positions;
 
@@ -71,20 +71,20 @@ for_each_event!(events);
 
 impl EventType {
     /// Returns the names of the fields of `event.data`; `None` where any name is possible.
-    pub fn data_fields(self) -> Option<&'static [&'static str]> {
+    pub fn data_field_names(self) -> Option<&'static [&'static str]> {
         if self == Self::FactLogged { None } else { Event::payload_fields(self) }
     }
 }
 
 /// The subject of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Node {
+pub enum EventSubject {
     Task(TaskId),
     System,
 }
 
-impl Node {
-    pub fn task(self) -> Option<TaskId> {
+impl EventSubject {
+    pub fn task_id(self) -> Option<TaskId> {
         match self {
             Self::Task(id) => Some(id),
             Self::System => None,
@@ -92,7 +92,7 @@ impl Node {
     }
 }
 
-impl Display for Node {
+impl Display for EventSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Task(id) => id.fmt(f),
@@ -101,7 +101,7 @@ impl Display for Node {
     }
 }
 
-impl FromStr for Node {
+impl FromStr for EventSubject {
     type Err = ParseIdError;
 
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
@@ -109,19 +109,19 @@ impl FromStr for Node {
     }
 }
 
-as_text!(Node);
+as_text!(EventSubject);
 
 /// The event that led to another one.
 ///
 /// Within a commit the positions are unknown until the store assigns them, so such a cause counts backwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum EventCause {
     At(Seq),
     /// The number of events back, within the same commit.
     Back(u32),
 }
 
-impl Serialize for Cause {
+impl Serialize for EventCause {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::At(seq) => to.serialize_u64(seq.0),
@@ -130,7 +130,7 @@ impl Serialize for Cause {
     }
 }
 
-impl<'de> Deserialize<'de> for Cause {
+impl<'de> Deserialize<'de> for EventCause {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let number = i64::deserialize(from)?;
         if number >= 0 {
@@ -143,10 +143,10 @@ impl<'de> Deserialize<'de> for Cause {
 /// The person or program and the cause that led to an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Metadata {
+pub struct EventMetadata {
     pub triggered_by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<Cause>,
+    pub cause: Option<EventCause>,
     /// The number of hooks and actions between a person's command and this event.
     pub depth: u8,
     /// The hook that ran the command that led to this event.
@@ -166,7 +166,7 @@ fn is_false(flag: &bool) -> bool {
 
 impl Event {
     /// Returns the event type as hooks and people see it: for a fact, the project's own type.
-    pub fn type_name(&self) -> &str {
+    pub fn shown_type_name(&self) -> &str {
         match self {
             Self::FactLogged(fact) => fact.kind.as_str(),
             other => other.kind().name(),
@@ -174,7 +174,7 @@ impl Event {
     }
 
     /// Returns the data as hooks and people see it: for a fact, the data that the hook logged.
-    pub fn data(&self) -> Value {
+    pub fn shown_data(&self) -> Value {
         match self {
             Self::FactLogged(fact) => Value::Object(fact.data.clone()),
             other => serde_json::to_value(other).expect("a payload has string keys"),
@@ -182,7 +182,7 @@ impl Event {
     }
 
     /// Returns the usage of the turn, or of the agents that a hook asked, which this event ends.
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> AgentUsage {
         match self {
             Self::TurnFinished(payload::TurnFinished { usage, .. })
             | Self::DeliveryFinished(payload::DeliveryFinished { usage, .. })
@@ -191,30 +191,30 @@ impl Event {
             | Self::IterationInterrupted(payload::IterationInterrupted { usage, .. })
             | Self::DeliveryFailed(payload::DeliveryFailed { usage, .. })
             | Self::HookFinished(payload::HookFinished { used: usage, .. }) => *usage,
-            _ => Usage::default(),
+            _ => AgentUsage::default(),
         }
     }
 }
 
 /// An event with its metadata, without its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Envelope {
+pub struct EventEnvelope {
     pub timestamp: Timestamp,
-    pub node: Node,
+    pub node: EventSubject,
     pub session: Option<SessionName>,
     pub iteration: Option<u32>,
     pub event: Event,
-    pub metadata: Metadata,
+    pub metadata: EventMetadata,
 }
 
-impl Envelope {
+impl EventEnvelope {
     /// Returns an envelope without an author, for an event that is not decided yet.
-    pub(crate) fn bare(event: Event) -> Self {
+    pub(crate) fn with_default_metadata(event: Event) -> Self {
         let metadata =
-            Metadata { triggered_by: String::new(), cause: None, depth: 0, via: None, forced: false, owes: None };
+            EventMetadata { triggered_by: String::new(), cause: None, depth: 0, via: None, forced: false, owes: None };
         Self {
             timestamp: Timestamp::from_millis(0),
-            node: Node::System,
+            node: EventSubject::System,
             session: None,
             iteration: None,
             event,
@@ -225,12 +225,12 @@ impl Envelope {
 
 /// An event at its position in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct EventRecord {
     pub seq: Seq,
-    pub envelope: Envelope,
+    pub envelope: EventEnvelope,
 }
 
-impl Record {
+impl EventRecord {
     pub fn kind(&self) -> EventType {
         self.envelope.event.kind()
     }
@@ -238,7 +238,7 @@ impl Record {
     /// Returns the event as a failure of its hook records it. The positions within a commit are unknown until the store
     /// assigns them, so they are left out; the failure names its cause separately. The enqueued hooks are internal and
     /// left out too.
-    pub fn original(&self) -> Value {
+    pub fn original_event(&self) -> Value {
         let mut shown = serde_json::to_value(self).expect("a record has string keys");
         shown.as_object_mut().expect("a record is an object").remove("seq");
         let metadata = shown["metadata"].as_object_mut().expect("metadata is an object");
@@ -247,51 +247,51 @@ impl Record {
     }
 
     /// Returns the position of the event that led to this one.
-    pub fn cause(&self) -> Option<Seq> {
+    pub fn cause_position(&self) -> Option<Seq> {
         self.envelope.metadata.cause.map(|cause| match cause {
-            Cause::At(seq) => seq,
-            Cause::Back(steps) => Seq(self.seq.0.saturating_sub(u64::from(steps))),
+            EventCause::At(seq) => seq,
+            EventCause::Back(steps) => Seq(self.seq.0.saturating_sub(u64::from(steps))),
         })
     }
 }
 
 /// The JSON of a record for people and programs outside.
-impl Serialize for Record {
+impl Serialize for EventRecord {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Shown<'a> {
+        struct RecordJson<'a> {
             seq: Seq,
             timestamp: Timestamp,
             #[serde(rename = "type")]
             kind: &'a str,
-            node_id: Node,
+            node_id: EventSubject,
             #[serde(skip_serializing_if = "Option::is_none")]
             session: &'a Option<SessionName>,
             #[serde(skip_serializing_if = "Option::is_none")]
             iteration: Option<u32>,
-            data: ShownData<'a>,
-            metadata: Metadata,
+            data: RecordJsonData<'a>,
+            metadata: EventMetadata,
         }
 
         #[derive(Serialize)]
         #[serde(untagged)]
-        enum ShownData<'a> {
+        enum RecordJsonData<'a> {
             Fact(&'a Map<String, Value>),
             Event(&'a Event),
         }
-        let Envelope { timestamp, node, session, iteration, event, metadata } = &self.envelope;
-        let metadata = Metadata { cause: self.cause().map(Cause::At), ..metadata.clone() };
-        Shown {
+        let EventEnvelope { timestamp, node, session, iteration, event, metadata } = &self.envelope;
+        let metadata = EventMetadata { cause: self.cause_position().map(EventCause::At), ..metadata.clone() };
+        RecordJson {
             seq: self.seq,
             timestamp: *timestamp,
-            kind: event.type_name(),
+            kind: event.shown_type_name(),
             node_id: *node,
             session,
             iteration: *iteration,
             data: match event {
-                Event::FactLogged(fact) => ShownData::Fact(&fact.data),
-                other => ShownData::Event(other),
+                Event::FactLogged(fact) => RecordJsonData::Fact(&fact.data),
+                other => RecordJsonData::Event(other),
             },
             metadata,
         }

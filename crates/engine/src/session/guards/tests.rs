@@ -2,17 +2,17 @@
 
 use super::*;
 use crate::log::id::{Digest, RunId};
-use crate::session::usage::Cost;
-use crate::session::watch::Watch;
-use crate::session::{Phase, Terms};
+use crate::session::guard_state::GuardState;
+use crate::session::usage::UsdCost;
+use crate::session::{SessionPhase, SessionTerms};
 
 fn run() -> RunId {
     RunId { session: "a".parse().unwrap(), iteration: 1, nonce: 7 }
 }
 
-fn session(phase: Phase, change: impl FnOnce(&mut Session)) -> Session {
-    let watch = Watch { at: Some(at(0)), ..Watch::default() };
-    let mut session = Session { terms: Terms::default(), watch, ..crate::session::tests::session(phase) };
+fn session(phase: SessionPhase, change: impl FnOnce(&mut Session)) -> Session {
+    let watch = GuardState { at: Some(at(0)), ..GuardState::default() };
+    let mut session = Session { terms: SessionTerms::default(), watch, ..crate::session::tests::session(phase) };
     change(&mut session);
     session
 }
@@ -22,39 +22,39 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 /// Formats an end with its reason.
-fn told(closing: &Closing) -> String {
+fn end_in_words(closing: &SessionEnd) -> String {
     format!("{:?}: {}", closing.ending, closing.reason.as_deref().unwrap_or_default())
 }
 
 /// Returns the step after an iteration.
-fn settled(change: impl FnOnce(&mut Session)) -> String {
-    match session(Phase::Settled(Next::Continue), change).step() {
-        Step::StartIteration => "another".to_owned(),
-        Step::End(closing) => told(&closing),
+fn settled_result(change: impl FnOnce(&mut Session)) -> String {
+    match session(SessionPhase::Settled(AfterIteration::Continue), change).next_step() {
+        SessionStep::StartIteration => "another".to_owned(),
+        SessionStep::End(closing) => end_in_words(&closing),
         other => panic!("{other:?}"),
     }
 }
 
 /// Returns the decision after a turn.
-fn judged(verdict: Verdict, claim: Option<Promise>, change: impl FnOnce(&mut Session)) -> String {
-    let judged = session(Phase::Judging(run(), claim), |session| {
+fn judged_result(verdict: GateVerdict, claim: Option<Promise>, change: impl FnOnce(&mut Session)) -> String {
+    let judged = session(SessionPhase::Judging(run(), claim), |session| {
         session.verdict = verdict;
-        if verdict == Verdict::Block {
-            session.blocking.push(Blocker { hook: "check".to_owned(), most: None, reason: None });
+        if verdict == GateVerdict::Block {
+            session.blocking.push(BlockingHook { hook: "check".to_owned(), most: None, reason: None });
         }
         change(session);
     });
-    match judged.step() {
-        Step::DecideGate(_, Decision::Next(Next::Close(closing))) => told(&closing),
-        Step::DecideGate(_, decision) => format!("{decision:?}"),
+    match judged.next_step() {
+        SessionStep::DecideGate(_, GateDecision::Next(AfterIteration::Close(closing))) => end_in_words(&closing),
+        SessionStep::DecideGate(_, decision) => format!("{decision:?}"),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn time_and_money_run_out() {
+fn session_ends_when_time_or_cost_is_used_up() {
     let time = |lasted: u64| {
-        settled(|session| {
+        settled_result(|session| {
             session.terms.wall_time = Some(Duration::from_mins(90));
             session.watch.lasted = Duration::from_mins(lasted);
         })
@@ -62,9 +62,9 @@ fn time_and_money_run_out() {
     assert_eq!(time(89), "another");
     assert_eq!(time(90), "Limit: the wall time of 90 min is used up");
     let cost = |spent: f64| {
-        settled(|session| {
-            session.terms.cost = Cost::of_dollars(2.5);
-            session.watch.used.cost = Cost::of_dollars(spent);
+        settled_result(|session| {
+            session.terms.cost = UsdCost::from_dollars(2.5);
+            session.watch.used.cost = UsdCost::from_dollars(spent);
         })
     };
     assert_eq!(cost(2.49), "another");
@@ -73,7 +73,7 @@ fn time_and_money_run_out() {
 
 /// A used-up budget prevents a send-back, but not the completion of the work.
 #[test]
-fn budgets_are_looked_at_before_the_agent_gets_the_word_again() {
+fn budgets_are_checked_before_next_turn() {
     let spent = |session: &mut Session| {
         session.terms.wall_time = Some(Duration::from_secs(1));
         session.watch.lasted = Duration::from_secs(2);
@@ -84,7 +84,7 @@ fn budgets_are_looked_at_before_the_agent_gets_the_word_again() {
 }
 
 #[test]
-fn each_other_guard_names_itself() {
+fn guard_names_itself_in_end_reason() {
     assert_eq!(
         settled(|session| (session.failures, session.watch.failing_for) = (3, Duration::from_mins(5))),
         "Escalated: circuit breaker: 3 iterations failed in a row"
@@ -102,9 +102,9 @@ fn each_other_guard_names_itself() {
 }
 
 /// Sets a session up with a number of equal blocks in a row.
-fn blocked_alike(before: u32) -> impl FnOnce(&mut Session) {
+fn with_equal_blocks(before: u32) -> impl FnOnce(&mut Session) {
     move |session| {
-        let block = Some(Digest::of(b"red"));
+        let block = Some(Digest::of_bytes(b"red"));
         session.blocking = vec![Blocker { hook: "check".to_owned(), most: None, reason: Some("red".to_owned()) }];
         (session.retries, session.watch.block) = (before, block);
         session.sent_back.insert("check".to_owned(), before);
@@ -113,10 +113,10 @@ fn blocked_alike(before: u32) -> impl FnOnce(&mut Session) {
 }
 
 #[test]
-fn the_same_block_three_times_asks_for_a_person_early() {
-    let under = |limit: OnRetryLimit, before: u32| {
-        judged(Verdict::Block, Some(Promise::Complete), |session| {
-            blocked_alike(before)(session);
+fn same_block_three_times_escalates_early() {
+    let under = |limit: RetryLimitAction, before: u32| {
+        judged_result(GateVerdict::Block, Some(Promise::Complete), |session| {
+            with_equal_blocks(before)(session);
             session.terms.on_retry_limit = limit;
         })
     };
@@ -129,46 +129,46 @@ fn the_same_block_three_times_asks_for_a_person_early() {
     let passes =
         "Completed: `check` still blocks after sending the agent back 5 times; `on_retry_limit: complete` lets it pass";
     assert_eq!(under(OnRetryLimit::Complete, 5), passes);
-    let other = |session: &mut Session| session.watch.block = Some(Digest::of(b"still red"));
-    let changed = judged(Verdict::Block, None, |session| {
-        blocked_alike(2)(session);
+    let other = |session: &mut Session| session.watch.block = Some(Digest::of_bytes(b"still red"));
+    let changed = judged_result(GateVerdict::Block, None, |session| {
+        with_equal_blocks(2)(session);
         other(session);
     });
     assert_eq!(changed, "SendBack");
 }
 
 #[test]
-fn what_blocks_too_often_takes_nobody_else_past_the_gate() {
-    let beside = |besides: Verdict, strict: bool| {
-        judged(Verdict::Block, Some(Promise::Complete), |session| {
-            blocked_alike(5)(session);
-            (session.terms.on_retry_limit, session.terms.strict) = (OnRetryLimit::Complete, strict);
+fn retry_limit_does_not_waive_other_hooks() {
+    let beside = |besides: GateVerdict, strict: bool| {
+        judged_result(GateVerdict::Block, Some(Promise::Complete), |session| {
+            with_equal_blocks(5)(session);
+            (session.terms.on_retry_limit, session.terms.strict) = (RetryLimitAction::Complete, strict);
             session.watch.besides = besides;
         })
     };
     assert_eq!(beside(Verdict::Fail, true), "Next(Continue)");
     assert_eq!(beside(Verdict::Continue, true), "Next(Continue)");
     assert_eq!(beside(Verdict::Continue, false), "Next(Continue)");
-    assert!(beside(Verdict::Fail, false).starts_with("Completed: "), "`strict: false` lets it go");
-    assert!(beside(Verdict::Pass, true).starts_with("Completed: "));
-    let overlooked = judged(Verdict::Block, Some(Promise::Complete), |session| {
-        blocked_alike(5)(session);
-        (session.terms.on_retry_limit, session.overlooked) = (OnRetryLimit::Complete, vec!["lint".to_owned()]);
+    assert!(beside(GateVerdict::Fail, false).starts_with("Completed: "), "`strict: false` lets it go");
+    assert!(beside(GateVerdict::Pass, true).starts_with("Completed: "));
+    let overlooked = judged_result(GateVerdict::Block, Some(Promise::Complete), |session| {
+        with_equal_blocks(5)(session);
+        (session.terms.on_retry_limit, session.overlooked) = (RetryLimitAction::Complete, vec!["lint".to_owned()]);
     });
     assert!(overlooked.ends_with("; `lint` did not pass, and a person let it pass"), "{overlooked}");
 }
 
 #[test]
-fn a_person_continues_aborts_or_ignores() {
+fn person_answer_continues_aborts_or_ignores() {
     let answered = |answer: GateAnswer, claim, besides| {
-        let asking = session(Phase::Asking(run(), claim, Some(answer)), |session| {
-            blocked_alike(2)(session);
-            session.verdict = Verdict::Block;
+        let asking = session(SessionPhase::Asking(run(), claim, Some(answer)), |session| {
+            with_equal_blocks(2)(session);
+            session.verdict = GateVerdict::Block;
             session.watch.besides = besides;
         });
-        let Step::DecideGate(_, decision) = asking.step() else { panic!("{:?}", asking.step()) };
+        let SessionStep::DecideGate(_, decision) = asking.next_step() else { panic!("{:?}", asking.step()) };
         match decision {
-            Decision::Next(Next::Close(closing)) => told(&closing),
+            GateDecision::Next(AfterIteration::Close(closing)) => end_in_words(&closing),
             decision => format!("{decision:?}"),
         }
     };
@@ -187,18 +187,18 @@ fn a_person_continues_aborts_or_ignores() {
 }
 
 #[test]
-fn thrashing_is_noticed_where_the_agent_would_get_the_word_again() {
+fn thrashing_is_detected_before_next_turn() {
     let stood = |verdict, claim, before, most| {
-        judged(verdict, claim, |session| {
+        judged_result(verdict, claim, |session| {
             session.terms.thrashing = most;
-            session.watch.begin_judging("said", Some(Digest::of(b"change")));
+            session.watch.begin_judging("said", Some(Digest::of_bytes(b"change")));
             session.watch.end_judging();
             session.watch.same_stands = before;
         })
     };
     let thrashing =
         |times| format!("Escalated: thrashing: the same change with the same result {times} times in a row");
-    for verdict in [Verdict::Pass, Verdict::Fail, Verdict::Continue, Verdict::Block] {
+    for verdict in [GateVerdict::Pass, GateVerdict::Fail, GateVerdict::Continue, GateVerdict::Block] {
         assert_eq!(stood(verdict, None, 2, 3), thrashing(3), "{verdict:?}");
         assert!(!stood(verdict, None, 1, 3).contains("thrashing"), "{verdict:?}");
         assert!(!stood(verdict, None, 9, 0).contains("thrashing"), "{verdict:?}: it is off");
@@ -207,15 +207,15 @@ fn thrashing_is_noticed_where_the_agent_would_get_the_word_again() {
 }
 
 #[test]
-fn how_often_the_agent_may_still_be_sent_back_is_told() {
+fn gate_reports_remaining_send_backs() {
     let most = |hooks: &[(Option<u32>, u32)], retries, session_most| {
-        session(Phase::Judging(run(), None), |session| {
+        session(SessionPhase::Judging(run(), None), |session| {
             (session.verdict, session.retries, session.terms.max_hook_retries) =
-                (Verdict::Block, retries, session_most);
+                (GateVerdict::Block, retries, session_most);
             for (index, (most, sent)) in hooks.iter().enumerate() {
                 let hook = index.to_string();
                 session.sent_back.insert(hook.clone(), *sent);
-                session.blocking.push(Blocker { hook, most: *most, reason: Some(format!("why {index}")) });
+                session.blocking.push(BlockingHook { hook, most: *most, reason: Some(format!("why {index}")) });
             }
         })
     };
@@ -225,14 +225,14 @@ fn how_often_the_agent_may_still_be_sent_back_is_told() {
     assert_eq!(most(&[(Some(2), 2), (None, 5)], 6, 5).most_send_backs(), Some(6), "none is left");
     assert_eq!(most(&[(Some(9), 0)], 0, 0).most_send_backs(), Some(9));
     assert_eq!(most(&[(None, 0), (None, 0)], 0, 5).block_reason().as_deref(), Some("why 0; why 1"));
-    let passes = session(Phase::Judging(run(), None), |_| {});
+    let passes = session(SessionPhase::Judging(run(), None), |_| {});
     assert_eq!((passes.most_send_backs(), passes.block_reason()), (None, None));
 }
 
 #[test]
-fn a_rate_limit_is_waited_out_unless_time_is_up_before() {
+fn rate_limit_is_awaited_within_wall_time() {
     let waiting = |wall_time: Option<u64>| {
-        session(Phase::Postponed(at(600)), |session| {
+        session(SessionPhase::Postponed(at(600)), |session| {
             session.terms.wall_time = wall_time.map(Duration::from_secs);
             session.watch.postponed = 1;
         })
@@ -241,17 +241,17 @@ fn a_rate_limit_is_waited_out_unless_time_is_up_before() {
     assert_eq!(waiting(None).step_at(Some(at(599))), Step::Wait(crate::Wanted::Moment(at(600))));
     assert_eq!(waiting(None).step_at(Some(at(600))), Step::StartIteration);
     assert_eq!(waiting(Some(601)).step(), Step::Wait(crate::Wanted::Moment(at(600))));
-    let Step::End(closing) = waiting(Some(600)).step() else { panic!("it waits") };
+    let SessionStep::End(closing) = waiting(Some(600)).next_step() else { panic!("it waits") };
     assert_eq!(told(&closing), "Limit: the wall time of 10 min is used up, before the agent's rate limit ends");
 }
 
 #[test]
 fn reason_at_the_limit_names_each_hook_with_its_own_count() {
     let reason = |sent: [u32; 2]| {
-        judged(Verdict::Block, None, |session| {
+        judged_result(GateVerdict::Block, None, |session| {
             session.blocking.clear();
             for (hook, most, sent) in [("check", Some(2), sent[0]), ("lint", Some(sent[1]), sent[1])] {
-                session.blocking.push(Blocker { hook: hook.to_owned(), most, reason: None });
+                session.blocking.push(BlockingHook { hook: hook.to_owned(), most, reason: None });
                 session.sent_back.insert(hook.to_owned(), sent);
             }
         })

@@ -36,7 +36,7 @@ impl Promise {
     }
 
     /// Returns the reason why a person is needed, for a claim that asks for one.
-    pub(crate) fn plea(self) -> Option<&'static str> {
+    pub(crate) fn reason_for_person(self) -> Option<&'static str> {
         match self {
             Self::Complete => None,
             Self::Escalate => Some("the agent asks for a person"),
@@ -75,7 +75,7 @@ const QUOTED_TAG: &str = "[promise]";
 /// The punctuation marks of which one may follow a tag. A question claims nothing.
 const FINAL_PUNCTUATION: [char; 8] = ['.', '!', ',', ';', ':', '…', '。', '！'];
 /// The maximum size of the last line that a session keeps, in bytes.
-const MAX_LAST_WORDS: usize = 300;
+const MAX_LAST_WORDS_BYTES: usize = 300;
 
 /// Returns the claim of a message, if it makes one.
 pub fn find_promise(message: &str) -> Option<Promise> {
@@ -85,17 +85,17 @@ pub fn find_promise(message: &str) -> Option<Promise> {
 /// Returns all claims of a message: ESCALATE and BLOCKED, in this order, or else COMPLETE.
 pub fn find_promises(message: &str) -> Vec<Promise> {
     let claimed: Vec<Promise> = unfenced_lines(message)
-        .flat_map(|line| [tag_at_start(line), tag_at_end(line)])
+        .flat_map(|line| [find_tag_at_start(line), find_tag_at_end(line)])
         .flatten()
         .map(|tag| tag.0)
         .collect();
     let stuck: Vec<Promise> =
         [Promise::Escalate, Promise::Blocked].into_iter().filter(|promise| claimed.contains(promise)).collect();
-    if stuck.is_empty() && ends_complete(message) { vec![Promise::Complete] } else { stuck }
+    if stuck.is_empty() && ends_with_complete_tag(message) { vec![Promise::Complete] } else { stuck }
 }
 
 /// Returns why the COMPLETE tag of a message does not count, if it has one and claims nothing.
-pub fn explain_uncounted(message: &str) -> Option<&'static str> {
+pub fn explain_uncounted_claim(message: &str) -> Option<&'static str> {
     let has_tag = |text: &str| contains_ignoring_case(text, Promise::Complete.tag());
     if !has_tag(message) || !find_promises(message).is_empty() {
         return None;
@@ -109,8 +109,8 @@ pub fn explain_uncounted(message: &str) -> Option<&'static str> {
     })
 }
 
-fn ends_complete(message: &str) -> bool {
-    let tag = last_filled_line(message).and_then(tag_at_end);
+fn ends_with_complete_tag(message: &str) -> bool {
+    let tag = last_filled_line(message).and_then(find_tag_at_end);
     tag.is_some_and(|(promise, _)| promise == Promise::Complete)
 }
 
@@ -122,7 +122,7 @@ fn last_filled_line(message: &str) -> Option<&str> {
 fn unfenced_lines(message: &str) -> impl Iterator<Item = &str> {
     let mut open: Option<&str> = None;
     message.lines().filter(move |line| {
-        let marks = fence_marks(line);
+        let marks = code_fence_marks(line);
         match (open, marks) {
             (None, None) => return true,
             (None, Some(_)) => open = marks,
@@ -134,7 +134,7 @@ fn unfenced_lines(message: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the marks of a line that opens or closes a code fence.
-fn fence_marks(line: &str) -> Option<&str> {
+fn code_fence_marks(line: &str) -> Option<&str> {
     let line = line.trim();
     let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
     let (marks, info) = line.split_at(line.len() - line.trim_start_matches(mark).len());
@@ -143,33 +143,33 @@ fn fence_marks(line: &str) -> Option<&str> {
 }
 
 /// Returns the tag that a line ends with, and the text before it.
-fn tag_at_end(line: &str) -> Option<(Promise, &str)> {
-    let line = line.trim_end_matches(is_ornament);
-    let line = line.strip_suffix(FINAL_PUNCTUATION).unwrap_or(line).trim_end_matches(is_ornament);
+fn find_tag_at_end(line: &str) -> Option<(Promise, &str)> {
+    let line = line.trim_end_matches(is_ignored_around_tag);
+    let line = line.strip_suffix(FINAL_PUNCTUATION).unwrap_or(line).trim_end_matches(is_ignored_around_tag);
     if line.ends_with('`') {
-        let code = line.trim_start_matches(is_ornament);
+        let code = line.trim_start_matches(is_ignored_around_tag);
         let inner = code.trim_matches('`').trim();
         let is_alone = |promise: &Promise| code.starts_with('`') && inner.eq_ignore_ascii_case(promise.tag());
         return Promise::ALL.into_iter().find(is_alone).map(|promise| (promise, ""));
     }
     let split = |promise: Promise| {
         let (before, end) = line.split_at_checked(line.len().checked_sub(promise.tag().len())?)?;
-        end.eq_ignore_ascii_case(promise.tag()).then(|| (promise, before.trim_matches(is_ornament)))
+        end.eq_ignore_ascii_case(promise.tag()).then(|| (promise, before.trim_matches(is_ignored_around_tag)))
     };
     Promise::ALL.into_iter().find_map(split)
 }
 
 /// Returns the tag that a line starts with, and the text after it.
-fn tag_at_start(line: &str) -> Option<(Promise, &str)> {
-    let line = line.trim_start_matches(is_ornament);
+fn find_tag_at_start(line: &str) -> Option<(Promise, &str)> {
+    let line = line.trim_start_matches(is_ignored_around_tag);
     let split = |promise: Promise| {
         let (start, after) = line.split_at_checked(promise.tag().len())?;
-        start.eq_ignore_ascii_case(promise.tag()).then(|| (promise, after.trim_matches(is_ornament)))
+        start.eq_ignore_ascii_case(promise.tag()).then(|| (promise, after.trim_matches(is_ignored_around_tag)))
     };
     Promise::ALL.into_iter().find_map(split)
 }
 
-fn is_ornament(letter: char) -> bool {
+fn is_ignored_around_tag(letter: char) -> bool {
     letter.is_whitespace() || matches!(letter, '*' | '_')
 }
 
@@ -179,7 +179,7 @@ fn contains_ignoring_case(text: &str, tag: &str) -> bool {
 
 /// Returns a text for a prompt to quote, without anything that an agent could repeat as a claim. It replaces opening
 /// tags, and turns control characters, which could hide a tag from people, into spaces.
-pub fn without_claims(text: &str) -> String {
+pub fn neutralize_claims(text: &str) -> String {
     let is_hidden = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
     let text = text.replace("\r\n", "\n").replace(is_hidden, " ");
     let mut quoted = String::with_capacity(text.len());
@@ -194,9 +194,9 @@ pub fn without_claims(text: &str) -> String {
 }
 
 /// Returns the last line of a message that contains more than a claim, without the claim.
-pub fn last_line(message: &str) -> Option<&str> {
-    let lines = message.lines().rev().filter(|line| fence_marks(line).is_none());
-    let without_tag = |line| match tag_at_end(line).or_else(|| tag_at_start(line)) {
+pub fn last_line_without_claim(message: &str) -> Option<&str> {
+    let lines = message.lines().rev().filter(|line| code_fence_marks(line).is_none());
+    let without_tag = |line| match find_tag_at_end(line).or_else(|| find_tag_at_start(line)) {
         // A bullet or a heading mark has no content.
         Some((_, rest)) => rest.contains(char::is_alphanumeric).then_some(rest),
         None => Some(line.trim()),
@@ -205,8 +205,8 @@ pub fn last_line(message: &str) -> Option<&str> {
 }
 
 /// Returns that line, cut to the size that a session keeps.
-pub fn last_words(message: &str) -> Option<String> {
-    last_line(message).map(|line| line[..line.floor_char_boundary(MAX_LAST_WORDS)].to_owned())
+pub fn excerpt_last_words(message: &str) -> Option<String> {
+    last_line_without_claim(message).map(|line| line[..line.floor_char_boundary(MAX_LAST_WORDS_BYTES)].to_owned())
 }
 
 #[cfg(test)]

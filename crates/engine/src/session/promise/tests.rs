@@ -112,7 +112,7 @@ fn stuck_outweighs_complete() {
 
 #[test]
 fn uncounted_complete_is_explained() {
-    let why = |message: &str| explain_uncounted(&with_tags(message));
+    let why = |message: &str| explain_uncounted_claim(&with_tags(message));
     let elsewhere = why("{C}\nBye.").unwrap();
     assert!(elsewhere.contains("not on the last line"), "{elsewhere}");
     let beside = why("Bye.\nSay `{C}`").unwrap();
@@ -137,7 +137,7 @@ fn long_message_is_read_whole() {
 
 #[test]
 fn last_words_leave_out_claim() {
-    let words = |message: &str| last_words(&with_tags(message));
+    let words = |message: &str| excerpt_last_words(&with_tags(message));
     assert_eq!(words("I need the key.\n{B}\n").as_deref(), Some("I need the key."));
     assert_eq!(words("I need the key: **{B}**").as_deref(), Some("I need the key:"));
     assert_eq!(words("{E} Which of them?").as_deref(), Some("Which of them?"));
@@ -146,7 +146,7 @@ fn last_words_leave_out_claim() {
     assert_eq!(words("{C}"), None);
     assert_eq!(words("### {B}"), None);
     let long = words(&"é".repeat(300)).unwrap();
-    assert!(long.len() <= MAX_LAST_WORDS && long.len() > MAX_LAST_WORDS - 2);
+    assert!(long.len() <= MAX_LAST_WORDS_BYTES && long.len() > MAX_LAST_WORDS_BYTES - 2);
 }
 
 #[test]

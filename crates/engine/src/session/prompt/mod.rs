@@ -11,19 +11,19 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use windlass_expr::{ExpressionFault, Template};
+use windlass_expr::{EvaluationError, TextTemplate};
 
-use crate::effects::situation::task_values;
+use crate::effects::event_context::task_values;
 use crate::log::id::TaskId;
-use crate::session::Purpose;
-use crate::session::promise::without_claims;
-use crate::session::voice::Voice;
+use crate::session::TurnPurpose;
+use crate::session::message_author::MessageAuthor;
+use crate::session::promise::neutralize_claims;
 use crate::task::Task;
 use crate::task::note::NoteKind;
 
 /// The inputs of a prompt.
 #[derive(Debug, Clone)]
-pub struct Prompt<'a> {
+pub struct PromptInputs<'a> {
     /// The task: sessions of older versions have none.
     pub task: Option<&'a Task>,
     /// The content of the task, else the goal.
@@ -31,22 +31,22 @@ pub struct Prompt<'a> {
     pub session: &'a str,
     pub iteration: u32,
     pub max_iterations: u32,
-    pub purpose: &'a Purpose,
+    pub purpose: &'a TurnPurpose,
     /// The agent's last output, if the agent does not remember it.
     pub last_output: Option<&'a str>,
     /// The texts of earlier iterations, oldest first.
-    pub history: Vec<Earlier<'a>>,
+    pub history: Vec<EarlierIteration<'a>>,
     /// The notes about the task, newest first.
-    pub notes: Vec<Remark<'a>>,
+    pub notes: Vec<PromptNote<'a>>,
     /// The error of the last turn, in a recovery turn.
     pub error: Option<&'a str>,
-    pub feedback: Vec<Note<'a>>,
+    pub feedback: Vec<FeedbackItem<'a>>,
     /// Set when the task ends with a report instead of a change.
     pub report: Option<ReportBrief<'a>>,
     /// Whether the agent has to claim that it is done.
     pub asks_for_promise: bool,
     /// The user's template for the work prompt, in place of the default.
-    pub template: Option<&'a Template>,
+    pub template: Option<&'a TextTemplate>,
 }
 
 /// The instructions for a report.
@@ -59,10 +59,13 @@ pub struct ReportBrief<'a> {
 }
 
 impl ReportBrief<'_> {
-    fn shown(&self) -> String {
+    fn render_brief(&self) -> String {
         let mut parts = vec![REPORT.to_owned()];
-        let Some(task) = self.reviewed else { return joined(&parts) };
-        parts.push(titled(&format!("You review the work on {}. Its goal:", task.id), &fenced(&task.content())));
+        let Some(task) = self.reviewed else { return join_sections(&parts) };
+        parts.push(prepend_title(
+            &format!("You review the work on {}. Its goal:", task.id),
+            &fence_text(&task.goal_and_body()),
+        ));
         let change = task.change.as_ref();
         let merged = change.and_then(|change| change.merged.as_deref());
         let branch = task.workspace.as_ref().filter(|_| change.is_some()).map(|workspace| workspace.branch.as_str());
@@ -78,52 +81,52 @@ impl ReportBrief<'_> {
             (None, Some(branch), None) => format!("Its change is the branch `{}`.", one_line(branch)),
             (None, None, _) => "It has no change of its own.".to_owned(),
         });
-        let result = task.result.as_deref().map(fenced).unwrap_or_default();
-        parts.push(titled("Its result:", &result));
-        joined(&parts)
+        let result = task.result.as_deref().map(fence_text).unwrap_or_default();
+        parts.push(prepend_title("Its result:", &result));
+        join_sections(&parts)
     }
 }
 
 /// An excerpt of an earlier iteration's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Earlier<'a> {
+pub struct EarlierIteration<'a> {
     pub iteration: u32,
     pub text: &'a str,
 }
 
 /// A note about the task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remark<'a> {
+pub struct PromptNote<'a> {
     pub kind: NoteKind,
     pub text: &'a str,
 }
 
 /// One item of feedback.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note<'a> {
+pub struct FeedbackItem<'a> {
     pub source: &'a str,
     /// The task that it is about, if it is another one.
     pub about: Option<TaskId>,
     /// A short reason why the hook blocks.
     pub reason: Option<&'a str>,
     pub text: &'a str,
-    pub voice: Voice,
+    pub voice: MessageAuthor,
     pub possibly_seen: bool,
 }
 
-impl Note<'_> {
+impl FeedbackItem<'_> {
     /// Renders the marker, the author, the reason and the text. Text of hooks and agents is fenced as data; a person's
     /// text is not.
-    fn shown(&self) -> String {
+    fn render_feedback(&self) -> String {
         let seen = if self.possibly_seen { " (you may have seen this before)" } else { "" };
         let about = self.about.map(|task| format!(" (about {task})")).unwrap_or_default();
-        let source = one_line(self.source) + &about;
+        let source = collapse_to_line(self.source) + &about;
         let reason = self.reason.map(|reason| format!(": {}", one_line(&without_claims(reason)))).unwrap_or_default();
         match self.voice {
-            Voice::Hook => format!("[Hook feedback]: {source}{reason}{seen}\n{}", fenced(self.text)),
-            Voice::Agent => format!("[Message, not from a person] {source}{seen}:\n{}", fenced(self.text)),
-            Voice::Person => format!("[Message from {source}]{seen}:\n{}", without_claims(self.text)),
-            Voice::Windlass => format!("[Windlass]{about}{seen}: {}", without_claims(self.text)),
+            MessageAuthor::Hook => format!("[Hook feedback]: {source}{reason}{seen}\n{}", fenced(self.text)),
+            MessageAuthor::Agent => format!("[Message, not from a person] {source}{seen}:\n{}", fenced(self.text)),
+            MessageAuthor::Person => format!("[Message from {source}]{seen}:\n{}", without_claims(self.text)),
+            MessageAuthor::Windlass => format!("[Windlass]{about}{seen}: {}", without_claims(self.text)),
         }
     }
 }
@@ -135,53 +138,53 @@ It counts only at the end of the last line.
 If you cannot go on without a person, say why and end with `<promise>BLOCKED</promise>` instead.
 ";
 
-const REPORT: &str = "\
+const REPORT_INSTRUCTIONS: &str = "\
 This task asks for a report, and for no change: your final message is its result, so write the report there in full. \
 What you change in files is not kept.";
 
-impl Prompt<'_> {
-    pub fn text(&self) -> Result<String, ExpressionFault> {
+impl PromptInputs<'_> {
+    pub fn render_prompt(&self) -> Result<String, EvaluationError> {
         match (self.purpose, self.template) {
-            (Purpose::Work, Some(template)) => self.written(template),
-            _ => Ok(self.usual()),
+            (TurnPurpose::Work, Some(template)) => self.render_from_template(template),
+            _ => Ok(self.render_default_prompt()),
         }
     }
 
     /// Renders the user's template.
-    fn written(&self, template: &Template) -> Result<String, ExpressionFault> {
+    fn render_from_template(&self, template: &TextTemplate) -> Result<String, EvaluationError> {
         let mut parts = Vec::new();
-        if !template.uses("feedback") {
-            parts.push(self.told());
+        if !template.uses_name("feedback") {
+            parts.push(self.render_all_feedback());
         }
-        parts.push(template.render(&self.values())?);
-        parts.push(self.report());
-        Ok(joined(&parts))
+        parts.push(template.render(&self.template_values())?);
+        parts.push(self.render_report_brief());
+        Ok(join_sections(&parts))
     }
 
-    fn usual(&self) -> String {
+    fn render_default_prompt(&self) -> String {
         let mut parts = Vec::new();
         // The news since the last turn comes before the work.
-        let first = *self.purpose == Purpose::Work;
+        let first = *self.purpose == TurnPurpose::Work;
         if first {
-            parts.push(self.told());
+            parts.push(self.render_all_feedback());
         }
         match self.purpose {
-            Purpose::Work => parts.push(self.goal.to_owned()),
-            Purpose::SendBack => {
+            TurnPurpose::Work => parts.push(self.goal.to_owned()),
+            TurnPurpose::SendBack => {
                 parts.push(
                     "Your work was checked and is not done. Mend what the checks found, then end your turn again."
                         .into(),
                 );
                 parts.push(format!("The goal:\n{}", self.goal));
             }
-            Purpose::Recovery => {
+            TurnPurpose::Recovery => {
                 parts
                     .push("Your last turn failed. This was found out about it: mend what it shows, if you can.".into());
                 let error = self.error.filter(|error| !error.trim().is_empty());
-                parts.push(titled("It ended with:", &error.map(fenced).unwrap_or_default()));
+                parts.push(prepend_title("It ended with:", &error.map(fence_text).unwrap_or_default()));
                 parts.push(format!("The goal:\n{}", self.goal));
             }
-            Purpose::Delivery | Purpose::UnjudgedDelivery(_) => {
+            TurnPurpose::Delivery | TurnPurpose::UnjudgedDelivery(_) => {
                 parts.push(
                     "The session is about to end. This came in after your last turn: mend what it shows, if needed. Your \
                      work is checked again when you end this turn."
@@ -193,94 +196,94 @@ impl Prompt<'_> {
                 parts.push(format!("The goal:\n{}", self.goal));
             }
         }
-        if *self.purpose == Purpose::Work {
-            parts.push(self.report());
-            parts.push(titled("What is to be there at the end:", &self.deliverables()));
-            parts.push(titled("Notes about this task, newest first:", &self.noted()));
-            parts.push(titled("What earlier iterations came to:", &self.earlier()));
+        if *self.purpose == TurnPurpose::Work {
+            parts.push(self.render_report_brief());
+            parts.push(prepend_title("What is to be there at the end:", &self.list_deliverables()));
+            parts.push(prepend_title("Notes about this task, newest first:", &self.render_notes()));
+            parts.push(prepend_title("What earlier iterations came to:", &self.render_history()));
         }
         if !first && self.report.is_some() {
             parts.push("Your final message is the result of this task: write the report in it again, in full.".into());
         }
-        parts.push(titled("What you said at the end of your last turn:", &self.remembered()));
+        parts.push(prepend_title("What you said at the end of your last turn:", &self.render_last_output()));
         if !first {
-            parts.push(self.told());
+            parts.push(self.render_all_feedback());
         }
-        parts.push(self.signal().to_owned());
-        joined(&parts)
+        parts.push(self.completion_instructions().to_owned());
+        join_sections(&parts)
     }
 
     /// Returns the variables of a template.
-    fn values(&self) -> Value {
+    fn template_values(&self) -> Value {
         json!({
             "task": task_values(self.task),
             "goal": self.goal,
             "session": self.session,
             "iteration": self.iteration,
             "max_iterations": self.max_iterations,
-            "notes": self.noted(),
-            "history": self.earlier(),
-            "last_output": self.remembered(),
-            "feedback": self.told(),
-            "signal": self.signal(),
+            "notes": self.render_notes(),
+            "history": self.render_history(),
+            "last_output": self.render_last_output(),
+            "feedback": self.render_all_feedback(),
+            "signal": self.completion_instructions(),
         })
     }
 
-    fn report(&self) -> String {
-        self.report.as_ref().map(ReportBrief::shown).unwrap_or_default()
+    fn render_report_brief(&self) -> String {
+        self.report.as_ref().map(ReportBrief::render_brief).unwrap_or_default()
     }
 
-    fn deliverables(&self) -> String {
+    fn list_deliverables(&self) -> String {
         let deliverables = self.task.map(|task| task.deliverables.as_slice()).unwrap_or_default();
         deliverables.iter().map(|deliverable| format!("- {}\n", one_line(deliverable))).collect()
     }
 
-    fn noted(&self) -> String {
+    fn render_notes(&self) -> String {
         let notes: Vec<String> =
             self.notes.iter().map(|note| format!("{}: {}", note.kind, note.text.trim_end())).collect();
-        fenced_lines(&notes)
+        fence_text_lines(&notes)
     }
 
-    fn earlier(&self) -> String {
+    fn render_history(&self) -> String {
         let history: Vec<String> =
             self.history.iter().map(|said| format!("{}: {}", said.iteration, said.text.trim_end())).collect();
-        fenced_lines(&history)
+        fence_text_lines(&history)
     }
 
-    fn remembered(&self) -> String {
+    fn render_last_output(&self) -> String {
         let output = self.last_output.filter(|output| !output.trim().is_empty());
-        output.map(fenced).unwrap_or_default()
+        output.map(fence_text).unwrap_or_default()
     }
 
-    fn told(&self) -> String {
-        self.feedback.iter().map(Note::shown).collect::<Vec<_>>().join("\n\n")
+    fn render_all_feedback(&self) -> String {
+        self.feedback.iter().map(FeedbackItem::render_feedback).collect::<Vec<_>>().join("\n\n")
     }
 
-    fn signal(&self) -> &'static str {
-        if self.asks_for_promise && self.purpose.is_judged() { HOW_TO_END } else { "" }
+    fn completion_instructions(&self) -> &'static str {
+        if self.asks_for_promise && self.purpose.is_judged_by_hooks() { HOW_TO_END } else { "" }
     }
 }
 
 /// Returns a section under a title line, or nothing.
-pub(crate) fn titled(title: &str, part: &str) -> String {
+pub(crate) fn prepend_title(title: &str, part: &str) -> String {
     if part.is_empty() { String::new() } else { format!("{title}\n{part}") }
 }
 
 /// Joins the sections that are not empty, with a blank line between them.
-pub(crate) fn joined(parts: &[String]) -> String {
+pub(crate) fn join_sections(parts: &[String]) -> String {
     let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
     let mut text = parts.join("\n\n");
     text.push('\n');
     text
 }
 
-fn fenced_lines(lines: &[String]) -> String {
-    if lines.is_empty() { String::new() } else { fenced(&lines.join("\n")) }
+fn fence_text_lines(lines: &[String]) -> String {
+    if lines.is_empty() { String::new() } else { fence_text(&lines.join("\n")) }
 }
 
 /// Puts a text into a fence that it cannot close.
-pub(crate) fn fenced(text: &str) -> String {
-    let text = without_claims(text);
+pub(crate) fn fence_text(text: &str) -> String {
+    let text = neutralize_claims(text);
     let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     let mut block = String::with_capacity(text.len() + 16);
@@ -289,7 +292,7 @@ pub(crate) fn fenced(text: &str) -> String {
     block
 }
 
-pub(crate) fn one_line(text: &str) -> String {
+pub(crate) fn collapse_to_line(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 

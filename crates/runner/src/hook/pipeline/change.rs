@@ -1,116 +1,121 @@
-//! Opening a change: the branch is pushed, and shown on the forge if the remote is on one.
+//! Opens a change: pushes the branch, and opens a change on the forge if the remote is on one.
 
 use std::time::Duration;
 
 use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookReport, Session, Task, Workspace};
-use windlass_vcs::forge::{Change, Forge, ForgeError, NewChange, Retry, Site, State, Token};
-use windlass_vcs::git::{Branch, Commit, Error, Git, Pushed, Shared};
+use windlass_vcs::forge::{
+    ForgeChange, ForgeChangeState, ForgeClient, ForgeError, ForgeProject, ForgeToken, NewChange, RetryAdvice,
+};
+use windlass_vcs::git::{BranchName, Error, GitClient, GitCommitId, PushOutcome, RemoteBranch};
 
-use super::Ended;
-use crate::gate_checkout::commit_under_way;
+use super::DeliveryStepResult;
+use crate::gate_checkout::commit_in_delivery;
 use crate::hook::HookRun;
-use crate::wording::report;
-use crate::workspace_problem::with_causes;
+use crate::wording::report_with_message;
+use crate::workspace_problem::describe_causes;
 use crate::{EffectRunner, RunError, RunnerEvent};
 
-/// How often a forge is asked that cannot answer now, and how long is waited for it at most.
-const TRIES: u32 = 4;
-const LONGEST: Duration = Duration::from_secs(60);
+/// Maximum number of calls to a forge that cannot answer, and the longest wait between two.
+const MAX_FORGE_ATTEMPTS: u32 = 4;
+const MAX_FORGE_WAIT: Duration = Duration::from_secs(60);
 
-/// What is about to be shown to others.
-pub(super) struct Offer {
-    pub branch: Branch,
-    pub head: Commit,
-    /// The branch that the change is meant for.
-    pub base: Branch,
-    pub pushed: Option<Pushed>,
+/// A branch that others can see from now on.
+pub(super) struct BranchOffer {
+    pub branch: BranchName,
+    pub head: GitCommitId,
+    /// Branch that the change is meant for.
+    pub base: BranchName,
+    pub pushed: Option<PushOutcome>,
     pub address: Option<String>,
 }
 
 impl EffectRunner<'_> {
-    pub(super) fn create_pr(
+    pub(super) fn open_change(
         &mut self,
         run: &HookRun<'_>,
         session: &Session,
         workspace: &Workspace,
-    ) -> Result<Ended, RunError> {
+    ) -> Result<DeliveryStepResult, RunError> {
         let task = run.subject.task.as_ref();
-        if !self.still_holds(session)? {
-            return Ok(Ok(taken()));
+        if !self.still_holds_task(session)? {
+            return Ok(Ok(task_taken_report()));
         }
-        let offer = match self.with_git(|git| self.offer(git, task, workspace, head_under_way(session)?.as_ref())) {
+        let offer = match self
+            .with_git(|git| self.push_branch_offer(git, task, workspace, head_in_delivery(session)?.as_ref()))
+        {
             Ok(offer) => offer,
             Err(error) => return Ok(Err(error)),
         };
-        if !self.still_holds(session)? {
-            return Ok(Ok(taken()));
+        if !self.still_holds_task(session)? {
+            return Ok(Ok(task_taken_report()));
         }
-        let site = offer.address.as_deref().map(|address| Site::of(address, &self.settings.delivery.forge));
+        let site =
+            offer.address.as_deref().map(|address| ForgeProject::from_remote(address, &self.settings.delivery.forge));
         let site = match site.transpose() {
             Ok(site) => site.flatten(),
-            Err(error) => return Ok(Ok(failed(&error))),
+            Err(error) => return Ok(Ok(forge_failure_report(&error))),
         };
         let Some(site) = site else {
-            let unmet = self.settings.delivery.forge.unmet(offer.address.as_deref());
-            return Ok(Ok(local(&offer, unmet)));
+            let unmet = self.settings.delivery.forge.explain_mismatch(offer.address.as_deref());
+            return Ok(Ok(local_change_report(&offer, unmet)));
         };
-        let forge = match self.forge(site) {
+        let forge = match self.connect_forge(site) {
             Ok(forge) => forge,
-            Err(error) => return Ok(Ok(failed(&error))),
+            Err(error) => return Ok(Ok(forge_failure_report(&error))),
         };
         let new = NewChange {
             branch: offer.branch.to_string(),
             base: offer.base.to_string(),
             head: offer.head.to_string(),
             title: task.map_or("Work", Task::title).to_owned(),
-            body: task.map(|task| body(task, workspace)).unwrap_or_default(),
+            body: task.map(|task| change_body(task, workspace)).unwrap_or_default(),
         };
-        // One that is known is gone on with, wherever a person has pointed it, and is not opened again if they closed it.
+        // A known change goes on, whatever base a person has given it. If a person has closed it, it is not opened again.
         let known = task.and_then(|task| task.change.as_ref()).filter(|change| change.merged.is_none());
         let known = known.and_then(|change| change.at.number);
-        let opened = self.asking_again(|| match known.map(|number| forge.look(number)).transpose()? {
+        let opened = self.retry_forge_call(|| match known.map(|number| forge.view_change(number)).transpose()? {
             Some(change) if matches!(change.state, State::Open | State::Closed) => Ok(change),
-            _ => forge.open(&new),
+            _ => forge.open_change(&new),
         });
-        Ok(Ok(opened.map_or_else(|error| failed(&error), |change| shown(&offer, &change))))
+        Ok(Ok(opened.map_or_else(|error| forge_failure_report(&error), |change| opened_change_report(&offer, &change))))
     }
 
-    /// Pushes a branch that is at the commit that was judged, where there is a remote.
-    pub(super) fn offer(
+    /// Pushes a branch that is at the judged commit, if there is a remote.
+    pub(super) fn push_branch_offer(
         &self,
-        git: &Git<'_>,
+        git: &GitClient<'_>,
         task: Option<&Task>,
         workspace: &Workspace,
-        judged: Option<&Commit>,
-    ) -> Result<Offer, Error> {
-        let base = self.known_base(git)?;
-        let local = Branch::new(&workspace.branch)?;
-        let head = git.tip(&local)?.ok_or_else(|| Error::UnknownCommit { commit: local.to_string() })?;
+        judged: Option<&GitCommitId>,
+    ) -> Result<BranchOffer, Error> {
+        let base = self.last_known_base(git)?;
+        let local = BranchName::new(&workspace.branch)?;
+        let head = git.branch_tip(&local)?.ok_or_else(|| Error::UnknownCommit { commit: local.to_string() })?;
         if judged.is_some_and(|judged| *judged != head) {
             return Err(Error::Moved { branch: local });
         }
         let Some(remote) = base.remote else {
-            return Ok(Offer { branch: local, head, base: base.branch, pushed: None, address: None });
+            return Ok(BranchOffer { branch: local, head, base: base.branch, pushed: None, address: None });
         };
-        let shared = Shared { branch: known_as(task, workspace)?, remote, local };
-        let pushed = Some(git.share(&shared, &head)?);
-        let address = Some(git.address(&shared.remote)?);
-        Ok(Offer { branch: shared.branch, head, base: base.branch, pushed, address })
+        let shared = RemoteBranch { branch: public_branch_name(task, workspace)?, remote, local };
+        let pushed = Some(git.publish_branch(&shared, &head)?);
+        let address = Some(git.remote_address(&shared.remote)?);
+        Ok(BranchOffer { branch: shared.branch, head, base: base.branch, pushed, address })
     }
 
-    /// Whether the session still has its task: others may have taken it since the hook began.
-    pub(super) fn still_holds(&self, session: &Session) -> Result<bool, RunError> {
-        Ok(self.session(&session.name)?.epoch() == session.epoch())
+    /// Returns whether the session still has its task: others may have taken it since the hook began.
+    pub(super) fn still_holds_task(&self, session: &Session) -> Result<bool, RunError> {
+        Ok(self.load_session(&session.name)?.held_epoch() == session.held_epoch())
     }
 
-    pub(super) fn forge(&self, site: Site) -> Result<Forge, ForgeError> {
+    pub(super) fn connect_forge(&self, site: ForgeProject) -> Result<ForgeClient, ForgeError> {
         let environment = &self.settings.environment;
-        let token = Token::find(&site, environment, |spec| self.look_with(&spec))?;
-        Ok(Forge::new(site, token, environment, Forge::TIMEOUT))
+        let token = ForgeToken::find_token(&site, environment, |spec| self.run_query(&spec))?;
+        Ok(ForgeClient::new(site, token, environment, ForgeClient::DEFAULT_TIMEOUT))
     }
 
-    /// Asks a forge, and asks again if that may help.
-    pub(super) fn asking_again<T>(&mut self, ask: impl Fn() -> Result<T, ForgeError>) -> Result<T, ForgeError> {
+    /// Calls a forge, and retries if that may help.
+    pub(super) fn retry_forge_call<T>(&mut self, ask: impl Fn() -> Result<T, ForgeError>) -> Result<T, ForgeError> {
         let mut tried = 0;
         loop {
             let error = match ask() {
@@ -118,40 +123,40 @@ impl EffectRunner<'_> {
                 Err(error) => error,
             };
             tried += 1;
-            let Retry::After(after) = error.retry() else { return Err(error) };
+            let RetryAdvice::After(after) = error.retry_advice() else { return Err(error) };
             let wait = after.unwrap_or(Duration::from_millis(500) * 4_u32.pow(tried - 1));
-            if tried >= TRIES || wait > LONGEST {
+            if tried >= MAX_FORGE_ATTEMPTS || wait > MAX_FORGE_WAIT {
                 return Err(error);
             }
-            (self.outside.tell)(RunnerEvent::Note(&format!("{error}; asking again")));
-            if !self.wait(wait) {
+            (self.env.observe)(RunnerEvent::Note(&format!("{error}; asking again")));
+            if !self.wait_cancellable(wait) {
                 return Err(error);
             }
         }
     }
 }
 
-/// What others know the branch of a task by. Whoever goes on with the work of others goes on with their change too.
-fn known_as(task: Option<&Task>, workspace: &Workspace) -> Result<Branch, Error> {
+/// Returns the public name of a task's branch. Work on an open change of others continues that change.
+fn public_branch_name(task: Option<&Task>, workspace: &Workspace) -> Result<BranchName, Error> {
     let change = task.and_then(|task| task.change.as_ref()).filter(|change| change.merged.is_none());
-    Branch::new(change.and_then(|change| change.at.branch.as_deref()).unwrap_or(&workspace.branch))
+    BranchName::new(change.and_then(|change| change.at.branch.as_deref()).unwrap_or(&workspace.branch))
 }
 
-/// Returns the commit of a session's work that is on its way.
-pub(super) fn head_under_way(session: &Session) -> Result<Option<Commit>, Error> {
-    commit_under_way(session).map(|(_, head)| Commit::new(head)).transpose()
+/// Returns the commit of a session in delivery.
+pub(super) fn head_in_delivery(session: &Session) -> Result<Option<GitCommitId>, Error> {
+    commit_in_delivery(session).map(|(_, head)| GitCommitId::new(head)).transpose()
 }
 
-pub(super) fn taken() -> HookReport {
-    report(HookOutcome::Failure, "the task is somebody else's now")
+pub(super) fn task_taken_report() -> HookReport {
+    report_with_message(HookOutcome::Failure, "this session no longer holds the task")
 }
 
-pub(super) fn failed(error: &ForgeError) -> HookReport {
-    report(HookOutcome::Failure, format!("{}; {}", with_causes(error), error.hint()))
+pub(super) fn forge_failure_report(error: &ForgeError) -> HookReport {
+    report_with_message(HookOutcome::Failure, format!("{}; {}", with_causes(error), error.hint()))
 }
 
-/// A change that only the log and the branch know.
-fn local(offer: &Offer, unmet: Option<String>) -> HookReport {
+/// Reports a change that only the log and the branch know.
+fn local_change_report(offer: &BranchOffer, unmet: Option<String>) -> HookReport {
     let change = ChangeRef {
         branch: Some(offer.branch.to_string()),
         base: Some(offer.base.to_string()),
@@ -164,13 +169,13 @@ fn local(offer: &Offer, unmet: Option<String>) -> HookReport {
         (Some(_), Some(unmet)) => format!("pushed {}; {unmet}", offer.branch),
         (Some(_), None) => format!("pushed {}; the remote is on no forge that is known", offer.branch),
     };
-    HookReport { change: Some(ChangeFact::Opened(change)), ..report(HookOutcome::Success, said) }
+    HookReport { change: Some(ChangeFact::Opened(change)), ..report_with_message(HookOutcome::Success, said) }
 }
 
-fn shown(offer: &Offer, change: &Change) -> HookReport {
+fn opened_change_report(offer: &BranchOffer, change: &ForgeChange) -> HookReport {
     let url = change.url.clone();
-    if change.state == State::Closed {
-        return report(
+    if change.state == ForgeChangeState::Closed {
+        return report_with_message(
             HookOutcome::Escalate,
             format!("{url} was closed without having been merged; reopen it there to go on"),
         );
@@ -182,10 +187,10 @@ fn shown(offer: &Offer, change: &Change) -> HookReport {
         number: Some(change.number),
     };
     let context = [("pr_url".to_owned(), url.clone().into())].into_iter().collect();
-    HookReport { change: Some(ChangeFact::Opened(fact)), context, ..report(HookOutcome::Success, url) }
+    HookReport { change: Some(ChangeFact::Opened(fact)), context, ..report_with_message(HookOutcome::Success, url) }
 }
 
-fn body(task: &Task, workspace: &Workspace) -> String {
+fn change_body(task: &Task, workspace: &Workspace) -> String {
     let rest = task.goal.lines().skip_while(|line| line.trim().is_empty()).skip(1).collect::<Vec<_>>().join("\n");
     let parts = [rest.trim(), task.body.as_deref().unwrap_or_default().trim()];
     let mut text: Vec<String> = parts.iter().filter(|part| !part.is_empty()).map(|part| (*part).to_owned()).collect();

@@ -1,16 +1,16 @@
-//! Gatekeepers: agents that judge a change before it is merged.
+//! Reviews by gatekeepers: agents that judge a change before it is merged.
 //!
 //! ```text
-//! approved before? ── no ──► checkout of its own ─► asked ── does not fit ──► asked once more ── nor does that ─┐
+//! approved before? ── no ──► own checkout ─► prompt ─── invalid answer ──► second prompt ─── invalid again ─────┐
 //!        │ yes                                        │ approved                                               │
 //!        ▼                                            ▼                                                        ▼
-//!    next brief ◄─────────────────────────────── next brief           not approved: back to whoever works on it next
+//!    next brief ◄─────────────────────────────── next brief        not approved: back to the next agent or person
 //! ```
 //!
 //! Invariants:
-//! - Whoever cannot answer has rejected nothing: that is a failure of the hook.
-//! - An approval is for these lines, under this configuration, and for nothing else.
-//! - No checkout outlives its question; what a crash left of one is cleared with the next.
+//! - A gatekeeper that cannot answer has rejected nothing: the hook fails.
+//! - An approval holds for these lines, under this configuration, and for nothing else.
+//! - No checkout outlives its question. The next question removes one that a crash has left.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -18,57 +18,58 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use windlass_agents::TurnEnd;
 use windlass_engine::{
-    Approved, Digest, HookOutcome, HookReport, Judgement, Review, Session, Task, Unfit, Usage, Workspace, in_words,
+    AgentUsage, ChangeApproval, Digest, HookOutcome, HookReport, ReviewAnswerError, ReviewJudgement, ReviewRequest,
+    Session, Task, Workspace, duration_in_words,
 };
-use windlass_hooks::{clean, cut};
-use windlass_vcs::git::{Branch, CheckoutAccess, Commit, Diff, Git};
+use windlass_hooks::{clean_output, excerpt_text};
+use windlass_vcs::git::{BranchName, CheckoutAccess, DiffText, GitClient, GitCommitId};
 
-use super::Ended;
-use crate::consultation::Consultation;
+use super::DeliveryStepResult;
+use crate::consultation::AgentConsultation;
 use crate::hook::HookRun;
-use crate::stacked_branches::{LowerTask, own_base};
-use crate::wording::report;
+use crate::stacked_branches::{LowerTask, own_work_base};
+use crate::wording::report_with_message;
 use crate::{EffectRunner, RunError};
 
-/// The most of a diff that is looked at.
-const DIFF: usize = 4 * 1024 * 1024;
-/// Commits whose subjects are told at most.
-const COMMITS: usize = 100;
-/// The most that is kept of what was said about a change, beside what the agent is told.
-const SUMMARY: usize = 1024;
+/// Maximum size of a diff in a prompt.
+const MAX_DIFF_BYTES: usize = 4 * 1024 * 1024;
+/// Maximum number of commit subjects in a prompt.
+const MAX_COMMIT_SUBJECTS: usize = 100;
+/// Maximum size of a recorded summary, beside the feedback to the agent.
+const MAX_SUMMARY_BYTES: usize = 1024;
 
-/// The change that is judged.
-struct Case {
-    head: Commit,
+/// The change or report under review.
+struct ReviewCase {
+    head: GitCommitId,
     patch: Digest,
     commits: Vec<String>,
-    diff: Diff,
-    /// What is judged in place of a change.
+    diff: DiffText,
+    /// Report of the task, if there is no change to judge.
     report: Option<String>,
 }
 
-impl Case {
-    /// The same where the report of a task is judged, and no change.
-    fn of_report(self, task: Option<&Task>) -> Self {
+impl ReviewCase {
+    /// Returns the case for the report of a task, without a change.
+    fn for_task_report(self, task: Option<&Task>) -> Self {
         let report = task.and_then(|task| task.claim.as_ref()?.result.clone()).unwrap_or_default();
-        let diff = Diff { text: String::new(), cut: false };
-        Self { patch: Digest::of(report.as_bytes()), commits: Vec::new(), diff, report: Some(report), ..self }
+        let diff = DiffText { text: String::new(), cut: false };
+        Self { patch: Digest::of_bytes(report.as_bytes()), commits: Vec::new(), diff, report: Some(report), ..self }
     }
 }
 
-/// What the judging has come to so far.
-struct Sum {
-    approved: Approved,
+/// Results of a review so far.
+struct ReviewProgress {
+    approved: ChangeApproval,
     told: Vec<String>,
     reviews: Vec<Value>,
-    used: Usage,
+    used: AgentUsage,
     record: Option<String>,
     began: Instant,
 }
 
-impl Sum {
-    /// A report with everything that is known by now.
-    fn with(self, outcome: HookReport) -> HookReport {
+impl ReviewProgress {
+    /// Adds the results so far to a report.
+    fn into_report(self, outcome: HookReport) -> HookReport {
         let used = if self.used.is_nothing() { String::new() } else { format!(" ({})", self.used) };
         let context = [("reviews".to_owned(), self.reviews.into())].into_iter().collect();
         HookReport {
@@ -83,191 +84,209 @@ impl Sum {
     }
 }
 
-/// One question: by which brief, and which one of the hook that is.
-struct Asking<'a> {
+/// A question to a gatekeeper: the brief, and its index among those of the hook.
+struct ReviewQuestion<'a> {
     run: &'a HookRun<'a>,
     session: &'a Session,
-    case: &'a Case,
+    case: &'a ReviewCase,
     index: usize,
     brief: &'a str,
 }
 
-impl Asking<'_> {
-    fn task(&self) -> Option<&Task> {
+impl ReviewQuestion<'_> {
+    fn reviewed_task(&self) -> Option<&Task> {
         self.run.subject.task.as_ref()
     }
 }
 
 impl EffectRunner<'_> {
-    pub(super) fn review(
+    pub(super) fn review_change(
         &mut self,
         run: &HookRun<'_>,
         session: &Session,
         workspace: &Workspace,
         briefs: &[String],
-    ) -> Result<Ended, RunError> {
-        let below = self.below(workspace)?;
-        let case = match self.with_git(|git| self.case(git, workspace, &below)) {
-            Ok(case) if session.report => case.of_report(run.subject.task.as_ref()),
+    ) -> Result<DeliveryStepResult, RunError> {
+        let below = self.load_lower_tasks(workspace)?;
+        let case = match self.with_git(|git| self.load_review_case(git, workspace, &below)) {
+            Ok(case) if session.report => case.for_task_report(run.subject.task.as_ref()),
             Ok(case) => case,
             Err(error) => return Ok(Err(error)),
         };
-        let patch = case.patch.chain(session.config);
+        let patch = case.patch.chain_with(session.config);
         let before = run.subject.task.as_ref().and_then(|task| task.approved.clone());
         let before = before.filter(|before| before.patch == patch).map(|before| before.briefs).unwrap_or_default();
-        let approved = Approved { patch, briefs: before };
+        let approved = ChangeApproval { patch, briefs: before };
         let (told, reviews) = (Vec::new(), Vec::new());
-        let mut sum = Sum { approved, told, reviews, used: Usage::default(), record: None, began: Instant::now() };
+        let mut sum = ReviewProgress {
+            approved,
+            told,
+            reviews,
+            used: AgentUsage::default(),
+            record: None,
+            began: Instant::now(),
+        };
         for (index, brief) in briefs.iter().enumerate() {
             if sum.approved.briefs.contains(brief) {
                 sum.told.push(format!("{brief}: approved before, and the same since"));
                 continue;
             }
-            let asking = Asking { run, session, case: &case, index, brief };
-            if let Some(end) = self.judged_by(&asking, &mut sum)? {
-                return Ok(Ok(sum.with(end)));
+            let asking = ReviewQuestion { run, session, case: &case, index, brief };
+            if let Some(end) = self.ask_gatekeeper(&asking, &mut sum)? {
+                return Ok(Ok(sum.into_report(end)));
             }
         }
         let told = sum.told.join("; ");
-        Ok(Ok(sum.with(report(HookOutcome::Success, told))))
+        Ok(Ok(sum.into_report(report_with_message(HookOutcome::Success, told))))
     }
 
-    /// What there is to be judged.
-    fn case(
+    /// Reads the change to review.
+    fn load_review_case(
         &self,
-        git: &Git<'_>,
+        git: &GitClient<'_>,
         workspace: &Workspace,
         below: &[LowerTask],
-    ) -> Result<Case, windlass_vcs::git::Error> {
-        let base = own_base(git, workspace, below, &self.known_base(git)?.commit)?;
-        let branch = Branch::new(&workspace.branch)?;
-        let work = git.work(&branch, &base)?;
-        Ok(Case {
+    ) -> Result<ReviewCase, windlass_vcs::git::Error> {
+        let base = own_work_base(git, workspace, below, &self.last_known_base(git)?.commit)?;
+        let branch = BranchName::new(&workspace.branch)?;
+        let work = git.read_branch_work(&branch, &base)?;
+        Ok(ReviewCase {
             patch: git.patch_id(&work.merge_base, &work.head)?,
-            commits: git.subjects(&base, &work.head, COMMITS)?,
-            diff: git.diff(&work.merge_base, &work.head, DIFF)?,
+            commits: git.commit_subjects(&base, &work.head, MAX_COMMIT_SUBJECTS)?,
+            diff: git.diff_commits(&work.merge_base, &work.head, MAX_DIFF_BYTES)?,
             head: work.head,
             report: None,
         })
     }
 
-    /// Has one gatekeeper judge by one brief. The answer is how the hook ends with it, if it does.
-    fn judged_by(&mut self, asking: &Asking<'_>, sum: &mut Sum) -> Result<Option<HookReport>, RunError> {
+    /// Lets one gatekeeper judge by one brief. Returns the report of the hook if the review ends with it.
+    fn ask_gatekeeper(
+        &mut self,
+        asking: &ReviewQuestion<'_>,
+        sum: &mut ReviewProgress,
+    ) -> Result<Option<HookReport>, RunError> {
         let brief = asking.brief;
         let gatekeepers = &self.settings.delivery.gatekeepers;
-        // Whoever has only taken it up to have it judged has not done the work.
-        let author = asking.task().and_then(|task| task.stalled.as_ref()).map(|stalled| stalled.agent.as_str());
+        // An agent that has only resumed a stalled review has not done the work.
+        let author =
+            asking.reviewed_task().and_then(|task| task.stalled.as_ref()).map(|stalled| stalled.agent.as_str());
         let author = author.unwrap_or(&asking.session.agent);
-        let Some(agent) = gatekeepers.pick(asking.task(), author, asking.index).cloned() else {
-            let said = format!("nobody may judge it ({brief}); name an agent under `agents.gatekeeper` of its type");
-            return Ok(Some(report(HookOutcome::Failure, said)));
+        let Some(agent) = gatekeepers.pick_gatekeeper(asking.reviewed_task(), author, asking.index).cloned() else {
+            let said =
+                format!("no gatekeeper may judge it ({brief}); name an agent under `agents.gatekeeper` of its type");
+            return Ok(Some(report_with_message(HookOutcome::Failure, said)));
         };
-        let (text, silence) = (gatekeepers.brief(brief).to_owned(), gatekeepers.silence.filter(|_| agent.streams()));
-        let path = self.checkout(asking);
+        let (text, silence) =
+            (gatekeepers.brief_text(brief).to_owned(), gatekeepers.idle_timeout.filter(|_| agent.streams_output()));
+        let path = self.review_checkout_path(asking);
         let checkout = match self.with_git(|git| git.check_out(&path, &asking.case.head, CheckoutAccess::Read)) {
             Ok(checkout) => checkout,
-            Err(error) => return Ok(Some(self.troubled(&error))),
+            Err(error) => return Ok(Some(self.git_failure_report(&error))),
         };
-        let review = Review {
+        let review = ReviewRequest {
             name: brief,
             brief: &text,
-            task: asking.task(),
+            task: asking.reviewed_task(),
             commits: &asking.case.commits,
             diff: &asking.case.diff.text,
-            more: asking.case.diff.cut,
+            is_truncated: asking.case.diff.cut,
             report: asking.case.report.as_deref(),
         };
         let file = self.settings.records.join(format!("{}.review-{}", asking.run.effect, asking.index + 1));
-        let (time, task) = (asking.run.hook.timeout, asking.task().map(|task| task.id));
-        let mut with = self.consultation(&agent, (&checkout.path, file), (time, silence), task);
-        let answered = self.question(&review, &mut with, sum);
-        with.end();
-        // What cannot be removed now is removed before the next one.
+        let (time, task) = (asking.run.hook.timeout, asking.reviewed_task().map(|task| task.id));
+        let mut with = self.prepare_consultation(&agent, (&checkout.path, file), (time, silence), task);
+        let answered = self.ask_for_judgement(&review, &mut with, sum);
+        with.close_agent();
+        // A checkout that stays now is removed before the next one is made.
         let _ = self.with_git(|git| git.remove_detached(checkout));
         let judgement = match answered? {
             Ok(judgement) => judgement,
-            Err(end) => return Ok(Some(not_answered(&agent.name, brief, end, asking.run))),
+            Err(end) => return Ok(Some(unanswered_report(&agent.name, brief, end, asking.run))),
         };
         sum.reviews.push(json!({
             "brief": brief,
             "agent": agent.name,
             "approved": judgement.approved,
-            "summary": cut(&judgement.summary, SUMMARY),
+            "summary": excerpt_text(&judgement.summary, MAX_SUMMARY_BYTES),
             "findings": judgement.findings.len(),
         }));
         if !judgement.approved {
             let said = format!("`{}` does not approve ({brief}): {}", agent.name, judgement.summary.trim());
-            let feedback = Some(judgement.feedback(brief));
-            return Ok(Some(HookReport { feedback, ..report(HookOutcome::Block, said) }));
+            let feedback = Some(judgement.render_feedback(brief));
+            return Ok(Some(HookReport { feedback, ..report_with_message(HookOutcome::Block, said) }));
         }
         sum.approved.briefs.push(brief.to_owned());
         sum.told.push(format!("{brief}: approved by `{}`", agent.name));
         Ok(None)
     }
 
-    /// Where a gatekeeper looks at the work of a task.
-    fn checkout(&self, asking: &Asking<'_>) -> PathBuf {
-        let task = asking.task().map_or_else(|| "work".to_owned(), |task| task.id.to_string().to_ascii_lowercase());
+    /// Returns the checkout path of a gatekeeper.
+    fn review_checkout_path(&self, asking: &ReviewQuestion<'_>) -> PathBuf {
+        let task =
+            asking.reviewed_task().map_or_else(|| "work".to_owned(), |task| task.id.to_string().to_ascii_lowercase());
         self.settings.delivery.checkouts.join(format!("review-{task}"))
     }
 
-    /// Asks, and asks once more where the answer does not fit.
-    fn question(
+    /// Prompts the gatekeeper, and once more after an invalid answer.
+    fn ask_for_judgement(
         &mut self,
-        review: &Review<'_>,
-        with: &mut Consultation<'_>,
-        sum: &mut Sum,
-    ) -> Result<Result<Judgement, TurnEnd>, RunError> {
+        review: &ReviewRequest<'_>,
+        with: &mut AgentConsultation<'_>,
+        sum: &mut ReviewProgress,
+    ) -> Result<Result<ReviewJudgement, TurnEnd>, RunError> {
         let mut asked_so_far = String::new();
-        let mut unfit_answer: Option<(Unfit, String)> = None;
+        let mut unfit_answer: Option<(ReviewAnswerError, String)> = None;
         loop {
             let mut prompt = String::new();
-            let asked = self.consult(with, &mut |remembers| {
+            let asked = self.prompt_consultant(with, &mut |remembers| {
                 prompt = match &unfit_answer {
-                    None => review.prompt(),
-                    Some((unfit, said)) => review.again(unfit, said, remembers),
+                    None => review.render_question(),
+                    Some((unfit, said)) => review.render_repeated_question(unfit, said, remembers),
                 };
                 prompt.clone()
             })?;
             asked_so_far.push_str(&prompt);
-            sum.used = sum.used.plus(asked.usage);
+            sum.used = sum.used.saturating_add(asked.usage);
             sum.record = asked.record.or(sum.record.take());
             let said = match asked.end {
-                TurnEnd::Said(said) => self.settings.mask.kept(&clean(&said)).into_owned(),
+                TurnEnd::Answered(said) => self.settings.mask.mask_excerpt(&clean_output(&said)).into_owned(),
                 end => return Ok(Err(end)),
             };
-            let unfit = match Judgement::read(&said, &asked_so_far) {
+            let unfit = match ReviewJudgement::parse_answer(&said, &asked_so_far) {
                 Ok(judgement) => return Ok(Ok(judgement)),
                 Err(unfit) => unfit,
             };
             if unfit_answer.is_some() {
                 let summary =
                     format!("the gatekeeper gave no answer that fits, twice, so nobody has approved it: {unfit}");
-                return Ok(Ok(Judgement { approved: false, summary, findings: Vec::new() }));
+                return Ok(Ok(ReviewJudgement { approved: false, summary, findings: Vec::new() }));
             }
             unfit_answer = Some((unfit, said));
         }
     }
 }
 
-/// The end of a hook whose gatekeeper could not say anything.
-fn not_answered(agent: &str, brief: &str, end: TurnEnd, run: &HookRun<'_>) -> HookReport {
+/// Reports a gatekeeper that gave no answer.
+fn unanswered_report(agent: &str, brief: &str, end: TurnEnd, run: &HookRun<'_>) -> HookReport {
     let because = |why: &str| format!("`{agent}` could not judge it ({brief}): {why}");
     match end {
         TurnEnd::Cancelled => HookOutcome::Cancelled.into(),
         TurnEnd::TimedOut => {
-            let time = in_words(run.hook.timeout);
-            report(HookOutcome::TimedOut, because(&format!("it took longer than {time}; `timeout` gives it more")))
+            let time = duration_in_words(run.hook.timeout);
+            report_with_message(
+                HookOutcome::TimedOut,
+                because(&format!("it took longer than {time}; `timeout` gives it more")),
+            )
         }
-        TurnEnd::Locked { said, remedy } => {
+        TurnEnd::AccessDenied { said, remedy } => {
             let said = because(&format!("{said}; {remedy}"));
-            HookReport { unstarted: true, ..report(HookOutcome::Failure, said) }
+            HookReport { unstarted: true, ..report_with_message(HookOutcome::Failure, said) }
         }
-        TurnEnd::Broken(said) | TurnEnd::Unanswered(said) => {
-            HookReport { unstarted: true, ..report(HookOutcome::Failure, because(&said)) }
+        TurnEnd::Broken(said) | TurnEnd::NoConversation(said) => {
+            HookReport { unstarted: true, ..report_with_message(HookOutcome::Failure, because(&said)) }
         }
-        TurnEnd::Failed { why: said, .. } | TurnEnd::Limited { said, .. } | TurnEnd::Said(said) => {
-            report(HookOutcome::Failure, because(&said))
+        TurnEnd::Failed { why: said, .. } | TurnEnd::RateLimited { said, .. } | TurnEnd::Answered(said) => {
+            report_with_message(HookOutcome::Failure, because(&said))
         }
     }
 }

@@ -1,82 +1,93 @@
-//! The programs of a workflow: how one is put together from its words, and what it comes to.
+//! Programs of a workflow: how one is built from its patterns, and what its run results in.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
-use windlass_engine::in_words;
-use windlass_engine::workflow::{Program, Step, StepResult};
-use windlass_expr::{Allowance, Pattern};
-use windlass_hooks::{FilledWord, Papers, UnsafeArgument, WordOrigin, check_argv, check_filled, clean, cut, gist};
-use windlass_process::{Captured, Control, Exit, Finished, Invocation, NotStarted, Spec, running_program};
+use windlass_engine::duration_in_words;
+use windlass_engine::workflow::{StepProgram, StepResult, WorkflowStep};
+use windlass_expr::{EvaluationBudget, ValuePattern};
+use windlass_hooks::{
+    FilledWord, HookInputFiles, UnsafeArgument, WordOrigin, check_argv, check_filled_words, clean_output, excerpt_text,
+    summarize_output,
+};
+use windlass_process::{
+    CapturedOutput, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, ProgramStartError, RunControl,
+    running_program_path,
+};
 
-use super::super::LEAST;
-use super::{Doing, Flow};
+use super::super::MIN_ATTEMPT_TIMEOUT;
+use super::{StepRun, WorkflowRun};
 use crate::EffectRunner;
-use crate::workspace_problem::with_causes;
+use crate::workspace_problem::describe_causes;
 
-/// What is kept of what a program printed.
-const KEPT: usize = 48 * 1024;
+/// Maximum size of a program's recorded output.
+const MAX_STORED_OUTPUT: usize = 48 * 1024;
 
-/// A program that is ready to be run.
-pub(super) struct Prepared {
-    pub spec: Spec,
-    /// What it is told, which is there as long as this is kept.
-    pub papers: Papers,
-    /// How long it may run, and who says so.
+/// A program that is ready to run.
+pub(super) struct PreparedProgram {
+    pub spec: ProgramSpec,
+    /// Files with the hook's input, which are removed when this is dropped.
+    pub papers: HookInputFiles,
+    /// Time limit in words, with its origin.
     pub limit: String,
 }
 
 impl EffectRunner<'_> {
-    /// Makes a program ready, or says why it cannot be run.
-    pub(super) fn prepared(
+    /// Prepares a program, or returns why it cannot run.
+    pub(super) fn prepare_program(
         &self,
-        doing: &Doing<'_>,
-        step: &Step,
-        program: &Program,
-        left: &mut Allowance,
-    ) -> Result<Prepared, StepResult> {
-        let Flow { run, workflow, until, .. } = doing.flow;
+        doing: &StepRun<'_>,
+        step: &WorkflowStep,
+        program: &StepProgram,
+        left: &mut EvaluationBudget,
+    ) -> Result<PreparedProgram, StepResult> {
+        let WorkflowRun { run, workflow, until, .. } = doing.flow;
         let failed = |why: String| StepResult::failed(&step.id, why, Duration::ZERO);
-        let words = words(program, doing.context, left).map_err(failed)?;
+        let words = evaluate_arguments(program, doing.context, left).map_err(failed)?;
         let number = workflow.all_steps().position(|other| other.id == step.id).unwrap_or_default();
         let place = self.settings.records.join(format!("{}-{number}", run.effect));
-        let input = self.input(run);
-        let papers = Papers::at(&place, &input);
-        let time = program.timeout.min(until.saturating_duration_since(Instant::now())).max(LEAST);
+        let input = self.hook_input(run);
+        let papers = HookInputFiles::for_run(&place, &input);
+        let time = program.timeout.min(until.saturating_duration_since(Instant::now())).max(MIN_ATTEMPT_TIMEOUT);
         let limit = match time < program.timeout {
             true => format!("{}, with all of the workflow", in_words(run.hook.timeout)),
-            false => in_words(program.timeout),
+            false => duration_in_words(program.timeout),
         };
-        let invocation = Invocation::Argv(words.into_iter().map(Into::into).collect());
-        let spec = input.spec_of(invocation, time, &papers);
-        // It is read from the file by those who want it: standard input is for what a terminal or a pipe would give.
+        let invocation = ProgramInvocation::Argv(words.into_iter().map(Into::into).collect());
+        let spec = input.build_program_spec(invocation, time, &papers);
+        // A program reads the input from its file if it needs it. Standard input stays empty, as in a terminal or a pipe.
         papers.write(&spec.stdin).map_err(|error| failed(format!("cannot write what it is told: {error}")))?;
-        Ok(Prepared { spec: Spec { stdin: Vec::new(), ..spec }, papers, limit })
+        Ok(PreparedProgram { spec: ProgramSpec { stdin: Vec::new(), ..spec }, papers, limit })
     }
 }
 
-/// What this program is called in a `command`.
-const OWN: &str = "windlass";
+/// Name of this program in a `command`.
+const OWN_PROGRAM_NAME: &str = "windlass";
 
-/// The program and its arguments, all of which together are worth one evaluation.
-fn words(program: &Program, context: &Value, left: &mut Allowance) -> Result<Vec<String>, String> {
+/// Evaluates the program and its arguments, which share one allowance.
+fn evaluate_arguments(
+    program: &StepProgram,
+    context: &Value,
+    left: &mut EvaluationBudget,
+) -> Result<Vec<String>, String> {
     let word = |value: Value| match value {
         Value::String(text) if text.contains('\0') => Err("a word of the command contains a NUL byte".to_owned()),
         Value::String(text) => Ok(text),
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
         other => Err(format!("`{other}` is no word of a command")),
     };
-    let mut fill = |pattern: &Pattern| pattern.fill_within(context, left).map_err(|fault| fault.to_string());
+    let mut fill =
+        |pattern: &ValuePattern| pattern.fill_within_budget(context, left).map_err(|fault| fault.to_string());
     let refusal = |refused: UnsafeArgument| format!("{refused}; {}", refused.instead);
     let mut words = vec![FilledWord { text: word(fill(&program.command)?)?, origin: WordOrigin::Author }];
     check_argv(&words[0].text, &program.args).map_err(refusal)?;
-    if let (OWN, Some(path)) = (words[0].text.as_str(), own_path()) {
+    if let (OWN_PROGRAM_NAME, Some(path)) = (words[0].text.as_str(), own_program_path()) {
         words[0].text = path;
     }
     for pattern in &program.args {
-        let origin = WordOrigin::of(pattern);
+        let origin = WordOrigin::from_pattern(pattern);
         let values = match fill(pattern)? {
             // A list is several arguments.
             Value::Array(items) => items,
@@ -86,26 +97,27 @@ fn words(program: &Program, context: &Value, left: &mut Allowance) -> Result<Vec
             words.push(FilledWord { text: word(value)?, origin });
         }
     }
-    check_filled(&words).map_err(refusal)?;
+    check_filled_words(&words).map_err(refusal)?;
     Ok(words.into_iter().map(|word| word.text).collect())
 }
 
-/// Returns the path of the running program if it is Windlass: another version may be where programs are looked for.
-fn own_path() -> Option<String> {
-    let file =
-        running_program().ok().filter(|file| file.file_name().is_some_and(|name| name == OWN) && file.exists())?;
+/// Returns the path of the running program if it is Windlass: `PATH` may have another version.
+fn own_program_path() -> Option<String> {
+    let file = running_program_path()
+        .ok()
+        .filter(|file| file.file_name().is_some_and(|name| name == OWN_PROGRAM_NAME) && file.exists())?;
     file.into_os_string().into_string().ok()
 }
 
-pub(super) type Ran = Result<Finished, NotStarted>;
+pub(super) type ProgramRun = Result<ProgramOutcome, ProgramStartError>;
 
-/// Runs programs at the same time. Where one is enough, the others are called off when it has succeeded.
-pub(super) fn side_by_side(
-    programs: &[&Spec],
-    control: &Control,
+/// Runs programs at the same time. If one is enough, its success cancels the others.
+pub(super) fn run_side_by_side(
+    programs: &[&ProgramSpec],
+    control: &RunControl,
     all: bool,
-    run: impl Fn(&Spec, &Control) -> Ran + Sync,
-) -> Vec<Ran> {
+    run: impl Fn(&ProgramSpec, &RunControl) -> ProgramRun + Sync,
+) -> Vec<ProgramRun> {
     let run = &run;
     thread::scope(|scope| {
         let started: Vec<_> = programs
@@ -114,7 +126,7 @@ pub(super) fn side_by_side(
                 scope.spawn(move || {
                     let ran = run(spec, control);
                     if !all && matches!(&ran, Ok(finished) if finished.exit == Exit::Code(0)) {
-                        control.call_off();
+                        control.cancel_own_runs();
                     }
                     ran
                 })
@@ -124,54 +136,57 @@ pub(super) fn side_by_side(
     })
 }
 
-/// What a program came to.
-pub(super) fn came_to(
-    step: &Step,
-    program: &Program,
-    ran: Ran,
+/// Turns the end of a program into the result of its step.
+pub(super) fn program_result(
+    step: &WorkflowStep,
+    program: &StepProgram,
+    ran: ProgramRun,
     limit: &str,
-    read: impl Fn(Finished) -> Finished,
+    read: impl Fn(ProgramOutcome) -> ProgramOutcome,
 ) -> StepResult {
     let total = ran.as_ref().map_or(0, |ran| ran.stdout.total);
     let ran = match ran {
         Ok(ran) => read(ran),
-        Err(error) => return StepResult::failed(&step.id, clean(&with_causes(&error)), Duration::ZERO),
+        Err(error) => return StepResult::failed(&step.id, clean_output(&describe_causes(&error)), Duration::ZERO),
     };
-    let (took, why) = (ran.took, |how: String| gist(&ran).map_or(how.clone(), |line| format!("{how}: {line}")));
-    // Where it is too long, the lines are kept that tell something.
-    let printed = |captured: &Captured| cut(&clean(&captured.text()), KEPT);
-    let code = if let Exit::Code(code) = ran.exit { Some(code) } else { None };
+    let (took, why) =
+        (ran.took, |how: String| summarize_output(&ran).map_or(how.clone(), |line| format!("{how}: {line}")));
+    // A text that is too long is cut to its most telling lines.
+    let printed = |captured: &CapturedOutput| excerpt_text(&clean_output(&captured.to_text_lossy()), MAX_STORED_OUTPUT);
+    let code = if let ProgramExit::Code(code) = ran.exit { Some(code) } else { None };
     let data = match program.capture {
         true => json!({"exitCode": code, "stdout": printed(&ran.stdout), "stderr": printed(&ran.stderr)}),
         false => json!({"exitCode": code}),
     };
     // A part of a list is no list.
-    let is_cut = total > KEPT as u64 && begins_as_json(&ran.stdout.text());
+    let is_cut = total > MAX_STORED_OUTPUT as u64 && begins_as_json(&ran.stdout.to_text_lossy());
     let result = match ran.exit {
-        Exit::Code(0) if program.store_as.is_some() && is_cut => {
+        ProgramExit::Code(0) if program.store_as.is_some() && is_cut => {
             let why = format!("it printed {total} bytes of JSON, and {KEPT} are the most that can be stored");
             StepResult::failed(&step.id, why, took)
         }
-        Exit::Code(0) => StepResult::succeeded(&step.id, None, took),
-        Exit::Code(code) => StepResult::failed(&step.id, why(format!("exit {code}")), took),
-        Exit::Signal(number) => StepResult::failed(&step.id, why(format!("ended by signal {number}")), took),
-        Exit::TimedOut | Exit::Silent => StepResult::failed(&step.id, why(format!("timed out after {limit}")), took),
-        Exit::Cancelled => StepResult::failed(&step.id, "called off", took),
-        Exit::Lost => StepResult::failed(&step.id, "it was lost", took),
+        ProgramExit::Code(0) => StepResult::succeeded(&step.id, None, took),
+        ProgramExit::Code(code) => StepResult::failed(&step.id, why(format!("exit {code}")), took),
+        ProgramExit::Signal(number) => StepResult::failed(&step.id, why(format!("ended by signal {number}")), took),
+        ProgramExit::TimedOut | ProgramExit::OutputIdle => {
+            StepResult::failed(&step.id, why(format!("timed out after {limit}")), took)
+        }
+        ProgramExit::Cancelled => StepResult::failed(&step.id, "called off", took),
+        ProgramExit::Lost => StepResult::failed(&step.id, "it was lost", took),
     };
-    result.with(Some(data))
+    result.with_data(Some(data))
 }
 
-/// Whether a long text is an object or a list as far as its beginning tells: `[warning] …` is none.
+/// Returns whether the beginning of a long text reads as an object or a list: `[warning] …` does not.
 fn begins_as_json(text: &str) -> bool {
     let text = text.trim_start();
     let head = &text[..text.floor_char_boundary(4096)];
     head.starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(head).is_err_and(|error| error.is_eof())
 }
 
-/// What later steps find under the name that the step gives: an object, a list or a number as what it is, anything else as
-/// text. A number is one that reads the same when it is written again, so `007` and `1.10` are texts.
-pub(super) fn stored(program: &Program, result: &StepResult) -> Map<String, Value> {
+/// Returns the value that later steps find under `store_as`: an object, a list or a number as itself, anything else as text. A
+/// number has to read the same when it is written again, so `007` and `1.10` are texts.
+pub(super) fn stored_value(program: &StepProgram, result: &StepResult) -> Map<String, Value> {
     let printed = result.data.as_ref().and_then(|data| data["stdout"].as_str());
     let (Some(name), Some(printed), true) = (&program.store_as, printed, result.success) else { return Map::new() };
     let text = printed.trim();

@@ -1,4 +1,4 @@
-//! What the end of a workflow means where it stands.
+//! Meaning of a workflow's end for its hook.
 //!
 //! | end | at a gate | elsewhere |
 //! | --- | --- | --- |
@@ -6,80 +6,83 @@
 //! | failed: a program ended with another code than 0 | block | failure |
 //! | failed: anything else, such as a program that is missing or an expression without a value | failure | failure |
 //! | out of time | timed out | timed out |
-//! | somebody asked for the end | cancelled | cancelled |
+//! | cancelled by a person | cancelled | cancelled |
 //!
-//! What a failure counts as is said by `on_failure` of the hook, as for every other hook.
+//! `on_failure` of the hook decides about a failure, as for every other hook.
 
 use std::time::Duration;
 
 use serde_json::Value;
-use windlass_engine::workflow::{Progress, StepResult};
+use windlass_engine::workflow::{StepResult, WorkflowProgress};
 use windlass_engine::{Event, HookOutcome, HookReport, payload};
 
 use super::super::{HookAttempt, HookRun};
 use crate::{EffectRunner, RunError};
 
-/// Why a workflow goes no further.
+/// Reason why a workflow goes no further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// Its last step has ended, or nothing follows one that failed.
-    OfItself,
+pub(super) enum WorkflowEnding {
+    /// The last step has ended, or no step follows a failed one.
+    Regular,
     TimedOut,
     Cancelled,
 }
 
 impl EffectRunner<'_> {
-    pub(super) fn ended(
+    pub(super) fn workflow_report(
         &self,
         run: &HookRun<'_>,
-        progress: &Progress,
-        ending: Ending,
+        progress: &WorkflowProgress,
+        ending: WorkflowEnding,
     ) -> Result<HookAttempt, RunError> {
         let Some(why) = &progress.failed else {
             let steps = progress.done.len();
             let said = if steps == 1 { "one step".to_owned() } else { format!("{steps} steps") };
             return Ok(HookReport { message: Some(said), ..HookOutcome::Success.into() }.into());
         };
-        let is_gate = run.role().is_gate();
-        let last = self.last_step(progress)?;
+        let is_gate = run.hook_role().is_gate();
+        let last = self.last_finished_step(progress)?;
         let outcome = match ending {
-            Ending::Cancelled => return Ok(HookReport::from(HookOutcome::Cancelled).into()),
-            Ending::TimedOut => HookOutcome::TimedOut,
-            Ending::OfItself if is_gate && last.as_ref().is_some_and(says_no) => HookOutcome::Block,
-            Ending::OfItself => HookOutcome::Failure,
+            WorkflowEnding::Cancelled => return Ok(HookReport::from(HookOutcome::Cancelled).into()),
+            WorkflowEnding::TimedOut => HookOutcome::TimedOut,
+            WorkflowEnding::Regular if is_gate && last.as_ref().is_some_and(is_program_verdict) => HookOutcome::Block,
+            WorkflowEnding::Regular => HookOutcome::Failure,
         };
-        let feedback = is_gate.then(|| explained(why, last.as_ref()));
+        let feedback = is_gate.then(|| explain_failure(why, last.as_ref()));
         let report = HookReport { message: Some(why.clone()), feedback, ..outcome.into() };
         Ok(HookAttempt { retry_after: Some(Duration::ZERO), ..report.into() })
     }
 
-    fn last_step(&self, progress: &Progress) -> Result<Option<payload::WorkflowStepFinished>, RunError> {
+    fn last_finished_step(
+        &self,
+        progress: &WorkflowProgress,
+    ) -> Result<Option<payload::WorkflowStepFinished>, RunError> {
         let Some(last) = progress.done.last() else { return Ok(None) };
-        Ok(match self.event(*last)?.envelope.event {
+        Ok(match self.load_event(*last)?.envelope.event {
             Event::WorkflowStepFinished(step) => Some(step),
             _ => None,
         })
     }
 }
 
-pub(super) fn failed(why: String) -> HookAttempt {
+pub(super) fn failed_attempt(why: String) -> HookAttempt {
     HookReport { message: Some(why), ..HookOutcome::Failure.into() }.into()
 }
 
-fn failures(step: &payload::WorkflowStepFinished) -> impl Iterator<Item = &StepResult> {
+fn failed_results(step: &payload::WorkflowStepFinished) -> impl Iterator<Item = &StepResult> {
     [&step.result].into_iter().chain(&step.within).filter(|result| !result.success)
 }
 
-/// Whether the workflow ended with this step because a program of it said no. Nobody else can say so.
-fn says_no(step: &payload::WorkflowStepFinished) -> bool {
+/// Returns whether the workflow ended with this step because one of its programs ended with another code than 0.
+fn is_program_verdict(step: &payload::WorkflowStepFinished) -> bool {
     let code = |result: &StepResult| result.data.as_ref().and_then(|data| data["exitCode"].as_i64());
-    !step.result.success && step.next.is_none() && failures(step).filter_map(code).any(|code| code != 0)
+    !step.result.success && step.next.is_none() && failed_results(step).filter_map(code).any(|code| code != 0)
 }
 
-/// Why a workflow has failed, with everything that the programs printed that did.
-fn explained(why: &str, last: Option<&payload::WorkflowStepFinished>) -> String {
+/// Explains the failure of a workflow, with all output of the failed programs.
+fn explain_failure(why: &str, last: Option<&payload::WorkflowStepFinished>) -> String {
     let mut told = vec![why.to_owned()];
-    for result in last.into_iter().flat_map(failures) {
+    for result in last.into_iter().flat_map(failed_results) {
         let printed = |stream| result.data.as_ref().map(|data: &Value| &data[stream]).and_then(Value::as_str);
         let printed = ["stderr", "stdout"].into_iter().filter_map(printed).map(str::trim_end);
         let printed = printed.filter(|text| !text.is_empty());

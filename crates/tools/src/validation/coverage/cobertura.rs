@@ -1,19 +1,19 @@
 //! Cobertura's XML: the root is `<coverage line-rate="0.8" …>`.
 //!
-//! Only the root is read: no entity is expanded, nothing is fetched, and the depth of the rest does not matter.
+//! Only the root is read: no entity is expanded, no file is fetched, and the depth of the rest does not matter.
 //!
 //! Invariants:
-//! - The root is the first element. Text in comments, in a DOCTYPE, in CDATA or in the value of another attribute is never taken
-//!   for it or for its rate.
+//! - The root is the first element. Text in comments, in a DOCTYPE, in CDATA or in the value of another attribute never counts as
+//!   the root or as its rate.
 
 use std::collections::BTreeMap;
 
-use windlass_engine::validation::Percent;
+use windlass_engine::validation::CoveragePercent;
 
-use super::{Fault, stated};
+use super::{ReportError, checked_percent};
 
-pub fn covered(text: &str) -> Result<Percent, Fault> {
-    let format = |why: &str| Fault::Format(why.to_owned());
+pub fn parse_cobertura(text: &str) -> Result<CoveragePercent, ReportError> {
+    let format = |why: &str| ReportError::Format(why.to_owned());
     let element = skip_prolog(text.trim_start_matches('\u{feff}'))
         .and_then(|root| root.strip_prefix("<coverage"))
         .filter(|rest| rest.starts_with([' ', '\t', '\r', '\n', '/', '>']))
@@ -30,13 +30,13 @@ pub fn covered(text: &str) -> Result<Percent, Fault> {
     let is_whole = root.is_empty || root.content.trim_end().ends_with("</coverage>");
     match (0.0..=1.0).contains(&rate) {
         _ if !is_whole => Err(format("it ends in the middle")),
-        true if no_lines => Err(Fault::NoLines),
-        true => stated(rate * 100.0),
+        true if no_lines => Err(ReportError::NoLines),
+        true => checked_percent(rate * 100.0),
         false => Err(format("its `line-rate` is not a number from 0 to 1")),
     }
 }
 
-/// Returns the text from the first element on. A DOCTYPE with declarations of its own is not read.
+/// Returns the text from the first element on. A DOCTYPE with declarations of its own is refused.
 fn skip_prolog(text: &str) -> Option<&str> {
     let mut text = text.trim_start();
     loop {
@@ -66,14 +66,14 @@ fn skip_doctype(mut text: &str) -> Option<&str> {
     }
 }
 
-/// The attributes of an element, and the text after its `>`.
+/// An opening tag: its attributes, and the text after its `>`.
 struct OpeningTag<'a> {
     attributes: BTreeMap<&'a str, &'a str>,
     content: &'a str,
     is_empty: bool,
 }
 
-/// Reads `name="value"` one by one up to `>`. An attribute that is there twice is none that can be read.
+/// Reads `name="value"` pairs up to `>`. Returns nothing if an attribute occurs twice.
 fn read_attributes(mut text: &str) -> Option<OpeningTag<'_>> {
     let mut attributes = BTreeMap::new();
     loop {

@@ -1,24 +1,24 @@
 //! `lcov.info`: for each file `LF:` lines found and `LH:` lines hit, or a `DA:line,hits` for every line.
 
-use windlass_engine::validation::Percent;
+use windlass_engine::validation::CoveragePercent;
 
-use super::{Fault, share};
+use super::{ReportError, percent_of};
 
-/// What one file of the report came to.
+/// Counts of one file in a report.
 #[derive(Default)]
-struct Section {
+struct FileSection {
     found: Option<u64>,
     hit: Option<u64>,
-    /// Lines, and those that were hit, one by one.
+    /// Number of lines, and of hit lines, in `DA` entries.
     lines: u64,
     hits: u64,
     begun: bool,
 }
 
-pub fn covered(text: &str) -> Result<Percent, Fault> {
-    let (mut sum, mut section) = (Sum::default(), Section::default());
+pub fn parse_lcov(text: &str) -> Result<CoveragePercent, ReportError> {
+    let (mut sum, mut section) = (LineTotals::default(), FileSection::default());
     for (number, line) in text.lines().enumerate() {
-        let wrong = || Fault::Format(format!("its line {} is not understood", number + 1));
+        let wrong = || ReportError::Format(format!("its line {} is not understood", number + 1));
         let count = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
         match line.trim().split_once(':') {
             Some(("SF", _)) if section.begun => return Err(wrong()),
@@ -28,30 +28,30 @@ pub fn covered(text: &str) -> Result<Percent, Fault> {
             Some(("DA", line)) if section.begun => {
                 let hits = line.split(',').nth(1).ok_or_else(wrong)?;
                 section.lines += 1;
-                // Some tools write counts that were below zero by mistake, and some with an exponent.
+                // Some tools write negative counts by mistake, and some with an exponent.
                 section.hits += u64::from(hits.trim().parse::<f64>().map_err(|_| wrong())? > 0.0);
             }
-            None if line.trim() == "end_of_record" => sum.add(&std::mem::take(&mut section))?,
+            None if line.trim() == "end_of_record" => sum.add_section(&std::mem::take(&mut section))?,
             _ => {}
         }
     }
     match sum.sections {
-        _ if section.begun => Err(Fault::Format("it ends in the middle of a file".to_owned())),
-        0 => Err(Fault::Format("it has no `SF:` lines".to_owned())),
-        _ => share(sum.hit, sum.found),
+        _ if section.begun => Err(ReportError::Format("it ends in the middle of a file".to_owned())),
+        0 => Err(ReportError::Format("it has no `SF:` lines".to_owned())),
+        _ => percent_of(sum.hit, sum.found),
     }
 }
 
 #[derive(Default)]
-struct Sum {
+struct LineTotals {
     sections: usize,
     found: u64,
     hit: u64,
 }
 
-impl Sum {
-    /// The file's own sums, or those of its lines.
-    fn add(&mut self, section: &Section) -> Result<(), Fault> {
+impl LineTotals {
+    /// Adds the totals of a file, or the counts of its lines.
+    fn add_section(&mut self, section: &FileSection) -> Result<(), ReportError> {
         if !section.begun {
             return Ok(());
         }
@@ -60,7 +60,7 @@ impl Sum {
             _ => (section.lines, section.hits),
         };
         if hit > found {
-            return Err(Fault::Format(format!("it says that {hit} of {found} lines of a file are covered")));
+            return Err(ReportError::Format(format!("it says that {hit} of {found} lines of a file are covered")));
         }
         self.sections += 1;
         self.found = self.found.saturating_add(found);

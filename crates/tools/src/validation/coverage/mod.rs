@@ -1,7 +1,7 @@
-//! How much of the code the tests reach, as a report says.
+//! Coverage rules: how much of the code the tests reach, according to a report.
 //!
 //! Invariants:
-//! - A report that is missing, empty, damaged, of another format or about nothing has not passed, and each is told apart.
+//! - A report that is missing, empty, damaged, of another format, or without lines has not passed. Each case has its own message.
 //! - A report is read within bounds, and only if it is a regular file.
 
 mod cobertura;
@@ -13,61 +13,61 @@ mod tests;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use windlass_engine::validation::{CoverageFormat, CoverageRule, Percent};
+use windlass_engine::validation::{CoverageFormat, CoveragePercent, CoverageRule};
 use windlass_process::file::{self, UnreadableFile};
 
-use super::{Finding, quoted};
+use super::{RuleFinding, quote_excerpt};
 
-/// Bytes of a report.
-const MOST: u64 = 16 * 1024 * 1024;
+/// Maximum size of a report.
+const MAX_REPORT_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Why a report does not say how much is covered.
+/// Reason why a report has no usable percentage.
 #[derive(Debug, PartialEq, Eq)]
-enum Fault {
-    /// It is not of the format that was named.
+enum ReportError {
+    /// The report has another format than the rule names.
     Format(String),
-    /// It is, and is about no lines at all.
+    /// The format is right, but the report has no lines.
     NoLines,
 }
 
-pub fn look(rule: &CoverageRule, directory: &Path) -> Finding {
-    let path = quoted(&rule.report_path);
-    let text = match read(&directory.join(&rule.report_path)) {
+pub fn check_coverage(rule: &CoverageRule, directory: &Path) -> RuleFinding {
+    let path = quote_excerpt(&rule.report_path);
+    let text = match read_report(&directory.join(&rule.report_path)) {
         Ok(text) if text.trim().is_empty() => {
-            return Finding::failed(format!(
+            return RuleFinding::failed(format!(
                 "the report {path} is empty: run the tests with coverage again, to their end"
             ));
         }
         Ok(text) => text,
-        Err(why) => return Finding::failed(format!("the report {path} {why}")),
+        Err(why) => return RuleFinding::failed(format!("the report {path} {why}")),
     };
     let covered = match rule.format {
-        CoverageFormat::Lcov => lcov::covered(&text),
-        CoverageFormat::Json => json::covered(&text),
-        CoverageFormat::Cobertura => cobertura::covered(&text),
+        CoverageFormat::Lcov => lcov::parse_lcov(&text),
+        CoverageFormat::Json => json::parse_json_report(&text),
+        CoverageFormat::Cobertura => cobertura::parse_cobertura(&text),
     };
     match covered {
         Ok(covered) if covered >= rule.min_coverage => {
-            Finding::passed(format!("{covered} of the lines are covered; {} are wanted", rule.min_coverage))
+            RuleFinding::passed(format!("{covered} of the lines are covered; {} are wanted", rule.min_coverage))
         }
-        Ok(covered) => Finding::failed(format!(
+        Ok(covered) => RuleFinding::failed(format!(
             "{covered} of the lines are covered, and {} are wanted ({path}): write tests for what is not reached yet, and make \
              the report anew",
             rule.min_coverage
         )),
-        Err(Fault::Format(why)) => {
-            let name = name(rule.format);
-            Finding::failed(format!(
+        Err(ReportError::Format(why)) => {
+            let name = format_name(rule.format);
+            RuleFinding::failed(format!(
                 "the report {path} is no {name} report: {why}; correct `format` or `reportPath`, or make the report anew"
             ))
         }
-        Err(Fault::NoLines) => Finding::failed(format!(
+        Err(ReportError::NoLines) => RuleFinding::failed(format!(
             "the report {path} is about no lines at all: see that the tests run, and that the sources are not left out"
         )),
     }
 }
 
-fn name(format: CoverageFormat) -> &'static str {
+fn format_name(format: CoverageFormat) -> &'static str {
     match format {
         CoverageFormat::Lcov => "lcov",
         CoverageFormat::Json => "json",
@@ -75,10 +75,10 @@ fn name(format: CoverageFormat) -> &'static str {
     }
 }
 
-/// What a report holds, or why that cannot be known.
-fn read(path: &Path) -> Result<String, String> {
+/// Reads a report. Returns an explanation if it cannot be read.
+fn read_report(path: &Path) -> Result<String, String> {
     let explain = |error: io::Error| {
-        match (UnreadableFile::of(&error), error.kind()) {
+        match (UnreadableFile::from_io_error(&error), error.kind()) {
         (Some(UnreadableFile::NotRegular("a directory")), _) => {
             "is a directory: name the file in it as `reportPath`".to_owned()
         }
@@ -94,20 +94,21 @@ fn read(path: &Path) -> Result<String, String> {
         (None, _) => format!("cannot be read: {error}"),
     }
     };
-    let bytes = file::read(path, MOST).map_err(explain)?;
+    let bytes = file::read_bounded(path, MAX_REPORT_BYTES).map_err(explain)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// So many of so many lines.
-fn share(covered: u64, lines: u64) -> Result<Percent, Fault> {
+/// Returns a ratio as a percentage.
+fn percent_of(covered: u64, lines: u64) -> Result<CoveragePercent, ReportError> {
     if lines == 0 {
-        return Err(Fault::NoLines);
+        return Err(ReportError::NoLines);
     }
     let percent = covered as f64 / lines as f64 * 100.0;
-    Percent::new(percent).ok_or_else(|| Fault::Format(format!("{covered} of {lines} lines cannot be covered")))
+    CoveragePercent::new(percent)
+        .ok_or_else(|| ReportError::Format(format!("{covered} of {lines} lines cannot be covered")))
 }
 
-/// A percentage that a report states itself.
-fn stated(percent: f64) -> Result<Percent, Fault> {
-    Percent::new(percent).ok_or_else(|| Fault::Format(format!("{percent} is not a percentage")))
+/// Checks a percentage from a report.
+fn checked_percent(percent: f64) -> Result<CoveragePercent, ReportError> {
+    CoveragePercent::new(percent).ok_or_else(|| ReportError::Format(format!("{percent} is not a percentage")))
 }

@@ -1,151 +1,151 @@
-//! What an import finds in a file of another system, as a person sees it.
+//! The findings of an import from another system, as a person sees them.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
-use windlass_app::{Code, Failure};
+use windlass_app::{Failure, FailureCode};
 use windlass_config::Config;
 use windlass_config::edit::{EditObstacle, HookField};
 use windlass_config::import::{
-    self, Additions, Dialect, HookChange, HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSetting,
-    ImportedTuning,
+    self, ConfigAdditions, HookChange, HookImport, ImportDialect, ImportRemark, ImportedAction, ImportedHook,
+    ImportedSetting, ImportedTuning,
 };
 use windlass_text as text;
 
-use crate::commands::confirm;
-use crate::output::{Done, Messages, Output, Stop, Tone};
+use crate::commands::confirmation;
+use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, Tone};
 
-/// What was found, and what of it is new.
+/// The hooks of a foreign file, and the additions to the configuration that they lead to.
 pub struct ImportFindings<'a> {
     pub file: &'a Path,
     pub config: &'a Config,
     pub import: &'a HookImport,
-    pub additions: &'a Additions,
+    pub additions: &'a ConfigAdditions,
 }
 
 impl ImportFindings<'_> {
-    /// Whose hooks they are, and in which unit they count.
-    fn head(&self) -> String {
+    /// Returns a heading that names the origin of the hooks and the unit of their timeouts.
+    fn format_heading(&self) -> String {
         let file = self.file.to_string_lossy();
         let from = self.import.from;
         match from {
-            Dialect::Automation => format!("{file}: {}", from.title()),
+            ImportDialect::Automation => format!("{file}: {}", from.title()),
             _ => format!("{file}: hooks of {}; a `timeout` there is in {}", from.title(), from.unit().title()),
         }
     }
 
-    fn left_out(&self) -> Vec<&ImportRemark> {
+    fn collect_left_out(&self) -> Vec<&ImportRemark> {
         let mut left_out: Vec<_> = self.import.left_out.iter().chain(&self.additions.left_out).collect();
         left_out.sort_by_key(|remark| remark.line);
         left_out
     }
 
-    fn remarks(&self) -> impl Iterator<Item = &ImportRemark> {
+    fn iter_remarks(&self) -> impl Iterator<Item = &ImportRemark> {
         self.import.notes.iter().chain(&self.additions.notes)
     }
 
-    /// The YAML alone; everything else goes to standard error.
-    pub fn print(&self, out: &mut Output) -> Done {
+    /// Prints the YAML to standard output, and everything else to standard error.
+    pub fn print_yaml_fragment(&self, out: &mut Output) -> CommandResult {
         if out.is_json() {
-            return out.object(&self.as_json(false));
+            return out.print_json(&self.to_json(false));
         }
-        let mut messages = Messages::new();
-        messages.note(&self.head());
-        for remark in self.left_out() {
-            messages.warning(&format!("left out: {}", placed(remark)));
+        let mut messages = MessageWriter::new();
+        messages.print_note(&self.format_heading());
+        for remark in self.collect_left_out() {
+            messages.print_warning(&format!("left out: {}", placed(remark)));
         }
-        for remark in self.remarks() {
-            messages.note(&placed(remark));
+        for remark in self.iter_remarks() {
+            messages.print_note(&format_remark(remark));
         }
         for change in &self.additions.changes {
-            messages.note(&format!("line {}: would be changed: {}", change.line, changed(change)));
+            messages.print_note(&format!("line {}: would be changed: {}", change.line, changed(change)));
         }
         if self.additions.is_empty() {
-            messages.note(&self.nothing());
+            messages.print_note(&self.describe_unchanged_config());
         }
-        if self.additions.is_no_more() {
+        if self.additions.adds_nothing() {
             return Ok(());
         }
-        self.lines(&import::fragment(self.additions), out)
+        self.print_yaml_lines(&import::write_fragment(self.additions), out)
     }
 
-    fn lines(&self, yaml: &str, out: &mut Output) -> Done {
-        yaml.lines().try_for_each(|line| out.line(text::lines(line)))
+    fn print_yaml_lines(&self, yaml: &str, out: &mut Output) -> CommandResult {
+        yaml.lines().try_for_each(|line| out.print_line(text::clean_lines(line)))
     }
 
-    pub fn show(&self, out: &mut Output) -> Done {
-        out.line(text::line(&self.head()))?;
+    pub fn show_additions(&self, out: &mut Output) -> CommandResult {
+        out.print_line(text::clean_line(&self.format_heading()))?;
         let file = self.config.file().to_string_lossy().into_owned();
-        if !self.additions.is_no_more() {
-            out.line(format_args!("to be added to {}:", text::line(&file)))?;
-            out.line("")?;
-            self.lines(&import::fragment(self.additions), out)?;
+        if !self.additions.adds_nothing() {
+            out.print_line(format_args!("to be added to {}:", text::clean_line(&file)))?;
+            out.print_line("")?;
+            self.print_yaml_lines(&import::write_fragment(self.additions), out)?;
         }
         if !self.additions.changes.is_empty() {
-            if !self.additions.is_no_more() {
-                out.line("")?;
+            if !self.additions.adds_nothing() {
+                out.print_line("")?;
             }
-            out.line(format_args!("to be changed in {}:", text::line(&file)))?;
+            out.print_line(format_args!("to be changed in {}:", text::clean_line(&file)))?;
         }
         for change in &self.additions.changes {
-            out.line(format_args!("  {}", text::line(&changed(change))))?;
+            out.print_line(format_args!("  {}", text::clean_line(&describe_hook_change(change))))?;
         }
-        let left_out = self.left_out();
+        let left_out = self.collect_left_out();
         if !left_out.is_empty() {
-            out.line("")?;
-            out.line(out.paint(Tone::Warning, "left out:"))?;
+            out.print_line("")?;
+            out.print_line(out.paint(Tone::Warning, "left out:"))?;
         }
         for remark in left_out {
-            out.line(format_args!("  {}", text::line(&placed(remark))))?;
+            out.print_line(format_args!("  {}", text::clean_line(&format_remark(remark))))?;
         }
-        let notes: Vec<String> = self.remarks().map(placed).collect();
+        let notes: Vec<String> = self.iter_remarks().map(format_remark).collect();
         if !notes.is_empty() {
-            out.line("")?;
+            out.print_line("")?;
         }
-        notes
-            .iter()
-            .try_for_each(|note| out.line(format_args!("{}: {}", out.paint(Tone::Faint, "note"), text::line(note))))?;
+        notes.iter().try_for_each(|note| {
+            out.print_line(format_args!("{}: {}", out.paint(Tone::Faint, "note"), text::clean_line(note)))
+        })?;
         Ok(())
     }
 
-    /// Goes on only if a person says yes.
-    pub fn ask(&self, out: &mut Output) -> Done {
+    /// Shows the additions and continues only if a person agrees.
+    pub fn ask_for_consent(&self, out: &mut Output) -> CommandResult {
         if !out.is_json() {
-            self.show(out)?;
-            out.line("")?;
+            self.show_additions(out)?;
+            out.print_line("")?;
         }
-        if !confirm::can_ask(out) {
-            let refused = unwritten("nobody can be asked here");
-            return Err(refused.hint("`--yes` adds it without asking, `--dry-run` only prints it").into());
+        if !confirmation::can_ask_person(out) {
+            let refused = nothing_written_failure("nobody can be asked here");
+            return Err(refused.with_hint("`--yes` adds it without asking, `--dry-run` only prints it").into());
         }
         let question = if self.additions.changes.is_empty() { "Add it?" } else { "Write it?" };
-        match confirm::ask(question, out)? {
+        match confirmation::ask_yes_or_no(question, out)? {
             true => Ok(()),
-            false => Err(unwritten("the answer was no").into()),
+            false => Err(nothing_written_failure("the answer was no").into()),
         }
     }
 
-    /// What cannot be added is at least shown.
-    pub fn refuse(&self, obstacle: &EditObstacle, out: &mut Output) -> Stop {
+    /// Shows the additions that cannot be written, and returns the failure.
+    pub fn report_obstacle(&self, obstacle: &EditObstacle, out: &mut Output) -> EarlyExit {
         let file = self.config.file().display();
-        let failure = Failure::new(Code::Config, format!("cannot add to `{file}`: {obstacle}"));
+        let failure = Failure::new(FailureCode::Config, format!("cannot add to `{file}`: {obstacle}"));
         if out.is_json() {
-            return failure.hint("`--dry-run` prints what to add by hand").into();
+            return failure.with_hint("`--dry-run` prints what to add by hand").into();
         }
-        match self.show(out) {
+        match self.show_additions(out) {
             Err(stop) => stop,
-            Ok(()) => failure.hint("add the lines above by hand; nothing was written").into(),
+            Ok(()) => failure.with_hint("add the lines above by hand; nothing was written").into(),
         }
     }
 
-    /// How many hooks of the file are in the configuration as it says.
-    fn present(&self) -> usize {
-        self.additions.present.len() + self.additions.settled.len()
+    /// Counts the hooks of the file that the configuration already has.
+    fn count_present_hooks(&self) -> usize {
+        self.additions.present.len() + self.additions.unchanged.len()
     }
 
-    fn nothing(&self) -> String {
+    fn describe_unchanged_config(&self) -> String {
         let is_none = self.import.hooks.is_empty() && self.import.tuned.is_empty() && self.import.left_out.is_empty();
-        match (self.present(), is_none) {
+        match (self.count_present_hooks(), is_none) {
             (0, true) => "there are no hooks in it, and nothing was added".to_owned(),
             (0, false) => "nothing was added".to_owned(),
             (1, _) => "the hook is in the configuration already; nothing was added".to_owned(),
@@ -153,24 +153,24 @@ impl ImportFindings<'_> {
         }
     }
 
-    pub fn finish(&self, written: bool, out: &mut Output) -> Done {
+    pub fn report_result(&self, written: bool, out: &mut Output) -> CommandResult {
         if out.is_json() {
-            return out.object(&self.as_json(written));
+            return out.print_json(&self.to_json(written));
         }
         if !written {
-            self.show(out)?;
-            return out.line(self.nothing());
+            self.show_additions(out)?;
+            return out.print_line(self.describe_unchanged_config());
         }
-        out.line("")?;
-        let count = match (self.additions.hooks.len(), self.present()) {
+        out.print_line("")?;
+        let count = match (self.additions.hooks.len(), self.count_present_hooks()) {
             (0, _) => "settings alone; the hooks were there already".to_owned(),
             (1, 0) => "1 hook".to_owned(),
             (count, 0) => format!("{count} hooks"),
             (count, present) => format!("{count} of {} hooks; the others were there already", count + present),
         };
         let file = self.config.file().to_string_lossy().into_owned();
-        if !self.additions.is_no_more() {
-            out.line(format_args!("{} to {}: {count}", out.paint(Tone::Good, "added"), text::line(&file)))?;
+        if !self.additions.adds_nothing() {
+            out.print_line(format_args!("{} to {}: {count}", out.paint(Tone::Good, "added"), text::clean_line(&file)))?;
         }
         let hooks = match self.additions.changes.len() {
             0 => None,
@@ -178,47 +178,51 @@ impl ImportFindings<'_> {
             count => Some(format!("{count} hooks")),
         };
         if let Some(hooks) = hooks {
-            out.line(format_args!("{} in {}: {hooks}", out.paint(Tone::Good, "changed"), text::line(&file)))?;
+            out.print_line(format_args!(
+                "{} in {}: {hooks}",
+                out.paint(Tone::Good, "changed"),
+                text::clean_line(&file)
+            ))?;
         }
         let file = self.file.to_string_lossy();
-        if let Some(agent) = self.import.from.agent() {
-            out.line(text::line(&format!(
+        if let Some(agent) = self.import.from.bridge_agent() {
+            out.print_line(text::clean_line(&format!(
                 "They still stand in {file}, and {} runs them. Take them out there when you `windlass install {agent}`, or they run twice.",
                 agent.title()
             )))?;
         }
-        out.line("Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.")
+        out.print_line("Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.")
     }
 
-    fn as_json(&self, written: bool) -> Value {
+    fn to_json(&self, written: bool) -> Value {
         let remarks = |remarks: &[&ImportRemark]| -> Value {
             remarks.iter().map(|remark| json!({"line": remark.line, "text": remark.text})).collect()
         };
-        let settings: serde_json::Map<_, _> = self.additions.settings.iter().map(setting).collect();
+        let settings: serde_json::Map<_, _> = self.additions.settings.iter().map(setting_to_json).collect();
         json!({
             "file": self.file.to_string_lossy(),
             "from": self.import.from.name(),
-            "unit": (self.import.from != Dialect::Automation).then(|| self.import.from.unit().title()),
+            "unit": (self.import.from != ImportDialect::Automation).then(|| self.import.from.timeout_unit().title()),
             "config": self.config.file().to_string_lossy(),
             "written": written,
-            "added": self.additions.hooks.iter().map(hook).collect::<Vec<_>>(),
-            "changed": self.additions.changes.iter().map(change).collect::<Vec<_>>(),
-            "present": self.additions.present.iter().map(hook).chain(self.additions.settled.iter().map(settled)).collect::<Vec<_>>(),
+            "added": self.additions.hooks.iter().map(hook_to_json).collect::<Vec<_>>(),
+            "changed": self.additions.changes.iter().map(hook_change_to_json).collect::<Vec<_>>(),
+            "present": self.additions.present.iter().map(hook_to_json).chain(self.additions.unchanged.iter().map(tuning_to_json)).collect::<Vec<_>>(),
             "settings": settings,
-            "leftOut": remarks(&self.left_out()),
-            "notes": remarks(&self.remarks().collect::<Vec<_>>()),
-            "yaml": import::fragment(self.additions),
+            "leftOut": remarks(&self.collect_left_out()),
+            "notes": remarks(&self.iter_remarks().collect::<Vec<_>>()),
+            "yaml": import::write_fragment(self.additions),
         })
     }
 }
 
-/// What becomes of a hook that is there.
-fn changed(change: &HookChange) -> String {
+/// Describes the fields of an existing hook that the import changes.
+fn describe_hook_change(change: &HookChange) -> String {
     let fields: Vec<String> = change.fields.iter().map(|field| format!("`{field}`")).collect();
     format!("{} (line {}): {}", change.name, change.at, fields.join(", "))
 }
 
-fn change(change: &HookChange) -> Value {
+fn hook_change_to_json(change: &HookChange) -> Value {
     let mut shown = json!({"name": change.name, "line": change.line, "at": change.at});
     for field in &change.fields {
         match field {
@@ -229,22 +233,22 @@ fn change(change: &HookChange) -> Value {
     shown
 }
 
-fn settled(tuned: &ImportedTuning) -> Value {
+fn tuning_to_json(tuned: &ImportedTuning) -> Value {
     json!({"name": tuned.name, "line": tuned.line})
 }
 
-fn unwritten(cause: &str) -> Failure {
-    Failure::new(Code::Usage, "nothing was written").caused_by(cause)
+fn nothing_written_failure(cause: &str) -> Failure {
+    Failure::new(FailureCode::Usage, "nothing was written").with_cause(cause)
 }
 
-fn placed(remark: &ImportRemark) -> String {
+fn format_remark(remark: &ImportRemark) -> String {
     match remark.line {
         Some(line) => format!("line {line}: {}", remark.text),
         None => remark.text.clone(),
     }
 }
 
-fn setting(setting: &ImportedSetting) -> (String, Value) {
+fn setting_to_json(setting: &ImportedSetting) -> (String, Value) {
     let (name, value) = match setting {
         ImportedSetting::MaxHookRetries(most) => ("max_hook_retries", json!(most)),
         ImportedSetting::NotStrict => ("strict", json!(false)),
@@ -253,7 +257,7 @@ fn setting(setting: &ImportedSetting) -> (String, Value) {
     (name.to_owned(), value)
 }
 
-fn hook(hook: &ImportedHook) -> Value {
+fn hook_to_json(hook: &ImportedHook) -> Value {
     let (kind, what) = match &hook.what {
         ImportedAction::Command(command) => ("command", command.as_str()),
         ImportedAction::Use(builtin) => ("use", builtin.name()),

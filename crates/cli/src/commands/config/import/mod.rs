@@ -1,25 +1,25 @@
-//! `windlass config import`: hooks of other systems, added to the project's configuration.
+//! `windlass config import`: adds hooks of other systems to the project's configuration.
 //!
 //! Invariants:
-//! - What is written is shown first, and only where a person said yes, or `--yes` did.
-//! - The file that is imported is only read, and of the configuration only `enabled` and `priority` of
-//!   hooks that it names are changed.
-//! - It is never trusted here: what runs now was never shown to the person who trusts.
+//! - The command shows its additions before it writes them, and writes only after a yes or with `--yes`.
+//! - It only reads the imported file, and changes nothing in the configuration but `enabled` and `priority` of
+//!   hooks that the file names.
+//! - It never trusts the result: the person who trusts has not seen the new content yet.
 
 mod findings;
 
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use windlass_app::context::Context;
-use windlass_app::{Code, Failure};
+use windlass_app::context::CommandContext;
+use windlass_app::{Failure, FailureCode};
 use windlass_config as config;
-use windlass_config::import::{self, Additions, Dialect, HookImport};
+use windlass_config::import::{self, ConfigAdditions, HookImport, ImportDialect};
 use windlass_config::{Config, ConfigError};
 
 use self::findings::ImportFindings;
-use super::rewrite::write;
-use crate::output::{Done, Output};
+use super::rewrite::replace_config_file;
+use crate::output::{CommandResult, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -36,7 +36,7 @@ pub struct Args {
     file: PathBuf,
     /// Whose hooks they are [default: what the file looks like]
     #[arg(long, value_name = "WHOSE", value_parser = dialect_parser())]
-    from: Option<Dialect>,
+    from: Option<ImportDialect>,
     /// Add them without being asked
     #[arg(long)]
     yes: bool,
@@ -45,53 +45,55 @@ pub struct Args {
     dry_run: bool,
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+pub fn run_config_import(context: &CommandContext, args: Args, out: &mut Output) -> CommandResult {
     let file = context.directory.join(&args.file);
-    let import = read(&file, args.from)?;
-    let project = match context.project() {
-        // What would be written can be seen anywhere.
-        Err(failure) if args.dry_run && failure.code == Code::NoProject => None,
+    let import = read_hook_import(&file, args.from)?;
+    let project = match context.find_project() {
+        // `--dry-run` works outside of a project, too.
+        Err(failure) if args.dry_run && failure.code == FailureCode::NoProject => None,
         found => Some(found?),
     };
     let config = match &project {
         Some(project) => Config::load(&project.root)?,
-        None => Config::absent(&context.directory),
+        None => Config::without_file(&context.directory),
     };
-    let additions = Additions::of(&import, &config);
+    let additions = ConfigAdditions::from_import(&import, &config);
     let found = ImportFindings { file: &args.file, config: &config, import: &import, additions: &additions };
     let (Some(project), false) = (project, args.dry_run) else {
-        return found.print(out);
+        return found.print_yaml_fragment(out);
     };
     if additions.is_empty() {
-        return found.finish(false, out);
+        return found.report_result(false, out);
     }
-    let edited = additions.apply(&config).map_err(|obstacle| found.refuse(&obstacle, out))?;
+    let edited = additions.apply_to_config(&config).map_err(|obstacle| found.report_obstacle(&obstacle, out))?;
     if !args.yes {
-        found.ask(out)?;
+        found.ask_for_consent(out)?;
     } else if !out.is_json() {
-        found.show(out)?;
+        found.show_additions(out)?;
     }
-    write(&project, &config, edited.text())?;
-    found.finish(true, out)
+    replace_config_file(&project, &config, edited.text())?;
+    found.report_result(true, out)
 }
 
-/// Returns a parser for the names of systems, with what they stand for.
-fn dialect_parser() -> impl TypedValueParser<Value = Dialect> {
-    let names = Dialect::ALL.map(|dialect| PossibleValue::new(dialect.name()).help(dialect.description()));
+/// Returns a parser for the names of systems, with their descriptions.
+fn dialect_parser() -> impl TypedValueParser<Value = ImportDialect> {
+    let names = ImportDialect::ALL.map(|dialect| PossibleValue::new(dialect.name()).help(dialect.description()));
     PossibleValuesParser::new(names).map(|name| {
-        let named = Dialect::ALL.into_iter().find(|dialect| dialect.name() == name);
+        let named = ImportDialect::ALL.into_iter().find(|dialect| dialect.name() == name);
         named.expect("the parser takes these names alone")
     })
 }
 
-fn read(file: &Path, from: Option<Dialect>) -> Result<HookImport, Failure> {
+fn read_hook_import(file: &Path, from: Option<ImportDialect>) -> Result<HookImport, Failure> {
     if file.extension().is_some_and(|extension| extension == "toml") {
         return Err(Failure::new(
-            Code::Config,
+            FailureCode::Config,
             format!("{}: hooks are read from JSON, and this is TOML", file.display()),
         )
-        .hint("Codex also reads `hooks.json` beside its `config.toml`; write them there, or write the hooks by hand"));
+        .with_hint(
+            "Codex also reads `hooks.json` beside its `config.toml`; write them there, or write the hooks by hand",
+        ));
     }
-    let text = config::text_of(file)?;
-    import::translate(file, &text, from).map_err(|problem| ConfigError::in_text(file, &text, problem).into())
+    let text = config::read_text(file)?;
+    import::import_hooks(file, &text, from).map_err(|problem| ConfigError::from_problem(file, &text, problem).into())
 }

@@ -1,23 +1,23 @@
-//! What a person sees who watches: lines that scroll, and below them what happens now.
+//! The live view of a run for a person at a terminal: scrolling lines, and a status area below them.
 //!
 //! ```text
-//!   loop ─ line, change ─► State ─ at most ten times a second ─► Terminal
-//!   signals ─ hold, release, clear ─┘         (a thread of its own)
+//!   loop ─ line, change ─► ViewState ─ at most ten times a second ─► LiveTerminal
+//!   signals ─ hold, release, clear ─┘            (a thread of its own)
 //! ```
 //!
 //! Invariants:
-//! - The loop never waits for the terminal: it leaves word, and a thread draws.
-//! - No frame is drawn if nothing has changed but a clock, and then one a second.
-//! - When it is dropped, every line has been written and nothing else is left.
-//! - What is typed is not shown while there are rows, and is whenever the terminal is left to somebody: held, stopped, over.
+//! - The loop never waits for the terminal: it changes the state, and a thread draws.
+//! - If only a clock has changed, the thread draws one frame per second.
+//! - When the view is dropped, it has written every line and removed its rows.
+//! - Typed characters are not echoed while there are rows. They are echoed while the view is held, stopped or over.
 //!
-//! Not here: what events mean in words (`progress`), what the rows say (`area`), bytes for the terminal (`terminal`).
+//! Not here: events in words (`progress`), the content of the rows (`area`), bytes for the terminal (`terminal`).
 
 mod area;
-mod board;
 mod tail;
 mod terminal;
 mod updates;
+mod worker_board;
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
@@ -27,125 +27,125 @@ use std::time::{Duration, Instant};
 use windlass_app::run::workers::PoolProgress;
 use windlass_text as text;
 
-use self::area::Row;
-use self::terminal::Terminal;
+use self::area::TerminalRow;
+use self::terminal::LiveTerminal;
 use crate::output::Palette;
 
-pub use self::area::Area;
+pub use self::area::StatusArea;
 pub use self::updates::update_view;
 
-/// Nobody reads faster than that.
-const FRAME: Duration = Duration::from_millis(100);
-/// So many lines may wait for a terminal that takes none; the log has them all.
-const LINES: usize = 10_000;
+/// The least time between two frames.
+const FRAME_INTERVAL: Duration = Duration::from_millis(100);
+/// The most lines that wait for a blocked terminal. The log has all of them.
+const MAX_PENDING_LINES: usize = 10_000;
 /// The longest notice.
-const NOTICE: usize = 200;
-/// How long whoever is to stop at once waits for a frame that is being drawn.
-const PATIENCE: Duration = Duration::from_millis(200);
+const MAX_NOTICE_LENGTH: usize = 200;
+/// The longest time that `flush_and_clear` waits for a frame that is being drawn.
+const CLEAR_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum DrawMode {
     Drawing,
-    /// The terminal is somebody else's for a while.
+    /// The terminal belongs to a question or to the shell for a while.
     Held,
     Over,
 }
 
-struct State {
-    area: Area,
-    /// One for each of several workers.
-    seats: Vec<Area>,
+struct ViewState {
+    area: StatusArea,
+    /// The areas of the workers, one each; empty for a session alone.
+    seats: Vec<StatusArea>,
     totals: PoolProgress,
-    /// Lines that are yet to be written, and how many there was no room for.
+    /// Lines to write, and the number of lines that were dropped for lack of room.
     lines: Vec<String>,
-    lost: usize,
+    dropped_lines: usize,
     notice: Option<String>,
     changed: bool,
-    mode: Mode,
-    /// So many have the terminal: a person who is asked, and may go away meanwhile (Ctrl-Z).
+    mode: DrawMode,
+    /// The number of holders: a question to a person, and a stop with Ctrl-Z during it.
     holders: usize,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct SharedView {
+    state: Mutex<ViewState>,
     wake: Condvar,
-    terminal: Mutex<Terminal>,
+    terminal: Mutex<LiveTerminal>,
     palette: Palette,
 }
 
-/// The terminal while the loop turns.
-pub struct Live {
-    view: View,
+/// The live view, with the thread that draws it.
+pub struct LiveView {
+    view: ViewHandle,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A way to the terminal, for whoever else has something to say; perhaps from one of several seats.
+/// A handle to the live view, for the whole view or for one worker.
 #[derive(Clone)]
-pub struct View(Arc<Shared>, Option<usize>);
+pub struct ViewHandle(Arc<SharedView>, Option<usize>);
 
-impl Live {
-    /// With a seat for each of several workers; with none for a session alone.
+impl LiveView {
+    /// Starts the view with an area for each worker, or with none for a session alone.
     pub fn start(palette: Palette, seats: usize) -> io::Result<Self> {
         let began = Instant::now();
-        let state = State {
-            area: Area::new(began),
-            seats: (0..seats).map(|_| Area::new(began)).collect(),
+        let state = ViewState {
+            area: StatusArea::new(began),
+            seats: (0..seats).map(|_| StatusArea::new(began)).collect(),
             totals: PoolProgress::default(),
             lines: Vec::new(),
-            lost: 0,
+            dropped_lines: 0,
             notice: None,
             changed: false,
-            mode: Mode::Drawing,
+            mode: DrawMode::Drawing,
             holders: 0,
         };
         let (state, wake, terminal) = (Mutex::new(state), Condvar::new(), Mutex::default());
-        let view = View(Arc::new(Shared { state, wake, terminal, palette }), None);
+        let view = ViewHandle(Arc::new(SharedView { state, wake, terminal, palette }), None);
         let drawing = view.clone();
         let thread = thread::Builder::new().name("view".to_owned()).spawn(move || drawing.0.draw_until_over())?;
         Ok(Self { view, thread: Some(thread) })
     }
 
-    pub fn view(&self) -> &View {
+    pub fn view(&self) -> &ViewHandle {
         &self.view
     }
 }
 
-impl Drop for Live {
+impl Drop for LiveView {
     fn drop(&mut self) {
-        self.view.0.set(Mode::Over);
+        self.view.0.set_mode(DrawMode::Over);
         if let Some(thread) = self.thread.take() {
             // Only a build that unwinds gets here after a panic in the thread, and such a thread draws no more.
             let _ = thread.join();
         }
-        let mut state = self.view.0.state();
-        let (lines, notice) = (state.take_lines(), state.notice.take());
+        let mut state = self.view.0.lock_state();
+        let (lines, notice) = (state.take_pending_lines(), state.notice.take());
         drop(state);
-        let mut terminal = self.view.0.terminal();
-        terminal.draw(&lines, Vec::new());
-        notice.iter().for_each(|notice| terminal.notify(notice));
+        let mut terminal = self.view.0.lock_terminal();
+        terminal.draw_frame(&lines, Vec::new());
+        notice.iter().for_each(|notice| terminal.send_notification(notice));
     }
 }
 
-impl View {
-    /// A line that stays.
-    pub fn line(&self, line: String) {
-        let mut state = self.0.state();
-        if state.lines.len() < LINES {
+impl ViewHandle {
+    /// Prints a line above the status area.
+    pub fn print_line(&self, line: String) {
+        let mut state = self.0.lock_state();
+        if state.lines.len() < MAX_PENDING_LINES {
             state.lines.push(line);
         } else {
-            state.lost += 1;
+            state.dropped_lines += 1;
         }
-        self.0.changed(state);
+        self.0.mark_changed(state);
     }
 
-    /// The same view from one of the seats.
-    pub fn at(&self, seat: usize) -> Self {
+    /// Returns a handle for one worker.
+    pub fn for_worker(&self, seat: usize) -> Self {
         Self(self.0.clone(), Some(seat))
     }
 
-    /// Changes what is shown below the lines; from no seat, everywhere.
-    pub fn change(&self, mut change: impl FnMut(&mut Area)) {
-        let mut state = self.0.state();
+    /// Changes the area of the worker, or every area if the handle is for the whole view.
+    pub fn update_areas(&self, mut change: impl FnMut(&mut StatusArea)) {
+        let mut state = self.0.lock_state();
         match self.1.and_then(|seat| state.seats.get_mut(seat)) {
             Some(area) => change(area),
             None => {
@@ -153,58 +153,58 @@ impl View {
                 state.seats.iter_mut().for_each(change);
             }
         }
-        self.0.changed(state);
+        self.0.mark_changed(state);
     }
 
-    /// Nobody sits here for now.
-    pub fn clear_seat(&self) {
-        self.change(|area| *area = Area::new(Instant::now()));
+    /// Empties the worker's area.
+    pub fn clear_worker(&self) {
+        self.update_areas(|area| *area = StatusArea::new(Instant::now()));
     }
 
-    pub fn count(&self, totals: PoolProgress) {
-        let mut state = self.0.state();
+    pub fn set_totals(&self, totals: PoolProgress) {
+        let mut state = self.0.lock_state();
         state.totals = totals;
-        self.0.changed(state);
+        self.0.mark_changed(state);
     }
 
-    /// Has the terminal tell whoever does not look at it, if it can.
-    pub fn notify(&self, words: &str) {
-        let mut state = self.0.state();
-        state.notice = Some(text::fit(words, NOTICE));
-        self.0.changed(state);
+    /// Shows a desktop notification, if the terminal can.
+    pub fn show_notice(&self, words: &str) {
+        let mut state = self.0.lock_state();
+        state.notice = Some(text::fit_to_width(words, MAX_NOTICE_LENGTH));
+        self.0.mark_changed(state);
     }
 
     pub fn columns(&self) -> usize {
-        terminal::size().0
+        terminal::terminal_size().0
     }
 
-    /// The terminal has another size.
-    pub fn resized(&self) {
-        self.0.changed(self.0.state());
+    /// Redraws for a new size of the terminal.
+    pub fn handle_resize(&self) {
+        self.0.mark_changed(self.0.lock_state());
     }
 
-    /// Leaves the terminal to somebody else, until all who hold it have released it.
-    pub fn hold(&self) {
-        self.0.state().holders += 1;
-        self.0.set(Mode::Held);
-        self.clear();
+    /// Stops drawing and removes the rows until every holder has released the terminal.
+    pub fn hold_terminal(&self) {
+        self.0.lock_state().holders += 1;
+        self.0.set_mode(DrawMode::Held);
+        self.flush_and_clear();
     }
 
-    pub fn release(&self) {
-        let mut state = self.0.state();
+    pub fn release_terminal(&self) {
+        let mut state = self.0.lock_state();
         state.holders = state.holders.saturating_sub(1);
-        if state.mode == Mode::Held && state.holders == 0 {
-            state.mode = Mode::Drawing;
+        if state.mode == DrawMode::Held && state.holders == 0 {
+            state.mode = DrawMode::Drawing;
         }
         state.changed = true;
         drop(state);
-        // Whoever draws may have missed what came meanwhile: nobody is woken twice for one change.
+        // The drawing thread may have missed changes meanwhile: `mark_changed` wakes it once for several changes.
         self.0.wake.notify_all();
     }
 
-    /// Writes what is left and takes the rows away, unless the terminal takes nothing.
-    pub fn clear(&self) {
-        let give_up = Instant::now() + PATIENCE;
+    /// Writes the pending lines and removes the rows, unless the terminal blocks.
+    pub fn flush_and_clear(&self) {
+        let give_up = Instant::now() + CLEAR_TIMEOUT;
         let mut terminal = loop {
             match self.0.terminal.try_lock() {
                 Ok(terminal) => break terminal,
@@ -212,50 +212,56 @@ impl View {
                 Err(_) => return,
             }
         };
-        if Terminal::is_writable() {
-            let lines = self.0.state().take_lines();
-            terminal.draw(&lines, Vec::new());
+        if LiveTerminal::is_writable() {
+            let lines = self.0.lock_state().take_pending_lines();
+            terminal.draw_frame(&lines, Vec::new());
         }
     }
 }
 
-impl State {
-    fn rows(&self, palette: Palette) -> Vec<Row> {
+impl ViewState {
+    fn render_rows(&self, palette: Palette) -> Vec<TerminalRow> {
         match self.seats.is_empty() {
-            true => self.area.rows(Instant::now(), terminal::size(), palette),
-            false => board::rows(&self.area, &self.seats, self.totals, (Instant::now(), terminal::size()), palette),
+            true => self.area.render_rows(Instant::now(), terminal::terminal_size(), palette),
+            false => worker_board::render_board(
+                &self.area,
+                &self.seats,
+                self.totals,
+                (Instant::now(), terminal::terminal_size()),
+                palette,
+            ),
         }
     }
 
-    fn take_lines(&mut self) -> Vec<String> {
+    fn take_pending_lines(&mut self) -> Vec<String> {
         let mut lines = std::mem::take(&mut self.lines);
-        match std::mem::take(&mut self.lost) {
+        match std::mem::take(&mut self.dropped_lines) {
             0 => {}
-            lost => lines.push(format!("  … {lost} lines that nobody could read; `windlass events` has them all")),
+            lost => lines.push(format!("  … {lost} lines left out; `windlass events` has them all")),
         }
         lines
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SharedView {
+    fn lock_state(&self) -> MutexGuard<'_, ViewState> {
         self.state.lock().expect("nothing panics while it holds what is shown")
     }
 
-    fn terminal(&self) -> MutexGuard<'_, Terminal> {
+    fn lock_terminal(&self) -> MutexGuard<'_, LiveTerminal> {
         self.terminal.lock().expect("nothing panics while it draws")
     }
 
-    fn changed(&self, mut state: MutexGuard<'_, State>) {
-        // Whoever draws is woken once for all that comes until it looks.
+    fn mark_changed(&self, mut state: MutexGuard<'_, ViewState>) {
+        // One wake-up is enough for all changes until the thread draws.
         if !std::mem::replace(&mut state.changed, true) {
             self.wake.notify_all();
         }
     }
 
-    fn set(&self, mode: Mode) {
-        let mut state = self.state();
-        if state.mode != Mode::Over {
+    fn set_mode(&self, mode: DrawMode) {
+        let mut state = self.lock_state();
+        if state.mode != DrawMode::Over {
             state.mode = mode;
         }
         drop(state);
@@ -265,33 +271,33 @@ impl Shared {
     fn draw_until_over(&self) {
         let mut earliest = Instant::now();
         while self.await_frame(earliest) {
-            // The terminal first: whoever holds it has then seen every line that was taken for it.
-            let mut terminal = self.terminal();
-            let mut state = self.state();
-            if state.mode == Mode::Drawing {
+            // The terminal is locked first, so that a holder finds every line written that was taken for it.
+            let mut terminal = self.lock_terminal();
+            let mut state = self.lock_state();
+            if state.mode == DrawMode::Drawing {
                 state.changed = false;
-                let lines = state.take_lines();
-                let rows = state.rows(self.palette);
+                let lines = state.take_pending_lines();
+                let rows = state.render_rows(self.palette);
                 let notice = state.notice.take();
                 drop(state);
-                terminal.draw(&lines, rows);
-                notice.iter().for_each(|notice| terminal.notify(notice));
-                earliest = Instant::now() + FRAME;
+                terminal.draw_frame(&lines, rows);
+                notice.iter().for_each(|notice| terminal.send_notification(notice));
+                earliest = Instant::now() + FRAME_INTERVAL;
             }
         }
     }
 
-    /// Waits until there is something to draw, and it is time. Answers whether there is.
+    /// Waits until there is something to draw and the frame interval is over. Returns false when the view is over.
     fn await_frame(&self, earliest: Instant) -> bool {
         let broken = "nothing panics while it holds what is shown";
-        let held = |state: &mut State| state.mode == Mode::Held;
-        let state = self.wake.wait_while(self.state(), held).expect(broken);
-        let tick = state.area.next_tick(Instant::now());
-        let idle = |state: &mut State| state.mode == Mode::Drawing && !state.changed;
+        let held = |state: &mut ViewState| state.mode == DrawMode::Held;
+        let state = self.wake.wait_while(self.lock_state(), held).expect(broken);
+        let tick = state.area.time_to_next_tick(Instant::now());
+        let idle = |state: &mut ViewState| state.mode == DrawMode::Drawing && !state.changed;
         let (state, _) = self.wake.wait_timeout_while(state, tick, idle).expect(broken);
         let early = earliest.saturating_duration_since(Instant::now());
-        let drawing = |state: &mut State| state.mode == Mode::Drawing;
+        let drawing = |state: &mut ViewState| state.mode == DrawMode::Drawing;
         let (state, _) = self.wake.wait_timeout_while(state, early, drawing).expect(broken);
-        state.mode != Mode::Over
+        state.mode != DrawMode::Over
     }
 }

@@ -1,94 +1,94 @@
-//! The last lines of what a program writes, while it writes them.
+//! The last lines of a program's output, while it writes.
 //!
-//! Invariant: memory and work do not grow with the output: of a flood only its end is looked at.
+//! Invariant: memory and work do not grow with the output; of a flood only its end is read.
 
 use std::collections::VecDeque;
 
-use windlass_hooks::clean;
-use windlass_process::Stream;
+use windlass_hooks::clean_output;
+use windlass_process::OutputStream;
 use windlass_text as text;
 
-/// So many lines are shown.
-pub const LINES: usize = 3;
-/// Of a line that does not end, its end is kept.
-const LONG: usize = 4096;
+/// The number of lines that are shown.
+pub const MAX_SHOWN_LINES: usize = 3;
+/// The bytes that are kept at the end of an unfinished line.
+const MAX_OPEN_LINE_BYTES: usize = 4096;
 
 #[derive(Debug, Default)]
-pub struct Tail {
+pub struct OutputTail {
     lines: VecDeque<String>,
-    /// What has no end yet, of each stream.
+    /// The unfinished line of each stream.
     open: [Vec<u8>; 2],
-    /// Which of them was written to last.
+    /// The index of the stream that was written to last.
     last: usize,
 }
 
-impl Tail {
-    pub fn hear(&mut self, stream: Stream, bytes: &[u8]) {
-        self.last = usize::from(stream == Stream::Stderr);
+impl OutputTail {
+    pub fn append_output(&mut self, stream: OutputStream, bytes: &[u8]) {
+        self.last = usize::from(stream == OutputStream::Stderr);
         let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
-        // Blank lines are not shown, so a few more are looked at than that.
-        let most = LINES * 4 + 1;
+        // Blank lines are not shown, so a few more lines than needed are read.
+        let most = MAX_SHOWN_LINES * 4 + 1;
         let mut pieces: Vec<&[u8]> = bytes.rsplitn(most + 1, is_end).collect();
         if pieces.len() > most {
-            // Everything before the last lines of a flood, unsplit.
+            // The last piece of `rsplitn` is everything before these lines.
             pieces.pop();
             self.open[self.last].clear();
         }
         let unfinished = pieces.remove(0);
         for piece in pieces.into_iter().rev() {
-            self.open[self.last].extend_from_slice(start(piece));
+            self.open[self.last].extend_from_slice(first_bytes(piece));
             let line = std::mem::take(&mut self.open[self.last]);
-            self.keep(&line);
+            self.push_line(&line);
         }
         let open = &mut self.open[self.last];
-        open.extend_from_slice(end(unfinished, LONG));
-        if open.len() > 2 * LONG {
-            open.drain(..open.len() - LONG);
+        open.extend_from_slice(last_bytes(unfinished, MAX_OPEN_LINE_BYTES));
+        if open.len() > 2 * MAX_OPEN_LINE_BYTES {
+            open.drain(..open.len() - MAX_OPEN_LINE_BYTES);
         }
     }
 
-    fn keep(&mut self, line: &[u8]) {
-        let line = shown(line);
+    fn push_line(&mut self, line: &[u8]) {
+        let line = sanitize_line(line);
         if line.trim().is_empty() {
             return;
         }
-        if self.lines.len() == LINES {
+        if self.lines.len() == MAX_SHOWN_LINES {
             self.lines.pop_front();
         }
         self.lines.push_back(line);
     }
 
-    /// The last lines, each at most so wide. What has no end yet shows its end.
-    pub fn lines(&self, width: usize) -> Vec<String> {
-        let open = shown(&self.open[self.last]);
+    /// Returns the last lines, each at most `width` wide. Of an unfinished line the end is shown.
+    pub fn last_lines(&self, width: usize) -> Vec<String> {
+        let open = sanitize_line(&self.open[self.last]);
         let open = Some(fit_end(open.trim_end(), width)).filter(|open| !open.trim().is_empty());
-        let whole = self.lines.iter().map(|line| text::fit(line, width));
+        let whole = self.lines.iter().map(|line| text::fit_to_width(line, width));
         let all: Vec<String> = whole.chain(open).collect();
-        all[all.len().saturating_sub(LINES)..].to_vec()
+        all[all.len().saturating_sub(MAX_SHOWN_LINES)..].to_vec()
     }
 }
 
-fn start(bytes: &[u8]) -> &[u8] {
-    &bytes[..bytes.len().min(LONG)]
+fn first_bytes(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(MAX_OPEN_LINE_BYTES)]
 }
 
-fn end(bytes: &[u8], most: usize) -> &[u8] {
+fn last_bytes(bytes: &[u8], most: usize) -> &[u8] {
     &bytes[bytes.len().saturating_sub(most)..]
 }
 
-/// A line without anything that a terminal would obey.
-fn shown(line: &[u8]) -> String {
-    text::line(clean(&String::from_utf8_lossy(line)).trim_end()).into_owned()
+/// Returns the line without control characters.
+fn sanitize_line(line: &[u8]) -> String {
+    text::clean_line(clean_output(&String::from_utf8_lossy(line)).trim_end()).into_owned()
 }
 
-/// The end of a text that is one line already, at most so wide.
+/// Returns the end of a single line, at most `width` wide.
 fn fit_end(line: &str, width: usize) -> String {
-    if text::width(line) <= width {
+    if text::display_width(line) <= width {
         return line.to_owned();
     }
     let mut used = 1;
     let from = line.char_indices().rev().take_while(|(_, letter)| {
-        used += text::width(letter.encode_utf8(&mut [0; 4]));
+        used += text::display_width(letter.encode_utf8(&mut [0; 4]));
         used <= width
     });
     let from = from.last().map_or(line.len(), |(place, _)| place);
@@ -101,9 +101,9 @@ mod tests {
 
     #[track_caller]
     fn check(pieces: &[&str], width: usize, expected: &[&str]) {
-        let mut tail = Tail::default();
+        let mut tail = OutputTail::default();
         for piece in pieces {
-            tail.hear(Stream::Stdout, piece.as_bytes());
+            tail.append_output(OutputStream::Stdout, piece.as_bytes());
         }
         assert_eq!(tail.lines(width), expected, "{pieces:?}");
     }
@@ -127,11 +127,11 @@ mod tests {
         check(&["漢字漢字"], 5, &["…漢字"]);
         check(&["漢字漢字"], 4, &["…字"]);
         check(&["abc"], 0, &[]);
-        let mut tail = Tail::default();
+        let mut tail = OutputTail::default();
         for _ in 0..1000 {
-            tail.hear(Stream::Stdout, &[b'x'; 1000]);
+            tail.append_output(OutputStream::Stdout, &[b'x'; 1000]);
         }
-        assert!(tail.open[0].len() <= 2 * LONG);
+        assert!(tail.open[0].len() <= 2 * MAX_OPEN_LINE_BYTES);
         assert_eq!(tail.lines(4), ["…xxx"]);
     }
 
@@ -144,10 +144,10 @@ mod tests {
 
     #[test]
     fn streams_do_not_mix() {
-        let mut tail = Tail::default();
-        tail.hear(Stream::Stdout, b"to be ");
-        tail.hear(Stream::Stderr, b"warning\n");
-        tail.hear(Stream::Stdout, b"continued\n");
+        let mut tail = OutputTail::default();
+        tail.append_output(OutputStream::Stdout, b"to be ");
+        tail.append_output(OutputStream::Stderr, b"warning\n");
+        tail.append_output(OutputStream::Stdout, b"continued\n");
         assert_eq!(tail.lines(40), ["warning", "to be continued"]);
     }
 }

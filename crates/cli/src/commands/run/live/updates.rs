@@ -1,55 +1,57 @@
-//! What the live view shows of a session's events.
+//! Changes of the live view for the events of a session.
 
 use std::time::Instant;
 
-use windlass_engine::{Event, Purpose, Record, payload};
+use windlass_engine::{Event, EventRecord, TurnPurpose, payload};
 use windlass_runner::RunnerEvent;
 
-use super::View;
-use super::area::Area;
+use super::ViewHandle;
+use super::area::StatusArea;
 use crate::commands::run::progress::session_name;
 use crate::show;
 
-/// Shows in the live view what a session does.
-pub fn update_view(view: &View, told: RunnerEvent<'_>) {
+/// Updates the live view for a runner event.
+pub fn update_view(view: &ViewHandle, told: RunnerEvent<'_>) {
     let at = Instant::now();
     match told {
-        RunnerEvent::Output(stream, bytes) => view.change(|area| area.hear(stream, bytes)),
-        RunnerEvent::Waiting(time) => view.change(|area| area.begin_waiting(at, time)),
-        RunnerEvent::Notice(words) => view.notify(words),
-        // Only one is merged at a time.
-        RunnerEvent::Queueing => view.change(|area| area.begin(at, "merge", show::pipeline::QUEUEING)),
+        RunnerEvent::Output(stream, bytes) => view.update_areas(|area| area.append_output(stream, bytes)),
+        RunnerEvent::Waiting(time) => view.update_areas(|area| area.begin_waiting(at, time)),
+        RunnerEvent::Notice(words) => view.show_notice(words),
+        // Only one worker merges at a time.
+        RunnerEvent::Queueing => {
+            view.update_areas(|area| area.begin_activity(at, "merge", show::pipeline::QUEUEING_NOTICE))
+        }
         RunnerEvent::Note(_) => {}
-        RunnerEvent::Asking => view.change(|area| area.begin(at, AGENT, "works")),
-        RunnerEvent::TakesUp(task) => view.change(|area| area.take_up(task)),
-        RunnerEvent::Event(record) => view.change(|area| update_area(area, at, record)),
+        RunnerEvent::Prompting => view.update_areas(|area| area.begin_activity(at, AGENT_LABEL, "works")),
+        RunnerEvent::TaskClaimed(task) => view.update_areas(|area| area.set_task(task)),
+        RunnerEvent::Event(record) => view.update_areas(|area| apply_event(area, at, record)),
     }
 }
 
-const AGENT: &str = "the agent";
+const AGENT_LABEL: &str = "the agent";
 
-/// Shows an event.
-fn update_area(area: &mut Area, at: Instant, record: &Record) {
-    area.used = area.used.plus(record.envelope.event.usage());
+/// Updates an area for an event of the log.
+fn apply_event(area: &mut StatusArea, at: Instant, record: &EventRecord) {
+    area.used = area.used.saturating_add(record.envelope.event.usage());
     match &record.envelope.event {
         Event::SessionStarted(payload::SessionStarted { terms, .. })
         | Event::SessionResumed(payload::SessionResumed { terms, .. }) => {
             area.session = session_name(record);
-            area.most = terms.max_iterations;
+            area.max_iterations = terms.max_iterations;
             area.sent_back.1 = terms.max_hook_retries;
         }
         Event::IterationStarted(started) => {
             area.iteration = started.run.iteration;
-            area.task = record.envelope.node.task().map(|task| task.to_string());
+            area.task = record.envelope.node.task_id().map(|task| task.to_string());
             area.sent_back.0 = 0;
         }
-        Event::TurnStarted(started) => area.begin(at, AGENT, &describe_turn(started)),
+        Event::TurnStarted(started) => area.begin_activity(at, AGENT_LABEL, &describe_turn(started)),
         Event::GateDecided(decided) => {
             area.sent_back = (decided.retries, decided.max_retries.unwrap_or(area.sent_back.1));
         }
         Event::HookStarted(started) => {
             let again = if started.attempt > 1 { format!(", attempt {}", started.attempt) } else { String::new() };
-            area.begin(at, &started.hook, &format!("runs{again}"));
+            area.begin_activity(at, &started.hook, &format!("runs{again}"));
         }
         Event::TurnFinished(_)
         | Event::HookFinished(_)
@@ -57,17 +59,17 @@ fn update_area(area: &mut Area, at: Instant, record: &Record) {
         | Event::IterationFailed(_)
         | Event::DeliveryFailed(_)
         | Event::IterationInterrupted(_)
-        | Event::DeliveryInterrupted(_) => area.rest(),
+        | Event::DeliveryInterrupted(_) => area.clear_activity(),
         _ => {}
     }
 }
 
-/// Returns what the agent does in a turn, in words.
+/// Describes a turn of the agent.
 fn describe_turn(started: &payload::TurnStarted) -> String {
     let what = match started.purpose {
-        Purpose::Work | Purpose::SendBack => "works",
-        Purpose::Recovery => "recovers",
-        Purpose::Delivery | Purpose::UnjudgedDelivery(_) => "listens",
+        TurnPurpose::Work | TurnPurpose::SendBack => "works",
+        TurnPurpose::Recovery => "recovers",
+        TurnPurpose::Delivery | TurnPurpose::UnjudgedDelivery(_) => "listens",
     };
     match started.feedback {
         0 => what.to_owned(),

@@ -1,19 +1,19 @@
-//! What a store holds that can act: programs it would have run, agents it names, prompts it would send, paths it would touch.
+//! The holdings of a store that can act: programs to run, agents to start, prompts to send, paths to touch.
 
 mod prompts;
-mod recorded;
+mod recorded_configs;
 
 use serde_json::{Value, json};
-use windlass_engine::{Change, EffectKind, Event, PendingEffect, Seq, Session, StopHook, Task};
+use windlass_engine::{EffectKind, Event, PendingEffect, RowChange, Seq, Session, StopHook, Task};
 use windlass_store::{StoreError, StoreSurvey};
 use windlass_text as text;
 
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 
-/// One of them.
+/// A holding: one thing in a store that can act.
 pub struct StoreHolding {
     kind: &'static str,
-    /// The task, the session or the event that it belongs to.
+    /// The task, session or event that it belongs to.
     about: String,
     what: String,
 }
@@ -23,29 +23,29 @@ impl StoreHolding {
         json!({"kind": self.kind, "about": self.about, "what": self.what})
     }
 
-    pub fn show(&self, out: &mut Output) -> Done {
+    pub fn print_holding(&self, out: &mut Output) -> CommandResult {
         let title = format!("{} {}", self.kind, text::line(&self.about));
-        out.line(format_args!("  {}", out.paint(Tone::Name, title)))?;
-        // All of it: what is cut off cannot be judged.
-        out.line(format_args!("      {}", text::line(&self.what)))
+        out.print_line(format_args!("  {}", out.paint(Tone::Name, title)))?;
+        // The text is not cut, because a person has to judge all of it.
+        out.print_line(format_args!("      {}", text::clean_line(&self.what)))
     }
 }
 
 /// Lists everything in a store that can act.
-pub fn list(survey: &StoreSurvey) -> Result<Vec<StoreHolding>, StoreError> {
+pub fn list_holdings(survey: &StoreSurvey) -> Result<Vec<StoreHolding>, StoreError> {
     let mut holdings = Vec::new();
     let mut conversations = 0_usize;
     for row in &survey.rows {
         match row {
-            Change::PutTask(task) => of_task(survey, task, &mut holdings)?,
-            Change::PutSession(session) => holdings.extend(of_session(session)),
-            Change::PutEffect(effect) => holdings.push(of_effect(effect)),
-            Change::PutConversation(_) => conversations += 1,
+            RowChange::PutTask(task) => add_task_holdings(survey, task, &mut holdings)?,
+            RowChange::PutSession(session) => holdings.extend(session_holding(session)),
+            RowChange::PutEffect(effect) => holdings.push(effect_holding(effect)),
+            RowChange::PutConversation(_) => conversations += 1,
             _ => {}
         }
     }
-    holdings.extend(recorded::list(&survey.rows));
-    holdings.extend(prompts::list(survey)?);
+    holdings.extend(recorded_configs::list_recorded_configs(&survey.rows));
+    holdings.extend(prompts::list_prompt_texts(survey)?);
     if conversations > 0 {
         let what = "send-backs of agents that call by their own hooks".to_owned();
         holdings.push(StoreHolding { kind: "conversations", about: conversations.to_string(), what });
@@ -53,10 +53,10 @@ pub fn list(survey: &StoreSurvey) -> Result<Vec<StoreHolding>, StoreError> {
     Ok(holdings)
 }
 
-fn of_task(survey: &StoreSurvey, task: &Task, holdings: &mut Vec<StoreHolding>) -> Result<(), StoreError> {
+fn add_task_holdings(survey: &StoreSurvey, task: &Task, holdings: &mut Vec<StoreHolding>) -> Result<(), StoreError> {
     let id = task.id;
     for hook in &task.drive.hooks {
-        let registered = survey.store.event(Seq(hook.id.0))?.map(|record| record.envelope.event);
+        let registered = survey.store.read_event(Seq(hook.id.0))?.map(|record| record.envelope.event);
         let Some(Event::HookRegistered(registered)) = registered else { continue };
         let what = match &registered.hook {
             StopHook::Command { command } => command.clone(),
@@ -66,7 +66,7 @@ fn of_task(survey: &StoreSurvey, task: &Task, holdings: &mut Vec<StoreHolding>) 
         holdings.push(StoreHolding { kind: "stop hook", about: format!("{} of {id}{off}", hook.id), what });
     }
     if let Some(series) = &task.drive.series {
-        let started = survey.store.event(Seq(series.id.0))?.map(|record| record.envelope.event);
+        let started = survey.store.read_event(Seq(series.id.0))?.map(|record| record.envelope.event);
         let rules = match started {
             Some(Event::SeriesStarted(started)) => started.validation_rules,
             _ => Vec::new(),
@@ -85,12 +85,12 @@ fn of_task(survey: &StoreSurvey, task: &Task, holdings: &mut Vec<StoreHolding>) 
     Ok(())
 }
 
-fn of_session(session: &Session) -> Option<StoreHolding> {
+fn session_holding(session: &Session) -> Option<StoreHolding> {
     let what = format!("agent {}; {}", session.agent, session.goal.as_deref().unwrap_or("tasks of the store"));
     (!session.is_over()).then(|| StoreHolding { kind: "session to resume", about: session.name.to_string(), what })
 }
 
-fn of_effect(effect: &PendingEffect) -> StoreHolding {
+fn effect_holding(effect: &PendingEffect) -> StoreHolding {
     let about = format!("of event {}", effect.id.seq);
     match &effect.kind {
         EffectKind::Turn { session, .. } => {

@@ -1,19 +1,20 @@
-//! The texts of a store that become prompts: those of its open tasks, of the tasks that these review, and of its open sessions.
+//! The texts of a store that become prompts: those of its open tasks, of tasks under review, and of its open sessions.
 
 use std::collections::BTreeSet;
 
-use windlass_engine::{Change, Event, Piece, Seq, Session, State, Task, TaskId};
+use windlass_engine::{Event, FeedbackRef, RowChange, Seq, Session, Task, TaskId, TaskState};
 use windlass_store::{StoreError, StoreSurvey};
 
 use super::StoreHolding;
 use crate::show;
 
-/// With more open tasks than these, the commands that print their texts are named instead.
+/// The greatest number of open tasks whose texts are listed. For more, the commands that print the texts are named.
 const MAX_SHOWN_TASKS: usize = 20;
 
-/// Lists every text, whole.
-pub fn list(survey: &StoreSurvey) -> Result<Vec<StoreHolding>, StoreError> {
-    let tasks = || survey.rows.iter().filter_map(|row| if let Change::PutTask(task) = row { Some(task) } else { None });
+/// Lists every text, uncut.
+pub fn list_prompt_texts(survey: &StoreSurvey) -> Result<Vec<StoreHolding>, StoreError> {
+    let tasks =
+        || survey.rows.iter().filter_map(|row| if let RowChange::PutTask(task) = row { Some(task) } else { None });
     let is_open = |task: &Task| !matches!(task.state, State::Completed | State::Deleted);
     let open = tasks().filter(|task| is_open(task)).count();
     let mut texts = PromptTexts { survey, holdings: Vec::new() };
@@ -30,7 +31,7 @@ pub fn list(survey: &StoreSurvey) -> Result<Vec<StoreHolding>, StoreError> {
         }
     }
     for row in &survey.rows {
-        if let Change::PutSession(session) = row
+        if let RowChange::PutSession(session) = row
             && !session.is_over()
         {
             texts.add_session(session)?;
@@ -39,22 +40,22 @@ pub fn list(survey: &StoreSurvey) -> Result<Vec<StoreHolding>, StoreError> {
     Ok(texts.holdings)
 }
 
-/// The texts that were found, and where others are looked up.
+/// The collected texts, and the store to look up further ones.
 struct PromptTexts<'a> {
     survey: &'a StoreSurvey,
     holdings: Vec<StoreHolding>,
 }
 
 impl PromptTexts<'_> {
-    fn add(&mut self, owner: &str, name: &str, text: impl Into<String>) {
+    fn push_text(&mut self, owner: &str, name: &str, text: impl Into<String>) {
         self.holdings.push(StoreHolding { kind: "prompt", about: format!("of {owner}: {name}"), what: text.into() });
     }
 
     fn add_task(&mut self, task: &Task) -> Result<(), StoreError> {
         let owner = task.id.to_string();
-        self.add(&owner, "goal", &task.goal);
-        task.body.iter().for_each(|body| self.add(&owner, "body", body));
-        task.deliverables.iter().for_each(|text| self.add(&owner, "deliverable", text));
+        self.push_text(&owner, "goal", &task.goal);
+        task.body.iter().for_each(|body| self.push_text(&owner, "body", body));
+        task.deliverables.iter().for_each(|text| self.push_text(&owner, "deliverable", text));
         for at in &task.memo.notes {
             self.add_event(&owner, "note", *at)?;
         }
@@ -63,12 +64,12 @@ impl PromptTexts<'_> {
         }
         self.add_feedback(&owner, task.unsaid.iter().chain(&task.unheard))?;
         let answer = task.answer.as_ref().and_then(|answer| answer.text.as_ref());
-        answer.into_iter().for_each(|text| self.add(&owner, "answer", text));
+        answer.into_iter().for_each(|text| self.push_text(&owner, "answer", text));
         let rejected = task.rejected.iter().filter(|rejected| !task.findings.contains(rejected));
         for finding in task.findings.iter().chain(rejected) {
-            self.add(&owner, "finding", format!("{}: {}", finding.source, finding.text));
+            self.push_text(&owner, "finding", format!("{}: {}", finding.source, finding.text));
         }
-        task.result.iter().for_each(|text| self.add(&owner, "result", text));
+        task.result.iter().for_each(|text| self.push_text(&owner, "result", text));
         Ok(())
     }
 
@@ -80,21 +81,25 @@ impl PromptTexts<'_> {
         self.add_feedback(owner, session.pending.iter())
     }
 
-    fn add_feedback<'p>(&mut self, owner: &str, pieces: impl Iterator<Item = &'p Piece>) -> Result<(), StoreError> {
+    fn add_feedback<'p>(
+        &mut self,
+        owner: &str,
+        pieces: impl Iterator<Item = &'p FeedbackRef>,
+    ) -> Result<(), StoreError> {
         pieces.map(|piece| piece.at).try_for_each(|at| self.add_event(owner, "feedback", at))
     }
 
     fn add_event(&mut self, owner: &str, name: &str, at: Seq) -> Result<(), StoreError> {
-        let Some(record) = self.survey.store.event(at)? else { return Ok(()) };
+        let Some(record) = self.survey.store.read_event(at)? else { return Ok(()) };
         let text = match &record.envelope.event {
             Event::TurnFinished(finished) => finished.output.clone(),
             Event::FeedbackQueued(queued) => {
                 let reason = queued.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
                 format!("{}{reason}: {}", queued.source, queued.text)
             }
-            _ => show::summary(&record),
+            _ => show::summarize_event(&record),
         };
-        self.add(owner, name, text);
+        self.push_text(owner, name, text);
         Ok(())
     }
 }

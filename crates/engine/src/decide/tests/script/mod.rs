@@ -23,23 +23,24 @@ use serde_json::Value;
 
 use crate::command::refusal::Refusal;
 use crate::command::{
-    Answer, Authority, Command, Deletion, Failing, HookReport, NewSession, NewTask, Origin, TaskPatch,
+    Authority, Command, CommandOrigin, DeletionMode, HookReport, NewSession, NewTask, TaskPatch, TurnAnswer,
+    TurnFailureReport,
 };
-use crate::decide::{Rules, decide};
+use crate::decide::{EngineRules, decide};
 use crate::effects::action::ActionRequest;
 use crate::effects::hook_outcome::HookOutcome;
 use crate::effects::outbox::{EffectKind, PendingEffect};
-use crate::effects::registry::Registry;
-use crate::log::encoding::{decode, encode};
-use crate::log::event::{Event, Record};
+use crate::effects::registry::HookRegistry;
+use crate::log::encoding::{decode_event, encode_event};
+use crate::log::event::{Event, EventRecord};
 use crate::log::event_type::EventType;
 use crate::log::id::{Digest, EffectId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::log::time::Timestamp;
-use crate::session::usage::{Cost, Usage};
-use crate::session::{Decision, Ending, GateAnswer, Next, Purpose, Session, Terms};
+use crate::session::usage::{AgentUsage, UsdCost};
+use crate::session::{AfterIteration, GateAnswer, GateDecision, Session, SessionEndKind, SessionTerms, TurnPurpose};
 use crate::task::{ReportRequest, Task};
-use crate::view::View;
-use crate::view::memory::Memory;
+use crate::view::StateView;
+use crate::view::memory::MemoryView;
 
 /// The configuration of every session that a script starts.
 pub const CONFIG: &str = "hooks: {}";
@@ -47,15 +48,15 @@ const NONCE: u64 = 7;
 
 /// A project that runs scripts.
 pub struct Script {
-    pub rules: Rules,
-    pub memory: Memory,
-    pub log: Vec<Record>,
+    pub rules: EngineRules,
+    pub memory: MemoryView,
+    pub log: Vec<EventRecord>,
     now: Timestamp,
 }
 
 /// Returns the default registry, without effectful hooks.
-pub fn default_rules() -> Rules {
-    Rules { registry: Registry::with_builtins(), ..Rules::default() }
+pub fn default_rules() -> EngineRules {
+    EngineRules { registry: HookRegistry::with_builtins(), ..EngineRules::default() }
 }
 
 /// Runs a script under the default rules and compares its answers, line by line.
@@ -65,21 +66,21 @@ pub fn check(script: &str, expected: &str) {
 }
 
 #[track_caller]
-pub fn check_with(rules: Rules, script: &str, expected: &str) {
+pub fn check_with(rules: EngineRules, script: &str, expected: &str) {
     let answered = Script::new(rules).run(script);
     let expected: Vec<&str> = expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     assert_eq!(answered, expected, "\n{}\n", answered.join("\n"));
 }
 
 impl Script {
-    pub fn new(rules: Rules) -> Self {
+    pub fn new(rules: EngineRules) -> Self {
         let now = "2026-01-17T10:00:00Z".parse().unwrap();
-        Self { rules, memory: Memory::default(), log: Vec::new(), now }
+        Self { rules, memory: MemoryView::default(), log: Vec::new(), now }
     }
 
     /// Returns a project after a script whose every line was accepted.
     #[track_caller]
-    pub fn after(rules: Rules, script: &str) -> Self {
+    pub fn after(rules: EngineRules, script: &str) -> Self {
         let mut project = Self::new(rules);
         let refused: Vec<_> = project.run(script).into_iter().filter(|line| line.starts_with('!')).collect();
         assert!(refused.is_empty(), "{refused:?}");
@@ -92,7 +93,7 @@ impl Script {
             match Line::parse(line) {
                 Line { words, .. } if words == ["--"] => answered.clear(),
                 Line { words, .. } if words == ["crash"] => self.crash(),
-                Line { words, .. } if words[0] == "later" => self.now = self.now.plus_millis(millis(words[1])),
+                Line { words, .. } if words[0] == "later" => self.now = self.now.add_millis(millis(words[1])),
                 mut line if line.words[0] == "hook" => {
                     for verb in ["begin", "finish"] {
                         line.words[0] = verb;
@@ -119,7 +120,7 @@ impl Script {
         authority: Authority,
         run: Option<RunId>,
         command: &Command,
-    ) -> Result<Vec<Record>, Refusal> {
+    ) -> Result<Vec<EventRecord>, Refusal> {
         self.give_via(None, authority, run, command)
     }
 
@@ -130,11 +131,11 @@ impl Script {
         authority: Authority,
         run: Option<RunId>,
         command: &Command,
-    ) -> Result<Vec<Record>, Refusal> {
-        let origin = Origin { by: "ada".to_owned(), at: self.now, authority, run, via };
+    ) -> Result<Vec<EventRecord>, Refusal> {
+        let origin = CommandOrigin { by: "ada".to_owned(), at: self.now, authority, run, via };
         let (entries, _) = decide(&self.memory, &self.rules, &origin, command)?.into_parts();
-        let records: Vec<Record> = entries.into_iter().map(|entry| entry.record).collect();
-        records.iter().for_each(|record| self.memory.apply(record).unwrap());
+        let records: Vec<EventRecord> = entries.into_iter().map(|entry| entry.record).collect();
+        records.iter().for_each(|record| self.memory.apply_event(record).unwrap());
         self.log.extend(records.iter().cloned());
         Ok(records)
     }
@@ -143,28 +144,28 @@ impl Script {
     pub fn crash(&mut self) {
         let before = std::mem::take(&mut self.memory);
         for record in &self.log {
-            let envelope = decode(&encode(&record.envelope)).unwrap();
-            self.memory.apply(&Record { seq: record.seq, envelope }).unwrap();
+            let envelope = decode_event(&encode_event(&record.envelope)).unwrap();
+            self.memory.apply_event(&EventRecord { seq: record.seq, envelope }).unwrap();
         }
         assert_eq!(self.memory, before, "the log alone says what is there");
     }
 
     /// Gives a command of a person.
-    pub fn ask(&mut self, command: &Command) -> Result<Vec<Record>, Refusal> {
+    pub fn ask(&mut self, command: &Command) -> Result<Vec<EventRecord>, Refusal> {
         self.give(Authority::Person, None, command)
     }
 
     pub fn task(&self, id: &str) -> Task {
-        self.memory.task(id.parse().unwrap()).unwrap().unwrap()
+        self.memory.find_task(id.parse().unwrap()).unwrap().unwrap()
     }
 
     pub fn session(&self, name: &str) -> Session {
-        self.memory.session(&name.parse().unwrap()).unwrap().unwrap()
+        self.memory.find_session(&name.parse().unwrap()).unwrap().unwrap()
     }
 
     pub fn effects(&self) -> Vec<PendingEffect> {
         let mut effects: Vec<PendingEffect> = Vec::new();
-        while let Some(effect) = self.memory.next_effect(effects.last().map(|effect| effect.id)).unwrap() {
+        while let Some(effect) = self.memory.next_pending_effect(effects.last().map(|effect| effect.id)).unwrap() {
             effects.push(effect);
         }
         effects
@@ -262,7 +263,7 @@ impl<'a> Line<'a> {
             "claim" => C::ClaimTask {
                 id: self.words.get(1).map(|id| id.parse().unwrap()),
                 owner: self.owner(),
-                until: project.now.plus_millis(millis(self.options["for"])),
+                until: project.now.add_millis(millis(self.options["for"])),
                 agent: self.options.get("agent").map(|name| (*name).to_owned()),
             },
             "start" => C::StartTask { id: self.id(), context: Value::Null },
@@ -314,26 +315,26 @@ impl<'a> Line<'a> {
             },
             "turn-done" => C::FinishTurn {
                 run: run(),
-                answer: Answer {
+                answer: TurnAnswer {
                     output: "said".to_owned(),
                     promise: self.option("says"),
                     uncounted: self.options.contains_key("misplaced").then_some("the tag does not count there"),
                     usage: self.usage(),
-                    tree: self.options.get("tree").map(|text| Digest::of(text.as_bytes())),
-                    ..Answer::default()
+                    tree: self.options.get("tree").map(|text| Digest::of_bytes(text.as_bytes())),
+                    ..TurnAnswer::default()
                 },
             },
             "turn-limited" => C::PostponeTurn {
                 run: run(),
-                failing: Failing::of(self.reason()),
-                until: self.options.get("for").map(|text| project.now.plus_millis(millis(text))),
+                failing: TurnFailureReport::from_error(self.reason()),
+                until: self.options.get("for").map(|text| project.now.add_millis(millis(text))),
             },
             "tell" => C::AnswerGate {
                 session: self.word(1),
                 answer: answer(self.words[2]),
                 text: Some(self.rest(3)).filter(|text| !text.is_empty()),
             },
-            "turn-failed" => C::FailTurn { run: run(), failing: Failing::of(self.reason()) },
+            "turn-failed" => C::FailTurn { run: run(), failing: TurnFailureReport::from_error(self.reason()) },
             "turn-interrupted" => C::InterruptTurn { run: run(), record: None, usage: self.usage() },
             "begin" => C::BeginEffect { effect: effect(), owner: self.owner() },
             "finish" => C::FinishEffect {
@@ -345,7 +346,7 @@ impl<'a> Line<'a> {
                     actions: self.actions(),
                     change: self.change(),
                     approved: self.approved(),
-                    used: Usage { input: self.number("used").unwrap_or(0).into(), ..Usage::default() },
+                    used: AgentUsage { input: self.number("used").unwrap_or(0).into(), ..AgentUsage::default() },
                     head: self.options.get("moves").map(|head| (*head).to_owned()),
                     unstarted: self.options.contains_key("unstarted"),
                     ..self.option("out").unwrap_or(HookOutcome::Success).into()
@@ -366,12 +367,12 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn usage(&self) -> Usage {
-        Usage {
+    fn usage(&self) -> AgentUsage {
+        AgentUsage {
             input: self.number("reads").unwrap_or_default().into(),
             output: self.number("writes").unwrap_or_default().into(),
-            cost: self.options.get("costs").map(|cost| Cost(cost.parse().unwrap())),
-            ..Usage::default()
+            cost: self.options.get("costs").map(|cost| UsdCost(cost.parse().unwrap())),
+            ..AgentUsage::default()
         }
     }
 
@@ -387,7 +388,7 @@ impl<'a> Line<'a> {
 
     /// Returns a new session with the default terms, apart from those of the line.
     fn new_session(&self) -> NewSession {
-        let usual = Terms::default();
+        let usual = SessionTerms::default();
         NewSession {
             name: self.word(1),
             task: self.options.get("task").map(|id| id.parse().unwrap()),
@@ -397,7 +398,7 @@ impl<'a> Line<'a> {
             config: self.options.get("config").copied().unwrap_or(CONFIG).to_owned(),
             protected: None,
             agent: self.options.get("agent").copied().unwrap_or("command:true").to_owned(),
-            terms: Terms {
+            terms: SessionTerms {
                 max_iterations: self.number("max").unwrap_or(usual.max_iterations),
                 max_hook_retries: self.number("retries").unwrap_or(usual.max_hook_retries),
                 max_failures: self.number("failures").unwrap_or(usual.max_failures),
@@ -406,7 +407,7 @@ impl<'a> Line<'a> {
                 strict: self.option("strict").unwrap_or(usual.strict),
                 on_retry_limit: self.option("limit").unwrap_or(usual.on_retry_limit),
                 wall_time: self.span("time"),
-                cost: self.options.get("cost").map(|cost| Cost(cost.parse().unwrap())),
+                cost: self.options.get("cost").map(|cost| UsdCost(cost.parse().unwrap())),
                 tokens: self.number("tokens").map(u64::from),
                 thrashing: self.number("thrashing").unwrap_or(usual.thrashing),
                 max_remediations: self.number("remediations").unwrap_or(usual.max_remediations),
@@ -458,16 +459,16 @@ impl<'a> Line<'a> {
     }
 }
 
-fn deletion(word: Option<&str>) -> Deletion {
+fn deletion(word: Option<&str>) -> DeletionMode {
     match word {
-        None => Deletion::Alone,
-        Some("cascade") => Deletion::Cascade,
-        Some("block") => Deletion::BlockDependents,
+        None => DeletionMode::Alone,
+        Some("cascade") => DeletionMode::Cascade,
+        Some("block") => DeletionMode::BlockDependents,
         Some(word) => panic!("no way to delete is called `{word}`"),
     }
 }
 
-fn ending(word: Option<&str>) -> Ending {
+fn ending(word: Option<&str>) -> SessionEndKind {
     serde_json::from_str(&format!("\"{}\"", word.unwrap_or("cancelled"))).unwrap()
 }
 
@@ -487,7 +488,7 @@ fn millis(text: &str) -> i64 {
 
 impl Script {
     /// Returns an event on one line: its task, its type, and the part of it that a test is about.
-    fn shown(&self, record: &Record) -> String {
+    fn shown(&self, record: &EventRecord) -> String {
         let envelope = &record.envelope;
         let detail = match &envelope.session {
             Some(name) => self.session_detail(name, &envelope.event).unwrap_or_else(|| detail(&envelope.event)),
@@ -506,10 +507,10 @@ impl Script {
             Event::IterationStarted(started) => turn(&started.run),
             Event::TurnStarted(started) => {
                 let purpose = match &started.purpose {
-                    Purpose::Work => "to work",
-                    Purpose::SendBack => "sent back",
-                    Purpose::Recovery => "to recover",
-                    Purpose::Delivery | Purpose::UnjudgedDelivery(_) => "to listen",
+                    TurnPurpose::Work => "to work",
+                    TurnPurpose::SendBack => "sent back",
+                    TurnPurpose::Recovery => "to recover",
+                    TurnPurpose::Delivery | TurnPurpose::UnjudgedDelivery(_) => "to listen",
                 };
                 format!("{} {purpose}{}", turn(&started.run), self.heard(name))
             }
@@ -520,10 +521,12 @@ impl Script {
             Event::PromiseDetected(detected) => format!("{:?}", detected.promise),
             Event::GateDecided(decided) => {
                 let next = match &decided.decision {
-                    Decision::SendBack => format!("send back {}", decided.retries),
-                    Decision::Ask => "ask".to_owned(),
-                    Decision::Next(Next::Close(closing)) => reasoned(closing.ending, closing.reason.as_deref()),
-                    Decision::Next(next) => format!("{next:?}"),
+                    GateDecision::SendBack => format!("send back {}", decided.retries),
+                    GateDecision::Ask => "ask".to_owned(),
+                    GateDecision::Next(AfterIteration::Close(closing)) => {
+                        reasoned(closing.ending, closing.reason.as_deref())
+                    }
+                    GateDecision::Next(next) => format!("{next:?}"),
                 };
                 format!("{:?}: {next}", decided.verdict)
             }
@@ -542,7 +545,7 @@ impl Script {
     /// Returns the feedback of the turn in progress, with a mark if the agent may have seen it.
     fn heard(&self, name: &SessionName) -> String {
         let session = self.session(name.as_str());
-        let pieces = session.turn().map_or(&[][..], |turn| &turn.feedback).iter();
+        let pieces = session.current_turn().map_or(&[][..], |turn| &turn.feedback).iter();
         pieces
             .map(|piece| format!(" {}{}", self.queued(piece.at), if piece.possibly_seen { "?" } else { "" }))
             .collect()
@@ -561,7 +564,7 @@ fn turn(run: &RunId) -> String {
     format!("{}.{}", run.session, run.iteration)
 }
 
-fn reasoned(ending: Ending, reason: Option<&str>) -> String {
+fn reasoned(ending: SessionEndKind, reason: Option<&str>) -> String {
     reason.map_or_else(|| format!("{ending:?}"), |reason| format!("{ending:?}, {reason}"))
 }
 

@@ -2,7 +2,7 @@
 
 use super::Line;
 use crate::command::Command;
-use crate::delivery::{Approved, ChangeFact, ChangeRef, Finding, Readied, WorkDone, Workspace};
+use crate::delivery::{ChangeApproval, ChangeFact, ChangeRef, GateFinding, SubmissionCheck, SubmittedWork, Workspace};
 use crate::log::event::Event;
 use crate::log::id::{Digest, Epoch};
 
@@ -13,26 +13,26 @@ impl Line<'_> {
             "workspace" => {
                 let (name, reused) = (self.word(1), false);
                 let tells = self.options.get("conflicts").map(|text| (*text).to_owned());
-                let feedback = tells.map(|text| Finding { source: "rebase_on_main".to_owned(), text });
+                let feedback = tells.map(|text| GateFinding { source: "rebase_on_main".to_owned(), text });
                 C::OpenWorkspace { name, workspace: workspace(), reused, protected: None, feedback }
             }
             "work" => {
-                let work = WorkDone {
+                let work = SubmittedWork {
                     head: self.options.get("head").copied().unwrap_or("abc").to_owned(),
                     commits: self.number("commits").unwrap_or(1),
                     files: 1,
                 };
                 let readied = match self.options.contains_key("moved") {
-                    true => Readied::Unjudged(work),
-                    false => Readied::Work(work),
+                    true => SubmissionCheck::Unjudged(work),
+                    false => SubmissionCheck::Work(work),
                 };
                 C::SubmitWork { name: self.word(1), readied }
             }
-            "report" => C::SubmitWork { name: self.word(1), readied: Readied::Report(self.rest(2)) },
+            "report" => C::SubmitWork { name: self.word(1), readied: SubmissionCheck::Report(self.rest(2)) },
             "unfit" => {
                 let (reason, feedback) = (self.rest(2), format!("{}, in all of two files", self.rest(2)));
                 let hook = self.options.get("hook").copied().unwrap_or("commit").to_owned();
-                C::SubmitWork { name: self.word(1), readied: Readied::Unfit { hook, reason, feedback } }
+                C::SubmitWork { name: self.word(1), readied: SubmissionCheck::Unfit { hook, reason, feedback } }
             }
             "person" => C::LeaveToPerson { name: self.word(1), reason: self.rest(2), commits: vec![] },
             "merged" => C::RecordMerge { id: self.id(), commit: self.words[2].to_owned(), seen: None },
@@ -59,10 +59,10 @@ impl Line<'_> {
 
 impl Line<'_> {
     /// Returns the approval of gatekeepers: `approves=qa+docs of=patch`.
-    pub(super) fn approved(&self) -> Option<Approved> {
-        let patch = Digest::of(self.options.get("of")?.as_bytes());
+    pub(super) fn approved(&self) -> Option<ChangeApproval> {
+        let patch = Digest::of_bytes(self.options.get("of")?.as_bytes());
         let briefs = self.options.get("approves").map(|briefs| briefs.split('+').map(str::to_owned).collect());
-        Some(Approved { patch, briefs: briefs.unwrap_or_default() })
+        Some(ChangeApproval { patch, briefs: briefs.unwrap_or_default() })
     }
 }
 

@@ -4,26 +4,28 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::bridge::CallRuling;
-use crate::delivery::{Approved, Gate, Grounds, HookContext, Remedy, Why, WorkDone, Workspace};
+use crate::delivery::{
+    ChangeApproval, DeliveryGate, GateFailureKind, GateRemedy, HookMetadata, SubmittedWork, Workspace, WorkspaceMode,
+};
 use crate::effects::action::ActionRequest;
 use crate::effects::hook_outcome::HookOutcome;
 use crate::effects::hook_point::HookPoint;
 use crate::evaluation::ruling::RuleAction;
 use crate::evaluation::validation::{RuleResult, ValidationRule};
-use crate::evaluation::{Guard, Signal, StopHook, Trigger};
+use crate::evaluation::{CheckpointTrigger, SeriesGuard, SeriesSignal, StopHook};
 use crate::log::id::{
     ConfigDigest, Digest, EdgeId, EffectId, Epoch, FactType, HookId, OwnerName, RunId, Seq, SeriesId, SessionName,
     TaskId, TypeName,
 };
 use crate::log::time::Timestamp;
-use crate::session::own_words::OwnWords;
+use crate::session::message_author::MessageAuthor;
+use crate::session::output_fingerprint::OutputFingerprint;
 use crate::session::promise::Promise;
-use crate::session::usage::Usage;
-use crate::session::voice::Voice;
-use crate::session::{Ending, Terms, Work};
+use crate::session::usage::AgentUsage;
+use crate::session::{SessionEndKind, SessionTerms, WorkSource};
 use crate::task::note::NoteKind;
-use crate::task::resolution::Resolution;
-use crate::task::{Blocked, Claim, EdgeKind, Priority, ReportRequest, State};
+use crate::task::resolution::TaskResolution;
+use crate::task::{BlockDetails, CompletionClaim, EdgeKind, ReportRequest, TaskPriority, TaskState};
 
 pub use crate::delivery::ChangeRef as ChangeOpened;
 
@@ -56,7 +58,7 @@ payloads! {
         body: Option<String>,
         deliverables: Vec<String>,
         labels: Vec<String>,
-        priority: Priority,
+        priority: TaskPriority,
         #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
         kind: Option<TypeName>,
         /// Set when the task ends with a report instead of a change.
@@ -101,7 +103,7 @@ payloads! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         labels: Option<Vec<String>>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        priority: Option<Priority>,
+        priority: Option<TaskPriority>,
         #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
         kind: Option<String>,
     }
@@ -117,7 +119,7 @@ payloads! {
         run: RunId,
         /// The submitted work, if it lies in a worktree.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        work: Option<WorkDone>,
+        work: Option<SubmittedWork>,
         /// The number of times that the agent has mended it.
         #[serde(default, skip_serializing_if = "is_none_yet")]
         remediations: u32,
@@ -132,19 +134,19 @@ payloads! {
         run: RunId,
         /// The work to merge, if it was submitted before and only this gate could not be asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        work: Option<WorkDone>,
+        work: Option<SubmittedWork>,
     }
     /// A gate did not let the work pass.
     PipelineFailed {
         run: RunId,
-        gate: Gate,
+        gate: DeliveryGate,
         hook: String,
-        why: Why,
+        why: GateFailureKind,
         reason: String,
         /// Feedback for the agent that mends it, unless a hook has given some.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         feedback: Option<String>,
-        remedy: Remedy,
+        remedy: GateRemedy,
         /// The number of this attempt to mend the work, or of this rejection, and the limit.
         count: u32,
         most: u32,
@@ -169,7 +171,7 @@ payloads! {
     TaskUnblocked {}
     /// A person has decided how the task goes on.
     TaskAnswered {
-        answer: Resolution,
+        answer: TaskResolution,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
         /// The stop hooks that are ignored once.
@@ -187,7 +189,7 @@ payloads! {
         reason: String,
     }
     TaskReopened {
-        from: State,
+        from: TaskState,
         reason: String,
     }
     TaskDeleted {
@@ -210,7 +212,7 @@ payloads! {
     AgentMetrics {
         goal: String,
         labels: Vec<String>,
-        priority: Priority,
+        priority: TaskPriority,
         /// `null` for a task that was completed without a start, or when the clock went backwards.
         duration_ms: Option<i64>,
         deliverables: Vec<String>,
@@ -243,12 +245,12 @@ payloads! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         goal: Option<String>,
         #[serde(default, skip_serializing_if = "Work::is_given")]
-        work: Work,
+        work: WorkSource,
         /// The place of the work.
         #[serde(default, skip_serializing_if = "Grounds::is_in_place")]
-        grounds: Grounds,
+        grounds: WorkspaceMode,
         agent: String,
-        terms: Terms,
+        terms: SessionTerms,
         owner: OwnerName,
         nonce: u64,
         /// Feedback that no turn has carried stays with the task when the session leaves it.
@@ -261,11 +263,11 @@ payloads! {
     /// Another process runs the session from now on.
     SessionResumed {
         owner: OwnerName,
-        terms: Terms,
+        terms: SessionTerms,
     }
     /// A person, a hook or a process has asked the session to end.
     SessionStopping {
-        ending: Ending,
+        ending: SessionEndKind,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The commits that the message to the person names, as full ids.
@@ -273,7 +275,7 @@ payloads! {
         commits: Vec<String>,
     }
     SessionEnded {
-        ending: Ending,
+        ending: SessionEndKind,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The number of completed tasks whose work no hook checked.
@@ -285,20 +287,20 @@ payloads! {
         /// The name of the person, the hook or the agent.
         source: String,
         text: String,
-        voice: Voice,
+        voice: MessageAuthor,
     }
     FeedbackQueued {
         /// The hook, person or agent that the feedback comes from.
         source: String,
         text: String,
         #[serde(default, skip_serializing_if = "Voice::is_hook")]
-        voice: Voice,
+        voice: MessageAuthor,
         /// A short reason why the hook blocks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The fingerprint of the hook's own output, if the text differs from it or is only a part of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        own: Option<OwnWords>,
+        own: Option<OutputFingerprint>,
         /// The feedback is about this iteration only: the next one gets its own.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         passing: bool,
@@ -356,7 +358,7 @@ payloads! {
         series: SeriesId,
         iteration: u32,
         passed: bool,
-        signal: Signal,
+        signal: SeriesSignal,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         results: Vec<RuleResult>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -366,7 +368,7 @@ payloads! {
         hook: Option<HookId>,
         /// The guard that ends the series.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        guard: Option<Guard>,
+        guard: Option<SeriesGuard>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         feedback: Vec<String>,
         /// The end of the agent's output.
@@ -389,7 +391,7 @@ payloads! {
     }
     CheckpointCreated {
         sequence: u32,
-        trigger: Trigger,
+        trigger: CheckpointTrigger,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         execution_phase: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -485,13 +487,13 @@ payloads! {
         actions: Vec<ActionRequest>,
         /// Values that the hook has published, by name.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
-        context: HookContext,
+        context: HookMetadata,
         /// The approvals of the gatekeepers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        approved: Option<Approved>,
+        approved: Option<ChangeApproval>,
         /// The usage of the agents that the hook asked.
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-        used: Usage,
+        used: AgentUsage,
         /// The last commit of the work, if the hook has moved it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         head: Option<String>,
@@ -519,5 +521,5 @@ payloads! {
 }
 
 /// The payload is the row itself.
-pub type TaskBlocked = Blocked;
-pub type CompletionClaimed = Claim;
+pub type TaskBlocked = BlockDetails;
+pub type CompletionClaimed = CompletionClaim;

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::log::id::{Digest, OwnerName, RunId};
 use crate::log::time::Timestamp;
-use crate::session::fault::Fault;
 use crate::session::promise::Promise;
-use crate::session::usage::Usage;
-use crate::session::{Decision, GateAnswer, Opening, Purpose, Verdict};
+use crate::session::turn_failure::TurnFailure;
+use crate::session::usage::AgentUsage;
+use crate::session::{ConversationStart, GateAnswer, GateDecision, GateVerdict, TurnPurpose};
 
 payloads! {
     IterationStarted {
@@ -17,7 +17,7 @@ payloads! {
     TurnStarted {
         run: RunId,
         owner: OwnerName,
-        purpose: Purpose,
+        purpose: TurnPurpose,
         /// The number of feedback items. Some may be in this very commit, whose positions are still unknown.
         feedback: u32,
     }
@@ -26,7 +26,7 @@ payloads! {
         run: RunId,
         /// The agent's own name for the conversation.
         conversation: String,
-        opening: Opening,
+        opening: ConversationStart,
         /// The reason why it is not the conversation before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -43,7 +43,7 @@ payloads! {
         record: Option<String>,
         /// The usage of the turn, if the agent reports it.
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-        usage: Usage,
+        usage: AgentUsage,
         /// The digest of the changes in the work directory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tree: Option<Digest>,
@@ -57,8 +57,8 @@ payloads! {
     }
     GateDecided {
         run: RunId,
-        verdict: Verdict,
-        decision: Decision,
+        verdict: GateVerdict,
+        decision: GateDecision,
         /// The number of send-backs in this iteration, including this one.
         retries: u32,
         /// The limit of send-backs, if hooks block.
@@ -77,19 +77,19 @@ payloads! {
         run: RunId,
         /// The usage of all turns of the iteration.
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-        used: Usage,
+        used: AgentUsage,
     }
     IterationFailed {
         run: RunId,
         error: String,
         /// The kind of failure, if known.
         #[serde(default, skip_serializing_if = "Fault::is_unknown")]
-        fault: Fault,
+        fault: TurnFailure,
         /// The file with the full output of the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         record: Option<String>,
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-        usage: Usage,
+        usage: AgentUsage,
         /// The agent left processes behind. Windlass ended those that it could.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         leaky: bool,
@@ -103,7 +103,7 @@ payloads! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         record: Option<String>,
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-        usage: Usage,
+        usage: AgentUsage,
     }
     /// The agent is rate limited. Another iteration continues this one, not before `until`.
     IterationPostponed {
@@ -113,14 +113,14 @@ payloads! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         record: Option<String>,
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-        usage: Usage,
+        usage: AgentUsage,
     }
     /// The agent has received the feedback that was pending at the end.
     DeliveryFinished {
         run: RunId,
         output: String,
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-        usage: Usage,
+        usage: AgentUsage,
         /// The agent left processes behind. Windlass ended those that it could.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         leaky: bool,
@@ -129,9 +129,9 @@ payloads! {
         run: RunId,
         error: String,
         #[serde(default, skip_serializing_if = "Fault::is_unknown")]
-        fault: Fault,
+        fault: TurnFailure,
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-        usage: Usage,
+        usage: AgentUsage,
         /// The agent left processes behind. Windlass ended those that it could.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         leaky: bool,

@@ -1,30 +1,33 @@
 use insta::assert_snapshot;
-use windlass_engine::Cost;
+use windlass_engine::UsdCost;
 
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn area() -> (Area, Instant) {
+fn area() -> (StatusArea, Instant) {
     let began = Instant::now();
-    let mut area = Area::new(began);
+    let mut area = StatusArea::new(began);
     area.session = "fix-the-login-3757e17e".to_owned();
-    (area.iteration, area.most, area.sent_back) = (2, 25, (1, 5));
-    area.begin(began + 70 * SECOND, "the agent", "works, with one piece of feedback");
-    area.hear(Stream::Stdout, "first\n漢字漢字漢字漢字漢字漢字 and more\n\x1b[31mred\u{202e}".as_bytes());
+    (area.iteration, area.max_iterations, area.sent_back) = (2, 25, (1, 5));
+    area.begin_activity(began + 70 * SECOND, "the agent", "works, with one piece of feedback");
+    area.append_output(
+        OutputStream::Stdout,
+        "first\n漢字漢字漢字漢字漢字漢字 and more\n\x1b[31mred\u{202e}".as_bytes(),
+    );
     (area, began)
 }
 
 fn shown(columns: usize, height: usize) -> String {
     let (mut area, began) = area();
     area.time = Some(600 * SECOND);
-    area.used = Usage { input: 11_000, output: 1_400, cost: Some(Cost(130_000)), ..Usage::default() };
-    let rows = area.rows(began + Duration::from_millis(83_400), (columns, height), Palette::NONE);
+    area.used = AgentUsage { input: 11_000, output: 1_400, cost: Some(UsdCost(130_000)), ..AgentUsage::default() };
+    let rows = area.render_rows(began + Duration::from_millis(83_400), (columns, height), Palette::NONE);
     rows.into_iter().map(|row| row.text + "\n").collect()
 }
 
 #[test]
-fn there_is_as_much_as_has_room() {
+fn area_leaves_out_parts_that_have_no_room() {
     assert_snapshot!(shown(100, 30), @r"
     ── iteration 2/25 · 1:23 · 8:37 left · sent back 1/5 · 12,400 tokens, $0.13 ───────────────────────
       the agent works, with one piece of feedback 0:13
@@ -54,11 +57,11 @@ fn there_is_as_much_as_has_room() {
 }
 
 #[test]
-fn what_is_being_ended_is_not_said_to_work() {
+fn activity_that_is_being_ended_is_not_shown_as_working() {
     let (mut area, began) = area();
-    area.end(began + 80 * SECOND, "Ctrl-C ends everything now");
-    let shown = |area: &Area| {
-        let rows = area.rows(began + 83 * SECOND, (70, 30), Palette::NONE);
+    area.begin_ending(began + 80 * SECOND, "Ctrl-C ends everything now");
+    let shown = |area: &StatusArea| {
+        let rows = area.render_rows(began + 83 * SECOND, (70, 30), Palette::NONE);
         rows.into_iter().map(|row| row.text + "\n").collect::<String>()
     };
     assert_snapshot!(shown(&area), @r"
@@ -66,20 +69,20 @@ fn what_is_being_ended_is_not_said_to_work() {
       the agent is being ended 0:03
       Ctrl-C ends everything now
     ");
-    area.begin(began + 81 * SECOND, "the agent", "listens");
+    area.begin_activity(began + 81 * SECOND, "the agent", "listens");
     assert!(shown(&area).contains("  the agent listens 0:02\n  Ctrl-C ends everything now\n"));
     area.begin_waiting(began + 82 * SECOND, 60 * SECOND);
-    area.end(began + 82 * SECOND, "Ctrl-C ends everything now");
+    area.begin_ending(began + 82 * SECOND, "Ctrl-C ends everything now");
     assert!(!shown(&area).contains("waits"));
 }
 
 #[test]
-fn no_row_is_too_wide() {
+fn rows_are_narrower_than_the_terminal() {
     let (mut area, began) = area();
-    area.end(began, "once more ends everything now");
+    area.begin_ending(began, "once more ends everything now");
     for columns in 0..200 {
-        for row in area.rows(began + 3_600_000 * SECOND, (columns, 30), Palette::NONE) {
-            assert!(text::width(&row.text) < columns, "{columns}: {row:?}");
+        for row in area.render_rows(began + 3_600_000 * SECOND, (columns, 30), Palette::NONE) {
+            assert!(text::display_width(&row.text) < columns, "{columns}: {row:?}");
             assert!(!row.text.contains(char::is_control));
         }
     }
@@ -88,11 +91,11 @@ fn no_row_is_too_wide() {
 #[test]
 fn clocks_change_together() {
     let (mut area, began) = area();
-    area.taken_up(Duration::from_millis(300));
-    area.begin(began + Duration::from_millis(1500), "x", "runs");
+    area.set_earlier_time(Duration::from_millis(300));
+    area.begin_activity(began + Duration::from_millis(1500), "x", "runs");
     let at = began + Duration::from_millis(2600);
-    let shown = |at| area.rows(at, (80, 24), Palette::NONE);
-    let tick = area.next_tick(at);
+    let shown = |at| area.render_rows(at, (80, 24), Palette::NONE);
+    let tick = area.time_to_next_tick(at);
     assert_eq!(tick, Duration::from_millis(100));
     assert_eq!(shown(at), shown(at + tick - Duration::from_millis(1)));
     let (before, after) = (shown(at), shown(at + tick));
