@@ -196,7 +196,8 @@ fn what_is_not_part_of_the_language_is_refused() {
         "`~` is not part of the language at `goal ~ goal`; in a template, write the two one after the other",
     );
     check_refused("goal[::-1]", "a slice has no step at `-1`");
-    let hint = "write it as in `'docs' in task.labels and iteration > 2`; docs/reference/expressions.md has the language";
+    let hint =
+        "write it as in `'docs' in task.labels and iteration > 2`; docs/reference/expressions.md has the language";
     for (text, expected) in [
         ("iteration >", "unexpected end of input, expected expression at `>`"),
         ("iteration = 3", "unexpected input after expression at `=`"),
