@@ -8,8 +8,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::num::NonZero;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use crate::support::server::Server;
 use crate::support::{WINDLASS, World, filter, timeless};
@@ -154,20 +156,53 @@ fn pages_below(directory: &Path) -> Vec<PathBuf> {
     pages.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
 }
 
-/// Every page whose examples are run: all but those for people who change Windlass.
-fn pages_with_examples() -> Vec<PathBuf> {
-    let internals = root().join("docs/internals");
-    let mut pages = pages_below(&root().join("docs"));
-    pages.retain(|page| !page.starts_with(&internals));
-    pages.push(root().join("README.md"));
-    pages.sort();
-    pages
+/// Checks the examples of these pages, a few pages at a time.
+fn check_examples(pages: &[PathBuf]) {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let share = pages.len().div_ceil(cores).max(1);
+    let wrong: Vec<String> = thread::scope(|scope| {
+        let check_all = |pages: &[PathBuf]| pages.iter().flat_map(|page| check(page)).collect::<Vec<_>>();
+        let threads: Vec<_> = pages.chunks(share).map(|pages| scope.spawn(move || check_all(pages))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+fn check_examples_below(part: &str) {
+    let pages = pages_below(&root().join("docs").join(part));
+    assert!(!pages.is_empty(), "there are no pages in docs/{part}");
+    check_examples(&pages);
 }
 
 #[test]
-fn examples_do_what_they_show() {
-    let wrong: Vec<_> = pages_with_examples().iter().flat_map(|page| check(page)).collect();
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+fn examples_of_tutorial_do_what_they_show() {
+    check_examples_below("tutorial");
+}
+
+#[test]
+fn examples_of_recipes_do_what_they_show() {
+    check_examples_below("how-to");
+}
+
+#[test]
+fn examples_of_reference_do_what_they_show() {
+    check_examples_below("reference");
+}
+
+#[test]
+fn examples_of_explanation_do_what_they_show() {
+    check_examples_below("explanation");
+}
+
+/// Every other page, but those for people who change Windlass.
+#[test]
+fn examples_of_other_pages_do_what_they_show() {
+    let parts =
+        ["tutorial", "how-to", "reference", "explanation", "internals"].map(|part| root().join("docs").join(part));
+    let mut pages = pages_below(&root().join("docs"));
+    pages.retain(|page| !parts.iter().any(|part| page.starts_with(part)));
+    pages.push(root().join("README.md"));
+    check_examples(&pages);
 }
 
 #[test]
@@ -191,7 +226,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 
 /// The anchors of a page's headings, as forges and mdbook make them.
 fn anchors(text: &str) -> BTreeSet<String> {
-    let mut anchors = BTreeSet::new();
+    let mut anchors: BTreeSet<String> = BTreeSet::new();
     for line in prose(text) {
         let heading = line.trim_start_matches('#');
         if heading.len() == line.len() || !heading.starts_with(' ') {
