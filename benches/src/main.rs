@@ -1,7 +1,7 @@
-//! Measures every figure of `docs/performance.md` in one run, each with its floor.
+//! Measures every figure of `docs/internals/figures/performance.md` in one run, each with its floor.
 //!
 //! ```text
-//! cargo run --release -p windlass-bench --bin bench -- [--quick] [--only SECTION]… [--write docs/performance.md]
+//! cargo run --release -p windlass-bench --bin bench -- [--quick] [--only SECTION]… [--write docs/internals/figures/performance.md]
 //! ```
 //!
 //! `--only` measures the named sections: `stores`, `hooks`, `many`, `commands`, `configured`, `bridge`, `log`, `processes`, `loops`,

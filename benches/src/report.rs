@@ -214,7 +214,7 @@ const OBSTACLES: &[(&str, &str)] = &[
 ];
 
 const HEAD: &str = "\
-# Performance
+# Figures of performance
 
 Written by `scripts/bench`; not by hand. Every figure is a median unless it says otherwise, and every ratio is against a
 floor that was measured in the same run on the same machine.

@@ -142,12 +142,12 @@ pub fn read_script(path: &Path) -> Result<AgentScript, Failure> {
     let bytes = file::read_bounded(path, MAX_SCRIPT).map_err(|error| {
         Failure::new(FailureCode::Usage, format!("cannot read the script `{}`", path.display()))
             .with_cause(error)
-            .with_hint("look for a typing mistake; docs/scripted.md has what can be in one")
+            .with_hint("look for a typing mistake; docs/reference/scripted-agent.md lists the steps")
     })?;
     AgentScript::parse_script(&String::from_utf8_lossy(&bytes)).map_err(|error| {
         Failure::new(FailureCode::Usage, format!("`{}` is no script", path.display()))
             .with_cause(error)
-            .with_hint("docs/scripted.md has what can be in one")
+            .with_hint("docs/reference/scripted-agent.md lists the steps")
     })
 }
 

@@ -1,23 +1,31 @@
-//! Every `console` example in the documents prints what it shows.
+//! Every `console` example in the documents does what it shows, and every link leads somewhere.
 //!
-//! Each document gets an empty directory, and so does each recipe of the gallery; its examples run in it one after the other. A
-//! shell runs a line that begins with `$ `, `> ` continues it, and the lines below are its output, on either stream. A line `...`
-//! stands for any lines, and at the end of a line for its rest. Times and durations may be any, and the directory is called
-//! `/home/ann/shop`.
+//! Each page has an empty directory of its own; its examples run in it one after the other. A line that begins with `$ ` is
+//! run by a shell, `> ` continues it, and the lines below are its output, on either stream. A line `...` stands for
+//! any lines, and at the end of a line for its rest. Times and durations may be any, and the directory is called `/home/ann/shop`.
+//!
+//! With `UPDATE=1` the output of an example that shows no `...` is written into its page as it was printed.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::num::NonZero;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use crate::support::server::Server;
 use crate::support::{WINDLASS, World, filter, timeless};
 
 const DIRECTORY: &str = "/home/ann/shop";
 
-/// A command and its output.
+/// A command and what it prints.
 struct Example {
+    /// The number of its line, from 1.
     line: usize,
     command: String,
     output: Vec<String>,
+    /// The lines of the page that show its output, from 0.
+    shown: Range<usize>,
 }
 
 fn examples(text: &str) -> Vec<Example> {
@@ -29,15 +37,18 @@ fn examples(text: &str) -> Vec<Example> {
             "```" => within = false,
             _ if !within => {}
             line if line.starts_with("$ ") => {
-                examples.push(Example { line: number, command: line[2..].to_owned(), output: Vec::new() });
+                let command = line[2..].to_owned();
+                examples.push(Example { line: number, command, output: Vec::new(), shown: number..number });
             }
             line if line.starts_with("> ") => {
                 let last = examples.last_mut().expect("a continuation has a beginning");
                 last.command = format!("{}\n{}", last.command, &line[2..]);
+                last.shown = number..number;
             }
             line => {
                 let last = examples.last_mut().expect("output comes from a command");
                 last.output.push(timeless(&filter(line, Path::new("\0"))));
+                last.shown.end = number;
             }
         }
     }
@@ -49,7 +60,7 @@ fn examples(text: &str) -> Vec<Example> {
     examples
 }
 
-/// Returns whether the lines match, where `...` stands for any number of them.
+/// Whether the lines are as written, where `...` stands for any number of them.
 fn matches(written: &[String], printed: &[&str]) -> bool {
     match written.split_first() {
         None => printed.is_empty(),
@@ -64,92 +75,193 @@ fn matches(written: &[String], printed: &[&str]) -> bool {
     }
 }
 
-/// Documents in which each second-level heading begins a recipe.
-const GALLERY: &str = "gallery.md";
-
-/// Runs the examples of one document, and returns the first mismatch.
-fn check(document: &Path) -> Vec<String> {
-    run(document, &fs::read_to_string(document).unwrap())
+/// The output of an example that differs from what its page shows.
+struct Difference {
+    file: PathBuf,
+    line: usize,
+    command: String,
+    shown: Range<usize>,
+    has_gaps: bool,
+    printed: Vec<String>,
 }
 
-/// Runs the examples of a part of a document. `$CHAT` is a server that appends the messages it gets to `chat.jsonl`.
-fn run(document: &Path, text: &str) -> Vec<String> {
+impl Difference {
+    /// Returns whether the page can show the output as it was printed.
+    fn can_be_shown(&self, world: &World) -> bool {
+        let elsewhere = world.directory.parent().unwrap().to_string_lossy().into_owned();
+        let is_shown = |line: &String| {
+            !["$ ", "> ", "```"].iter().any(|sign| line.starts_with(sign))
+                && line != "..."
+                && !line.contains(&elsewhere)
+        };
+        !self.has_gaps && self.printed.iter().all(is_shown)
+    }
+
+    fn describe(&self) -> String {
+        let Self { file, line, command, printed, .. } = self;
+        format!("{}, line {line}: `{command}` prints\n{}\n", file.display(), printed.join("\n"))
+    }
+}
+
+/// Runs the examples of a page and describes those that print something else than the page shows. With `UPDATE=1` the page shows
+/// it afterwards. `$CHAT` is a server that keeps what it is told in `chat.jsonl`.
+fn check(page: &Path) -> Vec<String> {
+    let text = fs::read_to_string(page).unwrap();
     let world = World::empty();
     let chat = Server::keeping(world.path("chat.jsonl"));
     std::os::unix::fs::symlink(WINDLASS, world.programs().join("windlass")).unwrap();
-    let mut wrong = Vec::new();
-    for example in examples(text) {
+    let mut differences = Vec::new();
+    for Example { line, command, output, shown } in examples(&text) {
         let mut shell = world.program("sh");
-        shell.args(["-c", &format!("exec 2>&1\n{}", example.command)]).env("CHAT", chat.host());
+        shell.args(["-c", &format!("exec 2>&1\n{command}")]).env("CHAT", chat.host());
         let ran = world.finish(&mut shell);
-        let printed = timeless(&filter(&ran.stdout, &world.directory)).replace("$WORK", DIRECTORY);
-        let printed: Vec<_> = printed.trim_end().lines().map(str::trim_end).collect();
-        if !matches(&example.output, &printed) {
-            let Example { line, command, .. } = example;
-            let file = document.file_name().unwrap().to_string_lossy();
-            let printed = printed.join("\n");
-            wrong.push(format!("{file}, line {line}: `{command}` prints\n{printed}\n"));
+        let filtered = timeless(&filter(&ran.stdout, &world.directory)).replace("$WORK", DIRECTORY);
+        let filtered: Vec<_> = filtered.trim_end().lines().map(str::trim_end).collect();
+        if matches(&output, &filtered) {
+            continue;
         }
+        let printed = ran.stdout.replace(&*world.directory.to_string_lossy(), DIRECTORY);
+        let printed = printed.trim_end().lines().map(|line| line.trim_end().to_owned()).collect();
+        let has_gaps = output.iter().any(|line| line.ends_with("..."));
+        differences.push(Difference { file: page.to_owned(), line, command, shown, has_gaps, printed });
     }
-    wrong
+    if std::env::var_os("UPDATE").is_some() {
+        let (updates, rest): (Vec<_>, Vec<_>) = differences.into_iter().partition(|each| each.can_be_shown(&world));
+        update(page, &text, &updates);
+        differences = rest;
+    }
+    differences.iter().map(Difference::describe).collect()
 }
 
-fn documents() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let guides = ["docs", "docs/agents"].map(|folder| fs::read_dir(root.join(folder)).unwrap());
-    let guides = guides.into_iter().flatten().map(|entry| entry.unwrap().path());
-    let mut documents: Vec<_> = guides.filter(|path| path.extension().is_some_and(|found| found == "md")).collect();
-    documents.extend(Some(root.join("README.md")).filter(|readme| readme.exists()));
-    documents.sort();
-    documents
+/// Writes what was printed into a page.
+fn update(page: &Path, text: &str, updates: &[Difference]) {
+    if updates.is_empty() {
+        return;
+    }
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    for Difference { shown, printed, .. } in updates.iter().rev() {
+        lines.splice(shown.clone(), printed.iter().cloned());
+    }
+    fs::write(page, lines.join("\n") + "\n").unwrap();
 }
 
-#[test]
-fn examples_do_what_they_show() {
-    let documents = documents().into_iter().filter(|document| !document.ends_with(GALLERY));
-    let wrong: Vec<_> = documents.flat_map(|document| check(&document)).collect();
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Every page below a directory.
+fn pages_below(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let pages = entries.flat_map(|path| if path.is_dir() { pages_below(&path) } else { vec![path] });
+    pages.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
+}
+
+/// Checks the examples of these pages, a few pages at a time.
+fn check_examples(pages: &[PathBuf]) {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let share = pages.len().div_ceil(cores).max(1);
+    let wrong: Vec<String> = thread::scope(|scope| {
+        let check_all = |pages: &[PathBuf]| pages.iter().flat_map(|page| check(page)).collect::<Vec<_>>();
+        let threads: Vec<_> = pages.chunks(share).map(|pages| scope.spawn(move || check_all(pages))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Returns the recipes of the gallery, each with as many empty lines before it as there are lines before it in the file.
-fn recipes(text: &str) -> Vec<String> {
-    let mut recipes: Vec<String> = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        if line.starts_with("## ") {
-            recipes.push("\n".repeat(number));
-        }
-        if let Some(recipe) = recipes.last_mut() {
-            recipe.push_str(line);
-            recipe.push('\n');
-        }
-    }
-    recipes
+fn check_examples_below(part: &str) {
+    let pages = pages_below(&root().join("docs").join(part));
+    assert!(!pages.is_empty(), "there are no pages in docs/{part}");
+    check_examples(&pages);
 }
 
 #[test]
-fn every_recipe_does_what_it_shows() {
-    let gallery = documents().into_iter().find(|document| document.ends_with(GALLERY)).expect("there is a gallery");
-    let recipes = recipes(&fs::read_to_string(&gallery).unwrap());
-    assert_eq!(recipes.len(), 10);
-    for recipe in &recipes {
-        let heading = recipe.trim_start().lines().next().unwrap_or_default();
+fn examples_of_tutorial_do_what_they_show() {
+    check_examples_below("tutorial");
+}
+
+#[test]
+fn examples_of_recipes_do_what_they_show() {
+    check_examples_below("how-to");
+}
+
+#[test]
+fn examples_of_reference_do_what_they_show() {
+    check_examples_below("reference");
+}
+
+#[test]
+fn examples_of_explanation_do_what_they_show() {
+    check_examples_below("explanation");
+}
+
+/// Every other page, but those for people who change Windlass.
+#[test]
+fn examples_of_other_pages_do_what_they_show() {
+    let parts =
+        ["tutorial", "how-to", "reference", "explanation", "internals"].map(|part| root().join("docs").join(part));
+    let mut pages = pages_below(&root().join("docs"));
+    pages.retain(|page| !parts.iter().any(|part| page.starts_with(part)));
+    pages.push(root().join("README.md"));
+    check_examples(&pages);
+}
+
+#[test]
+fn every_recipe_shows_something() {
+    for page in pages_below(&root().join("docs/how-to")) {
         let shows = |example: &Example| example.command.contains("windlass ") && !example.output.is_empty();
-        assert!(examples(recipe).iter().any(shows), "`{heading}` shows nothing that can be looked at");
+        let text = fs::read_to_string(&page).unwrap();
+        assert!(examples(&text).iter().any(shows), "{} shows nothing that can be looked at", page.display());
     }
-    let wrong: Vec<_> = recipes.iter().flat_map(|recipe| run(&gallery, recipe)).collect();
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Links between the documents lead somewhere.
+/// The lines of a page outside of code blocks.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut within = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        within ^= is_fence;
+        !within && !is_fence
+    })
+}
+
+/// The anchors of a page's headings, as forges and mdbook make them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut anchors: BTreeSet<String> = BTreeSet::new();
+    for line in prose(text) {
+        let heading = line.trim_start_matches('#');
+        if heading.len() == line.len() || !heading.starts_with(' ') {
+            continue;
+        }
+        let slug = heading.trim().to_lowercase().replace(' ', "-");
+        let slug: String = slug.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect();
+        let further = (1..).map(|number| format!("{slug}-{number}"));
+        let free = std::iter::once(slug.clone()).chain(further).find(|anchor| !anchors.contains(anchor));
+        anchors.extend(free);
+    }
+    anchors
+}
+
+/// Links between the documents lead to a file, and to a heading of it where they name one.
 #[test]
 fn links_lead_somewhere() {
-    for document in documents() {
-        let text = fs::read_to_string(&document).unwrap();
-        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = target.split('#').next().unwrap_or_default();
-            let outside = file.contains("://") || file.is_empty();
-            let there = document.parent().unwrap().join(file).exists();
-            assert!(outside || there, "{}: {target} leads nowhere", document.display());
+    let mut pages = pages_below(&root().join("docs"));
+    pages.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root().join(name)));
+    let mut wrong = Vec::new();
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        for line in prose(&text) {
+            for target in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+                let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+                if file.contains("://") {
+                    continue;
+                }
+                let led_to = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+                let is_heading = || fs::read_to_string(&led_to).is_ok_and(|text| anchors(&text).contains(anchor));
+                if !led_to.exists() || !(anchor.is_empty() || is_heading()) {
+                    wrong.push(format!("{}: {target} leads nowhere", page.display()));
+                }
+            }
         }
     }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

@@ -102,11 +102,11 @@ const FIELDS: &[(&str, &str)] = &[
     ("when: iteraton > 2", "3:31: `when`: unknown name `iteraton` | did you mean `iteration`?"),
     (
         "when: 'iteration >'",
-        "3:42: `when`: unexpected end of input, expected expression | write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language",
+        "3:42: `when`: unexpected end of input, expected expression | write it as in `'docs' in task.labels and iteration > 2`; docs/reference/expressions.md has the language",
     ),
     (
         "when: 'goal ?? 1'",
-        "3:37: `when`: unexpected character | write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language",
+        "3:37: `when`: unexpected character | write it as in `'docs' in task.labels and iteration > 2`; docs/reference/expressions.md has the language",
     ),
     (
         "when: '{{ iteration }}'",
@@ -115,7 +115,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("when: ''", "3:31: `when`: an expression must not be empty"),
     (
         r#"when: "goal.upper()""#,
-        "3:36: `when`: values have no methods: `upper` | write a filter, as in `task.labels | length`; docs/configuration.md lists them",
+        "3:36: `when`: values have no methods: `upper` | write a filter, as in `task.labels | length`; docs/reference/expressions.md lists them",
     ),
     (
         "when: 'goal ~ goal'",
@@ -126,11 +126,11 @@ const FIELDS: &[(&str, &str)] = &[
     ("feedback: '{{ outputs }}'", "3:39: `feedback`: unknown name `outputs` | did you mean `output`?"),
     (
         r#"feedback: '{% include "x" %}'"#,
-        "3:39: `feedback`: unknown statement include | write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language",
+        "3:39: `feedback`: unknown statement include | write it as in `'docs' in task.labels and iteration > 2`; docs/reference/expressions.md has the language",
     ),
     (
         "feedback: '{% if a'",
-        "3:42: `feedback`: unexpected end of input, expected end of block | write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language",
+        "3:42: `feedback`: unexpected end of input, expected end of block | write it as in `'docs' in task.labels and iteration > 2`; docs/reference/expressions.md has the language",
     ),
 ];
 
@@ -367,7 +367,7 @@ fn wrong_fields() {
         check(&world, &format!("hooks:\n  stop:\n    - {{command: ./c.sh, {field}}}\n"), expected);
     }
     let deep = format!("when: '{}goal{}'", "(".repeat(200), ")".repeat(200));
-    let expected = "3:106: `when`: template exceeds maximum recursion limits | write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language";
+    let expected = "3:106: `when`: template exceeds maximum recursion limits | write it as in `'docs' in task.labels and iteration > 2`; docs/reference/expressions.md has the language";
     check(&world, &format!("hooks:\n  stop:\n    - {{command: ./c.sh, {deep}}}\n"), expected);
 }
 

@@ -195,7 +195,10 @@ fn a_typing_mistake_in_the_agent_leaves_nothing_behind() {
         ("command:./no-such-agent", "no-such-agent\n"),
         ("command:./not-executable", "it is there, but is not an executable file"),
         ("scripted:no-such.yaml", "no-such.yaml`\n"),
-        ("scripted:no-such.yaml", "hint: look for a typing mistake; docs/scripted.md has what can be in one\n"),
+        (
+            "scripted:no-such.yaml",
+            "hint: look for a typing mistake; docs/reference/scripted-agent.md lists the steps\n",
+        ),
         ("scripted:bad.yaml", "bad.yaml` is no script\n"),
     ];
     for (agent, expected) in cases {

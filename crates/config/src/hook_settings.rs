@@ -30,53 +30,53 @@ pub const HOOK_KIND_KEYS: &[&str] = &["command", "use", "rules", "prompt", "http
 pub struct HookSettings {
     /// A shell command. The event comes as JSON on standard input and in `WINDLASS_*` variables.
     pub command: Option<LocatedValue<String>>,
-    /// A built-in hook. One of the registry is reconfigured, never added a second time.
+    /// The name of a built-in hook.
     #[schemars(schema_with = "builtin_name")]
     pub r#use: Option<String>,
     /// Rules that decide: complete, continue or escalate.
     #[schemars(with = "Option<Vec<WordOrMap<RuleSettings>>>")]
     pub rules: Option<Vec<LocatedValue<WordOrMap<RuleSettings>>>>,
-    /// A template that is sent to the agent.
+    /// A template for a text that is sent to the agent.
     pub prompt: Option<LocatedValue<String>>,
     /// A request to send: its address, or a map.
     #[schemars(with = "Option<WordOrMap<RequestSettings>>")]
     pub http: Option<LocatedValue<WordOrMap<RequestSettings>>>,
     /// The id of a workflow under `.windlass/workflows/`.
     pub workflow: Option<LocatedValue<String>>,
-    /// What the workflow is given, by name; texts may hold `${…}` with what the hook knows.
+    /// Values for the workflow, by name; texts may hold `${…}` with values of the hook.
     pub context: Option<LocatedValue<BTreeMap<String, LocatedValue<Value>>>>,
     /// Review briefs, each judged by an agent; all must approve.
     pub gatekeeper: Option<Vec<String>>,
 
-    /// Unique in the project. Default: `<point>[<index>]`, and `:<built-in>` behind it.
+    /// A name, unique in the project. Default: `<point>[<index>]`, with `:<built-in>` after it.
     pub name: Option<LocatedValue<String>>,
     /// How long it may run. Default: 30 s; at gates 10 min.
     pub timeout: Option<LocatedValue<DurationSetting>>,
-    /// Whether its output reaches the agent: always, never, or only when it fails. Default: false.
+    /// Whether its output reaches the agent: `true`, `false`, or `on_failure`. Default: false.
     pub pipe_output: Option<PipeSetting>,
     /// Further points at which the same hook runs.
     #[schemars(schema_with = "point_names")]
     pub events: Vec<LocatedValue<String>>,
-    /// Lower runs first; equal ones run in the order of definition. Default: 100.
+    /// A lower priority runs first; equal ones run in the order of definition. Default: 100.
     pub priority: Option<i64>,
-    /// Whether it runs at all. Default: true.
+    /// Whether it runs. Default: true.
     pub enabled: Option<bool>,
-    /// What it is for, in words.
+    /// A description for people.
     pub description: Option<String>,
-    /// Anything that you want to keep with it.
+    /// Values of your own.
     pub metadata: BTreeMap<String, Value>,
-    /// A condition over the payload: `'agent' in task.labels and iteration > 2`. Default: always.
+    /// A condition: `'agent' in task.labels and iteration > 2`. Default: always.
     pub when: Option<LocatedValue<String>>,
-    /// Which tools it is for, at points that have one; absent, empty and `*` match all.
+    /// The tools that it is for; absent, empty and `*` match all.
     pub matcher: Option<LocatedValue<String>>,
-    /// What a crash, a timeout or a bad answer of the hook itself counts as.
-    /// Default: `ignore`; before submit and merge `block`.
+    /// The effect of a crash, a timeout or a bad answer of the hook: `ignore`, `block` or `escalate`. Default: `ignore`; at
+    /// `before_submit` and `before_merge` `block`.
     pub on_failure: Option<FailureSetting>,
     /// Whether it may run again after a crash. Default: false.
     pub idempotent: Option<bool>,
-    /// How often and how fast it is tried again; at `stop`, how often it may send the agent back.
+    /// `max`, `backoff` and `jitter` of further attempts; at `stop`, of send-backs.
     pub retry: Option<LocatedValue<RetrySettings>>,
-    /// A template for what the agent is told.
+    /// A template for the text that the agent gets.
     pub feedback: Option<LocatedValue<String>>,
     /// Bytes of output that are kept for the agent. Default: 16384.
     pub max_output: Option<LocatedValue<u64>>,
@@ -106,7 +106,7 @@ impl From<PipeSetting> for PipeOutput {
     }
 }
 
-/// What a hook's own failure counts as.
+/// The effect of a hook's own failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureSetting {
@@ -134,7 +134,7 @@ pub struct RetrySettings {
 #[derive(Debug, Clone, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestSettings {
-    /// Where to: `https://…` or `http://…`.
+    /// The address: `https://…` or `http://…`.
     pub url: LocatedValue<String>,
     /// Default: POST.
     #[serde(default)]
@@ -155,15 +155,15 @@ pub struct RuleSettings {
     /// Conditions that must all hold.
     #[serde(default)]
     pub all_of: Vec<LocatedValue<String>>,
-    /// Conditions of which one must hold.
+    /// Conditions; one of them must hold.
     #[serde(default)]
     pub any_of: Vec<LocatedValue<String>>,
-    /// What happens then.
+    /// The action of the rule.
     pub action: RuleActionSetting,
-    /// Why, in words.
+    /// The reason, in words.
     #[serde(default)]
     pub reason: Option<LocatedValue<String>>,
-    /// What the agent is told next.
+    /// The next prompt of the agent.
     #[serde(default, rename = "nextPrompt", alias = "next_prompt")]
     pub next_prompt: Option<LocatedValue<String>>,
     /// What a checkpoint keeps.
@@ -290,7 +290,7 @@ impl JsonSchema for HookLists {
         });
         let points: BTreeMap<_, _> = hook_point_names().into_iter().map(|point| (point, list.clone())).collect();
         json_schema!({
-            "description": "What runs at which point: a list of hooks for each. An empty list means none.",
+            "description": "Lists of hooks, by point. An empty list means none.",
             "type": ["object", "null"],
             "properties": points,
             "propertyNames": {"anyOf": [{"enum": hook_point_spellings()}, {"pattern": FactType::PATTERN}]},

@@ -29,53 +29,51 @@ pub struct Settings {
     pub version: Option<LocatedValue<u64>>,
     /// Hooks of the project, by point.
     pub(super) hooks: HookLists,
-    /// Validation rules that work has to keep: a list of `{type, name, config}`. They are looked at whenever a turn ends.
+    /// Validation rules, evaluated at the end of each turn: a list of `{type, name, config}`.
     #[schemars(schema_with = "rule_list")]
     pub(super) validation: Option<RuleList>,
     /// Types of tasks, each with its own hooks and agents.
     pub(super) task_types: BTreeMap<TypeKey, LocatedValue<TaskType>>,
-    /// The agent that works unless another one is named: a name under `agents`, a known agent, `command:CMD`,
-    /// `acp:CMD` or `scripted:FILE`.
+    /// The agent: a name under `agents`, a known agent, `command:CMD`, `acp:CMD` or `scripted:FILE`.
     pub agent: Option<LocatedValue<String>>,
     /// Agents by name.
     pub agents: BTreeMap<String, LocatedValue<AgentSettings>>,
-    /// How the prompt to work is written: a template with `{{ goal }}`, `{{ feedback }}`, `{{ signal }}` and others.
+    /// The template of the prompt, with `{{ goal }}`, `{{ feedback }}`, `{{ signal }}` and others.
     pub prompt: Option<LocatedValue<String>>,
-    /// A file beside this one that holds such a template instead.
+    /// A file beside this one that holds the template instead.
     pub prompt_file: Option<LocatedValue<String>>,
-    /// How much a session may use.
+    /// Limits of a session.
     pub limits: LimitSettings,
-    /// What ends the work: the agent's promise, or the end of a turn that passes its gates. Default: `promise`.
+    /// The end of the work: `promise` (the agent's claim, and its gates) or `gate` (the gates alone). Default: `promise`.
     pub completion: Option<LocatedValue<CompletionSetting>>,
-    /// Whether a stop hook that fails by itself keeps the work from being complete. Default: true.
+    /// Whether a stop hook that fails by itself keeps the work incomplete. Default: true.
     pub strict: Option<bool>,
-    /// What happens when stop hooks have sent the agent back as often as they may.
+    /// The effect of blocks at the limit of send-backs: `escalate`, `complete` or `ask`. Default: `escalate`.
     pub on_retry_limit: RetryLimitSetting,
-    /// Which commands an agent may have run, for validation rules and for hooks that it registers. Default: `allow`, and
-    /// `named` where there are `validators`.
+    /// The commands that an agent may have run in validation rules and registered hooks: `allow`, `named` or `deny`. Default:
+    /// `allow`, and `named` with `validators`.
     pub agent_commands: Option<AgentCommandSetting>,
     /// Commands that an agent may have run by their names: a shell command for each, or a map.
     pub validators: ValidatorMap,
-    /// What `run_tests` runs. Default: what the project shows.
+    /// The command of `run_tests`. Default: found from the project.
     pub test_command: Option<LocatedValue<String>>,
     /// The branch that work starts from and is merged into. Default: the repository's own.
     pub base_branch: Option<LocatedValue<String>>,
-    /// Whether each task of the graph is worked on in a git worktree and on a branch of its own. Default: true.
+    /// Whether each task gets a git worktree and a branch of its own. Default: true.
     pub worktrees: Option<bool>,
-    /// What a gatekeeper is told to look at, by the name that `gatekeeper` gives it. One that is not here is told its name.
+    /// Texts for gatekeepers, by the names under `gatekeeper`. Without a text, the name is the text.
     pub briefs: BTreeMap<String, LocatedValue<String>>,
-    /// Where changes are opened. Default: found from the remote.
+    /// The forge for changes. Default: found from the remote.
     pub forge: ForgeSettings,
     /// How changes are merged.
     pub merge: MergeSettings,
-    /// Patterns of files that may not change under a session.
+    /// Patterns of files that may not change in a session.
     pub protected: Vec<LocatedValue<String>>,
-    /// Patterns of files that git does not keep and that hooks between done and accepted find in their checkout, by a link to the
-    /// worktree. Default: none.
+    /// Patterns of ignored files that checkouts of gates get from the worktree, by links. Default: none.
     pub caches: Vec<LocatedValue<String>>,
     /// Names of environment variables whose values are masked wherever output is kept or shown.
     pub secrets: Vec<LocatedValue<String>>,
-    /// Whom to tell when a session needs a person or ends.
+    /// Notices for the end of a session, and when it needs a person.
     pub notify: Vec<LocatedValue<NoticeSettings>>,
 }
 
@@ -118,14 +116,14 @@ impl JsonSchema for TypeKey {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskType {
-    /// Hooks of this type. A point that is given here replaces the project's.
+    /// Hooks of this type. They replace the project's, point by point.
     pub(super) hooks: HookLists,
     /// Validation rules of this type, instead of the project's.
     #[schemars(schema_with = "rule_list")]
     pub(super) validation: Option<RuleList>,
-    /// Who may work on it. Without a list it is open to all.
+    /// The agents for its tasks. Default: all.
     pub agents: RoleSettings,
-    /// What its tasks end with: a change, or a report, which is the agent's final message. Default: change.
+    /// The result of its tasks: `change`, or `report`, the agent's final message. Default: change.
     pub result: TaskResult,
 }
 
@@ -139,26 +137,26 @@ pub enum TaskResult {
     Report,
 }
 
-/// Which agents may do what.
+/// The agents for each role.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RoleSettings {
-    /// Who may do the work.
+    /// The agents that may do the work.
     pub implementer: Option<AgentNames>,
-    /// Who may judge it.
+    /// The agents that may judge it.
     pub gatekeeper: Option<AgentNames>,
 }
 
 /// Names of agents: under `agents`, known ones, or `command:CMD` and the like.
 pub type AgentNames = LocatedValue<Vec<LocatedValue<String>>>;
 
-/// A service that keeps changes: pull requests of GitHub, merge requests of GitLab.
+/// A service with changes: pull requests of GitHub, merge requests of GitLab.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ForgeSettings {
-    /// Which one. Default: found from the remote's address; without one, changes are kept here.
+    /// The kind of forge. Default: found from the remote's address; without a forge, changes are branches.
     pub kind: Option<ForgeKind>,
-    /// The address of its API, where it is not the usual one.
+    /// The address of its API. Default: the usual one of the forge.
     pub api: Option<LocatedValue<String>>,
     /// The git remote that branches are pushed to. Default: origin.
     pub remote: Option<LocatedValue<String>>,
@@ -195,7 +193,7 @@ pub enum MergeMethod {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentSettings {
-    /// The code that speaks to it. Default: the agent's own name.
+    /// The driver that starts it and speaks with it. Default: the agent's own name.
     pub driver: Option<DriverKind>,
     /// The program. Default: the driver's own.
     pub command: Option<String>,
@@ -206,15 +204,15 @@ pub struct AgentSettings {
     /// Environment variables to add.
     #[schemars(schema_with = "variables")]
     pub env: BTreeMap<String, String>,
-    /// The answer when an agent that speaks the Agent Client Protocol asks whether it may do something: `allow`, `deny`,
-    /// `read-only`, or by the kind of tool, as in `{default: allow, execute: deny}`. Default: allow.
+    /// The answer to an agent that asks for permission over the Agent Client Protocol: `allow`, `deny`, `read-only`, or by the
+    /// kind of tool, as in `{default: allow, execute: deny}`. Default: allow.
     #[schemars(schema_with = "permissions")]
     pub permissions: Option<AgentPermissions>,
-    /// Servers of the Model Context Protocol that an agent is handed which speaks the Agent Client Protocol, by name.
+    /// Servers of the Model Context Protocol for an agent over the Agent Client Protocol, by name.
     pub mcp_servers: BTreeMap<String, McpServerSettings>,
-    /// Whether it is handed Windlass's own tools (`windlass mcp`) in its conversation. Default: where there is a way to.
+    /// Whether it gets Windlass's own tools (`windlass mcp`). Default: true, if the agent can take them.
     pub tools: Option<bool>,
-    /// Hooks that run after the task's own when this agent works.
+    /// Hooks that run in addition when this agent works.
     pub(super) hooks: HookLists,
 }
 
@@ -247,46 +245,44 @@ pub enum DriverKind {
     Scripted,
 }
 
-/// How much a session may use. What runs out ends the session and names itself.
+/// Limits of a session.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitSettings {
     /// Iterations of a session.
     pub max_iterations: NonZeroU32,
-    /// How often a stop hook without `retry.max` may send the agent back within an iteration; 0 means never. Also read as `maxHookRetries`.
+    /// How often a stop hook without `retry.max` may send the agent back within an iteration; 0 means never.
     #[serde(alias = "maxHookRetries")]
     pub max_hook_retries: u32,
-    /// How often the agent may repair its work before it is submitted.
+    /// Repairs of the work before its submission.
     pub max_remediations: u32,
-    /// How often gatekeepers may reject a task before a person is asked.
+    /// Rejections by gatekeepers, after which a person is asked.
     pub max_rejections: u32,
     /// Failed iterations in a row, after which a person is asked.
     pub max_failures: NonZeroU32,
-    /// How long the agent has to fail, besides so often, before a person is asked. Default: 5 minutes.
+    /// Time since the first of these failures; it must pass, too, before a person is asked. Default: 5 minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_span: Option<DurationSetting>,
-    /// How often in a row the same change may come with the same failures before a person is asked; 0 means as often as it
-    /// likes. Looked at in git repositories only.
+    /// Identical changes with identical failures in a row, after which a person is asked, in git repositories; 0 switches it off.
     pub thrashing: u32,
-    /// How long a session may run; the time between a crash and its resumption does not count. Default: no limit.
+    /// Time of a session, without the time between a crash and its resumption. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_time: Option<DurationSetting>,
-    /// How long nothing may be heard of a process that works on tasks before another one takes them over. It is looked at
-    /// only where the process is alive; the time in which the machine sleeps does not count. Default: 5 minutes.
+    /// Time without a heartbeat of a live process, after which another one takes its tasks. Sleep of the machine does not
+    /// count. Default: 5 minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<DurationSetting>,
-    /// Time of one turn of the agent. Default: no limit.
+    /// Time of a turn, with the start of the agent. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_time: Option<DurationSetting>,
-    /// How long an agent may write nothing in its turn before it counts as hung. Default: 30 minutes where its driver hears
-    /// it work; no limit for `command:CMD`, which may say nothing until it is done.
+    /// Time without output of the agent, after which its turn ends. Default: 30 minutes; no limit for `command:CMD`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silence: Option<DurationSetting>,
-    /// Cost of a session in US dollars, where the agent tells. Default: no limit.
+    /// Cost of a session in US dollars, if the agent tells it. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub cost: Option<LocatedValue<f64>>,
-    /// Tokens that a session may use, read and written, where the agent tells. Default: no limit.
+    /// Tokens of a session, read and written, if the agent tells them. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<NonZeroU64>,
 }
@@ -348,7 +344,7 @@ pub enum AgentCommandSetting {
     Deny,
 }
 
-/// Tells somebody. Exactly one of `command`, `http` and `desktop`.
+/// A notice. Exactly one of `command`, `http` and `desktop`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [{"required": ["command"]}, {"required": ["http"]}, {"required": ["desktop"]}]))]
@@ -360,14 +356,14 @@ pub struct NoticeSettings {
     #[serde(default)]
     #[schemars(with = "Option<WordOrMap<RequestSettings>>")]
     pub http: Option<LocatedValue<WordOrMap<RequestSettings>>>,
-    /// A notice on the desktop, or in the terminal; nothing where there is neither.
+    /// A notice on the desktop, else in the terminal.
     #[serde(default)]
     #[schemars(extend("enum" = [true, null]))]
     pub desktop: Option<bool>,
-    /// When. Default: always but when the session was cancelled.
+    /// The occasions. Default: all but `cancelled`.
     #[serde(default)]
     pub on: Option<Vec<NoticeOccasion>>,
-    /// Whether anybody is told at all. Default: true.
+    /// Whether the notice is sent. Default: true.
     #[serde(default)]
     pub enabled: Option<bool>,
 }
@@ -383,7 +379,7 @@ pub enum NoticeOccasion {
     Ended,
     /// The session failed.
     Failed,
-    /// Somebody has cancelled the session.
+    /// A person cancelled the session.
     Cancelled,
 }
 

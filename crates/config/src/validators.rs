@@ -17,15 +17,15 @@ use super::value_checks::is_inside_directory;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ValidatorSettings {
-    /// A shell command. What is judged comes as JSON on standard input.
+    /// A shell command. The agent context comes as JSON on standard input.
     pub command: String,
     /// How long it may run. Default: 1 min.
     #[serde(default)]
     pub timeout: Option<LocatedValue<DurationSetting>>,
-    /// Where it runs, from the project's directory on. Default: there.
+    /// Its directory, below the project's. Default: the project's.
     #[serde(default)]
     pub working_directory: Option<LocatedValue<String>>,
-    /// Exit codes that mean that all is well. Default: only 0.
+    /// Exit codes that pass. Default: only 0.
     #[serde(default)]
     pub success_exit_codes: Vec<u8>,
 }

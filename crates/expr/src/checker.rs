@@ -308,6 +308,6 @@ fn absent_statement_error(statement: &str, at: Range<usize>) -> ExpressionError 
 }
 
 /// Hint for a function or a method.
-const FILTER_HINT: &str = "write a filter, as in `task.labels | length`; docs/configuration.md lists them";
+const FILTER_HINT: &str = "write a filter, as in `task.labels | length`; docs/reference/expressions.md lists them";
 /// Hint for an unsupported statement.
 const STATEMENT_HINT: &str = "known here: `if`, `for`";

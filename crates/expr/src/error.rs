@@ -10,7 +10,7 @@ const MAX_SHOWN_CHARACTERS: usize = 60;
 const MAX_REASON_CHARACTERS: usize = 200;
 /// Hint for an expression that the parser refuses.
 const SYNTAX_HINT: &str =
-    "write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language";
+    "write it as in `'docs' in task.labels and iteration > 2`; docs/reference/expressions.md has the language";
 
 /// An error in an expression, found before evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -175,7 +175,7 @@ fn known_names_differ_by_place() {
 fn unknown_filters_tests_and_functions_are_found_when_read() {
     check_refused("goal | uper", "unknown filter `uper` at `uper`; did you mean `upper`?");
     check_refused("iteration is od", "unknown test `od` at `od`; did you mean `odd`?");
-    let filters = "write a filter, as in `task.labels | length`; docs/configuration.md lists them";
+    let filters = "write a filter, as in `task.labels | length`; docs/reference/expressions.md lists them";
     check_refused("rnge(3)", &format!("unknown function `rnge` at `rnge`; the only function is `range`; {filters}"));
     check_refused("goal.upper()", &format!("values have no methods: `upper` at `.upper()`; {filters}"));
     check_refused("(goal)()", &format!("unknown function `goal` at `goal`; the only function is `range`; {filters}"));
@@ -196,7 +196,8 @@ fn what_is_not_part_of_the_language_is_refused() {
         "`~` is not part of the language at `goal ~ goal`; in a template, write the two one after the other",
     );
     check_refused("goal[::-1]", "a slice has no step at `-1`");
-    let hint = "write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language";
+    let hint =
+        "write it as in `'docs' in task.labels and iteration > 2`; docs/reference/expressions.md has the language";
     for (text, expected) in [
         ("iteration >", "unexpected end of input, expected expression at `>`"),
         ("iteration = 3", "unexpected input after expression at `=`"),

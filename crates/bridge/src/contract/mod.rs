@@ -1,7 +1,7 @@
 //! The contract table: what each agent supports at which event. Responses are adapted to it (`adaptation`) and encoded
 //! (`claude`, `cursor`).
 //!
-//! Every cell was tried with the real program, except those of Cursor, which follow its documentation; `docs/bridge.md`
+//! Every cell was tried with the real program, except those of Cursor, which follow its documentation; `docs/reference/bridge.md`
 //! lists the versions.
 
 mod adaptation;

@@ -1,6 +1,6 @@
 //! The layout of each agent's settings: locations of files, names of events, units of time.
 //!
-//! `docs/install.md` lists the versions that this was tried with.
+//! `docs/reference/bridge.md` lists the versions that this was tried with.
 
 use super::hook_command::{self, ProgramPath};
 use crate::{AgentHookEvent, BridgeAgent};

@@ -84,7 +84,8 @@ pub enum Command {
     /// The bridge: an agent's own hook system calls this
     ///
     /// Reads what the agent says from standard input, runs the project's hooks of that point, and answers as that agent wants
-    /// to be answered. Whatever goes wrong, the agent goes on. docs/bridge.md has it all.
+    /// to be answered. Whatever goes wrong, the agent goes on. docs/reference/bridge.md has the
+    /// details.
     Hook(hook::Args),
     /// The configuration file
     Config(config::Args),
@@ -93,7 +94,7 @@ pub enum Command {
     /// Have an agent's own hook system call the hooks of this project
     ///
     /// Shows what would be written into the agent's settings, and asks. What is there stays as it is; `windlass uninstall`
-    /// takes exactly this away again. docs/install.md has the files.
+    /// takes exactly this away again. docs/reference/bridge.md lists the files.
     Install(install::Args),
     /// Take out of an agent's settings what `windlass install` has written
     Uninstall(install::uninstall::Args),
@@ -103,16 +104,16 @@ pub enum Command {
     Backup(backup::Args),
     /// Serve the tools over the Model Context Protocol, for agents that drive themselves
     ///
-    /// Over standard input and output for the client that started it, or over streamable HTTP for several. docs/mcp.md has
-    /// what to write into an agent's settings.
+    /// Over standard input and output for the client that started it, or over streamable HTTP for several.
+    /// docs/reference/mcp-tools.md has the entries for agents' settings.
     Mcp(mcp::Args),
     /// List, describe and call the tools of `windlass mcp`
     #[command(subcommand, visible_alias = "tools")]
     Tool(tool::Command),
     /// The scripted agent: speaks the Agent Client Protocol and plays a file
     ///
-    /// Any client of the protocol can drive it: `windlass run --agent scripted:FILE` does. docs/scripted.md has the steps that a
-    /// script can take.
+    /// Any client of the protocol can drive it: `windlass run --agent scripted:FILE` does.
+    /// docs/reference/scripted-agent.md has the steps that a script can take.
     Agent(agent::Args),
     /// Completions for a shell
     Completions(completions::Args),

@@ -21,7 +21,7 @@ use crate::output::{CommandResult, Output, Tone};
   windlass tool show iteration_start
   windlass tool call iteration_start '{\"taskId\": \"T3\", \"maxIterations\": 5, \"completionPromises\": [\"COMPLETE\"]}'
 
-docs/mcp.md has the whole flow."
+docs/reference/mcp-tools.md has the whole flow."
 )]
 pub enum Command {
     /// List the tools

@@ -1,57 +1,62 @@
-//! Tests that keep the reference documents equal to the program: `docs/cli.md`, `docs/config.schema.json`, the table of
-//! moves in `docs/tasks.md`, and the table of tools in `docs/mcp.md`.
+//! Tests that keep the reference pages equal to the program: the command line (`docs/reference/commands/`), the schema of the
+//! configuration, and tables between markers in other pages.
 //!
 //! `UPDATE=1 cargo nextest run -p windlass-cli reference` writes them, and every other run checks them.
 
 #![expect(clippy::disallowed_methods, reason = "UPDATE=1 asks a test to write")]
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Command, CommandFactory, Parser};
+use serde_json::Value;
 use windlass_config as config;
-use windlass_engine::{EventType, TASK_TRANSITIONS, TaskState};
+use windlass_engine::{EventType, HookPoint, TASK_TRANSITIONS, TaskState};
 use windlass_tools::FieldPresence;
 
 use crate::args::{self, CliInvocation};
 
-const BEGIN: &str = "<!-- moves -->\n";
-const END: &str = "<!-- /moves -->\n";
-const TOOLS: &str = "<!-- tools -->\n";
-const TOOLS_END: &str = "<!-- /tools -->\n";
-
-fn documents() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+fn reference_directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference")
 }
 
-/// Compares a document with its expected text, or writes it.
-fn check(document: &str, expected: &str) {
-    let file = documents().join(document);
-    if std::env::var_os("UPDATE").is_some() {
+fn is_update() -> bool {
+    std::env::var_os("UPDATE").is_some()
+}
+
+/// Compares a page with its expected text, or writes it.
+fn check_page(page: &str, expected: &str) {
+    let file = reference_directory().join(page);
+    if is_update() {
         return fs::write(&file, expected).unwrap();
     }
     let found = fs::read_to_string(&file).unwrap_or_default();
     let stale = "is stale: `UPDATE=1 cargo nextest run -p windlass-cli reference` writes it anew";
-    assert!(found == expected, "docs/{document} {stale}");
+    assert!(found == expected, "docs/reference/{page} {stale}");
 }
 
-/// Compares the table of moves in the guide to tasks.
+/// Compares a table between the markers `<!-- NAME -->` and `<!-- /NAME -->` of a page with its expected text, or writes it.
+fn check_table(page: &str, name: &str, table: &str) {
+    let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->\n"));
+    let text = fs::read_to_string(reference_directory().join(page)).unwrap();
+    let (before, rest) = text.split_once(&begin).unwrap_or_else(|| panic!("{page} has no place for the table {name}"));
+    let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("the table {name} in {page} has no end"));
+    check_page(page, &format!("{before}{begin}{table}{end}{after}"));
+}
+
 #[test]
-fn table_of_moves_matches_engine() {
+fn table_of_transitions_matches_engine() {
     let names = |states: &[TaskState]| states.iter().map(|state| format!("`{state}`")).collect::<Vec<_>>().join(" ");
     let mut table = String::from("| event | from | to | forced, also from |\n| --- | --- | --- | --- |\n");
     for row in TASK_TRANSITIONS {
         let (from, to, forced) = (names(row.from), row.to, names(row.forced_from));
         writeln!(table, "| `{}` | {from} | `{to}` | {forced} |", row.on).unwrap();
     }
-    let guide = fs::read_to_string(documents().join("tasks.md")).unwrap();
-    let (before, rest) = guide.split_once(BEGIN).expect("the guide has a place for the table");
-    let (_, after) = rest.split_once(END).expect("the table has an end");
-    check("tasks.md", &format!("{before}{BEGIN}{table}{END}{after}"));
+    check_table("tasks.md", "transitions", &table);
 }
 
-/// Compares the table of tools in the guide to MCP.
 #[test]
 fn table_of_tools_matches_catalogue() {
     let mut table = String::from("| tool | what it does | takes |\n| --- | --- | --- |\n");
@@ -64,17 +69,57 @@ fn table_of_tools_matches_catalogue() {
         let about = tool.description;
         writeln!(table, "| `{}` | {about} | {fields} |", tool.name).unwrap();
     }
-    let guide = fs::read_to_string(documents().join("mcp.md")).unwrap();
-    let (before, rest) = guide.split_once(TOOLS).expect("the guide has a place for the table");
-    let (_, after) = rest.split_once(TOOLS_END).expect("the table has an end");
-    check("mcp.md", &format!("{before}{TOOLS}{table}{TOOLS_END}{after}"));
+    check_table("mcp-tools.md", "tools", &table);
+}
+
+#[test]
+fn table_of_points_matches_engine() {
+    let mark = |is: bool| if is { "yes" } else { "" };
+    let mut table =
+        String::from("| point | its events | gate | a calling agent hears a no |\n| --- | --- | --- | --- |\n");
+    for point in HookPoint::NAMED {
+        let events: Vec<_> = point.event_types().iter().map(|event| format!("`{event}`")).collect();
+        let (gate, hears) = (mark(point.is_gate()), mark(point.hears_refusal()));
+        writeln!(table, "| `{point}` | {} | {gate} | {hears} |", events.join(" ")).unwrap();
+    }
+    check_table("hook-points.md", "points", &table);
+}
+
+/// Returns a table of the keys in a part of the configuration's schema, with their descriptions and numbers as defaults.
+fn key_table(properties: &Value) -> String {
+    let mut table = String::from("| key | meaning |\n| --- | --- |\n");
+    for (key, property) in properties.as_object().expect("this part of the schema has keys") {
+        // Other spellings of a key are in the schema, too.
+        if key.chars().any(char::is_uppercase) {
+            continue;
+        }
+        let about = property["description"].as_str().unwrap_or_default().replace('\n', " ").replace('|', "\\|");
+        let default = property["default"].as_i64().map(|number| format!(" Default: {number}.")).unwrap_or_default();
+        writeln!(table, "| `{key}` | {about}{default} |").unwrap();
+    }
+    table
+}
+
+#[test]
+fn tables_of_keys_match_schema() {
+    let schema = config::config_schema();
+    // The part of the schema that has this key.
+    let part = |key: &str| {
+        let mut parts = schema["$defs"].as_object().expect("the schema has parts").values();
+        let part = parts.find(|part| part["properties"].get(key).is_some());
+        key_table(&part.unwrap_or_else(|| panic!("no part of the schema has {key}"))["properties"])
+    };
+    check_table("configuration.md", "keys", &key_table(&schema["properties"]));
+    check_table("configuration.md", "limits", &part("max_iterations"));
+    check_table("hooks.md", "fields", &part("on_failure"));
+    check_table("agents/README.md", "keys", &part("mcp_servers"));
 }
 
 #[test]
 fn every_event_type_is_explained() {
-    let guide = fs::read_to_string(documents().join("events.md")).unwrap();
+    let page = fs::read_to_string(reference_directory().join("events.md")).unwrap();
     for kind in EventType::ALL {
-        assert!(guide.contains(&format!("`{kind}`")), "docs/events.md does not mention {kind}");
+        assert!(page.contains(&format!("`{kind}`")), "docs/reference/events.md does not mention {kind}");
     }
 }
 
@@ -106,26 +151,53 @@ fn a_command_is_described_where_it_is_listed() {
     check(&CliInvocation::command(), &args::build_clap_command());
 }
 
+/// Returns the help of a command as a page shows it, without the options that every command has.
+fn help_block(name: &str, command: Command) -> String {
+    let everywhere = if name == "windlass" { &[][..] } else { &["project", "json", "help"] };
+    let command = everywhere.iter().fold(command, |command, name| command.mut_arg(name, |arg| arg.hide(true)));
+    let help = command.term_width(100).render_long_help().to_string();
+    let help: Vec<_> = help.trim().lines().map(str::trim_end).collect();
+    format!("```text\n{}\n```\n", help.join("\n"))
+}
+
 #[test]
 fn command_line_reference_matches_program() {
-    let mut text = String::from(
-        "# The command line\n\nWritten from the program itself. Every command also takes `--project DIR`, `--json` and \
-         `--help`.\n",
+    let mut index = String::from(
+        "# Command line\n\nThe program writes the pages of this part from its own help. Every command also takes `--project DIR`, \
+         `--json` and `--help`.\n\n| command | what it does |\n| --- | --- |\n",
     );
+    let mut pages: Vec<(String, String)> = Vec::new();
+    let mut root = String::new();
     for (name, command) in commands() {
-        let everywhere = if name == "windlass" { &[][..] } else { &["project", "json", "help"] };
-        let command = everywhere.iter().fold(command, |command, name| command.mut_arg(name, |arg| arg.hide(true)));
-        let help = command.term_width(100).render_long_help().to_string();
-        let help: Vec<_> = help.trim().lines().map(str::trim_end).collect();
-        write!(text, "\n## {name}\n\n```text\n{}\n```\n", help.join("\n")).unwrap();
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let block = help_block(&name, command);
+        match name.split(' ').collect::<Vec<_>>()[..] {
+            [_] => root = block,
+            [_, top] => {
+                writeln!(index, "| [`{name}`]({top}.md) | {about} |").unwrap();
+                pages.push((format!("{top}.md"), format!("# {name}\n\n{block}")));
+            }
+            _ => {
+                let (_, page) = pages.last_mut().expect("a command comes before its own commands");
+                write!(page, "\n## {name}\n\n{block}").unwrap();
+            }
+        }
     }
-    check("cli.md", &text);
+    write!(index, "\n## windlass\n\n{root}").unwrap();
+    pages.push(("README.md".to_owned(), index));
+    for (page, text) in &pages {
+        check_page(&format!("commands/{page}"), text);
+    }
+    let expected: BTreeSet<String> = pages.into_iter().map(|(page, _)| page).collect();
+    let there = fs::read_dir(reference_directory().join("commands")).unwrap();
+    let there: BTreeSet<String> = there.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(there, expected, "pages of commands that are gone have to be removed");
 }
 
 #[test]
 fn configuration_schema_matches_program() {
     let schema = serde_json::to_string_pretty(&config::config_schema()).unwrap();
-    check("config.schema.json", &format!("{schema}\n"));
+    check_page("config.schema.json", &format!("{schema}\n"));
 }
 
 /// Splits an example into words, without a redirection of its output and without the remark beside it.

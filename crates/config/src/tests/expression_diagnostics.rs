@@ -60,7 +60,7 @@ fn unreadable_condition_is_shown() {
       |
     4 |       when: iteration > 2 ?? retries
       |                           ^
-    hint: write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language
+    hint: write it as in `'docs' in task.labels and iteration > 2`; docs/reference/expressions.md has the language
 
     error: `when`: an expression is written without braces
      --> config.yaml:4:13
@@ -93,7 +93,7 @@ fn unknown_name_in_template_is_shown() {
       |
     4 |       feedback: '{% include "x" %}'
       |                     ^^^^^^^
-    hint: write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language
+    hint: write it as in `'docs' in task.labels and iteration > 2`; docs/reference/expressions.md has the language
     "#);
     let prompts = render_problems(&[
         "hooks:\n  stop:\n    - prompt: 'why {{ errors }}'\n",

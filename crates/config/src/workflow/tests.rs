@@ -406,7 +406,7 @@ fn invalid_expressions_are_refused_with_hint() {
         "`context.steps.nope` [steps.nope.data.taskId]",
         "`context.steps.a`",
     );
-    let language = "docs/configuration.md has the language";
+    let language = "docs/reference/expressions.md has the language";
     check_refused(
         &single_step("create_task", "{goal: x, labels: ['${task.labels.map(l => l)}']}"),
         "unexpected `>` [>]",

@@ -18,7 +18,7 @@ use crate::output::{CommandResult, Output, Tone};
   windlass change show T3                      its commits and its diff
   windlass change merge T3                     put it into the base branch
 
-A change is called after its task. docs/delivery.md has it all."
+A change is called after its task. docs/explanation/delivery.md explains it."
 )]
 pub enum Command {
     /// The changes that are not merged, newest first

@@ -29,7 +29,7 @@ const VALUE_COLUMN: usize = 15;
   echo '{\"tool_name\": \"Bash\", \"tool_input\": {\"command\": \"ls\"}}' | windlass hooks test pre_tool_use --payload -
 
 A payload is a JSON object with the names that conditions use: `iteration`, `error`, `task.labels`, … What it does not
-name has its empty value. `docs/hooks.md` lists the names.
+name has its empty value. `docs/reference/payloads-and-answers.md` lists the names.
 
 Where only agents' own hook systems call, with --as, and where it has a `session_id`, a payload is what the agent would say, and \
 the hooks are tried as `windlass hook` would run them.")]
