@@ -71,7 +71,7 @@ const EVENT: &[(&str, &str, &str)] = &[
     (
         r#"{"hookSpecificOutput": 3}"#,
         "failure",
-        "hook `bad` failed: bad answer: `hookSpecificOutput`: invalid type: integer `3`, expected struct Specific",
+        "hook `bad` failed: bad answer: `hookSpecificOutput`: invalid type: integer `3`, expected struct HookSpecificOutput",
     ),
     (
         r#"{"hookSpecificOutput": {"permissionDecision": "perhaps"}}"#,
@@ -327,7 +327,7 @@ const STOP: &[(&str, i32, &str, &str)] = &[
         r#"{"hookSpecificOutput": 3}"#,
         3,
         "failure",
-        "bad answer: `hookSpecificOutput`: invalid type: integer `3`, expected struct Specific",
+        "bad answer: `hookSpecificOutput`: invalid type: integer `3`, expected struct HookSpecificOutput",
     ),
     (
         r#"{"hookSpecificOutput": {"permissionDecision": "perhaps"}}"#,

@@ -481,6 +481,6 @@ fn conditions_and_templates_are_send_and_sync() {
     let template = TextTemplate::parse("{{ goal }}", &ExpressionNames::for_hook()).unwrap();
     check(&condition);
     check(&template);
-    assert_eq!(format!("{condition:?} {template:?}"), r#"Formula("iteration > 2") Template("{{ goal }}")"#);
+    assert_eq!(format!("{condition:?} {template:?}"), r#"ValueExpression("iteration > 2") TextTemplate("{{ goal }}")"#);
     assert_eq!((condition.text(), template.text()), ("iteration > 2", "{{ goal }}"));
 }
