@@ -139,7 +139,11 @@ fn invalid_step_links_are_refused() {
     let gate = "  - {id: a, type: condition, config: {predicate: 'true', onTrue: a, onFalse: nowhere}}\n  - {id: b, type: noop}\n";
     check_refused(&workflow_of_steps(gate), "`onFalse` names the step `nowhere`", "known here: `a`, `b`");
     let both = "  - {id: both, type: parallel, config: {steps: [{id: x, type: noop}]}, onSuccess: a}\n  - {id: a, type: noop, onFailure: x}\n";
-    check_refused(&workflow_of_steps(both), "names the step `x`, and there is none outside of a `parallel` [x]", "`a`");
+    check_refused(
+        &workflow_of_steps(both),
+        "names the step `x`, and no step outside a `parallel` has that id [x]",
+        "`a`",
+    );
     // A way out only by failure does not count: a loop must end without an accident.
     check_refused(
         &workflow_of_steps(

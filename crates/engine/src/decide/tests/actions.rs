@@ -404,7 +404,7 @@ fn attempts_are_counted_and_marked() {
          finish one",
         "! 4.0 has not begun
          T1 hook_started one 1 by w1
-         ! 4.0 is somebody else's
+         ! 4.0 belongs to another process
          T1 hook_started one 2 by w1 after flaky
          T1 hook_started one 3 by w1 after again
          T1 hook_finished one Success",

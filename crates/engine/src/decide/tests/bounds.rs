@@ -203,8 +203,8 @@ fn command_of_hook_needs_enough_share() {
 #[test]
 fn only_a_hook_that_runs_can_give_commands() {
     let mut project = Script::after(rules(&[(EventType::TaskStarted, 1)]), "add one\nstart T1");
-    assert_eq!(project.run("via=4.0 add more"), ["! nothing is owed under 4.0"]);
-    assert_eq!(project.run("hook 4.0\nvia=4.0 add more")[2..], ["! nothing is owed under 4.0"]);
+    assert_eq!(project.run("via=4.0 add more"), ["! there is no pending effect 4.0"]);
+    assert_eq!(project.run("hook 4.0\nvia=4.0 add more")[2..], ["! there is no pending effect 4.0"]);
 }
 
 /// The authority of a command stays the same when a hook gives it.

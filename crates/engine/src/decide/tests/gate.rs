@@ -123,7 +123,7 @@ fn at_the_limit_a_person_is_asked_and_can_go_on() {
          system gate_decided Block: ask
          ! session `a` waits for something else
          system gate_answered Continue
-         ! session `a` asks nothing
+         ! session `a` asks no question
          system gate_decided Block: send back 1
          system turn_started a.1 sent back red
          system feedback_delivered red
@@ -279,12 +279,12 @@ fn only_a_person_answers_and_only_what_is_asked() {
             "system session_stopping Cancelled",
             "system iteration_interrupted a.1",
             "system session_ended Cancelled",
-            "! session `a` asks nothing",
+            "! session `a` asks no question",
         ]
     );
     let script = format!("{asked}\nbegin ring\nstop a");
     let mut project = Script::after(hooks(&["check", "ring"]), &script);
-    assert_eq!(project.run("tell a ignore"), ["! session `a` asks nothing"], "it ends when `ring` does");
+    assert_eq!(project.run("tell a ignore"), ["! session `a` asks no question"], "it ends when `ring` does");
 }
 
 #[test]

@@ -171,9 +171,13 @@ impl RuleLocation<'_> {
                     ));
                 }
                 rule.build_regex().map_err(|error| {
-                    let remedy = "write it without look-around and back references, with few repetitions, and escape what \
-                                  is meant as it stands, such as `\\(`; in JSON a backslash is written twice";
-                    self.rule_error("config.pattern", format!("this regular expression cannot be used: {error}"), remedy)
+                    let remedy = "write it without look-around and back references, with few repetitions, and escape \
+                                  literal characters, such as `\\(`; in JSON a backslash is written twice";
+                    self.rule_error(
+                        "config.pattern",
+                        format!("this regular expression cannot be used: {error}"),
+                        remedy,
+                    )
                 })?;
             }
             ValidationRuleKind::Coverage(rule) => {

@@ -95,7 +95,7 @@ fn guard_names_itself_in_end_reason() {
     );
     assert_eq!(
         settled_result(|session| (session.failures, session.terms.max_failures) = (1, 1)),
-        "Escalated: circuit breaker: an iteration failed, and none may"
+        "Escalated: circuit breaker: an iteration failed, and no failure is allowed"
     );
     assert_eq!(
         settled_result(|session| session.watch.postponed = 24),
