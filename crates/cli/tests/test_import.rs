@@ -351,7 +351,7 @@ fn printed_and_for_programs() {
     note: .gemini/settings.json: hooks of Gemini CLI; a `timeout` there is in milliseconds
     warning: left out: line 1: AfterModel: Windlass has no point for this event
     note: a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`
-    note: Gemini CLI takes every exit from 2 on for a block; here only 2 is one
+    note: Gemini CLI treats every exit code from 2 on as a block; here only 2 blocks
     "#);
     assert_snapshot!(world.fails(&["config", "import", ".gemini/settings.json"]), @r#"
     error: there is no project here
@@ -444,7 +444,7 @@ fn files_that_are_no_hooks() {
     "#);
     assert_snapshot!(said("d.json", b"{\"name\": \"shop\"}"), @r#"
     error: $WORK/d.json: there are no `hooks` in this file
-    hint: say whose it is: `--from claude`, `codemie`, `codex`, `gemini`, `qwen` or `automation`
+    hint: name the agent: `--from claude`, `codemie`, `codex`, `gemini`, `qwen` or `automation`
     [64 config]
     "#);
     assert_snapshot!(said("e.json", b"{\"hooks\": \"\xff\"}"), @r#"

@@ -225,7 +225,7 @@ fn a_template_may_have_a_file_of_its_own() {
       |
     3 | prompt_file: prompts/work.md
       |              ^^^^^^^^^^^^^^^
-    hint: write it, or name another one: the path begins beside this file
+    hint: create it, or name another one: the path is relative to this file
     [64 config]
     ");
     world.write(".windlass/prompts/work.md", "Please:\n{{ gaol }}\n");

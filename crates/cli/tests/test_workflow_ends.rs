@@ -167,11 +167,11 @@ fn a_hook_gives_its_workflow_a_context() {
         ("{workflow: w, context: {steps: 1}}", "`context.steps` is the workflow's own"),
         ("{workflow: w, context: {a: 1, who: '${taks.goal}'}}", "config.yaml:2:62\n"),
         ("{workflow: w, context: {data: 1}}", "names `data`, where its steps store"),
-        ("{workflow: w, retry: {max: 2}}", "a workflow is not begun again"),
+        ("{workflow: w, retry: {max: 2}}", "a workflow is not retried"),
         ("{workflow: w, events: [stop], retry: {max: 2}}", "config.yaml:2:61"),
         ("{command: ./x, context: {who: 1}}", "this hook runs none"),
         ("{workflow: w, pipe_output: true}", "no output that could be piped"),
-        ("{workflow: w, feedback: 'Do it again'}", "says by itself what the agent is told"),
+        ("{workflow: w, feedback: 'Do it again'}", "defines by itself what the agent gets"),
     ] {
         world.write(".windlass/config.yaml", format!("version: 1\nhooks: {{task_created: [{hook}]}}\n"));
         let ran = world.run(&["config", "check"]);

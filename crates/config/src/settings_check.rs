@@ -89,7 +89,7 @@ fn check_git_name(key: &str, name: &LocatedValue<String>) -> Result<(), ConfigPr
     let odd = |letter: char| letter.is_whitespace() || letter.is_control() || "~^:?*[\\".contains(letter);
     let wrong = name.is_empty() || name.starts_with('-') || name.contains(odd) || name.contains("..");
     match wrong {
-        true => Err(ConfigProblem::new(format!("`{key}`: {} is no name that git takes", quote_text(name)))
+        true => Err(ConfigProblem::new(format!("`{key}`: {} is not a name that git accepts", quote_text(name)))
             .with_range(name.at.clone())),
         false => Ok(()),
     }
@@ -138,19 +138,19 @@ fn check_agents(settings: &Settings) -> Result<(), ConfigProblem> {
             Some(DriverKind::Scripted) if !has_command => ("plays a script: its `command` is the script's file", None),
             None if !has_command && known.is_none() => ("has neither `driver` nor `command`", None),
             _ if is_command && agent.model.is_some() => {
-                ("has a `model`, and its driver has no way to say so", Some("put it into `command` or `args`"))
+                ("has a `model`, and its driver cannot pass it", Some("put it into `command` or `args`"))
             }
             _ if agent.tools == Some(true) && !accepts_tools(agent.driver, known) => (
-                "is to get `tools`, and its driver has no way to hand them",
+                "has `tools: true`, and its driver cannot pass tools",
                 Some("add `windlass mcp` to its own settings, if it has any for such servers"),
             ),
             _ if !agent.mcp_servers.is_empty() && !speaks_acp => (
-                "has `mcp_servers`, and does not speak the Agent Client Protocol",
+                "has `mcp_servers`, and its driver does not use the Agent Client Protocol",
                 Some("write them into its own configuration, or drive it with `driver: acp`"),
             ),
             _ if restricted && !speaks_acp => (
-                "has `permissions`, and does not ask over the Agent Client Protocol",
-                Some("say it in `args`, as the program wants it, or drive it with `driver: acp`"),
+                "has `permissions`, and its driver does not use the Agent Client Protocol",
+                Some("set them in `args` as the program expects, or drive it with `driver: acp`"),
             ),
             _ => continue,
         };

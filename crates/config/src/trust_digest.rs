@@ -62,7 +62,9 @@ fn walk_directory(
             walk_directory(project, &path, &format!("{name}/"), depth - 1, found)?;
         } else if found.len() == MAX_WORKFLOW_FILES {
             let message = format!("has too many files: at most {MAX_WORKFLOW_FILES} are taken");
-            return Err(ConfigError::for_file(directory, message).with_suggestion("move what is no workflow elsewhere"));
+            return Err(
+                ConfigError::for_file(directory, message).with_suggestion("move the files that are not workflows")
+            );
         } else {
             // No file has the zero digest, so a file that becomes readable changes the digest.
             let digest =

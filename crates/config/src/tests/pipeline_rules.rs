@@ -256,7 +256,7 @@ fn invalid_forge_settings_are_shown() {
         "forge:\n  token: x\n",
     ]);
     insta::assert_snapshot!(shown, @"
-    error: `remote`: `-x` is no name that git takes
+    error: `remote`: `-x` is not a name that git accepts
      --> config.yaml:2:11
       |
     2 |   remote: -x

@@ -76,7 +76,7 @@ fn malformed_file_is_refused_with_hint() {
 fn invalid_file_name_as_id_is_refused() {
     let problem = parse_workflow("steps: [{id: a, type: noop}]\n", "my flow (2)", false).expect_err("no id");
     assert!(
-        problem.message.starts_with("without an `id` the name of the file is that of the workflow"),
+        problem.message.starts_with("without an `id` the file name is the id of the workflow"),
         "{}",
         problem.message
     );
