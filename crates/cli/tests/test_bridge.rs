@@ -126,7 +126,7 @@ fn a_tool_is_allowed_in_older_words_and_refused_without_any() {
         (&json!("allow"), &json!("harmless"))
     );
     let refused = said(&call(&world, "pre_tool_use", &tool(&world, "Edit", &json!({}))));
-    assert_eq!(refused["reason"], "`guard` says no, and not why.");
+    assert_eq!(refused["reason"], "`guard` blocks without a reason.");
     let used = said(&call(&world, "post_tool_use", &tool(&world, "Bash", &json!({}))));
     assert_eq!(used["hookSpecificOutput"]["updatedToolOutput"], json!({"stdout": "***"}), "{used}");
     assert_eq!(world.data_of("bridge_answered")[2]["told"], r#"{"stdout":"***"}"#);

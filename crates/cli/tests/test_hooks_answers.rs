@@ -480,7 +480,7 @@ fn that_are_too_much() {
     assert_eq!(said[0], "cannot carry out `create_task`: the goal has 70000 bytes; at most 65536 are taken");
 }
 
-const TOO_LONG: &str = "it is longer than what is kept of it; at most 262144 bytes are taken";
+const TOO_LONG: &str = "it is longer than the part that is kept; at most 262144 bytes are taken";
 
 fn judged(answer: &str) -> (World, i32) {
     let world = hooked(

@@ -147,7 +147,7 @@ pub enum HookResponseError {
     TooManyActions(usize),
     #[error("it has {found} bytes; at most {MAX_RESPONSE_BYTES} are taken")]
     TooLong { found: usize },
-    #[error("it is longer than what is kept of it; at most {MAX_RESPONSE_BYTES} bytes are taken")]
+    #[error("it is longer than the part that is kept; at most {MAX_RESPONSE_BYTES} bytes are taken")]
     Cut,
     #[error("it lies {found} lists and objects deep; at most {} are taken", EngineLimits::VALUE_DEPTH)]
     TooDeep { found: usize },
