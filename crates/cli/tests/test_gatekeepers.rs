@@ -341,7 +341,7 @@ fn only_whom_the_type_names_may_judge() {
     world.write(".windlass/config.yaml", config.replace("gatekeeper: [judge]", "gatekeeper: [jugde]"));
     world.ok(&["trust", "--yes"]);
     assert_snapshot!(world.fails(&["run"]), @"
-    error: `jugde` is no agent that is known here
+    error: `jugde` is not a known agent
     caused by: it is to judge tasks of the type `feature` (line 11, `agents.gatekeeper`)
     hint: did you mean `judge`?
     [64 config]

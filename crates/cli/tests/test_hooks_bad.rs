@@ -314,7 +314,7 @@ const FILES: &[(&str, &str)] = &[
     ("protected: '*.sh'\n", "1:12: `protected`: expected a list, found the text `*.sh` | start each entry with `- `"),
     (
         "protected: ['[']\n",
-        "1:13: unclosed character class; missing ']' | write a path or a pattern from the project's directory on: `tests/**/*.rs`",
+        "1:13: unclosed character class; missing ']' | write a path or a pattern relative to the project's directory: `tests/**/*.rs`",
     ),
     ("max_iterations: 3\n", "1:1: unknown key `max_iterations` | write it under `limits`"),
     ("hoooks: {}\n", "1:1: unknown key `hoooks` | did you mean `hooks`?"),

@@ -257,7 +257,7 @@ fn a_template_may_have_a_file_of_its_own() {
       |
     3 | prompt_file: y
       |              ^
-    hint: take one of them out
+    hint: remove one of them
     [64 config]
     ");
     assert_snapshot!(world.fails(&["config", "check", "outside.yaml"]), @"
@@ -266,7 +266,7 @@ fn a_template_may_have_a_file_of_its_own() {
       |
     2 | prompt_file: ../y
       |              ^^^^
-    hint: put the file into `.windlass/`, and write its path from there on: `prompt.md`
+    hint: put the file into `.windlass/`, and write its path relative to that directory: `prompt.md`
     [64 config]
     ");
 }

@@ -41,7 +41,8 @@ fn check_scripts(settings: &Settings) -> Result<(), ConfigProblem> {
         Some((file, at)) => {
             Err(ConfigProblem::new(format!("the script {} lies outside the project", quote_text(file)))
                 .with_suggestion(
-                    "write a path from the project's directory on; `--agent scripted:FILE` takes any file".to_owned(),
+                    "write a path relative to the project's directory; `--agent scripted:FILE` takes any file"
+                        .to_owned(),
                 )
                 .with_range(at.clone()))
         }
@@ -99,7 +100,7 @@ fn check_git_name(key: &str, name: &LocatedValue<String>) -> Result<(), ConfigPr
 fn check_base_branch(name: &LocatedValue<String>) -> Result<(), ConfigProblem> {
     match BranchName::new(name) {
         Ok(_) => Ok(()),
-        Err(_) => Err(ConfigProblem::new(format!("`base_branch`: {} is no name of a branch", quote_text(name)))
+        Err(_) => Err(ConfigProblem::new(format!("`base_branch`: {} is not a branch name", quote_text(name)))
             .with_suggestion("write the branch's own name, such as `main`".to_owned())
             .with_range(name.at.clone())),
     }
@@ -203,7 +204,9 @@ fn check_path_pattern(pattern: &LocatedValue<String>, what: &str) -> Result<(), 
     match wrong {
         None => Ok(()),
         Some(wrong) => Err(ConfigProblem::new(wrong)
-            .with_suggestion("write a path or a pattern from the project's directory on: `tests/**/*.rs`".to_owned())
+            .with_suggestion(
+                "write a path or a pattern relative to the project's directory: `tests/**/*.rs`".to_owned(),
+            )
             .with_range(pattern.at.clone())),
     }
 }
@@ -221,12 +224,10 @@ fn check_test_command(command: &LocatedValue<String>) -> Result<(), ConfigProble
 fn check_prompt_file(file: &LocatedValue<String>, settings: &Settings) -> Result<(), ConfigProblem> {
     let (wrong, remedy) = match file.trim() {
         "" => ("`prompt_file` is empty", "name a file beside this one, such as `prompt.md`"),
-        _ if settings.prompt.is_some() => {
-            ("there is either `prompt` or `prompt_file`, not both", "take one of them out")
-        }
+        _ if settings.prompt.is_some() => ("there is either `prompt` or `prompt_file`, not both", "remove one of them"),
         _ if !is_inside_directory(file) => (
             "the file of the prompt lies beside this one, or below",
-            "put the file into `.windlass/`, and write its path from there on: `prompt.md`",
+            "put the file into `.windlass/`, and write its path relative to that directory: `prompt.md`",
         ),
         _ => return Ok(()),
     };

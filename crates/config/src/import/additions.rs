@@ -93,7 +93,8 @@ impl ConfigAdditions {
             return;
         };
         if *names_events {
-            let text = format!("{} runs where the configuration says, whatever `eventTypes` says", quote_text(name));
+            let text =
+                format!("{} runs at the points of the configuration; `eventTypes` has no effect", quote_text(name));
             self.notes.push(ImportRemark::at_line(*line, text));
         }
         // The registry defines the order of its own hooks.

@@ -320,9 +320,8 @@ impl<'a> SettingsImporter<'a> {
             };
             let retries = match written.value {
                 NodeValue::Null | NodeValue::Integer(0) => {
-                    let text = format!(
-                        "`maxHookRetries`: codemie takes {CODEMIE_DEFAULT_RETRIES} where nothing or 0 is written"
-                    );
+                    let text =
+                        format!("`maxHookRetries`: codemie uses {CODEMIE_DEFAULT_RETRIES} for a missing value or 0");
                     self.add_note(written, text);
                     CODEMIE_DEFAULT_RETRIES
                 }

@@ -109,7 +109,7 @@ fn read_steps(listed: &ConfigNode, source: &str, within: bool) -> Result<Vec<Wor
 
 fn read_step(node: &ConfigNode, source: &str, within: bool) -> Result<WorkflowStep, ConfigProblem> {
     let fields = MapFields::with_known_keys(node, source, "a step", STEP_KEYS)?;
-    let id = fields.require_text("id", ("an `id`, so that others can lead to it", "check"))?.to_owned();
+    let id = fields.require_text("id", ("an `id`, so that other steps can name it", "check"))?.to_owned();
     check_id("the id of a step", &id).map_err(|problem| problem.with_range(fields.field_range("id")))?;
     let kind =
         fields.require_text("type", (&format!("a `type`: one of {}", STEP_TYPES.join(", ")), "execute_command"))?;
@@ -141,7 +141,7 @@ fn read_step(node: &ConfigNode, source: &str, within: bool) -> Result<WorkflowSt
     let (on_success, on_failure) = (next("onSuccess")?, next("onFailure")?);
     if let (true, Some(name)) = (within, ["onSuccess", "onFailure"].into_iter().find(|name| fields.get(name).is_some()))
     {
-        let problem = ConfigProblem::new(format!("`{name}` has no place within a `parallel`"));
+        let problem = ConfigProblem::new(format!("`{name}` is not allowed inside a `parallel`"));
         return Err(problem
             .with_suggestion("write it beside the `type: parallel`".to_owned())
             .with_range(fields.field_range(name)));

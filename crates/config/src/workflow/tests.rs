@@ -286,7 +286,11 @@ fn invalid_step_config_is_refused() {
         "cannot be one of the steps",
         "",
     );
-    check_refused(&single_step("parallel", "{steps: [{id: x, type: noop, onSuccess: a}]}"), "has no place within", "");
+    check_refused(
+        &single_step("parallel", "{steps: [{id: x, type: noop, onSuccess: a}]}"),
+        "is not allowed inside",
+        "",
+    );
 }
 
 /// Literal values are checked when the file is read, not when the step runs.

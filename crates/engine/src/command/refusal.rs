@@ -66,7 +66,7 @@ pub enum Refusal {
     IllegalSession { name: SessionName, why: &'static str },
     #[error("{id} {why}")]
     IllegalSeries { id: SeriesId, why: String },
-    #[error("{task} has {} stop hooks; at most {} are taken", .most, .most)]
+    #[error("{task} has {} stop hooks; at most {} are allowed", .most, .most)]
     TooManyHooks { task: TaskId, most: usize },
     #[error("there is no pending effect {0}")]
     UnknownEffect(EffectId),

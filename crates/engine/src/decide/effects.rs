@@ -181,7 +181,7 @@ impl DecisionContext<'_, '_> {
     fn recover_turn(&mut self, effect: &PendingEffect, owner: &OwnerName) -> Result<(), Refusal> {
         let refuse = |why| Err(Refusal::IllegalEffect { effect: effect.id, why });
         match &effect.kind {
-            EffectKind::Hook(_) => refuse("is no turn"),
+            EffectKind::Hook(_) => refuse("is not a turn"),
             // The session's owner runs the next turn, so it has to be alive.
             EffectKind::Turn { session, .. } if self.require_session(session)?.owner != *owner => {
                 refuse("is a turn of a session that has to be resumed first")

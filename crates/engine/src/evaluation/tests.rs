@@ -245,7 +245,7 @@ fn what_is_no_rule_is_refused_with_its_place() {
     check(json!({"template": "tdd", "rule": "it's"}), "without quotes");
     check(json!({"template": "checkpoint-every", "every": 0}), "at least 1");
     check(json!({"template": "checkpoint-every", "every": 2.5}), "invalid type");
-    check(Value::from(vec![json!({"action": "complete"}); 33]), "has 33 rules; at most 32 are taken");
+    check(Value::from(vec![json!({"action": "complete"}); 33]), "has 33 rules; at most 32 are allowed");
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl WorkspaceFiles {
             let why = format!("it has more than {} MiB: ask for some of its lines", MAX_READ_BYTES / (1024 * 1024));
             return Err(refusal_response("read", &wanted.path, &why));
         };
-        String::from_utf8(bytes).map_err(|_| refusal_response("read", &wanted.path, "it is no text"))
+        String::from_utf8(bytes).map_err(|_| refusal_response("read", &wanted.path, "it is not text"))
     }
 
     /// Writes a file, and replaces the one that is there.

@@ -131,7 +131,7 @@ fn matchers_of_other_events_are_translated() {
     check(ImportDialect::Claude, "SubagentStop", "Explore", Ok(Some("Explore")));
     check(ImportDialect::Codex, "SessionStart", "start.*", Ok(Some("start.*")));
     check(ImportDialect::Gemini, "SessionStart", "resume", Ok(Some("resume")));
-    check(ImportDialect::Gemini, "SessionStart", "resume|clear", Err("is taken for one word there"));
+    check(ImportDialect::Gemini, "SessionStart", "resume|clear", Err("is one word there"));
     check(ImportDialect::Codemie, "SessionStart", "resume", Err("something that there is not at this point"));
     check(ImportDialect::Claude, "Stop", "x", Ok(None));
 }
@@ -335,7 +335,7 @@ fn automation_file_is_imported() {
             author: ann
             version: '2'
     - 7: `announce`: neither the configuration nor Windlass has a hook with this name, and what it does is not in the file; write it as a `command` with this `name` at its events
-    * 5: `track-agent-task-lifecycle` runs at task_created, task_started, task_completed, whatever `eventTypes` says
+    * 5: `track-agent-task-lifecycle` runs at task_created, task_started, task_completed; `eventTypes` has no effect
     "#);
     for wrong in [
         r#"{"version": "2.0", "hooks": []}"#,

@@ -140,7 +140,7 @@ fn calls_nest_at_most_three_deep() {
     }
     let hook = hooks(&project).last().unwrap().id;
     let answered = project.run(&format!("begin {hook}\nvia={hook} start T5"));
-    assert_eq!(answered[1], "! a cascade of hooks may make 3 calls within each other; the rest is refused");
+    assert_eq!(answered[1], "! a cascade of hooks may make 3 nested calls; the rest is refused");
     project.crash();
 }
 
@@ -251,7 +251,7 @@ fn sessions_nest_at_most_three_deep() {
             }
             let hook = hooks(&project).pop().unwrap();
             let answered = project.run(&format!("begin {}\nvia={} session s{nested}", hook.id, hook.id));
-            let refused = "! a cascade of hooks may make 3 calls within each other; the rest is refused";
+            let refused = "! a cascade of hooks may make 3 nested calls; the rest is refused";
             assert_eq!(answered[1] == refused, nested == 4, "{event} {nested}: {answered:?}");
         }
         let nesting = [0, 1, 2, 3].map(|nested| project.session(&format!("s{nested}")).nesting);

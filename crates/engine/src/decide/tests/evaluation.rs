@@ -319,7 +319,7 @@ fn hooks_last_until_they_are_cleared_or_the_task_begins_anew() {
     }
     assert_eq!(
         project.register(hook(StopHook::Default)).unwrap_err().to_string(),
-        "T1 has 20 stop hooks; at most 20 are taken"
+        "T1 has 20 stop hooks; at most 20 are allowed"
     );
     project.crash();
     assert_eq!(project.task("T1").drive.hooks.len(), 20);

@@ -487,7 +487,7 @@ fn cost_budget_counts_every_turn() {
     let first = project.run("turn-done a.1 costs=600000\nhook note tells=late");
     assert_eq!(first.last().unwrap(), "system turn_started a.2 to work late");
     let second = project.run("turn-done a.2 costs=400000\nhook note tells=last");
-    let reason = "Limit, $1.00 were spent, and the limit of cost is $1.00";
+    let reason = "Limit, $1.00 were spent, and the cost limit is $1.00";
     assert_eq!(second.last().unwrap(), &format!("system session_ended {reason}"));
     assert_eq!(project.session("a").watch.used.cost, Some(UsdCost(1_000_000)));
 }
@@ -498,7 +498,7 @@ fn what_an_interrupted_turn_has_used_counts() {
         let mut project = Script::after(default_rules(), &format!("session a {terms}"));
         project.run(&format!("turn-interrupted a.1 {used}\nturn-interrupted a.2 {used}")).pop().unwrap()
     };
-    let spent = "system session_ended Limit, $1.20 were spent, and the limit of cost is $1.00";
+    let spent = "system session_ended Limit, $1.20 were spent, and the cost limit is $1.00";
     assert_eq!(ended("cost=1000000", "costs=600000"), spent);
     let used = "system session_ended Limit, 1,200 tokens were used, and the limit is 1,000";
     assert_eq!(ended("tokens=1000", "reads=500 writes=100"), used);

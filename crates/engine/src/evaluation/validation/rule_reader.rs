@@ -43,7 +43,7 @@ impl ValidationRule {
             _ => return Err(list.rule_error("", "it is not a list", "give a list of rules, `[{type, name, config}]`")),
         };
         if items.len() > Self::MAX_RULES {
-            let cause = format!("it has {} rules; at most {} are taken", items.len(), Self::MAX_RULES);
+            let cause = format!("it has {} rules; at most {} are allowed", items.len(), Self::MAX_RULES);
             return Err(list.rule_error("", cause, "join some of them in one `command` rule that runs a script"));
         }
         let mut names = BTreeSet::new();

@@ -264,7 +264,7 @@ impl Session {
         }
         let spent = used.cost.unwrap_or_default();
         let most = self.terms.cost.filter(|most| spent >= *most)?;
-        Some(format!("{spent} were spent, and the limit of cost is {most}"))
+        Some(format!("{spent} were spent, and the cost limit is {most}"))
     }
 
     /// Starts another iteration, unless a guard has tripped. At the iteration limit, one turn remains for pending

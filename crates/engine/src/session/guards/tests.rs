@@ -68,7 +68,7 @@ fn session_ends_when_time_or_cost_is_used_up() {
         })
     };
     assert_eq!(cost(2.49), "another");
-    assert_eq!(cost(2.6), "Limit: $2.60 were spent, and the limit of cost is $2.50");
+    assert_eq!(cost(2.6), "Limit: $2.60 were spent, and the cost limit is $2.50");
 }
 
 /// A used-up budget prevents a send-back, but not the completion of the work.
