@@ -33,13 +33,13 @@ hooks:
 ";
     let script = "
 turns:
-  - unless: What you said
+  - unless: The end of your last message
     do:
       - say: I look. <promise>COMPLETE</promise>
       - run: echo $PPID >> pids
       - say: Half of it is there.
   - when: leaks
-    unless: What you said
+    unless: The end of your last message
     do:
       - run: echo $PPID >> pids
       - ask: May I mend it?
@@ -294,7 +294,7 @@ turns:
   - do: [say: Done?, promise: COMPLETE]
   - when: was checked
     do: [run: echo > started, wait: 60s]
-  - unless: What you said
+  - unless: The end of your last message
     do: [say: I am still at it.]
   - do: [promise: COMPLETE]
 ";
@@ -422,7 +422,7 @@ turns:
   - when: Mend the pump
     do: [run: echo $PPID $WINDLASS_TASK_ID > one, promise: COMPLETE]
   - when: Paint it
-    unless: What you said
+    unless: The end of your last message
     do: [run: echo $PPID $WINDLASS_TASK_ID > two, promise: COMPLETE]
 ";
     let world = World::played("", script);

@@ -222,7 +222,7 @@ remember: memory.json
 turns:
   - do: [run: echo $PPID > pid, say: Done?]
   - when: was checked
-    unless: What you said
+    unless: The end of your last message
     do: [run: echo $PPID > second, promise: COMPLETE]
 ";
     let world = World::played(KILLED, script);
@@ -281,7 +281,7 @@ remember: memory.json
 resume: true
 turns:
   - do: [run: echo $PPID > pid, say: Done?]
-  - unless: What you said
+  - unless: The end of your last message
     do: [promise: COMPLETE]
 ";
     let world = World::played(KILLED, script);

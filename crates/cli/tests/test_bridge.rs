@@ -235,9 +235,9 @@ fn what_no_agent_says_is_told_and_passes() {
     let nameless = json!({"cwd": world.directory, "hook_event_name": "Stop"}).to_string();
     let cases: [(&[u8], &str); 5] = [
         (b"", "standard input is empty"),
-        (b"hello", "no JSON object"),
-        (b"[1]", "no JSON object"),
-        (b"{\"session_id\": ", "no JSON object"),
+        (b"hello", "not a JSON object"),
+        (b"[1]", "not a JSON object"),
+        (b"{\"session_id\": ", "not a JSON object"),
         (nameless.as_bytes(), "which conversation"),
     ];
     for (input, told) in cases {

@@ -523,7 +523,7 @@ fn what_was_said_in_a_recovery_is_what_was_said_last() {
     let world = world(config, &format!("done='<promise>COMPLETE</promise>'\n{agent}"));
     assert_eq!(world.run(RUN).code, 0);
     let last = prompt(&world, 4);
-    assert!(last.contains("at the end of your last turn:\n```text\nI have set the route\n```\n"), "{last}");
+    assert!(last.contains("The end of your last message:\n```text\nI have set the route\n```\n"), "{last}");
     assert!(last.contains("I began"), "what was before is told in short: {last}");
 }
 

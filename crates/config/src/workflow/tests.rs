@@ -117,7 +117,7 @@ fn malformed_step_is_refused_with_hint() {
 fn invalid_step_links_are_refused() {
     check_refused(
         &workflow_of_steps("  - {id: a, type: noop, onSuccess: bb}\n  - {id: b, type: noop}\n"),
-        "there is none outside of a `parallel` [bb]",
+        "no step outside a `parallel` has that id [bb]",
         "did you mean `b`?",
     );
     check_refused(
@@ -127,10 +127,10 @@ fn invalid_step_links_are_refused() {
     );
     check_refused(
         &workflow_of_steps("  - {id: a, type: noop, onSuccess: b}\n  - {id: b, type: noop, onSuccess: a}\n"),
-        "go round for ever",
+        "repeat for ever",
         "condition",
     );
-    check_refused(&workflow_of_steps("  - {id: a, type: noop, onSuccess: a}\n"), "no way leads to the end", "");
+    check_refused(&workflow_of_steps("  - {id: a, type: noop, onSuccess: a}\n"), "no path leads to the end", "");
     check_refused(
         &workflow_of_steps("  - {id: a, type: noop, onSuccess: a}\n  - {id: a, type: noop}\n"),
         "two steps are called `a`",

@@ -132,7 +132,7 @@ fn matchers_of_other_events_are_translated() {
     check(ImportDialect::Codex, "SessionStart", "start.*", Ok(Some("start.*")));
     check(ImportDialect::Gemini, "SessionStart", "resume", Ok(Some("resume")));
     check(ImportDialect::Gemini, "SessionStart", "resume|clear", Err("is one word there"));
-    check(ImportDialect::Codemie, "SessionStart", "resume", Err("something that there is not at this point"));
+    check(ImportDialect::Codemie, "SessionStart", "resume", Err("a value that does not exist at this point"));
     check(ImportDialect::Claude, "Stop", "x", Ok(None));
 }
 
