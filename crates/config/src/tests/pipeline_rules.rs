@@ -181,7 +181,7 @@ fn unknown_agents_and_unread_briefs_are_warned_about() {
     check(
         "agents: {reviewer: {command: x}}\ntask_types:\n  a:\n    agents: {implementer: [reviwer, 'command:x', deploy]}\n",
         "4:28: `reviwer` is not a known agent (did you mean `reviewer`?)\n\
-         4:50: `deploy` is not a known agent (say under `agents` how it is started)",
+         4:50: `deploy` is not a known agent (define it under `agents`)",
     );
 }
 

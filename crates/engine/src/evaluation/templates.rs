@@ -129,7 +129,7 @@ impl RuleTemplate {
                 StopRuleText::new(
                     Some(format!("iteration >= {max_iterations}")),
                     RuleAction::Escalate,
-                    "findings remain after {{ iteration }} iterations: a person must decide",
+                    "findings remain after {{ iteration }} iterations: they need a decision by a person",
                 ),
                 StopRuleText::new(None, RuleAction::Continue, "findings remain"),
             ],
