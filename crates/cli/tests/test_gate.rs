@@ -350,9 +350,9 @@ fn session_that_lost_its_task_asks_no_person() {
     let world = asking();
     world.ok(&["task", "complete", "T1", "--force"]);
     let refused = world.fails(&["answer", NAME, "continue"]);
-    assert!(refused.contains("has lost its task, and asks no more"), "{refused}");
+    assert!(refused.contains("has lost its task, and no longer asks a question"), "{refused}");
     let ran = world.run(RUN);
-    assert!(ran.stdout.contains("T1 is completed now, and not by this session"), "{ran}");
+    assert!(ran.stdout.contains("T1 is completed now, changed outside this session"), "{ran}");
     assert!(![0, 4].contains(&ran.code) && turns(&world) == "1", "no further turn: {ran}");
     assert!(ran.stdout.contains("next: windlass why T1"), "{ran}");
 }
@@ -523,7 +523,7 @@ fn what_was_said_in_a_recovery_is_what_was_said_last() {
     let world = world(config, &format!("done='<promise>COMPLETE</promise>'\n{agent}"));
     assert_eq!(world.run(RUN).code, 0);
     let last = prompt(&world, 4);
-    assert!(last.contains("at the end of your last turn:\n```text\nI have set the route\n```\n"), "{last}");
+    assert!(last.contains("The end of your last message:\n```text\nI have set the route\n```\n"), "{last}");
     assert!(last.contains("I began"), "what was before is told in short: {last}");
 }
 

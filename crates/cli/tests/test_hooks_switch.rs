@@ -247,7 +247,7 @@ fn it_is_so_from_then_on() {
     world.ok(&["hooks", "enable", "tell"]);
     let ran = world.run(&["task", "complete", world.json(&["task", "add", "four"])["id"].as_str().unwrap()]);
     assert_snapshot!(ran, @"
-    error: this project's hooks are not trusted as they are now, and this would run tell
+    error: this project's hooks are not trusted in their present form, and this would run tell
     hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
     [exit 64]
     ");

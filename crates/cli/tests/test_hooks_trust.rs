@@ -51,7 +51,7 @@ fn an_untrusted_project_runs_nothing() {
         assert_eq!(world.lines(&["events"]), before, "{line}");
     }
     assert_snapshot!(world.fails(&["task", "start", "T1"]), @"
-    error: this project's hooks are not trusted as they are now, and this would run spy
+    error: this project's hooks are not trusted in their present form, and this would run spy
     hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
     [64 trust]
     ");

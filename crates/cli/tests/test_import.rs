@@ -277,10 +277,10 @@ hooks:
     left out:
       line 7: `anounce`: neither the configuration nor Windlass has a hook with this name (there is `announce`), and what it does is not in the file; write it as a `command` with this `name` at its events
 
-    note: line 2: `announce` runs where the configuration says, whatever `eventTypes` says
-    note: line 3: `count` runs where the configuration says, whatever `eventTypes` says
-    note: line 4: `greet` runs where the configuration says, whatever `eventTypes` says
-    note: line 5: `same` runs where the configuration says, whatever `eventTypes` says
+    note: line 2: `announce` runs at the points of the configuration; `eventTypes` has no effect
+    note: line 3: `count` runs at the points of the configuration; `eventTypes` has no effect
+    note: line 4: `greet` runs at the points of the configuration; `eventTypes` has no effect
+    note: line 5: `same` runs at the points of the configuration; `eventTypes` has no effect
 
     changed in $WORK/.windlass/config.yaml: 3 hooks
     Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.
@@ -318,7 +318,7 @@ fn what_would_change_is_told_and_what_cannot_be_is_left() {
     let printed = world.run(&["config", "import", "automation-hooks.json", "--dry-run"]);
     assert_snapshot!(printed.stderr, @r#"
     note: automation-hooks.json: automation hooks
-    note: line 1: `one` runs where the configuration says, whatever `eventTypes` says
+    note: line 1: `one` runs at the points of the configuration; `eventTypes` has no effect
     note: line 1: would be changed: one (line 3): `priority: 5`
     "#);
     assert_eq!((printed.code, printed.stdout.as_str(), config(&world).as_str()), (0, "", text));
@@ -351,7 +351,7 @@ fn printed_and_for_programs() {
     note: .gemini/settings.json: hooks of Gemini CLI; a `timeout` there is in milliseconds
     warning: left out: line 1: AfterModel: Windlass has no point for this event
     note: a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`
-    note: Gemini CLI takes every exit from 2 on for a block; here only 2 is one
+    note: Gemini CLI treats every exit code from 2 on as a block; here only 2 blocks
     "#);
     assert_snapshot!(world.fails(&["config", "import", ".gemini/settings.json"]), @r#"
     error: there is no project here
@@ -444,7 +444,7 @@ fn files_that_are_no_hooks() {
     "#);
     assert_snapshot!(said("d.json", b"{\"name\": \"shop\"}"), @r#"
     error: $WORK/d.json: there are no `hooks` in this file
-    hint: say whose it is: `--from claude`, `codemie`, `codex`, `gemini`, `qwen` or `automation`
+    hint: name the agent: `--from claude`, `codemie`, `codex`, `gemini`, `qwen` or `automation`
     [64 config]
     "#);
     assert_snapshot!(said("e.json", b"{\"hooks\": \"\xff\"}"), @r#"

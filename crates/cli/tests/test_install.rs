@@ -396,7 +396,7 @@ fn settings_that_cannot_be_understood() {
     ");
     assert_snapshot!(refused(&with("{\"mcpServers\": {\"windlass\": {\"command\": \"other\"}}}")), @"
     error: cannot edit `$WORK/.gemini/settings.json`
-    caused by: the MCP server `windlass` is there already, and runs something else
+    caused by: the MCP server `windlass` exists already, and runs another command
     hint: nothing was written; remove that entry, or leave out --mcp
     [1 refused]
     ");

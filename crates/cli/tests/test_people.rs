@@ -413,7 +413,7 @@ fn an_escalation_is_answered_and_the_next_session_knows_it() {
     assert!(listed.contains("\n  T1 Mend the pump  ("), "{listed}");
     assert!(world.json(&["task", "show", "T1"]).get("answer").is_none());
     assert_snapshot!(world.fails(&["answer", "T1", "continue"]), @"
-    error: T1 waits for no answer such as `continue`: it is completed
+    error: T1 does not wait for the answer `continue`: it is completed
     hint: `windlass why T1` shows how it stands
     [1 refused]
     ");

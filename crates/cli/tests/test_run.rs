@@ -271,7 +271,7 @@ fn what_cannot_be_run_is_refused_by_name() {
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["run", "x", "--agent", "clod"]), @r"
-    error: `clod` is no agent that this version can drive
+    error: `clod` is not an agent that this version can drive
     hint: --agent NAME takes claude, codex, opencode, gemini, goose, qwen, copilot, kimi, aider, or one of `agents:`; `acp:CMD` speaks the Agent Client Protocol, `command:CMD` is any other program
     [64 usage]
     ");

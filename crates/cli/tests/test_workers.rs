@@ -288,9 +288,9 @@ fn each_type_gets_one_of_its_agents() {
     let ran = world.run(&["run", "--workers", "2"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("T1   agent: fixer\n") && ran.stdout.contains("T2   agent: usual\n"), "{ran}");
-    assert!(ran.stdout.contains("\nleft: T3  Closed: nobody may work on tasks of its type\n"), "{ran}");
+    assert!(ran.stdout.contains("\nleft: T3  Closed: no agent may work on tasks of its type\n"), "{ran}");
     let summary = world.lines(&["run", "--workers", "2", "--agent", "usual", "--json"]);
-    assert_eq!(summary[0]["left"][0]["why"], "nobody may work on tasks of its type");
+    assert_eq!(summary[0]["left"][0]["why"], "no agent may work on tasks of its type");
 }
 
 /// A run whose agent reports its start, and waits for a word.
@@ -330,9 +330,9 @@ fn a_worker_that_was_stopped_past_its_lease_cannot_submit() {
     assert_eq!(ended.status.code(), Some(3), "{ended:?}");
     let shown = String::from_utf8(ended.stdout).unwrap();
     assert_snapshot!(timeless(&shown[shown.find("T1 cancelled").unwrap()..]), @r"
-    T1 cancelled after one iteration: T1 was taken by session `t1-part-1-2` (epoch 2), and is completed now; what was done here stays on windlass/t1-part-1
+    T1 cancelled after one iteration: T1 was taken by session `t1-part-1-2` (epoch 2), and is completed now; the work of this session stays on windlass/t1-part-1
     done: nothing
-    taken away: T1 was taken by session `t1-part-1-2` (epoch 2), and is completed now; what was done here stays on windlass/t1-part-1
+    taken away: T1 was taken by session `t1-part-1-2` (epoch 2), and is completed now; the work of this session stays on windlass/t1-part-1
     took: <took> one turn
     next: windlass why T1
     ");
@@ -409,7 +409,7 @@ fn a_session_that_has_lost_its_task_ends_in_one_way() {
         assert_eq!(ended.status.code(), Some(3), "{words:?}: {ended:?}");
         let shown = String::from_utf8(ended.stdout).unwrap();
         assert!(shown.contains("T1 was taken by session `t1-part-1"), "{words:?}: {shown}");
-        let stays = "(epoch 2), and is completed now; what was done here stays on windlass/t1-part-1";
+        let stays = "(epoch 2), and is completed now; the work of this session stays on windlass/t1-part-1";
         assert!(shown.contains(stays), "{words:?}: {shown}");
         if words.contains(&"--json") {
             let last: Vec<serde_json::Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

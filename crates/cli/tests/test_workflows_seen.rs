@@ -231,7 +231,7 @@ fn hooks_run_workflows_that_are_there() {
     world.write(".windlass/config.yaml", "hooks: {task_completed: [{workflow: later}]}\n");
     world.write(".windlass/workflows/later.yaml", "steps: [{id: a, type: noop, onSuccess: b}]\n");
     assert_snapshot!(world.fails(&["trust", "--yes"]), @r#"
-    error: `onSuccess` names the step `b`, and there is none outside of a `parallel`
+    error: `onSuccess` names the step `b`, and no step outside a `parallel` has that id
      --> $WORK/.windlass/workflows/later.yaml:1:40
       |
     1 | steps: [{id: a, type: noop, onSuccess: b}]

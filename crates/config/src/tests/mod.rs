@@ -346,7 +346,7 @@ fn yaml_bomb_is_refused_early() {
         (aliases, "too much YAML"),
         ("- 1\n".repeat(200_000), "too much YAML"),
         (format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(600_000), ["*a"; 19_000].join(", ")), "too much YAML"),
-        ("a: &a [*a]\n".to_owned(), "this alias stands inside the value that it names"),
+        ("a: &a [*a]\n".to_owned(), "this alias is inside the value that it repeats"),
         (format!("{}: 1\n", "k".repeat(1_000_000)), ""),
     ];
     for (text, message) in bombs {
