@@ -79,7 +79,7 @@ fn show_answered_task(opened: &OpenedProject, id: TaskId, records: &[EventRecord
     }
     if matches!(task.state, TaskState::Ready | TaskState::NeedsContinuation) {
         out.print_line(
-            out.paint(Tone::Faint, ResumeCommand::for_task(opened, id)?.describe_in_sentence("goes on with it")),
+            out.paint(Tone::Faint, ResumeCommand::for_task(opened, id)?.describe_in_sentence("resumes it")),
         )?;
     }
     Ok(())
@@ -95,7 +95,7 @@ fn show_answered_session(
     if out.is_json() {
         return out.print_json(&serde_json::json!({"session": name, "answer": answer.name()}));
     }
-    out.print_line(format_args!("session {name} goes on so"))?;
+    out.print_line(format_args!("session {name} continues with this answer"))?;
     match opened.is_session_running(session) {
         true => Ok(()),
         false => {

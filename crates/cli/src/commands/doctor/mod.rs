@@ -104,11 +104,9 @@ fn settle_unfinished_work(context: &CommandContext, out: &mut Output) -> Result<
     print_removed_worktrees(&swept, out)?;
     if untrusted > 0 {
         let of_it = if untrusted == 1 { "1 hook or session" } else { &format!("{untrusted} hooks or sessions") };
-        let failure = Failure::new(FailureCode::Trust, format!("{of_it} may not go on"))
-            .with_cause("it is owed under a configuration that is not the trusted one")
-            .with_hint(
-                "--trust runs it all the same; `windlass hooks history` and `windlass session list` show what is left",
-            );
+        let failure = Failure::new(FailureCode::Trust, format!("{of_it} cannot resume"))
+            .with_cause("it is pending under a configuration that is not the trusted one")
+            .with_hint("--trust runs it anyway; `windlass hooks history` and `windlass session list` show it");
         return Err(failure.into());
     }
     if sessions > 0 && !out.is_json() {
@@ -131,7 +129,7 @@ fn settle_unfinished_work(context: &CommandContext, out: &mut Output) -> Result<
     }
     let told: &[Session] = if out.is_json() { &[] } else { &interrupted };
     for session in told {
-        let again = ResumeCommand::for_session(&opened, session).describe_in_sentence("goes on with it");
+        let again = ResumeCommand::for_session(&opened, session).describe_in_sentence("resumes it");
         out.print_line(format_args!("{} was interrupted: {}", session.name, text::clean_line(&again)))?;
     }
     Ok(0)
@@ -141,8 +139,8 @@ fn print_removed_worktrees(swept: &[WorktreeRemoval], out: &mut Output) -> Comma
     for (id, swept) in swept {
         match swept {
             Ok(()) if out.is_json() => {}
-            Ok(()) => out.print_line(format_args!("the worktree of {id} was put away"))?,
-            Err(why) => MessageWriter::new().print_warning(&format!("the worktree of {id} stays: {why}")),
+            Ok(()) => out.print_line(format_args!("the worktree of {id} was removed"))?,
+            Err(why) => MessageWriter::new().print_warning(&format!("the worktree of {id} was not removed: {why}")),
         }
     }
     Ok(())

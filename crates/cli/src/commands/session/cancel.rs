@@ -42,8 +42,8 @@ pub fn run_session_cancel(context: &CommandContext, args: &Args, out: &mut Outpu
     let what = match (seen.session.is_over(), seen.alive, woken) {
         (true, ..) => "has ended",
         (false, true, true) => "is being ended",
-        (false, true, false) => "ends after what it does now",
-        (false, false, _) => "is to be ended; nobody runs it: `windlass doctor --settle` does what is left",
+        (false, true, false) => "ends after its current step",
+        (false, false, _) => "has to end, but no process runs it: `windlass doctor --settle` ends it",
     };
     out.print_line(format_args!("{} {}", out.paint(Tone::Strong, &args.name), out.paint(Tone::Plain, what)))
 }
