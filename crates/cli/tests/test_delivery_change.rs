@@ -160,7 +160,7 @@ fn merge_by_hand_that_rebases_asks_the_stop_hooks_that_judge_files() {
     repo.git(&["commit", "-q", "-m", "Without"]);
     let merged = repo.world.ok(&["change", "merge", "T1", "--trust"]);
     assert!(merged.contains("rebased onto the newest base, where together passed\n"), "{merged}");
-    assert!(merged.contains("not asked without an agent's turn: rules (stop)\n"), "{merged}");
+    assert!(merged.contains("not run without an agent's turn: rules (stop)\n"), "{merged}");
 }
 
 #[test]

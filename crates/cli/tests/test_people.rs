@@ -183,7 +183,7 @@ fn say_without_a_unique_running_session_is_refused() {
     let mut child = other.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     waiting.world.await_word("started");
     assert_snapshot!(waiting.world.fails(&["say", "hello"]), @"
-    error: there are 2 sessions, and it is not clear which one is meant
+    error: cannot choose between 2 sessions
     caused by: mend-the-pump-e01275de, other
     hint: --session names one
     [1 refused]

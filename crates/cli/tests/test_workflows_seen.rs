@@ -114,7 +114,7 @@ fn trust_shows_what_steps_run() {
               labels: ["notify"]
               parentTaskId: ${task.id}
               priority: 1
-    Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).
+    Agents may run any command that they supply (`agent_commands: allow`, the default).
     "#);
     let shown = world.json(&["trust", "--show"]);
     let of = |path: &str| {

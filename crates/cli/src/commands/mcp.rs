@@ -84,9 +84,9 @@ fn load_or_create_token() -> Result<(AccessToken, String, bool), Failure> {
         None => format!("{:032x}", execution::random_u128()?),
     };
     let token = AccessToken::new(&text).map_err(|error| {
-        Failure::new(FailureCode::Usage, "WINDLASS_MCP_TOKEN is no token")
+        Failure::new(FailureCode::Usage, "WINDLASS_MCP_TOKEN is not a valid token")
             .with_cause(error)
-            .with_hint("unset it, and a token is made; or set it to what `openssl rand -hex 16` prints")
+            .with_hint("unset it to generate a token, or set it to the output of `openssl rand -hex 16`")
     })?;
     Ok((token, text, is_ours))
 }

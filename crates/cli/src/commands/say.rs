@@ -76,12 +76,9 @@ fn find_only_session(opened: &OpenedProject) -> Result<Session, Failure> {
             .with_hint("`windlass session list` shows the sessions; `windlass run GOAL` starts one")),
         many => {
             let names = found.iter().take(MAX_NAMED_SESSIONS).map(|session| session.name.as_str()).collect::<Vec<_>>();
-            Err(Failure::new(
-                FailureCode::Refused,
-                format!("there are {many} sessions, and it is not clear which one is meant"),
-            )
-            .with_cause(names.join(", "))
-            .with_hint("--session names one"))
+            Err(Failure::new(FailureCode::Refused, format!("cannot choose between {many} sessions"))
+                .with_cause(names.join(", "))
+                .with_hint("--session names one"))
         }
     }
 }

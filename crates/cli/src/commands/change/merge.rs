@@ -75,13 +75,13 @@ fn show_merge_report(
         (false, true) => {}
     }
     if !unasked.is_empty() {
-        out.print_line(format_args!("not asked without an agent's turn: {} (stop)", text::clean_line(&unasked)))?;
+        out.print_line(format_args!("not run without an agent's turn: {} (stop)", text::clean_line(&unasked)))?;
     }
     if let Some(seen) = &seal.seen {
         let (base, seen) = (text::clean_line(&seal.base), text::clean_line(seen));
-        return out.print_line(format_args!("{id}  {} {base}: {seen}", out.paint(Tone::Good, "was in")));
+        return out.print_line(format_args!("{id}  {} {base}: {seen}", out.paint(Tone::Good, "already in")));
     }
-    let word = if seal.was_merged { "was in" } else { "merged into" };
+    let word = if seal.was_merged { "already in" } else { "merged into" };
     out.print_line(format_args!(
         "{id}  {} {} as {}",
         out.paint(Tone::Good, word),

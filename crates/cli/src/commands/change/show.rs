@@ -140,7 +140,7 @@ fn find_own_tip(git: &GitClient<'_>, change: &ChangeRecord) -> Result<Option<Git
 /// Renders the whole page. All its text comes from outside and is cleaned.
 fn render_change_page(change: &ChangeRecord, seen: &ChangeView, stat: bool, out: &Output) -> Result<String, Failure> {
     let written = write_change_page(change, seen, stat, out);
-    written.map_err(|error| Failure::new(FailureCode::System, "cannot put the page together").with_cause(error))
+    written.map_err(|error| Failure::new(FailureCode::System, "cannot render the page").with_cause(error))
 }
 
 fn write_change_page(
@@ -188,7 +188,7 @@ fn write_change_page(
             .lines()
             .try_for_each(|line| writeln!(page, "{}", out.paint(diff_line_tone(line), text::clean_lines(line))))?;
         if seen.diff.cut {
-            writeln!(page, "{}", out.paint(Tone::Warning, "there is more of it than is shown"))?;
+            writeln!(page, "{}", out.paint(Tone::Warning, "the rest of the diff is not shown"))?;
         }
     }
     Ok(page)

@@ -67,7 +67,7 @@ impl DemoTour<'_> {
         self.stage.run_shell_command(INIT_COMMAND, self.control, &mut |_| {})?;
         let made = self.stage.run_shell_command(GIT_SETUP_COMMAND, self.control, &mut |_| {})?;
         if made != ProgramExit::Code(0) && !self.control.is_cancelled() {
-            MessageWriter::new().print_note("git is not here or does not work: the demo goes on without a repository");
+            MessageWriter::new().print_note("git is missing or does not work: the demo continues without a repository");
         }
         for (sentence, steps) in TOUR_STOPS {
             if self.control.is_cancelled() {

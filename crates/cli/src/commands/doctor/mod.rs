@@ -54,7 +54,7 @@ pub fn run_doctor(context: &CommandContext, args: Args, out: &mut Output) -> Res
         return settle_unfinished_work(context, out);
     }
     if std::io::stderr().is_terminal() && !out.is_json() {
-        MessageWriter::new().print_note("looking over every event and every row");
+        MessageWriter::new().print_note("checking every event and every row");
     }
     let mut checks = check_project(context, &project, args.rebuild)?;
     // From here on signals reach the programs that the checks start.

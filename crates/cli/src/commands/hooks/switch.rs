@@ -128,7 +128,7 @@ impl SwitchReport<'_> {
         out.print_line(format_args!("`{name}` {would} switched {on} in {}:", text::clean_line(&file)))?;
         change.show_difference(out)?;
         if self.trust.is_some_and(|trust| trust != TrustState::Trusted) {
-            out.print_line("What the configuration runs needs your trust as it is now: `windlass trust`.")?;
+            out.print_line("Nothing of the configuration runs until you trust it again: `windlass trust`.")?;
         }
         Ok(())
     }

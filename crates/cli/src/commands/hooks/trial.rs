@@ -87,8 +87,7 @@ pub fn run_hooks_test(context: &CommandContext, args: Args, out: &mut Output) ->
     let written: Vec<&HookSpec> =
         written.filter(|hook| plan::runnable_hook(hook).is_some() && hook.is_enabled()).collect();
     if written.is_empty() {
-        let failure =
-            Failure::new(FailureCode::NotFound, format!("nothing that could be tried runs at {}", args.point));
+        let failure = Failure::new(FailureCode::NotFound, format!("no hook at {} can be tried", args.point));
         let usual = planned.rows.iter().find(|row| matches!(row, ListedHook::Default { worktrees: true }));
         let failure = match usual {
             Some(row) => failure.with_cause(format!(

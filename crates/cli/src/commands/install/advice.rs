@@ -46,7 +46,7 @@ pub fn list_next_steps(target: &InstallTarget, program: &ProgramPath, is_new: bo
             .push(format!("where there is no project, the MCP server ends at once, and {title} may show it as failed"));
     }
     if is_new {
-        steps.push(format!("start {title} anew: it reads its settings when it starts"));
+        steps.push(format!("restart {title}: it reads its settings when it starts"));
     }
     steps
 }

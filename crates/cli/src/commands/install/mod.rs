@@ -100,8 +100,8 @@ impl InstallTarget {
         let files = settings::settings_files(agent, scope);
         if files.is_empty() {
             let title = agent.title();
-            return Err(Failure::new(FailureCode::Usage, format!("{title} has no settings of a project"))
-                .with_cause("it reads hooks from the settings of a person alone")
+            return Err(Failure::new(FailureCode::Usage, format!("{title} has no project settings"))
+                .with_cause("it reads hooks only from user settings")
                 .with_hint(format!("`windlass {verb} {agent} --scope user` is for all projects")));
         }
         Ok(Self { agent, scope, project, files })
@@ -115,8 +115,8 @@ impl InstallTarget {
         };
         let title = agent.title();
         Err(Failure::new(FailureCode::Usage, format!("{title} calls Windlass already, by `{}`", path.display()))
-            .with_cause("with both it would call twice at every moment")
-            .with_hint(format!("`windlass uninstall {agent} --scope {}` takes that away", other.name())))
+            .with_cause("with both, it would call twice at every event")
+            .with_hint(format!("`windlass uninstall {agent} --scope {}` removes that", other.name())))
     }
 }
 
@@ -167,7 +167,7 @@ pub fn run_install(context: &CommandContext, args: &Args, out: &mut Output) -> C
         return out.print_json(&build_install_report(&target, &changes, done, &more));
     }
     match done {
-        InstallOutcome::Shown => return out.print_line("Nothing was written: this is what it would be."),
+        InstallOutcome::Shown => return out.print_line("Nothing was written: this is a preview."),
         InstallOutcome::Nothing => out.print_line(format_args!("{title} is set up already. Nothing was changed."))?,
         InstallOutcome::Written => {
             let good = out.paint(Tone::Good, "installed");
@@ -219,7 +219,7 @@ fn confirm_and_write(
         let refused = |cause: &str| Failure::new(FailureCode::Usage, "nothing was written").with_cause(cause);
         if is_silent {
             let hint = "--yes writes without asking, and --dry-run only shows";
-            return Err(refused("nobody can be asked here").with_hint(hint).into());
+            return Err(refused("there is no terminal to ask on").with_hint(hint).into());
         }
         if !confirmation::ask_yes_or_no("Write it?", out)? {
             return Err(refused("the answer was no").into());

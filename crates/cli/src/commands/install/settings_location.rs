@@ -36,7 +36,7 @@ pub fn settings_root(file: &SettingsFile, scope: SettingsScope, project: Option<
         return Ok(directory);
     }
     environment::home_directory().map(|home| home.join(file.folder)).ok_or_else(|| {
-        Failure::new(FailureCode::System, "there is no home to look for settings in")
+        Failure::new(FailureCode::System, "cannot find the home directory")
             .with_cause("`HOME` is unset or not absolute")
             .with_hint("set `HOME`, or use `--scope project`")
     })
@@ -90,7 +90,7 @@ impl SettingsLocation {
         };
         Err(Failure::new(FailureCode::System, format!("cannot write `{}`", self.path.display()))
             .with_cause(cause)
-            .with_hint(format!("nothing was written; let yourself write to `{}`, and try again", what.display())))
+            .with_hint(format!("nothing was written; make `{}` writable, and try again", what.display())))
     }
 
     /// Replaces the text of the file, or removes the file.

@@ -43,9 +43,9 @@ pub fn run_uninstall(context: &CommandContext, args: &Args, out: &mut Output) ->
     }
     let title = args.agent.title();
     match done {
-        InstallOutcome::Shown => out.print_line("Nothing was written: this is what it would be."),
+        InstallOutcome::Shown => out.print_line("Nothing was written: this is a preview."),
         InstallOutcome::Nothing => {
-            out.print_line(format_args!("{title} has nothing of ours in its settings. Nothing was changed."))
+            out.print_line(format_args!("{title} has no Windlass entries in its settings. Nothing was changed."))
         }
         InstallOutcome::Written => {
             let good = out.paint(Tone::Good, "uninstalled");

@@ -97,9 +97,9 @@ fn check_nesting() -> Result<(), Failure> {
     }
     Err(Failure::new(
         FailureCode::Refused,
-        format!("{MAX_NESTED_RUNS} programs of Windlass lie within each other already; a run within them is refused"),
+        format!("cannot start a run within {MAX_NESTED_RUNS} nested programs of Windlass"),
     )
-    .with_hint("`windlass task add` leaves work for a run that comes after this one"))
+    .with_hint("`windlass task add` adds work for a later run"))
 }
 
 impl Args {

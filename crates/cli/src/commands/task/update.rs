@@ -75,8 +75,8 @@ pub fn run_task_update(context: &CommandContext, args: Args, out: &mut Output) -
         kind,
     };
     if patch == TaskPatch::default() {
-        let failure = Failure::new(FailureCode::Usage, "nothing was said to change");
-        return Err(failure.with_hint("`windlass task update --help` shows what can be").into());
+        let failure = Failure::new(FailureCode::Usage, "no change was given");
+        return Err(failure.with_hint("`windlass task update --help` shows the options").into());
     }
     let records = opened.execute_command(&Command::UpdateTask { id, patch }, args.subject.authority())?;
     details::show_task_result(&opened, id, &records, out)

@@ -206,9 +206,7 @@ fn describe_trust(project: &Project, config: &Config, state: TrustState, out: &m
     // A configured `agent_commands` is among the effects. The default allows commands too, and is named here.
     let is_told = effects.iter().any(|effect| effect.place == "agent_commands");
     if allowed_agent_commands(config) == AgentCommandSetting::Allow && !is_told {
-        out.print_line(
-            "Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).",
-        )?;
+        out.print_line("Agents may run any command that they supply (`agent_commands: allow`, the default).")?;
     }
     Ok(())
 }
