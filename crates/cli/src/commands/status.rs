@@ -23,8 +23,8 @@ use crate::show;
   windlass status
   windlass status --json | jq .tasks.ready
 
-With --json, `foreignStore` says whether the store was not made on this machine or was replaced: it is only read then.
-`obstacles` names what stands in the place of files that Windlass and git read, such as a fifo.")]
+With --json, `foreignStore` says whether the store was made on another machine or was replaced: such a store \
+is only read. `obstacles` names what is in the place of files that Windlass and git read, such as a fifo.")]
 pub struct Args {}
 
 /// The largest number of tasks of a kind that are named.

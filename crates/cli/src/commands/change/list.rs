@@ -14,13 +14,13 @@ use crate::show;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass change list
-  windlass change list --all                   those that are merged, too
-  windlass change list --refresh               ask the forge how they stand there")]
+  windlass change list --all                   include merged changes
+  windlass change list --refresh               ask the forge for their state")]
 pub struct Args {
-    /// Those that are merged, and those of deleted tasks, too
+    /// Include merged changes and changes of deleted tasks
     #[arg(long, short)]
     all: bool,
-    /// Ask the forge how they stand there
+    /// Ask the forge for the state of each change
     #[arg(long)]
     refresh: bool,
 }

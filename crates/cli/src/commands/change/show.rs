@@ -25,15 +25,15 @@ const MAX_STAT_SIGNS: u64 = 40;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass change show T3
-  windlass change show T3 --stat               which files, and how much of them
-  windlass change show T3 | git apply --check  a pipe gets the diff as it is, below a few lines
+  windlass change show T3 --stat               show files and line counts
+  windlass change show T3 | git apply --check  print the plain diff to a pipe
 
-On a terminal it is shown by $WINDLASS_PAGER, $PAGER or `less -FRX`.")]
+On a terminal, $WINDLASS_PAGER, $PAGER or `less -FRX` shows it.")]
 pub struct Args {
-    /// The task whose change it is, such as T3
+    /// The task of the change, such as T3
     #[arg(value_name = "ID")]
     id: TaskId,
-    /// Which files, and how much of them, in place of the diff
+    /// Show the changed files and line counts instead of the diff
     #[arg(long)]
     stat: bool,
 }

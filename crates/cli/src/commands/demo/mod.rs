@@ -23,11 +23,11 @@ const MAX_SENTENCE_WIDTH: usize = 100;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass demo
-  windlass demo --keep     and look around in its directory afterwards
+  windlass demo --keep     keep the directory to look around in
 
-Without --keep nothing of it is left, also if it is interrupted.")]
+Without --keep, the directory is removed at the end, also after an interruption.")]
 pub struct Args {
-    /// Keep the directory, and say where it is
+    /// Keep the directory, and print its path
     #[arg(long)]
     keep: bool,
 }

@@ -20,24 +20,25 @@ use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass doctor                              verify the configuration, the agents, git, every event and every row
-  windlass doctor --rebuild                    fold the rows anew from the log
-  windlass doctor --settle                     run hooks that dead commands have left, put away worktrees that were left
-  windlass doctor --export sound.jsonl         save every sound event of a damaged store
-  windlass doctor --restore sound.jsonl        put them into a new one
+  windlass doctor                              check everything
+  windlass doctor --rebuild                    fold the rows again from the log
+  windlass doctor --settle                     run hooks that dead commands left
+  windlass doctor --export sound.jsonl         save the sound events of a store
+  windlass doctor --restore sound.jsonl        put them into a new store
 
-It exits with 1 if anything is wrong.")]
+Without an option, it checks the configuration, the agents, git, every event and every row. It exits with 1 if \
+anything is wrong.")]
 pub struct Args {
-    /// Write every sound event to a file, one JSON object a line
+    /// Write every sound event to a file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
-    /// Throw the rows away and fold them anew from the log
+    /// Delete the rows and fold them again from the log
     #[arg(long, conflicts_with = "export")]
     rebuild: bool,
-    /// Fill an empty store with the events of such a file; nothing is done unless all of them fit together
+    /// Fill an empty store with exported events: all of them or none
     #[arg(long, value_name = "FILE", conflicts_with_all = ["export", "rebuild"])]
     restore: Option<PathBuf>,
-    /// Run the hooks that commands which died have left, and put away worktrees of tasks that are merged or deleted
+    /// Run hooks of dead commands; remove worktrees of merged/deleted tasks
     #[arg(long, conflicts_with_all = ["export", "rebuild", "restore"])]
     settle: bool,
 }

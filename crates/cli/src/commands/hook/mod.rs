@@ -31,20 +31,21 @@ const MAX_PAYLOAD_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass install claude                 writes these calls into the settings of Claude Code
-  echo '{\"session_id\": \"try\", \"cwd\": \".\"}' | windlass hook stop --as claude; echo \"exit $?\"
+  windlass install claude                 let Claude Code make these calls
+  echo '{\"session_id\": \"try\", \"cwd\": \".\"}' | windlass hook stop --as claude
 
-Exit codes: 2 turns a stop or a prompt away, with the reason on standard error. Otherwise it is 0,
-and the answer is on standard output: it may deny a tool. Without one the agent goes on.")]
+Exit code 2 blocks a stop or a prompt, with the reason on standard error. Otherwise the exit code is 0, and \
+the answer is on standard output: it may deny a tool. Without an answer the agent continues.")]
 pub struct Args {
-    /// Where the agent is: stop, pre_tool_use, post_tool_use, user_prompt_submit, session_start, session_end,
-    /// subagent_stop, notification or pre_compact, in any agent's spelling
+    /// The point, in any agent's spelling: stop, pre_tool_use, post_tool_use,
+    /// user_prompt_submit, session_start, session_end, subagent_stop, notification
+    /// or pre_compact
     #[arg(value_name = "POINT")]
     point: String,
-    /// Whose contract to speak [default: guessed from the payload]
+    /// The agent whose contract to use [default: guessed from the payload]
     #[arg(long = "as", value_name = "AGENT", value_parser = usage::name_parser::<BridgeAgent>(BridgeAgent::ALL.iter().map(|agent| agent.name())))]
     agent: Option<BridgeAgent>,
-    /// Let go after this time, before the agent loses its patience: 30s, 10m, 1h
+    /// Answer without a decision after this time: 30s, 10m, 1h
     #[arg(long, value_name = "TIME", value_parser = usage::parse_time_span)]
     within: Option<Duration>,
 }

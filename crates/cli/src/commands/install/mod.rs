@@ -35,19 +35,19 @@ use crate::usage;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass install claude                 show what would be written, and ask
-  windlass install codex --yes            write it without being asked
-  windlass install gemini --mcp           the tools over MCP too
-  windlass install kimi --scope user      in your own settings, for all projects
-  windlass install copilot --dry-run      only show")]
+  windlass install claude                 show the changes, and ask
+  windlass install codex --yes            write without asking
+  windlass install gemini --mcp           also set up the tools over MCP
+  windlass install kimi --scope user      write your settings, for all projects
+  windlass install copilot --dry-run      only show the changes")]
 pub struct Args {
-    /// The agent that is to call
+    /// The agent to set up
     #[arg(value_parser = usage::name_parser::<BridgeAgent>(BridgeAgent::ALL.iter().map(|agent| agent.name())))]
     agent: BridgeAgent,
-    /// Whose settings: the project's, or your own for all projects
+    /// The settings to write: of the project, or yours for all projects
     #[arg(long, value_parser = scope_parser(), default_value = "project")]
     scope: SettingsScope,
-    /// Have the agent start `windlass mcp` as an MCP server too
+    /// Also set up `windlass mcp` as an MCP server
     #[arg(long)]
     mcp: bool,
     #[command(flatten)]
@@ -62,10 +62,10 @@ fn scope_parser() -> impl TypedValueParser<Value = SettingsScope> {
 // Not a doc comment: clap would show it as the help text of the command.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct WriteConsent {
-    /// Write without being asked
+    /// Write without asking
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
-    /// Only show what would be written
+    /// Show the changes, but do not write them
     #[arg(long)]
     dry_run: bool,
 }

@@ -11,18 +11,19 @@ use crate::show;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass note add --task T3 \"the parser is generated: change grammar.y\"
-  windlass note add --kind stuck \"no access to the staging server\"     inside an agent's turn
-  windlass note add --kind summary \"two of nine tests pass\"            what this iteration came to
+  windlass note add --kind stuck \"no access to the staging server\"
+  windlass note add --kind summary \"two of nine tests pass\"
 
-Later prompts for the task have the newest notes, and the summaries of its last iterations.")]
+Inside an agent's turn, --task is not needed. Later prompts for the task have its newest notes, and the \
+summaries of its last iterations.")]
 pub struct Args {
-    /// What to remember
+    /// The text of the note
     #[arg(value_name = "TEXT")]
     text: String,
-    /// The task [default: inside an agent's turn, that of its session]
+    /// The task [default in an agent's turn: the task of its session]
     #[arg(long, value_name = "ID")]
     task: Option<TaskId>,
-    /// What it is about: learning, stuck, tip, decision, summary
+    /// The kind: learning, stuck, tip, decision or summary
     #[arg(long, value_name = "KIND", default_value = "learning", hide_possible_values = true, value_parser = super::note_kind_parser())]
     kind: NoteKind,
 }

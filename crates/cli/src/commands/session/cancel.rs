@@ -15,14 +15,14 @@ use crate::output::{CommandResult, Output, Tone};
   windlass session cancel fix-the-login-3757e17e
   windlass session cancel fix-the-login-3757e17e --reason \"wrong branch\"
 
-The turn that runs is given up, pending feedback stays with the task, and `session_end` hooks run.
-The process of the session does that; if it is dead, `windlass doctor --settle` or the next
-`windlass run` does. From inside an agent's turn it is refused.")]
+The running turn is stopped, pending feedback stays with the task, and `session_end` hooks run. The process of \
+the session does this; if it is dead, `windlass doctor --settle` or the next `windlass run` does it. Inside an \
+agent's turn, the command is refused.")]
 pub struct Args {
-    /// The session
+    /// The name of the session
     #[arg(value_name = "NAME")]
     name: SessionName,
-    /// Why
+    /// The reason, for the log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }

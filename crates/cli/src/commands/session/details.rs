@@ -17,7 +17,7 @@ use crate::show;
   windlass session show fix-the-login-3757e17e
   windlass session show fix-the-login-3757e17e --json | jq .pending")]
 pub struct Args {
-    /// The session
+    /// The name of the session
     #[arg(value_name = "NAME")]
     name: SessionName,
 }

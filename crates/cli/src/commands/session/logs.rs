@@ -28,13 +28,13 @@ const MAX_SHOWN_RECORD_BYTES: u64 = 4 * 1024 * 1024;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass session logs fix-the-login-3757e17e
-  windlass session logs fix-the-login-3757e17e --follow          until it has ended
-  windlass session logs fix-the-login-3757e17e --json | jq -r 'select(.who == \"agent\").text'")]
+  windlass session logs fix-the-login-3757e17e --follow      until it has ended
+  windlass session logs fix-the-login-3757e17e --json | jq -r .text")]
 pub struct Args {
-    /// The session
+    /// The name of the session
     #[arg(value_name = "NAME")]
     name: SessionName,
-    /// Wait for more, until the session is over
+    /// Wait for new output until the session ends
     #[arg(long, short)]
     follow: bool,
 }

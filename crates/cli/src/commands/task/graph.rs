@@ -21,10 +21,10 @@ use crate::show;
   windlass task graph --format dot | dot -Tsvg > graph.svg
   windlass task graph --format mermaid")]
 pub struct Args {
-    /// How it is drawn
+    /// The format of the drawing
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: GraphFormat,
-    /// Leave out what is completed
+    /// Leave out completed tasks
     #[arg(long)]
     open: bool,
 }

@@ -25,15 +25,17 @@ use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass trust             show what would run and what a foreign store holds, and ask
-  windlass trust --yes       trust without being asked
+  windlass trust             show what would run and what a foreign store holds
+  windlass trust --yes       trust without asking
   windlass trust --show      only show what would run, and whether it is trusted
-  windlass trust --revoke    forget the decision")]
+  windlass trust --revoke    forget the decision
+
+The first command asks before it trusts.")]
 pub struct Args {
-    /// Trust without being asked
+    /// Trust without asking
     #[arg(long, conflicts_with_all = ["show", "revoke"])]
     yes: bool,
-    /// Show what would run and whether it is trusted; change nothing
+    /// Show what would run and whether it is trusted, and change nothing
     #[arg(long, conflicts_with = "revoke")]
     show: bool,
     /// Forget the decision

@@ -15,7 +15,7 @@ use crate::show;
   windlass workflow list
   windlass workflow list --json | jq -r .id
 
-Workflows are files under .windlass/workflows/; docs/reference/workflows.md lists their fields.")]
+Workflows are files in .windlass/workflows/; docs/reference/workflows.md lists their fields.")]
 pub struct Args {}
 
 pub fn run_workflow_list(context: &CommandContext, _: &Args, out: &mut Output) -> CommandResult {

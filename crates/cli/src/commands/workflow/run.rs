@@ -27,10 +27,10 @@ Exit 0 when it is completed, 1 when a step has failed that nothing follows.")]
 pub struct Args {
     #[arg(value_name = "ID")]
     id: String,
-    /// The task that it is about
+    /// The task that the workflow is about
     #[arg(long, value_name = "ID")]
     task: Option<TaskId>,
-    /// A JSON object that its steps find as `context`; `-` for standard input
+    /// A JSON file for the steps, as `context`; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
 }

@@ -11,12 +11,11 @@ use crate::show;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass workflow show create-review-task
-  mkdir -p .windlass/workflows
-  windlass workflow show create-review-task --text > .windlass/workflows/create-review-task.yaml")]
+  windlass workflow show create-review-task --text > my-review.yaml")]
 pub struct Args {
     #[arg(value_name = "ID")]
     id: String,
-    /// The file itself
+    /// Print the file
     #[arg(long)]
     text: bool,
 }
