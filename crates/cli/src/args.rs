@@ -14,7 +14,7 @@ use crate::commands::Command;
 use crate::output::{MessageWriter, Output};
 use crate::usage;
 
-/// Run coding agents in a loop until the gates accept the work.
+/// Run a coding agent until your checks pass.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, about, max_term_width = 100, after_help = HELP_EXAMPLES)]
 #[command(disable_help_subcommand = true, subcommand_required = true, arg_required_else_help = true)]

@@ -156,16 +156,16 @@ fn what_each_agent_asks_of_the_person() {
     claude, user: restart Claude Code: it reads its settings when it starts
     codex, project: Codex runs no hook that you have not approved: `/hooks` in Codex shows them; let Codex trust this folder: it asks when it is started here; restart Codex: it reads its settings when it starts
     codex, user: Codex runs no hook that you have not approved: `/hooks` in Codex shows them; restart Codex: it reads its settings when it starts
-    gemini, project: let Gemini CLI trust this folder: of others it reads no hooks, and says nothing; restart Gemini CLI: it reads its settings when it starts
+    gemini, project: let Gemini CLI trust this folder: it ignores the hooks of other folders without a message; restart Gemini CLI: it reads its settings when it starts
     gemini, user: restart Gemini CLI: it reads its settings when it starts
     qwen, project: restart Qwen Code: it reads its settings when it starts
     qwen, user: restart Qwen Code: it reads its settings when it starts
-    copilot, project: let GitHub Copilot CLI trust this folder: of others it reads no hooks, and says nothing; Copilot reads the hooks of Claude Code too: it calls twice here, and is answered once; restart GitHub Copilot CLI: it reads its settings when it starts
+    copilot, project: let GitHub Copilot CLI trust this folder: it ignores the hooks of other folders without a message; Copilot reads the hooks of Claude Code too: it calls twice here, and is answered once; restart GitHub Copilot CLI: it reads its settings when it starts
     copilot, user: restart GitHub Copilot CLI: it reads its settings when it starts
     goose, project: restart goose: it reads its settings when it starts
     goose, user: restart goose: it reads its settings when it starts
     kimi, user: restart Kimi Code: it reads its settings when it starts
-    cursor, project: let Cursor trust this folder: of others it reads no hooks, and says nothing; restart Cursor: it reads its settings when it starts
+    cursor, project: let Cursor trust this folder: it ignores the hooks of other folders without a message; restart Cursor: it reads its settings when it starts
     cursor, user: restart Cursor: it reads its settings when it starts
     ");
     world.write(".windlass/config.yaml", "hooks: {stop: [{command: make test}]}\n");
@@ -402,8 +402,8 @@ fn settings_that_cannot_be_understood() {
     ");
     assert_snapshot!(refused(&|world| drop(world.write(".gemini/settings.json", b"\xff\xfe"))), @"
     error: cannot read `$WORK/.gemini/settings.json`
-    caused by: it is no UTF-8 text
-    hint: nothing was written; look at what is there, and try again
+    caused by: it is not UTF-8 text
+    hint: nothing was written; check the path, and try again
     [1 system]
     ");
 }
@@ -413,7 +413,7 @@ fn settings_that_cannot_be_used() {
     assert_snapshot!(refused(&|world| fs::create_dir_all(world.path(".gemini/settings.json")).unwrap()), @"
     error: cannot read `$WORK/.gemini/settings.json`
     caused by: it is a directory, not a file: name a file, or put one in its place
-    hint: nothing was written; look at what is there, and try again
+    hint: nothing was written; check the path, and try again
     [1 system]
     ");
     assert_snapshot!(refused(&|world| drop(world.write(".gemini", "a file"))), @"

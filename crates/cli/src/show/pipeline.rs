@@ -164,5 +164,5 @@ pub fn describe_remedy(failed: &payload::PipelineFailed) -> String {
 /// Formats the place where a change can be looked at.
 pub fn format_change_location(change: &ChangeRef) -> String {
     let local = || change.branch.as_ref().map(|branch| format!("branch {branch}"));
-    change.url.clone().or_else(local).unwrap_or_else(|| "somewhere".to_owned())
+    change.url.clone().or_else(local).unwrap_or_else(|| "an unknown place".to_owned())
 }

@@ -26,7 +26,9 @@ pub fn list_next_steps(target: &InstallTarget, program: &ProgramPath, is_new: bo
             }
         }
         BridgeAgent::Gemini | BridgeAgent::Copilot | BridgeAgent::Cursor if of_project => {
-            steps.push(format!("let {title} trust this folder: of others it reads no hooks, and says nothing"));
+            steps.push(format!(
+                "let {title} trust this folder: it ignores the hooks of other folders without a message"
+            ));
         }
         _ => {}
     }

@@ -59,13 +59,13 @@ impl SettingsLocation {
         let cannot = |cause: String| {
             Failure::new(FailureCode::System, format!("cannot read `{}`", self.path.display()))
                 .with_cause(cause)
-                .with_hint("nothing was written; look at what is there, and try again")
+                .with_hint("nothing was written; check the path, and try again")
         };
         let bytes = match file::read_bounded(&self.real, MAX_SETTINGS_BYTES) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             read => read.map_err(|error| cannot(error.to_string()))?,
         };
-        String::from_utf8(bytes).map(Some).map_err(|_| cannot("it is no UTF-8 text".to_owned()))
+        String::from_utf8(bytes).map(Some).map_err(|_| cannot("it is not UTF-8 text".to_owned()))
     }
 
     /// Returns the directories to create for the file, the outermost first.

@@ -32,7 +32,7 @@ pub fn run_note_add(context: &CommandContext, args: Args, out: &mut Output) -> C
     let mut opened = context.open_project()?;
     if args.task.is_none() && find_session_task(&opened)?.is_none() {
         return Err(Failure::new(FailureCode::Usage, "no task is named")
-            .with_hint("--task ID says which; inside an agent's turn it is that of its session")
+            .with_hint("--task ID names it; inside an agent's turn, the default is the task of its session")
             .into());
     }
     let command = Command::AddNote { task: args.task, kind: args.kind, text: args.text };

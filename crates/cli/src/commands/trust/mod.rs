@@ -248,7 +248,7 @@ impl RunnableWorkflow {
         let label = out.paint(Tone::Name, "workflows");
         match &self.what {
             Ok(defined) => {
-                let whose = if defined.file.is_some() { "" } else { "  (comes along)" };
+                let whose = if defined.file.is_some() { "" } else { "  (built-in)" };
                 out.print_line(format_args!("  {label} {path}{}", out.paint(Tone::Faint, whose)))?;
                 commands::workflow::print_steps(defined, 6, out)
             }

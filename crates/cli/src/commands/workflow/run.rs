@@ -55,7 +55,7 @@ fn read_context(file: &std::path::Path) -> Result<Map<String, Value>, Failure> {
     let bytes =
         read_bytes(file, MAX_CONTEXT_BYTES, "give the name of a file instead, which a program of a step reads")?;
     serde_json::from_slice(&bytes).map_err(|error| {
-        Failure::new(FailureCode::Usage, format!("`{shown}` is no JSON object"))
+        Failure::new(FailureCode::Usage, format!("`{shown}` is not a JSON object"))
             .with_cause(error)
             .with_hint("such as `{\"days\": 3}`")
     })

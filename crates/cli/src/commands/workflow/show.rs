@@ -38,7 +38,7 @@ pub fn run_workflow_show(context: &CommandContext, args: &Args, out: &mut Output
     if let Some(description) = &workflow.description {
         out.print_line(format_args!("  {}", text::clean_line(description.trim())))?;
     }
-    let file = defined.file.as_ref().map_or("comes along".to_owned(), |file| file.display().to_string());
+    let file = defined.file.as_ref().map_or("built-in".to_owned(), |file| file.display().to_string());
     out.print_line(format_args!("  {}\n", out.paint(Tone::Faint, text::clean_line(&file))))?;
     super::print_steps(&defined, 0, out)
 }
