@@ -304,7 +304,7 @@ turns:
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     assert_snapshot!(timeless(&ran.stdout), @r"
-    session mend-the-pump-e01275de, taken up again
+    session mend-the-pump-e01275de, resumed
       interrupted
     iteration 2
       the agent gets one piece of feedback

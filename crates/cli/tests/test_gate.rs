@@ -118,11 +118,7 @@ const NEVER: &str = "hooks: {stop: [{name: check, command: 'echo \"red $(cat tur
 fn at_the_limit_a_warning_says_what_happens_next() {
     let table = [
         ("escalate", 4, "[Warning: hook retry limit reached after 2 retries: red 3. A person is needed.]"),
-        (
-            "complete",
-            0,
-            "[Warning: hook retry limit reached after 2 retries: red 3. It counts as complete all the same.]",
-        ),
+        ("complete", 0, "[Warning: hook retry limit reached after 2 retries: red 3. It counts as complete anyway.]"),
         ("ask", 4, "[Warning: hook retry limit reached after 2 retries: red 3. A person is asked.]"),
     ];
     for (limit, code, warning) in table {
@@ -475,7 +471,7 @@ fn a_wait_survives_a_kill_and_ends_with_a_word() {
     let config = "hooks: {session_end: [{command: touch ended}]}";
     let world = world(config, "echo 'You have hit your usage limit. Try again in 3 hours 12 minutes.' >&2; exit 1");
     assert_eq!(ended_after(&world, "rate limited: ", rustix::process::Signal::KILL), -1);
-    assert_eq!(ended_after(&world, "taken up again", rustix::process::Signal::INT), 130);
+    assert_eq!(ended_after(&world, "resumed", rustix::process::Signal::INT), 130);
     assert_eq!(turns(&world), "1", "the agent was left alone");
     assert!(world.has("ended"));
 }

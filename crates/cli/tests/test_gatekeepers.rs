@@ -485,7 +485,7 @@ fn a_person_is_heard_before_what_was_approved_is_merged() {
         [
             "feature.before_merge[0]:gatekeeper ok: qa: approved by `judge`",
             "feature.before_merge[1]:merge_pr skipped",
-            "a person has sent the agent a message: it is heard before the work is accepted",
+            "a person has sent the agent a message: the agent gets it before the work is accepted",
         ],
         "{said}"
     );

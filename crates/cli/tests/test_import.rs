@@ -50,7 +50,7 @@ fn settings_of_claude_code() {
     assert!(refused.stdout.contains("- name: claude-check"), "{refused}");
     assert_snapshot!(refused.stderr, @"
     error: nothing was written
-    caused by: nobody can be asked here
+    caused by: there is no terminal to ask on
     hint: `--yes` adds it without asking, `--dry-run` only prints it
     ");
     assert_eq!(refused.code, 64);
@@ -74,8 +74,8 @@ fn settings_of_claude_code() {
     note: a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`
 
     added to $WORK/.windlass/config.yaml: 2 hooks
-    They still stand in .claude/settings.json, and Claude Code runs them. Take them out there when you `windlass install claude`, or they run twice.
-    Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.
+    They are still in .claude/settings.json, and Claude Code runs them. If you run `windlass install claude`, remove them there, or they run twice.
+    Nothing of the configuration runs until you trust it again: `windlass trust`.
     "#);
     assert_snapshot!(config(&world), @r#"
     # ours
@@ -214,7 +214,7 @@ fn hooks_of_a_registry() {
           enabled: true
 
     added to $WORK/.windlass/config.yaml: 3 hooks
-    Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.
+    Nothing of the configuration runs until you trust it again: `windlass trust`.
     "#);
     world.ok(&["trust", "--yes"]);
     // The work of its three hooks is done.
@@ -283,7 +283,7 @@ hooks:
     note: line 5: `same` runs at the points of the configuration; `eventTypes` has no effect
 
     changed in $WORK/.windlass/config.yaml: 3 hooks
-    Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.
+    Nothing of the configuration runs until you trust it again: `windlass trust`.
     "#);
     assert_snapshot!(config(&world), @r#"
     # ours

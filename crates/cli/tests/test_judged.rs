@@ -297,7 +297,7 @@ fn series_limits_hold_for_loop() {
 fn what_a_hook_decided_at_the_gate_of_a_session() {
     let world = gated();
     assert_snapshot!(shown(&world, &["why", "HOOK-3"]), @r#"
-    hook HOOK-3  in force
+    hook HOOK-3  enabled
       task          T1 (completed)  Mend the pump
       decided       3 times
 

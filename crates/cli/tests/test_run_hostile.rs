@@ -54,8 +54,8 @@ fn runs_within_turns_come_to_an_end() {
     let world = world("", &agent).with_windlass();
     let ran = world.run(RUN);
     assert_eq!((ran.code, world.read("turns").as_str()), (0, "3\n"), "{ran}");
-    let refused = "error: 3 programs of Windlass lie within each other already; a run within them is refused\n\
-                   hint: `windlass task add` leaves work for a run that comes after this one\n";
+    let refused = "error: cannot start a run within 3 nested programs of Windlass\n\
+                   hint: `windlass task add` adds work for a later run\n";
     assert_eq!(world.read("said.3"), refused);
     assert_eq!(world.lines(&["session", "list", "--all", "--json"]).len(), 3);
 }

@@ -112,7 +112,7 @@ fn a_person_leaves_notes_too_and_a_task_has_to_be_named() {
     let said: Vec<String> = wrong.iter().map(|words| world.fails(words)).collect();
     assert_snapshot!(said.join("\n"), @"
     error: no task is named
-    hint: --task ID says which; inside an agent's turn it is that of its session
+    hint: --task ID names it; inside an agent's turn, the default is the task of its session
     [64 usage]
     error: there is no task T9
     hint: `windlass task list --all` shows every task

@@ -126,8 +126,8 @@ fn what_the_rules_do_not_allow() {
     [1 refused]
     ");
     assert_snapshot!(world.fails(&["task", "update", "T1"]), @"
-    error: nothing was said to change
-    hint: `windlass task update --help` shows what can be
+    error: no change was given
+    hint: `windlass task update --help` shows the options
     [64 usage]
     ");
     world.ok(&["task", "claim", "--owner", "worker-1"]);

@@ -164,7 +164,7 @@ fn what_is_left_is_said_with_what_to_type() {
     T3 task Never
     T3 iteration 1
     T3   agent: not yet
-    T3   T3 is to be taken up again: one iteration is the limit
+    T3   T3 needs continuation: one iteration is the limit
     T3 ended after one iteration: one iteration is the limit
     done: T1
     left: T3  Never: one iteration is the limit
@@ -225,7 +225,7 @@ fn agents_that_cannot_be_started_pause_the_run() {
     done: nothing
     paused: twice in a row a task could not be worked on or judged: the program cannot be started: sh: 1: ./no-such-agent: not found
     took: <took> 2 turns
-    next: windlass run --workers 1  # when that is mended; no task has lost anything
+    next: windlass run --workers 1  # after you fix this; no task has lost work
     ");
     assert_eq!(world.data_of("task_released").len(), 2);
     assert!(world.ok(&["task", "list"]).lines().all(|line| line.contains("ready")));
@@ -264,7 +264,7 @@ fn gatekeepers_that_cannot_be_started_pause_the_run() {
     left: T2  Two: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
     paused: twice in a row a task could not be worked on or judged: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
     took: <took> 2 turns
-    next: windlass run --workers 1  # when that is mended; no task has lost anything
+    next: windlass run --workers 1  # after you fix this; no task has lost work
     ");
     assert_eq!(world.data_of("turn_finished").len(), 2, "no agent works while no gatekeeper can judge");
     world.write(".windlass/config.yaml", config(r#"echo "{\"approved\": true, \"summary\": \"Fine.\"}""#));

@@ -232,7 +232,7 @@ fn untrusted_workflow_does_not_run() {
 fn the_context_is_an_object_of_a_reasonable_size() {
     let world = with("  - {id: a, type: create_task, config: {goal: '${context.what}'}}\n");
     let ran = world.feed(&["workflow", "run", "w", "--context", "-"], b"[1]");
-    assert!(ran.stderr.contains("is no JSON object"), "{ran}");
+    assert!(ran.stderr.contains("is not a JSON object"), "{ran}");
     let missing = world.fails(&["workflow", "run", "w", "--context", "missing.json"]);
     assert!(missing.ends_with("[1 not_found]"), "{missing}");
     let ran = world.feed(&["workflow", "run", "w", "--context", "-"], " ".repeat(1024 * 1024 + 1).as_bytes());
