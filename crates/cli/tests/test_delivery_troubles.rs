@@ -157,7 +157,7 @@ fn what_the_server_refuses_is_for_the_agent_to_mend() {
     let failed = repo.events("pipeline_failed");
     assert_eq!((failed.len(), failed[0]["data"]["remedy"].as_str()), (1, Some("remediate")), "{ran}");
     let reason = failed[0]["data"]["reason"].as_str().unwrap();
-    assert!(reason.starts_with("origin does not take windlass/t1-work: "), "{reason}");
+    assert!(reason.starts_with("origin refuses windlass/t1-work: "), "{reason}");
     assert!(reason.contains("policy: work.txt contains a secret"), "{reason}");
     assert_eq!(repo.file("origin/windlass/t1-work:work.txt"), "x");
 }
@@ -234,7 +234,7 @@ fn a_base_that_the_server_keeps_is_for_a_person() {
     let repo = picky(config, "test $ref != refs/heads/main || { echo 'main is closed until Monday'; exit 1; }");
     repo.agent("cat > /dev/null; echo x > work.txt").add("Work");
     let reason = blocked(&repo);
-    assert!(reason.contains("origin does not let main be changed: "), "{reason}");
+    assert!(reason.contains("origin refuses to change main: "), "{reason}");
     assert!(reason.contains("main is closed until Monday"), "{reason}");
     assert_eq!(repo.events("iteration_started").len(), 1);
 }
@@ -264,7 +264,7 @@ fn nothing_is_merged_if_newest_base_cannot_be_fetched() {
     repo.agent(&format!("echo work > work.txt; others; cd {}; rm -f {file}", repo.remote().display()));
     let ran = repo.add("Write it").run();
     assert_eq!(ran.code, 3, "{ran}");
-    assert!(ran.stdout.contains("merge_pr failed: nobody can tell where main is now: "), "{ran}");
+    assert!(ran.stdout.contains("merge_pr failed: cannot tell where main is now: "), "{ran}");
     repo.world.ok(&["task", "complete", "T1"]);
     let refused = repo.world.fails(&["change", "merge", "T1", "--no-check"]);
     assert!(refused.contains("nothing is merged without having seen the newest base"), "{refused}");

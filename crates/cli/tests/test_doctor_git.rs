@@ -138,10 +138,10 @@ fn what_belongs_to_no_task() {
            the branch windlass/mine belongs to no task
            the branch windlass/t1-another belongs to no task
            the branch windlass/t9-gone belongs to no task
-           hint: look at it with `git log`, and rename or remove a branch (`git branch -D`) that nobody needs
+           hint: look at it with `git log`, then rename the branch, or remove it with `git branch -D`
     wrong  worktrees
            $WORK/.windlass/worktrees/t9-gone belongs to no task
-           hint: look whether anything in it is needed, then `git worktree remove $WORK/.windlass/worktrees/t9-gone`, or move it away; `git worktree prune` forgets what is gone
+           hint: check whether you need anything in it, then `git worktree remove $WORK/.windlass/worktrees/t9-gone`, or move it away; `git worktree prune` forgets missing worktrees
     wrong  worktrees
            $WORK/.windlass/worktrees/stray is no worktree of this repository
            hint: look what it is, and move it away: `mv $WORK/.windlass/worktrees/stray $WORK/.windlass/worktrees/stray.old`

@@ -262,7 +262,7 @@ fn what_cannot_be_run_is_refused_by_name() {
     let world = World::empty();
     assert_snapshot!(world.fails(&["run", " ", "--agent", "command:x"]), @"
     error: the goal is empty
-    hint: say what is to be done, or nothing at all to work on the tasks that are ready
+    hint: give a goal, or none to work on the ready tasks
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["run", "x"]), @r"

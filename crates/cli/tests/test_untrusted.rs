@@ -271,7 +271,7 @@ fn an_untrusted_configuration_steers_no_run() {
         world.write(".windlass/config.yaml", steering);
         let ran = world.run(&run);
         assert_eq!(ran.code, 0, "{ran}");
-        assert!(ran.stderr.contains("the configuration is not trusted, so the defaults hold in its place"), "{ran}");
+        assert!(ran.stderr.contains("the configuration is not trusted, so the defaults apply"), "{ran}");
         assert!(heard().contains("Fix it") && heard().contains("<promise>"), "{}", heard());
         assert!(!heard().contains("keys"), "{}", heard());
 

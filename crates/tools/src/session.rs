@@ -54,7 +54,7 @@ pub(crate) fn complete_session<G: ToolHost>(
     };
     let Some(id) = session.task else {
         return Err(ToolError::new(ToolErrorCode::Refused, format!("session `{}` has no task now", session.name))
-            .with_hint("end the turn: the session goes on by itself"));
+            .with_hint("end the turn: the session continues by itself"));
     };
     call.execute_command(&Command::CompleteTask { id, result: given.result, artifacts: given.artifacts })?;
     Ok(CompleteSessionOutput {
