@@ -103,7 +103,7 @@ impl IdKind {
         match self {
             Self::Task => ("task id", "one such as T12, as `task_list` shows them"),
             Self::Type => ("type's name", "letters, digits, _ and -, at most 64"),
-            Self::Series => ("iteration id", "one such as IT-12, as `iteration_start` told it"),
+            Self::Series => ("iteration id", "one such as IT-12, as `iteration_start` returned it"),
             Self::Checkpoint => ("checkpoint id", "one such as CP-12, as `checkpoint_list` shows them"),
             Self::Hook => ("hook id", "one such as HOOK-12, as `hook_list` shows them"),
         }

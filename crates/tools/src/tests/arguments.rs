@@ -107,7 +107,7 @@ fn two_aliases_of_one_field_are_refused() {
     check_error(
         "task_create",
         json!({"body": "a"}),
-        "[invalid] goal: is missing; give a line that says what is to be reached, as goal or title",
+        "[invalid] goal: is missing; give one line with the goal, as goal or title",
     );
 }
 

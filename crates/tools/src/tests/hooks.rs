@@ -207,7 +207,7 @@ fn a_command_decides_by_its_answer_or_its_exit() {
         let said = (answer["action"].as_str().unwrap(), answer["reason"].as_str().unwrap(), &answer["nextPrompt"]);
         assert_eq!(said, (action, reason, &prompt), "{command}");
     };
-    check("true", "complete", "the command has nothing against it", Value::Null);
+    check("true", "complete", "the command agrees", Value::Null);
     let answer = r#"echo '{"action": "continue", "reason": "not yet", "nextPrompt": "run the tests"}'"#;
     check(answer, "continue", "not yet", json!("run the tests"));
     check("grep -q '\"agentOutput\":\"hello\"' && echo said >&2 && exit 2", "continue", "said", json!("said"));

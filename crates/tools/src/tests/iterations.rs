@@ -177,7 +177,7 @@ fn blocked_promise_blocks_the_task() {
 fn completed_task_accepts_no_series_and_no_hook() {
     let (mut desk, id) = router_with_series(json!({"completionPromises": ["BLOCKED", "COMPLETE"]}));
     desk.call_ok("iteration_complete", json!({"iterationId": id, "completionPromise": "COMPLETE"}));
-    let hint = "hint: `task_create` makes another task: there is nothing left to do on this one";
+    let hint = "hint: `task_create` makes another task: this one is completed";
     let told = desk.call_error("hook_register", json!({"taskId": "T1", "hookType": "default"}));
     assert_eq!(told, format!("[refused] no hook can be registered for T1: it is completed\n{hint}"));
     let start = json!({"taskId": "T1", "maxIterations": 5, "completionPromises": ["COMPLETE"]});
@@ -225,7 +225,7 @@ fn unknown_and_closed_series_have_distinct_errors() {
     // Another series replaces it.
     desk.call_ok("iteration_start", json!({"taskId": "T1", "maxIterations": 1, "completionPromises": ["COMPLETE"]}));
     let told = desk.call_error("iteration_validate", json!({"iterationId": id}));
-    assert_eq!(told, "[refused] IT-4 is over; T1 goes on in IT-5\nhint: go on with IT-5");
+    assert_eq!(told, "[refused] IT-4 is over; T1 continues in IT-5\nhint: continue with IT-5");
 }
 
 #[test]
