@@ -72,8 +72,8 @@ fn a_locked_worktree_is_named_with_the_reason_and_the_command() {
     assert_eq!(
         reason,
         format!(
-            "cannot use the worktree {path}: it is locked (on a stick); `git worktree unlock {path}`, if whoever locked it \
-             agrees"
+            "cannot use the worktree {path}: it is locked (on a stick); `git worktree unlock {path}`, if its \
+             owner agrees"
         )
     );
     repo.agent("cat > /dev/null; echo x > work.txt");
@@ -250,7 +250,7 @@ fn a_refusal_to_merge_has_one_hint() {
     repo.git(&["worktree", "prune"]);
     repo.world.write(".windlass/worktrees/t1-work/mine.txt", "mine");
     let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
-    let cause = "is there, and is no worktree of this repository\nhint: look what it is, and move it away: `mv ";
+    let cause = "is there, and is not a worktree of this repository\nhint: look what it is, and move it away: `mv ";
     assert!(refused.contains(cause) && refused.matches("hint").count() == 1, "{refused}");
 }
 

@@ -153,7 +153,7 @@ impl GitInspection<'_> {
         }
         for name in list_directory_names(&place).difference(&linked.keys().cloned().collect()) {
             let path = place.join(name);
-            let problem = format!("{} is no worktree of this repository", path.display());
+            let problem = format!("{} is not a worktree of this repository", path.display());
             found.push((problem, Error::Occupied { path }.hint().map(Cow::into_owned)));
         }
         let check = |(problem, hint): (String, Option<String>)| {
