@@ -74,7 +74,7 @@ fn resolve_mcp_server(name: &str, server: &config::McpServerSettings) -> Result<
         }
         None => Err(Failure::new(FailureCode::Usage, format!("the MCP server `{name}` cannot be started"))
             .with_cause(format!("cannot find the program {}", server.command))
-            .with_hint("look for a typing mistake in `mcp_servers`, or install it; nothing was begun")),
+            .with_hint("look for a typing mistake in `mcp_servers`, or install it; nothing was started")),
     }
 }
 

@@ -98,7 +98,7 @@ pub fn refusal_failure(refusal: &Refusal) -> Failure {
         }
         Refusal::Untrusted { .. } => failure.with_hint(HOW_TO_TRUST).with_trust_option(),
         Refusal::CascadeLimit { .. } => failure.with_hint("`windlass hooks history` shows which hooks led here"),
-        Refusal::NotAsking { id, .. } => failure.with_hint(format!("`windlass why {id}` shows how it stands")),
+        Refusal::NotAsking { id, .. } => failure.with_hint(format!("`windlass why {id}` shows its state")),
         Refusal::NoPerson { .. } => {
             failure.with_hint("end the turn with `<promise>BLOCKED</promise>` and say what is needed")
         }

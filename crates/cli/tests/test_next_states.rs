@@ -181,7 +181,7 @@ fn task_begun_in_place_is_told_by_status() {
     repo.world.ok(&["answer", "T1", "continue"]);
     let world = repo.world.with_windlass();
     let shown = world.ok(&["status"]);
-    let note = "T1: begun in place; `windlass run --task T1 --agent command:agent` resumes it there\n";
+    let note = "T1: started in place; `windlass run --task T1 --agent command:agent` resumes it there\n";
     assert!(shown.contains(note), "{shown}");
     world.types_offers(&shown);
 }

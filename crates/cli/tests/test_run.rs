@@ -278,7 +278,7 @@ fn what_cannot_be_run_is_refused_by_name() {
     assert_snapshot!(world.fails(&["run", "x", "--agent", "claude"]), @r"
     error: the agent `claude` cannot be started
     caused by: cannot find the program claude
-    hint: look for a typing mistake, or install it; nothing was begun
+    hint: look for a typing mistake, or install it; nothing was started
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["run", "x", "--agent", "command:x", "--session", "no/name"]), @"

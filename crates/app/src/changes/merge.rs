@@ -114,7 +114,7 @@ fn check_task_state(opened: &OpenedProject, task: &Task) -> Result<(), Failure> 
                 _ => String::new(),
             };
             let step = find_next_step(opened, id)?.map(|step| format!("next step: `{}`", step.command));
-            let hint = step.unwrap_or_else(|| format!("`windlass why {id}` shows how it stands"));
+            let hint = step.unwrap_or_else(|| format!("`windlass why {id}` shows its state"));
             refused(format!("the task is {state}: its work has not been accepted"), format!("{hint}{accepts}"))
         }
     }

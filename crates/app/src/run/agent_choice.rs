@@ -67,7 +67,7 @@ pub fn check_agent_startable(agent: &Agent, directory: &Path, grounds: Workspace
         None => Ok(()),
         Some(error) => Err(Failure::new(FailureCode::Usage, format!("the agent `{agent}` cannot be started"))
             .with_cause(error)
-            .with_hint("look for a typing mistake, or install it; nothing was begun")),
+            .with_hint("look for a typing mistake, or install it; nothing was started")),
     }
 }
 

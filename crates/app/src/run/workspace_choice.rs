@@ -133,5 +133,5 @@ pub fn is_left_in_place(task: &Task, grounds: WorkspaceMode) -> bool {
 /// Returns the explanation for a task that is left alone in place.
 pub fn explain_left_in_place(opened: &OpenedProject, id: TaskId) -> String {
     let go_on = ResumeCommand::for_task(opened, id).map(|again| again.describe_in_sentence("resumes it there"));
-    format!("begun in place; {}", go_on.unwrap_or_else(|failure| failure.to_string()))
+    format!("started in place; {}", go_on.unwrap_or_else(|failure| failure.to_string()))
 }
