@@ -145,7 +145,7 @@ pub fn read_script(path: &Path) -> Result<AgentScript, Failure> {
             .with_hint("look for a typing mistake; docs/reference/scripted-agent.md lists the steps")
     })?;
     AgentScript::parse_script(&String::from_utf8_lossy(&bytes)).map_err(|error| {
-        Failure::new(FailureCode::Usage, format!("`{}` is no script", path.display()))
+        Failure::new(FailureCode::Usage, format!("`{}` is not a script", path.display()))
             .with_cause(error)
             .with_hint("docs/reference/scripted-agent.md lists the steps")
     })

@@ -209,7 +209,7 @@ fn what_was_closed_on_the_forge_is_not_submitted_again() {
         hosted.forge.edit(1, |pull| pull.stage = PullStage::Closed);
         let ran = hosted.run();
         assert_eq!((ran.code, hosted.forge.pulls().len()), (4, 1), "{flavour:?}\n{ran}");
-        assert!(ran.stdout.contains("was closed without having been merged; reopen it there to go on"), "{ran}");
+        assert!(ran.stdout.contains("was closed without having been merged; reopen it there to continue"), "{ran}");
         assert_eq!(hosted.repo.task("T1")["state"], "blocked", "{ran}");
     }
 }

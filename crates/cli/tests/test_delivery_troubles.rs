@@ -125,7 +125,7 @@ fn a_forge_that_is_configured_and_is_none_is_named() {
     let ran = repo.agent("cat > /dev/null; echo x > work.txt").add("Work").run();
     let said = format!("create_pr ok: the change is the branch windlass/t1-work; `forge` is configured {nowhere}\n");
     assert!(ran.stdout.contains(&said), "{ran}");
-    let path = "(github), and the remote's address /srv/team.git is no address of a project on one";
+    let path = "(github), and the remote's address /srv/team.git is not the address of a project on one";
     check(github, Some("/srv/team.git"), Some(path));
     let other = "(github), and the remote's address https://gitlab.com/a/b.git is on gitlab";
     check(github, Some("https://gitlab.com/a/b.git"), Some(other));

@@ -115,7 +115,7 @@ fn stacked_changes_offer_the_lowest_one() {
     assert!(shown.contains("next          windlass run --task T1 --agent command:agent\n"), "{shown}");
     repo.world.types_offers(&shown);
     let refused = repo.world.fails(&["change", "merge", "T2"]);
-    assert!(refused.contains("hint: T1 is ready: its work has to be accepted first; `windlass why T1`"), "{refused}");
+    assert!(refused.contains("hint: T1 is ready: its work must be accepted first; `windlass why T1`"), "{refused}");
 }
 
 #[test]

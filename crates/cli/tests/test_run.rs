@@ -199,7 +199,7 @@ fn a_typing_mistake_in_the_agent_leaves_nothing_behind() {
             "scripted:no-such.yaml",
             "hint: look for a typing mistake; docs/reference/scripted-agent.md lists the steps\n",
         ),
-        ("scripted:bad.yaml", "bad.yaml` is no script\n"),
+        ("scripted:bad.yaml", "bad.yaml` is not a script\n"),
     ];
     for (agent, expected) in cases {
         let ran = world.run(&["run", "x", "--agent", agent]);

@@ -35,7 +35,7 @@ impl LowerTask {
             (_, Some(work)) => format!("merge the branch {} of {id} into {base} yourself first", work.branch),
             (TaskState::Completed | TaskState::Blocked, None) => format!("`windlass change merge {id}` first"),
             (state, None) => {
-                format!("{id} is {state}: its work has to be accepted first; `windlass why {id}` shows its state")
+                format!("{id} is {state}: its work must be accepted first; `windlass why {id}` shows its state")
             }
         }
     }

@@ -47,7 +47,7 @@ pub(crate) fn complete_session<G: ToolHost>(
     let Some(session) = call.calling_session()? else {
         return Err(ToolError::new(
             ToolErrorCode::Refused,
-            "this is no turn of a session, so there is no session to complete",
+            "this is not a turn of a session, so there is no session to complete",
         )
         .with_hint(CallerHint::tool("iteration_complete", "ends the iterations that you have started"))
         .with_hint(CallerHint::command("windlass task complete", "completes a task by itself")));

@@ -112,7 +112,7 @@ fn inside_a_turn_a_note_and_a_claim_are_for_its_task() {
     let mut desk = test_router();
     assert!(
         desk.call_error("note_add", json!({"text": "x"}))
-            .starts_with("[invalid] taskId: is missing, and this is no turn")
+            .starts_with("[invalid] taskId: is missing, and this is not a turn")
     );
     let outside = desk.call_error("session_complete", json!({}));
     assert!(outside.contains("`iteration_complete` ends the iterations that you have started"), "{outside}");

@@ -73,10 +73,10 @@ fn evaluate_arguments(
     left: &mut EvaluationBudget,
 ) -> Result<Vec<String>, String> {
     let word = |value: Value| match value {
-        Value::String(text) if text.contains('\0') => Err("a word of the command contains a NUL byte".to_owned()),
+        Value::String(text) if text.contains('\0') => Err("an argument contains a NUL byte".to_owned()),
         Value::String(text) => Ok(text),
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        other => Err(format!("`{other}` is no word of a command")),
+        other => Err(format!("`{other}` cannot be an argument")),
     };
     let mut fill =
         |pattern: &ValuePattern| pattern.fill_within_budget(context, left).map_err(|fault| fault.to_string());

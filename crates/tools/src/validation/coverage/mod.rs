@@ -58,7 +58,8 @@ pub fn check_coverage(rule: &CoverageRule, directory: &Path) -> RuleFinding {
         Err(ReportError::Format(why)) => {
             let name = format_name(rule.format);
             RuleFinding::failed(format!(
-                "the report {path} is no {name} report: {why}; correct `format` or `reportPath`, or generate the report again"
+                "the report {path} is not in the format {name}: {why}; correct `format` or `reportPath`, or generate \
+                 the report again"
             ))
         }
         Err(ReportError::NoLines) => RuleFinding::failed(format!(

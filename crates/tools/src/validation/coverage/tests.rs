@@ -162,17 +162,17 @@ fn unusable_reports_have_distinct_messages() {
     failed(lcov(&place.path().join("pipe")), "the report `pipe` is a fifo, not a file: correct `reportPath`");
     failed(
         lcov(&file("x.json", "{}")),
-        "the report `x.json` is no lcov report: it has no `SF:` lines; \
+        "the report `x.json` is not in the format lcov: it has no `SF:` lines; \
          correct `format` or `reportPath`, or generate the report again",
     );
     failed(
         check_report(CoverageFormat::Json, 1.0, &file("y", "SF:a\n")),
-        "the report `y` is no json report: it is not JSON: expected value at line 1 column 1; \
+        "the report `y` is not in the format json: it is not JSON: expected value at line 1 column 1; \
          correct `format` or `reportPath`, or generate the report again",
     );
     failed(
         check_report(CoverageFormat::Cobertura, 1.0, &file("clover.xml", "<coverage generated='1'></coverage>")),
-        "the report `clover.xml` is no cobertura report: its `coverage` has no `line-rate`; Clover's reports have none either; \
+        "the report `clover.xml` is not in the format cobertura: its `coverage` has no `line-rate`; Clover's reports have none either; \
          correct `format` or `reportPath`, or generate the report again",
     );
     failed(
