@@ -492,7 +492,10 @@ fn what_a_colleague_has_pushed_to_a_change_is_not_lost() {
     // The commit is known here, but did not come from here.
     repo.git(&["fetch", "-q", "origin"]);
     let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
-    assert!(refused.contains("somebody has pushed to it") && refused.contains("take that into the work"), "{refused}");
+    assert!(
+        refused.contains("another push has changed it") && refused.contains("merge that push into the work"),
+        "{refused}"
+    );
     let worktree = repo.world.path(".windlass/worktrees/t1-write-it");
     repo.git_in(&worktree, &["merge", "-q", "-m", "Both", &format!("origin/{branch}")]);
     repo.world.ok(&["change", "merge", "T1", "--trust"]);

@@ -191,7 +191,7 @@ fn a_forge_of_an_untrusted_configuration_is_not_asked() {
     hosted.repo.world.write(".windlass/config.yaml", config);
     let listed = hosted.windlass(&["change", "list", "--refresh"]);
     assert!(listed.stdout.starts_with("T1  open"), "{listed}");
-    assert!(listed.stderr.contains("the configuration is not trusted, so the defaults hold"), "{listed}");
+    assert!(listed.stderr.contains("the configuration is not trusted, so the defaults apply"), "{listed}");
     let listed = hosted.windlass(&["change", "list", "--refresh", "--trust"]);
     assert!(listed.stdout.starts_with("T1  closed"), "{listed}");
 }
@@ -279,7 +279,7 @@ fn another_change_is_opened_for_commits_that_the_forge_has_not_merged() {
         "without the last commits of windlass/t1-write-it; `windlass answer T1 continue` opens another change";
     assert!(ran.stdout.contains(left_out), "{ran}");
     let refused = hosted.windlass(&["change", "merge", "T1", "--trust"]);
-    assert!(refused.stderr.contains("hint: `windlass answer T1 continue` has the next run open another"), "{refused}");
+    assert!(refused.stderr.contains("hint: `windlass answer T1 continue` lets the next run open another"), "{refused}");
     repo.world.ok(&["answer", "T1", "continue", "--trust"]);
     let ran = hosted.run();
     let pulls = hosted.forge.pulls();

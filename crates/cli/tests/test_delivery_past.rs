@@ -217,7 +217,7 @@ fn what_the_base_has_not_stays_open() {
         assert!(repo.world.ok(&["change", "list"]).starts_with("T1  open"), "{how}");
         if how.contains("reset") {
             let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
-            assert!(refused.contains("windlass/t1-work has nothing that main has not"), "{refused}");
+            assert!(refused.contains("windlass/t1-work has no commits that main does not have"), "{refused}");
             assert!(refused.contains("hint: `git -C .windlass/worktrees/t1-work reset --hard "), "{refused}");
         }
         repo.add("More").run();

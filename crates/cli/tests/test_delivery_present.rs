@@ -92,7 +92,7 @@ fn conflict_feedback_has_no_secret_and_no_control_sequence() {
     assert_eq!(ran.code, 0, "{ran}");
     let queued = repo.events("feedback_queued");
     let told = queued.iter().filter_map(|event| event["data"]["text"].as_str());
-    let told: Vec<_> = told.filter(|text| text.contains("does not go together")).collect();
+    let told: Vec<_> = told.filter(|text| text.contains("The work conflicts with the newest")).collect();
     let [told] = told[..] else { panic!("one piece of feedback: {told:?}") };
     assert!(!told.contains(secret) && !told.contains(|letter: char| letter.is_control() && letter != '\n'), "{told:?}");
     for line in

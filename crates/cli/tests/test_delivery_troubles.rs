@@ -267,5 +267,5 @@ fn nothing_is_merged_if_newest_base_cannot_be_fetched() {
     assert!(ran.stdout.contains("merge_pr failed: cannot tell where main is now: "), "{ran}");
     repo.world.ok(&["task", "complete", "T1"]);
     let refused = repo.world.fails(&["change", "merge", "T1", "--no-check"]);
-    assert!(refused.contains("nothing is merged without having seen the newest base"), "{refused}");
+    assert!(refused.contains("a merge needs the newest base"), "{refused}");
 }

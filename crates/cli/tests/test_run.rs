@@ -412,7 +412,7 @@ fn a_session_keeps_the_configuration_that_it_started_with() {
     waiting.world.write(".windlass/config.yaml", "hooks: {session_end: [{command: touch pwned}]}");
     let ran = waiting.world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stderr.contains("goes on with the one that it started with"), "{ran}");
+    assert!(ran.stderr.contains("keeps the one that it started with"), "{ran}");
     assert_eq!(waiting.world.read("ended"), "end\n");
     assert!(!waiting.world.path("pwned").exists());
     // The next session would use an untrusted configuration.

@@ -402,7 +402,7 @@ fn an_untrusted_configuration_decides_nothing_about_tasks() {
     assert!(added.stderr.contains("the configuration is not trusted"), "{added}");
     assert_eq!(world.run(&["task", "complete", "T1"]).code, 0);
     assert!(world.run(&["task", "show", "T2"]).stdout.contains("Review"), "the review is made as by default");
-    assert!(world.ok(&["status"]).contains("its configuration is not trusted, so the defaults hold"));
+    assert!(world.ok(&["status"]).contains("its configuration is not trusted, so the defaults apply"));
 
     world.ok(&["trust", "--yes"]);
     assert!(world.fails(&["task", "add", "Two", "--type", "chore"]).contains("chore"));
