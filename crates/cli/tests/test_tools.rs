@@ -79,7 +79,7 @@ fn errors_name_tools_and_how_to_see_them() {
     caused by: expected value at line 1 column 12
     hint: `windlass tool show task_get` shows an example
     [64 usage]
-    error: arguments: a list is no object; give the fields by name
+    error: arguments: a list is not an object; give the fields by name
     hint: `windlass tool show task_get` shows its arguments and an example
     [64 usage]
     error: there is no task T9

@@ -143,6 +143,6 @@ fn a_checkpoint_of_another_task_is_not_resumed_from() {
     let told = desk.call_error("checkpoint_create", json!({"taskId": "T1", "trigger": "hook"}));
     assert_eq!(
         told,
-        "[invalid] trigger: the text `hook` is no known word; give one of manual, auto_status, auto_subtask, error"
+        "[invalid] trigger: the text `hook` is not a known word; give one of manual, auto_status, auto_subtask, error"
     );
 }

@@ -90,13 +90,13 @@ fn series_arguments_are_checked_at_start() {
     insta::assert_snapshot!(told.join("\n"), @r#"
     [invalid] maxIterations: 0 is out of bounds; give a whole number from 1 to 100
     [invalid] maxIterations: 101 is out of bounds; give a whole number from 1 to 100
-    [invalid] maxIterations: 2.5 is no whole number; give a whole number from 1 to 100
+    [invalid] maxIterations: 2.5 is not a whole number; give a whole number from 1 to 100
     [invalid] completionPromises: has 0 entries; give a list of at least 1, each COMPLETE, BLOCKED or ESCALATE
     [invalid] completionPromises: has COMPLETE twice
-    [invalid] completionPromises[0]: the text `DONE` is no promise; give COMPLETE, BLOCKED or ESCALATE
-    [invalid] completionPromises: the text `COMPLETE` is no list; give a list of at least 1, each COMPLETE, BLOCKED or ESCALATE
+    [invalid] completionPromises[0]: the text `DONE` is not a promise; give COMPLETE, BLOCKED or ESCALATE
+    [invalid] completionPromises: the text `COMPLETE` is not a list; give a list of at least 1, each COMPLETE, BLOCKED or ESCALATE
     [invalid] circuitBreakerThreshold: 21 is out of bounds; give a whole number from 1 to 20
-    [invalid] strict: the text `yes` is no boolean; give true or false, without quotes
+    [invalid] strict: the text `yes` is not a boolean; give true or false, without quotes
     [not_found] there is no task T9
     hint: `task_list` shows the tasks
     [invalid] validationRules: it is not a list; give a list of rules, `[{type, name, config}]`
