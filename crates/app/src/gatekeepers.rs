@@ -68,7 +68,7 @@ fn resolve_named_gatekeepers(config: &Config, kind: &str, roles: &RoleSettings) 
         let line = config.text().get(..name.at.start).map_or(0, |before| before.matches('\n').count()) + 1;
         let known: Vec<&str> = config.settings.agents.keys().map(String::as_str).collect();
         return Err(Failure::new(FailureCode::Config, format!("`{}` is no agent that is known here", name.value))
-            .with_cause(format!("it is a gatekeeper of the type `{kind}` (line {line}, `agents.gatekeeper`)"))
+            .with_cause(format!("it is to judge tasks of the type `{kind}` (line {line}, `agents.gatekeeper`)"))
             .with_hint(match nearest_name(name, &known) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("define `{}` under `agents`, or name another agent", name.value),

@@ -342,7 +342,7 @@ fn only_whom_the_type_names_may_judge() {
     world.ok(&["trust", "--yes"]);
     assert_snapshot!(world.fails(&["run"]), @"
     error: `jugde` is no agent that is known here
-    caused by: it is a gatekeeper of the type `feature` (line 11, `agents.gatekeeper`)
+    caused by: it is to judge tasks of the type `feature` (line 11, `agents.gatekeeper`)
     hint: did you mean `judge`?
     [64 config]
     ");

@@ -313,7 +313,7 @@ fn a_task_waits_only_for_those_whom_its_own_type_needs() {
         // There is no other task.
         let refused = world.run(words);
         assert_eq!(refused.code, 64, "{refused}");
-        assert!(refused.stderr.contains("it is a gatekeeper of the type `product`"), "{refused}");
+        assert!(refused.stderr.contains("it is to judge tasks of the type `product`"), "{refused}");
     }
     // An agent without a description works on nothing; the other one of the type does.
     let world = begun(&started);
