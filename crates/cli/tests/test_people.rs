@@ -414,7 +414,7 @@ fn an_escalation_is_answered_and_the_next_session_knows_it() {
     assert!(world.json(&["task", "show", "T1"]).get("answer").is_none());
     assert_snapshot!(world.fails(&["answer", "T1", "continue"]), @"
     error: T1 waits for no answer such as `continue`: it is completed
-    hint: `windlass why T1` shows the state of it
+    hint: `windlass why T1` shows its state
     [1 refused]
     ");
 }
