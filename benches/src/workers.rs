@@ -112,7 +112,7 @@ fn ended(file: &Path) -> Outcome<(Vec<Duration>, Vec<i64>)> {
         match record.event {
             Event::TaskClaimed(_) if claimed.insert(id, at).is_some() => return Err(format!("{id} twice").into()),
             Event::TaskCompleted(_) => {
-                let began = claimed.get(&id).ok_or_else(|| format!("nobody has claimed {id}"))?;
+                let began = claimed.get(&id).ok_or_else(|| format!("{id} has no claim"))?;
                 times.push(Duration::from_millis((at.millis() - began.millis()).max(0).unsigned_abs()));
                 ends.push(at.millis());
             }

@@ -193,13 +193,13 @@ fn runs_are_picked() {
     check(&["--limit", "0"], &["block", "block", "success", "failure"]);
     check(&["--limit", "2"], &["success", "failure"]);
     check(&["--hook", "tell"], &["failure"]);
-    check(&["--hook", "nobody"], &[]);
+    check(&["--hook", "unused"], &[]);
     check(&["--point", "Stop", "--limit", "1"], &["success"]);
     check(&["--point", "session_end"], &["failure"]);
     check(&["--outcome", "block", "--outcome", "failure"], &["block", "block", "failure"]);
     check(&["--outcome", "block", "--limit", "1"], &["block"]);
     check(&["--session", "mend-the-pump-e01275de", "--limit", "3"], &["block", "success", "failure"]);
-    assert_snapshot!(world.run(&["hooks", "history", "--hook", "nobody"]), @"no runs");
+    assert_snapshot!(world.run(&["hooks", "history", "--hook", "unused"]), @"no runs");
     assert_snapshot!(world.fails(&["hooks", "history", "--session", "mend-the-pump"]), @"
     error: there is no session `mend-the-pump`
     hint: `windlass session list` names them all

@@ -90,7 +90,7 @@ fn colours_on_a_terminal_only() {
 #[test]
 fn lines_fit_the_terminal() {
     let world = World::with_tasks(&[
-        "A goal of many words that goes on and on until nobody at all wants to read any more of it, 漢字漢字漢字漢字漢字",
+        "A goal of many words that goes on and on until no one at all wants to read any more of it, 漢字漢字漢字漢字漢字",
     ]);
     for columns in [55, 60, 80, 100] {
         for words in [&["task", "list"][..], &["task", "graph"], &["events"], &["status"]] {

@@ -425,7 +425,7 @@ fn an_answer_that_no_agent_has_heard_is_heard_by_the_next_one() {
     let world = escalated();
     world.ok(&["answer", "T1", "continue", "Look at `fixed`"]);
     world.write("fixed", "");
-    let failed = world.run(&["run", "--task", "T1", "--agent", "command:./nobody"]);
+    let failed = world.run(&["run", "--task", "T1", "--agent", "command:./absent"]);
     assert_ne!(failed.code, 0, "{failed}");
     let turns = world.read("turns").trim().parse::<u32>().unwrap();
     let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);

@@ -135,8 +135,8 @@ fn an_agent_does_not_change_what_it_is_judged_by() {
             exec > said 2>&1
             windlass task update T1 --type chore
             env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" windlass task update T1 --remove-label strict
-            WINDLASS_RUN=nobody.1.00000000000000ff windlass task update T1 --goal less
-            WINDLASS_RUN=nobody.1.00000000000000ff windlass task complete T1 --force
+            WINDLASS_RUN=absent.1.00000000000000ff windlass task update T1 --goal less
+            WINDLASS_RUN=absent.1.00000000000000ff windlass task complete T1 --force
             WINDLASS_RUN=ended.1.00000000000000ff windlass task update T1 --goal less
             windlass task update T2 --type chore
             windlass task update T2 --priority 1

@@ -104,7 +104,7 @@ fn a_person_leaves_notes_too_and_a_task_has_to_be_named() {
     assert_snapshot!(world.run(&["note", "list"]), @"no notes");
     assert_snapshot!(world.run(&["note", "add", "--task", "T1", "--kind", "decision", "we use \u{1b}[31mred"]), @r"T1  decision: we use \u{1b}[31mred");
     let wrong: [&[&str]; 4] = [
-        &["note", "add", "nobody knows about what"],
+        &["note", "add", "no reader knows about what"],
         &["note", "add", "--task", "T9", "x"],
         &["note", "add", "--task", "T1", ""],
         &["note", "add", "--task", "T1", "--kind", "joke", "x"],

@@ -328,7 +328,7 @@ turns:
   - do:
       - call:
           tool: hook_register
-          arguments: {taskId: T1, hookType: rules, rules: [{action: escalate, reason: the pump belongs to somebody else}]}
+          arguments: {taskId: T1, hookType: rules, rules: [{action: escalate, reason: the pump belongs to a neighbour}]}
       - say: I am done.
       - promise: COMPLETE
 ",
@@ -341,8 +341,8 @@ turns:
     iteration 1
       agent: I am done.
       the agent says that it is done
-      registered asks for a person: HOOK-10 (rules): the pump belongs to somebody else
-    a person is needed after one iteration: `registered` asks for a person: HOOK-10 (rules): the pump belongs to somebody else
+      registered asks for a person: HOOK-10 (rules): the pump belongs to a neighbour
+    a person is needed after one iteration: `registered` asks for a person: HOOK-10 (rules): the pump belongs to a neighbour
       took <took> agent <took> hooks <took> one turn
       next: windlass answer T1 continue
     ");

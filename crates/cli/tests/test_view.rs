@@ -169,7 +169,7 @@ fn nothing_of_it_is_kept() {
 /// Permanent lines wrap at the edge of the terminal; nothing of them is lost.
 #[test]
 fn lines_that_stay_are_not_cut() {
-    let world = waiting("It needs the staging key, which nobody but Ann has; ask her for it before it is too late\\n");
+    let world = waiting("It needs the staging key, which no one but Ann has; ask her for it before it is too late\\n");
     let mut watched = world.watch((30, 40), RUN, &[]);
     watched.until(|screen| screen.contains("  │ It needs"));
     go(&world);
@@ -182,7 +182,7 @@ fn lines_that_stay_are_not_cut() {
     iterations
 iteration 1
   agent: It needs the staging key, which
-    nobody but Ann has; ask her for it
+    no one but Ann has; ask her for it
     before it is too late
   the agent says that it is done
 complete after one iteration",

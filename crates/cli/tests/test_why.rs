@@ -303,7 +303,7 @@ fn what_there_is_not() {
 #[test]
 fn nothing_is_wider_than_the_terminal() {
     let world = World::with_tasks(&["Mend the pump"]);
-    let reason = "the pump is in the cellar, the cellar is locked, and nobody knows who has the key; ask Ann about it";
+    let reason = "the pump is in the cellar, the cellar is locked, and no one knows who has the key; ask Ann about it";
     world.ok(&["task", "block", "T1", "--reason", reason]);
     let (shown, code) = crate::support::terminal::watch(world.command(&["why", "T1"]).env("NO_COLOR", "1"), 80);
     assert_eq!(code, 0, "{shown}");

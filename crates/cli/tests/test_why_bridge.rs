@@ -201,8 +201,8 @@ fn runs_belong_to_conversations() {
         ["claude", ID, "pre_tool_use", "Bash"]
     );
     assert_eq!(runs.len(), 6);
-    assert_snapshot!(world.fails(&["hooks", "history", "--conversation", "nobody"]), @"
-    error: there is no conversation `nobody`
+    assert_snapshot!(world.fails(&["hooks", "history", "--conversation", "absent"]), @"
+    error: there is no conversation `absent`
     hint: `windlass events --type bridge_called` names conversations
     [1 not_found]
     ");

@@ -278,13 +278,13 @@ fn gatekeepers_that_cannot_be_started_pause_the_run() {
 fn each_type_gets_one_of_its_agents() {
     let world = World::empty();
     let config = "worktrees: false\ncompletion: gate\nagent: usual\nagents:\n  usual: {command: 'cat > /dev/null; echo usual'}\n  \
-                  fixer: {command: 'cat > /dev/null; echo fixer'}\ntask_types: {fix: {agents: {implementer: [fixer]}}, nobody: {agents: {implementer: []}}}\n";
+                  fixer: {command: 'cat > /dev/null; echo fixer'}\ntask_types: {fix: {agents: {implementer: [fixer]}}, closed: {agents: {implementer: []}}}\n";
     world.write(".windlass/config.yaml", config);
     world.ok(&["trust", "--yes"]);
     world.ok(&["init"]);
     world.ok(&["task", "add", "Mend", "--type", "fix"]);
     world.ok(&["task", "add", "Any"]);
-    world.ok(&["task", "add", "Closed", "--type", "nobody"]);
+    world.ok(&["task", "add", "Closed", "--type", "closed"]);
     let ran = world.run(&["run", "--workers", "2"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("T1   agent: fixer\n") && ran.stdout.contains("T2   agent: usual\n"), "{ran}");

@@ -51,7 +51,7 @@ fn at_a_gate_a_malfunction_counts_as_the_hook_says() {
         ),
         (program("command: sh, args: [-c, 'kill -9 $$']"), "", "ended by signal 9"),
         (
-            "  - {id: a, type: condition, config: {predicate: context.nobody.knows > 1}}\n".to_owned(),
+            "  - {id: a, type: condition, config: {predicate: context.absent.name > 1}}\n".to_owned(),
             "",
             "undefined value",
         ),

@@ -147,7 +147,7 @@ fn hooks_and_actions_begin_them_and_they_know_what_for() {
         echo '{\"actions\": [{\"type\": \"execute_workflow\", \"payload\": {\"workflowId\": \"w\", \"context\": {\"who\": \"ann\"}}}]}'
 ",
     );
-    let step = "{id: a, type: create_task, config: {goal: \"${task.id} ${event.type} ${context.who || 'nobody'}\"}}";
+    let step = "{id: a, type: create_task, config: {goal: \"${task.id} ${event.type} ${context.who || 'unknown'}\"}}";
     world.write(
         ".windlass/workflows/w.json",
         format!(
@@ -163,7 +163,7 @@ fn hooks_and_actions_begin_them_and_they_know_what_for() {
     world.ok(&["task", "start", "T1"]);
     world.ok(&["task", "block", "T1", "--reason", "no"]);
     let goal = |id: &str| world.json(&["task", "show", id])["goal"].clone();
-    assert_eq!(goal("T2"), "T1 task_started nobody");
+    assert_eq!(goal("T2"), "T1 task_started unknown");
     assert_eq!(goal("T3"), "T1 task_blocked ann");
 }
 

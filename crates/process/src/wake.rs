@@ -54,6 +54,6 @@ mod tests {
             !is_below_owner(&owner_directory::format_owner_name(parent, 1, 7)),
             "another process with the same number"
         );
-        assert!(!is_below_owner("nobody"));
+        assert!(!is_below_owner("absent"));
     }
 }

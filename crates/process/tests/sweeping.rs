@@ -133,7 +133,7 @@ fn unrelated_processes_are_not_swept() {
     let directory = tempfile::tempdir().expect("a directory");
     let owner = dead(7);
     let strangers = [
-        Stranger::new("somebody.1"),
+        Stranger::new("stranger.1"),
         Stranger::new(&format!("{owner}x.1")),
         Stranger::new(&format!("{owner}.x")),
         Stranger::new(&format!("{owner}.1.2")),

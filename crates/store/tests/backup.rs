@@ -155,6 +155,6 @@ fn half_made_store_counts_as_missing() {
         assert!(store.inspect_store().unwrap().is_sound());
     }
     let place = Place::new();
-    fs::write(&place.path, "somebody's own text, which is much longer than nothing").unwrap();
+    fs::write(&place.path, "another program's text, which is much longer than nothing").unwrap();
     assert!(!SqliteStore::is_missing_or_blank(&place.path));
 }

@@ -150,8 +150,8 @@ impl AcpChannel {
         while Instant::now() < until {
             match attended.poll_event() {
                 ProcessEvent::Output(bytes) => {
-                    let nobody: (_, &mut dyn FnMut(&str)) = (&mut TranscriptRenderer::default(), &mut |_| {});
-                    if handle_agent_bytes(&bytes, &mut self.client, &mut self.services, roster, nobody).is_err() {
+                    let no_observer: (_, &mut dyn FnMut(&str)) = (&mut TranscriptRenderer::default(), &mut |_| {});
+                    if handle_agent_bytes(&bytes, &mut self.client, &mut self.services, roster, no_observer).is_err() {
                         return false;
                     }
                     attended.send_input(&self.client.take_outgoing());

@@ -272,7 +272,7 @@ fn failure_answers_are_told_from_real_answers() {
         "Rate limit exceeded is now handled; retry-after: 90 is sent.",
         "Rate limit exceeded: handled. Too many requests: handled.",
         "Error: rate limit exceeded. That is what the server says now.",
-        "API Error: Rate limit reached is shown to whoever asks too often.",
+        "API Error: Rate limit reached is shown to a client that asks too often.",
         "Too many requests no longer crash it.",
         "429 Too Many Requests is now retried after 1 second.",
         "Retry after rate limit exceeded.",

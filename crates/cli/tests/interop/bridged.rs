@@ -22,7 +22,7 @@ hooks:
   pre_tool_use:
     - name: guard
       matcher: Bash
-      command: 'jq -r .tool_input.command | grep -q forbidden || exit 0; echo nobody touches that >&2; exit 2'
+      command: 'jq -r .tool_input.command | grep -q forbidden || exit 0; echo do not touch that >&2; exit 2'
 ";
 
 /// A stop hook that always blocks, with new words each time.
@@ -68,7 +68,7 @@ fn check_work_with_bridge(test: &str, real: &Real, agent: &str, calls: Calls) {
     assert!(conversations.iter().all(|conversation| *conversation == conversations[0]), "{conversations:?}");
     // The model has read both reasons.
     let last = place.asked().pop().unwrap();
-    assert!(last.contains("nobody touches that") && last.contains("notes.txt is half mended"), "{last}");
+    assert!(last.contains("do not touch that") && last.contains("notes.txt is half mended"), "{last}");
     let (code, out) = place.windlass(&["uninstall", agent, "--scope", "user", "--yes"]);
     assert_eq!(code, 0, "{out}");
     // Some agents write into their settings themselves.

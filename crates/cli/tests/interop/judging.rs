@@ -87,7 +87,7 @@ impl Judge {
         assert!(out.contains("gatekeeper ok: qa: approved by `judge`") && out.contains("T1 is completed"), "{out}");
     }
 
-    /// It reads, writes nothing, waits for nobody, and what it says counts.
+    /// It reads, writes nothing, waits for no person, and what it says counts.
     fn check_read_only_gatekeeper(&self, test: &str) {
         if !alone(test, &self.real) {
             return;

@@ -99,7 +99,7 @@ impl Repo {
         self.world.lines(&["events", "--type", kind])
     }
 
-    /// Somebody else pushes a commit to the remote's main, by these commands in a clone of it.
+    /// Pushes a commit of another author to the remote's main, by these commands in a clone of it.
     pub fn push_from_other_clone(&self, script: &str) -> PathBuf {
         let remote = self.remote();
         let script = format!(

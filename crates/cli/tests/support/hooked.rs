@@ -78,7 +78,7 @@ impl World {
         text.trim().parse().unwrap_or_else(|_| panic!("`{name}` holds `{text}`"))
     }
 
-    /// A pipe with a name: whoever writes to it waits for [`WorkerSimulation::hear`].
+    /// A named pipe: a process that writes to it waits for [`WorkerSimulation::hear`].
     pub fn make_pipe(&self, name: &str) {
         self.finish(self.program("mkfifo").arg(name));
     }
@@ -88,7 +88,7 @@ impl World {
         fs::read(self.path(pipe)).unwrap();
     }
 
-    /// Everything under the project, and every event: what anybody could find a secret in.
+    /// Returns everything under the project, and every event: all places for a secret.
     pub fn read_files_and_events(&self) -> Vec<(String, Vec<u8>)> {
         let mut found = vec![("events".to_owned(), self.ok(&["events", "--json"]).into_bytes())];
         let mut left = vec![self.path(".windlass")];

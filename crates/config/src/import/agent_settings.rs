@@ -244,7 +244,7 @@ impl<'a> SettingsImporter<'a> {
     /// Returns the dialect's default timeout if it differs from the default here.
     fn differing_default_timeout(&self, place: HookPlacement<'_>) -> Option<Duration> {
         let usual = self.import.from.default_timeout();
-        // At the end of a session agents wait for nobody, whatever they say elsewhere.
+        // At the end of a session an agent waits for no hook, also where its settings give a timeout.
         let same =
             usual == plan::default_timeout(place.moment.point_name()) || place.moment == AgentHookEvent::SessionEnd;
         (!same).then_some(usual)

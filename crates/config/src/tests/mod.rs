@@ -244,7 +244,7 @@ validators:
     assert_eq!(
         unsaid("validators: {lint: make lint}"),
         AgentCommandSetting::Named,
-        "whoever writes them down means those"
+        "a configuration that writes them down means those"
     );
     assert_eq!(shown(&parse_config(&text.replace("allow", "deny"))), "", "none of them is run");
 }

@@ -45,8 +45,8 @@ fn rules(text: Value) -> StopHook {
 
 /// Returns the decision of one hook: its action and its reason.
 fn said(hook: StopHook, context: &AgentContext) -> (RuleAction, String) {
-    let mut nobody = |_: &RegisteredStopHook| panic!("no outside code is asked");
-    let ruling = evaluate_stop_hooks(&[registered(1, hook, true)], context, &mut nobody).ruling;
+    let mut no_evaluator = |_: &RegisteredStopHook| panic!("no outside code is asked");
+    let ruling = evaluate_stop_hooks(&[registered(1, hook, true)], context, &mut no_evaluator).ruling;
     (ruling.action, ruling.reason)
 }
 

@@ -59,7 +59,7 @@ fn two_sessions(store: &mut impl Store) -> [Option<SessionName>; 4] {
     let other: SessionName = "mai".parse().unwrap();
     give(store, &Command::StartSession(NewSession { name: other.clone(), ..main.clone() }));
     give(store, &finish_turn(1));
-    [None, Some(main.name), Some(other), Some("nobody".parse().unwrap())]
+    [None, Some(main.name), Some(other), Some("absent".parse().unwrap())]
 }
 
 const TYPES: [&[EventType]; 3] =

@@ -146,12 +146,12 @@ fn file_of_other_format_is_refused_unchanged() {
 fn an_empty_file_is_made_a_store_only_on_request() {
     let place = Place::new();
     fs::write(&place.path, b"").unwrap();
-    fs::write(place.wal(), b"perhaps somebody's work").unwrap();
+    fs::write(place.wal(), b"perhaps a person's work").unwrap();
     for opened in
         [SqliteStore::open(&place.path, Lifetime::Command), SqliteStore::create(&place.path, Lifetime::Command)]
     {
         assert!(matches!(opened.err(), Some(StoreError::NotAStore(_))));
-        assert_eq!(fs::read(place.wal()).unwrap(), b"perhaps somebody's work");
+        assert_eq!(fs::read(place.wal()).unwrap(), b"perhaps a person's work");
     }
     fs::remove_file(place.wal()).unwrap();
     give(&mut place.create(), &create("first"));

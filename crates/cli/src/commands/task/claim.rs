@@ -58,6 +58,6 @@ pub fn run_task_claim(context: &CommandContext, args: Args, out: &mut Output) ->
 fn default_owner_name() -> OwnerName {
     let name: String =
         environment::user_name().chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).collect();
-    let name = if name.is_empty() { "somebody".to_owned() } else { name.chars().take(64).collect() };
+    let name = if name.is_empty() { "unknown".to_owned() } else { name.chars().take(64).collect() };
     name.parse().expect("only the characters of a name are left")
 }

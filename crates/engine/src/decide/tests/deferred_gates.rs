@@ -21,7 +21,7 @@ const UNASKED: &str = "add one
     turn-done a.1 says=complete
     work a
     hook tests
-    hook review out=failure message=nobody-is-there";
+    hook review out=failure message=no-reviewer";
 
 #[test]
 fn the_next_attempt_goes_on_at_the_gate_without_a_turn() {
