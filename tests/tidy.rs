@@ -1,7 +1,7 @@
 //! Rules of the repository that the compiler does not check.
 #![expect(clippy::disallowed_methods, reason = "the repository itself is read")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -80,7 +80,7 @@ fn files(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if path.is_dir() && name != "target" && !name.starts_with('.') {
             files(&path, extension, found);
-        } else if path.extension().is_some_and(|found| found == extension) {
+        } else if path.extension().unwrap_or_default() == extension {
             found.push(path);
         }
     }
@@ -189,6 +189,108 @@ fn files_stay_short() {
         }
     }
     assert_eq!(long, LONG, "files of more than {LINES} lines");
+}
+
+/// Words without a subject that a reader could look for. Plain English names who acts.
+const BANNED_WORDS: &[&str] = &[
+    concat!("who", "ever"),
+    concat!("whom", "ever"),
+    concat!("no", "body"),
+    concat!("some", "body"),
+    concat!("any", "body"),
+];
+
+/// Types that several files define, and how many do: the two platforms of `process`. The list only shrinks.
+const REPEATED_TYPES: &[(&str, usize)] = &[
+    ("DescendantTree", 2),
+    ("LeaderProcess", 2),
+    ("LeaderWatch", 2),
+    ("LoopWaker", 2),
+    ("StoppedProcesses", 2),
+    ("SupervisorProcess", 2),
+];
+
+/// Types that end in a participle. The list only shrinks.
+const PARTICIPLE_TYPES: &[&str] = &[];
+
+/// Modules that end in -ing and are nouns.
+const NOUNS_IN_ING: &[&str] =
+    &["duration_setting", "encoding", "ending", "listing", "metering", "ruling", "spelling", "wording"];
+
+/// Returns the names that follow one of these keywords, outside of comments, in the production sources of the crates.
+fn defined_names(keywords: &[&str]) -> Vec<(String, String)> {
+    let is_production = |file: &str| file.contains("/src/") && !file.contains("testkit") && !is_test_file(file);
+    let mut names = Vec::new();
+    for (file, text) in sources("crates").into_iter().filter(|(file, _)| is_production(file)) {
+        for line in text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines() {
+            let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
+            if words.next().is_some_and(|word| keywords.contains(&word))
+                && let Some(name) = words.next()
+            {
+                let end = name.find(|sign: char| !sign.is_alphanumeric() && sign != '_').unwrap_or(name.len());
+                names.push((name[..end].to_owned(), file.clone()));
+            }
+        }
+    }
+    names
+}
+
+fn is_test_file(file: &str) -> bool {
+    file.split('/').any(|part| ["tests", "tests.rs", "laws", "laws.rs"].contains(&part))
+}
+
+#[test]
+fn type_names_are_unique() {
+    let mut count = BTreeMap::new();
+    for (name, _) in defined_names(&["struct", "enum", "trait", "union"]) {
+        *count.entry(name).or_insert(0) += 1;
+    }
+    // A clap structure is called after its module; a macro names its types itself.
+    ["Args", "Command", ""].iter().for_each(|name| drop(count.remove(*name)));
+    let repeated: Vec<_> =
+        count.iter().filter(|(_, count)| **count > 1).map(|(name, count)| (&**name, *count)).collect();
+    assert_eq!(repeated, REPEATED_TYPES, "types that several files define");
+}
+
+#[test]
+fn type_names_are_noun_phrases() {
+    let is_participle = |name: &str| name.ends_with("ed") && !name.ends_with("Speed");
+    let events = "crates/engine/src/log/event/";
+    let names = defined_names(&["struct", "enum", "trait", "union"]).into_iter();
+    let participles: Vec<_> = names.filter(|(name, file)| is_participle(name) && !file.starts_with(events)).collect();
+    let participles: Vec<&str> = participles.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(participles, PARTICIPLE_TYPES, "types that are called after an action");
+}
+
+#[test]
+fn module_names_are_nouns() {
+    let modules = defined_names(&["mod"]).into_iter().filter(|(name, _)| name.ends_with("ing"));
+    let activities: Vec<_> = modules.filter(|(name, _)| !NOUNS_IN_ING.contains(&&**name)).collect();
+    assert!(activities.is_empty(), "modules that are called after an activity: {activities:?}");
+}
+
+#[test]
+fn sentences_name_their_subject() {
+    let mut found = Vec::new();
+    for directory in ["benches", "crates", "docs", "examples", "tests"] {
+        ["rs", "md", "yaml"].iter().for_each(|extension| files(&root().join(directory), extension, &mut found));
+    }
+    ["", "list"].iter().for_each(|extension| files(&root().join("scripts"), extension, &mut found));
+    for page in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"] {
+        found.push(root().join(page));
+    }
+    let mut lines = Vec::new();
+    for path in found {
+        let text = fs::read_to_string(&path).expect("a text of the repository").to_lowercase();
+        let is_banned =
+            |line: &str| line.split(|sign: char| !sign.is_alphabetic()).any(|word| BANNED_WORDS.contains(&word));
+        if !BANNED_WORDS.iter().any(|word| text.contains(word)) {
+            continue;
+        }
+        let banned = text.lines().enumerate().filter(|(_, line)| is_banned(line));
+        lines.extend(banned.map(|(number, line)| format!("{}:{}: {}", path.display(), number + 1, line.trim())));
+    }
+    assert!(lines.is_empty(), "lines that do not say who acts:\n{}", lines.join("\n"));
 }
 
 #[test]

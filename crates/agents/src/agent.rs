@@ -13,7 +13,7 @@ use crate::{TurnEnd, failure};
 
 /// An error for a name that stands for no known agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no agent that this version can drive")]
+#[error("`{0}` is not an agent that this version can drive")]
 pub struct ParseAgentError(pub String);
 
 /// An agent that Windlass can drive.

@@ -143,7 +143,9 @@ impl<'de> Deserialize<'de> for ScriptDelay {
             Some(number) => number.trim().parse().ok().map(Duration::from_millis),
             None => text.strip_suffix('s').and_then(|number| number.trim().parse().ok()).map(Duration::from_secs),
         };
-        parsed.map(Self).ok_or_else(|| serde::de::Error::custom(format!("`{text}` is no time such as `500ms` or `2s`")))
+        parsed
+            .map(Self)
+            .ok_or_else(|| serde::de::Error::custom(format!("`{text}` is not a time such as `500ms` or `2s`")))
     }
 }
 

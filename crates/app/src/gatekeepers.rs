@@ -67,7 +67,7 @@ fn resolve_named_gatekeepers(config: &Config, kind: &str, roles: &RoleSettings) 
     if let Some(name) = stranger {
         let line = config.text().get(..name.at.start).map_or(0, |before| before.matches('\n').count()) + 1;
         let known: Vec<&str> = config.settings.agents.keys().map(String::as_str).collect();
-        return Err(Failure::new(FailureCode::Config, format!("`{}` is no agent that is known here", name.value))
+        return Err(Failure::new(FailureCode::Config, format!("`{}` is not a known agent", name.value))
             .with_cause(format!("it is to judge tasks of the type `{kind}` (line {line}, `agents.gatekeeper`)"))
             .with_hint(match nearest_name(name, &known) {
                 Some(near) => format!("did you mean `{near}`?"),

@@ -74,19 +74,17 @@ impl UnsupportedPart {
     /// Describes the effect for the user. `None` if there is no difference.
     const fn describe_effect(self, event: AgentHookEvent) -> Option<&'static str> {
         match self {
-            Self::Block => Some("cannot be held back at this point: it goes on all the same"),
+            Self::Block => Some("cannot be stopped at this point: it continues"),
             // The agent ends anyway.
             Self::Halt if matches!(event, AgentHookEvent::Stop | AgentHookEvent::SubagentStop) => None,
-            Self::Halt => Some("cannot be made to end at this point"),
-            Self::Allow => Some("takes no permission from hooks: it decides by its own rules"),
-            Self::Ask => Some("cannot be made to ask: the tool is not used"),
-            Self::Context => Some("cannot be told anything at this point"),
-            Self::UpdatedInput => {
-                Some("cannot be given another input for a tool: it is not used, and the reason says what is wanted")
-            }
-            Self::UpdatedOutput => {
-                Some("takes no other answer of a tool from hooks: it has read the one that there was")
-            }
+            Self::Halt => Some("cannot be ended at this point"),
+            Self::Allow => Some("accepts no permission from hooks: it applies its own rules"),
+            Self::Ask => Some("cannot ask: the tool is not used"),
+            Self::Context => Some("gets no messages from hooks at this point"),
+            Self::UpdatedInput => Some(
+                "accepts no other tool input from hooks: the tool is not used, and the reason names the wanted input",
+            ),
+            Self::UpdatedOutput => Some("accepts no other tool output from hooks: it has read the original output"),
             // A notice about it would reach the user in the same way, and be lost as well.
             Self::Message => None,
         }

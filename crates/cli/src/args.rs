@@ -14,18 +14,18 @@ use crate::commands::Command;
 use crate::output::{MessageWriter, Output};
 use crate::usage;
 
-/// Turns any coding agent until the work is really done.
+/// Run a coding agent until your checks pass.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, about, max_term_width = 100, after_help = HELP_EXAMPLES)]
 #[command(disable_help_subcommand = true, subcommand_required = true, arg_required_else_help = true)]
 pub struct CliInvocation {
-    /// The project to work on [default: $WINDLASS_PROJECT, then the nearest parent with .windlass/]
+    /// Use this project [default: $WINDLASS_PROJECT, else nearest .windlass/]
     #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
     pub project: Option<PathBuf>,
-    /// Print JSON: one object, or one object a line
+    /// Print JSON: one object, or one object per line
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub json: bool,
-    /// Trust the project's configuration and its store for this command alone
+    /// Trust the project's configuration and store for this command only
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub trust: bool,
     #[command(subcommand)]
@@ -34,12 +34,12 @@ pub struct CliInvocation {
 
 const HELP_EXAMPLES: &str = "\
 Examples:
-  windlass demo                                a tour, in a temporary repository
-  windlass init                                make a project here
+  windlass demo                                take a tour of the real loop
+  windlass init                                create a project here
   windlass task add \"Fix the login\" --priority 1
   windlass task add \"Release\" --depends T1     waits until T1 is completed
-  windlass task ready                          what can be worked on now
-  windlass events --follow                     watch what happens";
+  windlass task ready                          list the tasks that are ready
+  windlass events --follow                     watch new events";
 
 /// A command line that clap rejects, or that only asks for help or the version.
 pub struct CommandLineError {

@@ -33,13 +33,13 @@ hooks:
 ";
     let script = "
 turns:
-  - unless: What you said
+  - unless: The end of your last message
     do:
       - say: I look. <promise>COMPLETE</promise>
       - run: echo $PPID >> pids
       - say: Half of it is there.
   - when: leaks
-    unless: What you said
+    unless: The end of your last message
     do:
       - run: echo $PPID >> pids
       - ask: May I mend it?
@@ -104,9 +104,9 @@ fn what_goes_wrong_in_a_turn_is_told_apart() {
         (
             "print: '{\"x\": 1}'",
             "breach",
-            format!("{broke}it sent a line that is no message of JSON-RPC: `{{\"x\": 1}}`"),
+            format!("{broke}it sent a line that is not a JSON-RPC message: `{{\"x\": 1}}`"),
         ),
-        ("stray: 77", "breach", format!("{broke}it answered a question that nobody asked (id 77)")),
+        ("stray: 77", "breach", format!("{broke}it answered a request that was not sent (id 77)")),
         ("long_line: 17000000", "breach", format!("{broke}it sent a line of more than 16 MiB")),
         ("fail: no model", "", "the agent failed: no model (error -32603)".to_owned()),
         (
@@ -114,8 +114,12 @@ fn what_goes_wrong_in_a_turn_is_told_apart() {
             "out_of_turns",
             "the agent ran out of requests (max_turn_requests): I must go.".to_owned(),
         ),
-        ("say: I will not., stop: refusal", "refused", "the agent refused to go on (refusal): I will not.".to_owned()),
-        ("stop: cancelled", "gave_up", "the agent gave its turn up by itself (cancelled)".to_owned()),
+        (
+            "say: I will not., stop: refusal",
+            "refused",
+            "the agent refused to continue (refusal): I will not.".to_owned(),
+        ),
+        ("stop: cancelled", "gave_up", "the agent cancelled its turn itself (cancelled)".to_owned()),
         ("stop: whim", "breach", "the agent ended its turn for a reason that is not known here (`whim`)".to_owned()),
         (
             "replace: {path: nowhere, old: a, new: b}",
@@ -225,11 +229,11 @@ fn what_cannot_be_spoken_with_is_said() {
         ("cat".to_owned(), "the agent refused `initialize`: `initialize` is not served here (error -32601)"),
         (
             "while :; do echo y; done".to_owned(),
-            "it writes other things than messages to its standard output, such as: `y`",
+            "it writes other text than messages to its standard output, such as: `y`",
         ),
         (answers(r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":7}}"#), "version 7 of the protocol"),
         (answers(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"who?"}}"#), "wants a login first"),
-        (answers(r#"{"jsonrpc":"2.0","id":9,"result":{}}"#), "nobody asked (id 9)"),
+        (answers(r#"{"jsonrpc":"2.0","id":9,"result":{}}"#), "was not sent (id 9)"),
     ];
     for (command, expected) in cases {
         let world = World::empty();
@@ -290,7 +294,7 @@ turns:
   - do: [say: Done?, promise: COMPLETE]
   - when: was checked
     do: [run: echo > started, wait: 60s]
-  - unless: What you said
+  - unless: The end of your last message
     do: [say: I am still at it.]
   - do: [promise: COMPLETE]
 ";
@@ -300,7 +304,7 @@ turns:
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     assert_snapshot!(timeless(&ran.stdout), @r"
-    session mend-the-pump-e01275de, taken up again
+    session mend-the-pump-e01275de, resumed
       interrupted
     iteration 2
       the agent gets one piece of feedback
@@ -347,9 +351,9 @@ turns:
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(world.openings(), ["new", "anew"]);
-    assert_eq!(world.data_of("conversation_opened")[1]["reason"], "the agent cannot take up a conversation");
+    assert_eq!(world.data_of("conversation_opened")[1]["reason"], "the agent cannot resume a conversation");
     let why = world.ok(&["why", "mend-the-pump-e01275de", "--full"]);
-    assert!(why.contains("anew: the agent cannot take up a conversation"), "{why}");
+    assert!(why.contains("anew: the agent cannot resume a conversation"), "{why}");
 }
 
 #[test]
@@ -418,7 +422,7 @@ turns:
   - when: Mend the pump
     do: [run: echo $PPID $WINDLASS_TASK_ID > one, promise: COMPLETE]
   - when: Paint it
-    unless: What you said
+    unless: The end of your last message
     do: [run: echo $PPID $WINDLASS_TASK_ID > two, promise: COMPLETE]
 ";
     let world = World::played("", script);

@@ -75,7 +75,8 @@ done
 sleep 60
 "#;
     let (end, told) = turned(&driven, script);
-    let why = "the agent broke the protocol: it asks for more than it reads: 64 MiB of answers wait for it";
+    let why =
+        "the agent broke the protocol: it sends requests faster than it reads answers: 64 MiB of answers wait for it";
     assert_eq!(end, TurnEnd::from_failure(TurnFailure::Breach, why), "{told}");
 }
 

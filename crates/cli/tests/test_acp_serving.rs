@@ -156,13 +156,13 @@ fn an_agent_that_falls_silent_or_says_nothing_has_failed() {
         "limits: {failure_span: 1ms}",
         "stop: end_turn",
         "empty",
-        "the agent ended its turn without a word, and without having used a tool",
+        "the agent ended its turn without a message and without a tool call",
     );
     fails(
         "limits: {failure_span: 1ms}",
         "say: '  '",
         "empty",
-        "the agent ended its turn without a word, and without having used a tool",
+        "the agent ended its turn without a message and without a tool call",
     );
 }
 
@@ -222,7 +222,7 @@ remember: memory.json
 turns:
   - do: [run: echo $PPID > pid, say: Done?]
   - when: was checked
-    unless: What you said
+    unless: The end of your last message
     do: [run: echo $PPID > second, promise: COMPLETE]
 ";
     let world = World::played(KILLED, script);
@@ -281,7 +281,7 @@ remember: memory.json
 resume: true
 turns:
   - do: [run: echo $PPID > pid, say: Done?]
-  - unless: What you said
+  - unless: The end of your last message
     do: [promise: COMPLETE]
 ";
     let world = World::played(KILLED, script);

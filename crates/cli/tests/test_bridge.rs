@@ -126,7 +126,7 @@ fn a_tool_is_allowed_in_older_words_and_refused_without_any() {
         (&json!("allow"), &json!("harmless"))
     );
     let refused = said(&call(&world, "pre_tool_use", &tool(&world, "Edit", &json!({}))));
-    assert_eq!(refused["reason"], "`guard` says no, and not why.");
+    assert_eq!(refused["reason"], "`guard` blocks without a reason.");
     let used = said(&call(&world, "post_tool_use", &tool(&world, "Bash", &json!({}))));
     assert_eq!(used["hookSpecificOutput"]["updatedToolOutput"], json!({"stdout": "***"}), "{used}");
     assert_eq!(world.data_of("bridge_answered")[2]["told"], r#"{"stdout":"***"}"#);
@@ -235,9 +235,9 @@ fn what_no_agent_says_is_told_and_passes() {
     let nameless = json!({"cwd": world.directory, "hook_event_name": "Stop"}).to_string();
     let cases: [(&[u8], &str); 5] = [
         (b"", "standard input is empty"),
-        (b"hello", "no JSON object"),
-        (b"[1]", "no JSON object"),
-        (b"{\"session_id\": ", "no JSON object"),
+        (b"hello", "not a JSON object"),
+        (b"[1]", "not a JSON object"),
+        (b"{\"session_id\": ", "not a JSON object"),
         (nameless.as_bytes(), "which conversation"),
     ];
     for (input, told) in cases {

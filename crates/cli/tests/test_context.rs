@@ -153,10 +153,10 @@ fn one_registered_hook_is_removed_and_switched_by_its_id() {
     world.call("hook_register", &json!({"taskId": "T1", "hookType": "promise"}));
     let clear = ["tool", "call", "hook_clear", r#"{"taskId": "T1", "hookId": "HOOK-4"}"#];
     assert!(world.fails(&["hooks", "disable", "HOOK-3", "--dry-run"]).contains("there is nothing to show"));
-    assert_eq!(world.ok(&["hooks", "disable", "HOOK-3"]), "HOOK-3 of T1 is not asked any more\n");
+    assert_eq!(world.ok(&["hooks", "disable", "HOOK-3"]), "HOOK-3 of T1 is disabled\n");
     assert_eq!(world.json(&clear)["hooksCleared"], 1);
     assert_eq!(world.ok(&["hooks", "list", "--task", "T1"]), "HOOK-3  default  (disabled)\n");
-    assert_eq!(world.ok(&["hooks", "enable", "HOOK-3"]), "HOOK-3 of T1 is asked from now on\n");
+    assert_eq!(world.ok(&["hooks", "enable", "HOOK-3"]), "HOOK-3 of T1 is enabled\n");
     assert!(world.fails(&clear).contains("is not registered for T1"));
     assert!(world.fails(&["hooks", "disable", "HOOK-99"]).contains("there is no stop hook HOOK-99"));
 }

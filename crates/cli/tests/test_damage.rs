@@ -194,7 +194,7 @@ fn fifo_beside_the_store_blocks_no_command() {
     let world = World::new();
     world.make_pipe(".windlass/windlass.db-journal");
     assert_snapshot!(world.fails(&["task", "list"]), @"
-    error: $WORK/.windlass/windlass.db-journal is not a regular file, as everything is that belongs to a store
+    error: $WORK/.windlass/windlass.db-journal is not a regular file, as every file of a store is
     hint: move it away: nothing of the store is in it
     [1 store]
     ");

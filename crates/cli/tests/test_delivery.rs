@@ -29,7 +29,7 @@ fn failing_tests_are_mended_in_the_same_conversation() {
     for told in [
         "in a worktree, on windlass/t1-write-it from main",
         "submitting: one commit, one file",
-        "sent back to mend it (1 of 3)",
+        "sent back to fix it (1 of 3)",
         "its change: branch windlass/t1-write-it",
         "merged as ",
         "T1 is completed",
@@ -51,7 +51,7 @@ fn failing_tests_are_mended_in_the_same_conversation() {
     let why = repo.world.ok(&["why", "T1", "--full"]);
     for told in [
         "iteration 1 of tasks\n",
-        "work.txt is not mended; the agent is to mend it (1 of 3)\n",
+        "work.txt is not mended; the agent must fix it (1 of 3)\n",
         "| work.txt is not mended",
         "submission_started        2 commits, one file\n",
         "change_merged ",

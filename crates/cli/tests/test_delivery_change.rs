@@ -160,7 +160,7 @@ fn merge_by_hand_that_rebases_asks_the_stop_hooks_that_judge_files() {
     repo.git(&["commit", "-q", "-m", "Without"]);
     let merged = repo.world.ok(&["change", "merge", "T1", "--trust"]);
     assert!(merged.contains("rebased onto the newest base, where together passed\n"), "{merged}");
-    assert!(merged.contains("not asked without an agent's turn: rules (stop)\n"), "{merged}");
+    assert!(merged.contains("not run without an agent's turn: rules (stop)\n"), "{merged}");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn agent_that_leaves_the_conflict_is_sent_back_with_both_sides() {
     let ran = repo.world.run(&["run", "--resolve", "T1", "--agent", "command:agent"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("  the work still conflicts with main: the commit "), "{ran}");
-    assert!(ran.stdout.contains(" change the same lines: sent back to mend it (1 of 3)\n"), "{ran}");
+    assert!(ran.stdout.contains(" change the same lines: sent back to fix it (1 of 3)\n"), "{ran}");
     let told = fs::read_to_string(prompt.with_extension("txt.2")).unwrap();
     assert!(told.contains("<<<<<<< this branch\nours\n=======\ntheirs\n>>>>>>> main\n"), "{told}");
     assert!(repo.world.ok(&["change", "merge", "T1"]).contains("merged into main"));
@@ -457,7 +457,7 @@ fn what_is_left_is_swept_but_never_uncommitted_work() {
     assert!(told.code == 0 && told.stdout.contains("to be put away: T1 (deleted)"), "{told}");
     fs::write(tree.join("work.txt"), "precious\n").unwrap();
     let kept = repo.world.run(&["doctor", "--settle"]);
-    assert!(kept.stderr.contains("the worktree of T1 stays") && kept.stderr.contains("work.txt"), "{kept}");
+    assert!(kept.stderr.contains("the worktree of T1 was not removed") && kept.stderr.contains("work.txt"), "{kept}");
     assert_eq!(fs::read_to_string(tree.join("work.txt")).unwrap(), "precious\n");
     fs::write(tree.join("work.txt"), "work\n").unwrap();
     repo.agent("echo other > other.txt");

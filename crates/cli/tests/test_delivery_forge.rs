@@ -222,9 +222,9 @@ fn what_was_merged_on_the_forge_is_noted() {
     let commit = git(&hosted.repo.remote(), &["rev-parse", "main"]).unwrap();
     hosted.forge.edit(1, |pull| pull.stage = PullStage::Merged { commit: commit.clone() });
     let listed = hosted.windlass(&["change", "list", "--refresh"]);
-    assert!(listed.stdout.contains("`windlass change merge T1` takes note of it"), "{listed}");
+    assert!(listed.stdout.contains("`windlass change merge T1` records it"), "{listed}");
     let noted = hosted.windlass(&["change", "merge", "T1", "--trust"]);
-    assert!(noted.code == 0 && noted.stdout.contains("was in main"), "{noted}");
+    assert!(noted.code == 0 && noted.stdout.contains("already in main"), "{noted}");
     assert_eq!(hosted.repo.task("T1")["change"]["merged"], commit.as_str());
     assert!(!hosted.repo.world.path(".windlass/worktrees/t1-write-it").exists());
 }
@@ -255,7 +255,7 @@ fn commits_that_the_forge_has_not_merged_are_not_given_up() {
         assert_eq!(repo.task("T1")["change"]["merged"], serde_json::Value::Null);
         git(&worktree, &["reset", "-q", "--hard", &head]).unwrap();
         let noted = hosted.windlass(&["change", "merge", "T1", "--trust"]);
-        assert!(noted.code == 0 && noted.stdout.contains("was in main"), "{noted}");
+        assert!(noted.code == 0 && noted.stdout.contains("already in main"), "{noted}");
     }
 }
 

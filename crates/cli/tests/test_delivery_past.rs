@@ -160,7 +160,7 @@ fn what_a_person_has_merged_and_says_so_is_what_was_merged() {
     ] {
         let repo = merged_by_hand(&format!("{how}; {LATER}"));
         let merged = repo.world.ok(&["change", "merge", "T1", "--trust"]);
-        assert_eq!(merged, format!("T1  was in main: {seen}\n"), "{how}");
+        assert_eq!(merged, format!("T1  already in main: {seen}\n"), "{how}");
         let later = repo.git(&["rev-parse", "main"]);
         let noted = repo.events("change_merged");
         assert_ne!(noted[0]["data"]["commit"].as_str(), Some(later.as_str()), "{how}");
@@ -183,7 +183,7 @@ fn what_a_person_has_merged_with_plain_git_is_merged() {
     ] {
         let repo = merged_by_hand(how);
         let listed = repo.world.ok(&["change", "list"]);
-        let note = format!("\n  {seen}; `windlass change merge T1` or the next run takes note of it\n");
+        let note = format!("\n  {seen}; `windlass change merge T1` or the next run records it\n");
         assert!(listed.starts_with("T1  merged  windlass/t1-work → main") && listed.contains(&note), "{how}\n{listed}");
         let shown = repo.world.json(&["change", "show", "T1"]);
         assert_eq!((shown["state"].as_str(), shown["seen"].as_str()), (Some("merged"), Some(seen)), "{how}");
@@ -282,13 +282,13 @@ fn change_list_names_what_records_an_external_merge() {
         listed.lines().last().unwrap().split_once("; ").unwrap().1.to_owned()
     };
     let repo = merged_by_hand("git merge -q -m Theirs windlass/t1-work");
-    assert_eq!(list(&repo), "`windlass change merge T1` or the next run takes note of it");
+    assert_eq!(list(&repo), "`windlass change merge T1` or the next run records it");
     repo.world.ok(&["task", "reopen", "T1", "--force", "--reason", "more"]);
     let told = list(&repo);
     assert_eq!(
         told,
-        "T1 is ready: the next run works on it; `windlass task complete T1` accepts it, and `windlass change merge T1` takes \
-         note of it then"
+        "T1 is ready: the next run works on it; `windlass task complete T1` accepts it, and `windlass change merge T1` \
+         records it then"
     );
     repo.world.ok(&["task", "complete", "T1"]);
     repo.world.ok(&["change", "merge", "T1", "--trust"]);
@@ -297,7 +297,7 @@ fn change_list_names_what_records_an_external_merge() {
     let repo = merged_by_hand("git merge -q -m Theirs windlass/t1-work");
     repo.world.ok(&["task", "reopen", "T1", "--force", "--reason", "more"]);
     repo.world.ok(&["task", "block", "T1", "--reason", "wait"]);
-    assert_eq!(list(&repo), "`windlass change merge T1` takes note of it, and completes the task");
+    assert_eq!(list(&repo), "`windlass change merge T1` records it, and completes the task");
     repo.world.ok(&["change", "merge", "T1", "--trust"]);
     assert_eq!(repo.task("T1")["state"], "completed");
 }

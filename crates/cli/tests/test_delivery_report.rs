@@ -29,8 +29,7 @@ fn review_of_an_agents_task_reports_about_its_change() {
     let completed = repo.events("task_completed");
     assert_eq!(completed.last().unwrap()["data"]["result"], "work\nIt is fine.");
     let prompt = fs::read_to_string(prompt).unwrap();
-    for told in ["asks for a report, and for no change", "the branch `windlass/t1-write-it`", "`git diff main...HEAD`"]
-    {
+    for told in ["asks for a report, not for a change", "the branch `windlass/t1-write-it`", "`git diff main...HEAD`"] {
         assert!(prompt.contains(told), "{told}\n{prompt}");
     }
     assert_eq!(repo.world.lines(&["change", "list"]).len(), 1);

@@ -56,7 +56,7 @@ fn what_a_person_has_merged_or_squashed_counts() {
         repo.git(&["fetch", "-q"]);
         assert_eq!(repo.file("origin/main:windlass-t2-second"), "c");
         let noted = repo.world.ok(&["change", "merge", "T1", "--trust"]);
-        assert!(noted.contains("was in") && !noted.contains("rebased"), "{noted}");
+        assert!(noted.contains("already in") && !noted.contains("rebased"), "{noted}");
     }
 }
 

@@ -115,7 +115,7 @@ fn a_forge_that_is_configured_and_is_none_is_named() {
         }
         let checked = repo.world.ok(&["config", "check"]);
         let warned = checked.lines().find_map(|line| line.strip_prefix("warning  `forge` is configured "));
-        let tail = ": changes are in the log alone, and no forge shows them";
+        let tail = ": changes are only in the log, not on a forge";
         assert_eq!(warned, expected.map(|expected| format!("{expected}{tail}")).as_deref(), "{config}\n{checked}");
         repo
     };

@@ -153,7 +153,7 @@ fn trust_shows_what_a_store_holds_and_records_it() {
     assert_snapshot!(world.run(&["trust", "--show"]), @r#"
     $WORK  never trusted
     Its configuration runs nothing.
-    Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).
+    Agents may run any command that they supply (`agent_commands: allow`, the default).
     Its store was not made on this machine, or was replaced.
     The store holds:
       stop hook HOOK-3 of T1

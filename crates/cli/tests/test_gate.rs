@@ -118,11 +118,7 @@ const NEVER: &str = "hooks: {stop: [{name: check, command: 'echo \"red $(cat tur
 fn at_the_limit_a_warning_says_what_happens_next() {
     let table = [
         ("escalate", 4, "[Warning: hook retry limit reached after 2 retries: red 3. A person is needed.]"),
-        (
-            "complete",
-            0,
-            "[Warning: hook retry limit reached after 2 retries: red 3. It counts as complete all the same.]",
-        ),
+        ("complete", 0, "[Warning: hook retry limit reached after 2 retries: red 3. It counts as complete anyway.]"),
         ("ask", 4, "[Warning: hook retry limit reached after 2 retries: red 3. A person is asked.]"),
     ];
     for (limit, code, warning) in table {
@@ -350,9 +346,9 @@ fn session_that_lost_its_task_asks_no_person() {
     let world = asking();
     world.ok(&["task", "complete", "T1", "--force"]);
     let refused = world.fails(&["answer", NAME, "continue"]);
-    assert!(refused.contains("has lost its task, and asks no more"), "{refused}");
+    assert!(refused.contains("has lost its task, and no longer asks a question"), "{refused}");
     let ran = world.run(RUN);
-    assert!(ran.stdout.contains("T1 is completed now, and not by this session"), "{ran}");
+    assert!(ran.stdout.contains("T1 is completed now, changed outside this session"), "{ran}");
     assert!(![0, 4].contains(&ran.code) && turns(&world) == "1", "no further turn: {ran}");
     assert!(ran.stdout.contains("next: windlass why T1"), "{ran}");
 }
@@ -475,7 +471,7 @@ fn a_wait_survives_a_kill_and_ends_with_a_word() {
     let config = "hooks: {session_end: [{command: touch ended}]}";
     let world = world(config, "echo 'You have hit your usage limit. Try again in 3 hours 12 minutes.' >&2; exit 1");
     assert_eq!(ended_after(&world, "rate limited: ", rustix::process::Signal::KILL), -1);
-    assert_eq!(ended_after(&world, "taken up again", rustix::process::Signal::INT), 130);
+    assert_eq!(ended_after(&world, "resumed", rustix::process::Signal::INT), 130);
     assert_eq!(turns(&world), "1", "the agent was left alone");
     assert!(world.has("ended"));
 }
@@ -523,7 +519,7 @@ fn what_was_said_in_a_recovery_is_what_was_said_last() {
     let world = world(config, &format!("done='<promise>COMPLETE</promise>'\n{agent}"));
     assert_eq!(world.run(RUN).code, 0);
     let last = prompt(&world, 4);
-    assert!(last.contains("at the end of your last turn:\n```text\nI have set the route\n```\n"), "{last}");
+    assert!(last.contains("The end of your last message:\n```text\nI have set the route\n```\n"), "{last}");
     assert!(last.contains("I began"), "what was before is told in short: {last}");
 }
 

@@ -206,11 +206,7 @@ fn files_that_a_gatekeeper_writes_reach_no_branch() {
     let ran = world.run(&["run"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(git(&world, &["show", "main:work.txt"]), "line 1\n");
-    assert!(
-        beside(&world, "question.2").contains("one question in mind: security"),
-        "{}",
-        beside(&world, "question.2")
-    );
+    assert!(beside(&world, "question.2").contains("by one question: security"), "{}", beside(&world, "question.2"));
     assert_eq!(git(&world, &["branch", "--list", "--format=%(refname:short)"]), "evil1\nevil2\nmain\nmine\n");
     assert_eq!(fs::read_dir(world.path(".windlass/worktrees")).unwrap().count(), 0);
 }
@@ -341,7 +337,7 @@ fn only_whom_the_type_names_may_judge() {
     world.write(".windlass/config.yaml", config.replace("gatekeeper: [judge]", "gatekeeper: [jugde]"));
     world.ok(&["trust", "--yes"]);
     assert_snapshot!(world.fails(&["run"]), @"
-    error: `jugde` is no agent that is known here
+    error: `jugde` is not a known agent
     caused by: it is to judge tasks of the type `feature` (line 11, `agents.gatekeeper`)
     hint: did you mean `judge`?
     [64 config]
@@ -489,7 +485,7 @@ fn a_person_is_heard_before_what_was_approved_is_merged() {
         [
             "feature.before_merge[0]:gatekeeper ok: qa: approved by `judge`",
             "feature.before_merge[1]:merge_pr skipped",
-            "a person has said something to the agent: it is heard before the work is accepted",
+            "a person has sent the agent a message: the agent gets it before the work is accepted",
         ],
         "{said}"
     );

@@ -102,7 +102,7 @@ fn a_gate_sends_every_agent_back_into_the_same_conversation() {
         }
         assert_eq!(turns[1]["output"], "It is still mended. <promise>COMPLETE</promise>", "{agent}");
         let prompt = world.kept("prompt.2");
-        assert!(prompt.contains("it leaks") && !prompt.contains("What you said"), "{agent} {prompt}");
+        assert!(prompt.contains("it leaks") && !prompt.contains("The end of your last message"), "{agent} {prompt}");
     }
 }
 
@@ -243,7 +243,7 @@ fn delivery_turn_is_in_the_same_conversation_and_claims_again() {
     let opened = world.opened();
     assert!(world.kept("words.2").trim().ends_with(&words("claude", &opened[0].1)[1]), "{opened:?} {ran}");
     let told = world.kept("prompt.2");
-    assert!(told.contains("remember") && told.contains("claim it again"), "{told}");
+    assert!(told.contains("remember") && told.contains("no longer counts: make it again"), "{told}");
     assert_eq!(world.data_of("turn_started")[1]["purpose"], "final_delivery");
 }
 

@@ -71,7 +71,7 @@ const EVENT: &[(&str, &str, &str)] = &[
     (
         r#"{"hookSpecificOutput": 3}"#,
         "failure",
-        "hook `bad` failed: bad answer: `hookSpecificOutput`: invalid type: integer `3`, expected struct Specific",
+        "hook `bad` failed: bad answer: `hookSpecificOutput`: invalid type: integer `3`, expected struct HookSpecificOutput",
     ),
     (
         r#"{"hookSpecificOutput": {"permissionDecision": "perhaps"}}"#,
@@ -157,7 +157,7 @@ const EVENT: &[(&str, &str, &str)] = &[
     (
         r#"{"actions": [{"type": "create_task", "payload": {"goal": "x", "priority": 9}}]}"#,
         "success",
-        "cannot carry out `create_task`: the action cannot be read: `priority`: 9 is no priority: 0 (most urgent) to 4",
+        "cannot carry out `create_task`: the action cannot be read: `priority`: 9 is not a priority: 0 (most urgent) to 4",
     ),
     (
         r#"{"actions": [{"type": "create_task", "payload": {"goal": "x", "priority": "high"}}]}"#,
@@ -327,7 +327,7 @@ const STOP: &[(&str, i32, &str, &str)] = &[
         r#"{"hookSpecificOutput": 3}"#,
         3,
         "failure",
-        "bad answer: `hookSpecificOutput`: invalid type: integer `3`, expected struct Specific",
+        "bad answer: `hookSpecificOutput`: invalid type: integer `3`, expected struct HookSpecificOutput",
     ),
     (
         r#"{"hookSpecificOutput": {"permissionDecision": "perhaps"}}"#,
@@ -465,22 +465,25 @@ fn that_are_too_much() {
             ("failure", format!("hook `bad` failed: bad answer: {why}").as_str())
         );
     };
-    check(json!({"actions": vec![log.clone(); 65]}).to_string(), "it has 65 actions; at most 64 are taken");
-    check(json!({"actions": vec![log; 10_000]}).to_string(), "it has 10000 actions; at most 64 are taken");
+    check(json!({"actions": vec![log.clone(); 65]}).to_string(), "it has 65 actions; at most 64 are allowed");
+    check(json!({"actions": vec![log; 10_000]}).to_string(), "it has 10000 actions; at most 64 are allowed");
     check(
         json!({"actions": [{"type": "x".repeat(300)}]}).to_string(),
         "`actions[0].type`: expected a name of at most 256 bytes",
     );
-    check("{\"a\":".repeat(100) + "1" + &"}".repeat(100), "it lies 100 lists and objects deep; at most 64 are taken");
+    check(
+        "{\"a\":".repeat(100) + "1" + &"}".repeat(100),
+        "it has 100 levels of lists and objects; at most 64 are allowed",
+    );
     check(json!({"message": "x".repeat(300_000)}).to_string(), TOO_LONG);
     check("{\"a\":[".repeat(50_000) + &"]}".repeat(50_000), TOO_LONG);
     let large = json!({"actions": [{"type": "create_task", "payload": {"goal": "x".repeat(70_000)}}]}).to_string();
     let (outcome, said) = answered(&world, &large);
     assert_eq!((outcome.as_str(), said.len()), ("success", 1));
-    assert_eq!(said[0], "cannot carry out `create_task`: the goal has 70000 bytes; at most 65536 are taken");
+    assert_eq!(said[0], "cannot carry out `create_task`: the goal has 70000 bytes; at most 65536 are allowed");
 }
 
-const TOO_LONG: &str = "it is longer than what is kept of it; at most 262144 bytes are taken";
+const TOO_LONG: &str = "it is longer than the part that is kept; at most 262144 bytes are allowed";
 
 fn judged(answer: &str) -> (World, i32) {
     let world = hooked(

@@ -273,19 +273,19 @@ const FILES: &[(&str, &str)] = &[
     ("agents: {a: {driver: scripted}}\n", "1:13: the agent `a` plays a script: its `command` is the script's file"),
     (
         "agents: {a: {command: x, model: big}}\n",
-        "1:13: the agent `a` has a `model`, and its driver has no way to say so | put it into `command` or `args`",
+        "1:13: the agent `a` has a `model`, and its driver cannot pass it | put it into `command` or `args`",
     ),
     (
         "agents: {codex: {permissions: read-only}}\n",
-        "1:17: the agent `codex` has `permissions`, and does not ask over the Agent Client Protocol | say it in `args`, as the program wants it, or drive it with `driver: acp`",
+        "1:17: the agent `codex` has `permissions`, and its driver does not use the Agent Client Protocol | set them in `args` as the program expects, or drive it with `driver: acp`",
     ),
     (
         "agents: {gemini: {tools: true}}\n",
-        "1:18: the agent `gemini` is to get `tools`, and its driver has no way to hand them | add `windlass mcp` to its own settings, if it has any for such servers",
+        "1:18: the agent `gemini` has `tools: true`, and its driver cannot pass tools | add `windlass mcp` to its own settings, if it has any for such servers",
     ),
     (
         "agents: {codex: {mcp_servers: {a: {command: x}}}}\n",
-        "1:17: the agent `codex` has `mcp_servers`, and does not speak the Agent Client Protocol | write them into its own configuration, or drive it with `driver: acp`",
+        "1:17: the agent `codex` has `mcp_servers`, and its driver does not use the Agent Client Protocol | write them into its own configuration, or drive it with `driver: acp`",
     ),
     (
         "agents: {kimi: {permissions: ask}}\n",
@@ -314,7 +314,7 @@ const FILES: &[(&str, &str)] = &[
     ("protected: '*.sh'\n", "1:12: `protected`: expected a list, found the text `*.sh` | start each entry with `- `"),
     (
         "protected: ['[']\n",
-        "1:13: unclosed character class; missing ']' | write a path or a pattern from the project's directory on: `tests/**/*.rs`",
+        "1:13: unclosed character class; missing ']' | write a path or a pattern relative to the project's directory: `tests/**/*.rs`",
     ),
     ("max_iterations: 3\n", "1:1: unknown key `max_iterations` | write it under `limits`"),
     ("hoooks: {}\n", "1:1: unknown key `hoooks` | did you mean `hooks`?"),
@@ -324,7 +324,7 @@ const FILES: &[(&str, &str)] = &[
         "1:17: `on_retry_limit`: unknown value `shrug` | known here: `escalate`, `complete`, `ask`",
     ),
     ("strict: maybe\n", "1:9: `strict`: expected `true` or `false`, found the text `maybe`"),
-    ("a: &a [*a]\n", "1:8: this alias stands inside the value that it names"),
+    ("a: &a [*a]\n", "1:8: this alias is inside the value that it repeats"),
     (
         "version: !!int 1\nhooks: !x {}\n",
         "1:10: tags are not supported | put text that begins with one of `{[@*&!%` in quotes",
@@ -339,7 +339,7 @@ const FILES: &[(&str, &str)] = &[
         "notify: [{on: [escalated]}]\n",
         "1:10: this notice does not say what it runs: `command`, `http` or `desktop: true`",
     ),
-    ("notify: [{desktop: false}]\n", "1:10: `desktop: false` tells nobody | leave the whole notice out"),
+    ("notify: [{desktop: false}]\n", "1:10: `desktop: false` shows no notice | leave the whole notice out"),
     (
         "notify: [{desktop: true, command: ./c.sh}]\n",
         "1:10: a notice is one of `command`, `http` and `desktop`, not several | write two notices",

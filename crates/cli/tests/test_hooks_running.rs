@@ -16,7 +16,7 @@ struct Expected {
 }
 
 const FINE: Expected = Expected { outcome: "success", message: "" };
-const NOTED: &str = "it left processes behind; those that could be were ended";
+const NOTED: &str = "it left processes behind; Windlass ended those that it could";
 
 fn failure(message: &'static str) -> Expected {
     Expected { outcome: "failure", message }

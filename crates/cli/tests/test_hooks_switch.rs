@@ -50,7 +50,7 @@ fn a_flag_in_a_messy_file() {
     assert_snapshot!(world.run(&["hooks", "disable", "lint: all"]), @"
     `lint: all` is switched off in $WORK/.windlass/config.yaml:
         7 +       enabled: false
-    What the configuration runs needs your trust as it is now: `windlass trust`.
+    Nothing of the configuration runs until you trust it again: `windlass trust`.
     ");
     assert_eq!(config(&world), MESSY.replace("# quick\n", "# quick\n      enabled: false\n"));
     assert_snapshot!(world.run(&["hooks", "list", "--point", "stop"]), @"
@@ -65,7 +65,7 @@ fn a_flag_in_a_messy_file() {
     `lint: all` is switched on in $WORK/.windlass/config.yaml:
         7 -       enabled: false
         7 +       enabled: true
-    What the configuration runs needs your trust as it is now: `windlass trust`.
+    Nothing of the configuration runs until you trust it again: `windlass trust`.
     ");
     assert_eq!(config(&world), MESSY.replace("# quick\n", "# quick\n      enabled: true\n"));
 
@@ -141,7 +141,7 @@ fn names_that_are_none_and_names_of_several() {
     `before_submit[0]:rebase_on_main` is switched off in $WORK/.windlass/config.yaml:
        14 -   before_submit: [rebase_on_main, run_tests, create_pr]
        14 +   before_submit: [{use: rebase_on_main, enabled: false}, run_tests, create_pr]
-    What the configuration runs needs your trust as it is now: `windlass trust`.
+    Nothing of the configuration runs until you trust it again: `windlass trust`.
     ");
 }
 
@@ -156,7 +156,7 @@ fn built_ins_that_stand_nowhere() {
         4 +   task_created:
         5 +     - use: auto-label-by-keyword
         6 +       enabled: true
-    What the configuration runs needs your trust as it is now: `windlass trust`.
+    Nothing of the configuration runs until you trust it again: `windlass trust`.
     ");
     assert_snapshot!(world.run(&["hooks", "disable", "track-agent-task-lifecycle", "--json"]), @r#"{"added":["    - use: track-agent-task-lifecycle","      enabled: false"],"changed":true,"config":"$WORK/.windlass/config.yaml","enabled":false,"hook":"track-agent-task-lifecycle","line":7,"removed":[],"trust":"changed","written":true}"#);
     assert_snapshot!(world.run(&["hooks", "disable", "create_pr"]), @"
@@ -164,7 +164,7 @@ fn built_ins_that_stand_nowhere() {
         9 +   before_submit:
        10 +     - use: create_pr
        11 +       enabled: false
-    What the configuration runs needs your trust as it is now: `windlass trust`.
+    Nothing of the configuration runs until you trust it again: `windlass trust`.
     ");
     assert_snapshot!(config(&world), @"
     version: 1
@@ -247,7 +247,7 @@ fn it_is_so_from_then_on() {
     world.ok(&["hooks", "enable", "tell"]);
     let ran = world.run(&["task", "complete", world.json(&["task", "add", "four"])["id"].as_str().unwrap()]);
     assert_snapshot!(ran, @"
-    error: this project's hooks are not trusted as they are now, and this would run tell
+    error: this project's hooks are not trusted in their present form, and this would run tell
     hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
     [exit 64]
     ");

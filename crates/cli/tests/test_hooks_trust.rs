@@ -51,7 +51,7 @@ fn an_untrusted_project_runs_nothing() {
         assert_eq!(world.lines(&["events"]), before, "{line}");
     }
     assert_snapshot!(world.fails(&["task", "start", "T1"]), @"
-    error: this project's hooks are not trusted as they are now, and this would run spy
+    error: this project's hooks are not trusted in their present form, and this would run spy
     hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
     [64 trust]
     ");
@@ -105,9 +105,9 @@ fn settling_needs_trust() {
     world.ok(&["trust", "--revoke"]);
     let before = world.lines(&["events"]);
     assert_snapshot!(world.fails(&["doctor", "--settle"]), @"
-    error: 1 hook or session may not go on
-    caused by: it is owed under a configuration that is not the trusted one
-    hint: --trust runs it all the same; `windlass hooks history` and `windlass session list` show what is left
+    error: 1 hook or session cannot resume
+    caused by: it is pending under a configuration that is not the trusted one
+    hint: --trust runs it anyway; `windlass hooks history` and `windlass session list` show it
     [64 trust]
     ");
     assert_eq!(world.lines(&["events"]), before);

@@ -124,7 +124,7 @@ fn sizes() {
     let world = World::new();
     let kilobytes = |count: usize| "x".repeat(count * 1024);
     assert_snapshot!(world.fails(&["task", "add", &kilobytes(100)]), @"
-    error: the goal has 102400 bytes; at most 65536 are taken
+    error: the goal has 102400 bytes; at most 65536 are allowed
     [64 usage]
     ");
     assert_eq!(world.json(&["task", "add", &kilobytes(64)])["goal"], kilobytes(64));

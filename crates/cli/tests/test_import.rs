@@ -50,7 +50,7 @@ fn settings_of_claude_code() {
     assert!(refused.stdout.contains("- name: claude-check"), "{refused}");
     assert_snapshot!(refused.stderr, @"
     error: nothing was written
-    caused by: nobody can be asked here
+    caused by: there is no terminal to ask on
     hint: `--yes` adds it without asking, `--dry-run` only prints it
     ");
     assert_eq!(refused.code, 64);
@@ -74,8 +74,8 @@ fn settings_of_claude_code() {
     note: a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`
 
     added to $WORK/.windlass/config.yaml: 2 hooks
-    They still stand in .claude/settings.json, and Claude Code runs them. Take them out there when you `windlass install claude`, or they run twice.
-    Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.
+    They are still in .claude/settings.json, and Claude Code runs them. If you run `windlass install claude`, remove them there, or they run twice.
+    Nothing of the configuration runs until you trust it again: `windlass trust`.
     "#);
     assert_snapshot!(config(&world), @r#"
     # ours
@@ -214,7 +214,7 @@ fn hooks_of_a_registry() {
           enabled: true
 
     added to $WORK/.windlass/config.yaml: 3 hooks
-    Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.
+    Nothing of the configuration runs until you trust it again: `windlass trust`.
     "#);
     world.ok(&["trust", "--yes"]);
     // The work of its three hooks is done.
@@ -277,13 +277,13 @@ hooks:
     left out:
       line 7: `anounce`: neither the configuration nor Windlass has a hook with this name (there is `announce`), and what it does is not in the file; write it as a `command` with this `name` at its events
 
-    note: line 2: `announce` runs where the configuration says, whatever `eventTypes` says
-    note: line 3: `count` runs where the configuration says, whatever `eventTypes` says
-    note: line 4: `greet` runs where the configuration says, whatever `eventTypes` says
-    note: line 5: `same` runs where the configuration says, whatever `eventTypes` says
+    note: line 2: `announce` runs at the points of the configuration; `eventTypes` has no effect
+    note: line 3: `count` runs at the points of the configuration; `eventTypes` has no effect
+    note: line 4: `greet` runs at the points of the configuration; `eventTypes` has no effect
+    note: line 5: `same` runs at the points of the configuration; `eventTypes` has no effect
 
     changed in $WORK/.windlass/config.yaml: 3 hooks
-    Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.
+    Nothing of the configuration runs until you trust it again: `windlass trust`.
     "#);
     assert_snapshot!(config(&world), @r#"
     # ours
@@ -318,7 +318,7 @@ fn what_would_change_is_told_and_what_cannot_be_is_left() {
     let printed = world.run(&["config", "import", "automation-hooks.json", "--dry-run"]);
     assert_snapshot!(printed.stderr, @r#"
     note: automation-hooks.json: automation hooks
-    note: line 1: `one` runs where the configuration says, whatever `eventTypes` says
+    note: line 1: `one` runs at the points of the configuration; `eventTypes` has no effect
     note: line 1: would be changed: one (line 3): `priority: 5`
     "#);
     assert_eq!((printed.code, printed.stdout.as_str(), config(&world).as_str()), (0, "", text));
@@ -351,7 +351,7 @@ fn printed_and_for_programs() {
     note: .gemini/settings.json: hooks of Gemini CLI; a `timeout` there is in milliseconds
     warning: left out: line 1: AfterModel: Windlass has no point for this event
     note: a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`
-    note: Gemini CLI takes every exit from 2 on for a block; here only 2 is one
+    note: Gemini CLI treats every exit code from 2 on as a block; here only 2 blocks
     "#);
     assert_snapshot!(world.fails(&["config", "import", ".gemini/settings.json"]), @r#"
     error: there is no project here
@@ -444,7 +444,7 @@ fn files_that_are_no_hooks() {
     "#);
     assert_snapshot!(said("d.json", b"{\"name\": \"shop\"}"), @r#"
     error: $WORK/d.json: there are no `hooks` in this file
-    hint: say whose it is: `--from claude`, `codemie`, `codex`, `gemini`, `qwen` or `automation`
+    hint: name the agent: `--from claude`, `codemie`, `codex`, `gemini`, `qwen` or `automation`
     [64 config]
     "#);
     assert_snapshot!(said("e.json", b"{\"hooks\": \"\xff\"}"), @r#"

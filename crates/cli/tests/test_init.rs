@@ -94,7 +94,7 @@ fn a_clone_is_told_what_to_do() {
     Its configuration would run:
       stop[0] (line 4)
           ./check.sh
-    Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).
+    Agents may run any command that they supply (`agent_commands: allow`, the default).
     ");
 }
 

@@ -100,7 +100,7 @@ fn what_is_written_for_claude() {
     + }
 
     error: nothing was written
-    caused by: nobody can be asked here
+    caused by: there is no terminal to ask on
     hint: --yes writes without asking, and --dry-run only shows
     [exit 64]
     ");
@@ -109,7 +109,7 @@ fn what_is_written_for_claude() {
     let text = fs::read_to_string(world.path(".claude/settings.json")).unwrap();
     let lines = |sign: char| text.lines().map(|line| format!("{sign} {line}")).collect::<Value>();
     assert_eq!(report["files"][0]["diff"].take(), lines('+'));
-    assert_snapshot!(report.to_string().replace(&*world.directory.to_string_lossy(), "$WORK"), @r#"{"agent":"claude","files":[{"change":"created","diff":null,"path":"$WORK/.claude/settings.json"}],"moments":["session_start","user_prompt_submit","pre_tool_use","post_tool_use","stop","subagent_stop","notification","pre_compact","session_end"],"next":["start Claude Code anew: it reads its settings when it starts"],"program":"windlass","scope":"project","why":"the one on the PATH is this program","written":true}"#);
+    assert_snapshot!(report.to_string().replace(&*world.directory.to_string_lossy(), "$WORK"), @r#"{"agent":"claude","files":[{"change":"created","diff":null,"path":"$WORK/.claude/settings.json"}],"moments":["session_start","user_prompt_submit","pre_tool_use","post_tool_use","stop","subagent_stop","notification","pre_compact","session_end"],"next":["restart Claude Code: it reads its settings when it starts"],"program":"windlass","scope":"project","why":"the one on the PATH is this program","written":true}"#);
     assert_snapshot!(world.run(&["install", "claude"]), @"Claude Code is set up already. Nothing was changed.");
     assert_snapshot!(world.run(&["install", "claude", "--mcp", "--dry-run"]), @r#"
     Claude Code will call `windlass`: the one on the PATH is this program
@@ -124,7 +124,7 @@ fn what_is_written_for_claude() {
     +   }
     + }
 
-    Nothing was written: this is what it would be.
+    Nothing was written: this is a preview.
     "#);
     assert_snapshot!(world.run(&["doctor"]), @"
     ok     configuration  0 hooks that run something; trust: trusted
@@ -137,7 +137,7 @@ fn what_is_written_for_claude() {
     assert_snapshot!(report.to_string().replace(&*world.directory.to_string_lossy(), "$WORK"), @r#"{"agent":"claude","files":[{"change":"deleted","diff":null,"path":"$WORK/.claude/settings.json"},{"change":"unchanged","diff":[],"path":"$WORK/.mcp.json"}],"scope":"project","written":false}"#);
     world.ok(&["uninstall", "claude", "--yes"]);
     assert!(!world.path(".claude").exists());
-    assert_snapshot!(world.run(&["uninstall", "claude"]), @"Claude Code has nothing of ours in its settings. Nothing was changed.");
+    assert_snapshot!(world.run(&["uninstall", "claude"]), @"Claude Code has no Windlass entries in its settings. Nothing was changed.");
 }
 
 /// The remaining steps for a person differ from agent to agent.
@@ -152,21 +152,21 @@ fn what_each_agent_asks_of_the_person() {
     };
     let all: Vec<_> = AGENTS.iter().map(|(agent, scope, _)| said(agent, scope)).collect();
     assert_snapshot!(all.join("\n"), @"
-    claude, project: start Claude Code anew: it reads its settings when it starts
-    claude, user: start Claude Code anew: it reads its settings when it starts
-    codex, project: Codex runs no hook that you have not approved: `/hooks` in Codex shows them; let Codex trust this folder: it asks when it is started here; start Codex anew: it reads its settings when it starts
-    codex, user: Codex runs no hook that you have not approved: `/hooks` in Codex shows them; start Codex anew: it reads its settings when it starts
-    gemini, project: let Gemini CLI trust this folder: of others it reads no hooks, and says nothing; start Gemini CLI anew: it reads its settings when it starts
-    gemini, user: start Gemini CLI anew: it reads its settings when it starts
-    qwen, project: start Qwen Code anew: it reads its settings when it starts
-    qwen, user: start Qwen Code anew: it reads its settings when it starts
-    copilot, project: let GitHub Copilot CLI trust this folder: of others it reads no hooks, and says nothing; Copilot reads the hooks of Claude Code too: it calls twice here, and is answered once; start GitHub Copilot CLI anew: it reads its settings when it starts
-    copilot, user: start GitHub Copilot CLI anew: it reads its settings when it starts
-    goose, project: start goose anew: it reads its settings when it starts
-    goose, user: start goose anew: it reads its settings when it starts
-    kimi, user: start Kimi Code anew: it reads its settings when it starts
-    cursor, project: let Cursor trust this folder: of others it reads no hooks, and says nothing; start Cursor anew: it reads its settings when it starts
-    cursor, user: start Cursor anew: it reads its settings when it starts
+    claude, project: restart Claude Code: it reads its settings when it starts
+    claude, user: restart Claude Code: it reads its settings when it starts
+    codex, project: Codex runs no hook that you have not approved: `/hooks` in Codex shows them; let Codex trust this folder: it asks when it is started here; restart Codex: it reads its settings when it starts
+    codex, user: Codex runs no hook that you have not approved: `/hooks` in Codex shows them; restart Codex: it reads its settings when it starts
+    gemini, project: let Gemini CLI trust this folder: it ignores the hooks of other folders without a message; restart Gemini CLI: it reads its settings when it starts
+    gemini, user: restart Gemini CLI: it reads its settings when it starts
+    qwen, project: restart Qwen Code: it reads its settings when it starts
+    qwen, user: restart Qwen Code: it reads its settings when it starts
+    copilot, project: let GitHub Copilot CLI trust this folder: it ignores the hooks of other folders without a message; Copilot reads the hooks of Claude Code too: it calls twice here, and is answered once; restart GitHub Copilot CLI: it reads its settings when it starts
+    copilot, user: restart GitHub Copilot CLI: it reads its settings when it starts
+    goose, project: restart goose: it reads its settings when it starts
+    goose, user: restart goose: it reads its settings when it starts
+    kimi, user: restart Kimi Code: it reads its settings when it starts
+    cursor, project: let Cursor trust this folder: it ignores the hooks of other folders without a message; restart Cursor: it reads its settings when it starts
+    cursor, user: restart Cursor: it reads its settings when it starts
     ");
     world.write(".windlass/config.yaml", "hooks: {stop: [{command: make test}]}\n");
     assert_snapshot!(said("claude", "project"), @"claude, project: its hooks are not trusted: `windlass trust` shows what would run; Copilot reads the hooks of Claude Code too: it calls twice here, and is answered once");
@@ -184,8 +184,8 @@ fn one_scope_is_enough() {
     world.ok(&["install", "codex", "--yes"]);
     assert_snapshot!(world.run(&["install", "codex", "--scope", "user", "--yes"]), @"
     error: Codex calls Windlass already, by `$WORK/.codex/hooks.json`
-    caused by: with both it would call twice at every moment
-    hint: `windlass uninstall codex --scope project` takes that away
+    caused by: with both, it would call twice at every event
+    hint: `windlass uninstall codex --scope project` removes that
     [exit 64]
     ");
     assert!(!world.home().join(".codex").exists());
@@ -318,7 +318,7 @@ fn what_changes_while_a_person_looks_at_it_is_not_written_over() {
     fs::write(&settings, "{\"mine\": 1}\n").unwrap();
     terminal.press("y\n");
     assert_eq!(child.wait().unwrap().code(), Some(1));
-    terminal.read_until("somebody has changed it in the meantime");
+    terminal.read_until("another program has changed it in the meantime");
     assert_eq!(fs::read_to_string(&settings).unwrap(), "{\"mine\": 1}\n");
     assert!(!world.path(".mcp.json").exists());
 }
@@ -335,8 +335,8 @@ fn without_a_project() {
     let ran = world.run(&["install", "gemini", "--scope", "user", "--yes"]);
     assert!(ran.code == 0 && world.home().join(".gemini/settings.json").exists(), "{ran}");
     assert_snapshot!(World::new().fails(&["install", "kimi"]), @"
-    error: Kimi Code has no settings of a project
-    caused by: it reads hooks from the settings of a person alone
+    error: Kimi Code has no project settings
+    caused by: it reads hooks only from user settings
     hint: `windlass install kimi --scope user` is for all projects
     [64 usage]
     ");
@@ -396,14 +396,14 @@ fn settings_that_cannot_be_understood() {
     ");
     assert_snapshot!(refused(&with("{\"mcpServers\": {\"windlass\": {\"command\": \"other\"}}}")), @"
     error: cannot edit `$WORK/.gemini/settings.json`
-    caused by: the MCP server `windlass` is there already, and runs something else
+    caused by: the MCP server `windlass` exists already, and runs another command
     hint: nothing was written; remove that entry, or leave out --mcp
     [1 refused]
     ");
     assert_snapshot!(refused(&|world| drop(world.write(".gemini/settings.json", b"\xff\xfe"))), @"
     error: cannot read `$WORK/.gemini/settings.json`
-    caused by: it is no UTF-8 text
-    hint: nothing was written; look at what is there, and try again
+    caused by: it is not UTF-8 text
+    hint: nothing was written; check the path, and try again
     [1 system]
     ");
 }
@@ -413,7 +413,7 @@ fn settings_that_cannot_be_used() {
     assert_snapshot!(refused(&|world| fs::create_dir_all(world.path(".gemini/settings.json")).unwrap()), @"
     error: cannot read `$WORK/.gemini/settings.json`
     caused by: it is a directory, not a file: name a file, or put one in its place
-    hint: nothing was written; look at what is there, and try again
+    hint: nothing was written; check the path, and try again
     [1 system]
     ");
     assert_snapshot!(refused(&|world| drop(world.write(".gemini", "a file"))), @"
@@ -428,7 +428,7 @@ fn settings_that_cannot_be_used() {
     }), @"
     error: cannot write `$WORK/.gemini/settings.json`
     caused by: it is read-only
-    hint: nothing was written; let yourself write to `$WORK/.gemini/settings.json`, and try again
+    hint: nothing was written; make `$WORK/.gemini/settings.json` writable, and try again
     [1 system]
     ");
     assert_snapshot!(refused(&|world| {

@@ -126,7 +126,7 @@ fn what_one_hook_decided() {
 
          7  <time>  T1     hook_registered           HOOK-7 rules, by ann
             | {"hookType":"rules","rules":[{"action":"escalate","when":"iteration > 9"}]}
-         8  <time>  T1     hook_evaluated            HOOK-7 continue: none of its rules holds
+         8  <time>  T1     hook_evaluated            HOOK-7 continue: none of its rules matches
          9  <time>  T1     validation_finished       IT-6 iteration 1: CONTINUE, 1 of 2 rules failed, HOOK-7 decided
             | guide failed: 1 of 1 paths missing: `guide.md`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
             | sane passed: `later` is not in the agent's output
@@ -297,7 +297,7 @@ fn series_limits_hold_for_loop() {
 fn what_a_hook_decided_at_the_gate_of_a_session() {
     let world = gated();
     assert_snapshot!(shown(&world, &["why", "HOOK-3"]), @r#"
-    hook HOOK-3  in force
+    hook HOOK-3  enabled
       task          T1 (completed)  Mend the pump
       decided       3 times
 
@@ -306,7 +306,7 @@ fn what_a_hook_decided_at_the_gate_of_a_session() {
     iteration 1 of pump
         18  <time>  T1     hook_evaluated            HOOK-3 continue at the gate: 1 of 1 validation rules failed: written
             | written failed: 1 of 1 paths missing: `pump.txt`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
-            | Mend what the validation rules found:
+            | Fix what the validation rules found:
             | - written: 1 of 1 paths missing: `pump.txt`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
         19  <time>  T1     validation_finished       IT-5 iteration 1: CONTINUE, its rule failed, HOOK-3 decided
             | the agent promises COMPLETE

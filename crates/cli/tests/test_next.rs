@@ -39,7 +39,7 @@ fn resume_command_names_the_agent_of_the_session() {
     let mut follow = world.command(&["session", "logs", NAME, "--follow"]);
     let mut follower = follow.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut noted = BufReader::new(follower.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert_eq!(noted.next().unwrap(), format!("note: nobody runs it now: `{GO_ON}` goes on with it"));
+    assert_eq!(noted.next().unwrap(), format!("note: no process runs it now: `{GO_ON}` resumes it"));
     let ran = world.types(GO_ON);
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(follower.wait().unwrap().code(), Some(0));
@@ -53,7 +53,7 @@ fn resume_command_omits_configured_agent() {
     assert_eq!(world.types(&next).code, 0);
     world.ok(&["task", "add", "Another"]);
     world.ok(&["task", "block", "T2", "--reason", "which?"]);
-    assert!(world.ok(&["answer", "T2", "continue"]).ends_with("\n`windlass run --task T2` goes on with it\n"));
+    assert!(world.ok(&["answer", "T2", "continue"]).ends_with("\n`windlass run --task T2` resumes it\n"));
 }
 
 /// A command without trust is not offered as if it had trust: a store can come with a repository.
@@ -73,13 +73,13 @@ fn answer_prints_the_next_command() {
     let world = escalated("");
     assert_snapshot!(world.ok(&["answer", "T1", "ignore-hook"]), @"
     T1  ready  P2  Mend the pump
-    `windlass run --task T1 --agent 'command:sh agent.sh'` goes on with it
+    `windlass run --task T1 --agent 'command:sh agent.sh'` resumes it
     ");
     assert_eq!(world.types(AGAIN).code, 0);
 
     let world = escalated("on_retry_limit: ask");
     assert_snapshot!(world.ok(&["answer", "T1", "ignore-hook"]), @"
-    session mend-the-pump-e01275de goes on so
+    session mend-the-pump-e01275de continues with this answer
     once `windlass run --session mend-the-pump-e01275de --agent 'command:sh agent.sh'` runs it
     ");
     assert_eq!(world.types(GO_ON).code, 0);
@@ -88,7 +88,7 @@ fn answer_prints_the_next_command() {
     let world = World::with_tasks(&["Mend the pump"]);
     world.ok(&["task", "block", "T1", "--reason", "which?"]);
     let answered = world.ok(&["answer", "T1", "continue"]);
-    assert!(answered.ends_with("\n`windlass run --task T1 --agent AGENT` goes on with it\n"), "{answered}");
+    assert!(answered.ends_with("\n`windlass run --task T1 --agent AGENT` resumes it\n"), "{answered}");
 }
 
 #[test]

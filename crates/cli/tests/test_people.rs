@@ -183,7 +183,7 @@ fn say_without_a_unique_running_session_is_refused() {
     let mut child = other.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     waiting.world.await_word("started");
     assert_snapshot!(waiting.world.fails(&["say", "hello"]), @"
-    error: there are 2 sessions, and it is not clear which one is meant
+    error: cannot choose between 2 sessions
     caused by: mend-the-pump-e01275de, other
     hint: --session names one
     [1 refused]
@@ -224,7 +224,7 @@ fn a_cancelled_session_is_ended_by_its_runner_at_once() {
     cancelled after one iteration: wrong branch
       session_end[0] ok
       took <took> agent <took> hooks <took> one turn
-      left: one piece of feedback that the agent has not heard
+      left: one piece of feedback not delivered to the agent
       next: windlass run --task T1 --agent 'command:sh agent.sh'
     ");
     assert_eq!(waiting.world.read("ended"), "end\n");
@@ -265,7 +265,7 @@ fn cancelled_session_of_dead_process_is_ended_by_next_command() {
         waiting.signal(Signal::KILL);
         waiting.end();
         let world = &waiting.world;
-        assert!(world.ok(&["session", "cancel", NAME]).contains("nobody runs it: `windlass doctor --settle`"));
+        assert!(world.ok(&["session", "cancel", NAME]).contains("no process runs it: `windlass doctor --settle`"));
         assert_eq!(world.json(&["session", "show", NAME])["next"][0], "windlass doctor --settle");
         if settled_by == "doctor" {
             assert_eq!(world.run(&["doctor"]).code, 1);
@@ -306,7 +306,7 @@ fn sessions_are_listed_and_shown_as_they_are() {
       completion    the agent has to say that it is done
       waits for     the agent, which has the word
 
-    not yet heard by the agent
+    not yet delivered to the agent
       ann: mind the step
 
     next
@@ -329,7 +329,7 @@ fn sessions_are_listed_and_shown_as_they_are() {
       completion    the agent has to say that it is done
       waits for     the agent, whose turn was cut off
 
-    not yet heard by the agent
+    not yet delivered to the agent
       ann: mind the step
 
     next
@@ -400,7 +400,7 @@ fn an_escalation_is_answered_and_the_next_session_knows_it() {
     assert_eq!(world.json(&["session", "show", NAME])["next"][1], "windlass answer T1 continue");
     assert_snapshot!(world.ok(&["answer", NAME, "continue", "Look at `fixed`"]), @"
     T1  ready  P2  Mend the pump
-    `windlass run --task T1 --agent 'command:sh agent.sh'` goes on with it
+    `windlass run --task T1 --agent 'command:sh agent.sh'` resumes it
     ");
     assert_eq!(world.json(&["task", "show", "T1"])["answer"]["text"], "Look at `fixed`");
     world.write("fixed", "");
@@ -413,7 +413,7 @@ fn an_escalation_is_answered_and_the_next_session_knows_it() {
     assert!(listed.contains("\n  T1 Mend the pump  ("), "{listed}");
     assert!(world.json(&["task", "show", "T1"]).get("answer").is_none());
     assert_snapshot!(world.fails(&["answer", "T1", "continue"]), @"
-    error: T1 waits for no answer such as `continue`: it is completed
+    error: T1 does not wait for the answer `continue`: it is completed
     hint: `windlass why T1` shows how it stands
     [1 refused]
     ");
@@ -530,7 +530,7 @@ fn logs_tell_what_was_said_and_follow_until_the_end() {
     assert_snapshot!(waiting.world.anonymous(&["session", "logs", NAME]), @r"
     <time>  session: started with command:sh agent.sh
     <time>  iteration 1
-    <time>  agent: has the word, to work
+    <time>  agent: turn started, to work
     <time>  agent: said
       | line one
       | line two
@@ -541,7 +541,7 @@ fn logs_tell_what_was_said_and_follow_until_the_end() {
     <time>  stop[0]: tells the agent
       | red
     <time>  gate: sent back (1 of 5)
-    <time>  agent: has the word, sent back, with one piece of feedback
+    <time>  agent: turn started, sent back, with one piece of feedback
     <time>  agent: said
       | line one
       | line two
@@ -588,7 +588,8 @@ fn a_question_can_be_followed_and_answered() {
     assert_eq!(world.run(RUN).code, 0);
     assert!(told.last().unwrap().contains("and a person let it pass"));
     let output = follower.wait_with_output().unwrap();
-    let note = format!("note: it asks a person: `windlass answer {NAME} continue` goes on; or ignore-hook, reject\n");
+    let note =
+        format!("note: it asks a person: `windlass answer {NAME} continue` continues it; or ignore-hook, reject\n");
     assert!(String::from_utf8(output.stderr).unwrap().starts_with(&note));
 }
 
@@ -603,15 +604,13 @@ fn a_wait_and_a_dead_runner_are_shown() {
     assert!(shown.contains("\n  waits for the agent's rate limit to end, at <time>\n"), "{shown}");
     let log = world.anonymous(&["session", "logs", NAME]);
     assert!(
-        log.ends_with(
-            "agent: rate limited, left alone until <time>: You have hit your usage limit. Try again in 3 hours."
-        ),
+        log.ends_with("agent: rate limited, waits until <time>: You have hit your usage limit. Try again in 3 hours."),
         "{log}"
     );
     child.kill().unwrap();
     child.wait().unwrap();
     let shown = world.anonymous(&["status"]);
-    assert!(shown.contains("iteration 1, left: its process has died; the same command goes on with it\n"), "{shown}");
+    assert!(shown.contains("iteration 1, interrupted: its process has died; the same command resumes it\n"), "{shown}");
     assert!(world.ok(&["doctor"]).contains(&format!("interrupted: {NAME}")));
     world.ok(&["task", "release", "T1", "--force"]);
     assert!(!world.ok(&["doctor"]).contains("interrupted"), "its task has another holder");

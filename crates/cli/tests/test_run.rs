@@ -105,7 +105,7 @@ hooks:
     ended after 2 iterations: 2 iterations are the limit
       session_end[0] ok
       took <took> agent <took> hooks <took> 3 turns
-      left: one piece of feedback that the agent has not heard
+      left: one piece of feedback not delivered to the agent
       next: windlass run --task T1 --agent 'command:sh agent.sh' --max-iterations 4
     ");
     let fed = |turn: u32| -> Vec<String> {
@@ -271,7 +271,7 @@ fn what_cannot_be_run_is_refused_by_name() {
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["run", "x", "--agent", "clod"]), @r"
-    error: `clod` is no agent that this version can drive
+    error: `clod` is not an agent that this version can drive
     hint: --agent NAME takes claude, codex, opencode, gemini, goose, qwen, copilot, kimi, aider, or one of `agents:`; `acp:CMD` speaks the Agent Client Protocol, `command:CMD` is any other program
     [64 usage]
     ");
@@ -361,7 +361,7 @@ fn after_a_kill_the_same_command_goes_on() {
     let ran = waiting.world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     assert_snapshot!(timeless(&ran.stdout), @r"
-    session mend-the-pump-e01275de, taken up again
+    session mend-the-pump-e01275de, resumed
       interrupted
     iteration 2
       the agent gets one piece of feedback
@@ -441,9 +441,9 @@ fn a_goal_finds_its_session_whatever_it_is_called() {
     let named = [RUN, &["--session", "mine"]].concat();
     // The second turn of the script is done at once, in any session.
     assert_eq!(waiting.world.run(&named).code, 0);
-    assert!(waiting.world.ok(&["status"]).contains("left: its process has died; the same command goes on with it"));
+    assert!(waiting.world.ok(&["status"]).contains("interrupted: its process has died; the same command resumes it"));
     let ran = waiting.world.run(RUN);
-    assert!(ran.stdout.starts_with("session mend-the-pump-e01275de, taken up again\n"), "{ran}");
+    assert!(ran.stdout.starts_with("session mend-the-pump-e01275de, resumed\n"), "{ran}");
     assert!(waiting.world.ok(RUN).starts_with("session mend-the-pump-e01275de-2\n"));
 }
 

@@ -152,7 +152,7 @@ fn a_limit_leaves_a_task_that_is_taken_up_again() {
       agent: not yet
     iteration 2
       agent: not yet
-      T1 is to be taken up again: 2 iterations are the limit
+      T1 needs continuation: 2 iterations are the limit
     ended after 2 iterations: 2 iterations are the limit
       took <took> agent <took> 2 turns
       left: T1  needs_continuation  Write the guide: 2 iterations are the limit
@@ -298,7 +298,7 @@ fn a_session_that_was_killed_is_gone_on_with() {
     ");
     let ran = run(&world, &[]);
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stdout.starts_with("session tasks, taken up again\n"), "{ran}");
+    assert!(ran.stdout.starts_with("session tasks, resumed\n"), "{ran}");
     assert_eq!(worked(&world), "T1 T1 T2 ");
 }
 

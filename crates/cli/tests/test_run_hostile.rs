@@ -54,8 +54,8 @@ fn runs_within_turns_come_to_an_end() {
     let world = world("", &agent).with_windlass();
     let ran = world.run(RUN);
     assert_eq!((ran.code, world.read("turns").as_str()), (0, "3\n"), "{ran}");
-    let refused = "error: 3 programs of Windlass lie within each other already; a run within them is refused\n\
-                   hint: `windlass task add` leaves work for a run that comes after this one\n";
+    let refused = "error: cannot start a run within 3 nested programs of Windlass\n\
+                   hint: `windlass task add` adds work for a later run\n";
     assert_eq!(world.read("said.3"), refused);
     assert_eq!(world.lines(&["session", "list", "--all", "--json"]).len(), 3);
 }
@@ -156,8 +156,7 @@ fn an_agent_does_not_change_what_it_is_judged_by() {
     assert_eq!(ran.code, 4, "{ran}");
     let task = world.ok(&["task", "show", "T1"]);
     assert!(task.contains("T1  blocked  P2  Ship the product") && task.contains("strict"), "{task}");
-    let (said, refused) =
-        (world.read("said"), "only a person can change or move T1: it is what session `one` is held to");
+    let (said, refused) = (world.read("said"), "only a person can change or move T1: it is the task of session `one`");
     let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with("hint: ")).collect();
     let error = format!("error: {refused}");
     let of_types = "error: only a person can change the type or the labels of T2: they decide how work on it is judged";
@@ -203,9 +202,9 @@ fn agent_does_not_start_or_complete_gated_task_of_others() {
     let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
     assert_eq!(ran.code, 0, "{ran}");
     let said = world.read("said");
-    let parked = "cannot start T5 from inside a session: tasks of the type `product` have to pass their gates (stop)";
+    let parked = "cannot start T5 from inside a session: tasks of the type `product` must pass their gates (stop)";
     assert_eq!(said.lines().filter(|line| line.contains(parked)).count(), 2, "{said}");
-    let gated = "cannot complete T2 from inside a session: tasks of the type `product` have to pass their gates (stop)";
+    let gated = "cannot complete T2 from inside a session: tasks of the type `product` must pass their gates (stop)";
     assert_eq!(said.lines().filter(|line| line.contains(gated)).count(), 4, "{said}");
     assert!(said.contains("hint: leave it to `windlass run --task T2`; `windlass note add --task T2 TEXT`"), "{said}");
     assert!(said.contains("T3 is of the type `infra`, on which `command:sh agent.sh` may not work"), "{said}");

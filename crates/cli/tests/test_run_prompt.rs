@@ -40,14 +40,14 @@ fn notes_and_summaries_are_in_later_prompts() {
     tip: the pump is generated: change pump.y
     ```
 
-    What earlier iterations came to:
+    Results of earlier iterations:
     ```text
     1: T1  tip: the pump is generated: change pump.y
     First look.
     2: two of nine valves are tight
     ```
 
-    What you said at the end of your last turn:
+    The end of your last message:
     ```text
     Third look.
     ```
@@ -55,7 +55,7 @@ fn notes_and_summaries_are_in_later_prompts() {
     When the goal is reached and you have checked it, end your final message with this tag, on a line of its own:
     `<promise>COMPLETE</promise>`
     It counts only at the end of the last line.
-    If you cannot go on without a person, say why and end with `<promise>BLOCKED</promise>` instead.
+    If you cannot continue without a person, say why and end with `<promise>BLOCKED</promise>` instead.
     ");
     assert_snapshot!(std::fs::read_to_string(world.path("said")).unwrap(), @"T1  summary: two of nine valves are tight");
     assert_snapshot!(world.run(&["note", "list"]), @"
@@ -112,7 +112,7 @@ fn a_person_leaves_notes_too_and_a_task_has_to_be_named() {
     let said: Vec<String> = wrong.iter().map(|words| world.fails(words)).collect();
     assert_snapshot!(said.join("\n"), @"
     error: no task is named
-    hint: --task ID says which; inside an agent's turn it is that of its session
+    hint: --task ID names it; inside an agent's turn, the default is the task of its session
     [64 usage]
     error: there is no task T9
     hint: `windlass task list --all` shows every task
@@ -140,16 +140,16 @@ fn the_task_is_told_with_its_deliverables_and_what_was_said_before() {
 
     All of it.
 
-    What is to be there at the end:
+    Deliverables:
     - pump.txt
 
-    What earlier iterations came to:
+    Results of earlier iterations:
     ```text
     1: look 1
     2: look 2
     ```
 
-    What you said at the end of your last turn:
+    The end of your last message:
     ```text
     look 3
     ```
@@ -157,7 +157,7 @@ fn the_task_is_told_with_its_deliverables_and_what_was_said_before() {
     When the goal is reached and you have checked it, end your final message with this tag, on a line of its own:
     `<promise>COMPLETE</promise>`
     It counts only at the end of the last line.
-    If you cannot go on without a person, say why and end with `<promise>BLOCKED</promise>` instead.
+    If you cannot continue without a person, say why and end with `<promise>BLOCKED</promise>` instead.
     ");
     assert!(prompt(&world, 4).len() < 2048);
 }
@@ -186,7 +186,7 @@ hooks: {pre_iteration: [{command: 'echo {{iteration}} drops', pipe_output: true}
     When the goal is reached and you have checked it, end your final message with this tag, on a line of its own:
     `<promise>COMPLETE</promise>`
     It counts only at the end of the last line.
-    If you cannot go on without a person, say why and end with `<promise>BLOCKED</promise>` instead.
+    If you cannot continue without a person, say why and end with `<promise>BLOCKED</promise>` instead.
     ");
 }
 
@@ -225,7 +225,7 @@ fn a_template_may_have_a_file_of_its_own() {
       |
     3 | prompt_file: prompts/work.md
       |              ^^^^^^^^^^^^^^^
-    hint: write it, or name another one: the path begins beside this file
+    hint: create it, or name another one: the path is relative to this file
     [64 config]
     ");
     world.write(".windlass/prompts/work.md", "Please:\n{{ gaol }}\n");
@@ -257,7 +257,7 @@ fn a_template_may_have_a_file_of_its_own() {
       |
     3 | prompt_file: y
       |              ^
-    hint: take one of them out
+    hint: remove one of them
     [64 config]
     ");
     assert_snapshot!(world.fails(&["config", "check", "outside.yaml"]), @"
@@ -266,7 +266,7 @@ fn a_template_may_have_a_file_of_its_own() {
       |
     2 | prompt_file: ../y
       |              ^^^^
-    hint: put the file into `.windlass/`, and write its path from there on: `prompt.md`
+    hint: put the file into `.windlass/`, and write its path relative to that directory: `prompt.md`
     [64 config]
     ");
 }

@@ -236,7 +236,7 @@ fn types_of_tasks_have_the_hooks_that_they_say() {
     let warnings: Vec<&str> =
         checked["warnings"].as_array().unwrap().iter().map(|it| it["message"].as_str().unwrap()).collect();
     let agents = ["implementer-1", "implementer-2", "gatekeeper-qa"];
-    let unknown = agents.map(|name| format!("`{name}` is no agent that is known here"));
+    let unknown = agents.map(|name| format!("`{name}` is not a known agent"));
     let unchecked = ["hotfix", "product"].map(|name| {
         format!(
             "nothing is checked at `before_submit` for tasks of the type `{name}`: `run_tests` finds no tests in this project \
@@ -297,7 +297,7 @@ fn a_task_waits_only_for_those_whom_its_own_type_needs() {
     assert!(ran.stdout.contains("  T1 is completed\n"), "{ran}");
     assert!(ran.stdout.contains("  left: T2  ready  A product: implementer-1, implementer-2 may\n"), "{ran}");
     let refused = world.fails(&["run", "--workers", "1"]);
-    assert!(refused.contains("`implementer-1` is no agent that this version can drive"), "{refused}");
+    assert!(refused.contains("`implementer-1` is not an agent that this version can drive"), "{refused}");
 
     // With an implementer, and without a possible gatekeeper.
     let started = format!("agents:\n  implementer-1: {{command: \"{stub}\"}}\n{TASK_TYPES}");
@@ -309,7 +309,7 @@ fn a_task_waits_only_for_those_whom_its_own_type_needs() {
             world.lines(&["task", "list", "--all", "--json"]).iter().map(|task| task["state"].to_string()).collect();
         assert_eq!(states, ["\"completed\"", "\"ready\"", "\"completed\""], "{ran}");
         let left = ran.stdout.lines().find(|line| line.trim_start().starts_with("left: T2")).unwrap();
-        assert!(left.ends_with("A product: `gatekeeper-qa` is no agent that is known here"), "{ran}");
+        assert!(left.ends_with("A product: `gatekeeper-qa` is not a known agent"), "{ran}");
         // There is no other task.
         let refused = world.run(words);
         assert_eq!(refused.code, 64, "{refused}");
@@ -319,7 +319,7 @@ fn a_task_waits_only_for_those_whom_its_own_type_needs() {
     let world = begun(&started);
     let ran = world.run(&["run", "--workers", "1"]);
     assert!(ran.stdout.contains("\ndone: T3\n"), "{ran}");
-    assert!(ran.stdout.contains("\nleft: T2  A product: `gatekeeper-qa` is no agent that is known here\n"), "{ran}");
+    assert!(ran.stdout.contains("\nleft: T2  A product: `gatekeeper-qa` is not a known agent\n"), "{ran}");
 
     // With a gatekeeper all tasks are worked on.
     let judge = r#"  gatekeeper-qa: {command: "cat > /dev/null; echo '{\"approved\": true, \"summary\": \"Fine.\"}'"}"#;

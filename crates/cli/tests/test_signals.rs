@@ -235,7 +235,7 @@ fn second_interrupt_prints_the_resume_command() {
     waiting.signal(Signal::INT);
     let (code, said) = waiting.end();
     assert_eq!(code, 130, "{said}");
-    assert!(said.contains("  # goes on with it\n"), "{said}");
+    assert!(said.contains("  # resumes it\n"), "{said}");
     fs::remove_file(waiting.world.path("slow")).unwrap();
     waiting.world.run(RUN);
     assert_eq!(waiting.world.read("ended"), "end\n");
@@ -266,7 +266,7 @@ fn a_run_that_cannot_be_interrupted_can_be_cancelled() {
     world.ok(&["session", "cancel", NAME, "--reason", "enough"]);
     shell.wait().unwrap();
     assert_eq!((world.read("code").as_str(), ending(&world).as_str()), ("3\n", "cancelled"));
-    assert!(world.read("said").contains("note: ending: somebody has cancelled the session (enough)\n"));
+    assert!(world.read("said").contains("note: ending: the session was cancelled (enough)\n"));
 }
 
 #[test]

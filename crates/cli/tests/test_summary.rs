@@ -126,7 +126,7 @@ fn what_is_left_and_what_to_type() {
     assert_eq!(ran.code, 4);
     assert_snapshot!(said, @r"
     took <took> agent <took> hooks <took> 2 turns
-    left: one piece of feedback that the agent has not heard
+    left: one piece of feedback not delivered to the agent
     next: windlass answer T3 continue
     ");
     world.ok(&["answer", "T3", "continue", "--trust"]);
@@ -134,7 +134,7 @@ fn what_is_left_and_what_to_type() {
     took  <took> agent <took> hooks <took> 2 turns
     blocked by stop[0] 2 times
     changed    no files
-    left       one piece of feedback that the agent has not heard
+    left       one piece of feedback not delivered to the agent
     next       windlass answer T3 continue
                windlass why mend-the-pump-e01275de-2
     ");
@@ -237,7 +237,7 @@ fn a_session_is_one_however_often_it_was_taken_up() {
     git(&world, &["add", "-A"]);
     git(&world, COMMIT);
     let (said, ran) = piped(&world);
-    assert!(ran.stdout.contains("taken up again"), "{ran}");
+    assert!(ran.stdout.contains("resumed"), "{ran}");
     assert!(said.contains("2 turns\n  changed 2 files"), "{said}");
 }
 

@@ -102,7 +102,7 @@ fn what_the_rules_do_not_allow() {
     [1 refused]
     ");
     assert_snapshot!(world.fails(&["task", "depend", "T1", "T2"]), @"
-    error: that would be a circle: T1 → T2 → T1
+    error: the edge would close a cycle: T1 → T2 → T1
     hint: take one of these dependencies away first
     [1 refused]
     ");
@@ -116,7 +116,7 @@ fn what_the_rules_do_not_allow() {
     [1 not_found]
     ");
     assert_snapshot!(world.fails(&["task", "delete", "T1"]), @"
-    error: T1 is what T2 waits for
+    error: cannot delete T1: it is needed by T2
     hint: --cascade deletes them too; --force deletes it alone and blocks them
     [1 refused]
     ");
@@ -126,8 +126,8 @@ fn what_the_rules_do_not_allow() {
     [1 refused]
     ");
     assert_snapshot!(world.fails(&["task", "update", "T1"]), @"
-    error: nothing was said to change
-    hint: `windlass task update --help` shows what can be
+    error: no change was given
+    hint: `windlass task update --help` shows the options
     [64 usage]
     ");
     world.ok(&["task", "claim", "--owner", "worker-1"]);

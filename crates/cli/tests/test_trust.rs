@@ -51,7 +51,7 @@ fn a_decision_is_made_kept_and_forgotten() {
           touch created-ran
       notify[0] (line 9)
           touch notified
-    Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).
+    Agents may run any command that they supply (`agent_commands: allow`, the default).
     ");
     assert_snapshot!(world.fails(&["trust"]), @"
     error: the project stays untrusted
@@ -100,7 +100,7 @@ fn commands_for_agents_are_shown() {
     $WORK  changed since it was trusted
     Its configuration runs nothing.
     It also sets limits.
-    Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).
+    Agents may run any command that they supply (`agent_commands: allow`, the default).
     ");
     assert_eq!(world.json(&["trust", "--show"])["agent_commands"], "allow");
     world.write(".windlass/config.yaml", "agent_commands: deny\nvalidators:\n  lint: make lint\n");

@@ -86,7 +86,7 @@ fn an_agent_only_claims_to_be_done() {
     });
     assert_snapshot!(world.run(&["task", "list", "--all"]), @"T1  completed  P2  One");
     assert_snapshot!(world.run_with(variable, &["task", "complete", "T1"]), @"
-    error: the turn main.1.0000000000000007 is over; what it claims comes too late
+    error: the turn main.1.0000000000000007 is over; its claim comes too late
     [exit 1]
     ");
 }

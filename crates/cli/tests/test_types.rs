@@ -158,8 +158,5 @@ fn a_gatekeeper_is_told_its_brief() {
     world.write(".windlass/config.yaml", config);
     let briefs = &world.json(&["hooks", "show", "review"])["briefs"];
     assert_eq!(briefs["qa"], "Is it tested?");
-    assert_eq!(
-        briefs["taste"],
-        "Look at this change with one question in mind: taste. Approve it only if it is good there."
-    );
+    assert_eq!(briefs["taste"], "Judge this change by one question: taste. Approve it only if the answer is good.");
 }

@@ -18,12 +18,12 @@ fn wrong_values() {
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["task", "add", "x", "--priority", "9"]), @"
-    error: invalid value '9' for '--priority <N>': 9 is no priority: 0 (most urgent) to 4
+    error: invalid value '9' for '--priority <N>': 9 is not a priority: 0 (most urgent) to 4
     hint: `windlass task add --help` shows how it is used
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["task", "add", "x", "-p", "high"]), @"
-    error: invalid value 'high' for '--priority <N>': `high` is no priority: 0 (most urgent) to 4
+    error: invalid value 'high' for '--priority <N>': `high` is not a priority: 0 (most urgent) to 4
     hint: `windlass task add --help` shows how it is used
     [64 usage]
     ");
@@ -53,7 +53,7 @@ fn wrong_values() {
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["task", "add", "x", "--priority", "-1"]), @"
-    error: invalid value '-1' for '--priority <N>': `-1` is no priority: 0 (most urgent) to 4
+    error: invalid value '-1' for '--priority <N>': `-1` is not a priority: 0 (most urgent) to 4
     hint: `windlass task add --help` shows how it is used
     [64 usage]
     ");

@@ -91,7 +91,7 @@ fn events_say_who_called_and_what_was_answered() {
     25  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
     28  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: sent back (2 of 5): 2 of 9 tests failed⏎⏎test_login failed
     29  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
-    32  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: let go, the same words 3 times in a row: 2 of 9 tests failed⏎⏎test_login failed
+    32  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: let through, the same words 3 times in a row: 2 of 9 tests failed⏎⏎test_login failed
     "#);
 }
 
@@ -99,13 +99,13 @@ fn events_say_who_called_and_what_was_answered() {
 fn a_conversation_from_its_first_call_to_its_last() {
     let world = talked();
     assert_snapshot!(seen(&world, &["why", ID, "--full"]), @r#"
-    conversation 0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11  at stop: let go, the same words 3 times in a row
+    conversation 0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11  at stop: let through, the same words 3 times in a row
       agent         Claude Code
       first call    <time>, for ann
       last call     <time>, for ann
       calls         8
       sent back     4 times
-      let go        once
+      let through   once
 
          2  <time>         bridge_called             claude 0b7c2f6e-43d1 at user_prompt_submit: This is urgent
          4  <time>  hook_finished  remind at user_prompt_submit ok (<took>)
@@ -141,7 +141,7 @@ fn a_conversation_from_its_first_call_to_its_last() {
         31  <time>  hook_finished  tests at stop blocks: 2 of 9 tests failed (<took>)
             | 2 of 9 tests failed
             | test_login failed
-        32  <time>         bridge_answered           stop: let go, the same words 3 times in a row, by tests
+        32  <time>         bridge_answered           stop: let through, the same words 3 times in a row, by tests
     "#);
     for name in [&ID[..6], &ID[..13], "claude:0b7c2f", &format!("claude:{ID}")] {
         assert_eq!(seen(&world, &["why", name]), seen(&world, &["why", ID]), "{name}");
@@ -154,7 +154,7 @@ fn programs_read_the_same() {
     let told = talked().json(&["why", ID]);
     assert_eq!((&told["kind"], &told["name"], &told["next"]), (&json!("conversation"), &json!(ID), &Value::Null));
     let label = |label: &str, text: &str| json!({"label": label, "text": text});
-    for line in [label("agent", "Claude Code"), label("sent back", "4 times"), label("let go", "once")] {
+    for line in [label("agent", "Claude Code"), label("sent back", "4 times"), label("let through", "once")] {
         assert!(told["about"].as_array().unwrap().contains(&line), "{told}");
     }
     let facts = |kind: &str| -> Vec<&Value> {

@@ -164,7 +164,7 @@ fn what_is_left_is_said_with_what_to_type() {
     T3 task Never
     T3 iteration 1
     T3   agent: not yet
-    T3   T3 is to be taken up again: one iteration is the limit
+    T3   T3 needs continuation: one iteration is the limit
     T3 ended after one iteration: one iteration is the limit
     done: T1
     left: T3  Never: one iteration is the limit
@@ -225,7 +225,7 @@ fn agents_that_cannot_be_started_pause_the_run() {
     done: nothing
     paused: twice in a row a task could not be worked on or judged: the program cannot be started: sh: 1: ./no-such-agent: not found
     took: <took> 2 turns
-    next: windlass run --workers 1  # when that is mended; no task has lost anything
+    next: windlass run --workers 1  # after you fix this; no task has lost work
     ");
     assert_eq!(world.data_of("task_released").len(), 2);
     assert!(world.ok(&["task", "list"]).lines().all(|line| line.contains("ready")));
@@ -264,7 +264,7 @@ fn gatekeepers_that_cannot_be_started_pause_the_run() {
     left: T2  Two: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
     paused: twice in a row a task could not be worked on or judged: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
     took: <took> 2 turns
-    next: windlass run --workers 1  # when that is mended; no task has lost anything
+    next: windlass run --workers 1  # after you fix this; no task has lost work
     ");
     assert_eq!(world.data_of("turn_finished").len(), 2, "no agent works while no gatekeeper can judge");
     world.write(".windlass/config.yaml", config(r#"echo "{\"approved\": true, \"summary\": \"Fine.\"}""#));
@@ -288,9 +288,9 @@ fn each_type_gets_one_of_its_agents() {
     let ran = world.run(&["run", "--workers", "2"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("T1   agent: fixer\n") && ran.stdout.contains("T2   agent: usual\n"), "{ran}");
-    assert!(ran.stdout.contains("\nleft: T3  Closed: nobody may work on tasks of its type\n"), "{ran}");
+    assert!(ran.stdout.contains("\nleft: T3  Closed: no agent may work on tasks of its type\n"), "{ran}");
     let summary = world.lines(&["run", "--workers", "2", "--agent", "usual", "--json"]);
-    assert_eq!(summary[0]["left"][0]["why"], "nobody may work on tasks of its type");
+    assert_eq!(summary[0]["left"][0]["why"], "no agent may work on tasks of its type");
 }
 
 /// A run whose agent reports its start, and waits for a word.
@@ -330,9 +330,9 @@ fn a_worker_that_was_stopped_past_its_lease_cannot_submit() {
     assert_eq!(ended.status.code(), Some(3), "{ended:?}");
     let shown = String::from_utf8(ended.stdout).unwrap();
     assert_snapshot!(timeless(&shown[shown.find("T1 cancelled").unwrap()..]), @r"
-    T1 cancelled after one iteration: T1 was taken by session `t1-part-1-2` (epoch 2), and is completed now; what was done here stays on windlass/t1-part-1
+    T1 cancelled after one iteration: T1 was taken by session `t1-part-1-2` (epoch 2), and is completed now; the work of this session stays on windlass/t1-part-1
     done: nothing
-    taken away: T1 was taken by session `t1-part-1-2` (epoch 2), and is completed now; what was done here stays on windlass/t1-part-1
+    taken away: T1 was taken by session `t1-part-1-2` (epoch 2), and is completed now; the work of this session stays on windlass/t1-part-1
     took: <took> one turn
     next: windlass why T1
     ");
@@ -409,7 +409,7 @@ fn a_session_that_has_lost_its_task_ends_in_one_way() {
         assert_eq!(ended.status.code(), Some(3), "{words:?}: {ended:?}");
         let shown = String::from_utf8(ended.stdout).unwrap();
         assert!(shown.contains("T1 was taken by session `t1-part-1"), "{words:?}: {shown}");
-        let stays = "(epoch 2), and is completed now; what was done here stays on windlass/t1-part-1";
+        let stays = "(epoch 2), and is completed now; the work of this session stays on windlass/t1-part-1";
         assert!(shown.contains(stays), "{words:?}: {shown}");
         if words.contains(&"--json") {
             let last: Vec<serde_json::Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

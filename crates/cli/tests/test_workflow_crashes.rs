@@ -137,7 +137,7 @@ fn looks_again(step: &str) {
     let agent = "command:sh agent.sh";
     assert_eq!(world.run(&["run", "Mend the pump", "--agent", agent]).code, KILLED);
     let name = world.lines(&["session", "list", "--all"])[0]["session"].as_str().unwrap().to_owned();
-    let how = format!("`windlass run --session {name} --agent '{agent}'` goes on");
+    let how = format!("`windlass run --session {name} --agent '{agent}'` ");
     let doctor = world.ok(&["doctor"]);
     assert!(doctor.contains(&format!("interrupted: {name}")) && doctor.contains(&how), "{doctor}");
     let settled = world.ok(&["doctor", "--settle"]);

@@ -93,8 +93,8 @@ fn what_is_given_comes_first_and_what_could_not_be_found_is_refused() {
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(goals(&world), ["Mend it 3 pump"]);
     for (given, expected) in [
-        (&br#"{"data": 1}"#[..], "names `data`, where its steps store what they find"),
-        (br#"{"steps": {}}"#, "names `steps`, and `context.steps` is the workflow's own"),
+        (&br#"{"data": 1}"#[..], "names `data`, where the steps store their values"),
+        (br#"{"steps": {}}"#, "names `steps`, and `context.steps` belongs to the workflow"),
     ] {
         let ran = world.feed(&["workflow", "run", "w", "--context", "-"], given);
         assert!(ran.code != 0 && ran.stderr.contains(expected), "{ran}");
@@ -164,14 +164,14 @@ fn a_hook_gives_its_workflow_a_context() {
     assert_eq!(world.json(&["task", "show", "T2"])["labels"], json!(["agent", "w"]));
 
     for (hook, expected) in [
-        ("{workflow: w, context: {steps: 1}}", "`context.steps` is the workflow's own"),
+        ("{workflow: w, context: {steps: 1}}", "`context.steps` belongs to the workflow"),
         ("{workflow: w, context: {a: 1, who: '${taks.goal}'}}", "config.yaml:2:62\n"),
-        ("{workflow: w, context: {data: 1}}", "names `data`, where its steps store"),
-        ("{workflow: w, retry: {max: 2}}", "a workflow is not begun again"),
+        ("{workflow: w, context: {data: 1}}", "names `data`, where the steps store"),
+        ("{workflow: w, retry: {max: 2}}", "a workflow is not retried"),
         ("{workflow: w, events: [stop], retry: {max: 2}}", "config.yaml:2:61"),
         ("{command: ./x, context: {who: 1}}", "this hook runs none"),
         ("{workflow: w, pipe_output: true}", "no output that could be piped"),
-        ("{workflow: w, feedback: 'Do it again'}", "says by itself what the agent is told"),
+        ("{workflow: w, feedback: 'Do it again'}", "defines by itself what the agent gets"),
     ] {
         world.write(".windlass/config.yaml", format!("version: 1\nhooks: {{task_created: [{hook}]}}\n"));
         let ran = world.run(&["config", "check"]);

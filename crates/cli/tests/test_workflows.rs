@@ -199,7 +199,7 @@ fn what_cannot_be_kept_is_a_failure_of_the_step() {
     };
     let deep = with(&step("printf %070d | tr 0 [; printf %070d | tr 0 ]"));
     let told = run(&deep);
-    assert!(told[0].starts_with("a failed: what is stored is nested more than 64 deep"), "{told:?}");
+    assert!(told[0].starts_with("a failed: the stored value is nested more than 64 deep"), "{told:?}");
     assert_eq!(told[1..], ["b ok", "= ok"]);
     let told = run(&with(&step("echo [; printf %0100000d 1 | tr 0 1; echo ]")));
     assert_eq!(told[0], "a failed: it printed 100004 bytes of JSON, and 49152 are the most that can be stored");
@@ -232,7 +232,7 @@ fn untrusted_workflow_does_not_run() {
 fn the_context_is_an_object_of_a_reasonable_size() {
     let world = with("  - {id: a, type: create_task, config: {goal: '${context.what}'}}\n");
     let ran = world.feed(&["workflow", "run", "w", "--context", "-"], b"[1]");
-    assert!(ran.stderr.contains("is no JSON object"), "{ran}");
+    assert!(ran.stderr.contains("is not a JSON object"), "{ran}");
     let missing = world.fails(&["workflow", "run", "w", "--context", "missing.json"]);
     assert!(missing.ends_with("[1 not_found]"), "{missing}");
     let ran = world.feed(&["workflow", "run", "w", "--context", "-"], " ".repeat(1024 * 1024 + 1).as_bytes());

@@ -104,7 +104,7 @@ fn trust_shows_what_steps_run() {
               taskId: T1
       workflows bad.yaml  wrong, and nothing of it runs: $WORK/.windlass/workflows/bad.yaml:1:23: unknown type of step `nope`
       workflows notes.md  (no workflow: nothing of it runs)
-      workflows notify-critical-completion  (comes along)
+      workflows notify-critical-completion  (built-in)
           critical  condition  → if so tell
               predicate: task.id != '' and task.priority == 0 and task.state == 'completed'
           tell  execute_command  → if it fails note
@@ -114,7 +114,7 @@ fn trust_shows_what_steps_run() {
               labels: ["notify"]
               parentTaskId: ${task.id}
               priority: 1
-    Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).
+    Agents may run any command that they supply (`agent_commands: allow`, the default).
     "#);
     let shown = world.json(&["trust", "--show"]);
     let of = |path: &str| {
@@ -231,7 +231,7 @@ fn hooks_run_workflows_that_are_there() {
     world.write(".windlass/config.yaml", "hooks: {task_completed: [{workflow: later}]}\n");
     world.write(".windlass/workflows/later.yaml", "steps: [{id: a, type: noop, onSuccess: b}]\n");
     assert_snapshot!(world.fails(&["trust", "--yes"]), @r#"
-    error: `onSuccess` names the step `b`, and there is none outside of a `parallel`
+    error: `onSuccess` names the step `b`, and no step outside a `parallel` has that id
      --> $WORK/.windlass/workflows/later.yaml:1:40
       |
     1 | steps: [{id: a, type: noop, onSuccess: b}]

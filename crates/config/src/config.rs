@@ -119,7 +119,7 @@ impl Config {
     fn missing_prompt_error(&self, error: ConfigError) -> ConfigError {
         let Some(name) = self.settings.prompt_file.as_ref().filter(|_| error.is_missing_file()) else { return error };
         let problem = ConfigProblem::new(format!("there is no file {}", quote_text(&name.value)))
-            .with_suggestion("write it, or name another one: the path begins beside this file".to_owned())
+            .with_suggestion("create it, or name another one: the path is relative to this file".to_owned())
             .with_range(name.at.clone());
         ConfigError::from_problem(self.file(), self.text(), problem)
     }
@@ -222,7 +222,7 @@ impl Config {
         match self.settings.briefs.get(name) {
             Some(text) => text.value.clone(),
             None => {
-                format!("Look at this change with one question in mind: {name}. Approve it only if it is good there.")
+                format!("Judge this change by one question: {name}. Approve it only if the answer is good.")
             }
         }
     }

@@ -339,7 +339,7 @@ fn parse_point_key(written: &LocatedValue<String>) -> Result<HookPoint, ConfigPr
     }
     parse_hook_point(written).ok_or_else(|| {
         let problem = match written.contains('.') {
-            true => ConfigProblem::new(format!("{} is no type of event of your own", quote_text(written)))
+            true => ConfigProblem::new(format!("{} is not a valid type for an event of your own", quote_text(written)))
                 .with_suggestion("write it in lower case with a namespace: `review.passed`".to_owned()),
             false => {
                 let names = hook_point_names();

@@ -83,7 +83,7 @@ fn parse_notice_kind(written: &LocatedValue<NoticeSettings>, source: &str) -> Re
         (Some(command), None, None) => parse_script(command.clone(), source).map(HookKind::Command),
         (None, Some(http), None) => check_request(http.clone()).map(HookKind::Http),
         (None, None, Some(true)) => Ok(HookKind::Desktop),
-        (None, None, Some(false)) => Err(ConfigProblem::new("`desktop: false` tells nobody")
+        (None, None, Some(false)) => Err(ConfigProblem::new("`desktop: false` shows no notice")
             .with_suggestion("leave the whole notice out".to_owned())),
         (None, None, None) => {
             Err(ConfigProblem::new("this notice does not say what it runs: `command`, `http` or `desktop: true`"))

@@ -181,8 +181,8 @@ fn find_unknown_agents(settings: &Settings) -> impl Iterator<Item = ConfigProble
     unknown.map(|name| {
         let near =
             suggest_known_name(name, &known_agent_names(settings)).filter(|hint| hint.starts_with("did you mean"));
-        let hint = near.unwrap_or_else(|| "say under `agents` how it is started".to_owned());
-        ConfigProblem::new(format!("{} is no agent that is known here", quote_text(name)))
+        let hint = near.unwrap_or_else(|| "define it under `agents`".to_owned());
+        ConfigProblem::new(format!("{} is not a known agent", quote_text(name)))
             .with_suggestion(hint)
             .with_range(name.at.clone())
     })

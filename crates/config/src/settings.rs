@@ -406,7 +406,7 @@ impl AgentSettings {
         let words: Vec<_> = variables.chain([program]).chain(self.args.iter().cloned()).collect();
         let servers = self.mcp_servers.values().map(|server| {
             let words: Vec<&str> = std::iter::once(&server.command).chain(&server.args).map(String::as_str).collect();
-            format!(", which is handed the MCP server {}", words.join(" "))
+            format!(", which gets the MCP server {}", words.join(" "))
         });
         words.join(" ") + &servers.collect::<String>()
     }

@@ -41,7 +41,8 @@ fn check_scripts(settings: &Settings) -> Result<(), ConfigProblem> {
         Some((file, at)) => {
             Err(ConfigProblem::new(format!("the script {} lies outside the project", quote_text(file)))
                 .with_suggestion(
-                    "write a path from the project's directory on; `--agent scripted:FILE` takes any file".to_owned(),
+                    "write a path relative to the project's directory; `--agent scripted:FILE` takes any file"
+                        .to_owned(),
                 )
                 .with_range(at.clone()))
         }
@@ -89,7 +90,7 @@ fn check_git_name(key: &str, name: &LocatedValue<String>) -> Result<(), ConfigPr
     let odd = |letter: char| letter.is_whitespace() || letter.is_control() || "~^:?*[\\".contains(letter);
     let wrong = name.is_empty() || name.starts_with('-') || name.contains(odd) || name.contains("..");
     match wrong {
-        true => Err(ConfigProblem::new(format!("`{key}`: {} is no name that git takes", quote_text(name)))
+        true => Err(ConfigProblem::new(format!("`{key}`: {} is not a name that git accepts", quote_text(name)))
             .with_range(name.at.clone())),
         false => Ok(()),
     }
@@ -99,7 +100,7 @@ fn check_git_name(key: &str, name: &LocatedValue<String>) -> Result<(), ConfigPr
 fn check_base_branch(name: &LocatedValue<String>) -> Result<(), ConfigProblem> {
     match BranchName::new(name) {
         Ok(_) => Ok(()),
-        Err(_) => Err(ConfigProblem::new(format!("`base_branch`: {} is no name of a branch", quote_text(name)))
+        Err(_) => Err(ConfigProblem::new(format!("`base_branch`: {} is not a branch name", quote_text(name)))
             .with_suggestion("write the branch's own name, such as `main`".to_owned())
             .with_range(name.at.clone())),
     }
@@ -138,19 +139,19 @@ fn check_agents(settings: &Settings) -> Result<(), ConfigProblem> {
             Some(DriverKind::Scripted) if !has_command => ("plays a script: its `command` is the script's file", None),
             None if !has_command && known.is_none() => ("has neither `driver` nor `command`", None),
             _ if is_command && agent.model.is_some() => {
-                ("has a `model`, and its driver has no way to say so", Some("put it into `command` or `args`"))
+                ("has a `model`, and its driver cannot pass it", Some("put it into `command` or `args`"))
             }
             _ if agent.tools == Some(true) && !accepts_tools(agent.driver, known) => (
-                "is to get `tools`, and its driver has no way to hand them",
+                "has `tools: true`, and its driver cannot pass tools",
                 Some("add `windlass mcp` to its own settings, if it has any for such servers"),
             ),
             _ if !agent.mcp_servers.is_empty() && !speaks_acp => (
-                "has `mcp_servers`, and does not speak the Agent Client Protocol",
+                "has `mcp_servers`, and its driver does not use the Agent Client Protocol",
                 Some("write them into its own configuration, or drive it with `driver: acp`"),
             ),
             _ if restricted && !speaks_acp => (
-                "has `permissions`, and does not ask over the Agent Client Protocol",
-                Some("say it in `args`, as the program wants it, or drive it with `driver: acp`"),
+                "has `permissions`, and its driver does not use the Agent Client Protocol",
+                Some("set them in `args` as the program expects, or drive it with `driver: acp`"),
             ),
             _ => continue,
         };
@@ -203,7 +204,9 @@ fn check_path_pattern(pattern: &LocatedValue<String>, what: &str) -> Result<(), 
     match wrong {
         None => Ok(()),
         Some(wrong) => Err(ConfigProblem::new(wrong)
-            .with_suggestion("write a path or a pattern from the project's directory on: `tests/**/*.rs`".to_owned())
+            .with_suggestion(
+                "write a path or a pattern relative to the project's directory: `tests/**/*.rs`".to_owned(),
+            )
             .with_range(pattern.at.clone())),
     }
 }
@@ -221,12 +224,10 @@ fn check_test_command(command: &LocatedValue<String>) -> Result<(), ConfigProble
 fn check_prompt_file(file: &LocatedValue<String>, settings: &Settings) -> Result<(), ConfigProblem> {
     let (wrong, remedy) = match file.trim() {
         "" => ("`prompt_file` is empty", "name a file beside this one, such as `prompt.md`"),
-        _ if settings.prompt.is_some() => {
-            ("there is either `prompt` or `prompt_file`, not both", "take one of them out")
-        }
+        _ if settings.prompt.is_some() => ("there is either `prompt` or `prompt_file`, not both", "remove one of them"),
         _ if !is_inside_directory(file) => (
             "the file of the prompt lies beside this one, or below",
-            "put the file into `.windlass/`, and write its path from there on: `prompt.md`",
+            "put the file into `.windlass/`, and write its path relative to that directory: `prompt.md`",
         ),
         _ => return Ok(()),
     };

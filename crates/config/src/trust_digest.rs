@@ -43,7 +43,7 @@ fn walk_directory(
 ) -> Result<(), ConfigError> {
     let failed = |error| ConfigError::for_file(directory, "cannot be read").with_cause(error);
     if depth == 0 {
-        let message = format!("is nested too deeply: at most {MAX_DIRECTORY_DEPTH} levels are taken");
+        let message = format!("is nested too deeply: at most {MAX_DIRECTORY_DEPTH} levels are allowed");
         return Err(ConfigError::for_file(directory, message)
             .with_suggestion("move it further up, or remove the link that leads back"));
     }
@@ -61,8 +61,10 @@ fn walk_directory(
         if path.is_dir() && file::resolve_within_directory(project, &path).is_ok() {
             walk_directory(project, &path, &format!("{name}/"), depth - 1, found)?;
         } else if found.len() == MAX_WORKFLOW_FILES {
-            let message = format!("has too many files: at most {MAX_WORKFLOW_FILES} are taken");
-            return Err(ConfigError::for_file(directory, message).with_suggestion("move what is no workflow elsewhere"));
+            let message = format!("has too many files: at most {MAX_WORKFLOW_FILES} are allowed");
+            return Err(
+                ConfigError::for_file(directory, message).with_suggestion("move the files that are not workflows")
+            );
         } else {
             // No file has the zero digest, so a file that becomes readable changes the digest.
             let digest =

@@ -58,7 +58,7 @@ fn check_validator(name: &str, written: &WordOrMap<ValidatorSettings>, source: &
     match validator.working_directory.filter(|path| !is_inside_directory(path)) {
         None => Ok(()),
         Some(path) => {
-            let remedy = "write a path from the project's directory on: `packages/web`";
+            let remedy = "write a path relative to the project's directory: `packages/web`";
             wrong("would work outside the project", remedy).map_err(|problem| problem.with_range(path.at))
         }
     }

@@ -22,24 +22,24 @@ pub fn parse_workflow_context(
     let is_workflow = matches!(kind, HookKind::Workflow(_));
     // At `stop` a retry is another turn of the agent.
     if let Some(retry) = entry.retry.as_ref().filter(|_| is_workflow && points.iter().any(|point| !point.is_stop())) {
-        let problem = ConfigProblem::new("a workflow is not begun again: what its first steps did would be done twice");
-        let words = "leave `retry` out; in the workflow, have `onFailure` of a step lead to where it is tried again";
+        let problem = ConfigProblem::new("a workflow is not retried: its first steps would run twice");
+        let words = "leave `retry` out; in the workflow, let `onFailure` of a step name the step to run again";
         return Err(problem.with_suggestion(words.to_owned()).with_range(retry.at.clone()));
     }
     let pipes = entry.pipe_output.is_some_and(|setting| setting != PipeSetting::Fixed(false));
     if is_workflow && pipes {
         return Err(ConfigProblem::new("a workflow has no output that could be piped").with_suggestion(
-            "leave `pipe_output` out; at a gate the agent is told what a failed step printed".to_owned(),
+            "leave `pipe_output` out; at a gate the agent gets the output of a failed step".to_owned(),
         ));
     }
     if let Some(feedback) = entry.feedback.as_ref().filter(|_| is_workflow) {
-        let problem = ConfigProblem::new("a workflow says by itself what the agent is told");
-        let words = "leave `feedback` out; at a gate the agent is told why, with what the failed step printed";
+        let problem = ConfigProblem::new("a workflow defines by itself what the agent gets");
+        let words = "leave `feedback` out; at a gate the agent gets the reason, with the output of the failed step";
         return Err(problem.with_suggestion(words.to_owned()).with_range(feedback.at.clone()));
     }
     let Some(context) = &entry.context else { return Ok(Vec::new()) };
     if !is_workflow {
-        let problem = ConfigProblem::new("`context` is what a workflow is given, and this hook runs none");
+        let problem = ConfigProblem::new("`context` is the input of a workflow, and this hook runs none");
         let words = "a command gets everything on its standard input";
         return Err(problem.with_suggestion(words.to_owned()).with_range(context.at.clone()));
     }

@@ -152,7 +152,7 @@ impl YamlTreeBuilder {
                     let (node, extent) = (node.clone(), *extent);
                     self.insert_node(node, 0, extent)
                 }
-                None => Err(ConfigProblem::new("this alias stands inside the value that it names")),
+                None => Err(ConfigProblem::new("this alias is inside the value that it repeats")),
             },
             _ => Ok(()),
         }

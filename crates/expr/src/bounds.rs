@@ -33,7 +33,7 @@ pub enum SourceSyntax {
 /// Refuses a text that is too long, has too many parts, or does not tokenize.
 pub fn check_bounds(text: &str, form: SourceSyntax) -> Result<(), ExpressionError> {
     if text.len() > MAX_TEXT_BYTES {
-        return Err(ExpressionError::new(format!("has {} bytes; at most {MAX_TEXT_BYTES} are taken", text.len())));
+        return Err(ExpressionError::new(format!("has {} bytes; at most {MAX_TEXT_BYTES} are allowed", text.len())));
     }
     let (mut tokens, mut subscripts, mut statements) = (0, 0, 0);
     for token in tokenize(text, form == SourceSyntax::Expression, Default::default()) {

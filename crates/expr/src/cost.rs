@@ -19,7 +19,7 @@ const ITEM_COST: u64 = 16;
 /// How many copied bytes cost as much as one byte that is read.
 const COPIED_BYTES_PER_UNIT: u64 = 4;
 
-pub const TOO_MUCH_WORK: &str = "it takes too much work: what it looks at or makes is too large";
+pub const TOO_MUCH_WORK: &str = "it takes too much work: its inputs or results are too large";
 
 thread_local! {
     /// The budget left for the evaluation in progress on this thread.

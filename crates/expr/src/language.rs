@@ -199,7 +199,7 @@ fn value_to_json(value: &Value) -> Result<Value, Error> {
 fn is_containing(state: &State<'_, '_>, whole: &Value, part: &Value) -> Result<bool, Error> {
     match whole.kind() {
         ValueKind::String | ValueKind::Seq | ValueKind::Map => tests::is_in(state, part, whole),
-        kind => Err(invalid_operation(format!("a {kind} contains nothing: it is no text, list or map"))),
+        kind => Err(invalid_operation(format!("a {kind} contains nothing: it is not a text, list or map"))),
     }
 }
 

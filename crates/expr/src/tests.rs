@@ -267,8 +267,8 @@ fn undefined_values_are_faults() {
 #[test]
 fn hostile_text_is_refused_before_evaluation() {
     let too_long = "x".repeat(MAX_TEXT_BYTES + 1);
-    check_refused(&too_long, "has 65537 bytes; at most 65536 are taken");
-    check_template_refused(&too_long, "has 65537 bytes; at most 65536 are taken");
+    check_refused(&too_long, "has 65537 bytes; at most 65536 are allowed");
+    check_template_refused(&too_long, "has 65537 bytes; at most 65536 are allowed");
     TextTemplate::parse(&too_long[1..], &ExpressionNames::for_hook()).unwrap();
     TextTemplate::parse(&"\n".repeat(MAX_TEXT_BYTES), &ExpressionNames::for_hook()).unwrap();
 
@@ -481,6 +481,6 @@ fn conditions_and_templates_are_send_and_sync() {
     let template = TextTemplate::parse("{{ goal }}", &ExpressionNames::for_hook()).unwrap();
     check(&condition);
     check(&template);
-    assert_eq!(format!("{condition:?} {template:?}"), r#"Formula("iteration > 2") Template("{{ goal }}")"#);
+    assert_eq!(format!("{condition:?} {template:?}"), r#"ValueExpression("iteration > 2") TextTemplate("{{ goal }}")"#);
     assert_eq!((condition.text(), template.text()), ("iteration > 2", "{{ goal }}"));
 }

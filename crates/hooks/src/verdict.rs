@@ -75,9 +75,9 @@ impl ResponseVerdict {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::NoOpinion => "nothing",
-            Self::Pass => "that all is well",
+            Self::Pass => "that the hook passes",
             Self::Skip => "that it was skipped",
-            Self::Continue => "that work goes on",
+            Self::Continue => "that the work continues",
             Self::Block => "no",
             Self::Escalate => "that a person is needed",
         }

@@ -84,7 +84,7 @@ impl OwnerLock {
                 Ok(()) if file.metadata()?.nlink() == 0 => {}
                 Err(Errno::WOULDBLOCK) if Instant::now() < give_up => std::thread::sleep(Duration::from_millis(1)),
                 Ok(()) | Err(Errno::WOULDBLOCK) => {
-                    let text = format!("cannot become {name}: another process is already");
+                    let text = format!("cannot lock the owner {name}: another process holds it");
                     return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
                 }
                 Err(error) => return Err(error.into()),

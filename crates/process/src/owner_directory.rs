@@ -55,7 +55,7 @@ impl OwnerDirectory {
             error => error.into(),
         })?;
         if fstat(&directory)?.st_uid != geteuid().as_raw() {
-            return Err(unusable_directory_error(&path, "it belongs to somebody else"));
+            return Err(unusable_directory_error(&path, "it belongs to another user"));
         }
         Ok(Self(directory))
     }

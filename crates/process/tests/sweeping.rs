@@ -125,7 +125,7 @@ fn owner_files_of_other_users_are_not_swept() {
     assert!(theirs.exists() && !ours.exists());
     std::os::unix::fs::chown(&owners, Some(65_534), None).expect("it was possible before");
     let error = sweep_dead_owners(&owners).expect_err("a directory of another user");
-    assert!(error.to_string().contains("belongs to somebody else"), "{error}");
+    assert!(error.to_string().contains("belongs to another user"), "{error}");
 }
 
 #[test]

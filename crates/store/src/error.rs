@@ -18,7 +18,7 @@ pub enum StoreError {
     Replaced(PathBuf),
     #[error("the store {} is a link, which is not followed", .0.display())]
     Linked(PathBuf),
-    #[error("{} is not a regular file, as everything is that belongs to a store", .0.display())]
+    #[error("{} is not a regular file, as every file of a store is", .0.display())]
     NoFile(PathBuf),
     #[error("{} is a rollback journal, and no store of Windlass has one", .0.display())]
     StrayJournal(PathBuf),

@@ -121,7 +121,7 @@ fn check_waiting(task: &Task, graph: &Graph<'_>, wrong: &mut Violations) {
     wrong.require(task.state != Created || open > 0, || format!("{} is created and waits for no task", task.id));
     let failed = graph.awaited(task.id).find(|other| other.state == Failed);
     let in_vain = (task.state == Created || claimable) && failed.is_some();
-    wrong.require(!in_vain, || format!("{} is {} and waits in vain", task.id, task.state));
+    wrong.require(!in_vain, || format!("{} is {} and waits for a failed task", task.id, task.state));
     let by = task.blocked.as_ref().and_then(|blocked| blocked.by);
     let freed = graph.awaited(task.id).any(|other| Some(other.id) == by && other.state == Completed);
     wrong.require(!freed, || format!("{} is blocked by what is completed", task.id));
@@ -193,11 +193,11 @@ fn check_effects(rows: &Rows, log: &[EventRecord], wrong: &mut Violations) {
     let told: BTreeMap<EffectId, LoggedEffect> = read_pending_effects(log);
     let kept: BTreeMap<EffectId, LoggedEffect> =
         rows.effects.iter().map(|effect| (effect.id, logged_effect(effect))).collect();
-    wrong.require(told == kept, || format!("the log owes {told:?}, the rows {kept:?}"));
+    wrong.require(told == kept, || format!("the log has pending effects {told:?}, the rows {kept:?}"));
     for session in &rows.sessions {
         let Some(turn) = session.current_turn() else { continue };
         wrong.require(kept.get(&turn.effect).is_some_and(|due| due.turn.as_ref() == Some(&turn.run)), || {
-            format!("the turn {} is not owed under {}", turn.run, turn.effect)
+            format!("the turn {} is not the pending effect {}", turn.run, turn.effect)
         });
     }
     wrong.0.extend(sessions::find_violations(rows, log));

@@ -172,9 +172,9 @@ impl TaskHistory {
                 let told = GateFinding { source: queued.source.clone(), text: queued.text.clone() };
                 match untold.pop_front() {
                     Some(next) if next == told => self.told.push(told),
-                    Some(next) => self.wrong.push(format!("{}: {told:?} is told, not {next:?}", record.seq)),
+                    Some(next) => self.wrong.push(format!("{}: {told:?} is delivered, not {next:?}", record.seq)),
                     None if self.told.contains(&told) => {
-                        self.wrong.push(format!("{}: {told:?} is told twice", record.seq))
+                        self.wrong.push(format!("{}: {told:?} is delivered twice", record.seq))
                     }
                     // Feedback from another source.
                     None => self.untold = None,
@@ -183,7 +183,7 @@ impl TaskHistory {
             _ if is_neutral(record.kind()) => {}
             _ => {
                 if !untold.is_empty() {
-                    self.wrong.push(format!("{}: {untold:?} was not told", record.seq));
+                    self.wrong.push(format!("{}: {untold:?} was not delivered", record.seq));
                 }
                 self.untold = None;
             }

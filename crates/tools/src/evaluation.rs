@@ -29,7 +29,7 @@ use crate::host::{ToolCall, ToolHost};
 use crate::iteration::OpenSeries;
 use crate::schema::{FieldKind, ToolField};
 use crate::task;
-use crate::validation::{self, ValidationCancelled, ValidatorEnv, validate_rules};
+use crate::validation::{self, ValidationCancellation, ValidatorEnv, validate_rules};
 
 /// Final message of the agent.
 pub(crate) const AGENT_OUTPUT_FIELD: ToolField = ToolField::optional(
@@ -166,7 +166,7 @@ pub fn run_rules(
     rules: &ValidationRuleSet<'_>,
     context: &mut AgentContext,
     means: &EvaluationInputs<'_>,
-) -> Result<(), ValidationCancelled> {
+) -> Result<(), ValidationCancellation> {
     let values = context.to_values();
     let agent_output = context.agent_output.as_deref();
     let matter = validation::ValidationInput { agent_output, task_notes: means.notes, context: &values };
@@ -181,10 +181,10 @@ pub fn run_stop_hooks(
     hooks: &[RegisteredStopHook],
     context: &AgentContext,
     means: &EvaluationInputs<'_>,
-) -> Result<EvaluationOutcome, ValidationCancelled> {
+) -> Result<EvaluationOutcome, ValidationCancellation> {
     let outside = Some((means.workshop, means.control));
     let said = evaluate_stop_hooks(hooks, context, &mut |hook| run_stop_hook(hook, context, means.closures, outside));
-    if means.control.is_cancelled() { Err(ValidationCancelled) } else { Ok(said) }
+    if means.control.is_cancelled() { Err(ValidationCancellation) } else { Ok(said) }
 }
 
 fn cancelled_error(what: impl Display) -> ToolError {

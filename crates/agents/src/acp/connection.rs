@@ -119,13 +119,13 @@ impl AcpConnection {
             Some("end_turn")
                 if strip_leading_warnings(&said).is_empty() && self.channel.client.tools.used_count() == 0 =>
             {
-                failed(Kind::Empty, "the agent ended its turn without a word, and without having used a tool")
+                failed(Kind::Empty, "the agent ended its turn without a message and without a tool call")
             }
             Some("end_turn") => TurnEnd::Answered(said),
             Some("max_tokens") => failed(Kind::OutOfTokens, "the agent ran out of tokens (max_tokens)"),
             Some("max_turn_requests") => failed(Kind::OutOfTurns, "the agent ran out of requests (max_turn_requests)"),
-            Some("refusal") => failed(Kind::Refused, "the agent refused to go on (refusal)"),
-            Some("cancelled") => failed(Kind::GaveUp, "the agent gave its turn up by itself (cancelled)"),
+            Some("refusal") => failed(Kind::Refused, "the agent refused to continue (refusal)"),
+            Some("cancelled") => failed(Kind::GaveUp, "the agent cancelled its turn itself (cancelled)"),
             Some(other) => {
                 let why = format!("the agent ended its turn for a reason that is not known here (`{other}`)");
                 failed(Kind::Breach, &why)

@@ -51,7 +51,7 @@ impl AcpConnection {
                 return half.begin_conversation(
                     start,
                     budget,
-                    Some("the agent cannot take up a conversation".to_owned()),
+                    Some("the agent cannot resume a conversation".to_owned()),
                 );
             }
         };
@@ -63,7 +63,8 @@ impl AcpConnection {
                 half.complete_handshake(before, &answer, start, budget)
             }
             Err(RequestFailure::Refused(refused)) => {
-                let why = format!("the agent would not take the one before up: {}", describe_rpc_error(&refused));
+                let why =
+                    format!("the agent did not resume the earlier conversation: {}", describe_rpc_error(&refused));
                 half.begin_conversation(start, budget, Some(why))
             }
             // The agent may have crashed because of this conversation, so a new process begins another one.
@@ -120,7 +121,7 @@ impl PendingConnection {
             }
             other => {
                 let why = format!(
-                    "the agent speaks version {other} of the protocol, and only {PROTOCOL_VERSION} is spoken here"
+                    "the agent speaks version {other} of the protocol, and Windlass only version {PROTOCOL_VERSION}"
                 );
                 half.line.live.end_gracefully();
                 Err(TurnEnd::Broken(why))
@@ -185,7 +186,7 @@ impl PendingConnection {
                 .map(|opened| HandshakeOutcome { restarted_because: anew, ..opened }),
             None => {
                 self.line.live.end_gracefully();
-                Err(TurnEnd::Broken("the agent gave its conversation no name that could be used".to_owned()))
+                Err(TurnEnd::Broken("the agent gave its conversation no usable id".to_owned()))
             }
         }
     }
@@ -205,8 +206,10 @@ impl PendingConnection {
             Some((model, ModelChoice::Ask { method, params })) => match self.ask_agent(method, params, start, budget) {
                 Ok(_) => {}
                 Err(RequestFailure::Refused(refused)) => {
-                    notices
-                        .push(format!("the agent would not use the model `{model}`: {}", describe_rpc_error(&refused)));
+                    notices.push(format!(
+                        "the agent did not accept the model `{model}`: {}",
+                        describe_rpc_error(&refused)
+                    ));
                 }
                 Err(fault) => return Err(self.into_turn_end(method, fault)),
             },
@@ -269,7 +272,7 @@ impl PendingConnection {
             RequestFailure::Refused(refused) => {
                 format!("the agent refused `{method}`: {}", describe_rpc_error(&refused))
             }
-            RequestFailure::Interrupted(TurnInterruption::Silent) => format!("the agent said nothing any more{last}"),
+            RequestFailure::Interrupted(TurnInterruption::Silent) => format!("the agent sent nothing more{last}"),
             RequestFailure::Interrupted(TurnInterruption::TimedOut) => return Err(TurnEnd::TimedOut),
             RequestFailure::Interrupted(TurnInterruption::Cancelled) => return Err(TurnEnd::Cancelled),
             RequestFailure::Other(why) => why,

@@ -9,15 +9,15 @@ pub enum ProtocolError {
     TooLong { most: usize },
     #[error("it sent more than {} MiB in one turn", most / (1024 * 1024))]
     TooMuch { most: u64 },
-    #[error("it asks for more than it reads: {} MiB of answers wait for it", most / (1024 * 1024))]
+    #[error("it sends requests faster than it reads answers: {} MiB of answers wait for it", most / (1024 * 1024))]
     UnreadAnswers { most: usize },
     #[error("it sent a line that is not JSON ({why}): {beginning}")]
     NotJson { why: String, beginning: String },
-    #[error("it sent a line that is no message of JSON-RPC: {beginning}")]
+    #[error("it sent a line that is not a JSON-RPC message: {beginning}")]
     NotMessage { beginning: String },
-    #[error("it writes other things than messages to its standard output, such as: {beginning}")]
+    #[error("it writes other text than messages to its standard output, such as: {beginning}")]
     Noise { beginning: String },
-    #[error("it answered a question that nobody asked (id {id})")]
+    #[error("it answered a request that was not sent (id {id})")]
     UnknownAnswer { id: String },
 }
 

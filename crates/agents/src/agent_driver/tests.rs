@@ -99,7 +99,7 @@ fn headless_agent_is_ended_where_the_host_cannot_note_its_conversation() {
     assert_eq!(end, TurnEnd::Cancelled);
     insta::assert_snapshot!(notes, @r"
     prompt, remembers: true
-    conversation refused: the agent goes on under another name
+    conversation refused: the agent continues under another conversation id
     ");
 }
 

@@ -59,7 +59,7 @@ impl AgentFailure {
 /// Claude Code's message if it runs as root without permission prompts.
 const ROOT_REFUSED_TEXT: &str = "cannot be used with root/sudo privileges";
 /// Only the user can state that a machine is a sandbox: Windlass never sets the variable.
-const ROOT_REMEDY: &str = "if this machine is a sandbox in which the agent may do anything, say so with \
+const ROOT_REMEDY: &str = "if this machine is a sandbox in which the agent may do anything, set \
                            `IS_SANDBOX: \"1\"` under `env` of the agent in the configuration; else run as another user";
 
 /// Failures that need a payment. Some services use the same words for a limit, with the time of its reset.
@@ -292,7 +292,7 @@ const LOGIN_INSTRUCTIONS: [(&str, &str); 9] = [
     ("opencode", "run `opencode auth login`"),
     ("goose", "run `goose configure`"),
     ("qwen", "run `qwen` once and log in, or set OPENAI_API_KEY"),
-    ("copilot", "run `copilot` and type /login, or see to the key of its own provider"),
+    ("copilot", "run `copilot` and type /login, or check the key of its provider"),
     ("kimi", "run `kimi` once and log in"),
     ("aider", "set the API key of its model's provider"),
 ];
@@ -311,8 +311,8 @@ fn find_access_remedy(command: &str, paid: bool) -> String {
     let known =
         split_command_words(command).find_map(|name| LOGIN_INSTRUCTIONS.iter().find(|(agent, _)| *agent == name));
     match (known, paid) {
-        (Some((agent, _)), false) => format!("pay for what `{agent}` uses, or give it another key or model"),
-        (None, false) => "pay for what the agent uses, or give it another key or model".to_owned(),
+        (Some((agent, _)), false) => format!("add credit for `{agent}`, or set another key or model"),
+        (None, false) => "add credit for the agent, or set another key or model".to_owned(),
         (Some((_, way)), true) => (*way).to_owned(),
         (None, true) => "log the agent in, or set its API key".to_owned(),
     }

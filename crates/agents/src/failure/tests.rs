@@ -331,7 +331,7 @@ fn acp_messages_about_failed_turns_are_failures() {
 fn access_denied_remedy_depends_on_the_command() {
     assert!(find_access_remedy("claude -p --verbose", true).contains("/login"));
     assert!(find_access_remedy("env X=1 /usr/local/bin/codex exec -", true).contains("codex login"));
-    assert!(find_access_remedy("claude -p", false).contains("pay for what `claude` uses"));
+    assert!(find_access_remedy("claude -p", false).contains("add credit for `claude`"));
     assert_eq!(find_access_remedy("./my-agent.sh", true), "log the agent in, or set its API key");
 }
 

@@ -120,7 +120,7 @@ fn read_result(account: &mut TurnAccumulator, event: &Value) {
         }
         _ if failed => StreamEnd::Failed(classify_failure(account, event, &words)),
         _ if subtype != Some("success") || reason.is_some_and(|reason| reason != "completed") => {
-            let why = reason.or(subtype).unwrap_or("it does not say why");
+            let why = reason.or(subtype).unwrap_or("it gives no reason");
             StreamEnd::Failed(failure_cause::failure_from_fault(
                 TurnFailure::GaveUp,
                 &format!("the agent ended its turn early: {why}"),

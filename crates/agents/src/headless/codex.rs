@@ -68,7 +68,7 @@ pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
         }
         Some("turn.failed") => {
             let words = event["error"]["message"].as_str().or(account.error.as_deref());
-            let cause = failure_cause::failure_from_message(words.unwrap_or("it failed, and does not say why"));
+            let cause = failure_cause::failure_from_message(words.unwrap_or("it failed without a reason"));
             account.record_failure(cause);
         }
         _ => return false,

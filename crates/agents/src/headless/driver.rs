@@ -22,7 +22,7 @@ use super::{build_prompt_script, build_stream_spec};
 use crate::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, TurnOutput};
 
 /// The reason for another conversation name after a resumed one.
-const RENAMED_REASON: &str = "the agent goes on under another name";
+const RENAMED_REASON: &str = "the agent continues under another conversation id";
 
 /// The driver of known agents. It starts one process for each prompt.
 pub(crate) struct HeadlessDriver {

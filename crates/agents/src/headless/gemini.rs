@@ -64,7 +64,7 @@ pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
                 true => StreamEnd::Done(None),
                 false => {
                     let words = event["error"]["message"].as_str().or(account.error.as_deref());
-                    StreamEnd::Failed(classify_failure(words.unwrap_or("it failed, and does not say why")))
+                    StreamEnd::Failed(classify_failure(words.unwrap_or("it failed without a reason")))
                 }
             });
         }

@@ -36,7 +36,7 @@ pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
     match event["type"].as_str() {
         Some("message") => read_message(account, &event["message"]),
         Some("error") => {
-            let words = event["error"].as_str().unwrap_or("it failed, and does not say why");
+            let words = event["error"].as_str().unwrap_or("it failed without a reason");
             let is_general =
                 |trouble: &AgentFailure| matches!(trouble, AgentFailure::Failed { fault: TurnFailure::Failed, .. });
             if !matches!(&account.end, Some(StreamEnd::Failed(trouble)) if !is_general(trouble)) {

@@ -157,7 +157,7 @@ impl StreamReader {
 
     fn classify_answer(&mut self, words: Option<String>) -> TurnEnd {
         if self.account.is_empty() && words.as_deref().is_none_or(|words| words.trim().is_empty()) {
-            return TurnEnd::from_failure(TurnFailure::Empty, "the agent ended its turn without a word");
+            return TurnEnd::from_failure(TurnFailure::Empty, "the agent ended its turn without a message");
         }
         // A result may come without the answer, which the messages already had.
         let said = words.filter(|words| !words.trim().is_empty()).unwrap_or_else(|| self.account.take_message());

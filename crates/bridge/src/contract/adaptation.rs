@@ -70,7 +70,7 @@ impl AgentContract {
             }
             CallRuling::Ask if !self.asks => {
                 let (why, title) = (&adapted.reason, self.agent.title());
-                let why = format!("{why}\n\nA person has to agree, and {title} cannot be made to ask: it is not done.");
+                let why = format!("{why}\n\nA person must agree, and {title} cannot ask: the tool is not used.");
                 adapted.replace_ruling(CallRuling::Block, why);
                 Some(UnsupportedPart::Ask)
             }
@@ -92,7 +92,7 @@ impl AgentContract {
         }
         let (title, wanted) = (self.agent.title(), Value::Object(input.clone()));
         let why = format!(
-            "A hook wants another input for this tool, and {title} takes none from hooks: it is not done. \
+            "A hook wants another input for this tool, and {title} accepts none from hooks: the tool was not used. \
              Use the tool again, with this input: {wanted}"
         );
         adapted.replace_ruling(CallRuling::Block, why);
@@ -150,7 +150,7 @@ fn append_message(adapted: &mut AgentHookResponse, text: &str) {
 
 /// Returns the reason, or a default: some agents ignore a block without a reason.
 fn reason_or_default(why: &str) -> String {
-    if why.trim().is_empty() { "A hook says so, and not why.".to_owned() } else { why.to_owned() }
+    if why.trim().is_empty() { "A hook decided this without a reason.".to_owned() } else { why.to_owned() }
 }
 
 fn nonblank_text(text: &Option<String>) -> Option<String> {

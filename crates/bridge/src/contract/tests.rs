@@ -93,11 +93,11 @@ fn pre_tool_use_is_worded_for_every_agent() {
     "#);
     insta::assert_snapshot!(table(AgentHookEvent::PreToolUse, &reply(CallRuling::Ask, "Sure?")), @r#"
     claude qwen copilot: {"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"Sure?"}}
-    codex: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Sure?\n\nA person has to agree, and Codex cannot be made to ask: it is not done."},"reason":"Sure?\n\nA person has to agree, and Codex cannot be made to ask: it is not done."} | unsaid [Ask]
-    cursor: {"agent_message":"Sure?\n\nA person has to agree, and Cursor cannot be made to ask: it is not done.","permission":"deny","user_message":"Sure?\n\nA person has to agree, and Cursor cannot be made to ask: it is not done."} | unsaid [Ask]
-    gemini: {"decision":"block","hookSpecificOutput":{"hookEventName":"BeforeTool","permissionDecision":"deny","permissionDecisionReason":"Sure?\n\nA person has to agree, and Gemini CLI cannot be made to ask: it is not done."},"reason":"Sure?\n\nA person has to agree, and Gemini CLI cannot be made to ask: it is not done."} | unsaid [Ask]
-    goose: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Sure?\n\nA person has to agree, and goose cannot be made to ask: it is not done."},"reason":"Sure?\n\nA person has to agree, and goose cannot be made to ask: it is not done."} | unsaid [Ask]
-    kimi: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Sure?\n\nA person has to agree, and Kimi Code cannot be made to ask: it is not done."},"reason":"Sure?\n\nA person has to agree, and Kimi Code cannot be made to ask: it is not done."} | unsaid [Ask]
+    codex: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Sure?\n\nA person must agree, and Codex cannot ask: the tool is not used."},"reason":"Sure?\n\nA person must agree, and Codex cannot ask: the tool is not used."} | unsaid [Ask]
+    cursor: {"agent_message":"Sure?\n\nA person must agree, and Cursor cannot ask: the tool is not used.","permission":"deny","user_message":"Sure?\n\nA person must agree, and Cursor cannot ask: the tool is not used."} | unsaid [Ask]
+    gemini: {"decision":"block","hookSpecificOutput":{"hookEventName":"BeforeTool","permissionDecision":"deny","permissionDecisionReason":"Sure?\n\nA person must agree, and Gemini CLI cannot ask: the tool is not used."},"reason":"Sure?\n\nA person must agree, and Gemini CLI cannot ask: the tool is not used."} | unsaid [Ask]
+    goose: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Sure?\n\nA person must agree, and goose cannot ask: the tool is not used."},"reason":"Sure?\n\nA person must agree, and goose cannot ask: the tool is not used."} | unsaid [Ask]
+    kimi: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Sure?\n\nA person must agree, and Kimi Code cannot ask: the tool is not used."},"reason":"Sure?\n\nA person must agree, and Kimi Code cannot ask: the tool is not used."} | unsaid [Ask]
     "#);
     insta::assert_snapshot!(table(AgentHookEvent::PreToolUse, &reply(CallRuling::Allow, "Fine.")), @r#"
     claude qwen copilot: {"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Fine."}}
@@ -109,9 +109,9 @@ fn pre_tool_use_is_worded_for_every_agent() {
     codex: {"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","updatedInput":{"command":"ls"}}}
     cursor: {"permission":"allow","updated_input":{"command":"ls"}}
     gemini: {"hookSpecificOutput":{"hookEventName":"BeforeTool","tool_input":{"command":"ls"}}}
-    goose: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"A hook wants another input for this tool, and goose takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"},"reason":"A hook wants another input for this tool, and goose takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"} | unsaid [UpdatedInput]
-    kimi: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"A hook wants another input for this tool, and Kimi Code takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"},"reason":"A hook wants another input for this tool, and Kimi Code takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"} | unsaid [UpdatedInput]
-    qwen: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"A hook wants another input for this tool, and Qwen Code takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"},"reason":"A hook wants another input for this tool, and Qwen Code takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"} | unsaid [UpdatedInput]
+    goose: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"A hook wants another input for this tool, and goose accepts none from hooks: the tool was not used. Use the tool again, with this input: {\"command\":\"ls\"}"},"reason":"A hook wants another input for this tool, and goose accepts none from hooks: the tool was not used. Use the tool again, with this input: {\"command\":\"ls\"}"} | unsaid [UpdatedInput]
+    kimi: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"A hook wants another input for this tool, and Kimi Code accepts none from hooks: the tool was not used. Use the tool again, with this input: {\"command\":\"ls\"}"},"reason":"A hook wants another input for this tool, and Kimi Code accepts none from hooks: the tool was not used. Use the tool again, with this input: {\"command\":\"ls\"}"} | unsaid [UpdatedInput]
+    qwen: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"A hook wants another input for this tool, and Qwen Code accepts none from hooks: the tool was not used. Use the tool again, with this input: {\"command\":\"ls\"}"},"reason":"A hook wants another input for this tool, and Qwen Code accepts none from hooks: the tool was not used. Use the tool again, with this input: {\"command\":\"ls\"}"} | unsaid [UpdatedInput]
     "#);
     insta::assert_snapshot!(table(AgentHookEvent::PreToolUse, &told()), @r#"
     claude codex: {"hookSpecificOutput":{"additionalContext":"Read me.","hookEventName":"PreToolUse"},"systemMessage":"Look."}
@@ -204,18 +204,19 @@ fn unsupported_parts_are_described() {
     let check = |agent, event, reply: &AgentHookResponse, expected: &[&str]| {
         assert_eq!(AgentHookOutput::new(agent, event, reply).describe_unsupported(agent, event), expected);
     };
-    let input = "goose cannot be given another input for a tool: it is not used, and the reason says what is wanted";
+    let input =
+        "goose accepts no other tool input from hooks: the tool is not used, and the reason names the wanted input";
     check(BridgeAgent::Goose, AgentHookEvent::PreToolUse, &updated(), &[input]);
     check(BridgeAgent::Claude, AgentHookEvent::PreToolUse, &updated(), &[]);
     check(
         BridgeAgent::Kimi,
         AgentHookEvent::SessionStart,
         &told(),
-        &["Kimi Code cannot be told anything at this point"],
+        &["Kimi Code gets no messages from hooks at this point"],
     );
     check(BridgeAgent::Copilot, AgentHookEvent::Stop, &halt(), &[]);
-    check(BridgeAgent::Codex, AgentHookEvent::PreToolUse, &halt(), &["Codex cannot be made to end at this point"]);
-    let held = "goose cannot be held back at this point: it goes on all the same";
+    check(BridgeAgent::Codex, AgentHookEvent::PreToolUse, &halt(), &["Codex cannot be ended at this point"]);
+    let held = "goose cannot be stopped at this point: it continues";
     check(BridgeAgent::Goose, AgentHookEvent::UserPromptSubmit, &no(), &[held]);
 }
 

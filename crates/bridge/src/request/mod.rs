@@ -44,7 +44,7 @@ pub struct AgentHookRequest {
 pub enum AgentHookRequestError {
     #[error("standard input is empty; an agent's hook system writes a JSON object there")]
     EmptyInput,
-    #[error("standard input is no JSON object: {0}")]
+    #[error("standard input is not a JSON object: {0}")]
     NotObject(String),
 }
 

@@ -208,8 +208,8 @@ fn only_payloads_that_are_not_objects_are_refused() {
         assert_eq!(error.to_string(), expected);
     };
     check(b" \n", "standard input is empty; an agent's hook system writes a JSON object there");
-    check(b"[1]", "standard input is no JSON object: invalid type: sequence, expected a map at line 1 column 0");
-    check(b"{", "standard input is no JSON object: EOF while parsing an object at line 1 column 1");
+    check(b"[1]", "standard input is not a JSON object: invalid type: sequence, expected a map at line 1 column 0");
+    check(b"{", "standard input is not a JSON object: EOF while parsing an object at line 1 column 1");
     let read =
         |bytes: &[u8]| AgentHookRequest::parse_payload(BridgeAgent::Codex, AgentHookEvent::PreToolUse, bytes).unwrap();
     assert_eq!(read(b"\xef\xbb\xbf{\"session_id\": 7}").conversation.as_deref(), Some("7"));

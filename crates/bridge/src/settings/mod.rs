@@ -40,7 +40,7 @@ pub enum SettingsError {
     Kind { key: String, wanted: &'static str },
     #[error("`{key}` is there twice")]
     Duplicate { key: String },
-    #[error("the MCP server `{SERVER_NAME}` is there already, and runs something else")]
+    #[error("the MCP server `{SERVER_NAME}` exists already, and runs another command")]
     ServerTaken,
 }
 

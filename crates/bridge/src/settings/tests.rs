@@ -228,7 +228,7 @@ fn settings_that_cannot_be_edited_are_refused() {
         (
             gemini,
             "{\"mcpServers\": {\"windlass\": {\"url\": \"x\"}}}",
-            "the MCP server `windlass` is there already, and runs something else",
+            "the MCP server `windlass` exists already, and runs another command",
         ),
         (kimi, "a = [\n", "TOML parse error at line 1, column 6: unclosed array, expected `]`"),
         (kimi, "hooks = 1\n", "`hooks` is not a list of tables"),

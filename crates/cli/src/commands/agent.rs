@@ -13,10 +13,10 @@ use crate::output::{EarlyExit, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass run \"Fix the login\" --agent scripted:play.yaml     the usual way to use it
-  windlass agent play.yaml                                    for a client of your own")]
+  windlass run \"Fix the login\" --agent scripted:play.yaml    the usual way
+  windlass agent play.yaml                                   for your own client")]
 pub struct Args {
-    /// The file with the turns
+    /// The script: a YAML file with the turns to play
     #[arg(value_name = "SCRIPT")]
     script: PathBuf,
 }

@@ -15,22 +15,26 @@ use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass answer T3 continue \"Use the staging key\"      go on; the agent hears it first
-  windlass answer T3 retry                              go on, with every count started again
-  windlass answer T3 approve \"looked at by hand\"         it is completed, whatever the gates say; its branch stays
-  windlass answer T3 reject \"we do not want it\"          it has failed
-  windlass answer T3 ignore-hook                        go on; the hook that blocked does not count this time
+  windlass answer T3 continue \"Use the staging key\"    continue with this text
+  windlass answer T3 retry                             continue, reset counts
+  windlass answer T3 approve \"checked by hand\"         complete it anyway
+  windlass answer T3 reject \"we do not want it\"        fail the task
+  windlass answer T3 ignore-hook                       ignore that block once
 
-A session stands for its task. One that asks at the limit of its stop hooks (`on_retry_limit: ask`) takes `continue` and
-`ignore-hook`, and goes on at once; `reject` ends it. `windlass status` shows what waits for an answer.")]
+With `continue`, the agent gets the text first. `approve` completes the task whatever the gates say, and its \
+branch stays.
+
+A session stands for its task. A session that asks at the limit of its stop hooks (`on_retry_limit: ask`) \
+takes `continue` and `ignore-hook`, and continues at once; `reject` ends it. `windlass status` shows what \
+waits for an answer.")]
 pub struct Args {
-    /// A task, such as T3, or the session that has left it
+    /// The task, such as T3, or its session
     #[arg(value_name = "TASK|SESSION")]
     subject: String,
-    /// What is to happen
+    /// The decision about the task
     #[arg(value_name = "ANSWER", value_parser = resolution_parser())]
     answer: TaskResolution,
-    /// What to say about it; `-` reads standard input
+    /// A text for the agent or the log; `-` reads standard input
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     text: Option<String>,
 }
@@ -79,7 +83,7 @@ fn show_answered_task(opened: &OpenedProject, id: TaskId, records: &[EventRecord
     }
     if matches!(task.state, TaskState::Ready | TaskState::NeedsContinuation) {
         out.print_line(
-            out.paint(Tone::Faint, ResumeCommand::for_task(opened, id)?.describe_in_sentence("goes on with it")),
+            out.paint(Tone::Faint, ResumeCommand::for_task(opened, id)?.describe_in_sentence("resumes it")),
         )?;
     }
     Ok(())
@@ -95,7 +99,7 @@ fn show_answered_session(
     if out.is_json() {
         return out.print_json(&serde_json::json!({"session": name, "answer": answer.name()}));
     }
-    out.print_line(format_args!("session {name} goes on so"))?;
+    out.print_line(format_args!("session {name} continues with this answer"))?;
     match opened.is_session_running(session) {
         true => Ok(()),
         false => {

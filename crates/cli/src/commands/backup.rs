@@ -11,10 +11,11 @@ use crate::output::{CommandResult, Output, Tone};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass backup ../windlass-monday.db
-  cp ../windlass-monday.db .windlass/windlass.db     restore it, while no windlass is running
-                                                     (and remove windlass.db-wal and windlass.db-shm)")]
+  cp ../windlass-monday.db .windlass/windlass.db      restore the backup
+
+Before you restore a backup, end all windlass processes, and remove `windlass.db-wal` and `windlass.db-shm`.")]
 pub struct Args {
-    /// The file to write; it must not exist yet
+    /// The file to write; it must not exist
     file: PathBuf,
 }
 

@@ -12,7 +12,7 @@ use crate::output::{CommandResult, Output};
   windlass completions zsh > ~/.zfunc/_windlass
   windlass completions fish > ~/.config/fish/completions/windlass.fish")]
 pub struct Args {
-    /// The shell that is to complete
+    /// The shell to generate completions for
     shell: Shell,
 }
 

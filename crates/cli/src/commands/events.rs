@@ -21,25 +21,25 @@ const CLOSED_OUTPUT_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass events --task T3                    the history of one task
+  windlass events --task T3                    show the history of one task
   windlass events --type task_completed --type task_failed
-  windlass events --type review.passed         facts that hooks of yours have logged
+  windlass events --type review.passed         show facts that your hooks logged
   windlass events --from 100 --json | jq .type
-  windlass events --follow                     go on as things happen; Ctrl-C ends it")]
+  windlass events --follow                     wait for new events until Ctrl-C")]
 pub struct Args {
-    /// Only events of this type; may be given several times
+    /// Show only events of this type; repeatable
     #[arg(long = "type", value_name = "TYPE", value_parser = WantedTypeParser)]
     types: Vec<WantedType>,
-    /// Only events of this task
+    /// Show only events of this task
     #[arg(long, value_name = "ID")]
     task: Option<TaskId>,
-    /// Only events from this position on
+    /// Show only events from this position on
     #[arg(long, value_name = "SEQ", default_value_t = 1, allow_negative_numbers = true, value_parser = usage::parse_number)]
     from: u64,
-    /// At most so many
+    /// Show at most this many events
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = usage::parse_count)]
     limit: Option<usize>,
-    /// Wait for more
+    /// Wait for new events
     #[arg(long, short)]
     follow: bool,
 }

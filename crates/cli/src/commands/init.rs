@@ -19,10 +19,10 @@ use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass init                       make a project in this directory
-  windlass init --project new/thing   make it there; the directory is made if it is missing
+  windlass init                       create a project in this directory
+  windlass init --project new/thing   create it there, with the directory
 
-A project that is there already is left as it is.")]
+An existing project is not changed.")]
 pub struct Args {}
 
 pub fn run_init(context: &CommandContext, _: Args, out: &mut Output) -> CommandResult {

@@ -13,13 +13,13 @@ use crate::output::{EarlyExit, MessageWriter, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass mcp                           what an agent starts, in its working directory
-  windlass mcp --project ~/shop          wherever the agent works
-  windlass mcp --http                    at any free port, with a new token; both are in the line that it prints
+  windlass mcp                           an agent starts this in its directory
+  windlass mcp --project ~/shop          serve this project, from any directory
+  windlass mcp --http                    use any free port and a new token
   WINDLASS_MCP_TOKEN=$(cat token) windlass mcp --http 127.0.0.1:8137
-  windlass mcp --http --json             where to connect and with which token, for a program")]
+  windlass mcp --http --json             print address and token as JSON")]
 pub struct Args {
-    /// Serve over streamable HTTP at this address of this machine: HOST:PORT or PORT; port 0 is any free one
+    /// Serve streamable HTTP at this local HOST:PORT or PORT; 0: a free port
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
     http: Option<String>,
 }
@@ -84,9 +84,9 @@ fn load_or_create_token() -> Result<(AccessToken, String, bool), Failure> {
         None => format!("{:032x}", execution::random_u128()?),
     };
     let token = AccessToken::new(&text).map_err(|error| {
-        Failure::new(FailureCode::Usage, "WINDLASS_MCP_TOKEN is no token")
+        Failure::new(FailureCode::Usage, "WINDLASS_MCP_TOKEN is not a valid token")
             .with_cause(error)
-            .with_hint("unset it, and a token is made; or set it to what `openssl rand -hex 16` prints")
+            .with_hint("unset it to generate a token, or set it to the output of `openssl rand -hex 16`")
     })?;
     Ok((token, text, is_ours))
 }

@@ -43,79 +43,78 @@ use crate::output::{EarlyExit, Output};
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub enum Command {
-    /// A tour of the real loop in a temporary repository: checks that hold, tasks, a crash that costs nothing
+    /// Run a tour of gates, tasks and crash recovery in a temporary project
     Demo(demo::Args),
-    /// Make a project: look around, write a commented configuration, and trust it
+    /// Create a project with a commented configuration, and trust it
     Init(init::Args),
-    /// Have an agent work on a goal, a task or whatever is ready, turn by turn, until the work is done
+    /// Run an agent on a goal, a task or all ready tasks until done
     ///
-    /// A goal becomes a task. Without one the tasks that are ready are worked on one by one, most urgent first, until none
-    /// is left; one that needs a person is blocked, and the others go on. An agent that fails again and again ends it all.
-    /// Every step is in the log before it is taken. After a crash, the same command goes on where it was.
+    /// A goal becomes a task. Without a goal, Windlass works on the ready tasks one by one, most urgent first, until no
+    /// task is ready. A task that needs a person is blocked, and the others continue. An agent that fails repeatedly ends
+    /// the run. Every step is in the log before it begins. After a crash, the same command resumes the work.
     Run(run::Args),
-    /// Where things stand
+    /// Show project status
     Status(status::Args),
-    /// Which hook decided what about a task or a session, and on which evidence
+    /// Explain the decisions about a task, session, hook or conversation
     Why(why::Args),
-    /// The sessions: those that run, those that were left, those that ended
+    /// List, inspect and cancel sessions
     #[command(subcommand, visible_alias = "sessions")]
     Session(session::Command),
-    /// Say something to the agent of a running session
+    /// Send a message to the agent of a session
     Say(say::Args),
     /// Answer a task that waits for a person
     Answer(answer::Args),
-    /// The tasks and what they wait for
+    /// Add, list and change tasks
     #[command(subcommand, visible_alias = "tasks")]
     Task(task::Command),
-    /// Work that can be looked at and merged
+    /// List, show and merge changes
     #[command(subcommand, visible_alias = "changes")]
     Change(change::Command),
     /// Add and list task notes
     #[command(subcommand, visible_alias = "notes")]
     Note(note::Command),
-    /// Everything that happened, oldest first
+    /// Show the event log, oldest first
     Events(events::Args),
-    /// What hooks there are and did; stop hooks of tasks
+    /// List, test and inspect hooks
     #[command(subcommand)]
     Hooks(hooks::Command),
-    /// Several steps that are taken by themselves
+    /// List, show and run workflows
     #[command(subcommand, visible_alias = "workflows")]
     Workflow(workflow::Command),
-    /// The bridge: an agent's own hook system calls this
+    /// Answer a call of an agent's own hook system (the bridge)
     ///
-    /// Reads what the agent says from standard input, runs the project's hooks of that point, and answers as that agent wants
-    /// to be answered. Whatever goes wrong, the agent goes on. docs/reference/bridge.md has the
-    /// details.
+    /// Reads the payload of the agent from standard input, runs the project's hooks of that point, and answers in the
+    /// format of that agent. If anything fails, the agent continues. docs/reference/bridge.md has the details.
     Hook(hook::Args),
-    /// The configuration file
+    /// Check, describe and extend the configuration
     Config(config::Args),
-    /// Say whether this project may run its hooks
+    /// Trust the configuration and the store, or revoke the trust
     Trust(trust::Args),
-    /// Have an agent's own hook system call the hooks of this project
+    /// Set up an agent's own hook system to call the project's hooks
     ///
-    /// Shows what would be written into the agent's settings, and asks. What is there stays as it is; `windlass uninstall`
-    /// takes exactly this away again. docs/reference/bridge.md lists the files.
+    /// Shows the changes to the agent's settings, and asks. Existing entries stay unchanged; `windlass uninstall` removes
+    /// exactly the new entries. docs/reference/bridge.md lists the files.
     Install(install::Args),
-    /// Take out of an agent's settings what `windlass install` has written
+    /// Remove from an agent's settings what `windlass install` wrote
     Uninstall(install::uninstall::Args),
-    /// Look the project and its store over
+    /// Check the project and its store, and repair them
     Doctor(doctor::Args),
-    /// Copy the store while it is in use
+    /// Copy the store to a file, even while it is in use
     Backup(backup::Args),
-    /// Serve the tools over the Model Context Protocol, for agents that drive themselves
+    /// Serve the tools over the Model Context Protocol (MCP)
     ///
-    /// Over standard input and output for the client that started it, or over streamable HTTP for several.
-    /// docs/reference/mcp-tools.md has the entries for agents' settings.
+    /// For agents that drive themselves: over standard input and output for one client, or over streamable HTTP for
+    /// several. docs/reference/mcp-tools.md has the entries for agents' settings.
     Mcp(mcp::Args),
     /// List, describe and call the tools of `windlass mcp`
     #[command(subcommand, visible_alias = "tools")]
     Tool(tool::Command),
-    /// The scripted agent: speaks the Agent Client Protocol and plays a file
+    /// Play a scripted agent over the Agent Client Protocol
     ///
-    /// Any client of the protocol can drive it: `windlass run --agent scripted:FILE` does.
-    /// docs/reference/scripted-agent.md has the steps that a script can take.
+    /// Any client of the protocol can drive it, as `windlass run --agent scripted:FILE` does.
+    /// docs/reference/scripted-agent.md lists the steps of a script.
     Agent(agent::Args),
-    /// Completions for a shell
+    /// Print shell completions
     Completions(completions::Args),
 }
 

@@ -15,16 +15,17 @@ use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass say \"Use the staging database\"        to the only session that runs
+  windlass say \"Use the staging database\"        to the only running session
   windlass say \"Stop at the parser\" --session fix-the-login-3757e17e
-  git diff | windlass say -                      standard input
+  git diff | windlass say -                      read standard input
 
-The agent gets it with its next prompt, as a message from you. What it claims to have done before that is not believed.")]
+The agent gets the message with its next prompt, as a message from you. A claim to be done that it made before \
+does not count.")]
 pub struct Args {
-    /// What to say; `-` reads standard input
+    /// The message; `-` reads standard input
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     text: String,
-    /// To which session [default: the only one that runs]
+    /// The session [default: the only running one]
     #[arg(long, value_name = "NAME")]
     session: Option<SessionName>,
 }
@@ -76,12 +77,9 @@ fn find_only_session(opened: &OpenedProject) -> Result<Session, Failure> {
             .with_hint("`windlass session list` shows the sessions; `windlass run GOAL` starts one")),
         many => {
             let names = found.iter().take(MAX_NAMED_SESSIONS).map(|session| session.name.as_str()).collect::<Vec<_>>();
-            Err(Failure::new(
-                FailureCode::Refused,
-                format!("there are {many} sessions, and it is not clear which one is meant"),
-            )
-            .with_cause(names.join(", "))
-            .with_hint("--session names one"))
+            Err(Failure::new(FailureCode::Refused, format!("cannot choose between {many} sessions"))
+                .with_cause(names.join(", "))
+                .with_hint("--session names one"))
         }
     }
 }

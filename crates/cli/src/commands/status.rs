@@ -23,8 +23,8 @@ use crate::show;
   windlass status
   windlass status --json | jq .tasks.ready
 
-With --json, `foreignStore` says whether the store was not made on this machine or was replaced: it is only read then.
-`obstacles` names what stands in the place of files that Windlass and git read, such as a fifo.")]
+With --json, `foreignStore` says whether the store was made on another machine or was replaced: such a store \
+is only read. `obstacles` names what is in the place of files that Windlass and git read, such as a fifo.")]
 pub struct Args {}
 
 /// The largest number of tasks of a kind that are named.
@@ -112,8 +112,8 @@ pub fn run_status(context: &CommandContext, _: Args, out: &mut Output) -> Comman
     section(("needs a person", &stuck), (total(STUCK_STATES), "task list --state blocked --state failed"), out)?;
     section(("next", &ready), (total(READY_STATES), "task ready"), out)?;
     if !effects.is_empty() {
-        let owed = if effects.len() == 1 { "piece of work is" } else { "pieces of work are" };
-        out.print_line(format_args!("\n{} {owed} owed", effects.len()))?;
+        let noun = if effects.len() == 1 { "effect" } else { "effects" };
+        out.print_line(format_args!("\n{} pending {noun}", effects.len()))?;
     }
     Ok(())
 }
@@ -185,8 +185,8 @@ fn print_open_sessions(sessions: &[OpenSession], out: &mut Output) -> CommandRes
             (true, _, None) => (Tone::Name, "running"),
             (true, _, Some(_)) => (Tone::Name, "ending"),
             (false, Some(_), _) if session.is_over() => (Tone::Warning, "ended; a person is needed"),
-            (false, None, None) => (Tone::Warning, "left: its process has died; the same command goes on with it"),
-            _ => (Tone::Warning, "left before its end; `windlass doctor --settle` ends it"),
+            (false, None, None) => (Tone::Warning, "interrupted: its process has died; the same command resumes it"),
+            _ => (Tone::Warning, "interrupted while ending; `windlass doctor --settle` ends it"),
         };
         let name = out.paint(Tone::Strong, &session.name);
         out.print_line(format_args!("{name}  iteration {}, {}", session.iteration, out.paint(tone, word)))?;

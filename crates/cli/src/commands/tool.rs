@@ -19,7 +19,7 @@ use crate::output::{CommandResult, Output, Tone};
     after_help = "Examples:
   windlass tool list
   windlass tool show iteration_start
-  windlass tool call iteration_start '{\"taskId\": \"T3\", \"maxIterations\": 5, \"completionPromises\": [\"COMPLETE\"]}'
+  windlass tool call iteration_start - < arguments.json
 
 docs/reference/mcp-tools.md has the whole flow."
 )]
@@ -32,7 +32,7 @@ pub enum Command {
   windlass tool list --json | jq -r '.[].name'"
     )]
     List,
-    /// Describe a tool: what it does, its arguments, an example call
+    /// Show a tool, its arguments and an example call
     #[command(after_help = "Examples:
   windlass tool show hook_register
   windlass tool show hook_register --json      the JSON schema of its arguments")]
@@ -44,10 +44,10 @@ pub enum Command {
     #[command(after_help = "Examples:
   windlass tool call task_next
   windlass tool call hook_clear '{\"taskId\": \"T3\"}'
-  jq -Rs '{iterationId: \"IT-12\", agentOutput: .}' said.txt | windlass tool call iteration_validate -
-  windlass tool call checkpoint_list '{\"taskId\": \"T3\"}' --json | jq -r '.checkpoints[].id'
+  windlass tool call checkpoint_list '{\"taskId\": \"T3\"}' --json
+  windlass tool call iteration_validate - < arguments.json
 
-With --json the answer is one line.")]
+With --json, the answer is one line.")]
     Call {
         /// The tool, such as iteration_start
         name: String,

@@ -33,7 +33,7 @@ pub fn format_call(called: &payload::BridgeCalled) -> String {
 pub fn describe_answer(answered: &payload::BridgeAnswered) -> (Tone, String) {
     let payload::BridgeAnswered { let_go, ruling, retries, max_retries, .. } = answered;
     match (let_go, ruling) {
-        (Some(why), _) => (Tone::Warning, format!("let go, {why}")),
+        (Some(why), _) => (Tone::Warning, format!("let through, {why}")),
         (None, CallRuling::Block) if answered.point.sends_back() => {
             (Tone::Warning, format!("sent back ({retries} of {max_retries})"))
         }

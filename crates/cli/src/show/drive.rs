@@ -13,7 +13,7 @@ pub fn summarize_drive_event(seq: Seq, event: &Event) -> Option<String> {
             format!("{}: {}", format_count(ids.len(), "hook", "hooks"), ids.join(", "))
         }
         Event::HookSwitched(switched) => {
-            let on = if switched.enabled { "is asked again" } else { "is not asked any more" };
+            let on = if switched.enabled { "enabled" } else { "disabled" };
             format!("{} {on}", switched.hook)
         }
         Event::HookEvaluated(evaluated) => {

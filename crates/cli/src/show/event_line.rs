@@ -89,9 +89,9 @@ fn summarize_session_event(event: &Event) -> String {
         }
         Event::ConversationOpened(opened) => match (opened.opening, &opened.reason) {
             (ConversationStart::New, _) => format!("{}, new", opened.conversation),
-            (ConversationStart::Loaded, _) => format!("{}, taken up again", opened.conversation),
-            (ConversationStart::Anew, None) => format!("{}, anew", opened.conversation),
-            (ConversationStart::Anew, Some(reason)) => format!("{}, anew: {reason}", opened.conversation),
+            (ConversationStart::Loaded, _) => format!("{}, resumed", opened.conversation),
+            (ConversationStart::Anew, None) => format!("{}, started again", opened.conversation),
+            (ConversationStart::Anew, Some(reason)) => format!("{}, started again: {reason}", opened.conversation),
         },
         Event::TurnFinished(finished) => first_nonblank_line(&finished.output),
         Event::DeliveryFinished(finished) => first_nonblank_line(&finished.output),

@@ -180,10 +180,10 @@ pub fn describe_task_event(record: &EventRecord) -> Option<(Tone, String)> {
         return None;
     }
     Some(match &record.envelope.event {
-        Event::TaskClaimed(_) => (Tone::Plain, format!("takes {id} up")),
+        Event::TaskClaimed(_) => (Tone::Plain, format!("works on {id}")),
         Event::TaskCompleted(_) => (Tone::Good, format!("{id} is completed")),
         Event::TaskBlocked(blocked) => (Tone::Warning, format!("{id} is blocked: {}", blocked.reason)),
-        Event::TaskNeedsContinuation(left) => (Tone::Warning, format!("{id} is to be taken up again: {}", left.reason)),
+        Event::TaskNeedsContinuation(left) => (Tone::Warning, format!("{id} needs continuation: {}", left.reason)),
         _ => return None,
     })
 }
@@ -199,7 +199,7 @@ pub fn describe_session_state(view: &SessionView) -> (Tone, String) {
         (None, true, None) => (Tone::Name, "running".to_owned()),
         (None, true, Some(_)) => (Tone::Name, "ending".to_owned()),
         (None, false, None) => (Tone::Warning, "unfinished".to_owned()),
-        (None, false, Some(_)) => (Tone::Warning, "unfinished, to be ended".to_owned()),
+        (None, false, Some(_)) => (Tone::Warning, "unfinished, end pending".to_owned()),
     }
 }
 

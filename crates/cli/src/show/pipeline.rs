@@ -66,7 +66,7 @@ pub fn list_pipeline_details(task: &Task, next: Option<String>) -> Vec<(&'static
     }
     if let Some(stalled) = &task.stalled {
         let gate = stalled.gate.hook_point();
-        lines.push(("goes on", format!("at {gate}; no agent works on it again")));
+        lines.push(("resumes", format!("at {gate}; no agent works on it again")));
     }
     if let Some(rejected) = task.rejected.as_ref().filter(|rejected| !task.findings.contains(rejected)) {
         lines.push(("finding", format!("{}: {}", rejected.source, rejected.text)));
@@ -101,10 +101,10 @@ pub fn describe_progress(record: &EventRecord) -> Option<(Tone, String)> {
             let told = match (failed.remedy, failed.gate) {
                 // Without feedback, no hook has shown the reason.
                 (GateRemedy::Remediate, _) if failed.feedback.is_some() => {
-                    format!("{}: sent back to mend it ({count} of {most})", failed.reason)
+                    format!("{}: sent back to fix it ({count} of {most})", failed.reason)
                 }
-                (GateRemedy::Remediate, _) => format!("sent back to mend it ({count} of {most})"),
-                (GateRemedy::Reject, _) => format!("rejected ({count} of {most}): it is worked on again"),
+                (GateRemedy::Remediate, _) => format!("sent back to fix it ({count} of {most})"),
+                (GateRemedy::Reject, _) => format!("rejected ({count} of {most}): the agent works on it again"),
                 (GateRemedy::Again | GateRemedy::GiveUp | GateRemedy::Escalate | GateRemedy::Hear, _) => return None,
             };
             (Tone::Warning, told)
@@ -133,7 +133,7 @@ pub fn format_repeated_gate(failed: &payload::PipelineFailed) -> String {
 
 /// Formats feedback that comes before acceptance: a message of a person is not a failure.
 pub fn format_feedback_first(failed: &payload::PipelineFailed) -> String {
-    format!("{}: it is heard before the work is accepted", failed.reason)
+    format!("{}: the agent gets it before the work is accepted", failed.reason)
 }
 
 /// Returns whether one of the hooks merges the change, rather than only judging it.
@@ -149,20 +149,20 @@ fn has_merge_hook(record: &EventRecord) -> bool {
 pub fn describe_remedy(failed: &payload::PipelineFailed) -> String {
     let (count, most) = (failed.count, failed.most);
     match (failed.remedy, failed.gate) {
-        (GateRemedy::Remediate, _) => format!("the agent is to mend it ({count} of {most})"),
+        (GateRemedy::Remediate, _) => format!("the agent must fix it ({count} of {most})"),
         (GateRemedy::GiveUp, _) => "left for the next run".to_owned(),
-        (GateRemedy::Reject, _) => format!("it is to be worked on again ({count} of {most})"),
+        (GateRemedy::Reject, _) => format!("the agent works on it again ({count} of {most})"),
         (GateRemedy::Escalate, DeliveryGate::BeforeMerge) if count >= most => {
             format!("a person is asked after {count}")
         }
         (GateRemedy::Escalate, _) => "a person is asked".to_owned(),
         (GateRemedy::Again, _) => "it is judged again, on top of the newest base".to_owned(),
-        (GateRemedy::Hear, _) => "the agent hears it first".to_owned(),
+        (GateRemedy::Hear, _) => "the agent gets it first".to_owned(),
     }
 }
 
 /// Formats the place where a change can be looked at.
 pub fn format_change_location(change: &ChangeRef) -> String {
     let local = || change.branch.as_ref().map(|branch| format!("branch {branch}"));
-    change.url.clone().or_else(local).unwrap_or_else(|| "somewhere".to_owned())
+    change.url.clone().or_else(local).unwrap_or_else(|| "an unknown place".to_owned())
 }

@@ -12,7 +12,9 @@ pub fn summarize_workflow_event(event: &Event) -> Option<String> {
     Some(match event {
         Event::WorkflowTriggered(triggered) => triggered.workflow_id.clone(),
         Event::WorkflowStarted(started) => started.workflow_id.clone(),
-        Event::WorkflowStepStarted(started) if started.attempt > 1 => format!("{}, once more", started.step),
+        Event::WorkflowStepStarted(started) if started.attempt > 1 => {
+            format!("{}, attempt {}", started.step, started.attempt)
+        }
         Event::WorkflowStepStarted(started) => started.step.clone(),
         Event::WorkflowStepFinished(finished) => format_step_result(finished),
         Event::WorkflowCompleted(completed) => {

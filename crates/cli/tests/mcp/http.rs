@@ -238,9 +238,9 @@ fn it_says_where_it_cannot_listen_and_where_it_does() {
     [1 system]
     ");
     insta::assert_snapshot!(world.run_with(("WINDLASS_MCP_TOKEN", "short"), &["mcp", "--http"]), @r"
-    error: WINDLASS_MCP_TOKEN is no token
+    error: WINDLASS_MCP_TOKEN is not a valid token
     caused by: a token has 16 to 256 letters, digits, `-`, `.`, `_` or `~`
-    hint: unset it, and a token is made; or set it to what `openssl rand -hex 16` prints
+    hint: unset it to generate a token, or set it to the output of `openssl rand -hex 16`
     [exit 64]
     ");
 

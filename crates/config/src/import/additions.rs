@@ -93,7 +93,8 @@ impl ConfigAdditions {
             return;
         };
         if *names_events {
-            let text = format!("{} runs where the configuration says, whatever `eventTypes` says", quote_text(name));
+            let text =
+                format!("{} runs at the points of the configuration; `eventTypes` has no effect", quote_text(name));
             self.notes.push(ImportRemark::at_line(*line, text));
         }
         // The registry defines the order of its own hooks.
@@ -143,7 +144,7 @@ impl ConfigAdditions {
                     None => self.settings.push(setting),
                     Some(_) if ours == most => {}
                     Some(_) => self.notes.push(ImportRemark::for_whole_file(format!(
-                        "`max_hook_retries` is {ours} in the configuration and {most} in this file; that of the configuration stays"
+                        "`max_hook_retries` is {ours} in the configuration and {most} in this file; the value of the configuration stays"
                     ))),
                 }
             }
@@ -178,10 +179,12 @@ impl ConfigAdditions {
         let text = match given.is_none() && !others {
             true => {
                 self.settings.push(setting);
-                format!("{there}: written as `{line}`; take that line out if it should not be so here")
+                format!("{there}: written as `{line}`; remove that line if you do not want it")
             }
             false => {
-                format!("{there}; the configuration has its own word on that, which stays (`{line}` would be the same)")
+                format!(
+                    "{there}; the configuration sets this already, and its value stays (`{line}` would be the same)"
+                )
             }
         };
         self.notes.push(ImportRemark::for_whole_file(text));

@@ -166,7 +166,7 @@ impl<'a> SettingsImporter<'a> {
         };
         if kind != "command" {
             let why = match kind {
-                "http" => "hooks of the type `http` are not taken over; write it as `http:` by hand".to_owned(),
+                "http" => "hooks of the type `http` are not imported; write it as `http:` by hand".to_owned(),
                 _ => {
                     format!(
                         "hooks of the type {} have no counterpart here; a `command` can do the same",
@@ -275,7 +275,7 @@ impl<'a> SettingsImporter<'a> {
         // codemie matches tools at every event.
         if !is_tool && (moment.matched_field().is_none() || from == ImportDialect::Codemie) {
             return Err(format!(
-                "its matcher {} would choose by something that there is not at this point; have the command look at what comes on its standard input",
+                "its matcher {} selects by a value that does not exist at this point; let the command check its standard input",
                 quote_text(text)
             ));
         }
@@ -320,9 +320,8 @@ impl<'a> SettingsImporter<'a> {
             };
             let retries = match written.value {
                 NodeValue::Null | NodeValue::Integer(0) => {
-                    let text = format!(
-                        "`maxHookRetries`: codemie takes {CODEMIE_DEFAULT_RETRIES} where nothing or 0 is written"
-                    );
+                    let text =
+                        format!("`maxHookRetries`: codemie uses {CODEMIE_DEFAULT_RETRIES} for a missing value or 0");
                     self.add_note(written, text);
                     CODEMIE_DEFAULT_RETRIES
                 }
@@ -346,7 +345,7 @@ impl<'a> SettingsImporter<'a> {
             notes.push("a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`".to_owned());
         }
         if from == ImportDialect::Gemini && !self.import.hooks.is_empty() {
-            notes.push("Gemini CLI takes every exit from 2 on for a block; here only 2 is one".to_owned());
+            notes.push("Gemini CLI treats every exit code from 2 on as a block; here only 2 blocks".to_owned());
         }
         let sets_variables = matches!(find_entry(tree, "env"), Some((_, ConfigNode { value: NodeValue::Map(set), .. })) if !set.is_empty());
         if sets_variables && !self.import.hooks.is_empty() {
@@ -357,10 +356,7 @@ impl<'a> SettingsImporter<'a> {
 }
 
 fn describe_unknown_key(name: &str) -> String {
-    format!(
-        "what {} means is not known here; take it out if the hook can do without, and import again",
-        quote_text(name)
-    )
+    format!("what {} means is unknown; remove it if the hook works without it, and import again", quote_text(name))
 }
 
 /// Returns whether a hook can have this name here.
@@ -385,7 +381,7 @@ fn find_incompatibility(hook: &ConfigNode) -> Result<Option<&'static str>, Confi
         return Ok(Some("it runs only for some uses of a tool (`if`); write the condition as `when`"));
     }
     if text_list_field(hook, "args")?.is_some() || text_field(hook, "shell")?.is_some_and(|shell| shell != "sh") {
-        return Ok(Some("it is no text for `sh` there (`args`, `shell`); write it as a `command` by hand"));
+        return Ok(Some("it is not a text for `sh` there (`args`, `shell`); write it as a `command` by hand"));
     }
     let command = text_field(hook, "command")?.unwrap_or_default();
     Ok(match command {

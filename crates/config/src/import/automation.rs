@@ -66,7 +66,7 @@ pub fn import_automation(tree: &ConfigNode, source: &str) -> Result<HookImport, 
         if wished != own {
             import.notes.push(ImportRemark::at_line(
                 line,
-                format!("{} runs at {}, whatever `eventTypes` says", quote_text(name), own.join(", ")),
+                format!("{} runs at {}; `eventTypes` has no effect", quote_text(name), own.join(", ")),
             ));
         }
         let point = own

@@ -167,7 +167,7 @@ impl TimeoutUnit {
 pub fn detect_dialect(path: &Path, tree: &ConfigNode) -> Result<ImportDialect, ConfigProblem> {
     let unknown = |message: &str| {
         ConfigProblem::new(message).with_suggestion(
-            "say whose it is: `--from claude`, `codemie`, `codex`, `gemini`, `qwen` or `automation`".to_owned(),
+            "name the agent: `--from claude`, `codemie`, `codex`, `gemini`, `qwen` or `automation`".to_owned(),
         )
     };
     json_fields::expect_object(tree, "the file")?;
@@ -196,7 +196,7 @@ pub fn detect_dialect(path: &Path, tree: &ConfigNode) -> Result<ImportDialect, C
     match has(&|event| parse_hook_point(event).is_some() && event.starts_with(|first: char| first.is_ascii_uppercase()))
     {
         true => Ok(ImportDialect::Claude),
-        false => Err(unknown("it cannot be told whose hooks these are")),
+        false => Err(unknown("cannot tell which agent these hooks belong to")),
     }
 }
 

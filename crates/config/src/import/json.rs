@@ -33,7 +33,7 @@ fn build_node(json: Json<'_>, text: &str, depth: usize) -> Result<ConfigNode, Co
     let at = json.start()..json.end();
     if depth > MAX_DEPTH {
         return Err(
-            ConfigProblem::new(format!("nested too deeply: at most {MAX_DEPTH} levels are taken")).with_range(at)
+            ConfigProblem::new(format!("nested too deeply: at most {MAX_DEPTH} levels are allowed")).with_range(at)
         );
     }
     let value = match json {
@@ -42,7 +42,7 @@ fn build_node(json: Json<'_>, text: &str, depth: usize) -> Result<ConfigNode, Co
         Json::StringLit(literal) => NodeValue::Text(literal.value.into_owned()),
         Json::NumberLit(literal) => {
             let number: serde_json::Number = serde_json::from_str(literal.value).map_err(|_| {
-                ConfigProblem::new(format!("{} is no number", quote_text(literal.value))).with_range(at.clone())
+                ConfigProblem::new(format!("{} is not a number", quote_text(literal.value))).with_range(at.clone())
             })?;
             match (number.as_i64(), number.as_u64(), number.as_f64()) {
                 (Some(number), ..) => NodeValue::Integer(number),
@@ -99,12 +99,12 @@ mod tests {
         check("{\n\"a\": 1", "cannot read JSON: unterminated object", "{");
         check(r#"{"a": 1 "b": 2}"#, "cannot read JSON: expected comma", "");
         check(r#"{"a": 1, "\u0061": 2}"#, "the key `a` is given twice", r#""\u0061""#);
-        check("[0x1]", "`0x1` is no number", "0x1");
+        check("[0x1]", "`0x1` is not a number", "0x1");
         assert!(parse_json(r#"["\ud83d"]"#).is_err());
         let deep = "[".repeat(100) + &"]".repeat(100);
         assert_eq!(
             parse_json(&deep).expect_err("it is deep").message,
-            "nested too deeply: at most 64 levels are taken"
+            "nested too deeply: at most 64 levels are allowed"
         );
         assert!(parse_json(&"[".repeat(100_000)).is_err());
     }

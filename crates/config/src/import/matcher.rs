@@ -47,7 +47,7 @@ pub fn translate_word_matcher(from: ImportDialect, text: &str) -> Result<Option<
             translate_matcher(ImportDialect::Claude, text.trim())
         }
         ImportDialect::Gemini => {
-            Err(format!("its matcher {} is taken for one word there, and would be several here", quote_text(text)))
+            Err(format!("its matcher {} is one word there, and would be several here", quote_text(text)))
         }
         _ => translate_matcher(from, text),
     }

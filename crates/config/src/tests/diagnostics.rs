@@ -422,7 +422,7 @@ fn unusable_validator_is_shown() {
       |
     2 |   web: {command: npm test, working_directory: ../web}
       |                                               ^^^^^^
-    hint: write a path from the project's directory on: `packages/web`
+    hint: write a path relative to the project's directory: `packages/web`
 
     error: unknown key `comand`
      --> config.yaml:2:9

@@ -346,7 +346,7 @@ fn yaml_bomb_is_refused_early() {
         (aliases, "too much YAML"),
         ("- 1\n".repeat(200_000), "too much YAML"),
         (format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(600_000), ["*a"; 19_000].join(", ")), "too much YAML"),
-        ("a: &a [*a]\n".to_owned(), "this alias stands inside the value that it names"),
+        ("a: &a [*a]\n".to_owned(), "this alias is inside the value that it repeats"),
         (format!("{}: 1\n", "k".repeat(1_000_000)), ""),
     ];
     for (text, message) in bombs {
@@ -377,13 +377,13 @@ fn trust_digest_changes_with_bytes() {
 #[test]
 fn the_schema_knows_what_the_reader_knows() {
     let schema = config_schema();
-    let entry = &schema["$defs"]["Entry"];
+    let entry = &schema["$defs"]["HookSettings"];
     for kind in hook_settings::HOOK_KIND_KEYS {
         assert!(entry["properties"].get(kind).is_some(), "{kind}");
     }
     assert_eq!(entry["oneOf"].as_array().map(Vec::len), Some(hook_settings::HOOK_KIND_KEYS.len()));
     assert_eq!(entry["additionalProperties"], false);
-    assert_eq!(schema["$defs"]["Limits"]["properties"]["maxHookRetries"]["default"], 5);
+    assert_eq!(schema["$defs"]["LimitSettings"]["properties"]["maxHookRetries"]["default"], 5);
     let stop = &schema["$defs"]["Hooks"]["properties"]["stop"];
     assert_eq!(stop["items"]["anyOf"][0]["enum"][0], "rebase_on_main");
     let undescribed: Vec<_> = schema["properties"]
@@ -397,6 +397,6 @@ fn the_schema_knows_what_the_reader_knows() {
 
 #[test]
 fn limit_keys_are_those_of_the_schema() {
-    let keys = config_schema()["$defs"]["Limits"]["properties"].as_object().expect("a map of keys").clone();
+    let keys = config_schema()["$defs"]["LimitSettings"]["properties"].as_object().expect("a map of keys").clone();
     assert_eq!(keys.keys().map(String::as_str).collect::<Vec<_>>(), reader::LIMIT_KEYS);
 }

@@ -180,8 +180,8 @@ fn unknown_agents_and_unread_briefs_are_warned_about() {
     );
     check(
         "agents: {reviewer: {command: x}}\ntask_types:\n  a:\n    agents: {implementer: [reviwer, 'command:x', deploy]}\n",
-        "4:28: `reviwer` is no agent that is known here (did you mean `reviewer`?)\n\
-         4:50: `deploy` is no agent that is known here (say under `agents` how it is started)",
+        "4:28: `reviwer` is not a known agent (did you mean `reviewer`?)\n\
+         4:50: `deploy` is not a known agent (define it under `agents`)",
     );
 }
 
@@ -197,28 +197,28 @@ fn invalid_bases_and_methods_are_shown() {
         "worktrees: maybe\n",
     ]);
     insta::assert_snapshot!(shown, @"
-    error: `base_branch`: `--upload-pack=x` is no name of a branch
+    error: `base_branch`: `--upload-pack=x` is not a branch name
      --> config.yaml:1:14
       |
     1 | base_branch: --upload-pack=x
       |              ^^^^^^^^^^^^^^^
     hint: write the branch's own name, such as `main`
 
-    error: `base_branch`: `refs/heads/main` is no name of a branch
+    error: `base_branch`: `refs/heads/main` is not a branch name
      --> config.yaml:1:14
       |
     1 | base_branch: refs/heads/main
       |              ^^^^^^^^^^^^^^^
     hint: write the branch's own name, such as `main`
 
-    error: `base_branch`: `HEAD` is no name of a branch
+    error: `base_branch`: `HEAD` is not a branch name
      --> config.yaml:1:14
       |
     1 | base_branch: HEAD
       |              ^^^^
     hint: write the branch's own name, such as `main`
 
-    error: `base_branch`: `@{u}` is no name of a branch
+    error: `base_branch`: `@{u}` is not a branch name
      --> config.yaml:1:14
       |
     1 | base_branch: '@{u}'
@@ -256,7 +256,7 @@ fn invalid_forge_settings_are_shown() {
         "forge:\n  token: x\n",
     ]);
     insta::assert_snapshot!(shown, @"
-    error: `remote`: `-x` is no name that git takes
+    error: `remote`: `-x` is not a name that git accepts
      --> config.yaml:2:11
       |
     2 |   remote: -x

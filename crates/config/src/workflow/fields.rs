@@ -216,7 +216,7 @@ impl<'n> MapFields<'n> {
         let Some(node) = self.get(name) else { return Ok(()) };
         match (value_form(node, self.source)?, &node.value) {
             (ValueForm::Literal, NodeValue::Text(text)) if text.trim().is_empty() => {
-                let instead = format!("write something, as in `{name}: '…'`, or leave it out if it need not be there");
+                let instead = format!("write a value, as in `{name}: '…'`, or leave it out if it is optional");
                 Err(ConfigProblem::new(format!("`{name}` is empty"))
                     .with_suggestion(instead)
                     .with_range(node.at.clone()))

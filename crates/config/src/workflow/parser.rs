@@ -38,9 +38,11 @@ pub fn read_workflow(node: &ConfigNode, source: &str, stem: &str, digest: Digest
     let id = fields.text_field("id")?.unwrap_or(stem).to_owned();
     match fields.get("id") {
         Some(node) => check_id("the id of a workflow", &id).map_err(|problem| problem.with_range(node.at.clone()))?,
-        None => check_id("without an `id` the name of the file is that of the workflow, and an id", &id).map_err(
-            |problem| problem.with_suggestion("write an `id`".to_owned()).with_range(fields.field_range("id")),
-        )?,
+        None => {
+            check_id("without an `id` the file name is the id of the workflow, and an id", &id).map_err(|problem| {
+                problem.with_suggestion("write an `id`".to_owned()).with_range(fields.field_range("id"))
+            })?
+        }
     }
     let listed = fields.require_field("steps", ("its `steps`: a list", EXAMPLE_STEPS))?;
     let steps = read_steps(listed, source, false)?;
@@ -97,7 +99,7 @@ fn read_steps(listed: &ConfigNode, source: &str, within: bool) -> Result<Vec<Wor
     if items.is_empty() || items.len() > MAX_STEPS {
         let instead = match items.is_empty() {
             true => format!("write `steps: {EXAMPLE_STEPS}`"),
-            false => "let what is more be a workflow of its own".to_owned(),
+            false => "move the other steps to a workflow of their own".to_owned(),
         };
         let problem = ConfigProblem::new(format!("`steps` has from 1 to {MAX_STEPS} entries"));
         return Err(problem.with_suggestion(instead).with_range(listed.at.clone()));
@@ -107,7 +109,7 @@ fn read_steps(listed: &ConfigNode, source: &str, within: bool) -> Result<Vec<Wor
 
 fn read_step(node: &ConfigNode, source: &str, within: bool) -> Result<WorkflowStep, ConfigProblem> {
     let fields = MapFields::with_known_keys(node, source, "a step", STEP_KEYS)?;
-    let id = fields.require_text("id", ("an `id`, so that others can lead to it", "check"))?.to_owned();
+    let id = fields.require_text("id", ("an `id`, so that other steps can name it", "check"))?.to_owned();
     check_id("the id of a step", &id).map_err(|problem| problem.with_range(fields.field_range("id")))?;
     let kind =
         fields.require_text("type", (&format!("a `type`: one of {}", STEP_TYPES.join(", ")), "execute_command"))?;
@@ -120,7 +122,7 @@ fn read_step(node: &ConfigNode, source: &str, within: bool) -> Result<WorkflowSt
         "condition" | "parallel" if within => {
             let problem = ConfigProblem::new(format!("a `{kind}` cannot be one of the steps of a `parallel`"));
             return Err(problem
-                .with_suggestion("let it be a step of its own, before or after".to_owned())
+                .with_suggestion("make it a separate step, before or after".to_owned())
                 .with_range(fields.field_range("type")));
         }
         "condition" => read_condition(config, source)?,
@@ -139,7 +141,7 @@ fn read_step(node: &ConfigNode, source: &str, within: bool) -> Result<WorkflowSt
     let (on_success, on_failure) = (next("onSuccess")?, next("onFailure")?);
     if let (true, Some(name)) = (within, ["onSuccess", "onFailure"].into_iter().find(|name| fields.get(name).is_some()))
     {
-        let problem = ConfigProblem::new(format!("`{name}` has no place within a `parallel`"));
+        let problem = ConfigProblem::new(format!("`{name}` is not allowed inside a `parallel`"));
         return Err(problem
             .with_suggestion("write it beside the `type: parallel`".to_owned())
             .with_range(fields.field_range(name)));

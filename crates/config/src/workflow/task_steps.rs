@@ -40,7 +40,7 @@ const TEXT_KEYS: &[&str] =
 const PAYLOAD_KEYS: &[&str] = &["reason", "labels", "result", "artifacts", "requiredKnowledge", "needs", "context"];
 pub fn read_create_task(node: &ConfigNode, source: &str) -> Result<StepOperation, ConfigProblem> {
     let fields = MapFields::with_known_keys(node, source, "a `create_task`", CREATE_KEYS)?;
-    fields.require_field("goal", ("a `goal`: what is to be done", "'Review ${task.goal}'"))?;
+    fields.require_field("goal", ("a `goal`: the work to do", "'Review ${task.goal}'"))?;
     let pattern = fields.combined_pattern()?;
     ["goal", "body", "type"].into_iter().try_for_each(|name| fields.check_text(name))?;
     ["deliverables", "labels"].into_iter().try_for_each(|name| fields.check_text_list(name))?;

@@ -76,7 +76,7 @@ fn malformed_file_is_refused_with_hint() {
 fn invalid_file_name_as_id_is_refused() {
     let problem = parse_workflow("steps: [{id: a, type: noop}]\n", "my flow (2)", false).expect_err("no id");
     assert!(
-        problem.message.starts_with("without an `id` the name of the file is that of the workflow"),
+        problem.message.starts_with("without an `id` the file name is the id of the workflow"),
         "{}",
         problem.message
     );
@@ -117,7 +117,7 @@ fn malformed_step_is_refused_with_hint() {
 fn invalid_step_links_are_refused() {
     check_refused(
         &workflow_of_steps("  - {id: a, type: noop, onSuccess: bb}\n  - {id: b, type: noop}\n"),
-        "there is none outside of a `parallel` [bb]",
+        "no step outside a `parallel` has that id [bb]",
         "did you mean `b`?",
     );
     check_refused(
@@ -127,10 +127,10 @@ fn invalid_step_links_are_refused() {
     );
     check_refused(
         &workflow_of_steps("  - {id: a, type: noop, onSuccess: b}\n  - {id: b, type: noop, onSuccess: a}\n"),
-        "go round for ever",
+        "repeat for ever",
         "condition",
     );
-    check_refused(&workflow_of_steps("  - {id: a, type: noop, onSuccess: a}\n"), "no way leads to the end", "");
+    check_refused(&workflow_of_steps("  - {id: a, type: noop, onSuccess: a}\n"), "no path leads to the end", "");
     check_refused(
         &workflow_of_steps("  - {id: a, type: noop, onSuccess: a}\n  - {id: a, type: noop}\n"),
         "two steps are called `a`",
@@ -139,7 +139,11 @@ fn invalid_step_links_are_refused() {
     let gate = "  - {id: a, type: condition, config: {predicate: 'true', onTrue: a, onFalse: nowhere}}\n  - {id: b, type: noop}\n";
     check_refused(&workflow_of_steps(gate), "`onFalse` names the step `nowhere`", "known here: `a`, `b`");
     let both = "  - {id: both, type: parallel, config: {steps: [{id: x, type: noop}]}, onSuccess: a}\n  - {id: a, type: noop, onFailure: x}\n";
-    check_refused(&workflow_of_steps(both), "names the step `x`, and there is none outside of a `parallel` [x]", "`a`");
+    check_refused(
+        &workflow_of_steps(both),
+        "names the step `x`, and no step outside a `parallel` has that id [x]",
+        "`a`",
+    );
     // A way out only by failure does not count: a loop must end without an accident.
     check_refused(
         &workflow_of_steps(
@@ -282,7 +286,11 @@ fn invalid_step_config_is_refused() {
         "cannot be one of the steps",
         "",
     );
-    check_refused(&single_step("parallel", "{steps: [{id: x, type: noop, onSuccess: a}]}"), "has no place within", "");
+    check_refused(
+        &single_step("parallel", "{steps: [{id: x, type: noop, onSuccess: a}]}"),
+        "is not allowed inside",
+        "",
+    );
 }
 
 /// Literal values are checked when the file is read, not when the step runs.

@@ -83,7 +83,7 @@ impl EventFold<'_> {
         let effect = match find_paying_effect(self.view, via)?.filter(|payer| told || payer.id == via) {
             Some(effect) => effect,
             None if told => return Ok(()),
-            None => return Err(self.unfit_event_error(format!("nothing is owed under {via}"))),
+            None => return Err(self.unfit_event_error(format!("there is no pending effect {via}"))),
         };
         let share = effect.share.saturating_sub(given.saturating_add(1));
         changes.push(RowChange::PutEffect(Box::new(PendingEffect { share, version: self.seq, ..effect })));
@@ -196,7 +196,7 @@ impl EventFold<'_> {
     }
 
     pub(super) fn require_effect(&self, id: EffectId) -> Result<PendingEffect, ApplyError> {
-        self.view.find_effect(id)?.ok_or_else(|| self.unfit_event_error(format!("nothing is owed under {id}")))
+        self.view.find_effect(id)?.ok_or_else(|| self.unfit_event_error(format!("there is no pending effect {id}")))
     }
 }
 

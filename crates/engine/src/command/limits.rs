@@ -85,7 +85,7 @@ pub fn check_nonblank_text(what: &'static str, text: &str, most: usize) -> Resul
 /// Checks free text that may be blank.
 pub fn check_text_size(what: &'static str, text: &str, most: usize) -> Result<(), Refusal> {
     if text.len() > most {
-        return Err(Refusal::invalid_input(what, format!("has {} bytes; at most {most} are taken", text.len())));
+        return Err(Refusal::invalid_input(what, format!("has {} bytes; at most {most} are allowed", text.len())));
     }
     if text.contains('\0') {
         return Err(Refusal::invalid_input(what, "contains a NUL byte"));
@@ -116,7 +116,7 @@ fn is_nested_deeper(value: &Value, most: usize) -> bool {
 /// Checks a list of short texts.
 pub fn check_text_list(what: &'static str, list: &[String], most: usize, longest: usize) -> Result<(), Refusal> {
     if list.len() > most {
-        return Err(Refusal::invalid_input(what, format!("is one of {}; at most {most} are taken", list.len())));
+        return Err(Refusal::invalid_input(what, format!("is one of {}; at most {most} are allowed", list.len())));
     }
     list.iter().try_for_each(|text| check_nonblank_text(what, text, longest))
 }

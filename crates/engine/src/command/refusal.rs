@@ -19,33 +19,33 @@ pub enum Refusal {
     IllegalMove { id: TaskId, state: TaskState, event: EventType, from: Vec<TaskState>, forceable: bool },
     #[error("{id} waits for {}", join_with_conjunction(open, "and"))]
     OpenDependencies { id: TaskId, open: Vec<TaskId> },
-    #[error("{id} waits for no answer such as `{answer}`: it is {state}")]
+    #[error("{id} does not wait for the answer `{answer}`: it is {state}")]
     NotAsking { id: TaskId, answer: TaskResolution, state: TaskState },
     #[error("only a person can {what}")]
     NoPerson { what: &'static str },
-    #[error("only a person can change or move {id}: it is what session `{session}` is held to")]
+    #[error("only a person can change or move {id}: it is the task of session `{session}`")]
     OwnTask { id: TaskId, session: SessionName },
     #[error("only a person can change the type or the labels of {id}: they decide how work on it is judged")]
     Rejudged { id: TaskId },
-    #[error("cannot {verb} {id} from inside a session: tasks of the type `{kind}` have to pass their gates ({})", gates.join(", "))]
+    #[error("cannot {verb} {id} from inside a session: tasks of the type `{kind}` must pass their gates ({})", gates.join(", "))]
     GatedTask { verb: &'static str, id: TaskId, kind: TypeName, gates: Vec<String> },
     #[error("{0} cannot be linked to itself")]
     SelfDependency(TaskId),
-    #[error("that would be a circle: {}", join_with_arrows(path))]
+    #[error("the edge would close a cycle: {}", join_with_arrows(path))]
     Cycle { path: Vec<TaskId> },
     #[error("{to} is deleted, so {from} cannot be linked to it")]
     LinkToDeleted { from: TaskId, to: TaskId },
     #[error("there is no edge {from} {kind} {to}")]
     UnknownEdge { from: TaskId, kind: EdgeKind, to: TaskId },
-    #[error("{id} is what {} waits for", join_with_conjunction(dependents, "and"))]
+    #[error("cannot delete {id}: it is needed by {}", join_with_conjunction(dependents, "and"))]
     HasDependents { id: TaskId, dependents: Vec<TaskId> },
     #[error("{id} is held by {} (epoch {})", lease.holder_name(), lease.epoch)]
     Held { id: TaskId, lease: Box<Lease> },
-    #[error("epoch {epoch} of {id} is over; {}", match current { Some(now) => format!("epoch {now} holds it"), None => "nobody holds it".to_owned() })]
+    #[error("epoch {epoch} of {id} is over; {}", match current { Some(now) => format!("epoch {now} holds it"), None => "it has no holder".to_owned() })]
     LeaseLost { id: TaskId, epoch: Epoch, current: Option<Epoch> },
     #[error("{id} has no change that could be merged")]
     NoChange { id: TaskId },
-    #[error("the turn {0} is over; what it claims comes too late")]
+    #[error("the turn {0} is over; its claim comes too late")]
     RunEnded(RunId),
     #[error("nothing is ready")]
     NothingReady,
@@ -66,17 +66,17 @@ pub enum Refusal {
     IllegalSession { name: SessionName, why: &'static str },
     #[error("{id} {why}")]
     IllegalSeries { id: SeriesId, why: String },
-    #[error("{task} has {} stop hooks; at most {} are taken", .most, .most)]
+    #[error("{task} has {} stop hooks; at most {} are allowed", .most, .most)]
     TooManyHooks { task: TaskId, most: usize },
-    #[error("nothing is owed under {0}")]
+    #[error("there is no pending effect {0}")]
     UnknownEffect(EffectId),
     #[error("{effect} {why}")]
     IllegalEffect { effect: EffectId, why: &'static str },
     /// Other commands remain that may succeed.
-    #[error("none of what {effect} could do at once succeeds")]
+    #[error("every command that {effect} could make now is refused")]
     NoneSucceeds { effect: EffectId },
     #[error(
-        "this project's hooks are not trusted as they are now, and this would run {}",
+        "this project's hooks are not trusted in their present form, and this would run {}",
         join_with_conjunction(hooks, "and")
     )]
     Untrusted { hooks: Vec<String> },
@@ -136,7 +136,7 @@ fn describe_allowed_states(from: &[TaskState]) -> String {
 
 fn describe_allowed_agents(allowed: &[String]) -> String {
     match allowed {
-        [] => "nobody may: its list of implementers is empty".to_owned(),
+        [] => "no agent may: its list of implementers is empty".to_owned(),
         allowed => {
             format!(
                 "only {} may",

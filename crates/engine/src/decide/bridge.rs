@@ -47,7 +47,7 @@ impl<'r> DecisionContext<'_, 'r> {
             return Err(Refusal::invalid_input("the call", "is not in the log"));
         }
         check_text_size("the reason", verdict.reason.as_deref().unwrap_or_default(), EngineLimits::FEEDBACK_BYTES)?;
-        check_text_size("what is told", verdict.told.as_deref().unwrap_or_default(), EngineLimits::FEEDBACK_BYTES)?;
+        check_text_size("the message", verdict.told.as_deref().unwrap_or_default(), EngineLimits::FEEDBACK_BYTES)?;
         let row = self.draft.find_conversation(caller)?;
         let conversation = row.unwrap_or_else(|| BridgeConversation::new(caller.clone()));
         let counts = verdict.ruling == CallRuling::Block && point.sends_back();

@@ -162,7 +162,7 @@ impl DecisionContext<'_, '_> {
             }
             HookAction::Log { event, .. } => Err(Refusal::invalid_input(
                 "a log action",
-                format!("cannot make a `{}`: that bears state", event.kind()),
+                format!("cannot make a `{}`: that event changes state", event.kind()),
             )),
         }
     }

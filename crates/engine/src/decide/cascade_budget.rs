@@ -65,9 +65,7 @@ impl CascadeBudget {
     /// Returns the budget of a command from inside a hook.
     pub(super) fn for_command_of_hook(effect: &PendingEffect) -> Result<Self, Refusal> {
         if effect.nesting >= EngineLimits::NESTED_CALLS {
-            return Err(Refusal::CascadeLimit {
-                limit: format!("{} calls within each other", EngineLimits::NESTED_CALLS),
-            });
+            return Err(Refusal::CascadeLimit { limit: format!("{} nested calls", EngineLimits::NESTED_CALLS) });
         }
         Ok(Self { max_events: effect.share, used_events: 0, nesting: effect.nesting + 1, later_stages: 1 })
     }

@@ -30,7 +30,7 @@ impl DecisionContext<'_, '_> {
         }
         check_effect_owner(&effect, owner)?;
         if self.is_hook_needless(&effect)? || self.must_wait_for_person(&effect)? {
-            let why = "is for work that has been decided on, or is somebody else's now";
+            let why = "is for work that is decided already, or belongs to another session now";
             return Err(Refusal::IllegalEffect { effect: id, why });
         }
         self.start_hook_attempt(&effect, owner, None)
@@ -53,7 +53,7 @@ impl DecisionContext<'_, '_> {
         check_text_size("the failure", error, EngineLimits::REASON_BYTES)?;
         let effect = self.require_begun_effect(id, owner)?;
         if effect.resting.is_some() {
-            return Err(Refusal::IllegalEffect { effect: id, why: "already waits to be tried again" });
+            return Err(Refusal::IllegalEffect { effect: id, why: "already waits for its next attempt" });
         }
         let (hook, attempt, error) = (require_hook_name(&effect)?, effect.attempts, error.to_owned());
         self.begin_budget(CascadeBudget::for_hook_start(&effect));
@@ -181,7 +181,7 @@ impl DecisionContext<'_, '_> {
     fn recover_turn(&mut self, effect: &PendingEffect, owner: &OwnerName) -> Result<(), Refusal> {
         let refuse = |why| Err(Refusal::IllegalEffect { effect: effect.id, why });
         match &effect.kind {
-            EffectKind::Hook(_) => refuse("is no turn"),
+            EffectKind::Hook(_) => refuse("is not a turn"),
             // The session's owner runs the next turn, so it has to be alive.
             EffectKind::Turn { session, .. } if self.require_session(session)?.owner != *owner => {
                 refuse("is a turn of a session that has to be resumed first")
@@ -370,7 +370,7 @@ fn check_effect_owner(effect: &PendingEffect, owner: &OwnerName) -> Result<(), R
     if effect.owner == *owner {
         return Ok(());
     }
-    Err(Refusal::IllegalEffect { effect: effect.id, why: "is somebody else's" })
+    Err(Refusal::IllegalEffect { effect: effect.id, why: "belongs to another process" })
 }
 
 /// Returns whether a hook that judges no turn asks to end the session for a person.

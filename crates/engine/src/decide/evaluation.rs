@@ -66,7 +66,7 @@ impl DecisionContext<'_, '_> {
             .ok_or_else(|| Refusal::invalid_input("the stop hook", format!("{hook} is not registered for {id}")))?;
         match found.inside || !self.is_inside_session() {
             true => Ok(found),
-            false => Err(Refusal::NoPerson { what: "take away or switch stop hooks that others have registered" }),
+            false => Err(Refusal::NoPerson { what: "remove, enable or disable stop hooks of others" }),
         }
     }
 
@@ -81,7 +81,8 @@ impl DecisionContext<'_, '_> {
             self.check_lease_holder(&task)?;
         }
         if let Some(live) = task.drive.series.filter(|live| self.turn.is_some() && !live.inside) {
-            let why = format!("was started for {id} by another, and its limits and rules hold: go on with it");
+            let why =
+                format!("was started for {id} by another caller, whose limits and rules apply: continue this series");
             return Err(Refusal::IllegalSeries { id: live.id, why });
         }
         let new = new.clone();
@@ -342,7 +343,7 @@ impl DecisionContext<'_, '_> {
 fn require_live_series(task: &Task, id: SeriesId) -> Result<IterationSeries, Refusal> {
     task.drive.find_series(id).cloned().ok_or_else(|| {
         let why = match &task.drive.series {
-            Some(other) => format!("is over: {} goes on in {}", task.id, other.id),
+            Some(other) => format!("is over: {} continues in {}", task.id, other.id),
             None => format!("is over: {} is {}", task.id, task.state),
         };
         Refusal::IllegalSeries { id, why }

@@ -102,13 +102,15 @@ impl DecisionContext<'_, '_> {
         }
         let session = self.require_session(name)?;
         match &session.phase {
-            SessionPhase::Asking(..) if session.hold == TaskHold::Left => refuse("has lost its task, and asks no more"),
+            SessionPhase::Asking(..) if session.hold == TaskHold::Left => {
+                refuse("has lost its task, and no longer asks a question")
+            }
             SessionPhase::Asking(run, _, None) if session.stopping.is_none() => {
                 let run = run.clone();
                 self.emit_session_event(&session, payload::GateAnswered { run, answer })?;
                 text.map_or(Ok(()), |text| self.send_message(name, text))
             }
-            _ => refuse("asks nothing"),
+            _ => refuse("asks no question"),
         }
     }
 

@@ -138,8 +138,7 @@ impl DecisionContext<'_, '_> {
             SubmissionCheck::Work(_) | SubmissionCheck::Unjudged(_) | SubmissionCheck::Report(_) => GateFailure {
                 hook: "no_changes".to_owned(),
                 why: GateFailureKind::Failed,
-                reason: "the last attempt was ended as done, and nothing was committed or left to be committed"
-                    .to_owned(),
+                reason: "the last attempt ended as done, without commits and without uncommitted changes".to_owned(),
                 feedback: None,
                 unstarted: false,
             },
@@ -270,7 +269,7 @@ impl DecisionContext<'_, '_> {
     /// Returns the work to the agent, because a person has sent a message since the work was called done.
     pub(super) fn return_for_message(&mut self, session: &Session) -> Result<(), Refusal> {
         let SessionPhase::Pipeline(pipeline) = &session.phase else { return Ok(()) };
-        let (hook, reason) = ("say".to_owned(), "a person has said something to the agent".to_owned());
+        let (hook, reason) = ("say".to_owned(), "a person has sent the agent a message".to_owned());
         let broken = GateFailure { hook, why: GateFailureKind::Said, reason, feedback: None, unstarted: false };
         self.fail_at_gate(session, pipeline.current_gate(), &broken)
     }

@@ -149,7 +149,7 @@ impl DecisionContext<'_, '_> {
         }
         let reason = match task {
             Some(task) => describe_lost_task(session, &task),
-            None => "there is nothing to work on".to_owned(),
+            None => "there is no task to work on".to_owned(),
         };
         Ok(SessionEnd { ending: SessionEndKind::Cancelled, reason: Some(reason) })
     }
@@ -221,6 +221,6 @@ fn describe_lost_task(session: &Session, task: &Task) -> String {
     match (session.lost.iter().find(|lost| lost.task == task.id), &task.lease) {
         (Some(lost), _) => lost.describe_loss(task),
         (None, Some(lease)) => format!("{} was taken by {} (epoch {})", task.id, lease.holder_name(), lease.epoch),
-        (None, None) => format!("{} is {} now, and not by this session", task.id, task.state),
+        (None, None) => format!("{} is {} now, changed outside this session", task.id, task.state),
     }
 }

@@ -67,7 +67,7 @@ impl DecisionContext<'_, '_> {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "has ended" });
         }
         if session.owner != *dead {
-            return Err(Refusal::IllegalSession { name: name.clone(), why: "is in other hands" });
+            return Err(Refusal::IllegalSession { name: name.clone(), why: "belongs to another process" });
         }
         let max_iterations = max_iterations.unwrap_or(session.terms.max_iterations);
         let terms = SessionTerms { max_iterations, ..session.terms.clone() };

@@ -32,7 +32,7 @@ impl DecisionContext<'_, '_> {
         if self.rules.effects.is_none() {
             return Err(Refusal::invalid_input(
                 "the workflow",
-                format!("`{id}` cannot run: nobody runs anything here"),
+                format!("`{id}` cannot run: this caller runs no effects"),
             ));
         }
         if let Some(task) = task {
@@ -79,7 +79,7 @@ impl DecisionContext<'_, '_> {
         owner: &OwnerName,
         end: &StepReport,
     ) -> Result<(), Refusal> {
-        check_json_value("what is stored", &end.stored.clone().into())?;
+        check_json_value("the stored value", &end.stored.clone().into())?;
         let (effect, progress) = self.require_current_step(id, owner, &end.step)?;
         self.continue_workflow(&effect, progress.remaining_steps());
         let (result, within) = self.perform_step(&effect, end)?;
@@ -89,7 +89,7 @@ impl DecisionContext<'_, '_> {
         let next = way.clone().filter(|_| !too_many);
         let failed = match (&next, result.success) {
             _ if too_many => {
-                Some(format!("{} steps are the limit, and it had not ended", EngineLimits::WORKFLOW_STEPS))
+                Some(format!("{} steps are the limit, and the workflow had not ended", EngineLimits::WORKFLOW_STEPS))
             }
             (None, false) => {
                 Some(format!("`{}`: {}", end.step, result.error.as_deref().unwrap_or("the step has failed")))
@@ -117,7 +117,7 @@ impl DecisionContext<'_, '_> {
         check_text_size("the reason", error, EngineLimits::REASON_BYTES)?;
         let effect = self.require_begun_effect(id, owner)?;
         let progress = effect.progress.clone().filter(|progress| progress.next.is_some());
-        let progress = progress.ok_or_else(|| illegal_effect(id, "is no workflow that goes on"))?;
+        let progress = progress.ok_or_else(|| illegal_effect(id, "is not a workflow in progress"))?;
         self.continue_workflow(&effect, progress.remaining_steps());
         let steps = u32::try_from(progress.done.len()).unwrap_or(u32::MAX);
         self.fail_workflow(&effect, &progress, steps, error.to_owned())
@@ -146,7 +146,7 @@ impl DecisionContext<'_, '_> {
         match effect.progress.clone() {
             Some(progress) if progress.next.as_deref() == Some(step) => Ok((effect, progress)),
             Some(_) => Err(illegal_effect(id, "is a workflow at another step")),
-            None => Err(illegal_effect(id, "is no workflow that has begun")),
+            None => Err(illegal_effect(id, "is not a workflow in progress")),
         }
     }
 
@@ -165,7 +165,7 @@ impl DecisionContext<'_, '_> {
     ) -> Result<(StepResult, Vec<StepResult>), Refusal> {
         match &end.execution {
             StepExecution::Ended(result) => {
-                check_json_value("what a step came to", &json!(result))?;
+                check_json_value("the result of a step", &json!(result))?;
                 Ok((result.clone(), Vec::new()))
             }
             StepExecution::RunAction(request) => {
@@ -196,7 +196,7 @@ impl DecisionContext<'_, '_> {
                 }
             }
         }
-        check_json_value("what steps came to", &json!(within))?;
+        check_json_value("the results of the steps", &json!(within))?;
         let failed: Vec<String> = within
             .iter()
             .filter(|result| !result.success)

@@ -47,7 +47,7 @@ pub enum HookPoint {
 
 /// A text that names no hook point.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no hook point")]
+#[error("`{0}` is not a hook point")]
 pub struct UnknownHookPoint(String);
 
 impl HookPoint {

@@ -90,7 +90,7 @@ impl StopRulesText {
             }
             Self::List(rules) if rules.len() > EngineLimits::RULES_PER_STOP_HOOK => Err(Refusal::invalid_input(
                 RULES_FIELD,
-                format!("has {} rules; at most {} are taken", rules.len(), EngineLimits::RULES_PER_STOP_HOOK),
+                format!("has {} rules; at most {} are allowed", rules.len(), EngineLimits::RULES_PER_STOP_HOOK),
             )),
             Self::List(rules) => rules.iter().enumerate().map(|(at, rule)| rule.compile_rule(at)).collect(),
             Self::Template(named) => {

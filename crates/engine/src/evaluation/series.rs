@@ -255,7 +255,7 @@ impl IterationSeries {
             SeriesGuard::CircuitBreaker => {
                 format!("circuit breaker: validation failed in {} iterations in a row", self.circuit_breaker_threshold)
             }
-            SeriesGuard::Thrashing => "thrashing: the same again and again, with the same failures".to_owned(),
+            SeriesGuard::Thrashing => "thrashing: the same failures, repeatedly".to_owned(),
         }
     }
 

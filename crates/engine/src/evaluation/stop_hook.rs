@@ -105,7 +105,7 @@ fn ruling_by_validation(context: &AgentContext) -> Option<StopRuling> {
             let lines: Vec<String> = failed.iter().map(|it| format!("- {}: {}", it.rule_name, it.message)).collect();
             let reason = format!("{} of {all} validation rules failed: {}", failed.len(), names.join(", "));
             Some(StopRuling {
-                next_prompt: Some(format!("Mend what the validation rules found:\n{}", lines.join("\n"))),
+                next_prompt: Some(format!("Fix what the validation rules found:\n{}", lines.join("\n"))),
                 ..StopRuling::new(RuleAction::Continue, reason)
             })
         }
@@ -117,10 +117,10 @@ fn ruling_by_rules(rules: &StopRulesText, context: &AgentContext) -> Result<Stop
     let ruling =
         evaluate_rules(&rules, &context.to_values(), UndefinedPolicy::Fails).map_err(|fault| fault.to_string())?;
     Ok(ruling.map_or_else(
-        || StopRuling::new(RuleAction::Continue, "none of its rules holds"),
+        || StopRuling::new(RuleAction::Continue, "none of its rules matches"),
         |ruling| StopRuling {
             action: ruling.action,
-            reason: ruling.reason.unwrap_or_else(|| "a rule holds".to_owned()),
+            reason: ruling.reason.unwrap_or_else(|| "a rule matches".to_owned()),
             next_prompt: ruling.next_prompt,
             checkpoint_data: ruling.checkpoint_data,
             metadata: Map::new(),

@@ -117,21 +117,21 @@ impl RuleTemplate {
                     )
                 },
                 StopRuleText {
-                    next_prompt: Some("Mend the tests that fail, and run them again.".to_owned()),
+                    next_prompt: Some("Fix the tests that fail, and run them again.".to_owned()),
                     ..StopRuleText::new(None, RuleAction::Continue, "the tests do not pass yet")
                 },
             ],
             Self::SecurityRemediation { rules, max_iterations } => vec![
                 StopRuleText {
                     all_of: rules.iter().map(|rule| passed_condition(rule)).collect(),
-                    ..StopRuleText::new(None, RuleAction::Complete, "every finding is dealt with")
+                    ..StopRuleText::new(None, RuleAction::Complete, "every finding is resolved")
                 },
                 StopRuleText::new(
                     Some(format!("iteration >= {max_iterations}")),
                     RuleAction::Escalate,
-                    "findings are left after {{ iteration }} iterations: a person has to look",
+                    "findings remain after {{ iteration }} iterations: they need a decision by a person",
                 ),
-                StopRuleText::new(None, RuleAction::Continue, "findings are left"),
+                StopRuleText::new(None, RuleAction::Continue, "findings remain"),
             ],
             Self::CheckpointEvery { every } => vec![
                 StopRuleText {
@@ -142,7 +142,7 @@ impl RuleTemplate {
                         "a checkpoint at iteration {{ iteration }}",
                     )
                 },
-                StopRuleText::new(None, RuleAction::Continue, "the work goes on"),
+                StopRuleText::new(None, RuleAction::Continue, "the work continues"),
             ],
         }
     }

@@ -88,7 +88,7 @@ fn a_preset_says_why_and_what_next() {
     assert_eq!(evaluated.hook, Some(HookId(7)));
     assert_eq!(evaluated.ruling.reason, "2 of 3 validation rules failed: tests, lint");
     let next = evaluated.ruling.next_prompt.unwrap();
-    assert_eq!(next, "Mend what the validation rules found:\n- tests: as found\n- lint: as found");
+    assert_eq!(next, "Fix what the validation rules found:\n- tests: as found\n- lint: as found");
     let both = context(&[Promise::Blocked, Promise::Escalate], &[]);
     assert_eq!(said(StopHook::Default, &both).1, "the agent asks for a person: <promise>ESCALATE</promise>");
 }
@@ -181,9 +181,9 @@ fn rules_combine_conditions_and_render_texts() {
         }
     );
     let early = AgentContext { iteration: 1, ..context(&[], &[]) };
-    assert_eq!(said(hook, &early), (RuleAction::Escalate, "a rule holds".to_owned()));
+    assert_eq!(said(hook, &early), (RuleAction::Escalate, "a rule matches".to_owned()));
     let silent = rules(json!([{"when": "iteration > 99", "action": "complete"}]));
-    assert_eq!(said(silent, &early), (RuleAction::Continue, "none of its rules holds".to_owned()));
+    assert_eq!(said(silent, &early), (RuleAction::Continue, "none of its rules matches".to_owned()));
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn what_is_no_rule_is_refused_with_its_place() {
     check(json!({"template": "tdd", "rule": "it's"}), "without quotes");
     check(json!({"template": "checkpoint-every", "every": 0}), "at least 1");
     check(json!({"template": "checkpoint-every", "every": 2.5}), "invalid type");
-    check(Value::from(vec![json!({"action": "complete"}); 33]), "has 33 rules; at most 32 are taken");
+    check(Value::from(vec![json!({"action": "complete"}); 33]), "has 33 rules; at most 32 are allowed");
 }
 
 #[test]

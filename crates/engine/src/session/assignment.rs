@@ -59,7 +59,7 @@ impl Session {
             // A person's message was still undelivered, and no iteration was left for it.
             let left = self.task.is_some_and(|id| self.left.contains(&id));
             let unheard =
-                || SessionEnd::with_reason(SessionEndKind::Limit, "the agent could not hear a person any more");
+                || SessionEnd::with_reason(SessionEndKind::Limit, "the agent could no longer get a person's message");
             return match &self.stopping {
                 Some(asked) if self.has_left_task_itself() => self.end_or_leave_task(asked),
                 None if left => self.end_or_leave_task(&self.find_exhausted_limit().unwrap_or_else(unheard)),
@@ -116,7 +116,7 @@ impl Session {
                 TaskExit::Released(reason("the agent could not work"))
             }
             SessionEndKind::Error => TaskExit::Unfinished(reason("the agent could not work")),
-            SessionEndKind::Limit => TaskExit::Unfinished(reason("the session came to its limit")),
+            SessionEndKind::Limit => TaskExit::Unfinished(reason("the session reached its limit")),
             SessionEndKind::Completed => {
                 TaskExit::Unfinished(reason("the session was ended before the work was judged"))
             }
@@ -227,7 +227,7 @@ impl Session {
         let Some(reason) = &closing.reason else { return };
         match self.waivers.len() {
             ..MAX_NAMED_WAIVERS => self.waivers.push(format!("{task}: {reason}")),
-            MAX_NAMED_WAIVERS => self.waivers.push("other tasks were let pass as well".to_owned()),
+            MAX_NAMED_WAIVERS => self.waivers.push("other tasks were accepted in the same way".to_owned()),
             _ => {}
         }
     }

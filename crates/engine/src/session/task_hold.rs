@@ -62,10 +62,10 @@ impl LostTask {
             (None, Some(by)) if self.epoch < task.epoch => {
                 format!("{id} was taken by {by} (epoch {}), and is {state} now", task.epoch)
             }
-            (None, _) => format!("{id} is {state} now, and not by this session"),
+            (None, _) => format!("{id} is {state} now, changed outside this session"),
         };
         match self.branch.as_ref().filter(|branch| task.former.iter().any(|former| former.branch == **branch)) {
-            Some(branch) => format!("{said}; what was done here stays on {branch}"),
+            Some(branch) => format!("{said}; the work of this session stays on {branch}"),
             None => said,
         }
     }

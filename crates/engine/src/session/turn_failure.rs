@@ -45,17 +45,17 @@ impl TurnFailure {
     /// Returns an action for a person, unless the next iteration may simply do better.
     pub fn suggested_remedy(self) -> Option<&'static str> {
         Some(match self {
-            Self::Refused => "say the task in other words, or choose another model",
+            Self::Refused => "reword the task, or choose another model",
             Self::OutOfTokens => "make the task smaller, or choose a model with a larger context",
             Self::OutOfTurns => "make the task smaller, or let the agent take more steps in a turn",
             Self::Silent => {
-                "see whether it waits for something by running it by hand; `limits.silence` says how long it may be silent"
+                "run the agent by hand to see whether it waits for something; `limits.silence` sets how long it may be silent"
             }
-            Self::TimedOut => "`limits.turn_time` says how long a turn may take",
+            Self::TimedOut => "`limits.turn_time` sets how long a turn may take",
             Self::Garbage | Self::Breach => {
                 "check the agent's version, and that its command is the one for this driver"
             }
-            Self::Outage => "see whether the model's service is up and its address right",
+            Self::Outage => "check that the model's service is up and its address is right",
             Self::Empty => "run the agent by hand to see what it says",
             Self::Prompt => "check `prompt` in the configuration",
             Self::Failed | Self::GaveUp | Self::Crashed => return None,

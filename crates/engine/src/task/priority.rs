@@ -24,7 +24,7 @@ impl TryFrom<u8> for TaskPriority {
     type Error = String;
 
     fn try_from(number: u8) -> Result<Self, String> {
-        if number <= 4 { Ok(Self(number)) } else { Err(format!("{number} is no priority: 0 (most urgent) to 4")) }
+        if number <= 4 { Ok(Self(number)) } else { Err(format!("{number} is not a priority: 0 (most urgent) to 4")) }
     }
 }
 
@@ -38,7 +38,7 @@ impl FromStr for TaskPriority {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let number: u8 = text.parse().map_err(|_| format!("`{text}` is no priority: 0 (most urgent) to 4"))?;
+        let number: u8 = text.parse().map_err(|_| format!("`{text}` is not a priority: 0 (most urgent) to 4"))?;
         number.try_into()
     }
 }

@@ -71,7 +71,7 @@ impl Workflow {
     /// Returns the error for a reference to a step that does not exist.
     fn unknown_step_error(&self, step: &WorkflowStep, field: &'static str, next: &str) -> WorkflowError {
         let known: Vec<&str> = self.steps.iter().map(|step| step.id.as_str()).collect();
-        let message = format!("`{field}` names the step `{next}`, and there is none outside of a `parallel`");
+        let message = format!("`{field}` names the step `{next}`, and no step outside a `parallel` has that id");
         WorkflowError::in_field(&step.id, field, message).with_suggestion(suggest_name(&[], next, &known))
     }
 
@@ -119,7 +119,7 @@ impl Workflow {
         let (before, lost) = (&self.steps[lost - 1], &self.steps[lost]);
         let message = format!("no step leads to `{}`", lost.id);
         let suggestion =
-            format!("what follows a step is said by it: write `onSuccess: {}` in `{}`", lost.id, before.id);
+            format!("each step names the step that follows it: write `onSuccess: {}` in `{}`", lost.id, before.id);
         Err(WorkflowError::in_field(&lost.id, "id", message).with_suggestion(suggestion))
     }
 
@@ -150,8 +150,8 @@ impl Workflow {
         };
         let ends = |step: &WorkflowStep| self.reachable_from(vec![step]).iter().any(&may_end);
         let Some(step) = self.steps.iter().find(|step| !ends(step)) else { return Ok(()) };
-        let message = format!("from `{}` no way leads to the end: its steps go round for ever", step.id);
-        let suggestion = "leave `onSuccess` out where it is done, or have a `condition` lead out of it".to_owned();
+        let message = format!("from `{}` no path leads to the end: its steps repeat for ever", step.id);
+        let suggestion = "leave `onSuccess` out of the last step, or let a `condition` end the loop".to_owned();
         Err(WorkflowError::in_field(&step.id, "onSuccess", message).with_suggestion(suggestion))
     }
 }

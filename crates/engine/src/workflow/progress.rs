@@ -144,10 +144,10 @@ pub fn check_context_entry(name: &str, value: &Value) -> Result<(), String> {
     match (name, value) {
         (DATA_NAME, Value::Object(_) | Value::Null) => Ok(()),
         (DATA_NAME, _) => {
-            Err("names `data`, where its steps store what they find: give it names with values, `{…}`".to_owned())
+            Err("names `data`, where the steps store their values: give it a map of names and values, `{…}`".to_owned())
         }
         _ if RESERVED_NAMES.contains(&name) => {
-            Err(format!("names `{name}`, and `context.{name}` is the workflow's own; call it otherwise"))
+            Err(format!("names `{name}`, and `context.{name}` belongs to the workflow; choose another name"))
         }
         _ => Ok(()),
     }

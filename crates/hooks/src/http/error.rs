@@ -16,7 +16,7 @@ pub enum WebhookError {
     BadHeader { name: String, why: &'static str },
     #[error("cannot get an answer from {url}: timed out after {after:?}")]
     TimedOut { url: String, after: Duration },
-    #[error("cannot agree with {host} on a secure connection")]
+    #[error("cannot make a secure connection to {host}")]
     Tls { host: String, source: Box<dyn std::error::Error + Send + Sync> },
     /// The host is unknown, refuses the connection, or ends it.
     #[error("cannot complete the request to {host}")]
@@ -31,7 +31,7 @@ impl WebhookError {
         match self {
             Self::BadAddress { .. } => "write it as https://host/path, with everything else percent-encoded",
             Self::BadHeader { .. } => "check the header and the environment variables in it",
-            Self::TimedOut { .. } => "check that the server is well, or raise the hook's `timeout`",
+            Self::TimedOut { .. } => "check that the server works, or raise the hook's `timeout`",
             Self::Tls { .. } => {
                 "check that the port speaks https, and that its certificate is for this host, still valid, and from a public authority"
             }

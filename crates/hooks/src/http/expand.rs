@@ -16,7 +16,7 @@ pub enum ExpandError {
     Empty(String),
     #[error("cannot fill in `${{{0}}}`: the environment variable is not valid UTF-8")]
     NotText(String),
-    #[error("cannot read `${{{0}}}`: between the braces stands the name of an environment variable and nothing else")]
+    #[error("cannot read `${{{0}}}`: write only the name of an environment variable between the braces")]
     BadName(String),
     #[error("cannot read `${{`: its `}}` is missing; write `$$` for a dollar")]
     Unclosed,

@@ -46,7 +46,7 @@ use crate::{HookRole, RunnableHook};
 
 /// Note about a program that ended and left processes behind. Windlass cannot end processes of another user, nor those that
 /// only hold its output.
-pub const LEFTOVER_PROCESSES_NOTE: &str = "it left processes behind; those that could be were ended";
+pub const LEFTOVER_PROCESSES_NOTE: &str = "it left processes behind; Windlass ended those that it could";
 
 /// Length of the line that stands for a whole output, in letters.
 const MAX_SUMMARY_LETTERS: usize = 160;
@@ -312,7 +312,7 @@ fn collect_side_notes(said: &HookResponse) -> impl Iterator<Item = String> {
 /// Builds the message for people.
 fn build_message(hook: &RunnableHook, read: &HookReading) -> String {
     let mut parts: Vec<&str> = read.parts.failure.iter().map(String::as_str).collect();
-    let silent = format!("`{}` asks for a person, and does not say why", hook.name);
+    let silent = format!("`{}` asks for a person without a reason", hook.name);
     if read.outcome == HookOutcome::Escalate && read.parts.reason.is_empty() {
         parts.push(&silent);
     }
@@ -346,7 +346,7 @@ fn build_feedback(hook: &RunnableHook, role: HookRole, read: &HookReading, point
             unexplained_block_text(&hook.name, point)
         }
         HookOutcome::Escalate if role.is_gate() && told.trim().is_empty() => {
-            format!("`{}` asks for a person, and does not say why.", hook.name)
+            format!("`{}` asks for a person without a reason.", hook.name)
         }
         _ => told,
     }
@@ -356,9 +356,9 @@ fn build_feedback(hook: &RunnableHook, role: HookRole, read: &HookReading, point
 pub fn unexplained_block_text(hook: &str, point: Option<&HookPoint>) -> String {
     match point {
         Some(HookPoint::PreToolUse | HookPoint::PostToolUse | HookPoint::UserPromptSubmit) => {
-            format!("`{hook}` says no, and not why.")
+            format!("`{hook}` blocks without a reason.")
         }
-        _ => format!("`{hook}` says that the work is not done, and not why."),
+        _ => format!("`{hook}` says without a reason that the work is not done."),
     }
 }
 

@@ -11,8 +11,8 @@ use crate::{HookScript, PipeOutput, RunnableKind};
 use HookOutcome::{Block, Cancelled, Continue, Escalate, Failure, Skip, Success, TimedOut};
 use HookRole::{Observer, Pipeline, Stop};
 
-const SILENT: &str = "`tests` says that the work is not done, and not why.";
-const WANTED: &str = "`tests` asks for a person, and does not say why.";
+const SILENT: &str = "`tests` says without a reason that the work is not done.";
+const WANTED: &str = "`tests` asks for a person without a reason.";
 const ROLES: [HookRole; 3] = [Stop, Pipeline, Observer];
 
 fn hook(pipes: bool) -> RunnableHook {
@@ -170,7 +170,7 @@ fn blocking_response_stops_gates_and_fails_elsewhere() {
         let gate = (Block, for_people, told);
         everywhere(ProgramExit::Code(0), stdout, [gate, gate, (Failure, why, "")], [gate, gate, (Failure, why, piped)]);
     }
-    let silent = "`tests` asks for a person, and does not say why";
+    let silent = "`tests` asks for a person without a reason";
     for (stdout, message, told, piped) in [
         (r#"{"action": "escalate", "reason": "stuck"}"#, "stuck", "stuck", "stuck\nerr"),
         (r#"{"action": "escalate"}"#, silent, WANTED, "err"),
@@ -208,7 +208,7 @@ fn exit_2_blocks_despite_any_response() {
     for (stdout, message, told) in [
         (r#"{"decision": "block", "reason": "red"}"#, String::new(), "err\n\nred"),
         (r#"{"status": "failure", "message": "a", "remediation_prompt": "b"}"#, "a".to_owned(), "err\n\na\n\nb"),
-        (r#"{"decision": "allow", "reason": "fine"}"#, although("that all is well"), "err\n\nfine"),
+        (r#"{"decision": "allow", "reason": "fine"}"#, although("that the hook passes"), "err\n\nfine"),
         (r#"{"status": "skip"}"#, although("that it was skipped"), "err"),
         (r#"{"action": "escalate", "reason": "r"}"#, although("that a person is needed"), "err\n\nr"),
         (r#"{"action": "continue", "nextPrompt": "n"}"#, String::new(), "err\n\nn"),
@@ -321,11 +321,11 @@ fn report_names_start_failures_and_leftover_processes() {
     let message = |exit| answer(&hook(false), Stop, &leaky(exit)).message;
     assert_eq!(
         message(ProgramExit::Code(0)).as_deref(),
-        Some("it left processes behind; those that could be were ended")
+        Some("it left processes behind; Windlass ended those that it could")
     );
     assert_eq!(
         message(ProgramExit::Code(1)).as_deref(),
-        Some("exit 1; it left processes behind; those that could be were ended")
+        Some("exit 1; it left processes behind; Windlass ended those that it could")
     );
 }
 

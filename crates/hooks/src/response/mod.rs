@@ -143,13 +143,13 @@ pub enum HookResponseError {
     Unreadable(FieldError),
     #[error("{yes} and {no} contradict each other; say one of them")]
     Contradiction { yes: String, no: String },
-    #[error("it has {0} actions; at most {MAX_ACTIONS} are taken")]
+    #[error("it has {0} actions; at most {MAX_ACTIONS} are allowed")]
     TooManyActions(usize),
-    #[error("it has {found} bytes; at most {MAX_RESPONSE_BYTES} are taken")]
+    #[error("it has {found} bytes; at most {MAX_RESPONSE_BYTES} are allowed")]
     TooLong { found: usize },
-    #[error("it is longer than what is kept of it; at most {MAX_RESPONSE_BYTES} bytes are taken")]
+    #[error("it is longer than the part that is kept; at most {MAX_RESPONSE_BYTES} bytes are allowed")]
     Cut,
-    #[error("it lies {found} lists and objects deep; at most {} are taken", EngineLimits::VALUE_DEPTH)]
+    #[error("it has {found} levels of lists and objects; at most {} are allowed", EngineLimits::VALUE_DEPTH)]
     TooDeep { found: usize },
 }
 

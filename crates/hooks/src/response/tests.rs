@@ -210,7 +210,7 @@ fn a_wrong_word_or_type_is_a_bad_answer() {
 fn actions_have_bounds() {
     let many = |count: usize| json!({"actions": vec![json!({"type": "log"}); count]}).to_string();
     assert_eq!(said(&many(MAX_ACTIONS)).actions.len(), MAX_ACTIONS);
-    bad(&many(MAX_ACTIONS + 1), "it has 65 actions; at most 64 are taken");
+    bad(&many(MAX_ACTIONS + 1), "it has 65 actions; at most 64 are allowed");
     let named = |length: usize| json!({"actions": [{"type": "x".repeat(length)}]}).to_string();
     assert_eq!(said(&named(EngineLimits::LABEL_BYTES)).actions.len(), 1);
     bad(&named(EngineLimits::LABEL_BYTES + 1), "`actions[0].type`: expected a name of at most 256 bytes");
@@ -262,10 +262,10 @@ fn an_answer_has_bounds() {
     let deep =
         |levels: usize| format!("{{\"context\":{}{}}}", "{\"a\":".repeat(levels - 2) + "{}", "}".repeat(levels - 2));
     said(&deep(EngineLimits::VALUE_DEPTH));
-    bad(&deep(EngineLimits::VALUE_DEPTH + 1), "it lies 65 lists and objects deep; at most 64 are taken");
-    bad(&deep(100_000 / 6), "it lies 16666 lists and objects deep; at most 64 are taken");
+    bad(&deep(EngineLimits::VALUE_DEPTH + 1), "it has 65 levels of lists and objects; at most 64 are allowed");
+    bad(&deep(100_000 / 6), "it has 16666 levels of lists and objects; at most 64 are allowed");
     said(&json!({"reason": "[".repeat(100) + "\\\"[{"}).to_string());
     let long = |bytes: usize| format!("{{\"reason\":\"{}\"}}", "x".repeat(bytes - 13));
     said(&long(MAX_RESPONSE_BYTES));
-    bad(&long(MAX_RESPONSE_BYTES + 1), "it has 262145 bytes; at most 262144 are taken");
+    bad(&long(MAX_RESPONSE_BYTES + 1), "it has 262145 bytes; at most 262144 are allowed");
 }

@@ -87,7 +87,7 @@ impl UnsafeReason {
             Self::Program(name) => return format!("in the arguments of `{name}`: it may be taken for its program"),
             Self::Interpreted(name) => return format!("in the arguments of `{name}`: it may be taken for code"),
             Self::Wrapped(name) => {
-                return format!("in the arguments of `{name}`: what it starts cannot be told from here");
+                return format!("in the arguments of `{name}`: the programs that it starts are unknown");
             }
             Self::Option(name, option) => return format!("after `{option}` of `{name}`: it may be run as a command"),
             Self::Special(name) => {

@@ -214,7 +214,7 @@ fn free_text_is_refused_for_evaluating_commands() {
 
 #[test]
 fn free_text_depends_on_place_in_command() {
-    let wrapped = |name: &str| format!("in the arguments of `{name}`: what it starts cannot be told from here");
+    let wrapped = |name: &str| format!("in the arguments of `{name}`: the programs that it starts are unknown");
     let piped = |name: &str| format!("in a pipe to `{name}`: it runs what it reads");
     let after = |option: &str, name: &str| format!("after `{option}` of `{name}`: it may be run as a command");
     let unknown = "in the arguments of a command that is known only when it runs".to_owned();

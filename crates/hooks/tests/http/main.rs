@@ -206,7 +206,7 @@ fn a_plain_server_cannot_speak_https() {
     let server = Server::new(vec![Answer::Interrupts("HTTP/1.1 400 Bad Request\r\n\r\n")]);
     let (error, text) = failure(&request(server.url("/").replace("http", "https")));
     assert!(matches!(error, WebhookError::Tls { .. }) && error.source().is_some(), "{error:?}");
-    assert_eq!(text, "cannot agree with 127.0.0.1:PORT on a secure connection");
+    assert_eq!(text, "cannot make a secure connection to 127.0.0.1:PORT");
     assert!(error.hint().starts_with("check that the port speaks https"), "{}", error.hint());
     assert!(matches!(classify_response(&Err(error)), WebhookOutcome::Failed { .. }));
     assert_eq!(server.seen().len(), 1);

@@ -16,7 +16,7 @@ use windlass_engine::{
     HookEffect, HookOutcome, HookReport, Promise, RegisteredStopHook, RuleAction, Seq, StopHook, Task,
 };
 use windlass_process::overlay_environment;
-use windlass_tools::validation::{ValidationCancelled, ValidatorEnv};
+use windlass_tools::validation::{ValidationCancellation, ValidatorEnv};
 use windlass_tools::{
     EvaluationInputs, StopHookClosures, ValidationRuleSet, newest_notes, registered_hooks, run_rules, run_stop_hooks,
 };
@@ -140,7 +140,7 @@ fn evaluate_all(
     hooks: &[RegisteredStopHook],
     context: &mut AgentContext,
     means: &EvaluationInputs<'_>,
-) -> Result<EvaluationOutcome, ValidationCancelled> {
+) -> Result<EvaluationOutcome, ValidationCancellation> {
     let (own, others): (Vec<_>, Vec<_>) = hooks.iter().cloned().partition(|hook| hook.inside);
     run_rules(rules, context, means)?;
     let first = run_stop_hooks(&others, context, means)?;

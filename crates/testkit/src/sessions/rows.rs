@@ -17,7 +17,7 @@ pub fn find_violations(rows: &Rows, log: &[EventRecord]) -> Vec<String> {
         |task: &Task| task.stalled.clone().map(|stalled| StalledWork { checked: false, rejudged: false, ..stalled });
     let stalled = rows.tasks.iter().filter(|task| known(task).as_ref() != stalls.find_stalled(task.id));
     wrong.extend(stalled.map(|task| {
-        format!("{}: the row goes on at {:?}, the log at {:?}", task.id, task.stalled, stalls.find_stalled(task.id))
+        format!("{}: the row continues at {:?}, the log at {:?}", task.id, task.stalled, stalls.find_stalled(task.id))
     }));
     let kept = rows.tasks.iter().filter(|task| task.unheard != unheard.feedback_of_task(task.id));
     wrong.extend(kept.map(|task| {

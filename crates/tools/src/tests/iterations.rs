@@ -101,7 +101,7 @@ fn series_arguments_are_checked_at_start() {
     hint: `task_list` shows the tasks
     [invalid] validationRules: it is not a list; give a list of rules, `[{type, name, config}]`
     [invalid] validationRules[0].type: no rule has the type `magic`; it is one of command, content_pattern, coverage, file_existence, custom
-    [invalid] validationRules[0].config.pattern: this regular expression cannot be used: found open group without closing ')'; write it without look-around and back references, with few repetitions, and escape what is meant as it stands, such as `\(`; in JSON a backslash is written twice
+    [invalid] validationRules[0].config.pattern: this regular expression cannot be used: found open group without closing ')'; write it without look-around and back references, with few repetitions, and escape literal characters, such as `\(`; in JSON a backslash is written twice
     "#);
 }
 

@@ -78,7 +78,7 @@ pub struct ValidationInput<'a> {
 /// A cancellation before all rules were checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("validation was cancelled")]
-pub struct ValidationCancelled;
+pub struct ValidationCancellation;
 
 /// Result of a check.
 struct RuleFinding {
@@ -108,7 +108,7 @@ pub fn validate_rules(
     matter: ValidationInput<'_>,
     workshop: &ValidatorEnv<'_>,
     control: &RunControl,
-) -> Result<Vec<RuleResult>, ValidationCancelled> {
+) -> Result<Vec<RuleResult>, ValidationCancellation> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(vec![None; rules.len()]);
     let work = || {
@@ -129,7 +129,7 @@ pub fn validate_rules(
     });
     let results = results.into_inner().expect("nothing panics while it holds the results");
     let all: Option<Vec<RuleResult>> = results.into_iter().collect();
-    all.filter(|_| !control.is_cancelled()).ok_or(ValidationCancelled)
+    all.filter(|_| !control.is_cancelled()).ok_or(ValidationCancellation)
 }
 
 fn check_rule(

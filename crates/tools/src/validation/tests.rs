@@ -64,7 +64,7 @@ impl ValidationScene {
         ValidationRule::read_rule_list("validationRules", rules, &self.project_directory()).unwrap()
     }
 
-    fn validate(&self, rules: &Value) -> Result<Vec<RuleResult>, ValidationCancelled> {
+    fn validate(&self, rules: &Value) -> Result<Vec<RuleResult>, ValidationCancellation> {
         let matter = ValidationInput {
             agent_output: self.agent_output.as_deref(),
             task_notes: &self.notes,
@@ -243,10 +243,10 @@ fn cancelled_validation_has_no_results() {
             control.cancel_runs();
         });
         let rules = command_rules(["echo >begun; sleep 1000".to_owned(), "true".to_owned()]);
-        assert_eq!(scene.validate(&rules), Err(ValidationCancelled));
+        assert_eq!(scene.validate(&rules), Err(ValidationCancellation));
     });
-    assert_eq!(scene.validate(&command_rules(["true".to_owned()])), Err(ValidationCancelled), "it stays called off");
-    assert_eq!(scene.validate(&json!([])), Err(ValidationCancelled));
+    assert_eq!(scene.validate(&command_rules(["true".to_owned()])), Err(ValidationCancellation), "it stays called off");
+    assert_eq!(scene.validate(&json!([])), Err(ValidationCancellation));
 }
 
 #[test]

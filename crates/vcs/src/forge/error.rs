@@ -45,7 +45,7 @@ pub enum ForgeError {
     Refused { host: String, status: u16, why: String },
     #[error("cannot reach {host}")]
     Unreached { host: String, source: io::Error },
-    #[error("cannot agree with {host} on a secure connection")]
+    #[error("cannot make a secure connection to {host}")]
     Tls { host: String, source: Box<dyn Error + Send + Sync> },
     #[error("cannot get an answer from {host}: timed out after {after:?}")]
     TimedOut { host: String, after: Duration },

@@ -204,11 +204,11 @@ fn unknown_request_is_refused_and_turn_continues() {
 fn protocol_errors_name_their_cause() {
     let answer = |id: Value| line(&json!({"jsonrpc": "2.0", "id": id, "result": {}}));
     let cases: [(Vec<u8>, &str); 6] = [
-        (answer(json!(7)), "it answered a question that nobody asked (id 7)"),
-        (answer(json!("1")), "it answered a question that nobody asked (id \"1\")"),
-        (answer(Value::Null), "it answered a question that nobody asked (id null)"),
+        (answer(json!(7)), "it answered a request that was not sent (id 7)"),
+        (answer(json!("1")), "it answered a request that was not sent (id \"1\")"),
+        (answer(Value::Null), "it answered a request that was not sent (id null)"),
         (b"{\"jsonrpc\": oops\n".to_vec(), "it sent a line that is not JSON (expected value): `{\"jsonrpc\": oops`"),
-        (b"{\"x\":1}\n".to_vec(), "it sent a line that is no message of JSON-RPC: `{\"x\":1}`"),
+        (b"{\"x\":1}\n".to_vec(), "it sent a line that is not a JSON-RPC message: `{\"x\":1}`"),
         (vec![b'x'; crate::acp::MAX_LINE_LENGTH + 1], "it sent a line of more than 16 MiB"),
     ];
     for (bytes, expected) in cases {

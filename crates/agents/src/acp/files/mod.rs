@@ -42,7 +42,7 @@ impl WorkspaceFiles {
         let mut options = File::options();
         let file = options.read(true).custom_flags(NONBLOCK | NOFOLLOW).open(&path).map_err(fail)?;
         if !file.metadata().map_err(fail)?.is_file() {
-            return Err(refusal_response("read", &wanted.path, "it is no plain file"));
+            return Err(refusal_response("read", &wanted.path, "it is not a regular file"));
         }
         let mut lines = BufReader::new(file.take(MAX_READ_OFFSET));
         let before = wanted.line.unwrap_or(1).saturating_sub(1);
@@ -56,7 +56,7 @@ impl WorkspaceFiles {
             let why = format!("it has more than {} MiB: ask for some of its lines", MAX_READ_BYTES / (1024 * 1024));
             return Err(refusal_response("read", &wanted.path, &why));
         };
-        String::from_utf8(bytes).map_err(|_| refusal_response("read", &wanted.path, "it is no text"))
+        String::from_utf8(bytes).map_err(|_| refusal_response("read", &wanted.path, "it is not text"))
     }
 
     /// Writes a file, and replaces the one that is there.
@@ -86,7 +86,7 @@ impl WorkspaceFiles {
     fn resolve_write_path(&self, wanted: &Path) -> Result<PathBuf, JsonRpcError> {
         let whole = self.directory.join(wanted);
         if whole.components().any(|part| part == Component::ParentDir) || whole.file_name().is_none() {
-            return Err(refusal_response("write", wanted, "that is no place for a file"));
+            return Err(refusal_response("write", wanted, "a file cannot be there"));
         }
         // Only the existing part of the path can contain links, so that part is resolved.
         let there = whole.ancestors().find(|path| fs::symlink_metadata(path).is_ok()).unwrap_or(&self.directory);
@@ -98,7 +98,7 @@ impl WorkspaceFiles {
         let is_kept =
             |part: Component<'_>| PROTECTED_DIRECTORIES.iter().any(|kept| part.as_os_str().eq_ignore_ascii_case(kept));
         if inside.components().any(is_kept) {
-            return Err(refusal_response("write", wanted, "what is there is not for agents"));
+            return Err(refusal_response("write", wanted, "agents have no access to it"));
         }
         Ok(path)
     }

@@ -61,8 +61,8 @@ fn refused_read_names_the_reason() {
     let outside = "it is outside of `/shop`";
     assert_eq!(place.read("../secret", None, None), Err(format!("cannot read `/shop/../secret`: {outside}")));
     assert_eq!(place.read("link", None, None), Err(format!("cannot read `/shop/link`: {outside}")));
-    assert_eq!(place.read(".", None, None), Err("cannot read `/shop/.`: it is no plain file".to_owned()));
-    assert_eq!(place.read("bytes", None, None), Err("cannot read `/shop/bytes`: it is no text".to_owned()));
+    assert_eq!(place.read(".", None, None), Err("cannot read `/shop/.`: it is not a regular file".to_owned()));
+    assert_eq!(place.read("bytes", None, None), Err("cannot read `/shop/bytes`: it is not text".to_owned()));
     let long = "cannot read `/shop/long`: it has more than 8 MiB: ask for some of its lines";
     assert_eq!(place.read("long", None, None), Err(long.to_owned()));
     assert!(place.read("none", None, None).expect_err("nothing").contains("No such file"));
@@ -81,7 +81,7 @@ fn named_pipe_is_refused_without_blocking() {
         0,
     )
     .expect("a pipe");
-    assert_eq!(place.read("pipe", None, None), Err("cannot read `/shop/pipe`: it is no plain file".to_owned()));
+    assert_eq!(place.read("pipe", None, None), Err("cannot read `/shop/pipe`: it is not a regular file".to_owned()));
     assert_eq!(place.write("pipe"), Err("cannot write `/shop/pipe`: there is something else".to_owned()));
 }
 

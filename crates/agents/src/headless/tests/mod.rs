@@ -132,7 +132,7 @@ fn recorded_streams_are_understood() {
     claude capped | 1200/200/34 $0.00472 | named | OutOfTurns: Reached maximum number of turns (1)
     claude cut | 4800/800/136 $0.01888 | named | OutOfTokens: API Error: Claude's response exceeded the 128000 output toke
     claude denied | 2400/400/68 $0.00944 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
-    claude empty | 2400/400/68 $0.00944 | named | Empty: the agent ended its turn without a word
+    claude empty | 2400/400/68 $0.00944 | named | Empty: the agent ended its turn without a message
     claude keyless | - | named | locked: Not logged in · Please run /login; run `claude` and type /login, or set ANTHROPIC_API_KEY
     claude limited | - | named | limited, Some(After(60s)): API Error: Request rejected (429) · Rate limit reached for r
     claude lost | - | - | gone: No conversation found with session ID: 99999999-2222-4333-84
@@ -141,11 +141,11 @@ fn recorded_streams_are_understood() {
     claude refused | 2400/400/68 $0.00944 | named | Refused: API Error: Opus 5.5's safeguards flagged this message (https
     claude resumed | 2400/400/68 $0.00944 | named | said: It is still mended. <promise>COMPLETE</promise>
     claude retried | 2400/400/68 $0.00944 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
-    claude rooted | - | - | Broken("--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons; if this machine is a sandbox in which the agent may do anything, say so with `IS_SANDBOX: \"1\"` under `env` of the agent in the configuration; else run as another user")
+    claude rooted | - | - | Broken("--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons; if this machine is a sandbox in which the agent may do anything, set `IS_SANDBOX: \"1\"` under `env` of the agent in the configuration; else run as another user")
     claude stalled | - | named | Crashed: it ended in the middle of its turn (exit 143)
     claude unauthorized | - | named | locked: Failed to authenticate. API Error: 401 Incorrect API key pro; run `claude` and type /login, or set ANTHROPIC_API_KEY
     codex cut | - | named | OutOfTokens: Incomplete response returned, reason: max_output_tokens
-    codex empty | 1200/200/34 of all | named | Empty: the agent ended its turn without a word
+    codex empty | 1200/200/34 of all | named | Empty: the agent ended its turn without a message
     codex keyless | - | named | locked: Missing environment variable: `STUB_KEY`.; run `codex login`, or set OPENAI_API_KEY
     codex limited | - | named | limited, None: exceeded retry limit, last status: 429 Too Many Requests
     codex lost | - | - | gone: Error: thread/resume: thread/resume failed: no rollout found
@@ -188,7 +188,7 @@ fn recorded_streams_are_understood() {
     goose stalled | - | - | Crashed: ended by signal 15
     goose unauthorized | - | - | locked: Ran into this error: Authentication error: Authentication fa; run `goose configure`
     opencode cut | 1200/200/34 $0.001068 | named | OutOfTokens: the model's answer was cut off at its limit of tokens
-    opencode empty | 1200/200/34 $0.001068 | named | Empty: the agent ended its turn without a word
+    opencode empty | 1200/200/34 $0.001068 | named | Empty: the agent ended its turn without a message
     opencode limited | - | named | limited, Some(After(2s)): Rate limit reached for requests. Please try again later.
     opencode lost | - | - | gone: [91m[1mError: [0mSession not found
     opencode ok | 2400/400/68 $0.002136 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>

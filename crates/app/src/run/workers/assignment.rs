@@ -89,7 +89,7 @@ impl<'a> AgentAssignment<'a> {
         let listed = self.types.allowed_agents(task.kind.as_ref());
         match (listed, self.named) {
             _ if self.leaves_in_place(task) => Some(explain_left_in_place(opened, task.id)),
-            (Some(names), _) if names.is_empty() => Some("nobody may work on tasks of its type".to_owned()),
+            (Some(names), _) if names.is_empty() => Some("no agent may work on tasks of its type".to_owned()),
             (Some(names), Some(agent)) if !names.contains(agent) => {
                 Some(format!("{} may", names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")))
             }

@@ -14,13 +14,13 @@ use crate::show;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass change list
-  windlass change list --all                   those that are merged, too
-  windlass change list --refresh               ask the forge how they stand there")]
+  windlass change list --all                   include merged changes
+  windlass change list --refresh               ask the forge for their state")]
 pub struct Args {
-    /// Those that are merged, and those of deleted tasks, too
+    /// Include merged changes and changes of deleted tasks
     #[arg(long, short)]
     all: bool,
-    /// Ask the forge how they stand there
+    /// Ask the forge for the state of each change
     #[arg(long)]
     refresh: bool,
 }
@@ -78,7 +78,7 @@ fn show_change_entry(change: &ChangeRecord, (ids, states): (usize, usize), out: 
             out.print_line(format_args!("  {}", out.paint(Tone::Faint, told)))?;
         }
         (Some(Ok(ChangeState::Merged)), None) => {
-            let told = format!("merged on the forge; `windlass change merge {}` takes note of it", change.task.id);
+            let told = format!("merged on the forge; `windlass change merge {}` records it", change.task.id);
             out.print_line(format_args!("  {}", out.paint(Tone::Faint, told)))?;
         }
         _ => {}
@@ -90,15 +90,15 @@ fn show_change_entry(change: &ChangeRecord, (ids, states): (usize, usize), out: 
 fn explain_merge_recording(task: &Task) -> String {
     let id = task.id;
     match task.state {
-        TaskState::Completed => format!("`windlass change merge {id}` or the next run takes note of it"),
-        TaskState::Blocked => format!("`windlass change merge {id}` takes note of it, and completes the task"),
+        TaskState::Completed => format!("`windlass change merge {id}` or the next run records it"),
+        TaskState::Blocked => format!("`windlass change merge {id}` records it, and completes the task"),
         TaskState::Failed => format!("{id} has failed: `windlass answer {id} approve` accepts it"),
         TaskState::Active | TaskState::Submitted => {
-            format!("{id} is {}: the agent or person at work finds it there", task.state)
+            format!("{id} is {}: the agent or person at work sees the merge", task.state)
         }
         state => format!(
             "{id} is {state}: the next run works on it; `windlass task complete {id}` accepts it, and \
-             `windlass change merge {id}` takes note of it then"
+             `windlass change merge {id}` records it then"
         ),
     }
 }

@@ -12,17 +12,17 @@ use crate::output::{CommandResult, Output, Tone};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass change merge T3
-  windlass change merge T3 --no-check          nothing is run where it has to be rebased first
+  windlass change merge T3 --no-check          run no checks after a rebase
 
-On a forge it is merged there. Else git merges it: with a remote into the remote's branch, otherwise into the local one, and \
-a clean tree that has this checked out goes along. A base that has moved on is taken up first: the work is rebased, and \
-the commands and `run_tests` of `stop` and the checks of `before_submit` run again on top of it. For these the \
-configuration has to be trusted (`windlass trust`, or --trust for this command alone).")]
+A change on a forge is merged there. Otherwise git merges it: into the branch of the remote if there is one, \
+else into the local branch. A clean tree that has this branch checked out is updated too. If the base has \
+moved, the work is rebased first, and the commands and `run_tests` of `stop` and the checks of `before_submit` \
+run again. These checks need a trusted configuration (`windlass trust`, or --trust for this command only).")]
 pub struct Args {
-    /// The task whose change it is, such as T3
+    /// The task of the change, such as T3
     #[arg(value_name = "ID")]
     id: TaskId,
-    /// Run no checks where the work has to be brought onto a newer base
+    /// Run no checks after a rebase onto a newer base
     #[arg(long)]
     no_check: bool,
 }
@@ -75,13 +75,13 @@ fn show_merge_report(
         (false, true) => {}
     }
     if !unasked.is_empty() {
-        out.print_line(format_args!("not asked without an agent's turn: {} (stop)", text::clean_line(&unasked)))?;
+        out.print_line(format_args!("not run without an agent's turn: {} (stop)", text::clean_line(&unasked)))?;
     }
     if let Some(seen) = &seal.seen {
         let (base, seen) = (text::clean_line(&seal.base), text::clean_line(seen));
-        return out.print_line(format_args!("{id}  {} {base}: {seen}", out.paint(Tone::Good, "was in")));
+        return out.print_line(format_args!("{id}  {} {base}: {seen}", out.paint(Tone::Good, "already in")));
     }
-    let word = if seal.was_merged { "was in" } else { "merged into" };
+    let word = if seal.was_merged { "already in" } else { "merged into" };
     out.print_line(format_args!(
         "{id}  {} {} as {}",
         out.paint(Tone::Good, word),

@@ -14,17 +14,17 @@ use crate::output::{CommandResult, Output, Tone};
 #[command(
     defer = true,
     after_help = "Examples:
-  windlass change list                         what waits to be looked at
-  windlass change show T3                      its commits and its diff
-  windlass change merge T3                     put it into the base branch
+  windlass change list                         list open changes
+  windlass change show T3                      show its commits and its diff
+  windlass change merge T3                     merge it into the base branch
 
-A change is called after its task. docs/explanation/delivery.md explains it."
+A change has the ID of its task. docs/explanation/delivery.md explains changes."
 )]
 pub enum Command {
-    /// The changes that are not merged, newest first
+    /// List the changes that are not merged, newest first
     #[command(visible_alias = "ls")]
     List(list::Args),
-    /// What a change does: its commits and its diff
+    /// Show the commits and the diff of a change
     Show(show::Args),
     /// Merge a change into its base
     Merge(merge::Args),

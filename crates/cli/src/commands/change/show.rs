@@ -25,15 +25,15 @@ const MAX_STAT_SIGNS: u64 = 40;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass change show T3
-  windlass change show T3 --stat               which files, and how much of them
-  windlass change show T3 | git apply --check  a pipe gets the diff as it is, below a few lines
+  windlass change show T3 --stat               show files and line counts
+  windlass change show T3 | git apply --check  print the plain diff to a pipe
 
-On a terminal it is shown by $WINDLASS_PAGER, $PAGER or `less -FRX`.")]
+On a terminal, $WINDLASS_PAGER, $PAGER or `less -FRX` shows it.")]
 pub struct Args {
-    /// The task whose change it is, such as T3
+    /// The task of the change, such as T3
     #[arg(value_name = "ID")]
     id: TaskId,
-    /// Which files, and how much of them, in place of the diff
+    /// Show the changed files and line counts instead of the diff
     #[arg(long)]
     stat: bool,
 }
@@ -140,7 +140,7 @@ fn find_own_tip(git: &GitClient<'_>, change: &ChangeRecord) -> Result<Option<Git
 /// Renders the whole page. All its text comes from outside and is cleaned.
 fn render_change_page(change: &ChangeRecord, seen: &ChangeView, stat: bool, out: &Output) -> Result<String, Failure> {
     let written = write_change_page(change, seen, stat, out);
-    written.map_err(|error| Failure::new(FailureCode::System, "cannot put the page together").with_cause(error))
+    written.map_err(|error| Failure::new(FailureCode::System, "cannot render the page").with_cause(error))
 }
 
 fn write_change_page(
@@ -188,7 +188,7 @@ fn write_change_page(
             .lines()
             .try_for_each(|line| writeln!(page, "{}", out.paint(diff_line_tone(line), text::clean_lines(line))))?;
         if seen.diff.cut {
-            writeln!(page, "{}", out.paint(Tone::Warning, "there is more of it than is shown"))?;
+            writeln!(page, "{}", out.paint(Tone::Warning, "the rest of the diff is not shown"))?;
         }
     }
     Ok(page)

@@ -20,7 +20,7 @@ pub fn check_forge_remote(project: &Project, config: &Config) -> Result<Option<C
     };
     Ok(message.map(|message| ConfigWarning {
         place: None,
-        message: format!("{message}: changes are in the log alone, and no forge shows them"),
+        message: format!("{message}: changes are only in the log, not on a forge"),
         suggestion: Some(
             "`git remote -v` shows the addresses, `git remote set-url origin ADDRESS` sets one; `forge.remote` names \
                  another remote; or take `forge` out"

@@ -33,7 +33,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check the configuration. Nothing is run.
+    /// Check the configuration without running anything
     #[command(after_help = "Examples:
   windlass config check                      check the project's configuration
   windlass config check other.yaml           check another file")]
@@ -41,11 +41,11 @@ enum Command {
         /// The file to check [default: the project's]
         file: Option<PathBuf>,
     },
-    /// Print the JSON Schema of the configuration.
+    /// Print the JSON Schema of the configuration
     #[command(after_help = "Examples:
   windlass config schema > windlass.json     for your editor")]
     Schema,
-    /// Add the hooks of an agent's settings, or of another system, to the configuration.
+    /// Import hooks from agent settings or another system
     Import(import::Args),
 }
 

@@ -20,8 +20,8 @@ pub fn replace_config_file(project: &Project, config: &Config, text: &str) -> Re
         Failure::new(FailureCode::System, format!("cannot write `{}`", file.display())).with_cause(error)
     };
     let changed = || {
-        Failure::new(FailureCode::Refused, format!("`{}` was changed meanwhile", file.display()))
-            .with_hint("look at it, and try again")
+        Failure::new(FailureCode::Refused, format!("`{}` was changed in the meantime", file.display()))
+            .with_hint("look at the file, and try again")
     };
     if !config.has_file() {
         return match project_setup::add_missing_config(project, text).map_err(cannot)? {

@@ -23,11 +23,11 @@ const MAX_SENTENCE_WIDTH: usize = 100;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass demo
-  windlass demo --keep     and look around in its directory afterwards
+  windlass demo --keep     keep the directory to look around in
 
-Without --keep nothing of it is left, also if it is interrupted.")]
+Without --keep, the directory is removed at the end, also after an interruption.")]
 pub struct Args {
-    /// Keep the directory, and say where it is
+    /// Keep the directory, and print its path
     #[arg(long)]
     keep: bool,
 }
@@ -67,7 +67,7 @@ impl DemoTour<'_> {
         self.stage.run_shell_command(INIT_COMMAND, self.control, &mut |_| {})?;
         let made = self.stage.run_shell_command(GIT_SETUP_COMMAND, self.control, &mut |_| {})?;
         if made != ProgramExit::Code(0) && !self.control.is_cancelled() {
-            MessageWriter::new().print_note("git is not here or does not work: the demo goes on without a repository");
+            MessageWriter::new().print_note("git is missing or does not work: the demo continues without a repository");
         }
         for (sentence, steps) in TOUR_STOPS {
             if self.control.is_cancelled() {

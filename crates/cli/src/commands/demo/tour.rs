@@ -28,8 +28,8 @@ pub const GIT_SETUP_COMMAND: &str = "git init -q . && git add slug.sh test.sh .w
 pub const TOUR_STOPS: &[TourStop] = &[
     ("A small repository with a script, and with tests that fail.", &[TourStep::Shell("sh test.sh")]),
     (
-        "What \"done\" means is yours to say: here the tests have to pass. Another hook tells the agent what it changed. \
-         The agent itself is played by a script, and speaks the same protocol as real ones.",
+        "You define \"done\": here the tests have to pass. Another hook tells the agent what it changed. \
+         A script plays the agent, and speaks the same protocol as real agents.",
         &[TourStep::Show(".windlass/config.yaml")],
     ),
     (
@@ -44,22 +44,21 @@ pub const TOUR_STOPS: &[TourStop] = &[
         ],
     ),
     (
-        "Now the agent works on what is ready. It says that it is done twice before it is, and the tests send it back \
-         with what they found. Then the second task is ready, too. In the middle of that one the worst happens: \
-         Windlass is killed with -9.",
+        "Now the agent works on the ready task. It claims twice to be done before it is, and the tests send it back \
+         with their output. Then the second task is ready. During that task, Windlass is killed with -9.",
         &[TourStep::KilledShell("windlass run")],
     ),
     (
-        "The agent has died with it. Nothing else was lost: every step was in the log before it was taken. The same \
-         command goes on, in the same conversation.",
+        "The agent has died too. Nothing else is lost: each step is in the log before it begins. The same command \
+         resumes the work, in the same conversation.",
         &[TourStep::Shell("windlass run")],
     ),
     (
-        "The tests agree, whatever the agent says.",
+        "The tests confirm that the work is done.",
         &[TourStep::Shell("sh test.sh"), TourStep::Shell("windlass task list --all")],
     ),
     (
-        "The log tells what happened, and all of it can be verified.",
+        "The log shows what happened, and Windlass can verify all of it.",
         &[
             TourStep::Shell("windlass events --type conversation_opened --type session_ended"),
             TourStep::Shell("windlass doctor"),

@@ -20,24 +20,25 @@ use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass doctor                              verify the configuration, the agents, git, every event and every row
-  windlass doctor --rebuild                    fold the rows anew from the log
-  windlass doctor --settle                     run hooks that dead commands have left, put away worktrees that were left
-  windlass doctor --export sound.jsonl         save every sound event of a damaged store
-  windlass doctor --restore sound.jsonl        put them into a new one
+  windlass doctor                              check everything
+  windlass doctor --rebuild                    fold the rows again from the log
+  windlass doctor --settle                     run hooks that dead commands left
+  windlass doctor --export sound.jsonl         save the sound events of a store
+  windlass doctor --restore sound.jsonl        put them into a new store
 
-It exits with 1 if anything is wrong.")]
+Without an option, it checks the configuration, the agents, git, every event and every row. It exits with 1 if \
+anything is wrong.")]
 pub struct Args {
-    /// Write every sound event to a file, one JSON object a line
+    /// Write every sound event to a file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
-    /// Throw the rows away and fold them anew from the log
+    /// Delete the rows and fold them again from the log
     #[arg(long, conflicts_with = "export")]
     rebuild: bool,
-    /// Fill an empty store with the events of such a file; nothing is done unless all of them fit together
+    /// Fill an empty store with exported events: all of them or none
     #[arg(long, value_name = "FILE", conflicts_with_all = ["export", "rebuild"])]
     restore: Option<PathBuf>,
-    /// Run the hooks that commands which died have left, and put away worktrees of tasks that are merged or deleted
+    /// Run hooks of dead commands; remove worktrees of merged/deleted tasks
     #[arg(long, conflicts_with_all = ["export", "rebuild", "restore"])]
     settle: bool,
 }
@@ -54,7 +55,7 @@ pub fn run_doctor(context: &CommandContext, args: Args, out: &mut Output) -> Res
         return settle_unfinished_work(context, out);
     }
     if std::io::stderr().is_terminal() && !out.is_json() {
-        MessageWriter::new().print_note("looking over every event and every row");
+        MessageWriter::new().print_note("checking every event and every row");
     }
     let mut checks = check_project(context, &project, args.rebuild)?;
     // From here on signals reach the programs that the checks start.
@@ -104,11 +105,9 @@ fn settle_unfinished_work(context: &CommandContext, out: &mut Output) -> Result<
     print_removed_worktrees(&swept, out)?;
     if untrusted > 0 {
         let of_it = if untrusted == 1 { "1 hook or session" } else { &format!("{untrusted} hooks or sessions") };
-        let failure = Failure::new(FailureCode::Trust, format!("{of_it} may not go on"))
-            .with_cause("it is owed under a configuration that is not the trusted one")
-            .with_hint(
-                "--trust runs it all the same; `windlass hooks history` and `windlass session list` show what is left",
-            );
+        let failure = Failure::new(FailureCode::Trust, format!("{of_it} cannot resume"))
+            .with_cause("it is pending under a configuration that is not the trusted one")
+            .with_hint("--trust runs it anyway; `windlass hooks history` and `windlass session list` show it");
         return Err(failure.into());
     }
     if sessions > 0 && !out.is_json() {
@@ -131,7 +130,7 @@ fn settle_unfinished_work(context: &CommandContext, out: &mut Output) -> Result<
     }
     let told: &[Session] = if out.is_json() { &[] } else { &interrupted };
     for session in told {
-        let again = ResumeCommand::for_session(&opened, session).describe_in_sentence("goes on with it");
+        let again = ResumeCommand::for_session(&opened, session).describe_in_sentence("resumes it");
         out.print_line(format_args!("{} was interrupted: {}", session.name, text::clean_line(&again)))?;
     }
     Ok(0)
@@ -141,8 +140,8 @@ fn print_removed_worktrees(swept: &[WorktreeRemoval], out: &mut Output) -> Comma
     for (id, swept) in swept {
         match swept {
             Ok(()) if out.is_json() => {}
-            Ok(()) => out.print_line(format_args!("the worktree of {id} was put away"))?,
-            Err(why) => MessageWriter::new().print_warning(&format!("the worktree of {id} stays: {why}")),
+            Ok(()) => out.print_line(format_args!("the worktree of {id} was removed"))?,
+            Err(why) => MessageWriter::new().print_warning(&format!("the worktree of {id} was not removed: {why}")),
         }
     }
     Ok(())

@@ -50,7 +50,9 @@ impl AnswerTimer {
 
     fn timeout_message(&self) -> String {
         let time = self.within.map(duration_in_words).unwrap_or_default();
-        format!("windlass: after {time} nothing was decided, and the agent goes on: a hook or the store took too long")
+        format!(
+            "windlass: after {time} nothing was decided, and the agent continues: a hook or the store took too long"
+        )
     }
 
     /// Returns the time that is left.

@@ -31,20 +31,21 @@ const MAX_PAYLOAD_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass install claude                 writes these calls into the settings of Claude Code
-  echo '{\"session_id\": \"try\", \"cwd\": \".\"}' | windlass hook stop --as claude; echo \"exit $?\"
+  windlass install claude                 let Claude Code make these calls
+  echo '{\"session_id\": \"try\", \"cwd\": \".\"}' | windlass hook stop --as claude
 
-Exit codes: 2 turns a stop or a prompt away, with the reason on standard error. Otherwise it is 0,
-and the answer is on standard output: it may deny a tool. Without one the agent goes on.")]
+Exit code 2 blocks a stop or a prompt, with the reason on standard error. Otherwise the exit code is 0, and \
+the answer is on standard output: it may deny a tool. Without an answer the agent continues.")]
 pub struct Args {
-    /// Where the agent is: stop, pre_tool_use, post_tool_use, user_prompt_submit, session_start, session_end,
-    /// subagent_stop, notification or pre_compact, in any agent's spelling
+    /// The point, in any agent's spelling: stop, pre_tool_use, post_tool_use,
+    /// user_prompt_submit, session_start, session_end, subagent_stop, notification
+    /// or pre_compact
     #[arg(value_name = "POINT")]
     point: String,
-    /// Whose contract to speak [default: guessed from the payload]
+    /// The agent whose contract to use [default: guessed from the payload]
     #[arg(long = "as", value_name = "AGENT", value_parser = usage::name_parser::<BridgeAgent>(BridgeAgent::ALL.iter().map(|agent| agent.name())))]
     agent: Option<BridgeAgent>,
-    /// Let go after this time, before the agent loses its patience: 30s, 10m, 1h
+    /// Answer without a decision after this time: 30s, 10m, 1h
     #[arg(long, value_name = "TIME", value_parser = usage::parse_time_span)]
     within: Option<Duration>,
 }
@@ -53,12 +54,14 @@ pub fn run_agent_hook(context: &CommandContext, args: Args, out: &mut Output) ->
     let event = parse_agent_hook_event(&args.point)?;
     if out.is_json() {
         let failure = Failure::new(FailureCode::Usage, "agents have contracts of their own; the bridge has no --json");
-        return Err(failure.with_hint("`windlass hooks history --json` tells what hooks did").into());
+        return Err(failure.with_hint("`windlass hooks history --json` shows what hooks did").into());
     }
     if io::stdin().is_terminal() {
         let failure = Failure::new(FailureCode::Usage, "expected a hook payload on standard input");
         return Err(failure
-            .with_hint("`windlass install AGENT` has an agent call; `windlass hooks test POINT` is for people")
+            .with_hint(
+                "`windlass install AGENT` sets up an agent; to try hooks yourself, use `windlass hooks test POINT`",
+            )
             .into());
     }
     let agent = args.agent.unwrap_or(BridgeAgent::Claude);
@@ -107,7 +110,7 @@ fn parse_agent_hook_event(name: &str) -> Result<AgentHookEvent, Failure> {
 
 /// Reads the payload. Bytes beyond the limit are read too, so that the agent is not cut off while it writes.
 fn read_payload() -> Result<Vec<u8>, Failure> {
-    let fail = |error| Failure::new(FailureCode::System, "cannot read what the agent says").with_cause(error);
+    let fail = |error| Failure::new(FailureCode::System, "cannot read the hook payload").with_cause(error);
     let mut input = io::stdin().lock();
     let mut bytes = Vec::new();
     (&mut input).take(MAX_PAYLOAD_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(fail)?;
@@ -117,7 +120,7 @@ fn read_payload() -> Result<Vec<u8>, Failure> {
     io::copy(&mut input, &mut io::sink()).map_err(fail)?;
     Err(Failure::new(
         FailureCode::Usage,
-        format!("the agent says more than {} MiB at once", MAX_PAYLOAD_BYTES / 1024 / 1024),
+        format!("the hook payload is larger than {} MiB", MAX_PAYLOAD_BYTES / 1024 / 1024),
     ))
 }
 
@@ -151,7 +154,7 @@ fn answer_single_request(
     let is_stop = matches!(request.event, AgentHookEvent::Stop | AgentHookEvent::SubagentStop);
     if request.conversation.is_none() && is_stop {
         // Without a conversation the number of earlier send-backs is unknown.
-        return Err(Failure::new(FailureCode::Usage, "the agent does not say which conversation this is"));
+        return Err(Failure::new(FailureCode::Usage, "the hook payload names no conversation"));
     }
     answer_hook_request(project, request, &directory, within, context.trust).map_err(Failure::without_trust_option)
 }

@@ -17,28 +17,28 @@ use crate::{show, usage};
 #[command(after_help = "Examples:
   windlass hooks history
   windlass hooks history --point stop --outcome block --outcome timed_out
-  windlass hooks history --conversation 0b7c2f6e-43d1    what ran when an agent called by itself
+  windlass hooks history --conversation 0b7c2f6e-43d1    runs of the bridge
   windlass hooks history --hook lint --limit 0 --json | jq .durationMs")]
 pub struct Args {
-    /// Only runs of this hook
+    /// Show only runs of this hook
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
-    /// Only runs at this point
+    /// Show only runs at this point
     #[arg(long, value_name = "POINT", value_parser = super::parse_point_argument)]
     point: Option<HookPoint>,
-    /// Only runs of this session
+    /// Show only runs of this session
     #[arg(long, value_name = "NAME")]
     session: Option<SessionName>,
-    /// Only runs for this task
+    /// Show only runs for this task
     #[arg(long, value_name = "ID")]
     task: Option<TaskId>,
-    /// Only runs for calls of this conversation's agent, by its id or how that begins
+    /// Show only runs for this conversation: its id or the start of it
     #[arg(long, value_name = "ID")]
     conversation: Option<String>,
-    /// Only runs that ended so; may be given several times
+    /// Show only runs with this outcome; repeatable
     #[arg(long, value_name = "OUTCOME", value_parser = outcome_parser())]
     outcome: Vec<HookRunOutcome>,
-    /// At most so many, the last ones; 0 for all
+    /// Show at most this many of the last runs; 0 shows all
     #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true, value_parser = usage::parse_number)]
     limit: u64,
 }

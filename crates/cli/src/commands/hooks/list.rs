@@ -13,24 +13,24 @@ use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass hooks list                          what would run for a task without a type
-  windlass hooks list --type product           for a task of that type
+  windlass hooks list                          hooks for a task without a type
+  windlass hooks list --type product           hooks for a task of this type
   windlass hooks list --point stop --json
-  windlass hooks list --task T3                the stop hooks that are registered for it
+  windlass hooks list --task T3                stop hooks of this task
 
-Hooks of the registry run inside the commit of their event, the others after it; both in order of priority, lowest
-first. A hook that can never run is marked, with the reason.")]
+Hooks of the registry run inside the commit of their event, all others after it; both in order of priority, \
+lowest first. A hook that can never run is marked with the reason.")]
 pub struct Args {
-    /// Only this point
+    /// Show only this point
     #[arg(long, value_name = "POINT", value_parser = super::parse_point_argument)]
     point: Option<HookPoint>,
-    /// For a task of this type
+    /// Show the hooks for a task of this type
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// When this agent works
+    /// Show the hooks while this agent works
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// The stop hooks that are registered for this task, and no others
+    /// Show only the stop hooks of this task
     #[arg(long, value_name = "ID", conflicts_with_all = ["point", "kind", "agent"])]
     pub task: Option<TaskId>,
 }

@@ -20,16 +20,16 @@ use crate::{show, usage};
   windlass hooks metrics --conversation 0b7c2f6e-43d1
   windlass hooks metrics --json | jq '.hooks[] | {hook, p95Ms}'
 
-Runs that have ended count, interrupted ones too. Hooks inside a commit are not timed: only their errors are recorded. \
-`windlass why HOOK-9` shows what a registered stop hook decided.")]
+All ended runs count, also interrupted ones. Hooks inside a commit are not timed: only their errors are \
+recorded. `windlass why HOOK-9` shows what a registered stop hook decided.")]
 pub struct Args {
-    /// Only this hook, by its name
+    /// Count only runs of this hook
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
-    /// Only what ran for calls of this conversation's agent, by its id or how that begins
+    /// Count only this conversation: its id or the start of it
     #[arg(long, value_name = "ID")]
     conversation: Option<String>,
-    /// Only what ended so long ago at most: 30m, 24h, 7d
+    /// Count only runs that ended in this last time: 30m, 24h, 7d
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = usage::parse_time_span)]
     since: Option<Duration>,
 }

@@ -22,27 +22,27 @@ use crate::output::{CommandResult, Output};
 #[command(
     defer = true,
     after_help = "Examples:
-  windlass hooks list                          what would run where, and in which order
-  windlass hooks test stop                     what each hook of a point would be given
-  windlass hooks history                       the last runs
-  windlass hooks history --outcome block       what sent agents back
-  windlass hooks metrics --since 7d            how often each hook passes, and how long it takes
-  windlass hooks disable lint                  keep a hook, and do not run it"
+  windlass hooks list                          list hooks by point, in order
+  windlass hooks test stop                     show the input of each hook
+  windlass hooks history                       list the last runs
+  windlass hooks history --outcome block       list the runs that blocked
+  windlass hooks metrics --since 7d            show counts and durations
+  windlass hooks disable lint                  keep a hook, but do not run it"
 )]
 pub enum Command {
-    /// What would run at each point, in which order, and where it was defined
+    /// List the hooks of each point, in order, with their origin
     List(list::Args),
-    /// Everything about one hook
+    /// Show one hook in detail
     Show(show::Args),
-    /// What the hooks of a point would run and be given; with --run, what they say
+    /// Show what the hooks of a point would run; with --run, run them
     Test(trial::Args),
-    /// What ran when, for which event, how long, how it ended and where its output is; newest last
+    /// List hook runs with event, duration, outcome and output, newest last
     History(history::Args),
-    /// How often each hook ran, passed, blocked, failed and timed out, and how long it took
+    /// Show counts, outcomes and durations for each hook
     Metrics(metrics::Args),
-    /// Switch a hook on in the configuration
+    /// Enable a hook in the configuration
     Enable(switch::Args),
-    /// Switch a hook off in the configuration, and keep it there
+    /// Disable a hook, but keep it in the configuration
     Disable(switch::Args),
 }
 

@@ -16,7 +16,7 @@ use crate::output::{CommandResult, Output, Tone};
   windlass hooks show \"stop[0]\"
   windlass hooks show lint --json")]
 pub struct Args {
-    /// Its name, as `windlass hooks list` shows it
+    /// The name of the hook, as `windlass hooks list` shows it
     #[arg(value_name = "NAME")]
     name: String,
 }

@@ -28,7 +28,7 @@ pub fn switch_stop_hook(context: &CommandContext, hook: HookId, enabled: bool, o
             "hookId": hook, "taskId": task, "enabled": enabled, "changed": before != enabled, "written": true,
         }));
     }
-    let asked = if enabled { "is asked from now on" } else { "is not asked any more" };
+    let asked = if enabled { "is enabled" } else { "is disabled" };
     out.print_line(format_args!("{} of {task} {asked}", out.paint(Tone::Strong, hook)))
 }
 

@@ -20,19 +20,19 @@ use crate::output::{CommandResult, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass hooks disable lint                       keep it in the configuration, and do not run it
-  windlass hooks disable \"stop[0]\"                  one without a name, as `hooks list` shows it
-  windlass hooks disable run_tests --dry-run        show what would change, and change nothing
-  windlass hooks enable auto-label-by-keyword       a built-in that is off by default
-  windlass hooks enable HOOK-12                     a stop hook that is registered for a task
+  windlass hooks disable lint                       keep it, but do not run it
+  windlass hooks disable \"stop[0]\"                  a hook without a name
+  windlass hooks disable run_tests --dry-run        only show the change
+  windlass hooks enable auto-label-by-keyword       a built-in, off by default
+  windlass hooks enable HOOK-12                     a stop hook of a task
 
-Only the `enabled` of this hook changes in the project's configuration. Afterwards it has to be
-trusted again: `windlass trust`. A session that is under way keeps the one it began with.")]
+Only the `enabled` key of this hook changes in the project's configuration. Afterwards, trust the \
+configuration again: `windlass trust`. A running session keeps the configuration that it started with.")]
 pub struct Args {
-    /// Its name, as `windlass hooks list` shows it; a built-in's own name where it is used once; or HOOK-12
+    /// The hook: its name in `windlass hooks list`, a built-in, or HOOK-12
     #[arg(value_name = "NAME")]
     name: String,
-    /// Show what would change, and change nothing
+    /// Show the change, but do not write it
     #[arg(long)]
     dry_run: bool,
 }
@@ -128,7 +128,7 @@ impl SwitchReport<'_> {
         out.print_line(format_args!("`{name}` {would} switched {on} in {}:", text::clean_line(&file)))?;
         change.show_difference(out)?;
         if self.trust.is_some_and(|trust| trust != TrustState::Trusted) {
-            out.print_line("What the configuration runs needs your trust as it is now: `windlass trust`.")?;
+            out.print_line("Nothing of the configuration runs until you trust it again: `windlass trust`.")?;
         }
         Ok(())
     }

@@ -23,36 +23,36 @@ use crate::usage;
 const VALUE_COLUMN: usize = 15;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass hooks test stop                               the commands, and what they would be given
+  windlass hooks test stop                                  show input only
+  windlass hooks test on_error --payload error.json --run   run them
   echo '{\"iteration\": 3}' | windlass hooks test stop --payload -
-  windlass hooks test on_error --payload error.json --run   run them, and show what they say
-  echo '{\"tool_name\": \"Bash\", \"tool_input\": {\"command\": \"ls\"}}' | windlass hooks test pre_tool_use --payload -
+  echo '{\"tool_name\": \"Bash\"}' | windlass hooks test pre_tool_use --payload -
 
-A payload is a JSON object with the names that conditions use: `iteration`, `error`, `task.labels`, … What it does not
-name has its empty value. `docs/reference/payloads-and-answers.md` lists the names.
+A payload is a JSON object with the names that conditions use: `iteration`, `error`, `task.labels`, … A name \
+that it leaves out has its empty value. docs/reference/payloads-and-answers.md lists the names.
 
-Where only agents' own hook systems call, with --as, and where it has a `session_id`, a payload is what the agent would say, and \
-the hooks are tried as `windlass hook` would run them.")]
+In three cases the payload is the input of an agent, and the hooks run as `windlass hook` would run them: at a \
+point where only agents call, with --as, and if the payload has a `session_id`.")]
 pub struct Args {
-    /// The point
+    /// The point of the hooks, such as stop
     #[arg(value_name = "POINT", value_parser = super::parse_point_argument)]
     point: HookPoint,
-    /// A JSON object with what the hooks are run for; `-` reads it from standard input
+    /// A JSON object with the input for the hooks; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     payload: Option<PathBuf>,
-    /// As if this agent's own hook system called [default: guessed from the payload, where only agents call]
+    /// Act as the hook system of this agent [default: from the payload]
     #[arg(long = "as", value_name = "AGENT", value_parser = usage::name_parser::<BridgeAgent>(BridgeAgent::ALL.iter().map(|agent| agent.name())))]
     agent: Option<BridgeAgent>,
-    /// Only this hook
+    /// Test only this hook
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
-    /// For a task of this type [default: the payload's `task.type`]
+    /// Use the hooks of this task type [default: the payload's `task.type`]
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// When this agent works: its own hooks are tried too [default: the payload's `agent`]
+    /// Include the hooks of this agent [default: the payload's `agent`]
     #[arg(long = "agent", value_name = "NAME")]
     works: Option<String>,
-    /// Run them, outside any session, and show their verdicts
+    /// Run the hooks outside any session, and show their verdicts
     #[arg(long)]
     run: bool,
 }
@@ -87,8 +87,7 @@ pub fn run_hooks_test(context: &CommandContext, args: Args, out: &mut Output) ->
     let written: Vec<&HookSpec> =
         written.filter(|hook| plan::runnable_hook(hook).is_some() && hook.is_enabled()).collect();
     if written.is_empty() {
-        let failure =
-            Failure::new(FailureCode::NotFound, format!("nothing that could be tried runs at {}", args.point));
+        let failure = Failure::new(FailureCode::NotFound, format!("no hook at {} can be tried", args.point));
         let usual = planned.rows.iter().find(|row| matches!(row, ListedHook::Default { worktrees: true }));
         let failure = match usual {
             Some(row) => failure.with_cause(format!(

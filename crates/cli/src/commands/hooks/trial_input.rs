@@ -108,7 +108,7 @@ fn check_id_fields(values: &Value) -> Result<(), (String, &'static str)> {
             None => Ok(()),
             Some(Value::String(text)) if text.is_empty() => Ok(()),
             Some(Value::String(text)) => is_right(text).map_err(|error| error.to_string()),
-            Some(other) => Err(format!("{other} is no text")),
+            Some(other) => Err(format!("{other} is not text")),
         };
         right.map_err(|why| (format!("`{name}`: {why}"), "leave it out, or write it as it is in the log"))?;
     }

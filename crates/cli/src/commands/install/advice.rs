@@ -26,7 +26,9 @@ pub fn list_next_steps(target: &InstallTarget, program: &ProgramPath, is_new: bo
             }
         }
         BridgeAgent::Gemini | BridgeAgent::Copilot | BridgeAgent::Cursor if of_project => {
-            steps.push(format!("let {title} trust this folder: of others it reads no hooks, and says nothing"));
+            steps.push(format!(
+                "let {title} trust this folder: it ignores the hooks of other folders without a message"
+            ));
         }
         _ => {}
     }
@@ -46,7 +48,7 @@ pub fn list_next_steps(target: &InstallTarget, program: &ProgramPath, is_new: bo
             .push(format!("where there is no project, the MCP server ends at once, and {title} may show it as failed"));
     }
     if is_new {
-        steps.push(format!("start {title} anew: it reads its settings when it starts"));
+        steps.push(format!("restart {title}: it reads its settings when it starts"));
     }
     steps
 }

@@ -35,19 +35,19 @@ use crate::usage;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass install claude                 show what would be written, and ask
-  windlass install codex --yes            write it without being asked
-  windlass install gemini --mcp           the tools over MCP too
-  windlass install kimi --scope user      in your own settings, for all projects
-  windlass install copilot --dry-run      only show")]
+  windlass install claude                 show the changes, and ask
+  windlass install codex --yes            write without asking
+  windlass install gemini --mcp           also set up the tools over MCP
+  windlass install kimi --scope user      write your settings, for all projects
+  windlass install copilot --dry-run      only show the changes")]
 pub struct Args {
-    /// The agent that is to call
+    /// The agent to set up
     #[arg(value_parser = usage::name_parser::<BridgeAgent>(BridgeAgent::ALL.iter().map(|agent| agent.name())))]
     agent: BridgeAgent,
-    /// Whose settings: the project's, or your own for all projects
+    /// The settings to write: of the project, or yours for all projects
     #[arg(long, value_parser = scope_parser(), default_value = "project")]
     scope: SettingsScope,
-    /// Have the agent start `windlass mcp` as an MCP server too
+    /// Also set up `windlass mcp` as an MCP server
     #[arg(long)]
     mcp: bool,
     #[command(flatten)]
@@ -62,10 +62,10 @@ fn scope_parser() -> impl TypedValueParser<Value = SettingsScope> {
 // Not a doc comment: clap would show it as the help text of the command.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct WriteConsent {
-    /// Write without being asked
+    /// Write without asking
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
-    /// Only show what would be written
+    /// Show the changes, but do not write them
     #[arg(long)]
     dry_run: bool,
 }
@@ -100,8 +100,8 @@ impl InstallTarget {
         let files = settings::settings_files(agent, scope);
         if files.is_empty() {
             let title = agent.title();
-            return Err(Failure::new(FailureCode::Usage, format!("{title} has no settings of a project"))
-                .with_cause("it reads hooks from the settings of a person alone")
+            return Err(Failure::new(FailureCode::Usage, format!("{title} has no project settings"))
+                .with_cause("it reads hooks only from user settings")
                 .with_hint(format!("`windlass {verb} {agent} --scope user` is for all projects")));
         }
         Ok(Self { agent, scope, project, files })
@@ -115,8 +115,8 @@ impl InstallTarget {
         };
         let title = agent.title();
         Err(Failure::new(FailureCode::Usage, format!("{title} calls Windlass already, by `{}`", path.display()))
-            .with_cause("with both it would call twice at every moment")
-            .with_hint(format!("`windlass uninstall {agent} --scope {}` takes that away", other.name())))
+            .with_cause("with both, it would call twice at every event")
+            .with_hint(format!("`windlass uninstall {agent} --scope {}` removes that", other.name())))
     }
 }
 
@@ -167,7 +167,7 @@ pub fn run_install(context: &CommandContext, args: &Args, out: &mut Output) -> C
         return out.print_json(&build_install_report(&target, &changes, done, &more));
     }
     match done {
-        InstallOutcome::Shown => return out.print_line("Nothing was written: this is what it would be."),
+        InstallOutcome::Shown => return out.print_line("Nothing was written: this is a preview."),
         InstallOutcome::Nothing => out.print_line(format_args!("{title} is set up already. Nothing was changed."))?,
         InstallOutcome::Written => {
             let good = out.paint(Tone::Good, "installed");
@@ -219,7 +219,7 @@ fn confirm_and_write(
         let refused = |cause: &str| Failure::new(FailureCode::Usage, "nothing was written").with_cause(cause);
         if is_silent {
             let hint = "--yes writes without asking, and --dry-run only shows";
-            return Err(refused("nobody can be asked here").with_hint(hint).into());
+            return Err(refused("there is no terminal to ask on").with_hint(hint).into());
         }
         if !confirmation::ask_yes_or_no("Write it?", out)? {
             return Err(refused("the answer was no").into());

@@ -36,7 +36,7 @@ fn choose_reference(own: &Path, found: Option<PathBuf>) -> Result<ProgramReferen
     };
     let path = own.to_str().ok_or_else(|| {
         Failure::new(FailureCode::System, format!("cannot write the path `{}` into settings", own.display()))
-            .with_cause("it is no UTF-8 text")
+            .with_cause("it is not UTF-8 text")
             .with_hint("put the program on the PATH as `windlass`")
     })?;
     Ok(ProgramReference { program: ProgramPath { path: path.to_owned(), word: quote_shell_word(path) }, why })

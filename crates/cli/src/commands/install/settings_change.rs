@@ -167,8 +167,8 @@ impl SettingsChange {
     fn write_change(&self) -> Result<(), Failure> {
         if self.place.read_text()? != self.old {
             return Err(Failure::new(FailureCode::Refused, format!("cannot edit `{}`", self.place.path.display()))
-                .with_cause("somebody has changed it in the meantime")
-                .with_hint("look at it again"));
+                .with_cause("another program has changed it in the meantime")
+                .with_hint("look at the file, and try again"));
         }
         // The record comes first, so that a crash leaves no changed file without one.
         if let Some(record) = &self.record {

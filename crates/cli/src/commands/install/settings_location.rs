@@ -36,7 +36,7 @@ pub fn settings_root(file: &SettingsFile, scope: SettingsScope, project: Option<
         return Ok(directory);
     }
     environment::home_directory().map(|home| home.join(file.folder)).ok_or_else(|| {
-        Failure::new(FailureCode::System, "there is no home to look for settings in")
+        Failure::new(FailureCode::System, "cannot find the home directory")
             .with_cause("`HOME` is unset or not absolute")
             .with_hint("set `HOME`, or use `--scope project`")
     })
@@ -59,13 +59,13 @@ impl SettingsLocation {
         let cannot = |cause: String| {
             Failure::new(FailureCode::System, format!("cannot read `{}`", self.path.display()))
                 .with_cause(cause)
-                .with_hint("nothing was written; look at what is there, and try again")
+                .with_hint("nothing was written; check the path, and try again")
         };
         let bytes = match file::read_bounded(&self.real, MAX_SETTINGS_BYTES) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             read => read.map_err(|error| cannot(error.to_string()))?,
         };
-        String::from_utf8(bytes).map(Some).map_err(|_| cannot("it is no UTF-8 text".to_owned()))
+        String::from_utf8(bytes).map(Some).map_err(|_| cannot("it is not UTF-8 text".to_owned()))
     }
 
     /// Returns the directories to create for the file, the outermost first.
@@ -90,7 +90,7 @@ impl SettingsLocation {
         };
         Err(Failure::new(FailureCode::System, format!("cannot write `{}`", self.path.display()))
             .with_cause(cause)
-            .with_hint(format!("nothing was written; let yourself write to `{}`, and try again", what.display())))
+            .with_hint(format!("nothing was written; make `{}` writable, and try again", what.display())))
     }
 
     /// Replaces the text of the file, or removes the file.

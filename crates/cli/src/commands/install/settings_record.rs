@@ -64,7 +64,7 @@ pub fn find_record(file: &Path) -> Option<SettingsRecord> {
 
 pub fn store_record(file: &Path, record: &SettingsRecord) -> Result<(), Failure> {
     let directory = records_directory().ok_or_else(|| {
-        Failure::new(FailureCode::System, "there is no place to remember in what the settings were")
+        Failure::new(FailureCode::System, "cannot record the former settings")
             .with_cause("`WINDLASS_STATE_DIR`, `XDG_STATE_HOME` and `HOME` are unset or not absolute")
             .with_hint("set `WINDLASS_STATE_DIR` to a directory of your own")
     })?;

@@ -16,16 +16,17 @@ use crate::usage;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass uninstall claude               show what would be taken away, and ask
-  windlass uninstall codex --yes          take it away without being asked
-  windlass uninstall kimi --scope user    out of your own settings
+  windlass uninstall claude               show the changes, and ask
+  windlass uninstall codex --yes          remove the entries without asking
+  windlass uninstall kimi --scope user    change your settings
 
-A file without later changes is restored to the byte; from any other only our entries are removed.")]
+A file without later changes is restored to the byte. From any other file, only the Windlass entries are \
+removed.")]
 pub struct Args {
-    /// The agent that is not to call any more
+    /// The agent to remove the entries from
     #[arg(value_parser = usage::name_parser::<BridgeAgent>(BridgeAgent::ALL.iter().map(|agent| agent.name())))]
     agent: BridgeAgent,
-    /// Whose settings: the project's, or your own for all projects
+    /// The settings to change: of the project, or yours for all projects
     #[arg(long, value_parser = scope_parser(), default_value = "project")]
     scope: SettingsScope,
     #[command(flatten)]
@@ -43,9 +44,9 @@ pub fn run_uninstall(context: &CommandContext, args: &Args, out: &mut Output) ->
     }
     let title = args.agent.title();
     match done {
-        InstallOutcome::Shown => out.print_line("Nothing was written: this is what it would be."),
+        InstallOutcome::Shown => out.print_line("Nothing was written: this is a preview."),
         InstallOutcome::Nothing => {
-            out.print_line(format_args!("{title} has nothing of ours in its settings. Nothing was changed."))
+            out.print_line(format_args!("{title} has no Windlass entries in its settings. Nothing was changed."))
         }
         InstallOutcome::Written => {
             let good = out.paint(Tone::Good, "uninstalled");

@@ -11,18 +11,19 @@ use crate::show;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass note add --task T3 \"the parser is generated: change grammar.y\"
-  windlass note add --kind stuck \"no access to the staging server\"     inside an agent's turn
-  windlass note add --kind summary \"two of nine tests pass\"            what this iteration came to
+  windlass note add --kind stuck \"no access to the staging server\"
+  windlass note add --kind summary \"two of nine tests pass\"
 
-Later prompts for the task have the newest notes, and the summaries of its last iterations.")]
+Inside an agent's turn, --task is not needed. Later prompts for the task have its newest notes, and the \
+summaries of its last iterations.")]
 pub struct Args {
-    /// What to remember
+    /// The text of the note
     #[arg(value_name = "TEXT")]
     text: String,
-    /// The task [default: inside an agent's turn, that of its session]
+    /// The task [default in an agent's turn: the task of its session]
     #[arg(long, value_name = "ID")]
     task: Option<TaskId>,
-    /// What it is about: learning, stuck, tip, decision, summary
+    /// The kind: learning, stuck, tip, decision or summary
     #[arg(long, value_name = "KIND", default_value = "learning", hide_possible_values = true, value_parser = super::note_kind_parser())]
     kind: NoteKind,
 }
@@ -31,7 +32,7 @@ pub fn run_note_add(context: &CommandContext, args: Args, out: &mut Output) -> C
     let mut opened = context.open_project()?;
     if args.task.is_none() && find_session_task(&opened)?.is_none() {
         return Err(Failure::new(FailureCode::Usage, "no task is named")
-            .with_hint("--task ID says which; inside an agent's turn it is that of its session")
+            .with_hint("--task ID names it; inside an agent's turn, the default is the task of its session")
             .into());
     }
     let command = Command::AddNote { task: args.task, kind: args.kind, text: args.text };

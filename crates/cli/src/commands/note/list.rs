@@ -16,10 +16,10 @@ use crate::show;
   windlass note list --task T3 --kind stuck
   windlass note list --json | jq -r .data.text")]
 pub struct Args {
-    /// Only those of this task [default: inside an agent's turn, that of its session; else all]
+    /// Show only notes of this task [default in a turn: the session's task]
     #[arg(long, value_name = "ID")]
     task: Option<TaskId>,
-    /// Only those of this kind: learning, stuck, tip, decision, summary
+    /// Show only this kind: learning, stuck, tip, decision or summary
     #[arg(long, value_name = "KIND", hide_possible_values = true, value_parser = super::note_kind_parser())]
     kind: Option<NoteKind>,
 }

@@ -17,9 +17,9 @@ use crate::usage;
   windlass note add --task T3 \"the parser is generated: change grammar.y\"
   windlass note list --task T3")]
 pub enum Command {
-    /// Leave a note with a task
+    /// Add a note to a task
     Add(add::Args),
-    /// The notes, oldest first
+    /// List notes, oldest first
     #[command(visible_alias = "ls")]
     List(list::Args),
 }

@@ -55,10 +55,10 @@ impl GatePrompt for TerminalPrompt<'_> {
 fn show_question(session: &Session) {
     MessageWriter::new().print_question(&format!("{}. What now?", session.describe_block_state()));
     for choice in [
-        "  continue     send it back, and count anew",
+        "  continue     send it back, and restart the count",
         "  ignore-hook  let it pass, this time",
         "  abort        end the session, and leave the task to a person",
-        "  reject       end the session; the task has failed",
+        "  reject       end the session; the task fails",
         "Words after it go to the agent, or are the reason.",
     ] {
         MessageWriter::new().print_plain(choice);

@@ -36,45 +36,46 @@ use crate::output::{CommandResult, EarlyExit, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass run \"Fix the login\" --agent claude                  a known agent
-  windlass run \"Fix the login\" --agent \"acp:goose acp\"         one that speaks the Agent Client Protocol
-  windlass run \"Fix the login\" --agent \"command:claude -p\"     prompt on stdin, answer on stdout
-  windlass run \"Fix the login\" --max-iterations 5              with the configuration's agent
-  windlass run \"Fix the login\" --fresh                         anew, though one was left
-  windlass run --task T3                                       one task of the graph
-  windlass run --resolve T3                                    have its agent resolve a conflict
-  windlass run                                                 every task that is ready, and what becomes so
-  windlass run --workers 4                                     the same, four tasks at a time
+  windlass run \"Fix the login\" --agent claude                a known agent
+  windlass run \"Fix the login\" --agent \"acp:goose acp\"       an agent over ACP
+  windlass run \"Fix the login\" --agent \"command:claude -p\"   prompt on stdin
+  windlass run \"Fix the login\" --max-iterations 5            agent of the config
+  windlass run \"Fix the login\" --fresh                       a new session
+  windlass run --task T3                                     one task
+  windlass run --resolve T3                                  resolve a conflict
+  windlass run                                               all ready tasks
+  windlass run --workers 4                                   four at a time
 
-The same command again after a crash goes on with the same session.
+After a crash, the same command resumes the same session.
 
 Exit codes:
-  0 complete   1 error   3 ended without completion   4 a person is needed   64 usage, configuration or trust
+  0 complete     1 error     3 ended without completion     4 a person is needed
+  64 usage, configuration or trust
   130, 143, 129 ended by SIGINT, SIGTERM, SIGHUP")]
 pub struct Args {
-    /// What is to be done [default: the tasks that are ready]
+    /// The goal of the work [default: work on all ready tasks]
     #[arg(value_name = "GOAL")]
     goal: Option<String>,
     /// Work on this task
     #[arg(long, value_name = "ID", conflicts_with = "goal")]
     task: Option<TaskId>,
-    /// Work on this task again: its change conflicts with the base
+    /// Resolve the conflict of this task's change with its base
     #[arg(long, value_name = "ID", conflicts_with_all = ["goal", "task"])]
     resolve: Option<TaskId>,
-    /// Who does it: a known agent such as `claude`, a name of `agents:`, `acp:CMD`, `command:CMD` or `scripted:FILE`
-    /// [default: the configuration's `agent`]
+    /// The agent: a known name such as `claude`, a name under `agents:`,
+    /// `acp:CMD`, `command:CMD` or `scripted:FILE` [default: `agent` of the config]
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
-    /// How many iterations there may be [default: the configuration's, else 25]
+    /// Stop after this many iterations [default: from the config, else 25]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
     max_iterations: Option<u32>,
-    /// The session's name [default: made from the goal]
+    /// The name of the session [default: made from the goal]
     #[arg(long, value_name = "NAME")]
     session: Option<SessionName>,
-    /// Start a new session even where one was left unfinished
+    /// Start a new session instead of resuming an unfinished one
     #[arg(long)]
     fresh: bool,
-    /// Work on so many of the ready tasks at a time, 1 to 64, each in a session of its own
+    /// Work on up to N ready tasks at a time (1 to 64), a session each
     #[arg(long, value_name = "N", conflicts_with_all = ["goal", "task", "resolve", "session", "fresh"],
           allow_negative_numbers = true, value_parser = parse_worker_count)]
     workers: Option<u8>,
@@ -97,9 +98,9 @@ fn check_nesting() -> Result<(), Failure> {
     }
     Err(Failure::new(
         FailureCode::Refused,
-        format!("{MAX_NESTED_RUNS} programs of Windlass lie within each other already; a run within them is refused"),
+        format!("cannot start a run within {MAX_NESTED_RUNS} nested programs of Windlass"),
     )
-    .with_hint("`windlass task add` leaves work for a run that comes after this one"))
+    .with_hint("`windlass task add` adds work for a later run"))
 }
 
 impl Args {

@@ -19,7 +19,7 @@ pub fn format_gate_notice(decided: &payload::GateDecided, at_limit: RetryLimitAc
             let then = match closing.ending {
                 // A person has let it pass and needs no warning.
                 SessionEndKind::Completed if at_limit != RetryLimitAction::Complete => return None,
-                SessionEndKind::Completed => "It counts as complete all the same.",
+                SessionEndKind::Completed => "It counts as complete anyway.",
                 SessionEndKind::Limit => "The session ends at its limit.",
                 SessionEndKind::Escalated | SessionEndKind::Cancelled | SessionEndKind::Error => "A person is needed.",
             };

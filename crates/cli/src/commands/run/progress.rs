@@ -86,7 +86,7 @@ impl<'o> ProgressPrinter<'o> {
             Event::SessionStarted(started) => self.show_session_start(record, started),
             Event::SessionResumed(resumed) => {
                 self.at_limit = resumed.terms.on_retry_limit;
-                self.print_heading("session", &format!("{}, taken up again", session_name(record)))?;
+                self.print_heading("session", &format!("{}, resumed", session_name(record)))?;
                 self.show_directory()
             }
             Event::IterationStarted(started) => self.print_heading("iteration", &started.run.iteration.to_string()),
@@ -94,7 +94,7 @@ impl<'o> ProgressPrinter<'o> {
             Event::TurnFinished(finished) => {
                 self.show_agent_answer(&finished.output)?;
                 if finished.unchanged {
-                    self.print_detail(Tone::Faint, "it has changed no file since its turn before")?;
+                    self.print_detail(Tone::Faint, "no file has changed since the previous turn")?;
                 }
                 self.show_left_behind(finished.leaky)
             }
@@ -191,7 +191,7 @@ impl<'o> ProgressPrinter<'o> {
             SessionEndKind::Error => Ok(()),
             // The person who pressed a key has seen a note and the live view.
             _ if why.is_empty() && self.view.is_some() => Ok(()),
-            _ => self.print_detail(Tone::Warning, &format!("it is to end{why}")),
+            _ => self.print_detail(Tone::Warning, &format!("ending{why}")),
         }
     }
 

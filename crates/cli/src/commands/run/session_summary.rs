@@ -142,7 +142,7 @@ impl SessionSummary {
         let unheard = self.session.pending.len() + self.unheard_feedback;
         if unheard > 0 {
             let pieces = u32::try_from(unheard).unwrap_or(u32::MAX);
-            left.push(format!("{} that the agent has not heard", show::format_feedback_count(pieces)));
+            left.push(format!("{} not delivered to the agent", show::format_feedback_count(pieces)));
         }
         left.extend(self.remaining_tasks.iter().flat_map(RemainingTasks::describe_lines));
         left

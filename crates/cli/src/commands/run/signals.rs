@@ -78,7 +78,7 @@ fn watch_for_cancellation(
             if let Some(view) = &view {
                 view.update_areas(|area| area.begin_ending(Instant::now(), "Ctrl-C twice ends everything now"));
             }
-            print_note(&format!("ending: somebody has cancelled the session{why}"), view.as_ref());
+            print_note(&format!("ending: the session was cancelled{why}"), view.as_ref());
         }
     };
     signals::install_wake_handler(heed).map_err(listen_failure)
@@ -98,7 +98,7 @@ fn handle_signal(signalled: SignalEvent, view: Option<&ViewHandle>) {
 fn handle_end_request(times: u32, view: Option<&ViewHandle>) {
     // The text does not name a hangup: a closed terminal sends several.
     const END_NOTICE: &str =
-        "ending: what runs is given up, pending feedback stays with the task; Ctrl-C or SIGTERM ends everything now";
+        "ending: running work is stopped, pending feedback stays with the task; Ctrl-C or SIGTERM ends everything now";
     match (times, view) {
         (1, None) => print_note(END_NOTICE, None),
         (1, Some(view)) => {

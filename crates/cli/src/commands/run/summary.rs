@@ -85,9 +85,9 @@ impl EndedSession<'_> {
         let counted = session.iteration.saturating_sub(session.interrupted);
         Ok(match session.ending_kind() {
             None if self.was_killed() && session.stopping.is_some() => {
-                vec![format!("{}  # ends it in order; once more goes on with its work", self.repeat_command(session))]
+                vec![format!("{}  # ends the session; run it again to resume the work", self.repeat_command(session))]
             }
-            _ if self.was_killed() => vec![format!("{}  # goes on with it", self.repeat_command(session))],
+            _ if self.was_killed() => vec![format!("{}  # resumes it", self.repeat_command(session))],
             None if session.next_action() == NextAction::Answer => {
                 vec![
                     answer_gate_step(self.opened, &session.name).shell_line_with_comment("or ignore-hook, reject"),

@@ -87,7 +87,7 @@ impl WorkerObserver for WorkerDisplay {
                 area.set_earlier_time(resumed.watch.lasted);
                 session.task.iter().for_each(|task| area.set_task(task));
                 area.iteration = resumed.iteration;
-                area.begin_activity(Instant::now(), "session", "is taken up");
+                area.begin_activity(Instant::now(), "session", "resumes");
             });
         }
         let output = WorkerOutput { json, palette, columns, to: self.to.clone(), batch: LineBatch::new() };

@@ -147,7 +147,7 @@ impl WorkerSummary<'_> {
             Err(_) => format!("{id}  {why}"),
         };
         let objections = &self.totals.objections;
-        first_lines(objections.len(), objections.iter().map(one), " that are completed; the lines above tell why")
+        first_lines(objections.len(), objections.iter().map(one), " that are completed; the lines above say why")
     }
 
     fn format_time(&self) -> String {
@@ -165,7 +165,7 @@ impl WorkerSummary<'_> {
         let objections = self.totals.objections.keys().take(MAX_NAMED_TASKS).map(|id| format!("windlass why {id}"));
         let open = self.next_change_command();
         let again = (!left.is_empty() || paused.is_some() || *killed).then(|| match paused {
-            Some(_) => format!("{}  # when that is mended; no task has lost anything", self.repeat_command()),
+            Some(_) => format!("{}  # after you fix this; no task has lost work", self.repeat_command()),
             None => self.repeat_command(),
         });
         let lost = self.totals.lost.keys().next().map(|id| format!("windlass why {id}"));

@@ -15,14 +15,14 @@ use crate::output::{CommandResult, Output, Tone};
   windlass session cancel fix-the-login-3757e17e
   windlass session cancel fix-the-login-3757e17e --reason \"wrong branch\"
 
-The turn that runs is given up, pending feedback stays with the task, and `session_end` hooks run.
-The process of the session does that; if it is dead, `windlass doctor --settle` or the next
-`windlass run` does. From inside an agent's turn it is refused.")]
+The running turn is stopped, pending feedback stays with the task, and `session_end` hooks run. The process of \
+the session does this; if it is dead, `windlass doctor --settle` or the next `windlass run` does it. Inside an \
+agent's turn, the command is refused.")]
 pub struct Args {
-    /// The session
+    /// The name of the session
     #[arg(value_name = "NAME")]
     name: SessionName,
-    /// Why
+    /// The reason, for the log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -42,8 +42,8 @@ pub fn run_session_cancel(context: &CommandContext, args: &Args, out: &mut Outpu
     let what = match (seen.session.is_over(), seen.alive, woken) {
         (true, ..) => "has ended",
         (false, true, true) => "is being ended",
-        (false, true, false) => "ends after what it does now",
-        (false, false, _) => "is to be ended; nobody runs it: `windlass doctor --settle` does what is left",
+        (false, true, false) => "ends after its current step",
+        (false, false, _) => "has to end, but no process runs it: `windlass doctor --settle` ends it",
     };
     out.print_line(format_args!("{} {}", out.paint(Tone::Strong, &args.name), out.paint(Tone::Plain, what)))
 }

@@ -17,7 +17,7 @@ use crate::show;
   windlass session show fix-the-login-3757e17e
   windlass session show fix-the-login-3757e17e --json | jq .pending")]
 pub struct Args {
-    /// The session
+    /// The name of the session
     #[arg(value_name = "NAME")]
     name: SessionName,
 }
@@ -72,9 +72,9 @@ fn print_session_details(shown: &SessionDetails, out: &mut Output) -> CommandRes
         out.print_line(format_args!("  {}  {rows}", out.paint(Tone::Faint, text::pad_to_width(label, 12))))?;
     }
     if !shown.pending.is_empty() {
-        out.print_line(format_args!("\n{}", out.paint(Tone::Strong, "not yet heard by the agent")))?;
+        out.print_line(format_args!("\n{}", out.paint(Tone::Strong, "not yet delivered to the agent")))?;
         for (queued, seen) in &shown.pending {
-            let seen = if *seen { " (it may have seen this)" } else { "" };
+            let seen = if *seen { " (the agent may have seen this)" } else { "" };
             let room = out.columns().map_or(200, |columns| columns.saturating_sub(2).max(20));
             let said = text::fit_to_width(&format!("{}{seen}: {}", queued.source, queued.text.trim()), room);
             out.print_line(format_args!("  {said}"))?;

@@ -16,14 +16,14 @@ use crate::{show, usage};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass session list
-  windlass session list --all --json | jq -r 'select(.state == \"unfinished\").session'
+  windlass session list --all --json | jq -r .session
 
-Sessions that are running or unfinished are always shown; of those that have ended the newest.")]
+The list shows all running and unfinished sessions, and the newest ended ones.")]
 pub struct Args {
-    /// All that have ended, too
+    /// Include all ended sessions
     #[arg(long, short, conflicts_with = "limit")]
     all: bool,
-    /// At most so many that have ended
+    /// Show at most this many ended sessions
     #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true, value_parser = usage::parse_count)]
     limit: usize,
 }

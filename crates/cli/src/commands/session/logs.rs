@@ -28,13 +28,13 @@ const MAX_SHOWN_RECORD_BYTES: u64 = 4 * 1024 * 1024;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass session logs fix-the-login-3757e17e
-  windlass session logs fix-the-login-3757e17e --follow          until it has ended
-  windlass session logs fix-the-login-3757e17e --json | jq -r 'select(.who == \"agent\").text'")]
+  windlass session logs fix-the-login-3757e17e --follow      until it has ended
+  windlass session logs fix-the-login-3757e17e --json | jq -r .text")]
 pub struct Args {
-    /// The session
+    /// The name of the session
     #[arg(value_name = "NAME")]
     name: SessionName,
-    /// Wait for more, until the session is over
+    /// Wait for new output until the session ends
     #[arg(long, short)]
     follow: bool,
 }
@@ -93,11 +93,11 @@ pub fn run_session_logs(context: &CommandContext, args: &Args, out: &mut Output)
             MessageWriter::new().print_note(&match session.next_action() {
                 NextAction::Answer => {
                     let step = answer_gate_step(&opened, &args.name);
-                    format!("it asks a person: `{}` goes on; or ignore-hook, reject", step.command)
+                    format!("it asks a person: `{}` continues it; or ignore-hook, reject", step.command)
                 }
                 _ => {
-                    let again = ResumeCommand::for_session(&opened, &session).describe_in_sentence("goes on with it");
-                    format!("nobody runs it now: {}", mask.mask_text(&again))
+                    let again = ResumeCommand::for_session(&opened, &session).describe_in_sentence("resumes it");
+                    format!("no process runs it now: {}", mask.mask_text(&again))
                 }
             });
         }
@@ -147,14 +147,14 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<LogEntry> {
     let summary = || show::summarize_event(record);
     Some(match &record.envelope.event {
         Event::SessionStarted(started) => entry("session", Tone::Strong, format!("started with {}", started.agent)),
-        Event::SessionResumed(resumed) => entry("session", Tone::Strong, format!("taken up by {}", resumed.owner)),
-        Event::SessionStopping(_) => entry("session", Tone::Warning, format!("is to end, {}", summary())),
+        Event::SessionResumed(resumed) => entry("session", Tone::Strong, format!("resumed by {}", resumed.owner)),
+        Event::SessionStopping(_) => entry("session", Tone::Warning, format!("ending, {}", summary())),
         Event::SessionEnded(_) => entry("session", Tone::Strong, format!("ended, {}", summary())),
         Event::IterationStarted(started) => entry("", Tone::Strong, format!("iteration {}", started.run.iteration)),
         Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => {
             entry("agent", Tone::Warning, "interrupted".to_owned())
         }
-        Event::TurnStarted(_) => entry("agent", Tone::Name, format!("has the word, {}", summary())),
+        Event::TurnStarted(_) => entry("agent", Tone::Name, format!("turn started, {}", summary())),
         Event::TurnFinished(finished) => {
             let text =
                 read_whole_record(finished.record.as_deref(), records).unwrap_or_else(|| finished.output.clone());
@@ -177,9 +177,7 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<LogEntry> {
             let by = &record.envelope.metadata.triggered_by;
             entry(by, Tone::Plain, format!("answers {}", show::describe_gate_answer(answered.answer)))
         }
-        Event::IterationPostponed(_) => {
-            entry("agent", Tone::Warning, format!("rate limited, left alone {}", summary()))
-        }
+        Event::IterationPostponed(_) => entry("agent", Tone::Warning, format!("rate limited, waits {}", summary())),
         Event::HookStarted(started) => {
             let again = if started.attempt > 1 { format!(", attempt {}", started.attempt) } else { String::new() };
             entry(&started.hook, Tone::Faint, format!("runs{again}"))

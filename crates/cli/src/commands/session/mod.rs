@@ -17,15 +17,15 @@ use crate::output::{CommandResult, Output};
   windlass session logs fix-the-login-3757e17e --follow
   windlass session cancel fix-the-login-3757e17e --reason \"wrong branch\"")]
 pub enum Command {
-    /// The sessions, newest first
+    /// List sessions, newest first
     #[command(visible_alias = "ls")]
     List(list::Args),
-    /// What a session is, where it stands, and what to type next
+    /// Show a session, its state and the next commands
     Show(details::Args),
-    /// What the agent and the hooks said, turn by turn
+    /// Show the output of the agent and the hooks, turn by turn
     #[command(visible_alias = "log")]
     Logs(logs::Args),
-    /// End a session in order: as Ctrl-C does, from anywhere
+    /// End a session in order, as Ctrl-C does
     Cancel(cancel::Args),
 }
 

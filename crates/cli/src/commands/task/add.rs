@@ -12,42 +12,43 @@ use crate::output::{CommandResult, Output};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass task add \"Fix the login\" --priority 0 --label bug
-  windlass task add \"Write the guide\" --body \"Cover installing and the first run.\" --deliverable docs/guide.md
+  windlass task add \"Write the guide\" --body \"Cover installing and first run.\"
+  windlass task add \"Write the guide\" --deliverable docs/guide.md
   windlass task add \"Release 1.0\" --depends T1 --depends T2
   windlass task add \"Import the plan\" --body-file plan.md
-  windlass task add \"Look for leaks\" --reviews T1         a report about the change of T1
-  windlass task add -- \"--verbose does nothing\"      a goal that begins with a dash")]
+  windlass task add \"Look for leaks\" --reviews T1    report on the change of T1
+  windlass task add -- \"--verbose does nothing\"      goal beginning with a dash")]
 pub struct Args {
-    /// What is to be reached, in a line
+    /// The goal, in one line
     goal: String,
-    /// More about it
+    /// A longer description
     #[arg(long, value_name = "TEXT", conflicts_with = "body_file")]
     body: Option<String>,
-    /// More about it, from a file, or from standard input with `-`
+    /// Read the description from a file; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     body_file: Option<PathBuf>,
-    /// 0 (most urgent) to 4
+    /// The priority, from 0 (most urgent) to 4
     #[arg(long, short, value_name = "N", default_value_t = TaskPriority::default(), allow_negative_numbers = true)]
     priority: TaskPriority,
-    /// A label; may be given several times
+    /// A label; repeatable
     #[arg(long, short, value_name = "LABEL")]
     label: Vec<String>,
-    /// The type of the task, which says which hooks run for it
+    /// The type of the task, which selects its hooks
     #[arg(long = "type", short = 't', value_name = "TYPE")]
     kind: Option<TypeName>,
-    /// What is to be there in the end; may be given several times
+    /// A file or result that the task has to produce; repeatable
     #[arg(long, short, value_name = "TEXT")]
     deliverable: Vec<String>,
-    /// A task that has to be completed before; may be given several times
+    /// A task that has to be completed first; repeatable
     #[arg(long, value_name = "ID")]
     depends: Vec<TaskId>,
-    /// Ask for a report in place of a change: the agent's final message is the result
+    /// Ask for a report, the agent's final message, instead of a change
     #[arg(long)]
     report: bool,
     /// Ask for a report about the change of this task, once it is completed
     #[arg(long, value_name = "ID")]
     reviews: Option<TaskId>,
-    /// The task that this one was spawned by
+    /// The task that spawned this one
     #[arg(long, value_name = "ID")]
     parent: Option<TaskId>,
 }

@@ -11,24 +11,24 @@ use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass task claim                          the most urgent one that is ready
+  windlass task claim                          claim the most urgent ready task
   windlass task claim T3 --owner worker-1 --lease 2h
-  windlass task claim --agent reviewer         the next one that this agent may work on
-  windlass task complete T3 --epoch 1          as its holder, with the epoch that claim told
+  windlass task claim --agent reviewer         claim the next one for this agent
+  windlass task complete T3 --epoch 1          complete it, with its epoch
 
-Only the holder of a task moves it, until the lease runs out. Without --agent the next task is one that is
-open to all; a person may still take any by its ID.")]
+Only the holder of a task can change its state, until the lease ends. Without --agent, the next task is one \
+that is open to all agents; a person can claim any task by its ID.")]
 pub struct Args {
-    /// The task; the next one if none is named
+    /// The task [default: the next one]
     #[arg(value_name = "ID")]
     id: Option<TaskId>,
-    /// Who holds it
+    /// The holder of the lease
     #[arg(long, value_name = "NAME")]
     owner: Option<OwnerName>,
-    /// The agent that takes it, as the configuration names it: it gets only what its type allows it to work on
+    /// The configured agent that claims: only tasks that its type allows
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// How long the lease lasts
+    /// The duration of the lease
     #[arg(long, value_name = "DURATION", default_value = "1h")]
     lease: DurationSetting,
 }

@@ -10,21 +10,21 @@ use crate::{show, usage};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass task delete T3
-  windlass task delete T3 --cascade            and everything that waits for it
-  windlass task delete T3 --force              it alone: what waits for it is blocked
+  windlass task delete T3 --cascade            also delete all that wait for it
+  windlass task delete T3 --force              delete only T3, block the others
 
-A deleted task keeps its id and its history; `windlass task reopen --force` brings it back.")]
+A deleted task keeps its ID and its history; `windlass task reopen --force` restores it.")]
 pub struct Args {
     /// The task, such as T3
     #[arg(value_name = "ID")]
     id: TaskId,
-    /// Delete the tasks that wait for it too
+    /// Also delete the tasks that wait for it
     #[arg(long)]
     cascade: bool,
-    /// The epoch of the lease that you hold, as `task claim` told it
+    /// The epoch of your lease, as `task claim` printed it
     #[arg(long, value_name = "N", conflicts_with = "force", allow_negative_numbers = true, value_parser = usage::parse_number)]
     epoch: Option<u64>,
-    /// Delete it even if others wait for it or it is held; the log says that it was forced
+    /// Delete it even if it is held or tasks wait for it; the log notes it
     #[arg(long)]
     force: bool,
 }

@@ -106,12 +106,12 @@ fn list_task_details(
     }
     details.extend(task.reason.as_ref().map(|reason| ("reason", reason.clone())));
     if let Some(answer) = &task.answer {
-        details.push(("answered", format!("by {}: {}", answer.by, answer.text.as_deref().unwrap_or("go on"))));
+        details.push(("answered", format!("by {}: {}", answer.by, answer.text.as_deref().unwrap_or("continue"))));
         details.extend(answer.ignores.iter().map(|hook| ("ignores", format!("{hook}, once"))));
     }
     if !task.unheard.is_empty() && task.state != TaskState::Completed {
         let pieces = show::format_feedback_count(u32::try_from(task.unheard.len()).unwrap_or(u32::MAX));
-        details.push(("unheard", format!("{pieces} for the next session")));
+        details.push(("undelivered", format!("{pieces} for the next session")));
     }
     details.extend(driven);
     details.extend(show::pipeline::list_pipeline_details(task, next));

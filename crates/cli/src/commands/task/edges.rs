@@ -27,13 +27,13 @@ pub struct DependArgs {
   windlass task link T3 references T1
   windlass task unlink T3 references T1")]
 pub struct LinkArgs {
-    /// The task at which the edge begins
+    /// The task where the edge begins
     #[arg(value_name = "A")]
     from: TaskId,
-    /// What the first is to the second
+    /// The kind of the edge
     #[arg(value_name = "KIND", value_parser = edge_kind_parser())]
     kind: EdgeKind,
-    /// The task at which the edge ends
+    /// The task where the edge ends
     #[arg(value_name = "B")]
     to: TaskId,
 }

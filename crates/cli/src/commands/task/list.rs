@@ -19,25 +19,25 @@ use crate::{show, usage};
   windlass task list --all --label bug --json
   windlass task list --state active --idle 7d")]
 pub struct TaskListArgs {
-    /// Only tasks in this state; given several times, in any of them
+    /// Show only tasks in this state; repeatable, any of them matches
     #[arg(long, value_name = "STATE", conflicts_with = "all", value_parser = state_parser())]
     state: Vec<TaskState>,
-    /// Only tasks with this label; given several times, with all of them
+    /// Show only tasks with this label; repeatable, all of them must match
     #[arg(long, short, value_name = "LABEL")]
     label: Vec<String>,
-    /// Only tasks of this type
+    /// Show only tasks of this type
     #[arg(long = "type", short = 't', value_name = "TYPE")]
     kind: Option<String>,
-    /// Completed and deleted ones too
+    /// Include completed and deleted tasks
     #[arg(long, short)]
     all: bool,
-    /// At most so many
+    /// Show at most this many tasks
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = usage::parse_count)]
     limit: Option<usize>,
-    /// Only those after this one
+    /// Show only tasks after this one
     #[arg(long, value_name = "ID")]
     after: Option<TaskId>,
-    /// Only those that nothing has happened to for so long: `7d`, `12h`
+    /// Show only tasks without an event for this time: `7d`, `12h`
     #[arg(long, value_name = "TIME", value_parser = usage::parse_time_span)]
     idle: Option<Duration>,
 }
@@ -104,12 +104,12 @@ pub fn run_task_list(context: &CommandContext, args: TaskListArgs, out: &mut Out
 #[command(after_help = "Examples:
   windlass task ready
   windlass task ready --limit 1 --json
-  windlass task ready --agent reviewer         what this agent may work on")]
+  windlass task ready --agent reviewer         list tasks for this agent")]
 pub struct TaskReadyArgs {
-    /// At most so many
+    /// Show at most this many tasks
     #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true, value_parser = usage::parse_count)]
     limit: usize,
-    /// Only what this agent may work on, as its types say
+    /// Show only tasks that this agent may work on
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 }
@@ -141,9 +141,9 @@ pub fn run_task_ready(context: &CommandContext, args: &TaskReadyArgs, out: &mut 
 #[command(after_help = "Examples:
   windlass task next
   windlass task next --json | jq -r .id
-  windlass task next --agent reviewer          what this agent would take")]
+  windlass task next --agent reviewer          show the one for this agent")]
 pub struct TaskNextArgs {
-    /// The agent that would take it, as the configuration names it
+    /// The configured agent that would claim it
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 }

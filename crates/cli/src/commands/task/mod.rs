@@ -24,51 +24,51 @@ use crate::usage;
     after_help = "Examples:
   windlass task add \"Fix the login\" --priority 1
   windlass task list
-  windlass task claim                          take the most urgent one that is ready"
+  windlass task claim                          claim the most urgent ready task"
 )]
 pub enum Command {
     /// Add a task
     Add(add::Args),
-    /// The tasks that are not finished, oldest first
+    /// List unfinished tasks, oldest first
     #[command(visible_alias = "ls")]
     List(list::TaskListArgs),
-    /// What can be worked on now, most urgent first
+    /// List ready tasks, most urgent first
     Ready(list::TaskReadyArgs),
-    /// The task that a claim would take
+    /// Show the task that a claim would take
     Next(list::TaskNextArgs),
-    /// Everything about one task
+    /// Show one task in detail
     Show(details::Args),
-    /// Take a task, or the next one, under a lease
+    /// Claim a task, or the next one, under a lease
     Claim(claim::Args),
-    /// Begin to work on a task
+    /// Start work on a task
     Start(transitions::StartArgs),
-    /// Say that a task is done
+    /// Mark a task as done
     #[command(visible_alias = "done")]
     Complete(transitions::CompleteArgs),
-    /// Say that a task cannot go on without a person
+    /// Block a task until a person decides
     Block(transitions::BlockArgs),
-    /// Let a blocked task go on
+    /// Unblock a task
     Unblock(transitions::UnblockArgs),
-    /// Give a task back so that another can take it
+    /// Release a task so that another holder can claim it
     Release(transitions::ReleaseArgs),
-    /// Say that a task has failed
+    /// Mark a task as failed
     Fail(transitions::FailArgs),
-    /// Take up a failed task again; a completed or deleted one with --force
+    /// Reopen a failed task; with --force also a completed or deleted one
     Reopen(transitions::ReopenArgs),
-    /// Change what a task says
+    /// Change the goal, body, labels or other fields of a task
     Update(update::Args),
     /// Delete a task
     #[command(visible_alias = "rm")]
     Delete(delete::Args),
-    /// Let a task wait for another
+    /// Make a task wait for another
     Depend(edges::DependArgs),
-    /// Let a task no longer wait for another
+    /// Stop a task from waiting for another
     Undepend(edges::DependArgs),
-    /// Put an edge of any kind between two tasks
+    /// Add an edge of any kind between two tasks
     Link(edges::LinkArgs),
-    /// Take an edge away
+    /// Remove an edge between two tasks
     Unlink(edges::LinkArgs),
-    /// Draw the graph
+    /// Draw the task graph
     Graph(graph::Args),
 }
 
@@ -103,10 +103,10 @@ pub struct TaskSubject {
     /// The task, such as T3
     #[arg(value_name = "ID")]
     id: TaskId,
-    /// The epoch of the lease that you hold, as `task claim` told it
+    /// The epoch of your lease, as `task claim` printed it
     #[arg(long, value_name = "N", conflicts_with = "force", allow_negative_numbers = true, value_parser = usage::parse_number)]
     epoch: Option<u64>,
-    /// Do it even where the rules say no; the log says that it was forced
+    /// Override the rules where they allow it; the log notes it
     #[arg(long)]
     force: bool,
 }

@@ -41,7 +41,7 @@ fn run_transition(
 pub struct StartArgs {
     #[command(flatten)]
     subject: TaskSubject,
-    /// A JSON file that is kept with the start; `-` reads standard input
+    /// A JSON file to record with the start; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
 }
@@ -68,10 +68,10 @@ pub fn run_task_start(context: &CommandContext, args: StartArgs, out: &mut Outpu
 pub struct CompleteArgs {
     #[command(flatten)]
     subject: TaskSubject,
-    /// What came of it
+    /// The result of the task
     #[arg(long, value_name = "TEXT")]
     result: Option<String>,
-    /// A file that it made; may be given several times
+    /// A file that the task produced; repeatable
     #[arg(long, value_name = "PATH")]
     artifact: Vec<String>,
 }
@@ -88,10 +88,10 @@ pub fn run_task_complete(context: &CommandContext, args: CompleteArgs, out: &mut
 pub struct BlockArgs {
     #[command(flatten)]
     subject: TaskSubject,
-    /// Why it cannot go on
+    /// The reason for the block
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// What would have to be known; may be given several times
+    /// A fact that is needed to continue; repeatable
     #[arg(long, value_name = "TEXT")]
     needs: Vec<String>,
 }
@@ -119,7 +119,7 @@ pub fn run_task_unblock(context: &CommandContext, args: &UnblockArgs, out: &mut 
 pub struct ReleaseArgs {
     #[command(flatten)]
     subject: TaskSubject,
-    /// Why it is given back
+    /// The reason for the release
     #[arg(long, value_name = "TEXT", default_value = "given back")]
     reason: String,
 }
@@ -133,11 +133,11 @@ pub fn run_task_release(context: &CommandContext, args: ReleaseArgs, out: &mut O
 #[command(after_help = "Examples:
   windlass task fail T3 --reason \"the library cannot do it\"
 
-Tasks that wait for it are blocked, and say why.")]
+Tasks that wait for it are blocked, with this reason.")]
 pub struct FailArgs {
     #[command(flatten)]
     subject: TaskSubject,
-    /// Why it failed
+    /// The reason for the failure
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }
@@ -149,13 +149,13 @@ pub fn run_task_fail(context: &CommandContext, args: FailArgs, out: &mut Output)
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass task reopen T3 --reason \"the library was mended\"
+  windlass task reopen T3 --reason \"the library is fixed\"
   windlass task reopen T3 --reason \"it was not done after all\" --force")]
 pub struct ReopenArgs {
     #[command(flatten)]
     subject: TaskSubject,
-    /// Why it is taken up again
-    #[arg(long, value_name = "TEXT", default_value = "taken up again")]
+    /// The reason for reopening
+    #[arg(long, value_name = "TEXT", default_value = "reopened")]
     reason: String,
 }
 

@@ -14,37 +14,37 @@ use crate::output::{CommandResult, Output};
 #[command(after_help = "Examples:
   windlass task update T3 --priority 0
   windlass task update T3 --add-label urgent --remove-label later
-  windlass task update T3 --body \"\"            take the body away
+  windlass task update T3 --body \"\"            remove the description
 
-An agent changes neither the task that it works on nor the type and labels of any other.")]
+An agent can change neither the task that it works on nor the type and labels of other tasks.")]
 pub struct Args {
     #[command(flatten)]
     subject: TaskSubject,
-    /// What is to be reached
+    /// The goal, in one line
     #[arg(long, value_name = "TEXT")]
     goal: Option<String>,
-    /// More about it; empty takes it away
+    /// The description; an empty text removes it
     #[arg(long, value_name = "TEXT", conflicts_with = "body_file")]
     body: Option<String>,
-    /// More about it, from a file, or from standard input with `-`
+    /// Read the description from a file; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     body_file: Option<PathBuf>,
-    /// 0 (most urgent) to 4
+    /// The priority, from 0 (most urgent) to 4
     #[arg(long, short, value_name = "N", allow_negative_numbers = true)]
     priority: Option<TaskPriority>,
-    /// These labels instead of the present ones; may be given several times, and empty takes them away
+    /// Replace all labels; repeatable, an empty text removes them
     #[arg(long, short, value_name = "LABEL", conflicts_with_all = ["add_label", "remove_label"])]
     label: Option<Vec<String>>,
-    /// One more label; may be given several times
+    /// Add a label; repeatable
     #[arg(long, value_name = "LABEL")]
     add_label: Vec<String>,
-    /// One label less; may be given several times
+    /// Remove a label; repeatable
     #[arg(long, value_name = "LABEL")]
     remove_label: Vec<String>,
-    /// The type of the task; empty takes it away
+    /// The type of the task; an empty text removes it
     #[arg(long = "type", short = 't', value_name = "TYPE")]
     kind: Option<String>,
-    /// These deliverables instead of the present ones; may be given several times, and empty takes them away
+    /// Replace all deliverables; repeatable, an empty text removes them
     #[arg(long, short, value_name = "TEXT")]
     deliverable: Option<Vec<String>>,
 }
@@ -75,8 +75,8 @@ pub fn run_task_update(context: &CommandContext, args: Args, out: &mut Output) -
         kind,
     };
     if patch == TaskPatch::default() {
-        let failure = Failure::new(FailureCode::Usage, "nothing was said to change");
-        return Err(failure.with_hint("`windlass task update --help` shows what can be").into());
+        let failure = Failure::new(FailureCode::Usage, "no change was given");
+        return Err(failure.with_hint("`windlass task update --help` shows the options").into());
     }
     let records = opened.execute_command(&Command::UpdateTask { id, patch }, args.subject.authority())?;
     details::show_task_result(&opened, id, &records, out)

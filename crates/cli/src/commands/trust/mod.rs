@@ -25,15 +25,17 @@ use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass trust             show what would run and what a foreign store holds, and ask
-  windlass trust --yes       trust without being asked
+  windlass trust             show what would run and what a foreign store holds
+  windlass trust --yes       trust without asking
   windlass trust --show      only show what would run, and whether it is trusted
-  windlass trust --revoke    forget the decision")]
+  windlass trust --revoke    forget the decision
+
+The first command asks before it trusts.")]
 pub struct Args {
-    /// Trust without being asked
+    /// Trust without asking
     #[arg(long, conflicts_with_all = ["show", "revoke"])]
     yes: bool,
-    /// Show what would run and whether it is trusted; change nothing
+    /// Show what would run and whether it is trusted, and change nothing
     #[arg(long, conflicts_with = "revoke")]
     show: bool,
     /// Forget the decision
@@ -206,9 +208,7 @@ fn describe_trust(project: &Project, config: &Config, state: TrustState, out: &m
     // A configured `agent_commands` is among the effects. The default allows commands too, and is named here.
     let is_told = effects.iter().any(|effect| effect.place == "agent_commands");
     if allowed_agent_commands(config) == AgentCommandSetting::Allow && !is_told {
-        out.print_line(
-            "Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).",
-        )?;
+        out.print_line("Agents may run any command that they supply (`agent_commands: allow`, the default).")?;
     }
     Ok(())
 }
@@ -248,7 +248,7 @@ impl RunnableWorkflow {
         let label = out.paint(Tone::Name, "workflows");
         match &self.what {
             Ok(defined) => {
-                let whose = if defined.file.is_some() { "" } else { "  (comes along)" };
+                let whose = if defined.file.is_some() { "" } else { "  (built-in)" };
                 out.print_line(format_args!("  {label} {path}{}", out.paint(Tone::Faint, whose)))?;
                 commands::workflow::print_steps(defined, 6, out)
             }

@@ -22,23 +22,24 @@ use crate::output::{CommandResult, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass why T3                              why it is ready, blocked, waiting, …
-  windlass why fix-the-login-3757e17e          each iteration: who decided what, on which evidence
-  windlass why IT-12                           how each iteration of a series was judged
-  windlass why HOOK-9                          what a registered stop hook decided, and why
-  windlass why 0b7c2f6e-43d1                   what the bridge did in a conversation, call by call
-  windlass why --conversation                  the same of the one that called last
-  windlass why T3 --full                       every fact with all of its evidence
+  windlass why T3                              explain the state of a task
+  windlass why fix-the-login-3757e17e          explain each iteration
+  windlass why IT-12                           explain a series of iterations
+  windlass why HOOK-9                          explain a registered stop hook
+  windlass why 0b7c2f6e-43d1                   explain calls of the bridge
+  windlass why --conversation                  explain the last conversation
+  windlass why T3 --full                       show every fact with its evidence
   windlass why T3 --json | jq '.facts[] | {type, what, by}'
 
-A task goes before a session of the same name, a session before a stop hook or a series of iterations, and all of them before a \
-conversation. Of a conversation's id the first six letters do, or as many as it takes; `claude:ID` means that of one agent.")]
+A name is looked up as a task first, then as a session, a stop hook or a series of iterations, and last as a \
+conversation. For a conversation, the first six letters of the id are enough, or as many as make it unique; \
+`claude:ID` names the conversation of one agent.")]
 pub struct Args {
-    /// A task, such as T3, a session's name, a stop hook, such as HOOK-9, a series of iterations, such as IT-12, or a
-    /// conversation, by the id that its agent has for it
+    /// A task (T3), a session name, a stop hook (HOOK-9), a series of iterations
+    /// (IT-12), or the id of a conversation
     #[arg(value_name = "TASK|SESSION|HOOK|SERIES|CONVERSATION", required_unless_present = "conversation")]
     subject: Option<String>,
-    /// The conversation whose agent was the last to call
+    /// Explain the conversation of the agent that called last
     #[arg(long, conflicts_with = "subject")]
     conversation: bool,
     /// Show every fact with all of its evidence

@@ -217,7 +217,7 @@ fn report_hook(opened: &OpenedProject, task: TaskId, id: HookId) -> Result<WhyRe
     };
     let row = opened.require_task(task)?;
     let standing = match row.drive.hooks.iter().find(|hook| hook.id == id).map(|hook| hook.enabled) {
-        Some(true) => (Tone::Good, "in force"),
+        Some(true) => (Tone::Good, "enabled"),
         Some(false) => (Tone::Warning, "disabled"),
         None => (Tone::Faint, "no longer registered"),
     };
@@ -281,7 +281,7 @@ fn report_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Result<
         ("last call", moment(calls.last())),
         ("calls", Some(calls.len().to_string())),
         ("sent back", times(sent_back)),
-        ("let go", times(answers.filter(|answered| answered.let_go.is_some()).count())),
+        ("let through", times(answers.filter(|answered| answered.let_go.is_some()).count())),
     ];
     let about = about.into_iter().filter_map(|(label, what)| Some((label, what?))).collect();
     Ok(WhyReport {

@@ -15,7 +15,7 @@ use crate::show;
   windlass workflow list
   windlass workflow list --json | jq -r .id
 
-Workflows are files under .windlass/workflows/; docs/reference/workflows.md lists their fields.")]
+Workflows are files in .windlass/workflows/; docs/reference/workflows.md lists their fields.")]
 pub struct Args {}
 
 pub fn run_workflow_list(context: &CommandContext, _: &Args, out: &mut Output) -> CommandResult {
@@ -42,7 +42,7 @@ pub fn run_workflow_list(context: &CommandContext, _: &Args, out: &mut Output) -
     known.definitions.iter().try_for_each(|defined| {
         let workflow = &defined.workflow;
         let steps = show::workflow::format_step_count(u32::try_from(workflow.steps.len()).unwrap_or(u32::MAX));
-        let whose = if defined.file.is_some() { "" } else { "  (comes along)" };
+        let whose = if defined.file.is_some() { "" } else { "  (built-in)" };
         let name = workflow.name.as_deref().map(|name| format!("  {}", text::clean_line(name))).unwrap_or_default();
         let id = out.paint(Tone::Strong, text::pad_to_width(&workflow.id, ids));
         out.print_line(format_args!("{id}  {steps}{name}{}", out.paint(Tone::Faint, whose)))

@@ -19,12 +19,12 @@ use crate::output::{CommandResult, Output, Tone};
   windlass workflow show create-review-task
   windlass workflow run create-review-task --task T3")]
 pub enum Command {
-    /// The workflows of this project, and those that come along
+    /// List the workflows of the project and the built-in ones
     #[command(visible_alias = "ls")]
     List(list::Args),
-    /// One of them, step by step
+    /// Show a workflow, step by step
     Show(show::Args),
-    /// Run one now
+    /// Run a workflow now
     Run(run::Args),
 }
 

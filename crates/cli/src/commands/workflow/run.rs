@@ -27,10 +27,10 @@ Exit 0 when it is completed, 1 when a step has failed that nothing follows.")]
 pub struct Args {
     #[arg(value_name = "ID")]
     id: String,
-    /// The task that it is about
+    /// The task that the workflow is about
     #[arg(long, value_name = "ID")]
     task: Option<TaskId>,
-    /// A JSON object that its steps find as `context`; `-` for standard input
+    /// A JSON file for the steps, as `context`; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
 }
@@ -55,7 +55,7 @@ fn read_context(file: &std::path::Path) -> Result<Map<String, Value>, Failure> {
     let bytes =
         read_bytes(file, MAX_CONTEXT_BYTES, "give the name of a file instead, which a program of a step reads")?;
     serde_json::from_slice(&bytes).map_err(|error| {
-        Failure::new(FailureCode::Usage, format!("`{shown}` is no JSON object"))
+        Failure::new(FailureCode::Usage, format!("`{shown}` is not a JSON object"))
             .with_cause(error)
             .with_hint("such as `{\"days\": 3}`")
     })

@@ -11,12 +11,11 @@ use crate::show;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass workflow show create-review-task
-  mkdir -p .windlass/workflows
-  windlass workflow show create-review-task --text > .windlass/workflows/create-review-task.yaml")]
+  windlass workflow show create-review-task --text > my-review.yaml")]
 pub struct Args {
     #[arg(value_name = "ID")]
     id: String,
-    /// The file itself
+    /// Print the file
     #[arg(long)]
     text: bool,
 }
@@ -39,7 +38,7 @@ pub fn run_workflow_show(context: &CommandContext, args: &Args, out: &mut Output
     if let Some(description) = &workflow.description {
         out.print_line(format_args!("  {}", text::clean_line(description.trim())))?;
     }
-    let file = defined.file.as_ref().map_or("comes along".to_owned(), |file| file.display().to_string());
+    let file = defined.file.as_ref().map_or("built-in".to_owned(), |file| file.display().to_string());
     out.print_line(format_args!("  {}\n", out.paint(Tone::Faint, text::clean_line(&file))))?;
     super::print_steps(&defined, 0, out)
 }

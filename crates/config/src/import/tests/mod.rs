@@ -98,7 +98,7 @@ fn claude_hooks_without_counterpart_are_left_out() {
     check("Stop", r#"{"type": "command", "command": "x", "shell": "powershell"}"#, "`shell`)");
     check("Stop", r#"{"type": "command", "command": "x", "args": ["y"]}"#, "(`args`");
     check("Stop", r#"{"type": "http", "url": "https://x.test"}"#, "write it as `http:` by hand");
-    check("Stop", r#"{"type": "command", "command": "x", "sandbox": true}"#, "what `sandbox` means is not known here");
+    check("Stop", r#"{"type": "command", "command": "x", "sandbox": true}"#, "what `sandbox` means is unknown");
     check("Stop", r#"{"type": "command", "command": " "}"#, "its command is empty");
     check("Stop", r#"{"type": "command", "command": "a\u0000b"}"#, "zero byte");
     check(
@@ -131,8 +131,8 @@ fn matchers_of_other_events_are_translated() {
     check(ImportDialect::Claude, "SubagentStop", "Explore", Ok(Some("Explore")));
     check(ImportDialect::Codex, "SessionStart", "start.*", Ok(Some("start.*")));
     check(ImportDialect::Gemini, "SessionStart", "resume", Ok(Some("resume")));
-    check(ImportDialect::Gemini, "SessionStart", "resume|clear", Err("is taken for one word there"));
-    check(ImportDialect::Codemie, "SessionStart", "resume", Err("something that there is not at this point"));
+    check(ImportDialect::Gemini, "SessionStart", "resume|clear", Err("is one word there"));
+    check(ImportDialect::Codemie, "SessionStart", "resume", Err("a value that does not exist at this point"));
     check(ImportDialect::Claude, "Stop", "x", Ok(None));
 }
 
@@ -235,8 +235,8 @@ fn codemie_file_is_imported() {
       max_hook_retries: 5
     strict: false
     on_retry_limit: complete
-    * a stop hook that fails by itself (exit 1, a timeout) lets the agent end there: written as `strict: false`; take that line out if it should not be so here
-    * when stop hooks have sent the agent back as often as they may, the work counts as complete there: written as `on_retry_limit: complete`; take that line out if it should not be so here
+    * a stop hook that fails by itself (exit 1, a timeout) lets the agent end there: written as `strict: false`; remove that line if you do not want it
+    * when stop hooks have sent the agent back as often as they may, the work counts as complete there: written as `on_retry_limit: complete`; remove that line if you do not want it
     "#);
     let retries = |text: &str| import_as(ImportDialect::Codemie, text).settings;
     assert_eq!(retries(r#"{"maxHookRetries": 0}"#), [super::ImportedSetting::MaxHookRetries(5)]);
@@ -289,7 +289,7 @@ fn codex_gemini_and_qwen_files_are_imported() {
           timeout: 30s
     - 6: BeforeModel: Windlass has no point for this event
     * a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`
-    * Gemini CLI takes every exit from 2 on for a block; here only 2 is one
+    * Gemini CLI treats every exit code from 2 on as a block; here only 2 blocks
     "#);
     let qwen = r#"{"disableAllHooks": true, "hooks": {"PostToolUse": [{"matcher": "edit", "hooks": [
       {"type": "command", "command": "./a.sh", "timeout": 30}, {"type": "command", "command": "./b.sh", "timeout": 5000}]}]}}"#;
@@ -335,7 +335,7 @@ fn automation_file_is_imported() {
             author: ann
             version: '2'
     - 7: `announce`: neither the configuration nor Windlass has a hook with this name, and what it does is not in the file; write it as a `command` with this `name` at its events
-    * 5: `track-agent-task-lifecycle` runs at task_created, task_started, task_completed, whatever `eventTypes` says
+    * 5: `track-agent-task-lifecycle` runs at task_created, task_started, task_completed; `eventTypes` has no effect
     "#);
     for wrong in [
         r#"{"version": "2.0", "hooks": []}"#,

@@ -132,7 +132,7 @@ fn failed_action_records_one_error_and_next_is_performed() {
         ("create_task", json!({"goal": "x", "labels": "y"}), "`labels`: "),
         ("create_task", json!({"goal": "x", "labels": [1]}), "`labels[0]`: "),
         ("create_task", json!({"goal": "x", "priority": "1"}), "`priority`: "),
-        ("create_task", json!({"goal": "x", "priority": 5}), "`priority`: 5 is no priority"),
+        ("create_task", json!({"goal": "x", "priority": 5}), "`priority`: 5 is not a priority"),
         ("create_task", json!({"goal": "x", "priority": -1}), "`priority`: "),
         ("create_task", json!({"goal": "x", "priority": 1.5}), "`priority`: "),
         ("create_task", json!({"goal": "x", "parentTaskId": "T9"}), "there is no task T9"),
@@ -404,7 +404,7 @@ fn attempts_are_counted_and_marked() {
          finish one",
         "! 4.0 has not begun
          T1 hook_started one 1 by w1
-         ! 4.0 is somebody else's
+         ! 4.0 belongs to another process
          T1 hook_started one 2 by w1 after flaky
          T1 hook_started one 3 by w1 after again
          T1 hook_finished one Success",

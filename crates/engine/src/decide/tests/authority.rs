@@ -117,9 +117,9 @@ fn agent_does_not_change_basis_of_its_evaluation() {
          reword T3 more run=a.1
          relabel T3 labels=easy run=elsewhere.1
          relabel T1 labels=easy",
-        "! only a person can change or move T1: it is what session `a` is held to
-         ! only a person can change or move T1: it is what session `a` is held to
-         ! only a person can change or move T1: it is what session `a` is held to
+        "! only a person can change or move T1: it is the task of session `a`
+         ! only a person can change or move T1: it is the task of session `a`
+         ! only a person can change or move T1: it is the task of session `a`
          ! T2 is held by session `b` (epoch 1)
          ! only a person can change the type or the labels of T3: they decide how work on it is judged
          ! only a person can change the type or the labels of T3: they decide how work on it is judged
@@ -145,12 +145,12 @@ fn an_agent_does_not_move_what_its_session_has_left() {
          delete T1 run=a.2
          complete T2 run=a.2
          complete T1",
-        "! only a person can change or move T1: it is what session `a` is held to
+        "! only a person can change or move T1: it is the task of session `a`
          T1 task_unblocked
          T1 task_ready
-         ! only a person can change or move T1: it is what session `a` is held to
-         ! only a person can change or move T1: it is what session `a` is held to
-         ! only a person can change or move T1: it is what session `a` is held to
+         ! only a person can change or move T1: it is the task of session `a`
+         ! only a person can change or move T1: it is the task of session `a`
+         ! only a person can change or move T1: it is the task of session `a`
          T2 completion_claimed a.2
          T1 task_completed",
     );
@@ -169,7 +169,7 @@ fn a_hook_labels_what_a_session_works_on() {
 fn hook_of_session_completes_nothing_past_gates() {
     let script = "add one\nadd other\nsession a task=T1\nturn-done a.1 says=complete\nbegin check";
     let mut project = Script::after(hooks(&["check"]), script);
-    let own = "! only a person can change or move T1: it is what session `a` is held to";
+    let own = "! only a person can change or move T1: it is the task of session `a`";
     let type_changed = "! only a person can change the type or the labels of T2: they decide how work on it is judged";
     for (command, answered) in [
         ("complete T1", own),
@@ -191,7 +191,7 @@ fn a_turn_that_is_over_completes_nothing() {
          --
          run=a.1 complete T1
          run=a.2 complete T1",
-        "! the turn a.1.0000000000000007 is over; what it claims comes too late
+        "! the turn a.1.0000000000000007 is over; its claim comes too late
          T1 task_completed",
     );
 }
@@ -251,7 +251,7 @@ fn former_holder_cannot_move_task() {
          claim T1 by=w2 for=60s
          epoch=1 submit T1
          epoch=2 submit T1",
-        "! epoch 1 of T1 is over; nobody holds it
+        "! epoch 1 of T1 is over; it has no holder
          T1 task_claimed w2 epoch 2
          T1 task_started
          ! epoch 1 of T1 is over; epoch 2 holds it

@@ -140,7 +140,7 @@ fn calls_nest_at_most_three_deep() {
     }
     let hook = hooks(&project).last().unwrap().id;
     let answered = project.run(&format!("begin {hook}\nvia={hook} start T5"));
-    assert_eq!(answered[1], "! a cascade of hooks may make 3 calls within each other; the rest is refused");
+    assert_eq!(answered[1], "! a cascade of hooks may make 3 nested calls; the rest is refused");
     project.crash();
 }
 
@@ -203,8 +203,8 @@ fn command_of_hook_needs_enough_share() {
 #[test]
 fn only_a_hook_that_runs_can_give_commands() {
     let mut project = Script::after(rules(&[(EventType::TaskStarted, 1)]), "add one\nstart T1");
-    assert_eq!(project.run("via=4.0 add more"), ["! nothing is owed under 4.0"]);
-    assert_eq!(project.run("hook 4.0\nvia=4.0 add more")[2..], ["! nothing is owed under 4.0"]);
+    assert_eq!(project.run("via=4.0 add more"), ["! there is no pending effect 4.0"]);
+    assert_eq!(project.run("hook 4.0\nvia=4.0 add more")[2..], ["! there is no pending effect 4.0"]);
 }
 
 /// The authority of a command stays the same when a hook gives it.
@@ -251,7 +251,7 @@ fn sessions_nest_at_most_three_deep() {
             }
             let hook = hooks(&project).pop().unwrap();
             let answered = project.run(&format!("begin {}\nvia={} session s{nested}", hook.id, hook.id));
-            let refused = "! a cascade of hooks may make 3 calls within each other; the rest is refused";
+            let refused = "! a cascade of hooks may make 3 nested calls; the rest is refused";
             assert_eq!(answered[1] == refused, nested == 4, "{event} {nested}: {answered:?}");
         }
         let nesting = [0, 1, 2, 3].map(|nested| project.session(&format!("s{nested}")).nesting);

@@ -114,8 +114,8 @@ fn a_hook_cannot_log_what_bears_state() {
          --
          start T1",
         "T1 task_started
-         system action_error log: a log action cannot make a `task_completed`: that bears state
-         system action_error log: a log action cannot make a `hook_error`: that bears state",
+         system action_error log: a log action cannot make a `task_completed`: that event changes state
+         system action_error log: a log action cannot make a `hook_error`: that event changes state",
     );
 }
 

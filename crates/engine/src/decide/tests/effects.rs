@@ -44,13 +44,13 @@ fn an_effect_is_begun_once_by_its_owner_and_finished_once() {
          begin 4.0 by=w1
          recover 4.0 by=w1",
         "! 4.0 has not begun
-         ! 4.0 is somebody else's
+         ! 4.0 belongs to another process
          T1 hook_started push 1 by w1
          ! 4.0 has begun already
          T1 hook_finished push Success
-         ! nothing is owed under 4.0
-         ! nothing is owed under 4.0
-         ! nothing is owed under 4.0",
+         ! there is no pending effect 4.0
+         ! there is no pending effect 4.0
+         ! there is no pending effect 4.0",
     );
 }
 
@@ -81,7 +81,7 @@ fn repeatable_effect_runs_again_for_new_owner() {
         assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_started push 2 by w2"]);
         let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
         assert_eq!((effect.attempts, effect.owner.as_str()), (2, "w2"));
-        assert_eq!(project.run("finish 4.0 by=w1"), ["! 4.0 is somebody else's"]);
+        assert_eq!(project.run("finish 4.0 by=w1"), ["! 4.0 belongs to another process"]);
         assert_eq!(project.run("finish 4.0 by=w2"), ["T1 hook_finished push Success"]);
         assert_eq!(project.memory.next_pending_effect(None).unwrap(), None);
     }
@@ -93,7 +93,7 @@ fn effect_is_taken_over_only_from_named_dead_owner() {
     let mut project = owed(HookClass::Gate, HookFailurePolicy::Block);
     project.run("begin 4.0 by=w1");
     assert_eq!(project.run("recover 4.0 from=w1 by=w2"), ["T1 hook_started push 2 by w2"]);
-    assert_eq!(project.run("recover 4.0 from=w1 by=w3"), ["! 4.0 is somebody else's"]);
+    assert_eq!(project.run("recover 4.0 from=w1 by=w3"), ["! 4.0 belongs to another process"]);
     assert_eq!(project.run("recover 4.0 from=w2 by=w3"), ["T1 hook_started push 3 by w3"]);
 }
 
@@ -144,13 +144,13 @@ fn an_interrupted_turn_ends_and_the_next_takes_the_work_up() {
          run=a.1 complete T1",
         "! 8.0 has begun already
          ! 8.0 is a turn, not a hook
-         ! 8.0 is somebody else's
+         ! 8.0 belongs to another process
          ! 8.0 is a turn of a session that has to be resumed first
          T1 session_resumed by w2
          T1 iteration_interrupted a.1
          T1 iteration_started a.2
          T1 turn_started a.2 to work
-         ! the turn a.1.0000000000000007 is over; what it claims comes too late",
+         ! the turn a.1.0000000000000007 is over; its claim comes too late",
     );
 }
 

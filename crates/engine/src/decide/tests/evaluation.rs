@@ -274,7 +274,7 @@ fn evaluation_of_former_iteration_is_refused() {
     assert_eq!(refusal, format!("{id} has other stop hooks than those that were asked; ask again"));
     let other = project.start_series(series(5)).unwrap();
     let refusal = project.judge(id, judging(2, &[], &[])).unwrap_err().to_string();
-    assert_eq!(refusal, format!("{id} is over: T1 goes on in {other}"));
+    assert_eq!(refusal, format!("{id} is over: T1 continues in {other}"));
     project.run("complete T1");
     let refusal = project.ask(&Command::AdvanceSeries { task: TASK, series: other }).unwrap_err();
     assert!(matches!(refusal, Refusal::IllegalMove { state: TaskState::Completed, .. }), "{refusal}");
@@ -319,7 +319,7 @@ fn hooks_last_until_they_are_cleared_or_the_task_begins_anew() {
     }
     assert_eq!(
         project.register(hook(StopHook::Default)).unwrap_err().to_string(),
-        "T1 has 20 stop hooks; at most 20 are taken"
+        "T1 has 20 stop hooks; at most 20 are allowed"
     );
     project.crash();
     assert_eq!(project.task("T1").drive.hooks.len(), 20);

@@ -123,7 +123,7 @@ fn at_the_limit_a_person_is_asked_and_can_go_on() {
          system gate_decided Block: ask
          ! session `a` waits for something else
          system gate_answered Continue
-         ! session `a` asks nothing
+         ! session `a` asks no question
          system gate_decided Block: send back 1
          system turn_started a.1 sent back red
          system feedback_delivered red
@@ -279,12 +279,12 @@ fn only_a_person_answers_and_only_what_is_asked() {
             "system session_stopping Cancelled",
             "system iteration_interrupted a.1",
             "system session_ended Cancelled",
-            "! session `a` asks nothing",
+            "! session `a` asks no question",
         ]
     );
     let script = format!("{asked}\nbegin ring\nstop a");
     let mut project = Script::after(hooks(&["check", "ring"]), &script);
-    assert_eq!(project.run("tell a ignore"), ["! session `a` asks nothing"], "it ends when `ring` does");
+    assert_eq!(project.run("tell a ignore"), ["! session `a` asks no question"], "it ends when `ring` does");
 }
 
 #[test]
@@ -487,7 +487,7 @@ fn cost_budget_counts_every_turn() {
     let first = project.run("turn-done a.1 costs=600000\nhook note tells=late");
     assert_eq!(first.last().unwrap(), "system turn_started a.2 to work late");
     let second = project.run("turn-done a.2 costs=400000\nhook note tells=last");
-    let reason = "Limit, $1.00 were spent, and the limit of cost is $1.00";
+    let reason = "Limit, $1.00 were spent, and the cost limit is $1.00";
     assert_eq!(second.last().unwrap(), &format!("system session_ended {reason}"));
     assert_eq!(project.session("a").watch.used.cost, Some(UsdCost(1_000_000)));
 }
@@ -498,7 +498,7 @@ fn what_an_interrupted_turn_has_used_counts() {
         let mut project = Script::after(default_rules(), &format!("session a {terms}"));
         project.run(&format!("turn-interrupted a.1 {used}\nturn-interrupted a.2 {used}")).pop().unwrap()
     };
-    let spent = "system session_ended Limit, $1.20 were spent, and the limit of cost is $1.00";
+    let spent = "system session_ended Limit, $1.20 were spent, and the cost limit is $1.00";
     assert_eq!(ended("cost=1000000", "costs=600000"), spent);
     let used = "system session_ended Limit, 1,200 tokens were used, and the limit is 1,000";
     assert_eq!(ended("tokens=1000", "reads=500 writes=100"), used);

@@ -15,12 +15,15 @@ const DONE: &str = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nt
 #[test]
 fn without_the_lease_no_hook_of_a_gate_begins() {
     let mut project = Script::after(hooks(&["tests", "pr"]), &format!("{DONE}\nwork a\nhook tests\nexpire T1 epoch=1"));
-    assert_eq!(project.run("begin pr"), ["! 14.1 is for work that has been decided on, or is somebody else's now"]);
+    assert_eq!(
+        project.run("begin pr"),
+        ["! 14.1 is for work that is decided already, or belongs to another session now"]
+    );
     assert_eq!(
         project.run("advance a"),
         [
             "T1 hook_finished pr Skip",
-            "T1 session_ended Cancelled, T1 is ready now, and not by this session; what was done here stays on windlass/t1"
+            "T1 session_ended Cancelled, T1 is ready now, changed outside this session; the work of this session stays on windlass/t1"
         ]
     );
 }
@@ -35,7 +38,7 @@ fn without_the_lease_no_hook_of_a_gate_is_taken_over() {
         [
             "T1 hook_finished tests Interrupted",
             "T1 hook_finished pr Skip",
-            "T1 session_ended Cancelled, T1 is ready now, and not by this session; what was done here stays on windlass/t1"
+            "T1 session_ended Cancelled, T1 is ready now, changed outside this session; the work of this session stays on windlass/t1"
         ]
     );
 }

@@ -112,9 +112,9 @@ fn a_circle_is_refused_with_its_whole_path() {
          link T4 blocks T1
          link T1 depends_on T2
          link T1 spawned_by T4",
-        "! that would be a circle: T1 → T4 → T3 → T2 → T1
-         ! that would be a circle: T1 → T4 → T3 → T2 → T1
-         ! that would be a circle: T1 → T2 → T1
+        "! the edge would close a cycle: T1 → T4 → T3 → T2 → T1
+         ! the edge would close a cycle: T1 → T4 → T3 → T2 → T1
+         ! the edge would close a cycle: T1 → T2 → T1
          T1 dependency_added spawned_by T4",
     );
 }
@@ -143,7 +143,7 @@ fn a_task_that_others_wait_for_is_not_deleted_alone() {
          delete T1
          add four after=T1
          link T1 references T2",
-        "! T1 is what T2 waits for
+        "! cannot delete T1: it is needed by T2
          T3 task_deleted
          T2 task_deleted
          T1 task_deleted

@@ -13,9 +13,9 @@ fn lost_task_ends_question_to_person() {
             hooks(&["check"]),
             &format!("{ASKS}\nforced {how} T1\n--\ntell a ignore\nadvance a\nadvance a"),
             &format!(
-                "! session `a` has lost its task, and asks no more
+                "! session `a` has lost its task, and no longer asks a question
                  T1 iteration_interrupted a.1
-                 T1 session_ended Cancelled, T1 is {expected} now, and not by this session
+                 T1 session_ended Cancelled, T1 is {expected} now, changed outside this session
                  ! session `a` waits for something else"
             ),
         );
@@ -47,7 +47,7 @@ fn lost_task_ends_wait_for_agent() {
     let limited = "session a goal=mend\nturn-limited a.1 for=60s\n";
     check(
         &format!("{limited}forced complete T1\n--\nadvance a"),
-        "T1 session_ended Cancelled, T1 is completed now, and not by this session",
+        "T1 session_ended Cancelled, T1 is completed now, changed outside this session",
     );
     // The wait for the agent still applies.
     check(
@@ -73,10 +73,10 @@ fn a_task_that_was_taken_away_is_no_success() {
         let ended = project.run("turn-done a.1 says=complete");
         assert_eq!(ended.last().unwrap(), &format!("T1 session_ended {expected}"), "{how}");
     };
-    ends("delete", "Cancelled, T1 is deleted now, and not by this session");
-    ends("fail", "Cancelled, T1 is failed now, and not by this session");
-    ends("block", "Cancelled, T1 is blocked now, and not by this session");
-    ends("release", "Cancelled, T1 is ready now, and not by this session");
+    ends("delete", "Cancelled, T1 is deleted now, changed outside this session");
+    ends("fail", "Cancelled, T1 is failed now, changed outside this session");
+    ends("block", "Cancelled, T1 is blocked now, changed outside this session");
+    ends("release", "Cancelled, T1 is ready now, changed outside this session");
     ends("complete", "Completed");
 }
 
@@ -84,7 +84,7 @@ fn a_task_that_was_taken_away_is_no_success() {
 #[test]
 fn session_whose_task_was_taken_always_ends_as_cancelled() {
     let begun = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nexpire T1 epoch=1\nsession b task=T1 by=w2";
-    let stays = "what was done here stays on windlass/t1";
+    let stays = "the work of this session stays on windlass/t1";
     for says in [" says=complete", " says=blocked", " says=escalate"] {
         let mut project = Script::after(default_rules(), begun);
         let ended = project.run(&format!("turn-done a.1{says}"));

@@ -39,7 +39,7 @@ fn message_before_merge_begins_is_delivered_first() {
         if project.session("a").current_turn().is_none() {
             project.run("advance a");
         }
-        assert_eq!(project.run("begin merge"), ["! nothing is owed under 1.0"], "{said}");
+        assert_eq!(project.run("begin merge"), ["! there is no pending effect 1.0"], "{said}");
         let turn = project.session("a").current_turn().cloned();
         assert!(
             turn.is_some_and(|turn| turn.run.iteration == 2 && turn.feedback.iter().all(|piece| piece.person)),

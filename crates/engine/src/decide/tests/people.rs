@@ -263,7 +263,7 @@ fn an_answer_says_how_a_task_goes_on() {
         "T1 task_answered continue the-staging-key
          T1 task_unblocked
          T1 task_ready
-         ! T1 waits for no answer such as `continue`: it is ready
+         ! T1 does not wait for the answer `continue`: it is ready
          T1 task_blocked still
          T1 task_answered ignore-hook without a word
          T1 task_unblocked
@@ -271,7 +271,7 @@ fn an_answer_says_how_a_task_goes_on() {
          T1 task_started
          T1 task_needs_continuation
          T1 task_answered retry without a word
-         ! T1 waits for no answer such as `ignore-hook`: it is needs_continuation",
+         ! T1 does not wait for the answer `ignore-hook`: it is needs_continuation",
     );
     check(
         "add one
@@ -286,8 +286,8 @@ fn an_answer_says_how_a_task_goes_on() {
          T1 task_failed
          T2 task_blocked by T1
          T1 feedback_queued
-         ! T1 waits for no answer such as `reject`: it is failed
-         ! T1 waits for no answer such as `continue`: it is failed
+         ! T1 does not wait for the answer `reject`: it is failed
+         ! T1 does not wait for the answer `continue`: it is failed
          T1 task_answered retry with-more-time
          T1 task_reopened from failed
          T1 task_ready

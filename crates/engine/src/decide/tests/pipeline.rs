@@ -130,7 +130,7 @@ fn what_keeps_work_from_being_submitted_ends_the_session_as_it_is() {
         hooks(&["tests"]),
         &meanwhile("delete T1"),
         "T1 session_stopping Error
-         T1 session_ended Cancelled, T1 is deleted now, and not by this session",
+         T1 session_ended Cancelled, T1 is deleted now, changed outside this session",
     );
 }
 
@@ -145,9 +145,9 @@ fn without_a_commit_there_is_nothing_to_submit() {
          T1 session_started
          T1 task_claimed w1 epoch 2
          T1 task_started
-         T1 feedback_queued the last attempt was ended as done, and nothing was committed or left to be committed from no_changes
+         T1 feedback_queued the last attempt ended as done, without commits and without uncommitted changes from no_changes
          T1 iteration_started b.1
-         T1 turn_started b.1 to work the last attempt was ended as done, and nothing was committed or left to be committed",
+         T1 turn_started b.1 to work the last attempt ended as done, without commits and without uncommitted changes",
     );
 }
 
@@ -404,9 +404,9 @@ fn a_session_of_the_graph_leaves_a_task_and_takes_the_next() {
          system session_started
          T1 task_claimed w1 epoch 2
          T1 task_started
-         T1 feedback_queued the last attempt was ended as done, and nothing was committed or left to be committed from no_changes
+         T1 feedback_queued the last attempt ended as done, without commits and without uncommitted changes from no_changes
          T1 iteration_started b.1
-         T1 turn_started b.1 to work the last attempt was ended as done, and nothing was committed or left to be committed",
+         T1 turn_started b.1 to work the last attempt ended as done, without commits and without uncommitted changes",
     );
 }
 
@@ -416,7 +416,7 @@ fn without_the_lease_nothing_is_submitted() {
     let script = format!("{BEGUN}\nturn-done a.1 says=complete\nexpire T1 epoch=1");
     let mut project = Script::after(hooks(&["tests"]), &script);
     assert_eq!(project.run("work a"), ["! session `a` has no task"]);
-    assert_eq!(project.run("expire T1 epoch=1"), ["! epoch 1 of T1 is over; nobody holds it"]);
+    assert_eq!(project.run("expire T1 epoch=1"), ["! epoch 1 of T1 is over; it has no holder"]);
     // At a gate, hooks that have not begun do not begin any more.
     let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nbegin tests\nexpire T1 epoch=1");
     let mut project = Script::after(hooks(&["tests", "pr"]), &script);
@@ -425,7 +425,7 @@ fn without_the_lease_nothing_is_submitted() {
         [
             "T1 hook_finished tests Success",
             "T1 hook_finished pr Skip",
-            "T1 session_ended Cancelled, T1 is ready now, and not by this session; what was done here stays on windlass/t1"
+            "T1 session_ended Cancelled, T1 is ready now, changed outside this session; the work of this session stays on windlass/t1"
         ]
     );
 }

@@ -145,7 +145,7 @@ fn after_the_last_failure_that_is_allowed_there_is_none() {
          system hook_started mourn 1 by w1
          system hook_finished mourn Success
          system feedback_queued too-late from mourn
-         system session_ended Escalated, circuit breaker: an iteration failed, and none may: because",
+         system session_ended Escalated, circuit breaker: an iteration failed, and no failure is allowed: because",
     );
     // Recoveries neither count nor reset counts.
     let mut project = Script::after(hooks(&["mourn"]), "session a failures=2\nturn-failed a.1\nhook mourn tells=one");

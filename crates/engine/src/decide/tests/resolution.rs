@@ -119,8 +119,9 @@ fn hooks_of_all_scopes_run_in_order_of_plan() {
 
 #[test]
 fn a_command_that_would_lead_to_untrusted_hooks_is_refused_whole() {
-    let refused =
-        |hooks: &str| format!("! this project's hooks are not trusted as they are now, and this would run {hooks}");
+    let refused = |hooks: &str| {
+        format!("! this project's hooks are not trusted in their present form, and this would run {hooks}")
+    };
     let mut project = Script::new(rules(ConfigTrust::No));
     let nothing = project.memory.clone();
     assert_eq!(project.run("add one"), [refused("ours")]);
@@ -149,7 +150,7 @@ fn a_command_that_leads_to_none_works_without_trust() {
          T1 task_blocked because
          T2 task_created
          T2 dependency_added depends_on T1
-         ! this project's hooks are not trusted as they are now, and this would run ready
+         ! this project's hooks are not trusted in their present form, and this would run ready
          ! cannot start T1: it is blocked, and that is possible only from ready or needs_continuation",
     );
 }
@@ -163,7 +164,7 @@ fn what_pure_hooks_would_lead_to_counts_as_well() {
     hooks.insert(EventType::DependencySatisfied, vec![planned("tell", "dependency_satisfied", HookScope::Project)]);
     let mut project = Script::after(rules, "add one\nadd two after=T1");
     let before = project.memory.clone();
-    let refused = "! this project's hooks are not trusted as they are now, and this would run tell";
+    let refused = "! this project's hooks are not trusted in their present form, and this would run tell";
     assert_eq!(project.run("complete T1"), [refused]);
     assert_eq!(project.memory, before);
 }

@@ -19,7 +19,7 @@ fn resumption_reruns_gate_and_records_other_hooks_as_interrupted() {
          finish check by=w2",
         "system session_resumed by w2
          system hook_started check 2 by w2
-         ! 5.0 is somebody else's
+         ! 5.0 belongs to another process
          system hook_finished check Success
          system gate_decided Pass: Completed
          system iteration_completed
@@ -36,7 +36,7 @@ fn resumption_reruns_gate_and_records_other_hooks_as_interrupted() {
         "system session_resumed by w2
          system hook_finished ready Interrupted
          system turn_started a.1 to work
-         ! nothing is owed under 1.0",
+         ! there is no pending effect 1.0",
     );
 }
 
@@ -81,7 +81,7 @@ fn an_iteration_that_was_interrupted_is_taken_up_with_its_retry_count() {
 fn turn_belongs_to_session_owner() {
     let mut project = Script::after(default_rules(), "session a\nresume a by=w2\nrecover turn from=w1 by=w2");
     assert_eq!(project.effects()[0].owner.as_str(), "w2");
-    assert_eq!(project.run("recover turn from=w1 by=w3"), ["! 8.0 is somebody else's"]);
+    assert_eq!(project.run("recover turn from=w1 by=w3"), ["! 8.0 belongs to another process"]);
 }
 
 #[test]

@@ -22,13 +22,13 @@ fn one_turn_runs_at_a_time_and_the_next_follows_by_itself() {
          system session_started
          system iteration_started a.1
          system turn_started a.1 to work
-         ! the turn a.2.0000000000000007 is over; what it claims comes too late
+         ! the turn a.2.0000000000000007 is over; its claim comes too late
          system turn_finished
          system gate_decided Pass: Continue
          system iteration_completed
          system iteration_started a.2
          system turn_started a.2 to work
-         ! the turn a.1.0000000000000007 is over; what it claims comes too late
+         ! the turn a.1.0000000000000007 is over; its claim comes too late
          system iteration_failed
          system iteration_started a.3
          system turn_started a.3 to work
@@ -51,9 +51,9 @@ fn ended_session_refuses_commands() {
          stop a
          resume a by=w2
          session a",
-        "! the turn a.1.0000000000000007 is over; what it claims comes too late
-         ! the turn a.1.0000000000000007 is over; what it claims comes too late
-         ! the turn a.1.0000000000000007 is over; what it claims comes too late
+        "! the turn a.1.0000000000000007 is over; its claim comes too late
+         ! the turn a.1.0000000000000007 is over; its claim comes too late
+         ! the turn a.1.0000000000000007 is over; its claim comes too late
          ! session `a` has ended
          ! session `a` has ended
          ! session `a` exists already",
@@ -94,7 +94,7 @@ fn session_is_taken_over_only_from_named_dead_owner() {
          resume a from=w1 by=w3
          resume a from=w2 by=w3",
         "system session_resumed by w2
-         ! session `a` is in other hands
+         ! session `a` belongs to another process
          system session_resumed by w3",
     );
 }

@@ -77,7 +77,7 @@ fn a_claim_by_name_obeys_the_list_of_the_type() {
          claim T3 for=60s agent=cid
          claim T1 for=60s agent=bob",
         "! T1 is of the type `product`, on which `cid` may not work; only `ann` and `bob` may
-         ! T2 is of the type `closed`, on which `ann` may not work; nobody may: its list of implementers is empty
+         ! T2 is of the type `closed`, on which `ann` may not work; no agent may: its list of implementers is empty
          T3 task_claimed w1 epoch 1
          T3 task_started
          T1 task_claimed w1 epoch 1
@@ -253,12 +253,12 @@ fn agent_does_not_start_or_complete_gated_task_of_others() {
                   epoch=1 complete T2";
     let refused = |gates: &str| {
         format!(
-            "! cannot start T2 from inside a session: tasks of the type `open` have to pass their gates ({gates})
-             ! cannot complete T2 from inside a session: tasks of the type `open` have to pass their gates ({gates})
-             ! cannot complete T2 from inside a session: tasks of the type `open` have to pass their gates ({gates})
+            "! cannot start T2 from inside a session: tasks of the type `open` must pass their gates ({gates})
+             ! cannot complete T2 from inside a session: tasks of the type `open` must pass their gates ({gates})
+             ! cannot complete T2 from inside a session: tasks of the type `open` must pass their gates ({gates})
              T2 task_claimed w9 epoch 1
              T2 task_started
-             ! cannot complete T2 from inside a session: tasks of the type `open` have to pass their gates ({gates})
+             ! cannot complete T2 from inside a session: tasks of the type `open` must pass their gates ({gates})
              T3 task_started
              T3 task_completed
              T2 task_completed"
@@ -320,6 +320,6 @@ fn agent_neither_starts_nor_completes_series_on_gated_task() {
     let series = project.task("T2").drive.series.unwrap().id;
     let complete = Command::CompleteSeries { task, series, promise: Promise::Complete };
     let refusal = project.give(Authority::Person, agent(), &complete).unwrap_err();
-    assert!(refusal.to_string().ends_with("have to pass their gates (stop)"), "{refusal}");
+    assert!(refusal.to_string().ends_with("must pass their gates (stop)"), "{refusal}");
     project.ask(&complete).unwrap();
 }

@@ -259,7 +259,7 @@ fn a_task_that_is_taken_away_ends_the_session_that_was_started_for_it() {
          T1 turn_finished
          T1 gate_decided Pass: Continue
          T1 iteration_completed
-         T1 session_ended Cancelled, T1 is completed now, and not by this session",
+         T1 session_ended Cancelled, T1 is completed now, changed outside this session",
     );
 }
 

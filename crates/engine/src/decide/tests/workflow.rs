@@ -126,7 +126,7 @@ fn a_hook_may_ask_for_one_and_it_is_about_the_hooks_task() {
 #[test]
 fn workflow_is_refused_without_runner_or_trust() {
     let mut project = Script::after(default_rules(), "add mend the pump");
-    assert!(project.ask(&trigger("w")).unwrap_err().to_string().contains("nobody runs anything here"));
+    assert!(project.ask(&trigger("w")).unwrap_err().to_string().contains("this caller runs no effects"));
     let mut rules = rules();
     rules.effects.as_mut().unwrap().trust = ConfigTrust::No;
     let mut project = Script::after(rules, "add mend the pump");

@@ -140,7 +140,7 @@ impl PureHook {
     ) -> Result<Vec<HookAction>, PureHookError> {
         catch_unwind(AssertUnwindSafe(|| (self.handler)(record, view))).unwrap_or_else(|panic| {
             let said = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
-            Err(PureHookError::Failed(format!("it panicked: {}", said.unwrap_or("without a word"))))
+            Err(PureHookError::Failed(format!("it panicked: {}", said.unwrap_or("without a message"))))
         })
     }
 }

@@ -43,7 +43,7 @@ impl ValidationRule {
             _ => return Err(list.rule_error("", "it is not a list", "give a list of rules, `[{type, name, config}]`")),
         };
         if items.len() > Self::MAX_RULES {
-            let cause = format!("it has {} rules; at most {} are taken", items.len(), Self::MAX_RULES);
+            let cause = format!("it has {} rules; at most {} are allowed", items.len(), Self::MAX_RULES);
             return Err(list.rule_error("", cause, "join some of them in one `command` rule that runs a script"));
         }
         let mut names = BTreeSet::new();
@@ -171,9 +171,13 @@ impl RuleLocation<'_> {
                     ));
                 }
                 rule.build_regex().map_err(|error| {
-                    let remedy = "write it without look-around and back references, with few repetitions, and escape what \
-                                  is meant as it stands, such as `\\(`; in JSON a backslash is written twice";
-                    self.rule_error("config.pattern", format!("this regular expression cannot be used: {error}"), remedy)
+                    let remedy = "write it without look-around and back references, with few repetitions, and escape \
+                                  literal characters, such as `\\(`; in JSON a backslash is written twice";
+                    self.rule_error(
+                        "config.pattern",
+                        format!("this regular expression cannot be used: {error}"),
+                        remedy,
+                    )
                 })?;
             }
             ValidationRuleKind::Coverage(rule) => {

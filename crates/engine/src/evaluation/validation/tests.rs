@@ -88,7 +88,7 @@ fn a_list_that_is_none_or_too_long_is_refused() {
     check_refused(&json!({}), "", "it is not a list");
     check_refused(&json!("tests"), "", "it is not a list");
     let many: Vec<_> = (0..21).map(|number| json!({"type": "custom", "name": number.to_string()})).collect();
-    check_refused(&json!(many), "", "it has 21 rules; at most 20 are taken");
+    check_refused(&json!(many), "", "it has 21 rules; at most 20 are allowed");
 }
 
 #[test]

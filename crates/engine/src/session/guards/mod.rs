@@ -264,7 +264,7 @@ impl Session {
         }
         let spent = used.cost.unwrap_or_default();
         let most = self.terms.cost.filter(|most| spent >= *most)?;
-        Some(format!("{spent} were spent, and the limit of cost is {most}"))
+        Some(format!("{spent} were spent, and the cost limit is {most}"))
     }
 
     /// Starts another iteration, unless a guard has tripped. At the iteration limit, one turn remains for pending
@@ -306,7 +306,7 @@ impl Session {
         let end = |ending, reason: String| Some(SessionEnd { ending, reason: Some(reason) });
         if self.has_tripped_breaker() {
             let (failures, last) = match self.failures {
-                1 => ("an iteration failed, and none may".to_owned(), ": "),
+                1 => ("an iteration failed, and no failure is allowed".to_owned(), ": "),
                 many => (format!("{many} iterations failed in a row"), ", the last with: "),
             };
             let cause = self.watch.failure_cause.iter().map(|cause| format!("{last}{cause}")).collect::<String>();

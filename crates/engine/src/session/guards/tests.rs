@@ -68,7 +68,7 @@ fn session_ends_when_time_or_cost_is_used_up() {
         })
     };
     assert_eq!(cost(2.49), "another");
-    assert_eq!(cost(2.6), "Limit: $2.60 were spent, and the limit of cost is $2.50");
+    assert_eq!(cost(2.6), "Limit: $2.60 were spent, and the cost limit is $2.50");
 }
 
 /// A used-up budget prevents a send-back, but not the completion of the work.
@@ -95,7 +95,7 @@ fn guard_names_itself_in_end_reason() {
     );
     assert_eq!(
         settled_result(|session| (session.failures, session.terms.max_failures) = (1, 1)),
-        "Escalated: circuit breaker: an iteration failed, and none may"
+        "Escalated: circuit breaker: an iteration failed, and no failure is allowed"
     );
     assert_eq!(
         settled_result(|session| session.watch.postponed = 24),

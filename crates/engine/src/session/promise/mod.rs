@@ -64,7 +64,7 @@ impl FromStr for Promise {
             |promise: &Self| word.eq_ignore_ascii_case(promise.name()) || word.eq_ignore_ascii_case(promise.tag());
         Self::ALL.into_iter().find(is_named).ok_or_else(|| {
             let text: String = text.chars().take(40).collect();
-            format!("`{text}` is no promise; there are {}", Self::ALL.map(Self::name).join(", "))
+            format!("`{text}` is not a promise; the promises are {}", Self::ALL.map(Self::name).join(", "))
         })
     }
 }

@@ -161,7 +161,7 @@ fn promise_is_read_as_word_or_tag() {
     assert_eq!("<promise>Blocked</promise>".parse(), Ok(Promise::Blocked));
     assert_eq!(
         "DONE".parse::<Promise>(),
-        Err("`DONE` is no promise; there are COMPLETE, ESCALATE, BLOCKED".to_owned())
+        Err("`DONE` is not a promise; the promises are COMPLETE, ESCALATE, BLOCKED".to_owned())
     );
 }
 

@@ -136,12 +136,12 @@ const HOW_TO_END: &str = "\
 When the goal is reached and you have checked it, end your final message with this tag, on a line of its own:
 `<promise>COMPLETE</promise>`
 It counts only at the end of the last line.
-If you cannot go on without a person, say why and end with `<promise>BLOCKED</promise>` instead.
+If you cannot continue without a person, say why and end with `<promise>BLOCKED</promise>` instead.
 ";
 
 const REPORT_INSTRUCTIONS: &str = "\
-This task asks for a report, and for no change: your final message is its result, so write the report there in full. \
-What you change in files is not kept.";
+This task asks for a report, not for a change: your final message is its result, so write the full report there. \
+Changes in files are discarded.";
 
 impl PromptInputs<'_> {
     pub fn render_prompt(&self) -> Result<String, EvaluationError> {
@@ -173,40 +173,39 @@ impl PromptInputs<'_> {
             TurnPurpose::Work => parts.push(self.goal.to_owned()),
             TurnPurpose::SendBack => {
                 parts.push(
-                    "Your work was checked and is not done. Mend what the checks found, then end your turn again."
+                    "Your work was checked and is not done. Fix what the checks found, then end your turn again."
                         .into(),
                 );
                 parts.push(format!("The goal:\n{}", self.goal));
             }
             TurnPurpose::Recovery => {
-                parts
-                    .push("Your last turn failed. This was found out about it: mend what it shows, if you can.".into());
+                parts.push("Your last turn failed. If you can, fix the problem that the feedback below shows.".into());
                 let error = self.error.filter(|error| !error.trim().is_empty());
                 parts.push(prepend_title("It ended with:", &error.map(fence_text).unwrap_or_default()));
                 parts.push(format!("The goal:\n{}", self.goal));
             }
             TurnPurpose::Delivery | TurnPurpose::UnjudgedDelivery(_) => {
                 parts.push(
-                    "The session is about to end. This came in after your last turn: mend what it shows, if needed. Your \
-                     work is checked again when you end this turn."
+                    "The session is about to end. This feedback arrived after your last turn: fix what it shows, if needed. \
+                     Your work is checked again when you end this turn."
                         .into(),
                 );
                 if self.asks_for_promise {
-                    parts.push("What you claimed in an earlier turn does not count any more: claim it again.".into());
+                    parts.push("Your claim from an earlier turn no longer counts: make it again.".into());
                 }
                 parts.push(format!("The goal:\n{}", self.goal));
             }
         }
         if *self.purpose == TurnPurpose::Work {
             parts.push(self.render_report_brief());
-            parts.push(prepend_title("What is to be there at the end:", &self.list_deliverables()));
+            parts.push(prepend_title("Deliverables:", &self.list_deliverables()));
             parts.push(prepend_title("Notes about this task, newest first:", &self.render_notes()));
-            parts.push(prepend_title("What earlier iterations came to:", &self.render_history()));
+            parts.push(prepend_title("Results of earlier iterations:", &self.render_history()));
         }
         if !first && self.report.is_some() {
-            parts.push("Your final message is the result of this task: write the report in it again, in full.".into());
+            parts.push("Your final message is the result of this task: write the full report in it again.".into());
         }
-        parts.push(prepend_title("What you said at the end of your last turn:", &self.render_last_output()));
+        parts.push(prepend_title("The end of your last message:", &self.render_last_output()));
         if !first {
             parts.push(self.render_all_feedback());
         }

@@ -113,8 +113,8 @@ fn report_is_asked_for_in_every_turn() {
     let asked = |purpose: &TurnPurpose| {
         PromptInputs { report: report.clone(), ..prompt(purpose, None) }.render_prompt().unwrap()
     };
-    assert!(asked(&TurnPurpose::Work).contains("This task asks for a report, and for no change"));
-    assert!(asked(&TurnPurpose::SendBack).contains("write the report in it again, in full"));
+    assert!(asked(&TurnPurpose::Work).contains("This task asks for a report, not for a change"));
+    assert!(asked(&TurnPurpose::SendBack).contains("write the full report in it again"));
     assert!(!text(&TurnPurpose::SendBack).contains("report"));
 }
 

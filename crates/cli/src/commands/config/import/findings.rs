@@ -115,7 +115,7 @@ impl ImportFindings<'_> {
             out.print_line("")?;
         }
         if !confirmation::can_ask_person(out) {
-            let refused = nothing_written_failure("nobody can be asked here");
+            let refused = nothing_written_failure("there is no terminal to ask on");
             return Err(refused.with_hint("`--yes` adds it without asking, `--dry-run` only prints it").into());
         }
         let question = if self.additions.changes.is_empty() { "Add it?" } else { "Write it?" };
@@ -187,11 +187,11 @@ impl ImportFindings<'_> {
         let file = self.file.to_string_lossy();
         if let Some(agent) = self.import.from.bridge_agent() {
             out.print_line(text::clean_line(&format!(
-                "They still stand in {file}, and {} runs them. Take them out there when you `windlass install {agent}`, or they run twice.",
+                "They are still in {file}, and {} runs them. If you run `windlass install {agent}`, remove them there, or they run twice.",
                 agent.title()
             )))?;
         }
-        out.print_line("Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.")
+        out.print_line("Nothing of the configuration runs until you trust it again: `windlass trust`.")
     }
 
     fn to_json(&self, written: bool) -> Value {

@@ -23,24 +23,24 @@ use crate::output::{CommandResult, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass config import .claude/settings.json             show what would be added, and ask
-  windlass config import .claude/settings.json --dry-run   print the YAML, and change nothing
-  windlass config import ~/.codex/hooks.json --yes         add it without being asked
-  windlass config import hooks.json --from gemini          say whose hooks they are
+  windlass config import .claude/settings.json             show them, and ask
+  windlass config import .claude/settings.json --dry-run   only print the YAML
+  windlass config import ~/.codex/hooks.json --yes         add without asking
+  windlass config import hooks.json --from gemini          name the system
 
-What would do something else here is left out, and named. The file itself stays as it is. Afterwards
-the configuration has to be trusted again: `windlass trust`.")]
+Entries that would behave differently here are left out and listed. The imported file is not changed. \
+Afterwards, trust the configuration again: `windlass trust`.")]
 pub struct Args {
-    /// The file to take hooks from: an agent's settings, codemie's configuration or `automation-hooks.json`
+    /// The file to read: agent settings, codemie or `automation-hooks.json`
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Whose hooks they are [default: what the file looks like]
+    /// The system that the hooks are for [default: guessed from the file]
     #[arg(long, value_name = "WHOSE", value_parser = dialect_parser())]
     from: Option<ImportDialect>,
-    /// Add them without being asked
+    /// Add the hooks without asking
     #[arg(long)]
     yes: bool,
-    /// Print the YAML that would be added, and change nothing
+    /// Print the YAML to add, and change nothing
     #[arg(long, visible_alias = "print", conflicts_with = "yes")]
     dry_run: bool,
 }

@@ -61,7 +61,7 @@ fn describe_recorded_config(users: &str, text: &str) -> Vec<StoreHolding> {
         .map(|effect| holding(format!("of {users}: {}", effect.display_title()), effect.what.clone()))
         .collect();
     if allowed_agent_commands(&config) == AgentCommandSetting::Allow && !is_told {
-        holdings.push(holding(format!("of {users}: agent_commands"), "allow, as nothing else is said".to_owned()));
+        holdings.push(holding(format!("of {users}: agent_commands"), "allow, the default".to_owned()));
     }
     let silent: Vec<String> =
         config.top_level_keys().into_iter().filter(|key| !DESCRIBED_KEYS.contains(&key.as_str())).collect();

@@ -1,3 +1,5 @@
+//! Tests of the rows of the live view.
+
 use insta::assert_snapshot;
 use windlass_engine::UsdCost;
 
