@@ -74,7 +74,7 @@ fn resolve_mcp_server(name: &str, server: &config::McpServerSettings) -> Result<
         }
         None => Err(Failure::new(FailureCode::Usage, format!("the MCP server `{name}` cannot be started"))
             .with_cause(format!("cannot find the program {}", server.command))
-            .with_hint("look for a typing mistake in `mcp_servers`, or install it; nothing was begun")),
+            .with_hint("look for a typing mistake in `mcp_servers`, or install it; nothing was started")),
     }
 }
 
@@ -145,7 +145,7 @@ pub fn read_script(path: &Path) -> Result<AgentScript, Failure> {
             .with_hint("look for a typing mistake; docs/reference/scripted-agent.md lists the steps")
     })?;
     AgentScript::parse_script(&String::from_utf8_lossy(&bytes)).map_err(|error| {
-        Failure::new(FailureCode::Usage, format!("`{}` is no script", path.display()))
+        Failure::new(FailureCode::Usage, format!("`{}` is not a script", path.display()))
             .with_cause(error)
             .with_hint("docs/reference/scripted-agent.md lists the steps")
     })

@@ -81,7 +81,7 @@ fn commit_unseen_work(opened: &mut OpenedProject, id: TaskId) -> Result<Option<C
             number: None,
         }),
         Err(error) => {
-            opened.front_end.show_notice(Notice::Warning(&format!("its work stays as it is in its worktree: {error}")));
+            opened.front_end.show_notice(Notice::Warning(&format!("its work remains in its worktree: {error}")));
             None
         }
     })
@@ -164,7 +164,7 @@ fn find_blocking_hooks(opened: &OpenedProject, id: TaskId) -> Result<Vec<String>
     match hooks.is_empty() {
         false => Ok(hooks),
         true => Err(Failure::new(FailureCode::Refused, format!("no hook has blocked {id}"))
-            .with_hint(format!("`windlass why {id}` shows what did; `continue` goes on"))),
+            .with_hint(format!("`windlass why {id}` shows what did; `continue` resumes it"))),
     }
 }
 

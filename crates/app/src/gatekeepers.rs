@@ -71,7 +71,7 @@ fn resolve_named_gatekeepers(config: &Config, kind: &str, roles: &RoleSettings) 
             .with_cause(format!("it is to judge tasks of the type `{kind}` (line {line}, `agents.gatekeeper`)"))
             .with_hint(match nearest_name(name, &known) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("say under `agents` how `{}` is started, or name another one", name.value),
+                None => format!("define `{}` under `agents`, or name another agent", name.value),
             }));
     }
     names.iter().map(|name| agents::resolve_gatekeeper_agent(name, &config.settings)).collect()

@@ -33,7 +33,7 @@ pub fn run_failure(error: RunError) -> Failure {
         RunError::Store(error) => store_failure(error),
         RunError::View(error) => view_failure(error),
         RunError::Killed => Failure::new(FailureCode::Interrupted(SIGINT_NUMBER), "ended while hooks were running")
-            .with_cause("what the command itself did is recorded; hooks that had not begun are still owed")
+            .with_cause("what the command itself did is recorded; hooks that had not started are pending")
             .with_hint("`windlass doctor --settle` runs them"),
         other => Failure::from_error(FailureCode::System, &other),
     }
@@ -68,13 +68,13 @@ pub fn refusal_failure(refusal: &Refusal) -> Failure {
     match refusal {
         Refusal::UnknownTask(_) => failure.with_hint("`windlass task list --all` shows every task"),
         Refusal::UnknownEdge { from, .. } => failure.with_hint(format!("`windlass task show {from}` shows its edges")),
-        Refusal::IllegalMove { forceable: true, .. } if !is_inside_run() => failure.with_hint("--force does it all the same, and is recorded"),
+        Refusal::IllegalMove { forceable: true, .. } if !is_inside_run() => failure.with_hint("--force does it anyway, and is recorded"),
         Refusal::IllegalMove { id, .. } => {
             failure.with_hint(format!("`windlass events --task {id}` shows how it got there"))
         }
         Refusal::OpenDependencies { id, open } => match open.first() {
             Some(first) => failure.with_hint(format!(
-                "complete {first} first, or take the dependency away with `windlass task undepend {id} {first}`"
+                "complete {first} first, or remove the dependency with `windlass task undepend {id} {first}`"
             )),
             None => failure,
         },
@@ -87,9 +87,9 @@ pub fn refusal_failure(refusal: &Refusal) -> Failure {
             lease.holder_name()
         )),
         Refusal::Held { lease, .. } => failure.with_hint(match &lease.session {
-            Some(_) => "the session judges its own work; --force does it over its head, and is recorded".to_owned(),
+            Some(_) => "the session judges its own work; --force overrides it, and is recorded".to_owned(),
             None => format!(
-                "its holder says --epoch {}; --force does it over the holder's head, and is recorded",
+                "its holder gives --epoch {}; --force overrides the holder, and is recorded",
                 lease.epoch
             ),
         }),
@@ -98,15 +98,15 @@ pub fn refusal_failure(refusal: &Refusal) -> Failure {
         }
         Refusal::Untrusted { .. } => failure.with_hint(HOW_TO_TRUST).with_trust_option(),
         Refusal::CascadeLimit { .. } => failure.with_hint("`windlass hooks history` shows which hooks led here"),
-        Refusal::NotAsking { id, .. } => failure.with_hint(format!("`windlass why {id}` shows how it stands")),
+        Refusal::NotAsking { id, .. } => failure.with_hint(format!("`windlass why {id}` shows its state")),
         Refusal::NoPerson { .. } => {
             failure.with_hint("end the turn with `<promise>BLOCKED</promise>` and say what is needed")
         }
         Refusal::OwnTask { .. } => failure.with_hint(
-            "`windlass note add` leaves a word about it; `<promise>BLOCKED</promise>` at the end of the turn asks a person",
+            "`windlass note add` leaves a note about it; `<promise>BLOCKED</promise>` at the end of the turn asks a person",
         ),
         Refusal::Rejudged { id } => failure.with_hint(format!(
-            "`windlass note add --task {id}` leaves a word about it; a new task gets them with `windlass task add`"
+            "`windlass note add --task {id}` leaves a note about it; a new task gets them with `windlass task add`"
         )),
         Refusal::GatedTask { id, .. } => failure.with_hint(format!(
             "leave it to `windlass run --task {id}`; `windlass note add --task {id} TEXT` tells that run what you know"
@@ -180,7 +180,7 @@ pub fn store_failure(error: StoreError) -> Failure {
             .with_hint("`windlass trust` shows what it holds and asks; or move it away, and `windlass init` makes an empty one")
             .with_trust_option(),
         StoreError::Unsound { .. } => failure.with_hint(
-            "`windlass doctor` says what is wrong; `windlass doctor --rebuild --trust` folds the rows anew from the log",
+            "`windlass doctor` says what is wrong; `windlass doctor --rebuild --trust` rebuilds the rows from the log",
         ),
         StoreError::Record { .. } => failure.with_hint("set `WINDLASS_STATE_DIR` to a directory of your own"),
         StoreError::Newer { .. } => failure.with_hint("use a newer Windlass; nothing was changed"),
@@ -192,12 +192,12 @@ pub fn store_failure(error: StoreError) -> Failure {
             "`windlass doctor --export sound.jsonl` saves every sound event; `windlass doctor` says what is damaged",
         ),
         StoreError::BadRow { .. } => {
-            failure.with_hint("if the log is sound, `windlass doctor --rebuild` folds the rows anew")
+            failure.with_hint("if the log is sound, `windlass doctor --rebuild` rebuilds the rows")
         }
         StoreError::OutcomeUnknown { .. } => {
             failure.with_hint("look before you try again: `windlass events` shows whether it was recorded")
         }
-        StoreError::Unfit { .. } => failure.with_hint("`windlass doctor` looks the whole store over"),
+        StoreError::Unfit { .. } => failure.with_hint("`windlass doctor` checks the whole store"),
         StoreError::Full { .. } => failure.with_hint("make room and try again; nothing was lost"),
         StoreError::ReadOnly(_) => {
             failure.with_hint("check the permissions of the directory and whether its disk is read-only")
@@ -207,8 +207,8 @@ pub fn store_failure(error: StoreError) -> Failure {
         }
         StoreError::Open { .. } => failure.with_hint("check that the directory exists and can be written to"),
         StoreError::Backup { .. } => failure.with_hint(
-            "a store of an older schema is brought forward first, after a copy: make room for one, and see that its \
-             directory can be written to; nothing was changed",
+            "a store of an older schema is copied, then migrated: make room for the copy, and make its directory \
+             writable; nothing was changed",
         ),
         StoreError::Exists(_) => failure.with_hint("choose another name; nothing is overwritten"),
         _ => failure,

@@ -127,7 +127,7 @@ impl SwitchableHook {
             ),
         );
         let by_hand = match (self.builtin_to_add(), obstacle) {
-            (_, EditObstacle::Invalid(_)) => "what it names has to change first".to_owned(),
+            (_, EditObstacle::Invalid(_)) => "correct what it names first".to_owned(),
             (Err(index), EditObstacle::Layout) => {
                 let hook = &config.hooks[index];
                 let (place, line) = (hook.describe_place(), hook.line);

@@ -85,14 +85,14 @@ fn find_task_route(opened: &OpenedProject, task: &Task) -> Result<TaskRoute, Fai
         (TaskState::Blocked, _) if waits_for_merge(task) => find_merge_route(opened, task),
         (TaskState::Blocked, blocked) => {
             let others = match blocked.as_ref().is_some_and(|blocked| !blocked.hooks.is_empty()) {
-                true => "go on, with words if you add some; or retry, approve, reject, ignore-hook",
-                false => "go on, with words if you add some; or retry, approve, reject",
+                true => "continue, with a message if you add one; or retry, approve, reject, ignore-hook",
+                false => "continue, with a message if you add one; or retry, approve, reject",
             };
             let step = NextStep::new(format!("windlass answer {id} continue"), others);
             Ok(TaskRoute::Step(step.with_note(look).with_needed_trust(opened, ANSWER_EVENTS)))
         }
         (TaskState::Failed, _) => {
-            let step = NextStep::new(format!("windlass answer {id} retry"), "take it up again; or approve");
+            let step = NextStep::new(format!("windlass answer {id} retry"), "resume it; or approve");
             Ok(TaskRoute::Step(step.with_needed_trust(opened, ANSWER_EVENTS)))
         }
         (TaskState::Created, _) if task.open_dependencies > 0 => {
@@ -122,7 +122,7 @@ fn find_blocker(opened: &OpenedProject, task: &Task) -> Result<Option<TaskId>, F
 
 /// Returns the step that answers a session at its gate.
 pub fn answer_gate_step(opened: &OpenedProject, name: &SessionName) -> NextStep {
-    let purpose = "send the agent back, with words if you add some; or ignore-hook, reject";
+    let purpose = "send the agent back, with a message if you add one; or ignore-hook, reject";
     NextStep::new(format!("windlass answer {name} continue"), purpose).with_needed_trust(opened, ANSWER_EVENTS)
 }
 
@@ -140,7 +140,7 @@ pub fn reopen_task_step(opened: &OpenedProject, task: &Task, why: &str) -> NextS
             format!("windlass task reopen {id} --force{reason}")
         }
     };
-    NextStep::new(command, "take it up again").with_needed_trust(opened, ANSWER_EVENTS)
+    NextStep::new(command, "resume it").with_needed_trust(opened, ANSWER_EVENTS)
 }
 
 /// Returns the route for a task that a session holds.
@@ -152,9 +152,9 @@ fn find_route_past_holder(opened: &OpenedProject, lease: &Lease) -> Result<TaskR
         (NextAction::Answer, _) => answer_gate_step(opened, name),
         (_, true) => NextStep::new(format!("windlass session logs {name} --follow"), "watch it"),
         (_, false) if session.stopping.is_some() || session.ending_kind().is_some() => {
-            NextStep::new("windlass doctor --settle", "do what is left of its end")
+            NextStep::new("windlass doctor --settle", "finish ending it")
         }
-        (_, false) => ResumeCommand::for_session(opened, &session).to_next_step("go on with it"),
+        (_, false) => ResumeCommand::for_session(opened, &session).to_next_step("resume it"),
     }))
 }
 
@@ -175,7 +175,7 @@ fn find_merge_route(opened: &OpenedProject, task: &Task) -> Result<TaskRoute, Fa
         }
     }
     Ok(TaskRoute::Step(match find_unclean_tree(opened, task) {
-        Some(tree) => NextStep::new(format!("git -C {} status", quoted_path(&tree.path)), "see what is in the way")
+        Some(tree) => NextStep::new(format!("git -C {} status", quoted_path(&tree.path)), "see what blocks the merge")
             .with_note(format!("{}; then windlass change merge {id}", tree.remedy)),
         None => merge_change_step(opened, id),
     }))

@@ -76,7 +76,7 @@ pub fn refuse_possible_agent(
         } else {
             continue;
         };
-        let state = if session.is_over() { "was gone on with after its runner had died" } else { "has not ended" };
+        let state = if session.is_over() { "was resumed after its runner had died" } else { "has not ended" };
         let message = format!("cannot tell a person from the agent of session `{}`, which {state}", session.name);
         return Err(Failure::new(FailureCode::Refused, message).with_cause(why).with_hint(hint));
     }
@@ -89,7 +89,7 @@ pub fn require_person(project: &Project) -> Result<(), Failure> {
     let refused = |cause| {
         Failure::new(FailureCode::Trust, "only a person can trust a project")
             .with_cause(cause)
-            .with_hint("say it in a terminal of your own, outside the run")
+            .with_hint("run it in a terminal of your own, outside the run")
     };
     let asks = || refused("an agent or a hook asks");
     let is_elsewhere = environment::run_project_directory().is_some_and(|of_run| of_run != project.root);

@@ -44,7 +44,7 @@ pub fn recover_orphans(
     let project = opened.project.clone();
     let place = project.owner_directory();
     sweep_dead_owners(&place).map_err(|error| {
-        let what = format!("cannot end what an earlier command has left, by its files in `{}`", place.display());
+        let what = format!("cannot stop programs of an earlier command, listed in `{}`", place.display());
         Failure::new(FailureCode::System, what).with_hint(hints::directory_error_hint(&error)).with_cause(error)
     })?;
     let mut done = close_cancelled_sessions(opened, control, reach)?;
@@ -82,14 +82,14 @@ pub fn recover_and_notify(
     let done = recover_orphans(opened, control, reach)?;
     let front_end = &opened.front_end;
     if done.hooks > 0 {
-        front_end.show_notice(Notice::Note(&format!("hooks that a dead command had left: {}", done.hooks)));
+        front_end.show_notice(Notice::Note(&format!("ran pending hooks of a dead command: {}", done.hooks)));
     }
     if done.sessions > 0 {
-        front_end.show_notice(Notice::Note(&format!("cancelled sessions that were ended: {}", done.sessions)));
+        front_end.show_notice(Notice::Note(&format!("ended cancelled sessions: {}", done.sessions)));
     }
     if done.untrusted > 0 {
         front_end.show_notice(Notice::Warning(&format!(
-            "hooks that a dead command has left under a configuration that is not trusted now: {}; \
+            "pending hooks of a dead command whose configuration is not trusted now: {}; \
              `windlass doctor --settle --trust` runs them",
             done.untrusted
         )));

@@ -40,7 +40,7 @@ impl SessionView {
             NextAction::Nothing => None,
             NextAction::Workspace => Some("a worktree for its task".to_owned()),
             NextAction::Work => Some("its work to be committed, so that it can be submitted".to_owned()),
-            NextAction::Decision => Some("its process, to go on".to_owned()),
+            NextAction::Decision => Some("its process to resume".to_owned()),
             NextAction::Answer => Some("a person: stop hooks block, and may not send the agent back again".to_owned()),
             NextAction::WaitUntil(until) if !session.is_rate_limited() => {
                 Some(format!("the next try after a failure, at {}", time_format::format_local_time(until)))
@@ -49,10 +49,10 @@ impl SessionView {
                 Some(format!("the agent's rate limit to end, at {}", time_format::format_local_time(until)))
             }
             NextAction::Turn(_) if session.current_turn().is_some_and(|turn| turn.purpose == TurnPurpose::Delivery) => {
-                Some("the agent, which hears what is pending".to_owned())
+                Some("the agent (feedback pending)".to_owned())
             }
-            NextAction::Turn(_) if self.alive => Some("the agent, which has the word".to_owned()),
-            NextAction::Turn(_) => Some("the agent, whose turn was cut off".to_owned()),
+            NextAction::Turn(_) if self.alive => Some("the agent (turn in progress)".to_owned()),
+            NextAction::Turn(_) => Some("the agent (turn interrupted)".to_owned()),
             NextAction::Hook(effect) => {
                 let owed = snapshot.find_effect(effect).map_err(hints::view_failure)?;
                 Some(match owed.map(|owed| owed.kind) {
@@ -79,10 +79,10 @@ impl SessionView {
         let why = NextStep::new(format!("windlass why {name}"), "see who decided what");
         Ok(match (self.session.is_over(), &self.session.stopping, self.session.ending_kind()) {
             (false, None, None) => vec![
-                ResumeCommand::for_session(opened, &self.session).to_next_step("go on with it"),
-                NextStep::new(format!("windlass session cancel {name}"), "have it ended"),
+                ResumeCommand::for_session(opened, &self.session).to_next_step("resume it"),
+                NextStep::new(format!("windlass session cancel {name}"), "end it"),
             ],
-            (false, ..) => vec![NextStep::new("windlass doctor --settle", "do what is left of its end")],
+            (false, ..) => vec![NextStep::new("windlass doctor --settle", "finish ending it")],
             (true, _, Some(SessionEndKind::Completed)) => vec![why],
             (true, ..) => {
                 let tasks = self.unfinished_tasks().into_iter().map(|id| find_step_for_left_task(opened, id));

@@ -185,7 +185,7 @@ pub fn is_store_foreign(project: &Project) -> Result<bool, Failure> {
 pub fn adopt_store(project: &Project, seen: &StoreMarks, identity: Option<String>) -> Result<(), Failure> {
     if StoreMarks::read_marks(project).as_ref() != Some(seen) {
         return Err(Failure::new(FailureCode::Trust, "the store stays untrusted")
-            .with_cause("it has been replaced while it was looked at")
+            .with_cause("it was replaced during the check")
             .with_hint("look at it again: `windlass trust`"));
     }
     let records = StoreRecordDirectory::find_directory()?;

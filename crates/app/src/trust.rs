@@ -86,7 +86,7 @@ pub fn trust_failure(config: &Config, state: TrustState) -> Failure {
 /// Notes once that the defaults apply in place of an untrusted configuration.
 pub fn note_untrusted_defaults(front_end: &dyn FrontEnd) {
     front_end.show_notice(Notice::NoteOnce(
-        "the configuration is not trusted, so the defaults hold in its place; `windlass trust` shows it and asks",
+        "the configuration is not trusted, so the defaults apply; `windlass trust` shows it and asks",
     ));
 }
 
@@ -106,7 +106,7 @@ pub fn trust_warning(project: &Project) -> Option<&'static str> {
             Some("its hooks are not trusted: `windlass trust` shows what would run")
         }
         Ok((_, config)) if config.has_trusted_settings() => {
-            Some("its configuration is not trusted, so the defaults hold: `windlass trust` shows it and asks")
+            Some("its configuration is not trusted, so the defaults apply: `windlass trust` shows it and asks")
         }
         Ok(_) => None,
     }
@@ -130,7 +130,7 @@ fn path_exists(file: &Path) -> bool {
 pub fn grant_trust(project: &Project, config: &Config, seen: Digest) -> Result<(), Failure> {
     if config.trust_digest()? != seen {
         return Err(Failure::new(FailureCode::Trust, "the project stays untrusted")
-            .with_cause("something has been changed while it was looked at")
+            .with_cause("something was changed during the check")
             .with_hint("look at it again"));
     }
     find_trust_decisions()?.record_trust(project, seen)

@@ -249,7 +249,7 @@ fn a_script_that_is_none_is_said() {
     world.write("bad.yaml", "turns: [{do: [{sing: a song}]}]");
     let ran = world.run(&["run", "Mend the pump", "--agent", "scripted:bad.yaml"]);
     assert!(
-        ran.code == 64 && ran.stderr.contains("bad.yaml` is no script\ncaused by: cannot read the script: "),
+        ran.code == 64 && ran.stderr.contains("bad.yaml` is not a script\ncaused by: cannot read the script: "),
         "{ran}"
     );
     assert_eq!(world.run(&["agent", "bad.yaml"]).code, 64);

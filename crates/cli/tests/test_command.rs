@@ -41,7 +41,7 @@ fn aider_fails_although_it_exits_with_0() {
     let error = "litellm.AuthenticationError: AuthenticationError: OpenAIException - Incorrect \nAPI key provided.\n";
     let ran = aider(&format!("{HEAD}{error}\n")).run(RUN);
     assert_eq!(ran.code, 1, "{ran}");
-    assert!(ran.to_string().contains("`aider` is not let in: litellm.AuthenticationError"), "{ran}");
+    assert!(ran.to_string().contains("`aider` has no access: litellm.AuthenticationError"), "{ran}");
     assert!(ran.to_string().contains("set the API key of its model's provider"), "{ran}");
     let world = aider(&format!("{HEAD}Half\n\nModel openai/stub has hit a token limit!\n"));
     world.run(RUN);

@@ -111,7 +111,7 @@ fn a_row_is_damaged() {
     ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          4 events
            tasks 2 differs from the log
-           hint: the log is sound: `windlass doctor --rebuild` folds the rows anew
+           hint: the log is sound: `windlass doctor --rebuild` rebuilds the rows
     ok     agents         none found
     [exit 1]
     ");
@@ -133,14 +133,14 @@ fn a_row_that_cannot_be_read() {
     assert_snapshot!(world.fails(&["task", "show", "T2"]), @"
     error: a row of the store $WORK/.windlass/windlass.db cannot be read
     caused by: Conversion error from type Text at index: 0, expected `:` at line 1 column 20
-    hint: if the log is sound, `windlass doctor --rebuild` folds the rows anew
+    hint: if the log is sound, `windlass doctor --rebuild` rebuilds the rows
     [1 store]
     ");
     assert_snapshot!(world.run(&["doctor"]), @r"
     ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          4 events
            tasks 2 differs from the log
-           hint: the log is sound: `windlass doctor --rebuild` folds the rows anew
+           hint: the log is sound: `windlass doctor --rebuild` rebuilds the rows
     ok     agents         none found
     [exit 1]
     ");

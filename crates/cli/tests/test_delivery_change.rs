@@ -71,7 +71,7 @@ fn a_check_whose_condition_cannot_be_answered_is_made() {
     assert!(refused.contains("`check` does not pass on top of the newest main"), "{refused}");
     // The words of the hint for the agent reach it.
     let offered = "hint: `windlass task reopen T1 --force --reason 'check does not pass on top of main'` and `windlass run \
-                   --task T1 --agent command:agent --trust` have an agent mend it";
+                   --task T1 --agent command:agent --trust` have an agent fix it";
     assert!(refused.contains(offered), "{refused}");
     repo.world.ok(&["task", "reopen", "T1", "--force", "--reason", "check does not pass on top of main"]);
     let prompt = repo.world.path("prompt.txt");
@@ -108,13 +108,13 @@ fn check_that_cannot_judge_is_not_told_as_a_verdict() {
             "./check.sh",
             "`check` could not judge the work",
             "`./check.sh` does not exist",
-            "mend the hook, and ask again",
+            "fix the hook, and try again",
         ),
         (
             "test ! -f theirs.txt || sleep 60",
             "`check` ran out of time",
             "timed out",
-            "give it more `timeout`, and ask again",
+            "give it more `timeout`, and try again",
         ),
         (asks, "`check` asks for a person", "ask Bob", "look at what it says"),
     ] {
@@ -141,7 +141,7 @@ fn check_that_cannot_judge_is_not_told_as_a_verdict() {
         let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
         assert!(refused.contains(&format!("caused by: {cause} on top of the newest main\n")), "{refused}");
         assert!(refused.contains(said) && !refused.contains("does not pass"), "{refused}");
-        assert!(refused.contains(&format!("hint: {hint}; --no-check merges it as it is")), "{refused}");
+        assert!(refused.contains(&format!("hint: {hint}; --no-check merges it unchecked")), "{refused}");
     }
 }
 
@@ -313,7 +313,7 @@ fn resolve_by_an_agent_that_may_not_work_on_the_task_reopens_nothing() {
     repo.world.configure(types);
     repo.world.ok(&["task", "update", "T1", "--type", "docs"]);
     let refused = repo.world.fails(RESOLVE);
-    let offered = "hint: `windlass run --resolve T1 --trust` has an agent resolve them that may; ";
+    let offered = "hint: `windlass run --resolve T1 --trust` has a permitted agent resolve them; ";
     assert!(refused.contains(offered) && refused.contains("task_types.docs.agents.implementer"), "{refused}");
     assert_eq!(repo.task("T1")["state"], "completed");
 }
@@ -332,7 +332,7 @@ fn resolve_of_a_task_that_waits_for_another_cause_is_refused() {
     assert!(refused.contains("hint: `windlass answer T1 continue` settles that first"), "{refused}");
     assert_eq!(repo.task("T1")["state"], "blocked");
     let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
-    assert!(refused.contains("`windlass answer T1 continue` has the agent go on"), "{refused}");
+    assert!(refused.contains("`windlass answer T1 continue` has the agent continue"), "{refused}");
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn work_that_waits_for_a_person_can_be_taken_as_it_is() {
     assert_eq!(repo.task("T1")["state"], "completed");
     assert!(repo.world.path(".windlass/worktrees/t1-write-it").is_dir());
     // The added commit has passed no check, and a person may approve again.
-    assert!(repo.world.fails(&["change", "merge", "T1", "--trust"]).contains("--no-check merges it as it is"));
+    assert!(repo.world.fails(&["change", "merge", "T1", "--trust"]).contains("--no-check merges it unchecked"));
     let merged = repo.world.run(&["change", "merge", "T1", "--no-check"]);
     assert!(merged.code == 0 && merged.stderr == "note: no hook runs: the configuration is not trusted\n", "{merged}");
     assert_eq!((repo.file("main:work.txt"), repo.file("main:more.txt")), ("work".into(), "more".into()));
@@ -454,7 +454,7 @@ fn what_is_left_is_swept_but_never_uncommitted_work() {
     let tree = repo.world.path(".windlass/worktrees/t1-write-it");
     repo.world.ok(&["task", "delete", "T1", "--force"]);
     let told = repo.world.run(&["doctor"]);
-    assert!(told.code == 0 && told.stdout.contains("to be put away: T1 (deleted)"), "{told}");
+    assert!(told.code == 0 && told.stdout.contains("waiting for removal: T1 (deleted)"), "{told}");
     fs::write(tree.join("work.txt"), "precious\n").unwrap();
     let kept = repo.world.run(&["doctor", "--settle"]);
     assert!(kept.stderr.contains("the worktree of T1 was not removed") && kept.stderr.contains("work.txt"), "{kept}");
@@ -462,7 +462,7 @@ fn what_is_left_is_swept_but_never_uncommitted_work() {
     fs::write(tree.join("work.txt"), "work\n").unwrap();
     repo.agent("echo other > other.txt");
     let ran = repo.add("Another").run();
-    assert!(ran.stdout.contains("the worktree of T1 was left, and is put away"), "{ran}");
+    assert!(ran.stdout.contains("removed the leftover worktree of T1"), "{ran}");
     assert!(!tree.exists());
     // Its work is on its branch as before.
     assert_eq!(repo.file("windlass/t1-write-it:work.txt"), "work");
@@ -492,7 +492,10 @@ fn what_a_colleague_has_pushed_to_a_change_is_not_lost() {
     // The commit is known here, but did not come from here.
     repo.git(&["fetch", "-q", "origin"]);
     let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
-    assert!(refused.contains("somebody has pushed to it") && refused.contains("take that into the work"), "{refused}");
+    assert!(
+        refused.contains("another push has changed it") && refused.contains("merge that push into the work"),
+        "{refused}"
+    );
     let worktree = repo.world.path(".windlass/worktrees/t1-write-it");
     repo.git_in(&worktree, &["merge", "-q", "-m", "Both", &format!("origin/{branch}")]);
     repo.world.ok(&["change", "merge", "T1", "--trust"]);

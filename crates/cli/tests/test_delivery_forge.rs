@@ -191,7 +191,7 @@ fn a_forge_of_an_untrusted_configuration_is_not_asked() {
     hosted.repo.world.write(".windlass/config.yaml", config);
     let listed = hosted.windlass(&["change", "list", "--refresh"]);
     assert!(listed.stdout.starts_with("T1  open"), "{listed}");
-    assert!(listed.stderr.contains("the configuration is not trusted, so the defaults hold"), "{listed}");
+    assert!(listed.stderr.contains("the configuration is not trusted, so the defaults apply"), "{listed}");
     let listed = hosted.windlass(&["change", "list", "--refresh", "--trust"]);
     assert!(listed.stdout.starts_with("T1  closed"), "{listed}");
 }
@@ -209,7 +209,7 @@ fn what_was_closed_on_the_forge_is_not_submitted_again() {
         hosted.forge.edit(1, |pull| pull.stage = PullStage::Closed);
         let ran = hosted.run();
         assert_eq!((ran.code, hosted.forge.pulls().len()), (4, 1), "{flavour:?}\n{ran}");
-        assert!(ran.stdout.contains("was closed without having been merged; reopen it there to go on"), "{ran}");
+        assert!(ran.stdout.contains("was closed without having been merged; reopen it there to continue"), "{ran}");
         assert_eq!(hosted.repo.task("T1")["state"], "blocked", "{ran}");
     }
 }
@@ -279,7 +279,7 @@ fn another_change_is_opened_for_commits_that_the_forge_has_not_merged() {
         "without the last commits of windlass/t1-write-it; `windlass answer T1 continue` opens another change";
     assert!(ran.stdout.contains(left_out), "{ran}");
     let refused = hosted.windlass(&["change", "merge", "T1", "--trust"]);
-    assert!(refused.stderr.contains("hint: `windlass answer T1 continue` has the next run open another"), "{refused}");
+    assert!(refused.stderr.contains("hint: `windlass answer T1 continue` lets the next run open another"), "{refused}");
     repo.world.ok(&["answer", "T1", "continue", "--trust"]);
     let ran = hosted.run();
     let pulls = hosted.forge.pulls();

@@ -23,7 +23,7 @@ fn what_an_agent_has_pushed_to_the_base_is_told_to_a_person() {
         let task = repo.task("T1");
         let reason = task["blocked"]["reason"].as_str().unwrap();
         let told = format!(
-            "origin/main has work of this task that nobody has judged, and windlass has not merged it: {commit} (Do it, by Ann). "
+            "origin/main has unjudged work of this task, and windlass has not merged it: {commit} (Do it, by Ann). "
         );
         assert!(reason.starts_with(&told), "{reason}");
         assert!(repo.events("change_merged").is_empty() && repo.events("pipeline_failed").is_empty());
@@ -80,7 +80,7 @@ fn a_reflog_that_is_not_whole_is_told_to_a_person() {
         ));
         let ran = repo.add("Work").run();
         assert_eq!((ran.code, repo.events("change_opened").len()), (4, 0), "{spoil}\n{ran}");
-        let told = "nobody can tell whether origin/main has work of this task that nobody has judged: cannot tell what was committed in ";
+        let told = "cannot tell whether origin/main has unjudged work of this task: cannot tell what was committed in ";
         assert!(repo.task("T1")["blocked"]["reason"].as_str().unwrap().starts_with(told), "{spoil}\n{ran}");
         repo.world.ok(&["answer", "T1", "continue"]);
         let ran = repo.run();
@@ -95,7 +95,7 @@ fn a_commit_under_another_name_is_told() {
     repo.agent(&format!("export GIT_REFLOG_ACTION='reset: moving to HEAD'; {WORK}; git push -q origin HEAD:main"));
     let ran = repo.add("Work").run();
     assert_eq!(ran.code, 4, "{ran}");
-    assert!(ran.stdout.contains("has work of this task that nobody has judged"), "{ran}");
+    assert!(ran.stdout.contains("has unjudged work of this task"), "{ran}");
 }
 
 /// Commits of others are no work of this task, and neither are commits that only look like it.
@@ -117,7 +117,7 @@ fn a_local_base_that_was_moved_is_told_too() {
     repo.git(&["switch", "-q", "-c", "desk"]);
     let ran = repo.agent(&format!("{WORK}; git push -q . HEAD:main")).add("Work").run();
     assert_eq!(ran.code, 4, "{ran}");
-    assert!(ran.stdout.contains("main has work of this task that nobody has judged"), "{ran}");
+    assert!(ran.stdout.contains("main has unjudged work of this task"), "{ran}");
 }
 
 /// A change that a person has merged in their own way.
@@ -217,7 +217,7 @@ fn what_the_base_has_not_stays_open() {
         assert!(repo.world.ok(&["change", "list"]).starts_with("T1  open"), "{how}");
         if how.contains("reset") {
             let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
-            assert!(refused.contains("windlass/t1-work has nothing that main has not"), "{refused}");
+            assert!(refused.contains("windlass/t1-work has no commits that main does not have"), "{refused}");
             assert!(refused.contains("hint: `git -C .windlass/worktrees/t1-work reset --hard "), "{refused}");
         }
         repo.add("More").run();

@@ -14,7 +14,7 @@ fn what_was_begun_in_place_goes_on_in_place() {
     let run = |words: &[&str]| repo.world.run(&[&["run"], words, &agent].concat());
     assert_eq!(run(&["Do it here"]).code, 4);
     repo.world.ok(&["answer", "T1", "continue"]);
-    let left = "what is ready is left alone\n  left: T1  ready  Do it here: begun in place; `windlass run --task T1 --agent command:agent --trust` goes on with it there\n";
+    let left = "the ready tasks are skipped\n  left: T1  ready  Do it here: started in place; `windlass run --task T1 --agent command:agent --trust` resumes it there\n";
     for words in [&[][..], &["--workers", "2"]] {
         let ran = run(words);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, left), "no agent works in a person's own tree unasked: {ran}");

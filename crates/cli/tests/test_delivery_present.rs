@@ -28,7 +28,7 @@ fn branch_without_commits_starts_from_the_new_base() {
     repo.agent("test -f check.sh && echo work > work.txt");
     let ran = repo.run();
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stdout.contains("the worktree is brought onto main ("), "{ran}");
+    assert!(ran.stdout.contains("rebased the worktree onto main ("), "{ran}");
     assert_eq!(repo.git(&["rev-list", "--count", "main..windlass/t1-write-it"]), "1");
     assert_eq!(repo.git(&["merge-base", "main", "windlass/t1-write-it"]), repo.git(&["rev-parse", "main"]));
 }
@@ -92,7 +92,7 @@ fn conflict_feedback_has_no_secret_and_no_control_sequence() {
     assert_eq!(ran.code, 0, "{ran}");
     let queued = repo.events("feedback_queued");
     let told = queued.iter().filter_map(|event| event["data"]["text"].as_str());
-    let told: Vec<_> = told.filter(|text| text.contains("does not go together")).collect();
+    let told: Vec<_> = told.filter(|text| text.contains("The work conflicts with the newest")).collect();
     let [told] = told[..] else { panic!("one piece of feedback: {told:?}") };
     assert!(!told.contains(secret) && !told.contains(|letter: char| letter.is_control() && letter != '\n'), "{told:?}");
     for line in
@@ -133,7 +133,7 @@ fn work_meets_a_hook_that_was_mended_in_the_base_without_another_turn() {
     repo.git(&["commit", "-q", "-m", "Mend it"]);
     let ran = repo.world.run(&["run", "--task", "T1", "--trust", "--agent", "command:agent"]);
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stdout.contains("the worktree is brought onto main (") && ran.stdout.contains("gone ok"), "{ran}");
+    assert!(ran.stdout.contains("rebased the worktree onto main (") && ran.stdout.contains("gone ok"), "{ran}");
     assert_eq!(fs::read_to_string(turns).unwrap(), "turn\n");
 }
 

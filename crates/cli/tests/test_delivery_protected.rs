@@ -36,7 +36,7 @@ fn check(script: &str, expected: Result<(), &str>) {
         return;
     };
     assert_eq!(ran.code, 4, "{script}\n{ran}");
-    let why = format!("protected files have changed under this session, and a person has to look: {named}\n");
+    let why = format!("protected files have changed under this session, which needs a decision by a person: {named}\n");
     assert!(ran.stdout.contains(&why), "{script}\n{ran}");
     repo.git(&["fetch", "-q"]);
     assert_eq!(repo.git(&["ls-tree", "--name-only", "origin/main", "work.txt"]), "", "{script}");
@@ -127,7 +127,7 @@ fn what_an_agent_has_pushed_to_the_base_is_still_its_doing() {
     ));
     let ran = repo.add("Work").run();
     assert_eq!(ran.code, 4, "{ran}");
-    assert!(ran.stdout.contains("a person has to look: gate.sh\n"), "{ran}");
+    assert!(ran.stdout.contains("needs a decision by a person: gate.sh\n"), "{ran}");
 }
 
 /// A kill between a rebase and the next step is no tampering.
@@ -192,7 +192,7 @@ fn no_secret_is_in_the_name_of_a_protected_file() {
         let words = ["run", "--trust", "--agent", "command:agent"];
         let ran = repo.world.run_with(("API_KEY", "hunter2-abc"), &words);
         assert_eq!(ran.code, if named.is_some() { 4 } else { 0 }, "{script}\n{ran}");
-        assert!(named.is_none_or(|named| ran.stdout.contains(&format!("has to look: {named}\n"))), "{script}\n{ran}");
+        assert!(named.is_none_or(|named| ran.stdout.contains(&format!("by a person: {named}\n"))), "{script}\n{ran}");
         let log = repo.world.ok(&["events", "--json"]);
         assert!(!log.contains("hunter2-abc") && !ran.to_string().contains("hunter2-abc"), "{script}\n{log}");
     }
@@ -210,7 +210,7 @@ fn what_git_does_not_keep_counts_as_the_worktree_had_it() {
         repo.world.write("again", "");
         let ran = repo.run();
         assert_eq!(ran.code, code, "{script}\n{ran}");
-        assert_eq!(ran.stdout.contains("has to look: tests/local.key\n"), code == 4, "{script}\n{ran}");
+        assert_eq!(ran.stdout.contains("by a person: tests/local.key\n"), code == 4, "{script}\n{ran}");
         assert_eq!(repo.events("workspace_opened").len(), 2, "{ran}");
     }
 }
@@ -226,5 +226,5 @@ fn pattern_added_after_work_began_compares_kept_files_with_the_commit() {
     repo.world.write(".windlass/config.yaml", CONFIG);
     let ran = repo.run();
     assert_eq!(ran.code, 4, "{ran}");
-    assert!(ran.stdout.contains("has to look: gate.sh\n"), "{ran}");
+    assert!(ran.stdout.contains("by a person: gate.sh\n"), "{ran}");
 }

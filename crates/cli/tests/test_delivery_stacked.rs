@@ -104,7 +104,7 @@ fn tasks_that_do_not_go_together_are_named() {
     repo.world.ok(&["task", "add", "Join", "--depends", "T1", "--depends", "T2"]);
     repo.run();
     let why = repo.world.ok(&["why", "T3"]);
-    assert!(why.contains("cannot put T1 and T2 together: both change same.txt"), "{why}");
+    assert!(why.contains("cannot combine T1 and T2: both change same.txt"), "{why}");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_base_that_is_in_the_way_counts_where_it_is_needed() {
     let ran = repo.run();
     assert!(ran.stdout.contains("on windlass/t4-one on top of T2\n"), "{ran}");
     let why = repo.world.ok(&["why", "T3"]);
-    assert!(why.contains("cannot put T2 and main together: both change same.txt"), "{why}");
+    assert!(why.contains("cannot combine T2 and main: both change same.txt"), "{why}");
 }
 
 #[test]

@@ -72,8 +72,8 @@ fn a_locked_worktree_is_named_with_the_reason_and_the_command() {
     assert_eq!(
         reason,
         format!(
-            "cannot use the worktree {path}: it is locked (on a stick); `git worktree unlock {path}`, if whoever locked it \
-             agrees"
+            "cannot use the worktree {path}: it is locked (on a stick); `git worktree unlock {path}`, if its \
+             owner agrees"
         )
     );
     repo.agent("cat > /dev/null; echo x > work.txt");
@@ -125,7 +125,7 @@ fn a_forge_that_is_configured_and_is_none_is_named() {
     let ran = repo.agent("cat > /dev/null; echo x > work.txt").add("Work").run();
     let said = format!("create_pr ok: the change is the branch windlass/t1-work; `forge` is configured {nowhere}\n");
     assert!(ran.stdout.contains(&said), "{ran}");
-    let path = "(github), and the remote's address /srv/team.git is no address of a project on one";
+    let path = "(github), and the remote's address /srv/team.git is not the address of a project on one";
     check(github, Some("/srv/team.git"), Some(path));
     let other = "(github), and the remote's address https://gitlab.com/a/b.git is on gitlab";
     check(github, Some("https://gitlab.com/a/b.git"), Some(other));
@@ -157,7 +157,7 @@ fn what_the_server_refuses_is_for_the_agent_to_mend() {
     let failed = repo.events("pipeline_failed");
     assert_eq!((failed.len(), failed[0]["data"]["remedy"].as_str()), (1, Some("remediate")), "{ran}");
     let reason = failed[0]["data"]["reason"].as_str().unwrap();
-    assert!(reason.starts_with("origin does not take windlass/t1-work: "), "{reason}");
+    assert!(reason.starts_with("origin refuses windlass/t1-work: "), "{reason}");
     assert!(reason.contains("policy: work.txt contains a secret"), "{reason}");
     assert_eq!(repo.file("origin/windlass/t1-work:work.txt"), "x");
 }
@@ -234,7 +234,7 @@ fn a_base_that_the_server_keeps_is_for_a_person() {
     let repo = picky(config, "test $ref != refs/heads/main || { echo 'main is closed until Monday'; exit 1; }");
     repo.agent("cat > /dev/null; echo x > work.txt").add("Work");
     let reason = blocked(&repo);
-    assert!(reason.contains("origin does not let main be changed: "), "{reason}");
+    assert!(reason.contains("origin refuses to change main: "), "{reason}");
     assert!(reason.contains("main is closed until Monday"), "{reason}");
     assert_eq!(repo.events("iteration_started").len(), 1);
 }
@@ -250,7 +250,7 @@ fn a_refusal_to_merge_has_one_hint() {
     repo.git(&["worktree", "prune"]);
     repo.world.write(".windlass/worktrees/t1-work/mine.txt", "mine");
     let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
-    let cause = "is there, and is no worktree of this repository\nhint: look what it is, and move it away: `mv ";
+    let cause = "is there, and is not a worktree of this repository\nhint: look what it is, and move it away: `mv ";
     assert!(refused.contains(cause) && refused.matches("hint").count() == 1, "{refused}");
 }
 
@@ -264,8 +264,8 @@ fn nothing_is_merged_if_newest_base_cannot_be_fetched() {
     repo.agent(&format!("echo work > work.txt; others; cd {}; rm -f {file}", repo.remote().display()));
     let ran = repo.add("Write it").run();
     assert_eq!(ran.code, 3, "{ran}");
-    assert!(ran.stdout.contains("merge_pr failed: nobody can tell where main is now: "), "{ran}");
+    assert!(ran.stdout.contains("merge_pr failed: cannot tell where main is now: "), "{ran}");
     repo.world.ok(&["task", "complete", "T1"]);
     let refused = repo.world.fails(&["change", "merge", "T1", "--no-check"]);
-    assert!(refused.contains("nothing is merged without having seen the newest base"), "{refused}");
+    assert!(refused.contains("a merge needs the newest base"), "{refused}");
 }

@@ -111,7 +111,7 @@ fn worktrees_that_are_locked_or_have_vanished() {
     ok     git            the base is main; one branch of a task
     wrong  worktrees
            T1: cannot use the worktree $WORK/.windlass/worktrees/t1-open-the-door: it is locked (on a stick)
-           hint: `git worktree unlock $WORK/.windlass/worktrees/t1-open-the-door`, if whoever locked it agrees
+           hint: `git worktree unlock $WORK/.windlass/worktrees/t1-open-the-door`, if its owner agrees
     [exit 1]
     ");
     sh(&world, "git worktree unlock .windlass/worktrees/t1-open-the-door");
@@ -120,7 +120,7 @@ fn worktrees_that_are_locked_or_have_vanished() {
     ok     git            the base is main; one branch of a task
     wrong  worktrees
            T1: cannot find the worktree $WORK/.windlass/worktrees/t1-open-the-door
-           hint: `windlass run` makes $WORK/.windlass/worktrees/t1-open-the-door anew from its branch
+           hint: `windlass run` makes $WORK/.windlass/worktrees/t1-open-the-door again from its branch
     [exit 1]
     ");
 }
@@ -138,12 +138,12 @@ fn what_belongs_to_no_task() {
            the branch windlass/mine belongs to no task
            the branch windlass/t1-another belongs to no task
            the branch windlass/t9-gone belongs to no task
-           hint: look at it with `git log`, and rename or remove a branch (`git branch -D`) that nobody needs
+           hint: look at it with `git log`, then rename the branch, or remove it with `git branch -D`
     wrong  worktrees
            $WORK/.windlass/worktrees/t9-gone belongs to no task
-           hint: look whether anything in it is needed, then `git worktree remove $WORK/.windlass/worktrees/t9-gone`, or move it away; `git worktree prune` forgets what is gone
+           hint: check whether you need anything in it, then `git worktree remove $WORK/.windlass/worktrees/t9-gone`, or move it away; `git worktree prune` forgets missing worktrees
     wrong  worktrees
-           $WORK/.windlass/worktrees/stray is no worktree of this repository
+           $WORK/.windlass/worktrees/stray is not a worktree of this repository
            hint: look what it is, and move it away: `mv $WORK/.windlass/worktrees/stray $WORK/.windlass/worktrees/stray.old`
     [exit 1]
     ");

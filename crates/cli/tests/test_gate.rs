@@ -494,10 +494,10 @@ fn authentication_failure_ends_session_at_once_with_remedy() {
     let world = world(config, "echo 'API Error: 401 authentication_error: invalid x-api-key' >&2; exit 1");
     let ran = world.run(RUN);
     assert_eq!(ran.code, 1, "{ran}");
-    let why = "failed after one iteration: `command:sh agent.sh` is not let in: API Error: 401 authentication_error: \
+    let why = "failed after one iteration: `command:sh agent.sh` has no access: API Error: 401 authentication_error: \
                invalid x-api-key; log the agent in, or set its API key";
     assert!(ran.stdout.contains(why), "{ran}");
-    assert!(ran.stdout.matches("is not let in").count() == 1 && !ran.stdout.contains("interrupted"), "{ran}");
+    assert!(ran.stdout.matches("has no access").count() == 1 && !ran.stdout.contains("interrupted"), "{ran}");
     assert!(turns(&world) == "1" && world.has("ended"), "{ran}");
 }
 

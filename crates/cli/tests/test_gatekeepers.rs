@@ -156,12 +156,12 @@ fn no_answer_is_no_approval_and_a_person_is_asked_in_the_end() {
     assert_eq!(ran.code, 4, "{ran}");
     assert_snapshot!(told(&ran), @"
     task T1  Add a line
-      feature.before_merge[0]:gatekeeper blocks: `judge` does not approve (qa): the gatekeeper gave no answer that fits, twice, so nobody has approved it: there is no JSON object in it
+      feature.before_merge[0]:gatekeeper blocks: `judge` does not approve (qa): the gatekeeper gave no valid answer, twice, so the work is not approved: there is no JSON object in it
     task T1  Add a line
-      feature.before_merge[0]:gatekeeper blocks: `judge` does not approve (qa): the gatekeeper gave no answer that fits, twice, so nobody has approved it: there is no JSON object in it
-      T1 is blocked: before_merge: `feature.before_merge[0]:gatekeeper`: `judge` does not approve (qa): the gatekeeper gave no answer that fits, twice, so nobody has approved it: there is no JSON object in it
+      feature.before_merge[0]:gatekeeper blocks: `judge` does not approve (qa): the gatekeeper gave no valid answer, twice, so the work is not approved: there is no JSON object in it
+      T1 is blocked: before_merge: `feature.before_merge[0]:gatekeeper`: `judge` does not approve (qa): the gatekeeper gave no valid answer, twice, so the work is not approved: there is no JSON object in it
     a person is needed after 2 iterations: T1 needs a person
-      left: T1  blocked  Add a line: before_merge: `feature.before_merge[0]:gatekeeper`: `judge` does not approve (qa): the gatekeeper gave no answer that fits, twice, so nobody has approved it: there is no JSON object in it
+      left: T1  blocked  Add a line: before_merge: `feature.before_merge[0]:gatekeeper`: `judge` does not approve (qa): the gatekeeper gave no valid answer, twice, so the work is not approved: there is no JSON object in it
       next: windlass answer T1 continue  # look first: windlass change show T1
     ");
     assert!(beside(&world, "question.1").contains("````text\ndiff --git"), "{}", beside(&world, "question.1"));

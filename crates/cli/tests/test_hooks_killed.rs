@@ -63,7 +63,7 @@ fn only_run_and_settle_adopt_orphaned_hooks() {
     }
     world.write("agent.sh", DONE);
     let ran = world.run(RUN);
-    assert!(ran.code == 0 && ran.stderr.contains("hooks that a dead command had left: 2"), "{ran}");
+    assert!(ran.code == 0 && ran.stderr.contains("ran pending hooks of a dead command: 2"), "{ran}");
     assert!(world.has("second"));
 }
 

@@ -301,7 +301,7 @@ fn what_cannot_be_switched_is_left_alone_and_told() {
     ");
     assert_snapshot!(said("hooks:\n  before_merge: [merge_pr]\n", "create_pr"), @"
     error: cannot switch `create_pr (default)` off in `$WORK/.windlass/config.yaml`: the configuration would be wrong then: `merge_pr` has nothing to merge: no hook is `create_pr`
-    hint: what it names has to change first; nothing was written
+    hint: correct what it names first; nothing was written
     [64 config]
     ");
     assert_snapshot!(said("hook: {}\n", "create_pr"), @"

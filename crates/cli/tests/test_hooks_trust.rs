@@ -327,7 +327,8 @@ fn a_gate_whose_files_have_changed_is_not_believed() {
             return;
         };
         assert_eq!(ran.code, 4, "{agent}\n{ran}");
-        let why = format!("protected files have changed under this session, and a person has to look: {named}");
+        let why =
+            format!("protected files have changed under this session, which needs a decision by a person: {named}");
         assert_eq!(world.ending_of("stop[0]"), ("escalate".to_owned(), why.clone()));
         assert!(ran.stdout.contains(&why), "{ran}");
     };
@@ -354,7 +355,7 @@ fn registered_hooks_are_not_asked_about_changed_files() {
     world.write("agent.sh", format!("echo b >tests/a; {DONE}"));
     let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
     assert_eq!(ran.code, 4, "{ran}");
-    let why = "protected files have changed under this session, and a person has to look: tests/a\n";
+    let why = "protected files have changed under this session, which needs a decision by a person: tests/a\n";
     assert!(ran.stdout.contains(why), "{ran}");
     assert_eq!(world.data_of("hook_evaluated").len(), 0);
 }
@@ -370,7 +371,7 @@ fn what_is_too_much_to_look_at_is_never_believed() {
     world.write("agent.sh", format!("mv '{}' .; echo >gate.sh\n{DONE}", target.display()));
     let ran = world.run(RUN);
     assert_eq!(ran.code, 4, "{ran}");
-    let why = "nobody can tell whether protected files have changed: \
+    let why = "cannot tell whether protected files have changed: \
                there are more than 100000 files and directories where protected files may be";
     assert_eq!(world.ending_of("stop[0]"), ("escalate".to_owned(), why.to_owned()));
 
@@ -387,5 +388,5 @@ fn what_is_too_much_to_look_at_is_never_believed() {
     world.write("agent.sh", format!("echo >gate.sh\n{DONE}"));
     let changed = world.run(&[RUN, &["--fresh", "--trust"]].concat());
     assert_eq!(changed.code, 4, "{changed}");
-    assert!(changed.stdout.contains("and a person has to look: gate.sh"), "{changed}");
+    assert!(changed.stdout.contains("which needs a decision by a person: gate.sh"), "{changed}");
 }

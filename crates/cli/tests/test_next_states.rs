@@ -50,7 +50,7 @@ fn session_left_by_dead_process_offers_what_goes_on() {
 #[test]
 fn task_held_by_dead_session_is_told_with_what_leads_on() {
     let Repo { world } = killed_on_task();
-    let held = "held by session `t1-parse`; `windlass run --session t1-parse --agent command:agent` leads on";
+    let held = "held by session `t1-parse`; next step: `windlass run --session t1-parse --agent command:agent`";
     world.ok(&["task", "block", "T2", "--reason", "later"]);
     let plain = world.run(&["run", "--agent", "command:agent"]);
     assert!(plain.code == 4 && plain.stdout.contains(held), "{plain}");
@@ -115,7 +115,7 @@ fn stacked_changes_offer_the_lowest_one() {
     assert!(shown.contains("next          windlass run --task T1 --agent command:agent\n"), "{shown}");
     repo.world.types_offers(&shown);
     let refused = repo.world.fails(&["change", "merge", "T2"]);
-    assert!(refused.contains("hint: T1 is ready: its work has to be accepted first; `windlass why T1`"), "{refused}");
+    assert!(refused.contains("hint: T1 is ready: its work must be accepted first; `windlass why T1`"), "{refused}");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn task_begun_in_place_is_told_by_status() {
     repo.world.ok(&["answer", "T1", "continue"]);
     let world = repo.world.with_windlass();
     let shown = world.ok(&["status"]);
-    let note = "T1: begun in place; `windlass run --task T1 --agent command:agent` goes on with it there\n";
+    let note = "T1: started in place; `windlass run --task T1 --agent command:agent` resumes it there\n";
     assert!(shown.contains(note), "{shown}");
     world.types_offers(&shown);
 }

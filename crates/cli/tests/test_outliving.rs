@@ -92,7 +92,7 @@ fn session_that_was_gone_on_with_is_still_guarded_after_its_end() {
         let ran = scope.spawn(|| world.run(RUN));
         let said = world.read("said");
         ran.join().unwrap();
-        let refused = "agent of session `one`, which was gone on with after its runner had died";
+        let refused = "agent of session `one`, which was resumed after its runner had died";
         assert_eq!(said.matches(refused).count(), 3, "{said}");
     });
     assert_eq!(world.data_of("session_ended").len(), 1);

@@ -152,7 +152,7 @@ fn no_agent_cancels_a_session() {
     assert_eq!(world.read("refused"), refused.repeat(4));
     let again = world.read("again");
     assert!(
-        again.contains("hint: end the turn: the session goes on by itself") && !again.contains("cancel"),
+        again.contains("hint: end the turn: the session continues by itself") && !again.contains("cancel"),
         "{again}"
     );
 }
@@ -273,7 +273,7 @@ fn cancelled_session_of_dead_process_is_ended_by_next_command() {
             assert_eq!(world.ok(&["doctor", "--settle"]), "nothing was left behind\n");
         } else {
             let other = world.run(&["run", "Other", "--agent", "command:sh agent.sh"]);
-            assert!(other.stderr.contains("cancelled sessions that were ended: 1"), "{other}");
+            assert!(other.stderr.contains("ended cancelled sessions: 1"), "{other}");
             assert_eq!(world.read("ended"), "end\nend\n");
         }
         let shown = world.json(&["session", "show", NAME]);
@@ -304,7 +304,7 @@ fn sessions_are_listed_and_shown_as_they_are() {
       iterations    1 of 25
       sent back     0 times in iteration 1; each hook at most 5, or its `retry.max`
       completion    the agent has to say that it is done
-      waits for     the agent, which has the word
+      waits for     the agent (turn in progress)
 
     not yet delivered to the agent
       ann: mind the step
@@ -327,14 +327,14 @@ fn sessions_are_listed_and_shown_as_they_are() {
       iterations    1 of 25
       sent back     0 times in iteration 1; each hook at most 5, or its `retry.max`
       completion    the agent has to say that it is done
-      waits for     the agent, whose turn was cut off
+      waits for     the agent (turn interrupted)
 
     not yet delivered to the agent
       ann: mind the step
 
     next
-      windlass run --session mend-the-pump-e01275de --agent 'command:sh agent.sh'  go on with it
-      windlass session cancel mend-the-pump-e01275de                               have it ended
+      windlass run --session mend-the-pump-e01275de --agent 'command:sh agent.sh'  resume it
+      windlass session cancel mend-the-pump-e01275de                               end it
     ");
     assert_eq!(
         world
@@ -414,7 +414,7 @@ fn an_escalation_is_answered_and_the_next_session_knows_it() {
     assert!(world.json(&["task", "show", "T1"]).get("answer").is_none());
     assert_snapshot!(world.fails(&["answer", "T1", "continue"]), @"
     error: T1 does not wait for the answer `continue`: it is completed
-    hint: `windlass why T1` shows how it stands
+    hint: `windlass why T1` shows its state
     [1 refused]
     ");
 }
@@ -476,7 +476,7 @@ fn agents_and_hooks_cannot_answer_for_a_person() {
     world.ok(&["task", "block", "T1", "--reason", "which?"]);
     assert_snapshot!(world.fails(&["answer", "T1", "ignore-hook"]), @"
     error: no hook has blocked T1
-    hint: `windlass why T1` shows what did; `continue` goes on
+    hint: `windlass why T1` shows what did; `continue` resumes it
     [1 refused]
     ");
     assert_snapshot!(world.fails(&["answer", "T1", "perhaps"]), @"

@@ -199,7 +199,7 @@ fn a_typing_mistake_in_the_agent_leaves_nothing_behind() {
             "scripted:no-such.yaml",
             "hint: look for a typing mistake; docs/reference/scripted-agent.md lists the steps\n",
         ),
-        ("scripted:bad.yaml", "bad.yaml` is no script\n"),
+        ("scripted:bad.yaml", "bad.yaml` is not a script\n"),
     ];
     for (agent, expected) in cases {
         let ran = world.run(&["run", "x", "--agent", agent]);
@@ -262,7 +262,7 @@ fn what_cannot_be_run_is_refused_by_name() {
     let world = World::empty();
     assert_snapshot!(world.fails(&["run", " ", "--agent", "command:x"]), @"
     error: the goal is empty
-    hint: say what is to be done, or nothing at all to work on the tasks that are ready
+    hint: give a goal, or none to work on the ready tasks
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["run", "x"]), @r"
@@ -278,7 +278,7 @@ fn what_cannot_be_run_is_refused_by_name() {
     assert_snapshot!(world.fails(&["run", "x", "--agent", "claude"]), @r"
     error: the agent `claude` cannot be started
     caused by: cannot find the program claude
-    hint: look for a typing mistake, or install it; nothing was begun
+    hint: look for a typing mistake, or install it; nothing was started
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["run", "x", "--agent", "command:x", "--session", "no/name"]), @"
@@ -412,7 +412,7 @@ fn a_session_keeps_the_configuration_that_it_started_with() {
     waiting.world.write(".windlass/config.yaml", "hooks: {session_end: [{command: touch pwned}]}");
     let ran = waiting.world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stderr.contains("goes on with the one that it started with"), "{ran}");
+    assert!(ran.stderr.contains("keeps the one that it started with"), "{ran}");
     assert_eq!(waiting.world.read("ended"), "end\n");
     assert!(!waiting.world.path("pwned").exists());
     // The next session would use an untrusted configuration.

@@ -217,19 +217,19 @@ fn a_task_that_cannot_be_worked_on_says_why_and_what_to_do() {
     hint: T1 comes first: `windlass run --task T1 --agent AGENT` to work on it; `windlass task undepend T2 T1` drops the dependency
     [1 refused]
     error: cannot work on T3: it is blocked: which version?
-    hint: `windlass answer T3 continue` to go on, with words if you add some; or retry, approve, reject
+    hint: `windlass answer T3 continue` to continue, with a message if you add one; or retry, approve, reject
     [1 refused]
     error: cannot work on T4: it is active, held by worker-1 (epoch 1), for 60 min more
-    hint: wait for its holder; `windlass task release T4 --force` takes it away
+    hint: wait for its holder; `windlass task release T4 --force` ends its lease
     [1 refused]
     error: cannot work on T5: it is completed
-    hint: `windlass task reopen T5 --force` to take it up again
+    hint: `windlass task reopen T5 --force` to resume it
     [1 refused]
     error: cannot work on T6: it is active
     hint: `windlass task release T6` to give it back
     [1 refused]
     error: cannot work on T7: it is failed: no way
-    hint: `windlass answer T7 retry` to take it up again; or approve
+    hint: `windlass answer T7 retry` to resume it; or approve
     [1 refused]
     error: there is no task T9
     hint: `windlass task list --all` shows every task
@@ -293,7 +293,7 @@ fn a_session_that_was_killed_is_gone_on_with() {
     killed.wait().unwrap();
     assert_snapshot!(world.fails(&[&["run", "--task", "T1"], AGENT].concat()), @"
     error: cannot work on T1: it is active, held by session `tasks` (epoch 1)
-    hint: `windlass run --session tasks --agent 'command:sh agent.sh'` to go on with it
+    hint: `windlass run --session tasks --agent 'command:sh agent.sh'` to resume it
     [1 refused]
     ");
     let ran = run(&world, &[]);
@@ -342,7 +342,7 @@ fn goal_whose_task_waits_for_a_person_is_refused_until_it_is_answered() {
     assert_eq!(world.run(&run).code, 4);
     insta::assert_snapshot!(world.fails(&run), @"
     error: cannot work on T1: it is blocked: the agent says it is blocked
-    hint: `windlass answer T1 continue` to go on, with words if you add some; or retry, approve, reject; `--fresh` starts another task with this goal
+    hint: `windlass answer T1 continue` to continue, with a message if you add one; or retry, approve, reject; `--fresh` starts another task with this goal
     [1 refused]
     ");
     world.write("key", "");

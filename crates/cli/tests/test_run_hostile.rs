@@ -168,7 +168,7 @@ fn an_agent_does_not_change_what_it_is_judged_by() {
     assert_eq!(lines[3..5], claimed, "{said}");
     assert_eq!(lines[5..8], [&*error, of_types, "T2  ready  P1  Later"], "{said}");
     assert!(lines.len() == 10 && lines[8..].iter().all(|line| line.contains(refused)), "{said}");
-    assert!(said.contains("hint: `windlass note add` leaves a word about it"), "{said}");
+    assert!(said.contains("hint: `windlass note add` leaves a note about it"), "{said}");
 }
 
 #[test]

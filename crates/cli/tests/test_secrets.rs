@@ -122,7 +122,7 @@ fn names_of_protected_files_are_masked() {
     world.write("agent.sh", format!("touch \"w-$API_KEY.lock\"; {DONE}"));
     let ran = run(&world, RUN);
     assert_eq!(ran.code, 4, "{ran}");
-    assert!(ran.stdout.contains("a person has to look: w-[secret API_KEY].lock"), "{ran}");
+    assert!(ran.stdout.contains("needs a decision by a person: w-[secret API_KEY].lock"), "{ran}");
     let again = run(&world, &[RUN, &["--fresh"]].concat());
     assert_eq!(again.code, 0, "it was there when the session began: {again}");
     check(&world, &format!("{ran}{again}"));

@@ -98,7 +98,7 @@ fn what_the_rules_do_not_allow() {
     ");
     assert_snapshot!(world.fails(&["task", "start", "T2"]), @"
     error: T2 waits for T1
-    hint: complete T1 first, or take the dependency away with `windlass task undepend T2 T1`
+    hint: complete T1 first, or remove the dependency with `windlass task undepend T2 T1`
     [1 refused]
     ");
     assert_snapshot!(world.fails(&["task", "depend", "T1", "T2"]), @"
@@ -143,7 +143,7 @@ fn what_the_rules_do_not_allow() {
     ");
     assert_snapshot!(world.fails(&["task", "complete", "T1"]), @"
     error: T1 is held by worker-1 (epoch 1)
-    hint: its holder says --epoch 1; --force does it over the holder's head, and is recorded
+    hint: its holder gives --epoch 1; --force overrides the holder, and is recorded
     [1 refused]
     ");
     assert_snapshot!(world.fails(&["task", "complete", "T1", "--epoch", "7"]), @"
@@ -154,7 +154,7 @@ fn what_the_rules_do_not_allow() {
     world.ok(&["task", "complete", "T1", "--epoch", "1"]);
     assert_snapshot!(world.fails(&["task", "reopen", "T1"]), @"
     error: cannot reopen T1: it is completed, and that is possible only from failed
-    hint: --force does it all the same, and is recorded
+    hint: --force does it anyway, and is recorded
     [1 refused]
     ");
 }
@@ -257,7 +257,7 @@ fn a_holder_deletes_its_task() {
     world.ok(&["task", "claim", "T1", "--owner", "worker-1"]);
     assert_snapshot!(world.fails(&["task", "delete", "T1"]), @"
     error: T1 is held by worker-1 (epoch 1)
-    hint: its holder says --epoch 1; --force does it over the holder's head, and is recorded
+    hint: its holder gives --epoch 1; --force overrides the holder, and is recorded
     [1 refused]
     ");
     assert_snapshot!(world.run(&["task", "delete", "T1", "--epoch", "1"]), @"deleted T1");

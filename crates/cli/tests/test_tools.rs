@@ -21,9 +21,12 @@ fn tools_are_listed_and_described() {
     let listed = world.json(&["tool", "list"]);
     let shown = world.ok(&["tool", "list"]);
     assert_eq!(shown.lines().count(), listed.as_array().unwrap().len());
-    assert!(shown.contains("\nhook_register       Let a stop hook decide when a task is done.\n"), "{shown}");
+    assert!(
+        shown.contains("\nhook_register       Register a stop hook, which decides when a task is done.\n"),
+        "{shown}"
+    );
     assert_snapshot!(world.ok(&["tool", "show", "checkpoint_resume"]), @r#"
-    checkpoint_resume  What a checkpoint saved, how its iterations stand, and how to go on.
+    checkpoint_resume  Show what a checkpoint saved, the state of its iterations, and the next step.
 
       taskId (required): one such as T12, as `task_list` shows them
       checkpointId: one such as CP-12, as `checkpoint_list` shows them; default the newest
@@ -76,14 +79,14 @@ fn errors_name_tools_and_how_to_see_them() {
     caused by: expected value at line 1 column 12
     hint: `windlass tool show task_get` shows an example
     [64 usage]
-    error: arguments: a list is no object; give the fields by name
+    error: arguments: a list is not an object; give the fields by name
     hint: `windlass tool show task_get` shows its arguments and an example
     [64 usage]
     error: there is no task T9
     hint: the tool task_list shows the tasks (`windlass tool show task_list`)
     [1 not_found]
     error: there is no series of iterations IT-99
-    hint: the tool iteration_start begins one and tells its id (`windlass tool show iteration_start`); the tool task_get tells the one that is under way (`windlass tool show task_get`)
+    hint: the tool iteration_start starts one and returns its id (`windlass tool show iteration_start`); the tool task_get shows the open one (`windlass tool show task_get`)
     [1 not_found]
     error: rules: name no template that can be used: `template`: unknown variant `tddd`, expected one of `tdd`, `security-remediation`, `checkpoint-every`
     hint: `windlass tool show hook_register` shows its arguments and an example

@@ -144,7 +144,7 @@ fn what_changes_while_a_person_looks_at_it_is_not_trusted() {
     world.write(".windlass/workflows/w.json", "[]");
     terminal.press("y\n");
     assert_eq!(child.wait().unwrap().code(), Some(64));
-    terminal.read_until("something has been changed while it was looked at");
+    terminal.read_until("something was changed during the check");
     assert_eq!(world.json(&["trust", "--show"])["trust"], "changed");
 }
 

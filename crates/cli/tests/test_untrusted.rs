@@ -271,7 +271,7 @@ fn an_untrusted_configuration_steers_no_run() {
         world.write(".windlass/config.yaml", steering);
         let ran = world.run(&run);
         assert_eq!(ran.code, 0, "{ran}");
-        assert!(ran.stderr.contains("the configuration is not trusted, so the defaults hold in its place"), "{ran}");
+        assert!(ran.stderr.contains("the configuration is not trusted, so the defaults apply"), "{ran}");
         assert!(heard().contains("Fix it") && heard().contains("<promise>"), "{}", heard());
         assert!(!heard().contains("keys"), "{}", heard());
 
@@ -402,7 +402,7 @@ fn an_untrusted_configuration_decides_nothing_about_tasks() {
     assert!(added.stderr.contains("the configuration is not trusted"), "{added}");
     assert_eq!(world.run(&["task", "complete", "T1"]).code, 0);
     assert!(world.run(&["task", "show", "T2"]).stdout.contains("Review"), "the review is made as by default");
-    assert!(world.ok(&["status"]).contains("its configuration is not trusted, so the defaults hold"));
+    assert!(world.ok(&["status"]).contains("its configuration is not trusted, so the defaults apply"));
 
     world.ok(&["trust", "--yes"]);
     assert!(world.fails(&["task", "add", "Two", "--type", "chore"]).contains("chore"));

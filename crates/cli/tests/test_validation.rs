@@ -96,10 +96,7 @@ fn rules_do_not_start_rules() {
     world.json(&["tool", "call", "iteration_validate", &series]);
     let inner: Value = serde_json::from_slice(&std::fs::read(world.path("inner")).unwrap()).unwrap();
     let message = inner["results"][0]["message"].as_str().unwrap();
-    assert!(
-        message.starts_with("a program that was started to judge work cannot have further ones started"),
-        "{message}"
-    );
+    assert!(message.starts_with("a program that judges work cannot start more programs"), "{message}");
 }
 
 /// An interrupt leaves no partial result: nothing is recorded, and no program is left.

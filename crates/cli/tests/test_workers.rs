@@ -323,7 +323,7 @@ fn a_worker_that_was_stopped_past_its_lease_cannot_submit() {
     outlive_the_lease();
     let ran = world.run(&["run", "--workers", "1", "--agent", "quick"]);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(ran.stderr, "note: T1 was held by session `t1-part-1`, which was not heard of for 1.0 s\n");
+    assert_eq!(ran.stderr, "note: T1 was held by session `t1-part-1`, which sent no heartbeat for 1.0 s\n");
     send(&stopped, Signal::CONT);
     world.write("go", "go\n");
     let ended = stopped.wait_with_output().unwrap();
@@ -568,7 +568,7 @@ fn tasks_without_an_agent_are_named_and_left_alone() {
     }
     let refused = world.run(&["run", "--workers", "1"]);
     assert_eq!(refused.code, 64, "{refused}");
-    assert!(refused.stderr.contains("T1 is ready, and nothing says who works on it"), "{refused}");
+    assert!(refused.stderr.contains("T1 is ready, but no agent is named for it"), "{refused}");
     world.ok(&["task", "add", "Write docs", "--type", "docs"]);
     let ran = world.run(&["run", "--workers", "1"]);
     assert_eq!(ran.code, 0, "{ran}");

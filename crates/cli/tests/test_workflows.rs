@@ -122,7 +122,7 @@ fn where_one_is_enough_the_others_are_called_off() {
         - {id: slow, type: execute_command, config: {command: sh, args: [-c, exec sleep 1000]}}
 ",
     );
-    assert_eq!(run(&world), ["quick ok", "slow failed: called off", "any ok", "= ok"]);
+    assert_eq!(run(&world), ["quick ok", "slow failed: cancelled", "any ok", "= ok"]);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn what_cannot_be_kept_is_a_failure_of_the_step() {
     assert!(told[0].starts_with("a failed: the stored value is nested more than 64 deep"), "{told:?}");
     assert_eq!(told[1..], ["b ok", "= ok"]);
     let told = run(&with(&step("echo [; printf %0100000d 1 | tr 0 1; echo ]")));
-    assert_eq!(told[0], "a failed: it printed 100004 bytes of JSON, and 49152 are the most that can be stored");
+    assert_eq!(told[0], "a failed: it printed 100004 bytes of JSON, and at most 49152 can be stored");
     // Output that only starts like JSON is text, and long text is cut.
     assert_eq!(run(&with(&step("yes [warning] | head -n 9999")))[0], "a ok");
 }

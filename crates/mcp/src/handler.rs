@@ -20,11 +20,11 @@ use crate::server::{AgentDriverKind, ToolCaller, ToolReply, ToolServer};
 /// Instructions for a model that drives itself.
 const SELF_DRIVEN_INSTRUCTIONS: &str = "\
 Windlass keeps tasks and says when one is done. To work through a task by yourself:
-1. task_get, or task_next for one that is ready. hook_register says who judges: default heeds your promises, then the rules.
+1. task_get, or task_next for one that is ready. hook_register sets who judges: default takes your promises, then the rules.
 2. iteration_start with a maximum, the promises that you may make, and rules that check the work.
 3. Do the work. Then iteration_validate with your answer as agentOutput; <promise>COMPLETE</promise> in it only if it is true.
-4. CONTINUE: heed the feedback, iteration_next, go on at 3. COMPLETE: iteration_complete. BLOCKED, ESCALATE: task_update to blocked.
-5. hook_clear in the end. checkpoint_create before a risk; checkpoint_resume says how to go on after a restart.";
+4. CONTINUE: follow the feedback, call iteration_next, return to 3. COMPLETE: iteration_complete. BLOCKED, ESCALATE: task_update to blocked.
+5. hook_clear at the end. checkpoint_create before a risk; checkpoint_resume shows the next step after a restart.";
 
 /// Instructions for a turn of the loop, where Windlass counts iterations and chooses tasks.
 const TURN_INSTRUCTIONS: &str = "\

@@ -60,9 +60,11 @@ pub fn parse_message(bytes: &[u8]) -> ClientMessage {
     if !text.starts_with('{') {
         return match serde_json::from_str::<IgnoredAny>(text) {
             Err(error) => refuse_json(None, &error),
-            Ok(_) if text.starts_with('[') => {
-                refuse_message(None, ErrorCode::INVALID_REQUEST, "batches are not taken: send each message by itself")
-            }
+            Ok(_) if text.starts_with('[') => refuse_message(
+                None,
+                ErrorCode::INVALID_REQUEST,
+                "batches are not supported: send each message by itself",
+            ),
             Ok(_) => refuse_message(None, ErrorCode::INVALID_REQUEST, "a message is a JSON object"),
         };
     }
@@ -146,7 +148,7 @@ fn read_id_only(text: &str) -> Option<RequestId> {
 
 fn refuse_params(id: RequestId, method: &str) -> ClientMessage {
     let shape = if method == "tools/call" { r#": write `{"name": "…", "arguments": {…}}`"# } else { "" };
-    let message = format!("the params of `{}` are not what it takes{shape}", excerpt_name(method));
+    let message = format!("the params of `{}` are invalid{shape}", excerpt_name(method));
     refuse_message(Some(id), ErrorCode::INVALID_PARAMS, message)
 }
 
@@ -251,7 +253,7 @@ mod tests {
         check_message("nonsense", "-32700 : the message is not JSON at line 1, column 2");
         check_message("[1,", "-32700 : the message is not JSON at line 1, column 3");
         check_message(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", "-32700 1: the message is not UTF-8");
-        check_message("[]", "-32600 : batches are not taken: send each message by itself");
+        check_message("[]", "-32600 : batches are not supported: send each message by itself");
         check_message("42", "-32600 : a message is a JSON object");
         check_message(r#"{"id":1,"method":"ping"}"#, "-32600 1: `jsonrpc` has to be \"2.0\"");
         check_message(r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, "-32600 1: `jsonrpc` has to be \"2.0\"");
@@ -269,7 +271,7 @@ mod tests {
 
     #[test]
     fn wrong_params_are_told_from_unknown_methods() {
-        let call = r#"the params of `tools/call` are not what it takes: write `{"name": "…", "arguments": {…}}`"#;
+        let call = r#"the params of `tools/call` are invalid: write `{"name": "…", "arguments": {…}}`"#;
         for params in [
             "",
             r#","params":{}"#,
@@ -285,7 +287,7 @@ mod tests {
         for method in ["initialize", "tools/list"] {
             check_message(
                 format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":7}}"#),
-                &format!("-32602 1: the params of `{method}` are not what it takes"),
+                &format!("-32602 1: the params of `{method}` are invalid"),
             );
         }
         check_message(r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{}}"#, "1 resources/read");

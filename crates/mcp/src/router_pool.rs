@@ -126,5 +126,5 @@ fn cancelled_error() -> ToolError {
 
 fn defect_error() -> ToolError {
     ToolError::new(ToolErrorCode::System, "the call failed by a defect of Windlass")
-        .with_hint(CallerHint::command("windlass doctor", "looks the project over"))
+        .with_hint(CallerHint::command("windlass doctor", "checks the project"))
 }

@@ -246,7 +246,7 @@ fn release_agent(response: &mut AgentHookResponse, why: &str, objectors: &[Strin
     let says = if objectors.len() == 1 { "says" } else { "say" };
     let (hooks, reason) = (objectors.join(", "), std::mem::take(&mut response.reason));
     response.ruling = CallRuling::Pass;
-    add_person_message(response, &format!("{why}; it is let go, but {hooks} still {says} no: {reason}"));
+    add_person_message(response, &format!("{why}; the agent may stop, but {hooks} still {says} no: {reason}"));
 }
 
 /// Returns the texts that the agent receives besides the ruling.

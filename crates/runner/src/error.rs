@@ -23,7 +23,7 @@ pub enum RunError {
     NoHook(EffectId),
     #[error("event {0} is not in the log")]
     MissingEvent(Seq),
-    #[error("session `{0}` is in a state that nothing leads out of")]
+    #[error("session `{0}` is in a state without a next step")]
     Stuck(SessionName),
     /// The run was ended at once. The session goes on when it is run again.
     #[error("killed")]

@@ -160,7 +160,7 @@ fn open_rejection<'a>(task: Option<&'a Task>, pieces: &[FeedbackPiece]) -> Optio
     (!pieces.iter().any(is_told)).then_some(FeedbackItem {
         source: &rejected.source,
         about: None,
-        reason: Some("rejected for this, and not judged again since"),
+        reason: Some("rejected for this reason, and not judged again yet"),
         text: &rejected.text,
         voice: MessageAuthor::Hook,
         possibly_seen: false,

@@ -115,9 +115,9 @@ impl EffectRunner<'_> {
             Ok(None) => return Ok(None),
             Err(_) if self.control.is_cancelled() => return Ok(Some(HookOutcome::Cancelled.into())),
             Ok(Some(files)) => {
-                format!("protected files have changed under this session, and a person has to look: {files}")
+                format!("protected files have changed under this session, which needs a decision by a person: {files}")
             }
-            Err(why) => format!("nobody can tell whether protected files have changed: {why}"),
+            Err(why) => format!("cannot tell whether protected files have changed: {why}"),
         };
         let said = self.settings.mask.mask_text(&said).into_owned();
         Ok(Some(HookReport { message: Some(said), ..HookOutcome::Escalate.into() }))

@@ -138,7 +138,7 @@ impl EffectRunner<'_> {
             // The agent ends the operation that it has begun. Other errors show up when the work is submitted.
             Err(error) => {
                 let why = explain_git_error(&error);
-                Ok(RefreshOutcome::Left(format!("the worktree stays on the base that it has: {why}")))
+                Ok(RefreshOutcome::Left(format!("the worktree keeps its base: {why}")))
             }
             moved => moved,
         }
@@ -159,12 +159,12 @@ impl EffectRunner<'_> {
             let shown = base.display_name();
             match git.rebase_after(&worktree, stacked_branches::own_work_start(workspace)?.as_ref(), &base.commit) {
                 Ok(BranchRebaseOutcome::Done { .. }) => {
-                    let said = format!("the worktree is brought onto {shown} ({})", base.commit.short_id());
+                    let said = format!("rebased the worktree onto {shown} ({})", base.commit.short_id());
                     Ok(RefreshOutcome::Moved(said))
                 }
                 // The end of the run offers the way on, since the hook may run by now.
                 Ok(BranchRebaseOutcome::Conflict { why, .. }) => Ok(RefreshOutcome::Left(format!(
-                    "the worktree stays on the base that it has: the work conflicts with {shown}: {why}"
+                    "the worktree keeps its base: the work conflicts with {shown}: {why}"
                 ))),
                 Ok(BranchRebaseOutcome::UpToDate) | Err(Error::Dirty { .. }) => Ok(RefreshOutcome::Unchanged),
                 Err(error) => Err(error),
@@ -182,7 +182,7 @@ impl EffectRunner<'_> {
         ((base, stack), below): ((&BaseBranch, &WorkStack), &[LowerTask]),
     ) -> Result<RefreshOutcome, Error> {
         let worktree = &self.task_worktree(workspace)?;
-        let shown = || format!("the worktree is brought onto {} ({})", base.display_name(), base.commit.short_id());
+        let shown = || format!("rebased the worktree onto {} ({})", base.display_name(), base.commit.short_id());
         let is_stacked = !workspace.stacked_on.is_empty() || !stack.open_tasks().is_empty();
         let is_report = task.report.is_some();
         if (is_stacked || is_report) && is_untouched(git, worktree, workspace, (base, below))? {
@@ -214,7 +214,8 @@ impl EffectRunner<'_> {
             BranchRebaseOutcome::Done { .. } => RefreshOutcome::Moved(shown()),
             BranchRebaseOutcome::Conflict { files, why } => {
                 let BaseConflict { why, feedback } = self.describe_conflict(git, worktree, base, (&files, why))?;
-                let said = format!("the work conflicts with {}: {why}; the agent is told", base.display_name());
+                let said =
+                    format!("the work conflicts with {}: {why}; the agent gets the conflict", base.display_name());
                 RefreshOutcome::Conflict { said, feedback }
             }
         })
@@ -259,9 +260,9 @@ pub(crate) fn conflict_feedback(
     let places = clean_output(&git.conflict_text((&head, &base.commit), files, &shown, MAX_CONFLICT_TEXT)?);
     let places = if places.is_empty() { places } else { format!("Both sides, as a merge shows them:\n{places}\n") };
     Ok(format!(
-        "The work does not go together with the newest {shown} ({}): {why}\n\nFiles:\n{names}\n\
-         The last commits of {shown} that this branch has not:\n{subjects}\n{places}\
-         Nothing was changed. Bring the work onto `{shown}` yourself (`git rebase {shown}` or \
+        "The work conflicts with the newest {shown} ({}): {why}\n\nFiles:\n{names}\n\
+         The last commits of {shown} that this branch does not have:\n{subjects}\n{places}\
+         Nothing was changed. Rebase the work onto `{shown}`, or merge it (`git rebase {shown}` or \
          `git merge {shown}` in this directory), resolve the conflicts in these files so that both changes \
          are kept, run the tests, and commit.",
         base.commit.short_id(),

@@ -29,13 +29,13 @@ impl LowerTask {
         match (self.task.state, work_without_change(&self.task)) {
             (TaskState::Deleted, _) => format!(
                 "to leave that work out: `git rebase --onto {base} {start}` in .windlass/worktrees/{}; to keep it: merge \
-                 {start} into {base} yourself; then ask again",
+                 {start} into {base} yourself; then try again",
                 workspace.name
             ),
             (_, Some(work)) => format!("merge the branch {} of {id} into {base} yourself first", work.branch),
             (TaskState::Completed | TaskState::Blocked, None) => format!("`windlass change merge {id}` first"),
             (state, None) => {
-                format!("{id} is {state}: its work has to be accepted first; `windlass why {id}` shows how it stands")
+                format!("{id} is {state}: its work must be accepted first; `windlass why {id}` shows its state")
             }
         }
     }

@@ -287,8 +287,8 @@ impl Runner<'_> {
             Err(_) if told.contains(at.as_str()) => return Ok(None),
             Err(why) => {
                 let reason = format!(
-                    "nobody can tell whether {base} has work of this task that nobody has judged: {why}. Look at what \
-                     {base} has got up to {}; `windlass answer {id} continue` goes on with it as it is",
+                    "cannot tell whether {base} has unjudged work of this task: {why}. Look at the commits of \
+                     {base} up to {}; `windlass answer {id} continue` continues with them",
                     at.short_id()
                 );
                 return Ok(Some(PersonNotice { reason, commits: vec![at.to_string()] }));
@@ -308,9 +308,8 @@ impl Runner<'_> {
             commits.push(format!("{} more", past_us.len() - MAX_NAMED_ITEMS));
         }
         let reason = format!(
-            "{base} has work of this task that nobody has judged, and windlass has not merged it: {}. `windlass answer {id} \
-             approve` completes the task with it; if it is not to stay, revert it on {base} and `windlass answer {id} \
-             continue`",
+            "{base} has unjudged work of this task, and windlass has not merged it: {}. `windlass answer {id} \
+             approve` completes the task with it; to undo it, revert it on {base} and `windlass answer {id} continue`",
             commits.join(", "),
         );
         let commits =
@@ -343,9 +342,9 @@ fn removed_branch_feedback(workspace: &Workspace) -> SubmissionCheck {
     let branch = &workspace.branch;
     let reason = format!("the branch {branch} was removed with its worktree, and has no commit since");
     let feedback = format!(
-        "The branch {branch} and its worktree were removed, and were made again where the work started. What was committed \
-         there is not part of the work. If you know the last commit, `git merge COMMIT` brings it back; otherwise do the \
-         work again. Leave the branch and its worktree in place."
+        "The branch {branch} and its worktree were removed, and made again where the work started. The commits on \
+         the old branch are not part of the work. If you know the last commit, `git merge COMMIT` brings it back; otherwise \
+         do the work again. Leave the branch and its worktree in place."
     );
     SubmissionCheck::Unfit { hook: "commit".to_owned(), reason, feedback }
 }

@@ -131,7 +131,7 @@ impl Runner<'_> {
                 );
             }
             TurnEnd::AccessDenied { said, remedy } => {
-                let reason = format!("`{}` is not let in: {said}; {remedy}", self.agent);
+                let reason = format!("`{}` has no access: {said}; {remedy}", self.agent);
                 return self.end_session_and_turn(
                     session,
                     &interrupt_command(turn, record, usage),

@@ -275,7 +275,8 @@ impl EffectRunner<'_> {
             BaseUpkeep::Refresh if is_begun => self.refresh_worktree(git, task, &mut workspace, (&base, &stacked))?,
             BaseUpkeep::Refresh | BaseUpkeep::Leave => RefreshOutcome::Unchanged,
         };
-        let stale = base.stale.map(|why| format!("the work starts from what is known of {}: {why}", base.branch));
+        let stale =
+            base.stale.map(|why| format!("the work starts from the last known state of {}: {why}", base.branch));
         Ok(OpenedWorkspace { workspace, reused: opened.reused, stale, refreshed })
     }
 
@@ -397,7 +398,7 @@ impl Runner<'_> {
             Ok(()) => Ok(true),
             Err(_) if self.effects.control.is_cancelled() => Ok(true),
             Err(WorkspaceError::Task(reason) | WorkspaceError::Outside(reason)) => {
-                let reason = format!("its worktree cannot be worked in: {reason}");
+                let reason = format!("its worktree is not usable: {reason}");
                 self.stop_session(&session.name, SessionEndKind::Error, Some(reason))?;
                 Ok(false)
             }

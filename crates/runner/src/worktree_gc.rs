@@ -196,7 +196,7 @@ impl Runner<'_> {
         if task.former.contains(workspace)
             && let Err(error) = self.effects.remove_lost_worktree(&task, workspace)
         {
-            let said = format!("what was done in {} stays there: {}", workspace.name, explain_git_error(&error));
+            let said = format!("the work in {} stays there: {}", workspace.name, explain_git_error(&error));
             (self.effects.env.observe)(RunnerEvent::Note(&said));
         }
         Ok(())
@@ -221,7 +221,7 @@ impl Runner<'_> {
     pub fn sweep_and_report(&mut self, in_use: &[String]) -> Result<(), RunError> {
         for (id, swept) in self.effects.sweep_worktrees(in_use)? {
             let words = match swept {
-                Ok(()) => format!("the worktree of {id} was left, and is put away"),
+                Ok(()) => format!("removed the leftover worktree of {id}"),
                 Err(why) => format!("the worktree of {id} stays: {why}"),
             };
             (self.effects.env.observe)(RunnerEvent::Note(&words));

@@ -18,7 +18,7 @@ impl StopHookClosures {
     pub(crate) fn call_closure(&self, name: &str, context: &AgentContext) -> Result<StopRuling, String> {
         match self.0.get(name) {
             Some(closure) => closure(context),
-            None => Err(format!("`{name}` is code of another program, which has to ask it by itself")),
+            None => Err(format!("`{name}` is code of another program, which must call it itself")),
         }
     }
 }

@@ -48,10 +48,10 @@ impl From<Refusal> for ToolError {
         match refusal {
             Refusal::UnknownTask(_) => error.with_hint(CallerHint::tool("task_list", "shows the tasks")),
             Refusal::IllegalMove { id, .. } => {
-                error.with_hint(CallerHint::tool("task_get", format!("shows how {id} stands")))
+                error.with_hint(CallerHint::tool("task_get", format!("shows the state of {id}")))
             }
             Refusal::OpenDependencies { open, .. } => match open.first() {
-                Some(first) => error.with_hint(format!("{first} has to be completed first")),
+                Some(first) => error.with_hint(format!("complete {first} first")),
                 None => error,
             },
             Refusal::Held { lease, .. } => {
@@ -79,10 +79,10 @@ impl From<Refusal> for ToolError {
                 .with_hint(CallerHint::tool("task_list", "shows what waits"))
                 .with_hint(CallerHint::tool("task_create", "makes a task")),
             Refusal::IllegalSeries { .. } => {
-                error.with_hint(CallerHint::tool("task_get", "shows how its series stands"))
+                error.with_hint(CallerHint::tool("task_get", "shows the state of its series"))
             }
             Refusal::TooManyHooks { task, .. } => {
-                error.with_hint(CallerHint::tool("hook_clear", format!("with taskId {task} takes them away")))
+                error.with_hint(CallerHint::tool("hook_clear", format!("with taskId {task} removes them")))
             }
             Refusal::RunEnded(_) => error.with_hint("nothing more can be claimed for it"),
             Refusal::Cycle { .. } => error.with_hint("leave one of these dependencies out"),

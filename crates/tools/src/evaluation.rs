@@ -188,7 +188,7 @@ pub fn run_stop_hooks(
 }
 
 fn cancelled_error(what: impl Display) -> ToolError {
-    ToolError::new(ToolErrorCode::Interrupted, what).with_hint("nothing was recorded; ask again when you want to know")
+    ToolError::new(ToolErrorCode::Interrupted, what).with_hint("nothing was recorded; call it again to know")
 }
 
 /// Returns the promises that count: those that the series accepts, and all that report a stuck agent.

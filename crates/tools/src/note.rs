@@ -43,7 +43,7 @@ pub(crate) fn add_note<G: ToolHost>(
     given: AddNoteInput,
 ) -> Result<AddNoteOutput, ToolError> {
     if given.task_id.is_none() && call.calling_session()?.and_then(|session| session.task).is_none() {
-        let message = "taskId: is missing, and this is no turn of a session with a task; give one such as T12";
+        let message = "taskId: is missing, and this is not a turn of a session with a task; give one such as T12";
         return Err(ToolError::new(ToolErrorCode::Invalid, message));
     }
     let kind = given.kind.unwrap_or(NoteKind::Learning);

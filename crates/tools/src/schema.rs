@@ -101,11 +101,11 @@ impl IdKind {
 
     fn kind_and_hint(self) -> (&'static str, &'static str) {
         match self {
-            Self::Task => ("task id", "one such as T12, as `task_list` shows them"),
-            Self::Type => ("type's name", "letters, digits, _ and -, at most 64"),
-            Self::Series => ("iteration id", "one such as IT-12, as `iteration_start` told it"),
-            Self::Checkpoint => ("checkpoint id", "one such as CP-12, as `checkpoint_list` shows them"),
-            Self::Hook => ("hook id", "one such as HOOK-12, as `hook_list` shows them"),
+            Self::Task => ("a task id", "one such as T12, as `task_list` shows them"),
+            Self::Type => ("a type name", "letters, digits, _ and -, at most 64"),
+            Self::Series => ("an iteration id", "one such as IT-12, as `iteration_start` returned it"),
+            Self::Checkpoint => ("a checkpoint id", "one such as CP-12, as `checkpoint_list` shows them"),
+            Self::Hook => ("a hook id", "one such as HOOK-12, as `hook_list` shows them"),
         }
     }
 }
@@ -165,7 +165,7 @@ pub(crate) fn parse_arguments<T: DeserializeOwned>(tool: &ToolDefinition, argume
         Value::Object(object) => mistakes.check_object("", tool.fields, object),
         other => mistakes.push_error(
             "arguments",
-            format!("{} is no object", text_excerpt::describe_value(other)),
+            format!("{} is not an object", text_excerpt::describe_value(other)),
             "give the fields by name",
         ),
     }
@@ -249,7 +249,7 @@ impl ArgumentErrors {
     fn push_type_error(&mut self, path: &str, kind: &FieldKind, given: &Value) {
         let quoted = matches!((kind, given), (FieldKind::Whole(..) | FieldKind::Flag, Value::String(_)));
         let remedy = format!("{}{}", kind.remedy(), if quoted { ", without quotes" } else { "" });
-        self.push_error(path, format!("{} is no {}", text_excerpt::describe_value(given), kind.noun()), remedy);
+        self.push_error(path, format!("{} is not {}", text_excerpt::describe_value(given), kind.noun()), remedy);
     }
 }
 
@@ -274,18 +274,18 @@ fn to_whole_number(number: &Number) -> Option<u64> {
 }
 
 impl FieldKind {
-    /// Returns the name of the kind, for use after "no".
+    /// Returns the name of the kind, for use after "not".
     fn noun(&self) -> String {
         match self {
-            Self::Text(_) | Self::Words(_) => "text".to_owned(),
+            Self::Text(_) | Self::Words(_) => "a text".to_owned(),
             Self::Id(id) => id.kind_and_hint().0.to_owned(),
-            Self::OneOf(_) => "known word".to_owned(),
-            Self::Whole(..) => "whole number".to_owned(),
-            Self::Flag => "boolean".to_owned(),
-            Self::List(..) => "list".to_owned(),
-            Self::Object(_) | Self::Map => "object".to_owned(),
-            Self::Promise => "promise".to_owned(),
-            Self::Own(_) => "such value".to_owned(),
+            Self::OneOf(_) => "a known word".to_owned(),
+            Self::Whole(..) => "a whole number".to_owned(),
+            Self::Flag => "a boolean".to_owned(),
+            Self::List(..) => "a list".to_owned(),
+            Self::Object(_) | Self::Map => "an object".to_owned(),
+            Self::Promise => "a promise".to_owned(),
+            Self::Own(_) => "a valid value".to_owned(),
         }
     }
 

@@ -47,14 +47,14 @@ pub(crate) fn complete_session<G: ToolHost>(
     let Some(session) = call.calling_session()? else {
         return Err(ToolError::new(
             ToolErrorCode::Refused,
-            "this is no turn of a session, so there is no session to complete",
+            "this is not a turn of a session, so there is no session to complete",
         )
         .with_hint(CallerHint::tool("iteration_complete", "ends the iterations that you have started"))
         .with_hint(CallerHint::command("windlass task complete", "completes a task by itself")));
     };
     let Some(id) = session.task else {
         return Err(ToolError::new(ToolErrorCode::Refused, format!("session `{}` has no task now", session.name))
-            .with_hint("end the turn: the session goes on by itself"));
+            .with_hint("end the turn: the session continues by itself"));
     };
     call.execute_command(&Command::CompleteTask { id, result: given.result, artifacts: given.artifacts })?;
     Ok(CompleteSessionOutput {

@@ -57,10 +57,7 @@ impl ChangeRecord {
         let Some(change) = task.change.clone() else {
             let hint = match (&task.workspace, task.state) {
                 (Some(workspace), _) => {
-                    format!(
-                        "its work is on the branch {}; `windlass why {id}` says how far it has come",
-                        workspace.branch
-                    )
+                    format!("its work is on the branch {}; `windlass why {id}` shows its progress", workspace.branch)
                 }
                 (None, TaskState::Ready) => ResumeCommand::for_task(opened, id)?.describe_in_sentence("works on it"),
                 (None, _) => format!("`windlass why {id}` shows what was done about it"),

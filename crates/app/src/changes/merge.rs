@@ -42,7 +42,7 @@ pub fn merge_change(opened: &mut OpenedProject, id: TaskId, checks: MergeChecks)
     if !is_trusted && !plan::plan_hooks(&config).is_empty() {
         if checks == MergeChecks::Run {
             return Err(Failure::new(FailureCode::Trust, "this project may not run what its configuration says")
-                .with_cause("it is not trusted as it is now, and checks may have to run")
+                .with_cause("it is not trusted in its present form, and checks may have to run")
                 .with_hint(format!("{}; --no-check merges without running anything", hints::HOW_TO_TRUST))
                 .with_trust_option());
         }
@@ -93,26 +93,28 @@ fn check_task_state(opened: &OpenedProject, task: &Task) -> Result<(), Failure> 
             }
             Some(session) => {
                 let again = ResumeCommand::for_session(opened, &opened.require_session(session)?);
-                format!("its process has died: {}", again.describe_in_sentence("goes on with it"))
+                format!("its process has died: {}", again.describe_in_sentence("resumes it"))
             }
-            None => format!("wait for its holder; `windlass task release {id} --force` takes it away, and is recorded"),
+            None => {
+                format!("wait for its holder; `windlass task release {id} --force` ends its lease, and is recorded")
+            }
         };
         return refused(format!("it is being worked on by {}", lease.holder_name()), hint);
     }
     match task.state {
         TaskState::Completed | TaskState::Blocked => Ok(()),
         TaskState::Deleted => {
-            refused("the task was deleted".to_owned(), format!("`windlass task reopen {id} --force` takes it up again"))
+            refused("the task was deleted".to_owned(), format!("`windlass task reopen {id} --force` reopens it"))
         }
         state => {
             let accepts = match state {
                 TaskState::Ready | TaskState::NeedsContinuation => {
-                    format!("; `windlass task complete {id}` accepts it as it is")
+                    format!("; `windlass task complete {id}` accepts it unchanged")
                 }
                 _ => String::new(),
             };
-            let step = find_next_step(opened, id)?.map(|step| format!("`{}` leads on with it", step.command));
-            let hint = step.unwrap_or_else(|| format!("`windlass why {id}` shows how it stands"));
+            let step = find_next_step(opened, id)?.map(|step| format!("next step: `{}`", step.command));
+            let hint = step.unwrap_or_else(|| format!("`windlass why {id}` shows its state"));
             refused(format!("the task is {state}: its work has not been accepted"), format!("{hint}{accepts}"))
         }
     }
@@ -135,7 +137,7 @@ fn explain_refusal(
             let failure = files.fold(failure(&base).with_cause(why), |failure, file| failure.with_cause(file));
             let is_refused = known.task.state == TaskState::Blocked && !is_blocked_by_git(&known.task);
             let has_agent_resolve = match is_refused {
-                true => format!("`windlass answer {id} continue` has the agent go on, and tells it of the conflict"),
+                true => format!("`windlass answer {id} continue` has the agent continue and resolve them"),
                 false => ResumeCommand::for_conflict(opened, id)?.describe_in_sentence("has the agent resolve them"),
             };
             failure.with_hint(format!(
@@ -150,18 +152,18 @@ fn explain_refusal(
             failure(&base)
                 .with_cause(format!("`{hook}` does not pass on top of the newest {base}"))
                 .with_cause(said)
-                .with_hint(format!("`{take_up}` and `{again}` have an agent mend it; --no-check merges it as it is"))
+                .with_hint(format!("`{take_up}` and `{again}` have an agent fix it; --no-check merges it unchecked"))
         }
         ManualMergeOutcome::Unjudged { base, hook, report } => {
             let (cause, remedy) = match report.outcome {
-                HookOutcome::TimedOut => (format!("`{hook}` ran out of time"), "give it more `timeout`, and ask again"),
-                _ if report.unstarted => (format!("`{hook}` could not judge the work"), "mend the hook, and ask again"),
+                HookOutcome::TimedOut => (format!("`{hook}` ran out of time"), "give it more `timeout`, and try again"),
+                _ if report.unstarted => (format!("`{hook}` could not judge the work"), "fix the hook, and try again"),
                 _ => (format!("`{hook}` asks for a person"), "look at what it says"),
             };
             failure(&base)
                 .with_cause(format!("{cause} on top of the newest {base}"))
                 .with_cause(report.message.as_deref().unwrap_or("it says nothing"))
-                .with_hint(format!("{remedy}; --no-check merges it as it is"))
+                .with_hint(format!("{remedy}; --no-check merges it unchecked"))
         }
         ManualMergeOutcome::Cancelled => {
             Failure::new(FailureCode::Interrupted(hints::SIGINT_NUMBER), "ended before anything was merged")

@@ -93,8 +93,7 @@ impl GitInspection<'_> {
         }
         if problems.len() > usize::from(matches!(base, Some(Err(_)))) {
             hints.push(
-                "look at it with `git log`, and rename or remove a branch (`git branch -D`) that nobody needs"
-                    .to_owned(),
+                "look at it with `git log`, then rename the branch, or remove it with `git branch -D`".to_owned(),
             );
         }
         match of_tasks {
@@ -143,7 +142,7 @@ impl GitInspection<'_> {
                 (trouble, None) => {
                     let hint = trouble.as_ref().and_then(Error::hint).map(Cow::into_owned).unwrap_or_else(|| {
                         format!(
-                            "look whether anything in it is needed, then `git worktree remove {}`, or move it away; `git worktree prune` forgets what is gone",
+                            "check whether you need anything in it, then `git worktree remove {}`, or move it away; `git worktree prune` forgets missing worktrees",
                             quote_path(&linked.path)
                         )
                     });
@@ -154,7 +153,7 @@ impl GitInspection<'_> {
         }
         for name in list_directory_names(&place).difference(&linked.keys().cloned().collect()) {
             let path = place.join(name);
-            let problem = format!("{} is no worktree of this repository", path.display());
+            let problem = format!("{} is not a worktree of this repository", path.display());
             found.push((problem, Error::Occupied { path }.hint().map(Cow::into_owned)));
         }
         let check = |(problem, hint): (String, Option<String>)| {

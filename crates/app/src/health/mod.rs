@@ -160,7 +160,7 @@ fn check_orphaned_hooks(opened: &OpenedProject) -> Option<HealthCheck> {
     Some(HealthCheck {
         what: "hooks",
         problems: left.iter().map(name).collect(),
-        note: format!("{} owed by commands that died", left.len()),
+        note: format!("{} pending from commands that died", left.len()),
         hint: Some("`windlass doctor --settle` runs them".to_owned()),
     })
 }
@@ -179,15 +179,15 @@ fn check_worktrees(opened: &OpenedProject) -> Option<HealthCheck> {
     let deleted: Vec<String> = deleted.into_iter().map(name).collect();
     let note = match (deleted.is_empty(), done.len()) {
         (true, done) => format!("{done} of completed tasks"),
-        (false, 0) => format!("to be put away: {}", deleted.join(", ")),
-        (false, done) => format!("{done} of completed tasks; to be put away: {}", deleted.join(", ")),
+        (false, 0) => format!("waiting for removal: {}", deleted.join(", ")),
+        (false, done) => format!("{done} of completed tasks; waiting for removal: {}", deleted.join(", ")),
     };
     Some(HealthCheck {
         what: "worktrees",
         problems: done.into_iter().map(name).collect(),
         note,
         hint: Some(
-            "`windlass doctor --settle` puts away those without uncommitted work and unmerged commits, and names the others"
+            "`windlass doctor --settle` removes those without uncommitted work and unmerged commits, and names the others"
                 .to_owned(),
         ),
     })
@@ -198,9 +198,9 @@ fn check_cancelled_sessions(opened: &OpenedProject) -> Option<HealthCheck> {
     let left = recovery::list_orphaned_cancellations(opened).ok().filter(|left| !left.is_empty())?;
     Some(HealthCheck {
         what: "sessions",
-        problems: left.iter().map(|session| format!("{} is cancelled and has yet to be ended", session.name)).collect(),
+        problems: left.iter().map(|session| format!("{} is cancelled, but not ended", session.name)).collect(),
         note: String::new(),
-        hint: Some("`windlass doctor --settle` does what is left".to_owned()),
+        hint: Some("`windlass doctor --settle` ends it".to_owned()),
     })
 }
 
@@ -208,7 +208,7 @@ fn check_cancelled_sessions(opened: &OpenedProject) -> Option<HealthCheck> {
 fn check_interrupted_sessions(opened: &OpenedProject) -> Option<HealthCheck> {
     let left = recovery::list_interrupted_sessions(opened).ok()?;
     let names: Vec<&str> = left.iter().map(|session| session.name.as_str()).collect();
-    let hint = ResumeCommand::for_session(opened, left.first()?).describe_in_sentence("goes on where it stopped");
+    let hint = ResumeCommand::for_session(opened, left.first()?).describe_in_sentence("resumes where it stopped");
     let note = format!("interrupted: {}", names.join(", "));
     Some(HealthCheck { what: "sessions", problems: vec![], note, hint: Some(hint) })
 }
@@ -222,7 +222,7 @@ fn summarize_store_report(report: &StoreReport, rebuild_command: &str) -> Health
             let export = "`windlass doctor --export sound.jsonl` saves every sound event";
             Some(format!("{export}, --restore puts them into a new store"))
         }
-        report if !report.rows.is_empty() => Some(format!("the log is sound: `{rebuild_command}` folds the rows anew")),
+        report if !report.rows.is_empty() => Some(format!("the log is sound: `{rebuild_command}` rebuilds the rows")),
         _ => None,
     };
     HealthCheck {

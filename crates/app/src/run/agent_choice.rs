@@ -67,7 +67,7 @@ pub fn check_agent_startable(agent: &Agent, directory: &Path, grounds: Workspace
         None => Ok(()),
         Some(error) => Err(Failure::new(FailureCode::Usage, format!("the agent `{agent}` cannot be started"))
             .with_cause(error)
-            .with_hint("look for a typing mistake, or install it; nothing was begun")),
+            .with_hint("look for a typing mistake, or install it; nothing was started")),
     }
 }
 
@@ -87,7 +87,7 @@ pub fn explain_no_task_for_agent(
         Ok(Some(_)) => Ok(None),
         Ok(None) => {
             let any = snapshot.next_claimable(None).map_err(hints::view_failure)?.is_some();
-            Ok(Some(if any { "what is ready is left alone" } else { "nothing is ready" }.to_owned()))
+            Ok(Some(if any { "the ready tasks are skipped" } else { "nothing is ready" }.to_owned()))
         }
         Err(refusal @ Refusal::NothingForAgent { .. }) => Ok(Some(refusal.to_string())),
         Err(refusal) => Err(hints::refusal_failure(&refusal)),
@@ -129,7 +129,7 @@ pub fn check_gatekeepers(
         return Err(failure);
     }
     for (kind, failure) in unjudged.into_iter().filter(|_| target == RunTarget::Graph) {
-        let left_alone = format!("{}: tasks of the type `{kind}` are left alone", failure.message);
+        let left_alone = format!("{}: tasks of the type `{kind}` are skipped", failure.message);
         opened.front_end.show_notice(Notice::Warning(&left_alone));
     }
     Ok(())

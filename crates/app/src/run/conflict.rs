@@ -25,7 +25,7 @@ use crate::{Failure, FailureCode, FrontEnd, Notice, environment, hints};
 pub fn check_conflict(opened: &OpenedProject, id: TaskId) -> Result<(), Failure> {
     let inside = CallerContext::detect_from_ancestors(opened)?;
     if inside.run.is_some() || inside.via.is_some() {
-        return Err(hints::refusal_failure(&Refusal::NoPerson { what: "take accepted work up again" }));
+        return Err(hints::refusal_failure(&Refusal::NoPerson { what: "reopen accepted work" }));
     }
     let task = opened.require_task(id)?;
     match task.state {
@@ -55,7 +55,7 @@ pub struct OfferedCommands {
 impl OfferedCommands {
     pub fn find_for_task(opened: &OpenedProject, id: TaskId) -> Result<Self, Failure> {
         let resolve =
-            ResumeCommand::for_conflict(opened, id)?.describe_in_sentence("has an agent resolve them that may");
+            ResumeCommand::for_conflict(opened, id)?.describe_in_sentence("has a permitted agent resolve them");
         let merge = match find_unclean_tree(opened, &opened.require_task(id)?) {
             Some(tree) => format!("in {}, {}, then `windlass change merge {id}`", tree.path.display(), tree.remedy),
             None => format!("`{}`", merge_change_step(opened, id).command),
@@ -106,7 +106,7 @@ pub fn reopen_conflicting_task(
 
 /// Shows how to go on with a task that was reopened for a session that could not begin.
 pub fn notify_task_reopened(front_end: &dyn FrontEnd, id: TaskId) {
-    let taken_up = format!("{id} is taken up again; `windlass run --resolve {id}` goes on with it");
+    let taken_up = format!("{id} is reopened; `windlass run --resolve {id}` resumes it");
     front_end.show_notice(Notice::Note(&taken_up));
 }
 
@@ -130,7 +130,7 @@ fn no_conflict_failure(task: &Task, offered: &OfferedCommands) -> Failure {
 fn not_admitted_failure(refusal: &Refusal, offered: &OfferedCommands) -> Failure {
     let list = match refusal {
         Refusal::NotForAgent { kind, .. } => {
-            format!("; `task_types.{kind}.agents.implementer` in the configuration says which may")
+            format!("; `task_types.{kind}.agents.implementer` in the configuration lists the permitted agents")
         }
         _ => String::new(),
     };

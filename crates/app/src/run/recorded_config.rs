@@ -14,7 +14,7 @@ pub fn read_recorded_config(store: &SqliteStore, session: &Session) -> Result<St
     let text = snapshot.find_config_text(session.config).map_err(hints::view_failure)?;
     text.ok_or_else(|| {
         Failure::new(FailureCode::Store, format!("the configuration of session `{}` is not in the store", session.name))
-            .with_hint("`windlass doctor` looks the whole store over")
+            .with_hint("`windlass doctor` checks the whole store")
     })
 }
 
@@ -39,18 +39,20 @@ pub fn check_config_trust(
     }
     let older = Config::load(&project.root).is_ok_and(|present| present.text() != config.text());
     Err(match resumed {
-        Some(session) if older => Failure::new(
-            FailureCode::Trust,
-            "this project may not run what its configuration says",
-        )
-        .with_cause(format!("session `{}` works with an older configuration than the trusted one", session.name))
-        .with_hint(match session.goal {
-            Some(_) => {
-                "--trust goes on with that one, for this command alone; --fresh starts anew with the present one"
-            }
-            // Another session cannot have the task that this one holds.
-            None => "--trust goes on with that one, for this command alone",
-        }),
+        Some(session) if older => {
+            Failure::new(FailureCode::Trust, "this project may not run what its configuration says")
+                .with_cause(format!(
+                    "session `{}` works with an older configuration than the trusted one",
+                    session.name
+                ))
+                .with_hint(match session.goal {
+                    Some(_) => {
+                        "--trust uses that one, for this command alone; --fresh starts again with the present one"
+                    }
+                    // Another session cannot have the task that this one holds.
+                    None => "--trust uses that one, for this command alone",
+                })
+        }
         _ => trust::trust_failure(config, state),
     })
 }

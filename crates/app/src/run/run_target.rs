@@ -29,7 +29,7 @@ impl RunRequest {
         };
         if goal.trim().is_empty() {
             return Err(Failure::new(FailureCode::Usage, "the goal is empty")
-                .with_hint("say what is to be done, or nothing at all to work on the tasks that are ready"));
+                .with_hint("give a goal, or none to work on the ready tasks"));
         }
         if goal.len() > EngineLimits::GOAL_BYTES {
             let most = EngineLimits::GOAL_BYTES / 1024;

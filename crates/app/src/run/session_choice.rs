@@ -194,12 +194,12 @@ fn choose_resumed_session(
             .with_cause(format!("{} is alive", session.owner))
             .with_hint(match CallerContext::detect_from_variables(opened)?.run {
                 // An agent may not cancel sessions.
-                Some(_) => format!("end the turn: the session goes on by itself{fresh}"),
+                Some(_) => format!("end the turn: the session continues by itself{fresh}"),
                 None => format!("wait for it; `windlass session cancel {name}` ends it{fresh}"),
             }));
     }
     if request.agent.as_ref().is_some_and(|agent| *agent != session.agent) {
-        let again = ResumeCommand::for_session(opened, &session).describe_in_sentence("goes on with it");
+        let again = ResumeCommand::for_session(opened, &session).describe_in_sentence("resumes it");
         return Err(Failure::new(FailureCode::Refused, format!("session `{name}` was started with another agent"))
             .with_cause(format!("it works with `{}`", session.agent))
             .with_hint(format!("{again}{fresh}")));

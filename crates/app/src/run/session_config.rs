@@ -27,7 +27,7 @@ pub fn find_session_config(
     };
     let text = read_recorded_config(&opened.store, session)?;
     if Config::load(&opened.project.root).is_ok_and(|present| differs_from_recorded(opened, &present, &text)) {
-        let changed = "the configuration has changed; this session goes on with the one that it started with";
+        let changed = "the configuration has changed; this session keeps the one that it started with";
         opened.front_end.show_notice(Notice::Note(changed));
     }
     let config = Config::from_source(execution::recorded_config_source(&opened.project, &text))?;

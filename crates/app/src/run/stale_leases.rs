@@ -44,7 +44,7 @@ pub fn start_heartbeat(rosters: &[OwnerLock], config: &Config) -> Result<Heartbe
     let pulses: io::Result<Vec<_>> = rosters.iter().map(OwnerLock::open_heartbeat).collect();
     let heart = pulses.and_then(|pulses| HeartbeatThread::start(pulses, heartbeat_interval(lease_time(config))));
     heart.map_err(|error| {
-        Failure::new(FailureCode::System, "cannot show others that this process goes on").with_cause(error)
+        Failure::new(FailureCode::System, "cannot start the heartbeat of this process").with_cause(error)
     })
 }
 
@@ -95,7 +95,7 @@ pub fn expire_stale_leases(
         if expired {
             let silent = time_format::format_millis(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
             let holder = held.holder_name();
-            let silent = format!("{} was held by {holder}, which was not heard of for {silent}", task.id);
+            let silent = format!("{} was held by {holder}, which sent no heartbeat for {silent}", task.id);
             opened.front_end.show_notice(Notice::Note(&silent));
             taken += 1;
         }

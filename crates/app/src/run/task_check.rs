@@ -48,7 +48,7 @@ pub fn check_task_workable(opened: &OpenedProject, id: TaskId) -> Result<(), Fai
         }
         (None, Some(step)) => failure.with_hint(step),
         (None, None) => {
-            failure.with_hint(format!("wait for its holder; `windlass task release {id} --force` takes it away"))
+            failure.with_hint(format!("wait for its holder; `windlass task release {id} --force` ends its lease"))
         }
     })
 }
@@ -64,6 +64,6 @@ pub fn is_held_by_idle_session(opened: &OpenedProject, task: &Task) -> Result<bo
 /// Describes the holder of a task, with the next command if the holder does not go on by itself.
 pub fn describe_holder(opened: &OpenedProject, task: &Task, lease: &Lease) -> Result<String, Failure> {
     let step = if is_held_by_idle_session(opened, task)? { find_own_step(opened, task)? } else { None };
-    let leads_on = step.map(|step| format!("; `{}` leads on", step.command)).unwrap_or_default();
+    let leads_on = step.map(|step| format!("; next step: `{}`", step.command)).unwrap_or_default();
     Ok(format!("held by {}{leads_on}", lease.holder_name()))
 }

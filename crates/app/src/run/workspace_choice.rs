@@ -73,7 +73,7 @@ fn refuse_inside_worktree(
         return Ok(());
     }
     let by_person =
-        |again: ResumeCommand| format!("leave it to a person: {}", again.describe_in_sentence("goes on with it there"));
+        |again: ResumeCommand| format!("leave it to a person: {}", again.describe_in_sentence("resumes it there"));
     let hint = match (target, resumed) {
         (RunTarget::Goal(goal), _) => {
             let goal =
@@ -132,6 +132,6 @@ pub fn is_left_in_place(task: &Task, grounds: WorkspaceMode) -> bool {
 
 /// Returns the explanation for a task that is left alone in place.
 pub fn explain_left_in_place(opened: &OpenedProject, id: TaskId) -> String {
-    let go_on = ResumeCommand::for_task(opened, id).map(|again| again.describe_in_sentence("goes on with it there"));
-    format!("begun in place; {}", go_on.unwrap_or_else(|failure| failure.to_string()))
+    let go_on = ResumeCommand::for_task(opened, id).map(|again| again.describe_in_sentence("resumes it there"));
+    format!("started in place; {}", go_on.unwrap_or_else(|failure| failure.to_string()))
 }

@@ -118,9 +118,9 @@ fn trigger_workflow(
 /// Returns the failure of a run that a person interrupted.
 fn explain_run_error(error: RunError) -> Failure {
     match error {
-        RunError::Killed => Failure::new(FailureCode::Interrupted(hints::SIGINT_NUMBER), "the workflow was called off")
-            .with_cause("what its steps have done is recorded; the one that was under way has failed")
-            .with_hint("`windlass doctor` says whether hooks are left to run"),
+        RunError::Killed => Failure::new(FailureCode::Interrupted(hints::SIGINT_NUMBER), "the workflow was cancelled")
+            .with_cause("the results of its steps are recorded; the step in progress has failed")
+            .with_hint("`windlass doctor` shows whether hooks are pending"),
         error => hints::run_failure(error),
     }
 }

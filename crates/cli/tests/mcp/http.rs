@@ -225,7 +225,7 @@ fn it_says_where_it_cannot_listen_and_where_it_does() {
     [64 usage]
     ");
     insta::assert_snapshot!(world.fails(&["mcp", "--http", "example.com"]), @r"
-    error: `example.com` is no address
+    error: `example.com` is not an address
     hint: --http 127.0.0.1:8137, or --http alone
     [64 usage]
     ");

@@ -59,7 +59,7 @@ type McpHttpService<D> = StreamableHttpService<McpHandler<D>, LocalSessionManage
 /// Error of an address to listen at.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    #[error("`{0}` is no address")]
+    #[error("`{0}` is not an address")]
     Malformed(String),
     #[error("`{0}` can be reached from other machines")]
     NotLoopback(IpAddr),

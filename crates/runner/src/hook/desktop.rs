@@ -32,7 +32,7 @@ impl EffectRunner<'_> {
             Ok(ran) if ran.exit == ProgramExit::Cancelled => Ok(HookOutcome::Cancelled.into()),
             _ => {
                 (self.env.observe)(RunnerEvent::Notice(&format!("Windlass: {title}: {words}")));
-                let message = Some("no desktop takes notices here".to_owned());
+                let message = Some("no desktop shows notices here".to_owned());
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })
             }
         }

@@ -18,7 +18,7 @@ const MAX_LIFETIME_MINUTES: u64 = EngineLimits::CHECKPOINT_LIFETIME.as_secs() / 
 
 pub(crate) const CREATE: ToolDefinition = ToolDefinition {
     name: "checkpoint_create",
-    description: "Save where the work on a task stands, to resume from later. The last five are kept.",
+    description: "Save the progress on a task, to resume from later. The last five are kept.",
     example: r#"{"taskId": "T3", "trigger": "manual", "executionPhase": "testing", "executionStep": 4}"#,
     effect: ToolEffect::Writes,
     fields: &[

@@ -11,7 +11,7 @@ use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const LIST: ToolDefinition = ToolDefinition {
     name: "checkpoint_list",
-    description: "The checkpoints of a task that can be resumed from, newest first.",
+    description: "List the checkpoints of a task to resume from, newest first.",
     example: r#"{"taskId": "T3"}"#,
     effect: ToolEffect::ReadOnly,
     fields: &[TASK_ID_FIELD],

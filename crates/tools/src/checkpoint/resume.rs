@@ -14,7 +14,7 @@ use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const RESUME: ToolDefinition = ToolDefinition {
     name: "checkpoint_resume",
-    description: "What a checkpoint saved, how its iterations stand, and how to go on.",
+    description: "Show what a checkpoint saved, the state of its iterations, and the next step.",
     example: r#"{"taskId": "T3"}"#,
     effect: ToolEffect::ReadOnly,
     fields: &[
@@ -112,13 +112,13 @@ fn missing_checkpoint(task: &Task, id: Option<CheckpointId>) -> ToolError {
     let (message, hints) = match id {
         Some(id) => (
             format!("{} has no checkpoint {id} that is kept", task.id),
-            vec![CallerHint::tool("checkpoint_list", "shows those that can be resumed from")],
+            vec![CallerHint::tool("checkpoint_list", "shows those to resume from")],
         ),
         None => (
-            format!("{} has no checkpoint that could be resumed from", task.id),
+            format!("{} has no checkpoint to resume from", task.id),
             vec![
                 CallerHint::tool("checkpoint_create", "makes one"),
-                CallerHint::tool("task_get", "tells how the task stands"),
+                CallerHint::tool("task_get", "shows the state of the task"),
             ],
         ),
     };
@@ -128,9 +128,9 @@ fn missing_checkpoint(task: &Task, id: Option<CheckpointId>) -> ToolError {
 /// Returns instructions for the agent.
 fn resume_instructions(task: &Task, made: &windlass_engine::payload::CheckpointCreated, stuck: &str) -> String {
     let head = match task.state {
-        state if is_closed_state(state) => "It is over with",
-        TaskState::Blocked => "Do not go on yet with",
-        _ => "Go on with",
+        state if is_closed_state(state) => "Do no more work on",
+        TaskState::Blocked => "Do not continue yet with",
+        _ => "Continue with",
     };
     let mut lines = vec![format!("{head} {} ({}): {}", task.id, task.state, first_line(&task.goal))];
     match (&made.execution_phase, made.execution_step) {
@@ -155,7 +155,7 @@ fn next_instruction(task: &Task, stuck: &str) -> String {
             "A person has to answer first; then `task_update` with state ready unblocks it.".to_owned()
         }
         (_, Some(series)) => series_instruction(series, stuck),
-        (_, None) => "No series of iterations is under way: iteration_start begins one.".to_owned(),
+        (_, None) => "No series of iterations is open: iteration_start starts one.".to_owned(),
     }
 }
 

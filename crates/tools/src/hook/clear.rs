@@ -11,7 +11,7 @@ use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const CLEAR: ToolDefinition = ToolDefinition {
     name: "hook_clear",
-    description: "Take all stop hooks of a task away, or one.",
+    description: "Remove all stop hooks of a task, or one.",
     example: r#"{"taskId": "T3"}"#,
     effect: ToolEffect::Writes,
     fields: &[TASK_ID_FIELD, ToolField::optional("hookId", "only this one", FieldKind::Id(IdKind::Hook))],

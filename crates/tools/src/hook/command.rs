@@ -73,13 +73,13 @@ fn interpret_exit(timeout: Duration, ran: &Result<ProgramOutcome, ProgramStartEr
 fn ruling_from_report(report: HookReport, said: HookResponse) -> Result<StopRuling, String> {
     let HookReport { outcome, message, feedback, .. } = report;
     let (action, usual) = match outcome {
-        HookOutcome::Success | HookOutcome::Skip => (RuleAction::Complete, "the command has nothing against it"),
+        HookOutcome::Success | HookOutcome::Skip => (RuleAction::Complete, "the command agrees"),
         HookOutcome::Block | HookOutcome::Continue | HookOutcome::Again => {
             (RuleAction::Continue, "the command says no")
         }
         HookOutcome::Escalate => (RuleAction::Escalate, "the command asks for a person"),
         HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Cancelled | HookOutcome::Interrupted => {
-            return Err(message.unwrap_or_else(|| "it did not end well".to_owned()));
+            return Err(message.unwrap_or_else(|| "it failed".to_owned()));
         }
     };
     let feedback = feedback.filter(|_| action == RuleAction::Continue);

@@ -12,7 +12,7 @@ use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const LIST: ToolDefinition = ToolDefinition {
     name: "hook_list",
-    description: "The stop hooks of a task, in their order.",
+    description: "List the stop hooks of a task, in their order.",
     example: r#"{"taskId": "T3"}"#,
     effect: ToolEffect::ReadOnly,
     fields: &[TASK_ID_FIELD],

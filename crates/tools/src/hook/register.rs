@@ -16,8 +16,8 @@ use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const REGISTER: ToolDefinition = ToolDefinition {
     name: "hook_register",
-    description: "Let a stop hook decide when a task is done. default: promises, then validation rules; validation or \
-                  promise: only those; rules or command: your own. Asked in the order of registration.",
+    description: "Register a stop hook, which decides when a task is done. default: promises, then validation rules; validation or \
+                  promise: only those; rules or command: your own. They run in the order of registration.",
     example: r#"{"taskId": "T3", "hookType": "rules", "rules": [{"when": "iteration > 5", "action": "escalate"}]}"#,
     effect: ToolEffect::Writes,
     fields: &[

@@ -80,7 +80,7 @@ fn unlisted_promise_error<G: ToolHost>(
     Ok(match promise {
         Promise::Complete => error
             .with_hint(format!("end it with {listed}"))
-            .with_hint(CallerHint::tool("iteration_start", "begins one with COMPLETE")),
+            .with_hint(CallerHint::tool("iteration_start", "starts one with COMPLETE")),
         Promise::Blocked | Promise::Escalate => error.with_hint(call.stuck_task_hint(&live.task)?),
     })
 }

@@ -32,8 +32,8 @@ pub(crate) struct OpenSeries {
 pub(crate) fn find_open_series(store: &SqliteStore, id: SeriesId) -> Result<OpenSeries, ToolError> {
     let unknown = || {
         ToolError::new(ToolErrorCode::NotFound, format!("there is no series of iterations {id}"))
-            .with_hint(CallerHint::tool("iteration_start", "begins one and tells its id"))
-            .with_hint(CallerHint::tool("task_get", "tells the one that is under way"))
+            .with_hint(CallerHint::tool("iteration_start", "starts one and returns its id"))
+            .with_hint(CallerHint::tool("task_get", "shows the open one"))
     };
     let snapshot = store.begin_snapshot()?;
     let envelope = store.read_event(Seq(id.0))?.ok_or_else(unknown)?.envelope;
@@ -51,22 +51,21 @@ pub(crate) fn find_open_series(store: &SqliteStore, id: SeriesId) -> Result<Open
 fn closed_series_error(id: SeriesId, task: &Task) -> ToolError {
     let is_over = |why: String| ToolError::new(ToolErrorCode::Refused, format!("{id} is over; {why}"));
     if let Some(other) = &task.drive.series {
-        return is_over(format!("{} goes on in {}", task.id, other.id)).with_hint(format!("go on with {}", other.id));
+        return is_over(format!("{} continues in {}", task.id, other.id))
+            .with_hint(format!("continue with {}", other.id));
     }
     let error = is_over(format!("{} is {}", task.id, task.state));
     match closed_task_hint(task) {
         Some(hint) => error.with_hint(hint),
-        None => error.with_hint(CallerHint::tool("iteration_start", "begins another series")),
+        None => error.with_hint(CallerHint::tool("iteration_start", "starts another series")),
     }
 }
 
 /// Returns a hint for a task that is not open for work.
 pub(crate) fn closed_task_hint(task: &Task) -> Option<CallerHint> {
     Some(match task.state {
-        TaskState::Completed => {
-            CallerHint::tool("task_create", "makes another task: there is nothing left to do on this one")
-        }
-        TaskState::Failed => CallerHint::command(format!("windlass task reopen {}", task.id), "takes it up again"),
+        TaskState::Completed => CallerHint::tool("task_create", "makes another task: this one is completed"),
+        TaskState::Failed => CallerHint::command(format!("windlass task reopen {}", task.id), "reopens it"),
         TaskState::Deleted => CallerHint::tool("task_list", "shows the tasks"),
         TaskState::Blocked => {
             CallerHint::tool("task_update", "with state ready unblocks it, once a person has answered")

@@ -10,7 +10,7 @@ use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const NEXT: ToolDefinition = ToolDefinition {
     name: "iteration_next",
-    description: "Go on to the next iteration of a series.",
+    description: "Start the next iteration of a series.",
     example: r#"{"iterationId": "IT-12"}"#,
     effect: ToolEffect::Writes,
     fields: &[SERIES_FIELD],

@@ -17,8 +17,8 @@ const DEFAULT_FAILURE_LIMIT: u32 = 3;
 
 pub(crate) const START: ToolDefinition = ToolDefinition {
     name: "iteration_start",
-    description: "Begin a series of iterations on a task, which becomes active. Then: work, iteration_validate, and as \
-                  it answers iteration_next or iteration_complete.",
+    description: "Start a series of iterations on a task, which becomes active. Then work, call iteration_validate, \
+                  and as it answers iteration_next or iteration_complete.",
     example: r#"{"taskId": "T3", "maxIterations": 5, "completionPromises": ["COMPLETE", "BLOCKED"]}"#,
     effect: ToolEffect::Writes,
     fields: &[

@@ -16,7 +16,7 @@ use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const VALIDATE: ToolDefinition = ToolDefinition {
     name: "iteration_validate",
-    description: "After the work of an iteration: run its rules, ask its hooks. CONTINUE: heed feedback, iteration_next. \
+    description: "Judge the work of an iteration: run its rules, ask its hooks. CONTINUE: follow the feedback, then iteration_next. \
                   COMPLETE: iteration_complete. BLOCKED or ESCALATE: task_update to blocked, for a person.",
     example: r#"{"iterationId": "IT-12", "agentOutput": "<promise>COMPLETE</promise>"}"#,
     effect: ToolEffect::Writes,

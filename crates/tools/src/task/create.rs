@@ -59,10 +59,7 @@ pub(crate) struct CreateTaskInput {
 
 pub(crate) fn create_task<G: ToolHost>(call: &mut ToolCall<'_, G>, given: CreateTaskInput) -> Result<Task, ToolError> {
     let goal = pick_one_alias(("goal", given.goal), ("title", given.title))?.ok_or_else(|| {
-        ToolError::new(
-            ToolErrorCode::Invalid,
-            "goal: is missing; give a line that says what is to be reached, as goal or title",
-        )
+        ToolError::new(ToolErrorCode::Invalid, "goal: is missing; give one line with the goal, as goal or title")
     })?;
     let new = NewTask {
         goal,

@@ -11,7 +11,7 @@ use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const GET: ToolDefinition = ToolDefinition {
     name: "task_get",
-    description: "Everything about a task: goal, state, what it waits for, its newest notes.",
+    description: "Show a task: goal, state, what it waits for, its newest notes.",
     example: r#"{"taskId": "T3"}"#,
     effect: ToolEffect::ReadOnly,
     fields: &[TASK_ID_FIELD],

@@ -15,7 +15,7 @@ const DEFAULT_LIST_LENGTH: usize = 50;
 
 pub(crate) const LIST: ToolDefinition = ToolDefinition {
     name: "task_list",
-    description: "Tasks at a glance, oldest first; by default the open ones.",
+    description: "List tasks, oldest first; by default the open ones.",
     example: r#"{"state": "ready"}"#,
     effect: ToolEffect::ReadOnly,
     fields: &[

@@ -9,7 +9,7 @@ use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const NEXT: ToolDefinition = ToolDefinition {
     name: "task_next",
-    description: "The most urgent task that is ready for you; its id is null where none is. Does not claim it.",
+    description: "Find the most urgent task that is ready for you; its id is null if there is none. Does not claim it.",
     example: "{}",
     effect: ToolEffect::ReadOnly,
     fields: &[],

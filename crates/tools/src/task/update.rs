@@ -14,14 +14,14 @@ use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const UPDATE: ToolDefinition = ToolDefinition {
     name: "task_update",
-    description: "Change what a task says, or (alone) its state: active starts it, blocked asks for a person, \
+    description: "Change the fields of a task, or (alone) its state: active starts it, blocked asks for a person, \
                   ready unblocks.",
     example: r#"{"taskId": "T3", "state": "blocked", "reason": "no access to the server"}"#,
     effect: ToolEffect::Writes,
     fields: &[
         TASK_ID_FIELD,
         ToolField::optional("goal", "", FieldKind::Words(EngineLimits::GOAL_BYTES)),
-        ToolField::optional("body", "empty takes it away", FieldKind::Text(EngineLimits::BODY_BYTES)),
+        ToolField::optional("body", "empty removes it", FieldKind::Text(EngineLimits::BODY_BYTES)),
         ToolField::optional("deliverables", "instead of the present ones", DELIVERABLES_KIND),
         ToolField::optional("addLabels", "", LABELS_KIND),
         ToolField::optional("removeLabels", "", LABELS_KIND),
@@ -85,7 +85,7 @@ pub(crate) fn update_task<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Update
         (Some(TargetState::Active), None) => Command::StartTask { id, context: Value::Null },
         (Some(TargetState::Ready), None) => Command::UnblockTask { id },
         (None, None) if changes => Command::UpdateTask { id, patch },
-        (None, None) => return wrong("taskId: nothing else is given; give the fields that are to change"),
+        (None, None) => return wrong("taskId: nothing else is given; give the fields to change"),
     };
     match command {
         Command::BlockTask { .. } => call.block_task(id, &command)?,

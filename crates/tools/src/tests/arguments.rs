@@ -19,7 +19,7 @@ fn unknown_tool_error_names_others() {
 
 #[test]
 fn arguments_that_are_no_object_are_refused() {
-    check_error("task_get", json!([1]), "[invalid] arguments: a list is no object; give the fields by name");
+    check_error("task_get", json!([1]), "[invalid] arguments: a list is not an object; give the fields by name");
     check_error(
         "task_get",
         Value::Null,
@@ -36,7 +36,7 @@ fn malformed_ids_are_refused() {
     check_error(
         "task_get",
         json!({"taskId": 7}),
-        "[invalid] taskId: 7 is no task id; give one such as T12, as `task_list` shows them",
+        "[invalid] taskId: 7 is not a task id; give one such as T12, as `task_list` shows them",
     );
     check_error(
         "task_get",
@@ -45,7 +45,7 @@ fn malformed_ids_are_refused() {
     );
     assert_eq!(
         test_router().call_error("task_create", json!({"goal": "a", "dependsOn": ["T1", "x"]})),
-        "[invalid] dependsOn[1]: the text `x` is no task id; give one such as T12, as `task_list` shows them"
+        "[invalid] dependsOn[1]: the text `x` is not a task id; give one such as T12, as `task_list` shows them"
     );
 }
 
@@ -54,13 +54,13 @@ fn numbers_are_whole_and_within_bounds() {
     let told = [json!(2.5), json!(0), json!(501), json!(-1), json!("5"), json!(1e300), json!(true)]
         .map(|limit| test_router().call_error("task_list", json!({"limit": limit})));
     assert_snapshot!(told.join("\n"), @"
-    [invalid] limit: 2.5 is no whole number; give a whole number from 1 to 500
+    [invalid] limit: 2.5 is not a whole number; give a whole number from 1 to 500
     [invalid] limit: 0 is out of bounds; give a whole number from 1 to 500
     [invalid] limit: 501 is out of bounds; give a whole number from 1 to 500
     [invalid] limit: -1 is out of bounds; give a whole number from 1 to 500
-    [invalid] limit: the text `5` is no whole number; give a whole number from 1 to 500, without quotes
+    [invalid] limit: the text `5` is not a whole number; give a whole number from 1 to 500, without quotes
     [invalid] limit: 1e+300 is out of bounds; give a whole number from 1 to 500
-    [invalid] limit: true is no whole number; give a whole number from 1 to 500
+    [invalid] limit: true is not a whole number; give a whole number from 1 to 500
     ");
     // JSON has only one type of number: 3.0 is 3. Null counts as missing.
     let mut desk = test_router();
@@ -71,10 +71,10 @@ fn numbers_are_whole_and_within_bounds() {
 fn argument_errors_are_reported_up_to_a_bound() {
     let wrong = json!({"gaol": "x", "labels": "bug", "priority": 9, "type": "a b", "dependsOn": "T1", "parent": null});
     assert_snapshot!(test_router().call_error("task_create", wrong), @"
-    [invalid] labels: the text `bug` is no list; give a list, each a string
+    [invalid] labels: the text `bug` is not a list; give a list, each a string
     priority: 9 is out of bounds; give a whole number from 0 to 4
-    type: the text `a b` is no type's name; give letters, digits, _ and -, at most 64
-    dependsOn: the text `T1` is no list; give a list, each one such as T12, as `task_list` shows them
+    type: the text `a b` is not a type name; give letters, digits, _ and -, at most 64
+    dependsOn: the text `T1` is not a list; give a list, each one such as T12, as `task_list` shows them
     gaol: there is no such field; did you mean goal?
     ");
     let many: serde_json::Map<String, Value> = (0..1000).map(|n| (format!("field{n}"), json!(n))).collect();
@@ -107,7 +107,7 @@ fn two_aliases_of_one_field_are_refused() {
     check_error(
         "task_create",
         json!({"body": "a"}),
-        "[invalid] goal: is missing; give a line that says what is to be reached, as goal or title",
+        "[invalid] goal: is missing; give one line with the goal, as goal or title",
     );
 }
 

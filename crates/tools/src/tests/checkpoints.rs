@@ -31,7 +31,7 @@ fn resume_returns_saved_content_and_instructions() {
     );
     assert_eq!((&resumed["iteration"]["iterationNumber"], &resumed["hookCount"]), (&json!(2), &json!(1)));
     insta::assert_snapshot!(resumed["instructions"].as_str().unwrap(), @"
-    Go on with T1 (active): Fix the login
+    Continue with T1 (active): Fix the login
     You were in phase testing, at step 3.
     draftContent has your draft.
     IT-5 is at iteration 2 of 5: do its work, then call iteration_validate.
@@ -42,7 +42,7 @@ fn resume_returns_saved_content_and_instructions() {
 fn resume_instructions(desk: &mut ToolRouter<TestToolHost>) -> String {
     let resumed = desk.call_ok("checkpoint_resume", json!({"taskId": "T1"}));
     let told = resumed["instructions"].as_str().unwrap().to_owned();
-    told.lines().filter(|line| !line.starts_with("Go on with")).collect::<Vec<_>>().join(" ")
+    told.lines().filter(|line| !line.starts_with("Continue with")).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -67,13 +67,13 @@ fn instructions_follow_task_state_and_last_signal() {
     desk.call_ok("task_update", json!({"taskId": "T1", "state": "blocked", "reason": "which login?"}));
     assert_eq!(
         resume_instructions(&mut desk),
-        "Do not go on yet with T1 (blocked): a \
+        "Do not continue yet with T1 (blocked): a \
          A person has to answer first; then `task_update` with state ready unblocks it."
     );
     desk.call_ok("task_update", json!({"taskId": "T1", "state": "ready"}));
     let series = desk.call_ok("iteration_start", start)["iterationId"].clone();
     desk.call_ok("iteration_complete", json!({"iterationId": series, "completionPromise": "COMPLETE"}));
-    assert_eq!(resume_instructions(&mut desk), "It is over with T1 (completed): a There is nothing left to do.");
+    assert_eq!(resume_instructions(&mut desk), "Do no more work on T1 (completed): a There is nothing left to do.");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn checkpoints_expire() {
     assert!(told.contains(" that is kept\nhint: `checkpoint_list` shows"), "{told}");
     desk.host.now += 24 * 60 * MINUTE;
     let told = desk.call_error("checkpoint_resume", json!({"taskId": "T1"}));
-    assert!(told.starts_with("[not_found] T1 has no checkpoint that could be resumed from"), "{told}");
+    assert!(told.starts_with("[not_found] T1 has no checkpoint to resume from"), "{told}");
 }
 
 #[test]
@@ -143,6 +143,6 @@ fn a_checkpoint_of_another_task_is_not_resumed_from() {
     let told = desk.call_error("checkpoint_create", json!({"taskId": "T1", "trigger": "hook"}));
     assert_eq!(
         told,
-        "[invalid] trigger: the text `hook` is no known word; give one of manual, auto_status, auto_subtask, error"
+        "[invalid] trigger: the text `hook` is not a known word; give one of manual, auto_status, auto_subtask, error"
     );
 }

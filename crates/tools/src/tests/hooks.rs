@@ -97,7 +97,7 @@ fn invalid_registration_names_the_field() {
         told.push(desk.call_error("hook_register", given));
     }
     insta::assert_snapshot!(told.join("\n"), @r#"
-    [invalid] hookType: the text `custom` is no known word; give one of default, validation, promise, command, rules
+    [invalid] hookType: the text `custom` is not a known word; give one of default, validation, promise, command, rules
     [invalid] command: is missing; give the command that decides
     [invalid] rules: is missing; give the name of a template (tdd, security-remediation, checkpoint-every) or a list such as [{"when": "iteration > 3", "action": "escalate"}]
     [invalid] command: only hookType `command` has one; leave it out, or give that type
@@ -106,7 +106,7 @@ fn invalid_registration_names_the_field() {
     [invalid] rules: name no template that can be used: `template`: unknown variant `tddd`, expected one of `tdd`, `security-remediation`, `checkpoint-every`
     [invalid] rules[0].when: unknown name `itteration`; did you mean `iteration`?
     [invalid] rules[0].action cannot be read: unknown variant `stop`, expected one of `complete`, `continue`, `escalate`
-    [invalid] metadata: the text `x` is no object; give an object
+    [invalid] metadata: the text `x` is not an object; give an object
     "#);
 }
 
@@ -207,7 +207,7 @@ fn a_command_decides_by_its_answer_or_its_exit() {
         let said = (answer["action"].as_str().unwrap(), answer["reason"].as_str().unwrap(), &answer["nextPrompt"]);
         assert_eq!(said, (action, reason, &prompt), "{command}");
     };
-    check("true", "complete", "the command has nothing against it", Value::Null);
+    check("true", "complete", "the command agrees", Value::Null);
     let answer = r#"echo '{"action": "continue", "reason": "not yet", "nextPrompt": "run the tests"}'"#;
     check(answer, "continue", "not yet", json!("run the tests"));
     check("grep -q '\"agentOutput\":\"hello\"' && echo said >&2 && exit 2", "continue", "said", json!("said"));

@@ -90,13 +90,13 @@ fn series_arguments_are_checked_at_start() {
     insta::assert_snapshot!(told.join("\n"), @r#"
     [invalid] maxIterations: 0 is out of bounds; give a whole number from 1 to 100
     [invalid] maxIterations: 101 is out of bounds; give a whole number from 1 to 100
-    [invalid] maxIterations: 2.5 is no whole number; give a whole number from 1 to 100
+    [invalid] maxIterations: 2.5 is not a whole number; give a whole number from 1 to 100
     [invalid] completionPromises: has 0 entries; give a list of at least 1, each COMPLETE, BLOCKED or ESCALATE
     [invalid] completionPromises: has COMPLETE twice
-    [invalid] completionPromises[0]: the text `DONE` is no promise; give COMPLETE, BLOCKED or ESCALATE
-    [invalid] completionPromises: the text `COMPLETE` is no list; give a list of at least 1, each COMPLETE, BLOCKED or ESCALATE
+    [invalid] completionPromises[0]: the text `DONE` is not a promise; give COMPLETE, BLOCKED or ESCALATE
+    [invalid] completionPromises: the text `COMPLETE` is not a list; give a list of at least 1, each COMPLETE, BLOCKED or ESCALATE
     [invalid] circuitBreakerThreshold: 21 is out of bounds; give a whole number from 1 to 20
-    [invalid] strict: the text `yes` is no boolean; give true or false, without quotes
+    [invalid] strict: the text `yes` is not a boolean; give true or false, without quotes
     [not_found] there is no task T9
     hint: `task_list` shows the tasks
     [invalid] validationRules: it is not a list; give a list of rules, `[{type, name, config}]`
@@ -177,7 +177,7 @@ fn blocked_promise_blocks_the_task() {
 fn completed_task_accepts_no_series_and_no_hook() {
     let (mut desk, id) = router_with_series(json!({"completionPromises": ["BLOCKED", "COMPLETE"]}));
     desk.call_ok("iteration_complete", json!({"iterationId": id, "completionPromise": "COMPLETE"}));
-    let hint = "hint: `task_create` makes another task: there is nothing left to do on this one";
+    let hint = "hint: `task_create` makes another task: this one is completed";
     let told = desk.call_error("hook_register", json!({"taskId": "T1", "hookType": "default"}));
     assert_eq!(told, format!("[refused] no hook can be registered for T1: it is completed\n{hint}"));
     let start = json!({"taskId": "T1", "maxIterations": 5, "completionPromises": ["COMPLETE"]});
@@ -225,7 +225,7 @@ fn unknown_and_closed_series_have_distinct_errors() {
     // Another series replaces it.
     desk.call_ok("iteration_start", json!({"taskId": "T1", "maxIterations": 1, "completionPromises": ["COMPLETE"]}));
     let told = desk.call_error("iteration_validate", json!({"iterationId": id}));
-    assert_eq!(told, "[refused] IT-4 is over; T1 goes on in IT-5\nhint: go on with IT-5");
+    assert_eq!(told, "[refused] IT-4 is over; T1 continues in IT-5\nhint: continue with IT-5");
 }
 
 #[test]

@@ -35,11 +35,11 @@ fn refused_update_names_cause_and_hint() {
     desk.call_ok("task_create", json!({"goal": "a"}));
     desk.call_ok("task_create", json!({"goal": "b", "dependsOn": ["T1"]}));
     let mut check = |arguments: Value, expected: &str| assert_eq!(desk.call_error("task_update", arguments), expected);
-    check(json!({"taskId": "T2", "state": "active"}), "[refused] T2 waits for T1\nhint: T1 has to be completed first");
+    check(json!({"taskId": "T2", "state": "active"}), "[refused] T2 waits for T1\nhint: complete T1 first");
     check(
         json!({"taskId": "T1", "state": "ready"}),
         "[refused] cannot unblock T1: it is ready, and that is possible only from blocked\n\
-         hint: `task_get` shows how T1 stands",
+         hint: `task_get` shows the state of T1",
     );
     check(
         json!({"taskId": "T1", "state": "blocked"}),
@@ -49,7 +49,7 @@ fn refused_update_names_cause_and_hint() {
         json!({"taskId": "T1", "goal": "c", "state": "active"}),
         "[invalid] state: other fields are given too; move the task in a call of its own",
     );
-    check(json!({"taskId": "T1"}), "[invalid] taskId: nothing else is given; give the fields that are to change");
+    check(json!({"taskId": "T1"}), "[invalid] taskId: nothing else is given; give the fields to change");
     check(
         json!({"taskId": "T1", "reason": "why"}),
         "[invalid] reason: only a task that is blocked has one; give it with state `blocked`",
@@ -112,7 +112,7 @@ fn inside_a_turn_a_note_and_a_claim_are_for_its_task() {
     let mut desk = test_router();
     assert!(
         desk.call_error("note_add", json!({"text": "x"}))
-            .starts_with("[invalid] taskId: is missing, and this is no turn")
+            .starts_with("[invalid] taskId: is missing, and this is not a turn")
     );
     let outside = desk.call_error("session_complete", json!({}));
     assert!(outside.contains("`iteration_complete` ends the iterations that you have started"), "{outside}");

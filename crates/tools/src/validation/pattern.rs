@@ -17,9 +17,7 @@ pub fn check_pattern(rule: &PatternRule, matter: ValidationInput<'_>, mask: &Sec
         Ok(regex) => regex,
         Err(error) => {
             let pattern = quote_excerpt(&rule.pattern);
-            return RuleFinding::failed(format!(
-                "{pattern} is no regular expression that can be used: {error}; correct it"
-            ));
+            return RuleFinding::failed(format!("{pattern} is not a valid regular expression: {error}; correct it"));
         }
     };
     let finder = PatternFinder { regex, mask };
@@ -31,11 +29,11 @@ pub fn check_pattern(rule: &PatternRule, matter: ValidationInput<'_>, mask: &Sec
 
 fn check_agent_output(rule: &PatternRule, finder: &PatternFinder<'_>, output: Option<&str>) -> RuleFinding {
     let Some(output) = output else {
-        return RuleFinding::failed("there is no agent output to look at: give it as `agentOutput`");
+        return RuleFinding::failed("there is no agent output to search: give it as `agentOutput`");
     };
     if output.len() > MAX_SEARCHED_BYTES {
         return RuleFinding::failed(format!(
-            "the agent's output has {} bytes, and at most {MAX_SEARCHED_BYTES} are looked at: give the part that matters as `agentOutput`",
+            "the agent's output has {} bytes, and at most {MAX_SEARCHED_BYTES} are searched: give the part that matters as `agentOutput`",
             output.len()
         ));
     }
@@ -47,7 +45,7 @@ fn check_agent_output(rule: &PatternRule, finder: &PatternFinder<'_>, output: Op
             RuleFinding::failed(format!("{pattern} is not in the agent's output: it has to say something that matches"))
         }
         (Some(line), false) => RuleFinding::failed(format!(
-            "{pattern} must not be in the agent's output, and is, in {line}: see to what it says"
+            "{pattern} must not be in the agent's output, and is, in {line}: fix what it reports"
         )),
     }
 }
@@ -70,10 +68,10 @@ fn check_task_notes(rule: &PatternRule, finder: &PatternFinder<'_>, notes: &[Str
     match (line, rule.must_match()) {
         (Some(line), true) => RuleFinding::passed(format!("{pattern} is in the task's notes: {line}")),
         (Some(line), false) => RuleFinding::failed(format!(
-            "{pattern} must not be in the task's notes, and is: {line}. See to what it says"
+            "{pattern} must not be in the task's notes, and is: {line}. Fix what it reports"
         )),
         (None, _) if left > 0 => RuleFinding::failed(format!(
-            "{pattern} is not in the newest {} notes, and the {left} older ones are too long to be looked at: say it in a new \
+            "{pattern} is not in the newest {} notes, and the {left} older ones are too long to search: say it in a new \
              note, or use a rule over `agent_output`",
             looked.len()
         )),

@@ -138,7 +138,7 @@ impl ProgramPermission {
                 )
             }),
             ExecutionTrust::Nested => Err(PermissionRefusal::new(
-                "a program that was started to judge work cannot have further ones started for that",
+                "a program that judges work cannot start more programs for that",
                 "let the rule's or hook's command do the work itself",
             )),
         }

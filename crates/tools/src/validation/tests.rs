@@ -316,7 +316,7 @@ fn permission_decides_which_programs_run() {
         (
             AgentCommandPermission::Allow,
             ExecutionTrust::Nested,
-            "a program that was started to judge work cannot have further ones started for that: let the rule's or hook's command do the work itself",
+            "a program that judges work cannot start more programs for that: let the rule's or hook's command do the work itself",
         ),
     ];
     for (agent_commands, standing, message) in never {
@@ -331,7 +331,7 @@ fn permission_decides_which_programs_run() {
 fn patterns_are_looked_for_in_the_output() {
     let mut scene = ValidationScene::new();
     let pattern = |pattern: &str, must: bool| json!({"pattern": pattern, "target": "agent_output", "mustMatch": must});
-    let none = "there is no agent output to look at: give it as `agentOutput`";
+    let none = "there is no agent output to search: give it as `agentOutput`";
     assert_eq!(scene.check_one("content_pattern", pattern("a", true)), expected_result(false, none));
     assert_eq!(
         scene.check_one("content_pattern", pattern("a", false)),
@@ -353,14 +353,14 @@ fn patterns_are_looked_for_in_the_output() {
     check(
         pattern("passed", false),
         false,
-        &format!("`passed` must not be in the agent's output, and is, {line}: see to what it says"),
+        &format!("`passed` must not be in the agent's output, and is, {line}: fix what it reports"),
     );
     scene.agent_output = Some(format!("{}s3cr3t-value", "x".repeat(195)));
     let (_, message) = scene.check_one("content_pattern", pattern("x", false));
-    assert!(message.ends_with("x[secr…`: see to what it says"), "masked, then cut: {message}");
+    assert!(message.ends_with("x[secr…`: fix what it reports"), "masked, then cut: {message}");
     scene.agent_output = Some("x".repeat(300 * 1024));
     let (passed, message) = scene.check_one("content_pattern", pattern("x", true));
-    assert!(!passed && message.contains("has 307200 bytes, and at most 131072 are looked at"), "{message}");
+    assert!(!passed && message.contains("has 307200 bytes, and at most 131072 are searched"), "{message}");
 }
 
 #[test]
@@ -438,5 +438,5 @@ fn invalid_rule_of_older_log_fails() {
     let rules: Vec<ValidationRule> = serde_json::from_value(json!([rule])).unwrap();
     let matter = ValidationInput { agent_output: None, task_notes: &[], context: &Value::Null };
     let results = validate_rules(&rules, matter, &scene.workshop(), &scene.control).unwrap();
-    assert!(!results[0].passed && results[0].message.contains("is no regular expression"), "{results:?}");
+    assert!(!results[0].passed && results[0].message.contains("is not a valid regular expression"), "{results:?}");
 }

@@ -121,7 +121,7 @@ impl ForgeApi {
         let request = Request::builder().method(method).uri(url).header(AUTHORIZATION, token);
         let request = request.header(USER_AGENT, concat!("windlass/", env!("CARGO_PKG_VERSION")));
         let request = self.extra_headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        let bad = |_| self.malformed_error("it leads to an address that is none");
+        let bad = |_| self.malformed_error("it redirects to an invalid address");
         let agent = build_agent(self.timeout, self.parse_proxy()?);
         let response = match body.map(Value::to_string) {
             Some(body) => agent.run(request.header(CONTENT_TYPE, "application/json").body(body).map_err(bad)?),
@@ -171,10 +171,10 @@ impl ForgeApi {
                 ForgeError::Unreached { host, source: io::Error::other("its name has no address") }
             }
             ureq::Error::ConnectProxyFailed(_) => {
-                ForgeError::Unreached { host, source: io::Error::other("the proxy does not let us through") }
+                ForgeError::Unreached { host, source: io::Error::other("the proxy refuses the connection") }
             }
             ureq::Error::Protocol(_) | ureq::Error::Http(_) | ureq::Error::LargeResponseHeader(..) => {
-                ForgeError::Malformed { host, why: "it is no HTTP".to_owned() }
+                ForgeError::Malformed { host, why: "it is not HTTP".to_owned() }
             }
             _ => ForgeError::Unreached { host, source: io::Error::other("the connection broke") },
         }

@@ -37,7 +37,7 @@ pub enum ForgeError {
     Forbidden { host: String, project: String, why: String },
     #[error("cannot find this in `{project}` on {host} (404): {why}")]
     NotFound { host: String, project: String, why: String },
-    #[error("cannot ask {host} now: it has been asked too often")]
+    #[error("cannot ask {host} now: its rate limit is reached")]
     Limited { host: String, after: Option<Duration> },
     #[error("cannot get an answer from {host}: it failed ({status}): {why}")]
     Failing { host: String, status: u16, why: String, after: Option<Duration> },
@@ -102,11 +102,11 @@ impl ForgeError {
                  pull requests; GitLab: `api`)"
             }
             Self::Limited { after: None, .. } => "try again in a few minutes",
-            Self::Failing { .. } => "try again; if it stays, look at the status page of the forge",
+            Self::Failing { .. } => "try again; if the error stays, look at the status page of the forge",
             Self::Refused { .. } => "see what it says",
             Self::Unreached { .. } => "check the name of the host and the network",
             Self::Tls { .. } => "check that the certificate is for this host, still valid, and from a public authority",
-            Self::TimedOut { .. } => "check the network and try again: what was asked for may have been done",
+            Self::TimedOut { .. } => "check the network and try again: the request may have succeeded",
             Self::Malformed { .. } | Self::TooLong { .. } => "check that `api` of `forge` is the address of an API",
             Self::Redirected { .. } => {
                 "set the remote to the project's new address (`git remote set-url`), or `api` of `forge`"

@@ -45,14 +45,14 @@ impl ForgeChange {
         let commits =
             [Some(&self.head), if let ForgeChangeState::Merged { commit } = &self.state { Some(commit) } else { None }];
         if !commits.into_iter().flatten().all(|commit| text::check_commit(commit).is_ok()) {
-            return Err(api.malformed_error("a commit in it is none"));
+            return Err(api.malformed_error("it has an invalid commit"));
         }
         if text::check_branch(&self.branch).is_err() || text::check_branch(&self.base).is_err() {
-            return Err(api.malformed_error("a branch in it is none"));
+            return Err(api.malformed_error("it has an invalid branch name"));
         }
         let is_web = self.url.starts_with("https://") || self.url.starts_with("http://");
         if !is_web || self.url.len() > 2048 || self.url.contains(|letter: char| letter.is_control() || letter == ' ') {
-            return Err(api.malformed_error("an address in it is none"));
+            return Err(api.malformed_error("it has an invalid address"));
         }
         Ok(self)
     }

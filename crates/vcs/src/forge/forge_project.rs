@@ -30,7 +30,7 @@ impl ForgeOptions {
         let site = match ForgeProject::from_remote(address, self) {
             Ok(Some(site)) => site,
             Ok(None) => {
-                let said = "is no address of a project on one";
+                let said = "is not the address of a project on one";
                 return Some(format!("`forge` is configured ({wanted}), and the remote's address {address} {said}"));
             }
             Err(error) => return Some(error.to_string()),
@@ -135,7 +135,7 @@ fn parse_project_path(
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._+".contains(&byte))
     };
     if !parts.iter().all(is_plain) {
-        return Err(bad("a part of it is no name"));
+        return Err(bad("a part of it is not a name"));
     }
     match kind {
         ForgeVendor::GitHub if parts.len() != 2 => Err(bad("it has to be an owner and a name")),
@@ -224,10 +224,10 @@ mod tests {
         let plain = ForgeOptions::default();
         let refused = |project: &str, why: &str| format!("cannot use the project `{project}` on github.com: {why}");
         for path in ["o/r?x", "o/%2e%2e", "o/..", "o//r", "o/r r", "o/r#x"] {
-            check(&format!("https://github.com/{path}"), &plain, &refused(path, "a part of it is no name"));
+            check(&format!("https://github.com/{path}"), &plain, &refused(path, "a part of it is not a name"));
         }
         let kind = ForgeOptions { kind: Some(ForgeVendor::GitHub), ..plain.clone() };
-        let hidden = "cannot use the project `…` on ann: a part of it is no name";
+        let hidden = "cannot use the project `…` on ann: a part of it is not a name";
         check("https://ann:12/s3cret@github.com/o/r", &kind, hidden);
         for path in ["o", "o/r/x"] {
             check(&format!("https://github.com/{path}"), &plain, &refused(path, "it has to be an owner and a name"));

@@ -119,7 +119,7 @@ impl ForgeDialect for GitHubDialect {
         match answer.status {
             200 => {
                 let GitHubMerge { sha } = self.api.parse_body(&answer)?;
-                text::check_commit(&sha).map_err(|_| self.api.malformed_error("a commit in it is none"))?;
+                text::check_commit(&sha).map_err(|_| self.api.malformed_error("it has an invalid commit"))?;
                 Ok(MergeResponse::Merged { commit: sha })
             }
             // 405: cannot merge now or by this method. 409: the branch or the base moved.

@@ -257,7 +257,7 @@ fn to_uncommittable(error: Error, path: &Path) -> Error {
     let said = match error {
         Error::Failed { command, said } if !is_environment_failure(&said) => format!("`git {command}` says {said}"),
         Error::UnknownCommit { .. } => "nothing is checked out".to_owned(),
-        Error::NotARepository { .. } => "it is no worktree any more".to_owned(),
+        Error::NotARepository { .. } => "it is not a worktree any more".to_owned(),
         other => return other,
     };
     Error::Uncommittable { path: path.to_owned(), said }

@@ -53,7 +53,7 @@ impl GitClient<'_> {
             text.push_str(&section);
         }
         if !left_out.is_empty() {
-            text.push_str(&format!("\nToo long to be shown here: {}\n", list_files(&left_out)));
+            text.push_str(&format!("\nToo long to show here: {}\n", list_files(&left_out)));
         }
         Ok(text)
     }

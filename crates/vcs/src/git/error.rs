@@ -58,15 +58,15 @@ pub enum Error {
     #[error("cannot find the commit {commit}")]
     UnknownCommit { commit: String },
 
-    #[error("cannot go on while {} is there{}", path.display(), describe_holder(holder.as_ref()))]
+    #[error("cannot continue while {} exists{}", path.display(), describe_holder(holder.as_ref()))]
     Locked { path: PathBuf, holder: Option<LockHolder> },
-    #[error("cannot work in {}: another process of ours does", path.display())]
+    #[error("cannot work in {}: another Windlass process does", path.display())]
     Busy { path: PathBuf },
     #[error("cannot use the worktree {}: it is locked{}", path.display(), describe_reason(reason))]
     WorktreeLocked { path: PathBuf, reason: String },
     #[error("cannot find the worktree {}", path.display())]
     Vanished { path: PathBuf },
-    #[error("cannot use {}: it is there, and is no worktree of this repository", path.display())]
+    #[error("cannot use {}: it exists, and is not a worktree of this repository", path.display())]
     Occupied { path: PathBuf },
     #[error("cannot take the branch {branch}: it is there already, and was not made by windlass")]
     BranchTaken { branch: BranchName },
@@ -74,16 +74,16 @@ pub enum Error {
     CheckedOut { branch: BranchName, path: PathBuf },
     #[error("cannot check out the submodule {}: {said}", path.display())]
     Submodule { path: PathBuf, said: String },
-    #[error("cannot commit the submodule {}: what was committed in it is nowhere else", path.display())]
+    #[error("cannot commit the submodule {}: its commits exist nowhere else", path.display())]
     Unkept { path: PathBuf },
     #[error("cannot use files that go through a filter: {said}")]
     Filter { said: String },
     #[error("cannot write: the disk is full ({said})")]
     DiskFull { said: String },
 
-    #[error("cannot put {between} together: both change {}", list_files(files))]
+    #[error("cannot combine {between}: both change {}", list_files(files))]
     Conflict { files: Vec<PathBuf>, between: String },
-    #[error("cannot go on: {operation} is not finished{}", describe_conflict_files(files))]
+    #[error("cannot continue: {operation} is not finished{}", describe_conflict_files(files))]
     Unfinished { operation: GitOperation, files: Vec<PathBuf> },
     #[error("cannot commit: there are conflict markers in {}", list_files(files))]
     Markers { files: Vec<PathBuf> },
@@ -91,7 +91,7 @@ pub enum Error {
     Embedded { files: Vec<PathBuf> },
     #[error("cannot commit what is in {}: {said}", path.display())]
     Uncommittable { path: PathBuf, said: String },
-    #[error("cannot go on with {branch}: its worktree is at {at}, which does not go on from it")]
+    #[error("cannot continue {branch}: its worktree is at {at}, which does not descend from it")]
     Strayed { at: String, branch: BranchName },
     #[error("cannot remove the branch {branch}: it has commits that are not merged")]
     Unmerged {
@@ -106,9 +106,9 @@ pub enum Error {
 
     #[error("cannot push {branch} to {remote}: {why}")]
     Rejected { remote: RemoteName, branch: BranchName, why: String },
-    #[error("cannot change {branch} on {remote}: somebody has pushed to it ({})", at.short_id())]
+    #[error("cannot change {branch} on {remote}: another push has changed it ({})", at.short_id())]
     Foreign { remote: RemoteName, branch: BranchName, at: GitCommitId },
-    #[error("cannot change {branch}: it is not where it was expected to be")]
+    #[error("cannot change {branch}: it is not at the expected commit")]
     Moved { branch: BranchName },
     #[error("cannot merge {}: it does not contain {}, where the base is now", head.short_id(), base.short_id())]
     Stale { base: GitCommitId, head: GitCommitId },
@@ -177,10 +177,10 @@ impl Error {
                 format!("if you trust it: `git config --global --add safe.directory {}`", quote_path(path))
             }
             Self::WorktreeLocked { path, .. } => {
-                format!("`git worktree unlock {}`, if whoever locked it agrees", quote_path(path))
+                format!("`git worktree unlock {}`, if its owner agrees", quote_path(path))
             }
             Self::Vanished { path } => {
-                format!("`windlass run` makes {} anew from its branch", quote_path(path))
+                format!("`windlass run` makes {} again from its branch", quote_path(path))
             }
             Self::Occupied { path } => {
                 let path = quote_path(path);
@@ -207,7 +207,7 @@ impl Error {
             Self::TooOld { .. } => "install git 2.38 or newer",
             Self::Obstacle { reason, .. } => reason.remedy_hint(),
             Self::TimedOut { .. } => {
-                "try again; a slow disk, a slow remote, a filter or a short `limits.wall_time` may be in the way"
+                "try again; a slow disk, a slow remote, a filter or a short `limits.wall_time` may be the cause"
             }
             Self::BadName { .. } => "choose another name",
             Self::NotARepository { .. } => "run it in a repository, or make one with `git init`",
@@ -226,20 +226,20 @@ impl Error {
             Self::Filter { .. } => "install the filter's program (for LFS: git-lfs), then try again",
             Self::DiskFull { .. } => "make room",
             Self::Conflict { .. } => "merge one of them first, or take one of them out",
-            Self::Unfinished { .. } => "resolve the files, `git add` them and go on, or abort it",
+            Self::Unfinished { .. } => "resolve the files, `git add` them and continue, or abort it",
             Self::Markers { .. } => "resolve the conflicts in these files",
             Self::Embedded { .. } => "remove its `.git`, ignore it, or make it a submodule",
-            Self::Uncommittable { .. } => "see what `git status` says there, and mend it so that `git add --all` works",
+            Self::Uncommittable { .. } => "see what `git status` says there, and fix it so that `git add --all` works",
             Self::Strayed { .. } => {
                 "bring that work onto the branch, for example with a rebase, and check the branch out"
             }
-            Self::Dirty { .. } => "commit it or put it away",
+            Self::Dirty { .. } => "commit it or stash it",
             Self::Rejected { .. } => "see what the remote says",
             Self::Foreign { .. } => {
-                "take that into the work (`git fetch` and `git merge` in its worktree), or remove the remote's branch, and \
-                 go on"
+                "merge that push into the work (`git fetch` and `git merge` in its worktree), or remove the \
+                 remote's branch, and continue"
             }
-            Self::Moved { .. } | Self::Stale { .. } => "rebase onto where the base is now, check again, merge again",
+            Self::Moved { .. } | Self::Stale { .. } => "rebase onto the newest base, check again, merge again",
             _ => return None,
         })
     }

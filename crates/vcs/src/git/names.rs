@@ -80,7 +80,7 @@ impl GitCommitId {
         if is_hex && matches!(id.len(), 40 | 64) {
             Ok(Self(id.to_owned()))
         } else {
-            Err(bad_name_error("commit", id, "it is no whole id of a commit"))
+            Err(bad_name_error("commit", id, "it is not a full commit id"))
         }
     }
 
@@ -100,7 +100,7 @@ fn find_name_problem(name: &str) -> Option<&'static str> {
     let is_odd = |letter: char| letter.is_control() || " ~^:?*[\\".contains(letter);
     match name {
         "" => Some("it is empty"),
-        "HEAD" | "@" => Some("it stands for something else"),
+        "HEAD" | "@" => Some("it has another meaning in git"),
         _ if name.starts_with('-') => Some("it looks like an option"),
         _ if name.starts_with("refs/") => Some("it looks like a whole ref"),
         _ if name.len() > MAX_NAME_BYTES => Some("it is too long"),

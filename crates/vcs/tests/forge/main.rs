@@ -220,10 +220,10 @@ fn forge_responses_are_validated() {
     };
     let sha = commit("x");
     let cases = [
-        (pull("--exec=x", "https://x/1", "x"), "a commit in it is none"),
-        (pull(&sha, "javascript:alert(1)", "x"), "an address in it is none"),
-        (pull(&sha, "https://x/\\u001b[31m", "x"), "an address in it is none"),
-        (pull(&sha, "https://x/1", "--force"), "a branch in it is none"),
+        (pull("--exec=x", "https://x/1", "x"), "it has an invalid commit"),
+        (pull(&sha, "javascript:alert(1)", "x"), "it has an invalid address"),
+        (pull(&sha, "https://x/\\u001b[31m", "x"), "it has an invalid address"),
+        (pull(&sha, "https://x/1", "--force"), "it has an invalid branch name"),
     ];
     let scene = Scene::new(Flavour::GitHub);
     for (body, why) in cases {

@@ -240,7 +240,7 @@ fn conflict_text_leaves_out_long_files_by_name_and_shows_the_others() {
     let files = ["a.lock".into(), "z".into()];
     let text = scene.with(|git| git.conflict_text((&ours, &theirs), &files, "main", 4096)).unwrap();
     assert!(text.contains("\nz:\n<<<<<<< this branch\nmine\n=======\ntheirs\n>>>>>>> main\n"), "{text}");
-    assert!(text.ends_with("\nToo long to be shown here: a.lock\n") && text.len() < 4096, "{text}");
+    assert!(text.ends_with("\nToo long to show here: a.lock\n") && text.len() < 4096, "{text}");
 }
 
 /// A rebase stops at the first commit that conflicts, although others may conflict, too.

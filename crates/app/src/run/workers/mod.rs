@@ -169,7 +169,7 @@ impl<'a> WorkerPool<'a> {
             }
         }
         if let Some(id) = assignment.find_task_without_agent(&opened.store)? {
-            let warning = format!("no agent is named for {id}: it is left alone; `agent:` names one for all tasks");
+            let warning = format!("no agent is named for {id}: it is skipped; `agent:` names one for all tasks");
             opened.front_end.show_notice(Notice::Warning(&warning));
         }
         if count > 1 && settings.grounds.is_in_place() {
@@ -270,7 +270,7 @@ fn explain_nothing_ready(
         return Ok(None);
     }
     if let Some(id) = assignment.find_task_without_agent(&opened.store)? {
-        return Err(no_agent_failure().with_cause(format!("{id} is ready, and nothing says who works on it")));
+        return Err(no_agent_failure().with_cause(format!("{id} is ready, but no agent is named for it")));
     }
     if let Some(failure) = assignment.find_first_missing_agent(&opened.store)? {
         return Err(failure);

@@ -168,8 +168,7 @@ impl Worker<'_> {
             WorkerJob::Resume(session) => {
                 let Some(agent) = self.assignment.resolve_session_agent(session, self.opened.trust)? else {
                     let said = format!("session `{}` was started with `{}`", session.name, session.agent);
-                    let again =
-                        ResumeCommand::for_session(&self.opened, session).describe_in_sentence("goes on with it");
+                    let again = ResumeCommand::for_session(&self.opened, session).describe_in_sentence("resumes it");
                     self.opened.front_end.show_notice(Notice::Note(&format!("{said}; {again}")));
                     return Ok(None);
                 };

@@ -177,7 +177,7 @@ fn opened_change_report(offer: &BranchOffer, change: &ForgeChange) -> HookReport
     if change.state == ForgeChangeState::Closed {
         return report_with_message(
             HookOutcome::Escalate,
-            format!("{url} was closed without having been merged; reopen it there to go on"),
+            format!("{url} was closed without having been merged; reopen it there to continue"),
         );
     }
     let fact = ChangeRef {

@@ -39,7 +39,7 @@ const MERGE_LOCK_TIMEOUT: Duration = Duration::from_mins(10);
 const FORGE_CHECKS_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Hint of an error without a more precise hint.
-const RETRY_HINT: &str = "put that right, and ask again";
+const RETRY_HINT: &str = "fix that, and try again";
 
 /// Variables of conditions that only have values in a session.
 const SESSION_VARIABLES: &[&str] =
@@ -158,13 +158,15 @@ impl From<Error> for MergeInterruption {
 /// Refuses a branch that a person has reset to the base.
 fn refuse_reset_branch(wish: &ManualMergeRequest<'_>, base: &BaseBranch) -> ManualMergeOutcome {
     let branch = &wish.workspace.branch;
-    let cause =
-        format!("{branch} has nothing that {} has not, and what was submitted is not there", base.display_name());
+    let cause = format!(
+        "{branch} has no commits that {} does not have, and the submitted commit is missing",
+        base.display_name()
+    );
     let submitted = wish.submitted.unwrap_or("COMMIT");
     let place = format!(".windlass/worktrees/{}", wish.workspace.name);
     refused_outcome(
         cause,
-        format!("`git -C {place} reset --hard {submitted}` puts the branch back to what was submitted"),
+        format!("`git -C {place} reset --hard {submitted}` resets the branch to the submitted commit"),
     )
 }
 
@@ -189,8 +191,8 @@ impl EffectRunner<'_> {
     ) -> Result<ManualMergeOutcome, RunError> {
         let Some(workspace) = task.workspace.clone() else {
             return Ok(refused_outcome(
-                format!("{} was not worked on in a worktree of its own", task.id),
-                "what was done in place is in your own tree; commit it there",
+                format!("{} has no worktree of its own", task.id),
+                "its work is in your own tree; commit it there",
             ));
         };
         match self.acquire_merge_lock(MERGE_LOCK_TIMEOUT) {
@@ -222,7 +224,7 @@ impl EffectRunner<'_> {
                     Err(MergeInterruption::Failed(error)) => Err(error),
                 }
             }
-            _ => Ok(refused_outcome(format!("{} has changed while this waited", task.id), "look at it, and ask again")),
+            _ => Ok(refused_outcome(format!("{} has changed while this waited", task.id), "look at it, and try again")),
         };
         if !matches!(done, Ok(ManualMergeOutcome::Merged(_))) {
             self.release_merge_lock();
@@ -246,8 +248,7 @@ impl EffectRunner<'_> {
         self.refuse_unmerged_stack(wish.workspace, &base)?;
         if let Some(why) = &base.stale {
             let cause = format!("cannot tell where {} is now: {why}", base.branch);
-            let hint =
-                "nothing is merged without having seen the newest base; ask again when the remote can be reached";
+            let hint = "a merge needs the newest base; try again when the remote can be reached";
             return Err(refused_outcome(cause, hint).into());
         }
         self.reopen_worktree(wish.task)?;
@@ -321,7 +322,7 @@ impl EffectRunner<'_> {
         base: &BaseBranch,
         head: &GitCommitId,
     ) -> Result<(String, bool), MergeInterruption> {
-        let moved = || refused_outcome("the base or the branch has moved meanwhile", "ask again");
+        let moved = || refused_outcome("the base or the branch has moved meanwhile", "try again");
         let offer = match self.with_git(|git| self.push_branch_offer(git, Some(wish.task), wish.workspace, Some(head)))
         {
             Err(Error::Moved { .. }) => return Err(moved().into()),
@@ -342,9 +343,9 @@ impl EffectRunner<'_> {
                 (_, Some(ChangeFact::Merged(commit))) => Ok((commit, false)),
                 (HookOutcome::Cancelled, _) => Err(ManualMergeOutcome::Cancelled.into()),
                 (outcome, _) => {
-                    let cause = report.message.unwrap_or_else(|| "the forge does not want to".to_owned());
+                    let cause = report.message.unwrap_or_else(|| "the forge refused, without a reason".to_owned());
                     let is_behind = outcome == HookOutcome::Again;
-                    let hint = if is_behind { "ask again" } else { "see to it on the forge, and ask again" };
+                    let hint = if is_behind { "try again" } else { "fix it on the forge, and try again" };
                     Err(refused_outcome(cause, hint).into())
                 }
             };
@@ -355,7 +356,7 @@ impl EffectRunner<'_> {
             Err(Error::Moved { .. } | Error::Stale { .. }) => Err(moved().into()),
             Err(error @ Error::Dirty { .. }) => {
                 let hint = format!(
-                    "commit or stash that, or switch the tree to another branch, and ask again; {} is not changed",
+                    "commit or stash that, or switch the tree to another branch, and try again; {} is not changed",
                     base.branch
                 );
                 Err(refused_outcome(error.to_string(), hint).into())
@@ -502,7 +503,7 @@ impl EffectRunner<'_> {
             _ => format!("windlass task reopen {id} --force --reason 'commits were left out'"),
         };
         let hint = format!(
-            "`{take_up}` has the next run open another change for them; `git -C {place} reset --hard {}` gives them up",
+            "`{take_up}` lets the next run open another change for them; `git -C {place} reset --hard {}` drops them",
             base.display_name()
         );
         Err(refused_outcome(left_out, hint).into())

@@ -93,10 +93,7 @@ impl EffectRunner<'_> {
             }
             if Instant::now() > until {
                 let waited = duration_in_words(patience);
-                return Err(format!(
-                    "another task has been in the middle of its merge for {waited} ({})",
-                    lock.display()
-                ));
+                return Err(format!("another task has been merging for {waited} ({})", lock.display()));
             }
             if !self.control.wait_unless_cancelled(MERGE_LOCK_POLL_INTERVAL) {
                 return Ok(false);
@@ -180,7 +177,7 @@ impl EffectRunner<'_> {
         self.with_git(|git| {
             let no = |outcome, said: String| Ok(Err(Box::new(report_with_message(outcome, said))));
             if let Some(why) = &base.stale {
-                return no(HookOutcome::Failure, format!("nobody can tell where {} is now: {why}", base.branch));
+                return no(HookOutcome::Failure, format!("cannot tell where {} is now: {why}", base.branch));
             }
             if let Some(below) = first_unmerged(git, workspace, below, &base.commit)? {
                 let said = format!("{}; {}", below.describe_state(), below.merge_hint(workspace, &base.display_name()));
@@ -246,15 +243,15 @@ impl EffectRunner<'_> {
                         format!("{branch} is checked out in {path}; {}, then {merge} merges it there", tree.remedy)
                     }
                     None => format!(
-                        "{branch} is checked out in {path}, and no tree is changed unasked; {merge} merges it there, or \
-                         switch that tree to another branch"
+                        "{branch} is checked out in {path}, and Windlass does not change it unasked; {merge} merges it \
+                         there, or switch that tree to another branch"
                     ),
                 };
                 Ok(report_with_message(HookOutcome::Escalate, said))
             }
             // The server objects to the branch, which the agent cannot mend.
             Err(Error::Rejected { remote, branch, why }) => {
-                let said = format!("{remote} does not let {branch} be changed: {}", clean_output(&why));
+                let said = format!("{remote} refuses to change {branch}: {}", clean_output(&why));
                 Ok(report_with_message(HookOutcome::Escalate, said))
             }
             Err(error) => Err(error),
@@ -318,7 +315,7 @@ impl EffectRunner<'_> {
                 return report_with_message(HookOutcome::Failure, format!("#{number} cannot be merged yet: {why}"));
             }
             if !told {
-                (self.env.observe)(RunnerEvent::Note(&format!("#{number} waits on the forge: {why}")));
+                (self.env.observe)(RunnerEvent::Note(&format!("#{number} waits for the forge: {why}")));
                 told = true;
             }
             if !self.control.wait_unless_cancelled(FORGE_CHECKS_POLL_INTERVAL) {

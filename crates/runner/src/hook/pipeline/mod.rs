@@ -75,11 +75,11 @@ impl EffectRunner<'_> {
             }
             // The server has looked at the work, and its reason is for the agent.
             Error::Rejected { remote, branch, why } => {
-                let message = format!("{remote} does not take {branch}: {}", clean_output(why));
+                let message = format!("{remote} refuses {branch}: {}", clean_output(why));
                 let feedback = format!(
-                    "The server {remote} does not take the work: it refuses the branch {branch}.\n\nIt says:\n{}\n\n\
-                     Mend what it names, and commit. Where it is about something in an earlier commit of this branch, \
-                     take it out of that commit too.",
+                    "The server {remote} refuses the branch {branch}.\n\nIt says:\n{}\n\n\
+                     Fix what it names, and commit. If it names something in an earlier commit of this branch, \
+                     remove it from that commit too.",
                     clean_output(why)
                 );
                 HookReport { feedback: Some(feedback), ..report_with_message(HookOutcome::Block, message) }

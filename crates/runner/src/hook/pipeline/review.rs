@@ -258,7 +258,7 @@ impl EffectRunner<'_> {
             };
             if unfit_answer.is_some() {
                 let summary =
-                    format!("the gatekeeper gave no answer that fits, twice, so nobody has approved it: {unfit}");
+                    format!("the gatekeeper gave no valid answer, twice, so the work is not approved: {unfit}");
                 return Ok(Ok(ReviewJudgement { approved: false, summary, findings: Vec::new() }));
             }
             unfit_answer = Some((unfit, said));
@@ -275,7 +275,7 @@ fn unanswered_report(agent: &str, brief: &str, end: TurnEnd, run: &HookRun<'_>) 
             let time = duration_in_words(run.hook.timeout);
             report_with_message(
                 HookOutcome::TimedOut,
-                because(&format!("it took longer than {time}; `timeout` gives it more")),
+                because(&format!("it took longer than {time}; raise its `timeout`")),
             )
         }
         TurnEnd::AccessDenied { said, remedy } => {

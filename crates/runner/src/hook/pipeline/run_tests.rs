@@ -33,9 +33,7 @@ impl EffectRunner<'_> {
         let report = match failed && report.feedback.is_some() && !report.unstarted {
             true => HookReport {
                 outcome: HookOutcome::Block,
-                feedback: report
-                    .feedback
-                    .map(|told| format!("`{command}` fails. Mend what it complains about.\n\n{told}")),
+                feedback: report.feedback.map(|told| format!("`{command}` fails. Fix what it reports.\n\n{told}")),
                 ..report
             },
             false => report,

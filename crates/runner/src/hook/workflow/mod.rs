@@ -134,7 +134,7 @@ impl EffectRunner<'_> {
                 self.commit_command(&Command::StartWorkflow { effect, owner, workflow, digest, step, steps })?;
             }
             Some(progress) if progress.next.is_some() && progress.digest != workflow.digest => {
-                let error = format!("`{id}` has been changed since it was begun; begin it again");
+                let error = format!("`{id}` was changed after it had started; start it again");
                 self.commit_command(&Command::AbandonWorkflow { effect, owner, error })?;
             }
             Some(_) => {}
@@ -151,7 +151,7 @@ impl EffectRunner<'_> {
         let mut ending = WorkflowEnding::Regular;
         loop {
             let Some(progress) = self.load_progress(run)? else {
-                return Ok(failed_attempt("it has not begun".to_owned()));
+                return Ok(failed_attempt("it has not started".to_owned()));
             };
             let is_cancelled = self.control.is_cancelled();
             let Some(step) = &progress.next else {

@@ -58,7 +58,7 @@ impl EffectRunner<'_> {
         let invocation = ProgramInvocation::Argv(words.into_iter().map(Into::into).collect());
         let spec = input.build_program_spec(invocation, time, &papers);
         // A program reads the input from its file if it needs it. Standard input stays empty, as in a terminal or a pipe.
-        papers.write(&spec.stdin).map_err(|error| failed(format!("cannot write what it is told: {error}")))?;
+        papers.write(&spec.stdin).map_err(|error| failed(format!("cannot write its input: {error}")))?;
         Ok(PreparedProgram { spec: ProgramSpec { stdin: Vec::new(), ..spec }, papers, limit })
     }
 }
@@ -73,10 +73,10 @@ fn evaluate_arguments(
     left: &mut EvaluationBudget,
 ) -> Result<Vec<String>, String> {
     let word = |value: Value| match value {
-        Value::String(text) if text.contains('\0') => Err("a word of the command contains a NUL byte".to_owned()),
+        Value::String(text) if text.contains('\0') => Err("an argument contains a NUL byte".to_owned()),
         Value::String(text) => Ok(text),
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        other => Err(format!("`{other}` is no word of a command")),
+        other => Err(format!("`{other}` cannot be an argument")),
     };
     let mut fill =
         |pattern: &ValuePattern| pattern.fill_within_budget(context, left).map_err(|fault| fault.to_string());
@@ -162,8 +162,7 @@ pub(super) fn program_result(
     let is_cut = total > MAX_STORED_OUTPUT as u64 && begins_as_json(&ran.stdout.to_text_lossy());
     let result = match ran.exit {
         ProgramExit::Code(0) if program.store_as.is_some() && is_cut => {
-            let why =
-                format!("it printed {total} bytes of JSON, and {MAX_STORED_OUTPUT} are the most that can be stored");
+            let why = format!("it printed {total} bytes of JSON, and at most {MAX_STORED_OUTPUT} can be stored");
             StepResult::failed(&step.id, why, took)
         }
         ProgramExit::Code(0) => StepResult::succeeded(&step.id, None, took),
@@ -172,7 +171,7 @@ pub(super) fn program_result(
         ProgramExit::TimedOut | ProgramExit::OutputIdle => {
             StepResult::failed(&step.id, why(format!("timed out after {limit}")), took)
         }
-        ProgramExit::Cancelled => StepResult::failed(&step.id, "called off", took),
+        ProgramExit::Cancelled => StepResult::failed(&step.id, "cancelled", took),
         ProgramExit::Lost => StepResult::failed(&step.id, "it was lost", took),
     };
     result.with_data(Some(data))

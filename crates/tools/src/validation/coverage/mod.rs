@@ -51,18 +51,19 @@ pub fn check_coverage(rule: &CoverageRule, directory: &Path) -> RuleFinding {
             RuleFinding::passed(format!("{covered} of the lines are covered; {} are wanted", rule.min_coverage))
         }
         Ok(covered) => RuleFinding::failed(format!(
-            "{covered} of the lines are covered, and {} are wanted ({path}): write tests for what is not reached yet, and make \
-             the report anew",
+            "{covered} of the lines are covered, and {} are wanted ({path}): write tests for the lines that are not covered, \
+             and generate the report again",
             rule.min_coverage
         )),
         Err(ReportError::Format(why)) => {
             let name = format_name(rule.format);
             RuleFinding::failed(format!(
-                "the report {path} is no {name} report: {why}; correct `format` or `reportPath`, or make the report anew"
+                "the report {path} is not in the format {name}: {why}; correct `format` or `reportPath`, or generate \
+                 the report again"
             ))
         }
         Err(ReportError::NoLines) => RuleFinding::failed(format!(
-            "the report {path} is about no lines at all: see that the tests run, and that the sources are not left out"
+            "the report {path} covers no lines: check that the tests run, and that the sources are included"
         )),
     }
 }

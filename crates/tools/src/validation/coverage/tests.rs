@@ -162,21 +162,22 @@ fn unusable_reports_have_distinct_messages() {
     failed(lcov(&place.path().join("pipe")), "the report `pipe` is a fifo, not a file: correct `reportPath`");
     failed(
         lcov(&file("x.json", "{}")),
-        "the report `x.json` is no lcov report: it has no `SF:` lines; correct `format` or `reportPath`, or make the report anew",
+        "the report `x.json` is not in the format lcov: it has no `SF:` lines; \
+         correct `format` or `reportPath`, or generate the report again",
     );
     failed(
         check_report(CoverageFormat::Json, 1.0, &file("y", "SF:a\n")),
-        "the report `y` is no json report: it is not JSON: expected value at line 1 column 1; correct `format` or `reportPath`, or \
-         make the report anew",
+        "the report `y` is not in the format json: it is not JSON: expected value at line 1 column 1; \
+         correct `format` or `reportPath`, or generate the report again",
     );
     failed(
         check_report(CoverageFormat::Cobertura, 1.0, &file("clover.xml", "<coverage generated='1'></coverage>")),
-        "the report `clover.xml` is no cobertura report: its `coverage` has no `line-rate`; Clover's reports have none either; \
-         correct `format` or `reportPath`, or make the report anew",
+        "the report `clover.xml` is not in the format cobertura: its `coverage` has no `line-rate`; Clover's reports have none either; \
+         correct `format` or `reportPath`, or generate the report again",
     );
     failed(
         lcov(&file("nothing", "SF:a\nLF:0\nLH:0\nend_of_record\n")),
-        "the report `nothing` is about no lines at all: see that the tests run, and that the sources are not left out",
+        "the report `nothing` covers no lines: check that the tests run, and that the sources are included",
     );
     failed(
         lcov(&file("large", &"x".repeat((MAX_REPORT_BYTES + 1) as usize))),
@@ -197,8 +198,8 @@ fn coverage_passes_exactly_at_its_minimum() {
     check(
         50.01,
         false,
-        "50% of the lines are covered, and 50.01% are wanted (`lcov.info`): write tests for what is not reached yet, and make \
-         the report anew",
+        "50% of the lines are covered, and 50.01% are wanted (`lcov.info`): write tests for the lines that are not \
+         covered, and generate the report again",
     );
 }
 
