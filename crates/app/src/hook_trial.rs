@@ -8,10 +8,11 @@ use windlass_bridge::AgentHookRequest;
 use windlass_config::{Config, HookSpec, plan};
 use windlass_engine::{HookOutcome, HookPoint, HookReport};
 use windlass_hooks::{
-    self as hooks, HookInput, HookInputFiles, HookRole, PipeOutput, RunnableKind, SecretMask, ShellCommand,
-    build_command_report, excerpt_run, http, ruling,
+    self as hooks, DeliveryStep, HookInput, HookInputFiles, HookRole, HookScript, PipeOutput, RunnableKind, SecretMask,
+    ShellCommand, build_command_report, excerpt_run, http, ruling,
 };
 use windlass_process::{RunControl, run_program as start};
+use windlass_runner::test_command;
 
 use crate::project::Project;
 use crate::{Failure, FailureCode, environment, execution, runner_settings};
@@ -54,6 +55,7 @@ pub struct HookTrialRunner<'a> {
     records: PathBuf,
     mask: SecretMask,
     control: RunControl,
+    test_command: Option<String>,
 }
 
 impl<'a> HookTrialRunner<'a> {
@@ -66,7 +68,8 @@ impl<'a> HookTrialRunner<'a> {
     ) -> Result<Self, Failure> {
         let (records, mask) =
             (project.create_record_directory(RECORDS_DIRECTORY)?, runner_settings::build_secret_mask(config));
-        Ok(Self { project, point, values, request, records, mask, control })
+        let test_command = config.settings.test_command.as_ref().map(|command| command.value.clone());
+        Ok(Self { project, point, values, request, records, mask, control, test_command })
     }
 
     /// Tries a hook out. Hooks that start programs run only if `really` is set.
@@ -159,25 +162,7 @@ impl<'a> HookTrialRunner<'a> {
         papers: &HookInputFiles,
     ) -> Result<HookReport, Failure> {
         match &hook.kind {
-            RunnableKind::Command(script) => {
-                let spec = input.build_spec(script, hook.timeout, papers);
-                let system = |error| Failure::new(FailureCode::System, "cannot write the payload").with_cause(error);
-                papers.write(&spec.stdin).map_err(system)?;
-                let roster = execution::acquire_owner_lock(self.project)?;
-                let ran = start(&spec, &roster, &self.control, &mut |_, _| {});
-                // The output is masked before it is cut: half a secret is one, too.
-                let ran = ran.map(|ran| excerpt_run(ran, &self.mask));
-                // Trials keep no output.
-                for spilled in ran.iter().flat_map(|ran| [&ran.stdout.spilled, &ran.stderr.spilled]).flatten() {
-                    let _ = std::fs::remove_file(&spilled.path);
-                }
-                let command =
-                    ShellCommand { text: script.text(), directory: input.directory, environment: &spec.environment };
-                let report = build_command_report(hook, self.hook_role(), &ran, input.values, command);
-                // The agent gets no feedback from a gate that could not run.
-                let is_told = !report.unstarted || !self.hook_role().is_gate();
-                Ok(HookReport { feedback: report.feedback.filter(|_| is_told), ..report })
-            }
+            RunnableKind::Command(script) => self.run_script(hook, script, input, papers),
             RunnableKind::Http(address) => Ok(self.send_webhook(hook, address, input)),
             RunnableKind::Desktop => {
                 let message = Some("only the loop shows notices on the desktop".to_owned());
@@ -187,6 +172,7 @@ impl<'a> HookTrialRunner<'a> {
                 Ok(text) => HookReport { feedback: Some(text), ..HookOutcome::Success.into() },
                 Err(fault) => HookReport { message: Some(fault.to_string()), ..HookOutcome::Failure.into() },
             }),
+            RunnableKind::Step(DeliveryStep::RunTests) => self.run_tests(hook, input, papers),
             RunnableKind::Step(_) => {
                 let message = Some("only a session that submits its work runs it".to_owned());
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })
@@ -204,6 +190,54 @@ impl<'a> HookTrialRunner<'a> {
             }
             // The payload names the changed files.
             RunnableKind::Rules(rules) => Ok(ruling::build_rule_report(hook, self.hook_role(), rules, input.values)),
+        }
+    }
+
+    fn run_script(
+        &self,
+        hook: &hooks::RunnableHook,
+        script: &HookScript,
+        input: &HookInput<'_>,
+        papers: &HookInputFiles,
+    ) -> Result<HookReport, Failure> {
+        let spec = input.build_spec(script, hook.timeout, papers);
+        let system = |error| Failure::new(FailureCode::System, "cannot write the payload").with_cause(error);
+        papers.write(&spec.stdin).map_err(system)?;
+        let roster = execution::acquire_owner_lock(self.project)?;
+        let ran = start(&spec, &roster, &self.control, &mut |_, _| {});
+        // The output is masked before it is cut: half a secret is one, too.
+        let ran = ran.map(|ran| excerpt_run(ran, &self.mask));
+        // Trials keep no output.
+        for spilled in ran.iter().flat_map(|ran| [&ran.stdout.spilled, &ran.stderr.spilled]).flatten() {
+            let _ = std::fs::remove_file(&spilled.path);
+        }
+        let command = ShellCommand { text: script.text(), directory: input.directory, environment: &spec.environment };
+        let report = build_command_report(hook, self.hook_role(), &ran, input.values, command);
+        // The agent gets no feedback from a gate that could not run.
+        let is_told = !report.unstarted || !self.hook_role().is_gate();
+        Ok(HookReport { feedback: report.feedback.filter(|_| is_told), ..report })
+    }
+
+    /// Runs the tests of the project, as the `run_tests` step does.
+    fn run_tests(
+        &self,
+        hook: &hooks::RunnableHook,
+        input: &HookInput<'_>,
+        papers: &HookInputFiles,
+    ) -> Result<HookReport, Failure> {
+        let detected = || test_command::detect_test_command(&self.project.root).map(str::to_owned);
+        let Some(command) = self.test_command.clone().or_else(detected) else {
+            return Ok(HookReport { message: Some(test_command::NO_TESTS.to_owned()), ..HookOutcome::Skip.into() });
+        };
+        match HookScript::parse(&command) {
+            Ok(script) => {
+                let report = self.run_script(hook, &script, input, papers)?;
+                Ok(test_command::judge_test_report(report, &command))
+            }
+            Err(refused) => {
+                let message = Some(format!("`test_command`: {refused}"));
+                Ok(HookReport { message, ..HookOutcome::Failure.into() })
+            }
         }
     }
 

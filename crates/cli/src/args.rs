@@ -34,8 +34,10 @@ pub struct CliInvocation {
 
 const HELP_EXAMPLES: &str = "\
 Examples:
-  windlass demo                                take a tour of the real loop
+  windlass run \"Fix the login\" --agent claude  work until the checks pass
+  windlass run                                 work on all ready tasks
   windlass init                                create a project here
+  windlass demo                                take a tour of the real loop
   windlass task add \"Fix the login\" --priority 1
   windlass task add \"Release\" --depends T1     waits until T1 is completed
   windlass task ready                          list the tasks that are ready

@@ -353,7 +353,7 @@ turns:
     assert_eq!(world.openings(), ["new", "anew"]);
     assert_eq!(world.data_of("conversation_opened")[1]["reason"], "the agent cannot resume a conversation");
     let why = world.ok(&["why", "mend-the-pump-e01275de", "--full"]);
-    assert!(why.contains("anew: the agent cannot resume a conversation"), "{why}");
+    assert!(why.contains("started again: the agent cannot resume a conversation"), "{why}");
 }
 
 #[test]

@@ -238,7 +238,7 @@ fn what_no_agent_says_is_told_and_passes() {
         (b"hello", "not a JSON object"),
         (b"[1]", "not a JSON object"),
         (b"{\"session_id\": ", "not a JSON object"),
-        (nameless.as_bytes(), "which conversation"),
+        (nameless.as_bytes(), "names no conversation"),
     ];
     for (input, told) in cases {
         check_let_go(&world.feed(&["hook", "stop", "--as", "claude"], input), told);

@@ -174,10 +174,10 @@ fn other_files() {
     ok  $WORK/other.yaml
         hooks       none
         task types  none
-        agents      none
+        agent       claude
     ");
     assert_snapshot!(world.run(&["config", "check", "other.yaml", "--json"]), @r#"
-    {"agents":[],"effectfulHooks":0,"exists":true,"file":"$WORK/other.yaml","hooks":0,"ok":true,"points":{},"taskTypes":[],"validators":[],"warnings":[]}
+    {"agent":"claude","agents":[],"effectfulHooks":0,"exists":true,"file":"$WORK/other.yaml","hooks":0,"ok":true,"points":{},"taskTypes":[],"validators":[],"warnings":[]}
     "#);
     assert_snapshot!(world.fails(&["config", "check", "missing.yaml"]), @"
     error: $WORK/missing.yaml: there is no such file

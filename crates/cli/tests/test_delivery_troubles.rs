@@ -250,7 +250,7 @@ fn a_refusal_to_merge_has_one_hint() {
     repo.git(&["worktree", "prune"]);
     repo.world.write(".windlass/worktrees/t1-work/mine.txt", "mine");
     let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
-    let cause = "is there, and is not a worktree of this repository\nhint: look what it is, and move it away: `mv ";
+    let cause = "it exists, and is not a worktree of this repository\nhint: check its content, and move it away: `mv ";
     assert!(refused.contains(cause) && refused.matches("hint").count() == 1, "{refused}");
 }
 

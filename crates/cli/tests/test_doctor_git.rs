@@ -144,7 +144,7 @@ fn what_belongs_to_no_task() {
            hint: check whether you need anything in it, then `git worktree remove $WORK/.windlass/worktrees/t9-gone`, or move it away; `git worktree prune` forgets missing worktrees
     wrong  worktrees
            $WORK/.windlass/worktrees/stray is not a worktree of this repository
-           hint: look what it is, and move it away: `mv $WORK/.windlass/worktrees/stray $WORK/.windlass/worktrees/stray.old`
+           hint: check its content, and move it away: `mv $WORK/.windlass/worktrees/stray $WORK/.windlass/worktrees/stray.old`
     [exit 1]
     ");
 }

@@ -165,7 +165,7 @@ fn a_chain_of_three_thousand() {
     assert_snapshot!(text.lines().skip(10).take(5).collect::<Vec<_>>().join("\n"), @"
                                └─ T11  created  Link 10
                                   └─ T12  created  Link 11
-                                     └─ T13  created  Link 12  (continued below)
+                                     └─ T13  created  Link 12  (see below)
     T13  created  Link 12
     └─ T14  created  Link 13
     ");

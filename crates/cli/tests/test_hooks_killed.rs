@@ -74,7 +74,7 @@ fn a_run_takes_nothing_over_that_an_older_configuration_says() {
     world.write(".windlass/config.yaml", "agent: 'command:sh agent.sh'\n");
     world.write("agent.sh", DONE);
     let ran = world.run(&[RUN, &["--trust"]].concat());
-    assert!(ran.stderr.contains("under a configuration that is not trusted now: 2"), "{ran}");
+    assert!(ran.stderr.contains("whose configuration is not trusted now: 2"), "{ran}");
     assert!(!world.has("second"));
     assert_eq!(world.ok(&["doctor", "--settle", "--trust"]), "2 hooks were settled\n");
 }

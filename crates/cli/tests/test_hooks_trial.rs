@@ -24,6 +24,19 @@ fn trial_of_a_broken_gate_tells_the_agent_nothing() {
 }
 
 #[test]
+fn trial_of_run_tests_runs_the_tests_of_the_project() {
+    let world = hooked("test_command: sh tests.sh\nhooks: {stop: [run_tests]}\n");
+    for (tests, verdict) in [("echo one test failed; exit 1", "verdict     block"), ("exit 0", "verdict     success")] {
+        world.write("tests.sh", tests);
+        let ran = world.run(&["hooks", "test", "stop", "--run"]);
+        assert!(ran.stdout.contains(verdict), "{ran}");
+    }
+    world.write(".windlass/config.yaml", "hooks: {stop: [run_tests]}\n");
+    let ran = world.run(&["hooks", "test", "stop", "--run", "--trust"]);
+    assert!(ran.stdout.contains("the project shows no tests"), "{ran}");
+}
+
+#[test]
 fn what_is_put_into_a_command_is_checked() {
     let world = hooked("hooks: {stop: [{name: say, command: 'echo {{session}} {{iteration}} {{task_id}} >said'}]}");
     let try_out = |payload: &Value| {

@@ -34,7 +34,7 @@ fn a_project_is_made_and_looked_at() {
     ok  $WORK/.windlass/config.yaml
         hooks       1 at stop
         task types  none
-        agents      none
+        agent       none
     ");
     let ignored = fs::read_to_string(world.path(".windlass/.gitignore")).unwrap();
     assert!(ignored.lines().any(|line| line == "windlass.db*"), "{ignored}");

@@ -108,7 +108,7 @@ fn commands_for_agents_are_shown() {
     ok  $WORK/.windlass/config.yaml
         hooks       none
         task types  none
-        agents      none
+        agent       none
         validators  lint (never run: `agent_commands: deny`)
     ");
 }

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use serde_json::Value;
+use windlass_engine::{HookOutcome, HookReport};
 use windlass_process::file;
 
 /// Maximum size of a build file.
@@ -49,6 +50,23 @@ fn package_test_command(root: &Path) -> Option<&'static str> {
 /// Returns the text of a small regular file of the project.
 fn read_project_file(root: &Path, name: &str) -> Option<String> {
     String::from_utf8(file::read_within_directory(root, &root.join(name), MAX_BUILD_FILE_BYTES).ok()?).ok()
+}
+
+/// The message of a `run_tests` step without a command.
+pub const NO_TESTS: &str = "the project shows no tests; `test_command` names them";
+
+/// Returns the report of tests that ran: failing tests block, whatever their exit code is. Tests that could not start keep their
+/// outcome.
+pub fn judge_test_report(report: HookReport, command: &str) -> HookReport {
+    let failed = matches!(report.outcome, HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Block);
+    match failed && report.feedback.is_some() && !report.unstarted {
+        true => HookReport {
+            outcome: HookOutcome::Block,
+            feedback: report.feedback.map(|told| format!("`{command}` fails. Fix what it reports.\n\n{told}")),
+            ..report
+        },
+        false => report,
+    }
 }
 
 #[cfg(test)]

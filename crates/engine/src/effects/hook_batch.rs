@@ -16,7 +16,7 @@ pub struct HookEffect {
     pub point: HookPoint,
     pub class: HookClass,
     pub on_failure: HookFailurePolicy,
-    /// At the stop gate: how often it may send the agent back within an iteration, instead of `max_hook_retries`.
+    /// At a gate, the limit of its send-backs in an iteration, instead of `max_hook_retries`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_backs: Option<u32>,
 }

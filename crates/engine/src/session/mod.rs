@@ -170,7 +170,7 @@ pub struct Session {
     /// The number of send-backs in this iteration.
     #[serde(default)]
     pub retries: u32,
-    /// The number of send-backs per stop hook.
+    /// The number of send-backs of each stop hook in this iteration.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sent_back: BTreeMap<String, u32>,
     #[serde(default)]

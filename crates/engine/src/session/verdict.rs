@@ -43,7 +43,7 @@ impl GateVerdict {
     }
 }
 
-/// A stop hook that sends the agent back.
+/// A stop hook that keeps the agent from ending, also one at its limit of send-backs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BlockingHook {

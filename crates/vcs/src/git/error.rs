@@ -184,7 +184,7 @@ impl Error {
             }
             Self::Occupied { path } => {
                 let path = quote_path(path);
-                format!("look what it is, and move it away: `mv {path} {path}.old`")
+                format!("check its content, and move it away: `mv {path} {path}.old`")
             }
             Self::BranchTaken { branch } => {
                 format!("`git branch -m {branch} OTHER` gives it another name, `git branch -D {branch}` removes it")

@@ -130,6 +130,7 @@ fn config_to_json(config: &Config, warnings: Vec<ConfigWarning>) -> Value {
         "hooks": config.hooks.len(),
         "points": points,
         "taskTypes": config.task_types().map(|(name, _)| name).collect::<Vec<_>>(),
+        "agent": config.settings.agent.as_ref().map(|agent| agent.as_str()),
         "agents": config.settings.agents.keys().collect::<Vec<_>>(),
         "validators": config.settings.validators.keys().collect::<Vec<_>>(),
         "effectfulHooks": config.effectful_hooks().len(),
@@ -145,7 +146,10 @@ fn print_config_summary(config: &Config, out: &mut Output) -> CommandResult {
         config.count_hooks_by_point().into_iter().map(|(point, count)| format!("{count} at {point}")).collect();
     let task_types: Vec<_> = config.task_types().map(|(name, _)| text::clean_line(name).into_owned()).collect();
     let agents: Vec<_> = config.settings.agents.keys().map(|name| text::clean_line(name).into_owned()).collect();
-    for (label, items) in [("hooks", points), ("task types", task_types), ("agents", agents)] {
+    let agent: Vec<_> =
+        config.settings.agent.iter().map(|agent| text::clean_line(agent.as_str()).into_owned()).collect();
+    let rows = [("hooks", points), ("task types", task_types), ("agent", agent), ("agents", agents)];
+    for (label, items) in rows.into_iter().filter(|(label, items)| *label != "agents" || !items.is_empty()) {
         let items = if items.is_empty() { "none".to_owned() } else { items.join(", ") };
         out.print_line(format_args!("    {} {items}", text::pad_to_width(label, 11)))?;
     }

@@ -157,7 +157,7 @@ impl TaskGraph {
         let task = &self.tasks[&branch.id];
         let lines = format!("{}{}", branch.indent, branch.mark);
         let id = task.id.to_string();
-        let note = if part == BranchPart::Continued { "  (continued below)" } else { "" };
+        let note = if part == BranchPart::Continued { "  (see below)" } else { "" };
         let used = text::display_width(&lines) + id.len() + task.state.name().len() + note.len() + 4;
         let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used).max(10));
         let (tone, goal) = match part {

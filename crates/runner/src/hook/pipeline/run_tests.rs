@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_engine::{HookOutcome, HookReport};
+use windlass_engine::HookOutcome;
 use windlass_hooks::HookScript;
 
 use super::report_with_message;
@@ -19,8 +19,7 @@ impl EffectRunner<'_> {
             .clone()
             .or_else(|| test_command::detect_test_command(&run.directory).map(str::to_owned));
         let Some(command) = command else {
-            let why = "the project shows no tests; `test_command` names them";
-            return Ok(report_with_message(HookOutcome::Skip, why).into());
+            return Ok(report_with_message(HookOutcome::Skip, test_command::NO_TESTS).into());
         };
         let script = match HookScript::parse(&command) {
             Ok(script) => script,
@@ -30,14 +29,7 @@ impl EffectRunner<'_> {
         };
         let HookAttempt { report, response, .. } = self.run_command_hook(run, &script)?;
         let failed = matches!(report.outcome, HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Block);
-        let report = match failed && report.feedback.is_some() && !report.unstarted {
-            true => HookReport {
-                outcome: HookOutcome::Block,
-                feedback: report.feedback.map(|told| format!("`{command}` fails. Fix what it reports.\n\n{told}")),
-                ..report
-            },
-            false => report,
-        };
+        let report = test_command::judge_test_report(report, &command);
         Ok(HookAttempt { report, retry_after: failed.then_some(Duration::ZERO), response })
     }
 }
