@@ -217,7 +217,7 @@ fn ids_and_numbers_are_accepted_anywhere() {
 #[test]
 fn invalid_step_config_is_refused() {
     check_refused(&single_step("create_task", "{}"), "this needs a `goal`", "write `goal: 'Review ${task.goal}'`");
-    check_refused(&single_step("create_task", "{goal: ''}"), "`goal` is empty", "write something");
+    check_refused(&single_step("create_task", "{goal: ''}"), "`goal` is empty", "write a value");
     check_refused(&single_step("create_task", "{goal: [a]}"), "`goal` is text", "write ");
     check_refused(&single_step("create_task", "{goal: x, labels: bug}"), "`labels` is a list [bug]", "write `[bug]`");
     check_refused(&single_step("create_task", "{goal: x, priority: 9}"), "from 0 (most urgent) to 4 [9]", "");

@@ -238,7 +238,7 @@ mod tests {
     fn reserved_context_names_are_refused() {
         let of = |name: &str, value: Value| check_context_entry(name, &value).err().unwrap_or_default();
         assert_eq!(of("goal", json!(1)) + &of("data", json!({"a": 1})) + &of("data", Value::Null), "");
-        assert!(of("steps", json!({})).contains("`context.steps` is the workflow's own"));
-        assert!(of("data", json!([1])).contains("give it names with values"));
+        assert!(of("steps", json!({})).contains("`context.steps` belongs to the workflow"));
+        assert!(of("data", json!([1])).contains("give it a map of names and values"));
     }
 }
