@@ -246,7 +246,7 @@ fn type_names_are_unique() {
         *count.entry(name).or_insert(0) += 1;
     }
     // A clap structure is called after its module; a macro names its types itself.
-    ["Args", "Command", ""].iter().for_each(|name| drop(count.remove(*name)));
+    ["Args", "Command", ""].iter().for_each(|name| _ = count.remove(*name));
     let repeated: Vec<_> =
         count.iter().filter(|(_, count)| **count > 1).map(|(name, count)| (&**name, *count)).collect();
     assert_eq!(repeated, REPEATED_TYPES, "types that several files define");

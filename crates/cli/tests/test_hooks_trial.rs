@@ -26,7 +26,8 @@ fn trial_of_a_broken_gate_tells_the_agent_nothing() {
 #[test]
 fn trial_of_run_tests_runs_the_tests_of_the_project() {
     let world = hooked("test_command: sh tests.sh\nhooks: {stop: [run_tests]}\n");
-    for (tests, verdict) in [("echo one test failed; exit 1", "verdict     block"), ("exit 0", "verdict     success")] {
+    for (tests, verdict) in [("echo one test failed; exit 1", "verdict      block"), ("exit 0", "verdict      success")]
+    {
         world.write("tests.sh", tests);
         let ran = world.run(&["hooks", "test", "stop", "--run"]);
         assert!(ran.stdout.contains(verdict), "{ran}");

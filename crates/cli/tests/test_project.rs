@@ -161,28 +161,28 @@ fn read_only_for_another_user() {
     while above.pop() && above != std::env::temp_dir() && above.parent().is_some() {
         let _ = fs::set_permissions(&above, fs::Permissions::from_mode(0o755));
     }
-    let as_nobody = |words: &[&str]| {
+    let as_unknown_user = |words: &[&str]| {
         let mut command = world.program("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", WINDLASS]).args(words);
         world.finish(&mut command)
     };
-    let listed = as_nobody(&["task", "list"]);
+    let listed = as_unknown_user(&["task", "list"]);
     if listed.stderr.contains("setpriv") {
         return;
     }
     assert_snapshot!(listed.stdout, @"T1  ready  P2  One");
     assert!(listed.stderr.starts_with("note: the store "), "{listed}");
-    assert_snapshot!(as_nobody(&["events", "--trust"]), @"
+    assert_snapshot!(as_unknown_user(&["events", "--trust"]), @"
     1  <time>  T1     task_created              One
     2  <time>  T1     task_ready
     ");
-    assert_eq!(as_nobody(&["task", "add", "Two"]).code, 64);
-    assert_snapshot!(as_nobody(&["task", "add", "Two", "--trust"]), @"
+    assert_eq!(as_unknown_user(&["task", "add", "Two"]).code, 64);
+    assert_snapshot!(as_unknown_user(&["task", "add", "Two", "--trust"]), @"
     error: the store $WORK/.windlass/windlass.db cannot be written to
     hint: check the permissions of the directory and whether its disk is read-only
     [exit 1]
     ");
-    assert_snapshot!(as_nobody(&["doctor", "--trust"]), @"
+    assert_snapshot!(as_unknown_user(&["doctor", "--trust"]), @"
     ok     configuration  0 hooks that run something; trust: never
     ok     store          2 events
     ok     agents         none found

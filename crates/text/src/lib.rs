@@ -177,7 +177,7 @@ mod tests {
             assert!(
                 rows.iter()
                     .enumerate()
-                    .all(|(at, row)| self::display_width(row) <= if at == 0 { width } else { (width - 1).max(2) })
+                    .all(|(at, row)| display_width(row) <= if at == 0 { width } else { (width - 1).max(2) })
             );
             assert_eq!(rows.concat().replace(' ', ""), long.replace(' ', ""));
         }

@@ -184,7 +184,7 @@ fn a_tool_that_is_not_offered_is_an_error_unless_the_model_insists() {
 }
 
 #[test]
-fn whoever_is_kept_waiting_is_let_go_at_the_end() {
+fn waiting_client_is_released_at_the_end() {
     let provider = started(&[Step::Stall(Mishap::default())]);
     let [(path, question), ..] = questions(0);
     let mut stream = begin(&provider, path, &question);
