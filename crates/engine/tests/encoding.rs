@@ -160,6 +160,7 @@ fn session_events_keep_their_encoding() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a list of events")]
 fn turn_events_keep_their_encoding() {
     let closing = SessionEnd { ending: SessionEndKind::Limit, reason: None };
     let purposes = [
@@ -582,6 +583,7 @@ fn drive_events() -> Vec<Event> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "a list of events")]
 fn session_events() -> Vec<Event> {
     let (config, terms) = (Digest::of_bytes(b"x"), SessionTerms::default);
     let closing = || SessionEnd { ending: SessionEndKind::Escalated, reason: Some(sample_text()) };

@@ -64,10 +64,10 @@ impl SessionTermsOracle {
         let session = record.envelope.session.clone();
         match (&record.envelope.event, session) {
             (Event::SessionStarted(started), Some(name)) => {
-                drop(self.session_terms.insert(name, started.terms.clone()))
+                self.session_terms.insert(name, started.terms.clone());
             }
             (Event::SessionResumed(resumed), Some(name)) => {
-                drop(self.session_terms.insert(name, resumed.terms.clone()))
+                self.session_terms.insert(name, resumed.terms.clone());
             }
             _ => {}
         }

@@ -86,14 +86,8 @@ pub fn run_status(context: &CommandContext, _: Args, out: &mut Output) -> Comman
     let root = opened.project.root.display().to_string();
     out.print_line(format_args!("{}  {}", out.paint(Tone::Strong, "project"), text::clean_line(&root)))?;
     print_warnings(&opened, out)?;
-    let line: Vec<String> = counts
-        .iter()
-        .filter(|(state, _)| *state != TaskState::Deleted)
-        .map(|(state, count)| format!("{count} {}", out.paint(show::state_tone(*state), state)))
-        .collect();
-    let line =
-        if line.is_empty() { "none yet; `windlass task add GOAL` makes one".to_owned() } else { line.join(", ") };
-    out.print_line(format_args!("{}    {line}", out.paint(Tone::Strong, "tasks")))?;
+    let tasks = format_task_counts(&counts, out);
+    out.print_line(format_args!("{}    {tasks}", out.paint(Tone::Strong, "tasks")))?;
     if !changes.is_empty() {
         let open =
             if changes.len() == 1 { "1 open change".to_owned() } else { format!("{} open changes", changes.len()) };
@@ -116,6 +110,15 @@ pub fn run_status(context: &CommandContext, _: Args, out: &mut Output) -> Comman
         out.print_line(format_args!("\n{} pending {noun}", effects.len()))?;
     }
     Ok(())
+}
+
+fn format_task_counts(counts: &[(TaskState, u64)], out: &Output) -> String {
+    let counts: Vec<String> = counts
+        .iter()
+        .filter(|(state, _)| *state != TaskState::Deleted)
+        .map(|(state, count)| format!("{count} {}", out.paint(show::state_tone(*state), state)))
+        .collect();
+    if counts.is_empty() { "none yet; `windlass task add GOAL` makes one".to_owned() } else { counts.join(", ") }
 }
 
 /// Warns of a configuration that does not count, and of obstacles in the place of files.

@@ -346,8 +346,7 @@ impl SessionOracle {
             self.seen.extend(carried.difference(&self.delivered));
             self.turn = None;
         }
-        let owner = record.envelope.metadata.owes.as_ref().map(|owed| &owed.owner);
-        if owner == Some(&self.owner) {
+        if record.envelope.metadata.owes.as_ref().is_some_and(|owed| owed.owner == self.owner) {
             self.waits_for.extend(owed_by(record));
         }
     }

@@ -265,6 +265,7 @@ fn answered_reopening_is_told_once() {
 
 /// Older versions delivered feedback after the work was accepted: their logs fold as before.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a list of events")]
 fn log_with_unjudged_delivery_still_folds() {
     let name: SessionName = "a".parse().unwrap();
     let run: RunId = "a.1.0000000000000007".parse().unwrap();
