@@ -24,7 +24,7 @@ const CLAUDE_PROJECT_DIR: &str = "CLAUDE_PROJECT_DIR";
 /// The input of one run of a hook.
 #[derive(Debug, Clone, Copy)]
 pub struct HookInput<'a> {
-    /// The subject of the run, in the form of [`EventContext::values`](windlass_engine::Situation::values).
+    /// The subject of the run, in the form of [`EventContext::to_values`](windlass_engine::EventContext::to_values).
     pub values: &'a Value,
     /// The event that enqueued the hook.
     pub event: &'a Value,

@@ -76,7 +76,7 @@ impl CapturedOutput {
         Cow::Owned(bytes)
     }
 
-    /// Returns [`to_bytes`](Self::bytes) as text. Invalid UTF-8 is replaced.
+    /// Returns [`to_bytes`](Self::to_bytes) as text. Invalid UTF-8 is replaced.
     pub fn to_text_lossy(&self) -> String {
         String::from_utf8_lossy(&self.to_bytes()).into_owned()
     }

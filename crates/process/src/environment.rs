@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-/// Variables as a [`ProgramSpec`](crate::Spec) takes them.
+/// Variables as a [`ProgramSpec`](crate::ProgramSpec) takes them.
 pub type Environment = Vec<(OsString, OsString)>;
 
 /// Returns the inherited variables, with those of `told` in place of variables of the same names.

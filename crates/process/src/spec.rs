@@ -86,7 +86,7 @@ pub enum ProgramExit {
     TimedOut,
     /// The program wrote nothing for longer than it may.
     OutputIdle,
-    /// Cancelled or killed by its [`RunControl`](crate::Control), perhaps before it was started.
+    /// Cancelled or killed by its [`RunControl`](crate::RunControl), perhaps before it was started.
     Cancelled,
     /// The supervisor died, and the exit status with it.
     Lost,

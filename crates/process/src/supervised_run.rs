@@ -42,7 +42,7 @@ const MAX_WAKE_ATTEMPTS: u32 = 3;
 /// Name of a supervisor in a list of processes.
 const SUPERVISOR_NAME: &str = "windlass";
 
-/// The command that starts a supervisor: a program that calls [`supervisor::serve`](crate::supervisor::serve) when it gets
+/// The command that starts a supervisor: a program that calls [`supervisor::serve_owner`](crate::supervisor::serve_owner) when it gets
 /// these arguments.
 #[derive(Debug, Clone)]
 pub struct SupervisorLauncher {
@@ -78,7 +78,7 @@ impl Supervisor {
         Ok(Self { launcher: launcher.clone(), link: Some(SupervisorLink::new(launcher)?) })
     }
 
-    /// Does the same as [`run_program`](crate::run()), under the supervisor.
+    /// Does the same as [`run_program`](crate::run_program), under the supervisor.
     pub fn run_program(
         &mut self,
         spec: &ProgramSpec,
@@ -127,7 +127,7 @@ impl Supervisor {
     }
 }
 
-/// Does the same as [`run_program`](crate::run()), under a supervisor of its own if there is a launcher: a supervisor runs one program at
+/// Does the same as [`run_program`](crate::run_program), under a supervisor of its own if there is a launcher: a supervisor runs one program at
 /// a time, and these runs are concurrent.
 pub fn run_with_own_supervisor(
     launcher: Option<&SupervisorLauncher>,

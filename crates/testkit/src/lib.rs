@@ -1,6 +1,6 @@
 //! Shared test support of several crates. Development only.
 //!
-//! [`check_history`] generates random sequences of commands, [`project`] runs them in memory, [`model`] predicts their outcome,
+//! [`history`] generates random sequences of commands, [`project`] runs them in memory, [`model`] predicts their outcome,
 //! and [`invariants`] checks what always holds. A test of another view runs the same history and compares. [`provider`] is
 //! a model server for real agents, and [`forge`] a forge for changes. [`hostile`] generates hostile input.
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]

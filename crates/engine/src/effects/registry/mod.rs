@@ -74,7 +74,7 @@ impl PureHook {
     /// use windlass_engine::{EventType, HookAction, HookRegistry, PureHook, TaskAction};
     ///
     /// let hook = PureHook::new("label-new", [EventType::TaskCreated], |record, _view| {
-    ///     let Some(task) = record.envelope.node.task() else { return Ok(vec![]) };
+    ///     let Some(task) = record.envelope.node.task_id() else { return Ok(vec![]) };
     ///     Ok(vec![HookAction::UpdateTask { task, action: TaskAction::AddLabels(vec!["new".to_owned()]) }])
     /// });
     /// let mut registry = HookRegistry::with_builtins();
