@@ -7,7 +7,8 @@ use windlass_engine::{
     TaskId, TaskResolution,
 };
 use windlass_process::RunControl;
-use windlass_runner::Runner;
+use windlass_runner::{RunError, Runner};
+use windlass_store::ExecuteError;
 use windlass_text as text;
 
 use crate::caller::CallerContext;
@@ -31,7 +32,7 @@ pub struct AnswerRequest {
 #[derive(Debug)]
 pub enum AnswerReport {
     Task(TaskId, Vec<EventRecord>),
-    /// The session goes on as soon as its process reads the log.
+    /// The process of the session acts on the answer as soon as it reads the log.
     Session(Box<Session>),
 }
 
@@ -219,8 +220,8 @@ pub trait GatePrompt {
     fn close_prompt(&self);
 }
 
-/// Asks a person about a session at its gate, until the log has an answer from anywhere. Returns false if this front end gives no
-/// answer; the session then stays at its gate.
+/// Asks a person about a session at its gate, until the log has an answer from anywhere or the run is cancelled. Returns false if
+/// this front end gives no answer; the session then stays at its gate.
 pub(crate) fn ask_person(
     runner: &mut Runner<'_>,
     session: &Session,
@@ -228,9 +229,9 @@ pub(crate) fn ask_person(
     prompt: &dyn GatePrompt,
 ) -> Result<bool, Failure> {
     prompt.open_prompt(session);
-    let is_answered = wait_for_answer(runner, session, control, prompt);
+    let answered = wait_for_answer(runner, session, control, prompt);
     prompt.close_prompt();
-    is_answered
+    answered
 }
 
 fn wait_for_answer(
@@ -248,8 +249,11 @@ fn wait_for_answer(
             PromptInput::Closed => return Ok(false),
             PromptInput::Reply(reply, text) => {
                 let origin = execution::person_origin(Authority::Person, environment::steady_timestamp());
-                // The engine refuses the answer if another one came first; the loop then ends.
-                drop(runner.begin_session(&origin, &reply.to_command(session, text)));
+                match runner.commit_and_report(&origin, &reply.to_command(session, text)) {
+                    // Another answer came first; the loop then ends.
+                    Ok(()) | Err(RunError::Execute(ExecuteError::Refused(_))) => {}
+                    Err(error) => return Err(hints::run_failure(error)),
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Wrong configurations, each with its own error, through the real program: nothing runs, and nothing is recorded
 //!
-//! The pictures of the errors are in `crates/cli/src/config/pictures*.rs`.
+//! Snapshots of whole errors are in `crates/config/src/tests`.
 
 use crate::support::World;
 

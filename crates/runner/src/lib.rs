@@ -129,7 +129,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Commits a command of another origin: one that begins the session, perhaps from inside another run, or an answer.
-    pub fn begin_session(&mut self, origin: &CommandOrigin, command: &Command) -> Result<(), RunError> {
+    pub fn commit_and_report(&mut self, origin: &CommandOrigin, command: &Command) -> Result<(), RunError> {
         let records = self.effects.commit_command_as(origin, command)?;
         self.resumes |= matches!(command, Command::ResumeSession { .. });
         self.effects.report_records(&records);

@@ -12,7 +12,7 @@ use windlass_testkit::{Project, Step, histories, histories_of_gates, rules, rule
 
 use scene::{Place, everything};
 
-/// Returns every row of a snapshot, in the order of [`Memory::into_rows`], without configurations.
+/// Returns every row of a snapshot, in the order of [`MemoryView::into_rows`], without configurations.
 fn rows(snapshot: &StoreSnapshot<'_>) -> Vec<RowChange> {
     let mut tasks = Vec::new();
     snapshot

@@ -98,7 +98,7 @@ impl PlannedSession<'_> {
             }
             None => None,
         };
-        if let Err(error) = runner.begin_session(&session_origin(&owner, self.inside.via), &begin) {
+        if let Err(error) = runner.commit_and_report(&session_origin(&owner, self.inside.via), &begin) {
             drop(runner);
             if choice.is_stale(&opened.store)? {
                 return Ok(None);

@@ -99,7 +99,8 @@ fn show_answered_session(
     if out.is_json() {
         return out.print_json(&serde_json::json!({"session": name, "answer": answer.name()}));
     }
-    out.print_line(format_args!("session {name} continues with this answer"))?;
+    let effect = if answer == TaskResolution::Reject { "ends" } else { "continues" };
+    out.print_line(format_args!("session {name} {effect} with this answer"))?;
     match opened.is_session_running(session) {
         true => Ok(()),
         false => {

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn has_git_passes_over_empty_directories_alone() {
+    fn empty_git_directory_is_not_an_entry() {
         let root = tempfile::tempdir().unwrap();
         let git = root.path().join(".git");
         assert!(!has_git_entry(root.path()));

@@ -241,7 +241,7 @@ impl Worker<'_> {
         let dispatch = EffectRunner::new(&mut self.opened.store, settings, self.roster, control.clone(), outside);
         let mut runner =
             Runner::new(dispatch.map_err(hints::run_failure)?.with_supervisor(supervisor), agent, allowance);
-        if let Err(error) = runner.begin_session(&session_origin(&owner, self.settings.inside.via), &begin) {
+        if let Err(error) = runner.commit_and_report(&session_origin(&owner, self.settings.inside.via), &begin) {
             self.supervisor = runner.into_supervisor();
             return if self.is_job_stale(&job, &error)? { Ok(None) } else { Err(hints::run_failure(error)) };
         }

@@ -30,8 +30,8 @@ impl GatePrompt for TerminalPrompt<'_> {
 
     fn wait_for_input(&self, timeout: Duration) -> Result<PromptInput, Failure> {
         let stdin = io::stdin();
-        let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.subsec_nanos().into() };
-        let ready = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&timeout));
+        let timeout = Timespec::try_from(timeout).ok();
+        let ready = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], timeout.as_ref());
         // A signal ends the wait as well, without input.
         if !matches!(ready, Ok(1..)) {
             return Ok(PromptInput::Pending);

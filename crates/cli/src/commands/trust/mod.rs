@@ -1,7 +1,9 @@
 //! `windlass trust`: shows the programs of a project's configuration and the holdings of a foreign store, and records that a
 //! person trusts them.
 
+mod foreign_store;
 mod holdings;
+mod runnable_workflow;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,7 +20,9 @@ use windlass_config::{AgentCommandSetting, Config, ConfiguredEffect};
 use windlass_store::{SqliteStore, StoreError};
 use windlass_text as text;
 
+use self::foreign_store::ForeignStore;
 use self::holdings::StoreHolding;
+use self::runnable_workflow::RunnableWorkflow;
 use crate::commands::{self, confirmation};
 use crate::output::{CommandResult, Output, Tone};
 use crate::show;
@@ -41,50 +45,6 @@ pub struct Args {
     /// Forget the decision
     #[arg(long)]
     revoke: bool,
-}
-
-/// A store that this machine did not make, as a person sees it.
-struct ForeignStore {
-    seen: Option<StoreMarks>,
-    identity: Option<String>,
-    holdings: Vec<StoreHolding>,
-    /// The files of the store that git tracks.
-    tracked: Vec<String>,
-}
-
-impl ForeignStore {
-    /// Inspects the store. Returns `None` if there is no store, or if this machine made it.
-    fn inspect_store(project: &Project) -> Result<Option<Self>, Failure> {
-        if !store_records::is_store_foreign(project)? {
-            return Ok(None);
-        }
-        // The marks come before the reading, so that a store that replaces this one is not adopted unseen.
-        let seen = StoreMarks::read_marks(project);
-        let survey = SqliteStore::survey_foreign(&project.store_file()).map_err(hints::store_failure)?;
-        let holdings = holdings::list_holdings(&survey).map_err(hints::store_failure)?;
-        let identity = survey.store.read_identity().map_err(hints::store_failure)?;
-        Ok(Some(Self { seen, identity, holdings, tracked: windlass_app::changes::list_tracked_store_files(project) }))
-    }
-
-    fn print_holdings(&self, out: &mut Output) -> CommandResult {
-        out.print_line(out.paint(Tone::Warning, "Its store was not made on this machine, or was replaced."))?;
-        if !self.tracked.is_empty() {
-            let files = self.tracked.join(", ");
-            out.print_line(format_args!("It came with the repository: git tracks {}.", text::clean_line(&files)))?;
-        }
-        match self.holdings.is_empty() {
-            true => out.print_line("The store holds nothing that can act."),
-            false => out.print_line("The store holds:"),
-        }?;
-        self.holdings.iter().try_for_each(|holding| holding.print_holding(out))
-    }
-
-    fn adopt_store(self, project: &Project) -> Result<(), Failure> {
-        let Some(seen) = &self.seen else {
-            return Err(hints::store_failure(StoreError::Missing(project.store_file())));
-        };
-        store_records::adopt_store(project, seen, self.identity)
-    }
 }
 
 pub fn run_trust(context: &CommandContext, args: Args, out: &mut Output) -> CommandResult {
@@ -211,63 +171,6 @@ fn describe_trust(project: &Project, config: &Config, state: TrustState, out: &m
         out.print_line("Agents may run any command that they supply (`agent_commands: allow`, the default).")?;
     }
     Ok(())
-}
-
-/// A file under `workflows/`, or a built-in workflow that a hook runs.
-struct RunnableWorkflow {
-    path: String,
-    what: Result<WorkflowDefinition, Option<Failure>>,
-}
-
-impl RunnableWorkflow {
-    fn load_runnable(project: &Project, config: &Config) -> Result<Vec<Self>, Failure> {
-        let WorkflowLibrary { definitions: found, unusable: mut wrong } = WorkflowLibrary::load(Some(&project.root))?;
-        let directory = workflows::project_workflow_directory(project);
-        let real = |file: &Path| file.canonicalize().unwrap_or(file.to_owned());
-        let mut runs = Vec::new();
-        for file in config.workflow_files()? {
-            let place = directory.join(&file.path);
-            let defined = found.iter().find(|defined| defined.file.as_ref() == Some(&real(&place)));
-            let failure = wrong.iter().position(|wrong| real(&wrong.file) == real(&place));
-            let what = match (defined, failure) {
-                (Some(defined), _) => Ok(defined.clone()),
-                (None, at) => Err(at.map(|at| wrong.swap_remove(at).into())),
-            };
-            runs.push(Self { path: file.path, what });
-        }
-        let named = config.workflow_hooks().into_iter().filter(|(hook, _)| hook.is_enabled());
-        let named: BTreeSet<&str> = named.map(|(_, id)| id.as_str()).collect();
-        let ours = found.into_iter().filter(|defined| defined.file.is_none());
-        let ours = ours.filter(|defined| named.contains(defined.workflow.id.as_str()));
-        runs.extend(ours.map(|defined| Self { path: defined.workflow.id.clone(), what: Ok(defined) }));
-        Ok(runs)
-    }
-
-    fn print_workflow(&self, out: &mut Output) -> CommandResult {
-        let path = text::clean_line(&self.path);
-        let label = out.paint(Tone::Name, "workflows");
-        match &self.what {
-            Ok(defined) => {
-                let whose = if defined.file.is_some() { "" } else { "  (built-in)" };
-                out.print_line(format_args!("  {label} {path}{}", out.paint(Tone::Faint, whose)))?;
-                commands::workflow::print_steps(defined, 6, out)
-            }
-            Err(None) => out.print_line(format_args!("  {label} {path}  (no workflow: nothing of it runs)")),
-            Err(Some(failure)) => {
-                let wrong = out.paint(Tone::Bad, "wrong, and nothing of it runs");
-                out.print_line(format_args!("  {label} {path}  {wrong}: {}", text::clean_line(&failure.message)))
-            }
-        }
-    }
-
-    fn to_json(&self) -> Value {
-        match &self.what {
-            Ok(defined) => {
-                json!({"path": self.path, "id": defined.workflow.id, "steps": show::workflow::steps_to_json(defined)})
-            }
-            Err(failure) => json!({"path": self.path, "error": failure.as_ref().map(|failure| &failure.message)}),
-        }
-    }
 }
 
 /// Shows everything and continues only if a person agrees.

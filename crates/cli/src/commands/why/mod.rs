@@ -5,6 +5,7 @@
 //! name ─► WhySubject ─► events ─► WhyFact, WhyFact, … ─► WhyReport ─► lines for people, or JSON
 //! ```
 
+mod conversation;
 mod fact;
 mod report;
 mod subject;

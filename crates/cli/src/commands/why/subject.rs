@@ -3,24 +3,23 @@
 use std::collections::BTreeSet;
 
 use windlass_app::context::OpenedProject;
-use windlass_app::hook_runs::RUN_EVENTS;
 use windlass_app::next_step::find_next_step;
 use windlass_app::session_view::SessionView;
 use windlass_app::typed_step::NextStep;
-use windlass_app::{Failure, conversations, environment, hints};
-use windlass_bridge::BridgeAgent;
+use windlass_app::{Failure, environment, hints};
 use windlass_engine::{
-    BridgeCaller, CallRuling, Event, EventRecord, EventType, GateDecision, HookId, HookPoint, Seq, SeriesId,
-    SessionName, StateView, Task, TaskId, TaskState, TaskTransition, awaited_tasks,
+    BridgeCaller, Event, EventRecord, EventType, GateDecision, HookId, Seq, SeriesId, SessionName, StateView, Task,
+    TaskId, TaskState, TaskTransition, awaited_tasks,
 };
 use windlass_store::{EventFilter, Store};
 use windlass_text as text;
 
+use super::conversation::report_conversation;
 use super::fact::{WhyFact, build_facts};
 use super::report::WhyReport;
 use crate::commands::task::drive_details;
 use crate::output::Tone;
-use crate::show::{self, bridge, drive};
+use crate::show::{self, drive};
 
 /// The largest number of causes that are followed.
 const MAX_CAUSES: usize = 64;
@@ -62,7 +61,7 @@ fn find_next_command(steps: impl IntoIterator<Item = NextStep>) -> Option<String
     steps.into_iter().find(|step| !step.command.starts_with("windlass why")).map(|step| step.shell_line())
 }
 
-fn format_times(count: usize) -> String {
+pub fn format_times(count: usize) -> String {
     if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
@@ -253,71 +252,4 @@ fn report_judge(
     let about = vec![("task", format!("{} ({})  {}", task.id, task.state, task.goal)), ("decided", decisions)];
     let (standing, next) = ((tone, standing.to_owned()), find_next_command(find_next_step(opened, task.id)?));
     Ok(WhyReport { kind, name, standing, about, facts, next })
-}
-
-fn report_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Result<WhyReport, Failure> {
-    let records = read_conversation(opened, caller)?;
-    let calls: Vec<&EventRecord> = records.iter().filter(|record| record.kind() == EventType::BridgeCalled).collect();
-    let answers = records.iter().filter_map(|record| match &record.envelope.event {
-        Event::BridgeAnswered(answered) => Some(answered),
-        _ => None,
-    });
-    let standing = answers.clone().next_back().map(|answered| {
-        let (tone, words) = bridge::describe_answer(answered);
-        (tone, format!("at {}: {words}", answered.point))
-    });
-    let agent =
-        caller.agent.parse::<BridgeAgent>().map_or_else(|_| caller.agent.clone(), |agent| agent.title().to_owned());
-    let moment = |call: Option<&&EventRecord>| {
-        let envelope = &call?.envelope;
-        Some(format!("{}, for {}", show::format_local_time(envelope.timestamp), envelope.metadata.triggered_by))
-    };
-    let times = |count: usize| (count > 0).then(|| format_times(count));
-    let is_sent_back = |point: &HookPoint, ruling| point.sends_back() && ruling == CallRuling::Block;
-    let sent_back = answers.clone().filter(|answered| is_sent_back(&answered.point, answered.ruling)).count();
-    let about = [
-        ("agent", Some(agent)),
-        ("first call", moment(calls.first())),
-        ("last call", moment(calls.last())),
-        ("calls", Some(calls.len().to_string())),
-        ("sent back", times(sent_back)),
-        ("let through", times(answers.filter(|answered| answered.let_go.is_some()).count())),
-    ];
-    let about = about.into_iter().filter_map(|(label, what)| Some((label, what?))).collect();
-    Ok(WhyReport {
-        kind: "conversation",
-        name: caller.conversation.clone(),
-        standing: standing.unwrap_or((Tone::Plain, "nothing was answered yet".to_owned())),
-        about,
-        facts: build_facts(opened, records)?,
-        next: None,
-    })
-}
-
-/// Reads the calls of a conversation, the runs of their hooks, and the answers.
-fn read_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Result<Vec<EventRecord>, Failure> {
-    let mut records = Vec::new();
-    let mut calls = BTreeSet::new();
-    conversations::visit_events(opened, &[EventType::BridgeCalled], Seq::START, |record| {
-        match &record.envelope.event {
-            Event::BridgeCalled(called) if conversations::is_call_of_conversation(caller, called) => {
-                calls.insert(record.seq);
-                records.push(record);
-            }
-            _ => {}
-        }
-    })?;
-    let types: Vec<EventType> = RUN_EVENTS.into_iter().chain([EventType::BridgeAnswered]).collect();
-    conversations::visit_events(opened, &types, calls.first().copied().unwrap_or(Seq::START), |record| {
-        let call = match &record.envelope.event {
-            Event::HookStarted(started) => Some(started.effect.seq),
-            Event::HookFinished(finished) => Some(finished.effect.seq),
-            _ => record.cause_position(),
-        };
-        if call.is_some_and(|call| calls.contains(&call)) {
-            records.push(record);
-        }
-    })?;
-    records.sort_unstable_by_key(|record| record.seq);
-    Ok(records)
 }

@@ -23,8 +23,9 @@ const MAX_CONTEXT_BYTES: usize = 1024 * 1024;
   windlass workflow run stale-task-report --context days.json
   echo '{\"days\": 3}' | windlass workflow run stale-task-report --context -
 
-Exit 0 when it is completed, 1 when a step has failed that nothing follows.")]
+Exit codes: 0 completed, 1 failed.")]
 pub struct Args {
+    /// The workflow
     #[arg(value_name = "ID")]
     id: String,
     /// The task that the workflow is about

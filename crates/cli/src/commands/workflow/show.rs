@@ -13,6 +13,7 @@ use crate::show;
   windlass workflow show create-review-task
   windlass workflow show create-review-task --text > my-review.yaml")]
 pub struct Args {
+    /// The workflow
     #[arg(value_name = "ID")]
     id: String,
     /// Print the file

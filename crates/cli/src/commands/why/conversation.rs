@@ -1,0 +1,82 @@
+//! The report about a conversation with an agent whose own hook system calls.
+
+use std::collections::BTreeSet;
+
+use windlass_app::context::OpenedProject;
+use windlass_app::hook_runs::RUN_EVENTS;
+use windlass_app::{Failure, conversations};
+use windlass_bridge::BridgeAgent;
+use windlass_engine::{BridgeCaller, CallRuling, Event, EventRecord, EventType, HookPoint, Seq};
+
+use super::fact::build_facts;
+use super::report::WhyReport;
+use super::subject::format_times;
+use crate::output::Tone;
+use crate::show::{self, bridge};
+
+pub fn report_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Result<WhyReport, Failure> {
+    let records = read_conversation(opened, caller)?;
+    let calls: Vec<&EventRecord> = records.iter().filter(|record| record.kind() == EventType::BridgeCalled).collect();
+    let answers = records.iter().filter_map(|record| match &record.envelope.event {
+        Event::BridgeAnswered(answered) => Some(answered),
+        _ => None,
+    });
+    let standing = answers.clone().next_back().map(|answered| {
+        let (tone, words) = bridge::describe_answer(answered);
+        (tone, format!("at {}: {words}", answered.point))
+    });
+    let agent =
+        caller.agent.parse::<BridgeAgent>().map_or_else(|_| caller.agent.clone(), |agent| agent.title().to_owned());
+    let moment = |call: Option<&&EventRecord>| {
+        let envelope = &call?.envelope;
+        Some(format!("{}, for {}", show::format_local_time(envelope.timestamp), envelope.metadata.triggered_by))
+    };
+    let times = |count: usize| (count > 0).then(|| format_times(count));
+    let is_sent_back = |point: &HookPoint, ruling| point.sends_back() && ruling == CallRuling::Block;
+    let sent_back = answers.clone().filter(|answered| is_sent_back(&answered.point, answered.ruling)).count();
+    let about = [
+        ("agent", Some(agent)),
+        ("first call", moment(calls.first())),
+        ("last call", moment(calls.last())),
+        ("calls", Some(calls.len().to_string())),
+        ("sent back", times(sent_back)),
+        ("let through", times(answers.filter(|answered| answered.let_go.is_some()).count())),
+    ];
+    let about = about.into_iter().filter_map(|(label, what)| Some((label, what?))).collect();
+    Ok(WhyReport {
+        kind: "conversation",
+        name: caller.conversation.clone(),
+        standing: standing.unwrap_or((Tone::Plain, "nothing was answered yet".to_owned())),
+        about,
+        facts: build_facts(opened, records)?,
+        next: None,
+    })
+}
+
+/// Reads the calls of a conversation, the runs of their hooks, and the answers.
+fn read_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Result<Vec<EventRecord>, Failure> {
+    let mut records = Vec::new();
+    let mut calls = BTreeSet::new();
+    conversations::visit_events(opened, &[EventType::BridgeCalled], Seq::START, |record| {
+        match &record.envelope.event {
+            Event::BridgeCalled(called) if conversations::is_call_of_conversation(caller, called) => {
+                calls.insert(record.seq);
+                records.push(record);
+            }
+            _ => {}
+        }
+    })?;
+    let types: Vec<EventType> = RUN_EVENTS.into_iter().chain([EventType::BridgeAnswered]).collect();
+    conversations::visit_events(opened, &types, calls.first().copied().unwrap_or(Seq::START), |record| {
+        let call = match &record.envelope.event {
+            Event::HookStarted(started) => Some(started.effect.seq),
+            Event::HookFinished(finished) => Some(finished.effect.seq),
+            _ => record.cause_position(),
+        };
+        if call.is_some_and(|call| calls.contains(&call)) {
+            records.push(record);
+        }
+    })?;
+    records.sort_unstable_by_key(|record| record.seq);
+    Ok(records)
+}
