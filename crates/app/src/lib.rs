@@ -48,6 +48,7 @@ pub mod trust;
 pub mod typed_step;
 pub mod unchecked_work;
 pub mod unreadable_files;
+pub mod workflow_run;
 pub mod workflows;
 
 pub use failure::{Failure, FailureCode};

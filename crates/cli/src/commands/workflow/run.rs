@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use windlass_app::context::CommandContext;
-use windlass_app::workflows::{WorkflowRunRequest, run_workflow};
+use windlass_app::workflow_run::{WorkflowRunRequest, run_workflow};
 use windlass_app::{Failure, FailureCode};
 use windlass_engine::{Event, EventRecord, TaskId};
 use windlass_text as text;

@@ -10,11 +10,11 @@ use windlass_engine::{Authority, Command, CommandOrigin, ConfigTrust, Event, Eve
 use windlass_runner::{RunError, RunnerEvent};
 use windlass_text as text;
 
-use super::find_workflow;
 use crate::caller::CallerContext;
 use crate::context::OpenedProject;
 use crate::execution::{self, HookExecution, show_failed_hook};
 use crate::trust::{self, TrustState};
+use crate::workflows::find_workflow;
 use crate::{Failure, FailureCode, environment, hints};
 
 /// A request to run a workflow now.

@@ -4,9 +4,7 @@
 //! - A hook that names a missing or unusable workflow is refused before anything runs.
 //! - A run keeps the workflows that it began with: an agent that edits their files does not change trusted content.
 //!
-//! Not here: reading the files (`config::workflow`), running a workflow (`runner`).
-
-mod workflow_run;
+//! Not here: reading the files (`config::workflow`), running a workflow (`workflow_run`, `runner`).
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -24,8 +22,6 @@ use crate::hints::HOW_TO_TRUST;
 use crate::project::Project;
 use crate::trust::{self, TrustState};
 use crate::{Failure, FailureCode};
-
-pub use self::workflow_run::{WorkflowRunRequest, run_workflow};
 
 impl From<UnusableWorkflow> for Failure {
     fn from(unusable: UnusableWorkflow) -> Self {
