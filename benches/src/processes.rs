@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use windlass_process::{
-    CaptureLimits, OwnerLock, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, RunControl, Supervisor,
-    SupervisorLauncher,
+    CaptureLimits, OwnerLock, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, ProgramSupervisor,
+    RunControl, SupervisorLauncher,
 };
 
 use crate::memory::{self, MIB};
@@ -29,14 +29,18 @@ enum Way {
 struct Starter {
     directory: tempfile::TempDir,
     roster: OwnerLock,
-    supervisor: Supervisor,
+    supervisor: ProgramSupervisor,
 }
 
 impl Starter {
     fn new() -> Outcome<Self> {
         let directory = tempfile::tempdir()?;
         let roster = OwnerLock::acquire(directory.path(), u64::from(std::process::id()))?;
-        Ok(Self { directory, roster, supervisor: Supervisor::start(&SupervisorLauncher::for_own_program(SUPERVISE)?)? })
+        Ok(Self {
+            directory,
+            roster,
+            supervisor: ProgramSupervisor::start(&SupervisorLauncher::for_own_program(SUPERVISE)?)?,
+        })
     }
 
     /// Returns a script as a hook runs it, with a payload of about 500 bytes.

@@ -76,7 +76,7 @@ fn matches(written: &[String], printed: &[&str]) -> bool {
 }
 
 /// The output of an example that differs from what its page shows.
-struct Difference {
+struct OutputDifference {
     file: PathBuf,
     line: usize,
     command: String,
@@ -85,7 +85,7 @@ struct Difference {
     printed: Vec<String>,
 }
 
-impl Difference {
+impl OutputDifference {
     /// Returns whether the page can show the output as it was printed.
     fn can_be_shown(&self, world: &World) -> bool {
         let elsewhere = world.directory.parent().unwrap().to_string_lossy().into_owned();
@@ -123,23 +123,23 @@ fn check(page: &Path) -> Vec<String> {
         let printed = ran.stdout.replace(&*world.directory.to_string_lossy(), DIRECTORY);
         let printed = printed.trim_end().lines().map(|line| line.trim_end().to_owned()).collect();
         let has_gaps = output.iter().any(|line| line.ends_with("..."));
-        differences.push(Difference { file: page.to_owned(), line, command, shown, has_gaps, printed });
+        differences.push(OutputDifference { file: page.to_owned(), line, command, shown, has_gaps, printed });
     }
     if std::env::var_os("UPDATE").is_some() {
         let (updates, rest): (Vec<_>, Vec<_>) = differences.into_iter().partition(|each| each.can_be_shown(&world));
         update(page, &text, &updates);
         differences = rest;
     }
-    differences.iter().map(Difference::describe).collect()
+    differences.iter().map(OutputDifference::describe).collect()
 }
 
 /// Writes what was printed into a page.
-fn update(page: &Path, text: &str, updates: &[Difference]) {
+fn update(page: &Path, text: &str, updates: &[OutputDifference]) {
     if updates.is_empty() {
         return;
     }
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    for Difference { shown, printed, .. } in updates.iter().rev() {
+    for OutputDifference { shown, printed, .. } in updates.iter().rev() {
         lines.splice(shown.clone(), printed.iter().cloned());
     }
     fs::write(page, lines.join("\n") + "\n").unwrap();

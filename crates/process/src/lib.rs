@@ -3,7 +3,7 @@
 //! ```text
 //!                    ┌ run_program ────────────── os::LeaderProcess ───────┐
 //!   ProgramSpec ─────┤                                                     ├── one poll(2) loop ──► ProgramOutcome
-//!                    └ Supervisor::run_program ── a process of its own ────┘       ▲
+//!                    └ ProgramSupervisor::run_program ── a process of its own ────┘       ▲
 //!                                                 that outlives a `kill -9`        │ RunControl: cancel, kill, pause, resume
 //! ```
 //!
@@ -65,6 +65,6 @@ pub use signal_hook::low_level::signal_name;
 pub use spec::{CaptureLimits, OutputStream, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, SpillTarget};
 pub use start_error::ProgramStartError;
 pub use supervised_run::{
-    Supervisor, SupervisorLauncher, count_supervisors_above, is_below_supervisor, run_with_own_supervisor,
+    ProgramSupervisor, SupervisorLauncher, count_supervisors_above, is_below_supervisor, run_with_own_supervisor,
 };
 pub use wake::{is_below_owner, wake_owner};

@@ -1,7 +1,7 @@
 //! Runs a program as a child of this process.
 //!
 //! As fast as `posix_spawn` itself. A `kill -9` of this process leaves the program alive until the next process sweeps it
-//! (`owner`). A program that must not survive at all runs under a [`Supervisor`](crate::Supervisor).
+//! (`owner`). A program that must not survive at all runs under a [`ProgramSupervisor`](crate::ProgramSupervisor).
 
 use std::io;
 use std::os::fd::BorrowedFd;

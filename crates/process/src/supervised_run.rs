@@ -59,7 +59,7 @@ impl SupervisorLauncher {
 }
 
 /// A process that runs programs for this one, one after another, and ends them when this process dies.
-pub struct Supervisor {
+pub struct ProgramSupervisor {
     launcher: SupervisorLauncher,
     link: Option<SupervisorLink>,
 }
@@ -73,7 +73,7 @@ pub(crate) struct SupervisorLink {
     listed: OnceLock<()>,
 }
 
-impl Supervisor {
+impl ProgramSupervisor {
     pub fn start(launcher: &SupervisorLauncher) -> io::Result<Self> {
         Ok(Self { launcher: launcher.clone(), link: Some(SupervisorLink::new(launcher)?) })
     }
@@ -137,7 +137,7 @@ pub fn run_with_own_supervisor(
 ) -> Result<ProgramOutcome, ProgramStartError> {
     let observe = &mut |_, _: &[u8]| {};
     match launcher.cloned() {
-        Some(launcher) => Supervisor { launcher, link: None }.run_program(spec, roster, control, observe),
+        Some(launcher) => ProgramSupervisor { launcher, link: None }.run_program(spec, roster, control, observe),
         None => run_program(spec, roster, control, observe),
     }
 }

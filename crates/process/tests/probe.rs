@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use windlass_process::signals::SignalEvent;
 use windlass_process::{
     CaptureLimits, InteractiveProcess, OwnerLock, ProcessEvent, ProgramExit, ProgramInvocation, ProgramSpec,
-    RunControl, Supervisor, SupervisorLauncher, run_program, signals, supervisor,
+    ProgramSupervisor, RunControl, SupervisorLauncher, run_program, signals, supervisor,
 };
 
 fn main() -> ExitCode {
@@ -92,7 +92,7 @@ fn owner(directory: &Path, way: &str, script: &str) -> ExitCode {
     let mut show = |_, chunk: &[u8]| std::io::stdout().write_all(chunk).expect("the other end reads");
     let finished = if way == "supervised" {
         let launcher = SupervisorLauncher::for_own_program("supervise").expect("this program");
-        Supervisor::start(&launcher).expect("a supervisor").run_program(&spec, &roster, &control, &mut show)
+        ProgramSupervisor::start(&launcher).expect("a supervisor").run_program(&spec, &roster, &control, &mut show)
     } else {
         run_program(&spec, &roster, &control, &mut show)
     };

@@ -3,20 +3,20 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use windlass_process::{ProgramExit, Supervisor, SupervisorLauncher};
+use windlass_process::{ProgramExit, ProgramSupervisor, SupervisorLauncher};
 
 use crate::common::{Scene, Way, is_dead, probe, supervisor, tagged, until};
 
 /// Starts a shell script in place of a supervisor.
-fn fake(scene: &Scene, script: &str) -> Supervisor {
+fn fake(scene: &Scene, script: &str) -> ProgramSupervisor {
     let script = format!("cd {}; {script}", scene.directory.path().display());
     let environment = vec![("PATH".into(), crate::common::PATH.into())];
     let launcher =
         SupervisorLauncher { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()], environment };
-    Supervisor::start(&launcher).expect("a shell")
+    ProgramSupervisor::start(&launcher).expect("a shell")
 }
 
-fn run(supervisor: &mut Supervisor, scene: &Scene, script: &str) -> ProgramExit {
+fn run(supervisor: &mut ProgramSupervisor, scene: &Scene, script: &str) -> ProgramExit {
     let finished = supervisor.run_program(&scene.shell(script), &scene.roster, &scene.control, &mut |_, _| {});
     finished.expect("it may have started").exit
 }
@@ -112,7 +112,7 @@ fn what_traces_its_supervisor_is_ended_all_the_same() {
 
 /// Checks that a program that hides another one and then does this to its supervisor is ended with it, within that time.
 #[track_caller]
-fn check_ended(trap: &str, then: &str, within: Duration) -> (Scene, Supervisor) {
+fn check_ended(trap: &str, then: &str, within: Duration) -> (Scene, ProgramSupervisor) {
     let scene = Scene::new(Way::Supervised);
     let hide = "(env -i setsid sh -c 'echo $$ >hidden; exec sleep 1000' >/dev/null 2>&1 &)";
     let wait = "while ! [ -s hidden ]; do sleep 0.01; done";

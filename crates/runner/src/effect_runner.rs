@@ -24,8 +24,8 @@ use windlass_engine::{
 use windlass_expr::TextTemplate;
 use windlass_hooks::{RunnableHook, SecretMask, excerpt_run};
 use windlass_process::{
-    Environment, OutputStream, OwnerLock, ProgramOutcome, ProgramSpec, ProgramStartError, RunControl, Supervisor,
-    SupervisorLauncher, run_program,
+    Environment, OutputStream, OwnerLock, ProgramOutcome, ProgramSpec, ProgramStartError, ProgramSupervisor,
+    RunControl, SupervisorLauncher, run_program,
 };
 use windlass_store::{SqliteStore, Store};
 use windlass_tools::validation::ProgramPermission;
@@ -95,8 +95,8 @@ pub struct EffectRunner<'a> {
     pub(crate) gate_checkout: Option<GateCheckout>,
     /// Files that the work had changed when the hooks of an event first asked.
     pub(crate) changed: Option<(Seq, ChangedFiles)>,
-    /// Supervisor, started on first use.
-    pub(crate) supervisor: RefCell<Option<Supervisor>>,
+    /// The supervisor, started on first use.
+    pub(crate) supervisor: RefCell<Option<ProgramSupervisor>>,
     /// Deadline of the session.
     pub(crate) deadline: Option<Instant>,
     /// Facts about the repository that git has told.
@@ -130,7 +130,7 @@ impl<'a> EffectRunner<'a> {
     }
 
     /// Returns the runner with a supervisor that was started before.
-    pub fn with_supervisor(self, supervisor: Option<Supervisor>) -> Self {
+    pub fn with_supervisor(self, supervisor: Option<ProgramSupervisor>) -> Self {
         Self { supervisor: RefCell::new(supervisor), ..self }
     }
 
@@ -289,7 +289,7 @@ impl<'a> EffectRunner<'a> {
     /// Runs a program under the supervisor if there is a launcher, so that nothing of it survives us.
     fn run_supervised(&self, spec: &ProgramSpec) -> Result<ProgramOutcome, ProgramStartError> {
         let mut supervisor = match (self.supervisor.take(), &self.settings.launcher) {
-            (None, Some(launcher)) => Supervisor::start(launcher).ok(),
+            (None, Some(launcher)) => ProgramSupervisor::start(launcher).ok(),
             (supervisor, _) => supervisor,
         };
         let ran = run_under(&mut supervisor, spec, self.roster, &self.control, &mut |_, _: &[u8]| {});
@@ -325,10 +325,10 @@ impl<'a> EffectRunner<'a> {
 
     /// Takes the supervisor for a program that may change the facts of git. The caller puts it back. Without a launcher there is
     /// none.
-    pub(crate) fn take_supervisor(&mut self) -> Result<Option<Supervisor>, RunError> {
+    pub(crate) fn take_supervisor(&mut self) -> Result<Option<ProgramSupervisor>, RunError> {
         self.known.forget_changeable_facts();
         match (self.supervisor.take(), &self.settings.launcher) {
-            (None, Some(launcher)) => Supervisor::start(launcher).map(Some).map_err(RunError::Supervisor),
+            (None, Some(launcher)) => ProgramSupervisor::start(launcher).map(Some).map_err(RunError::Supervisor),
             (supervisor, _) => Ok(supervisor),
         }
     }
@@ -336,7 +336,7 @@ impl<'a> EffectRunner<'a> {
 
 /// Runs a program under a supervisor, or without one as our own child.
 pub(crate) fn run_under(
-    supervisor: &mut Option<Supervisor>,
+    supervisor: &mut Option<ProgramSupervisor>,
     spec: &ProgramSpec,
     roster: &OwnerLock,
     control: &RunControl,

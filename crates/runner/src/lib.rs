@@ -54,7 +54,7 @@ use windlass_engine::{
     Command, CommandOrigin, EffectId, EffectKind, EventRecord, EventType, HookOutcome, NextAction, Refusal, Session,
     SessionEndKind, SessionName, SessionPhase, SessionStep, StateView, TaskId, Timestamp,
 };
-use windlass_process::Supervisor;
+use windlass_process::ProgramSupervisor;
 use windlass_store::ExecuteError;
 
 pub use caches::CachePatterns;
@@ -109,7 +109,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Ends the runner, and returns the supervisor of its programs for the next one.
-    pub fn into_supervisor(mut self) -> Option<Supervisor> {
+    pub fn into_supervisor(mut self) -> Option<ProgramSupervisor> {
         self.close_agent();
         self.effects.supervisor.take()
     }

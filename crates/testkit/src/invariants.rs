@@ -47,7 +47,7 @@ impl Rows {
 
 /// Returns all violations in a state that a log led to. Empty if the engine is right.
 pub fn find_violations(memory: &MemoryView, log: &[EventRecord]) -> Vec<String> {
-    let mut wrong = Violations::default();
+    let mut wrong = InvariantViolations::default();
     let rows = Rows::of(memory);
     let graph = Graph::of(&rows);
     for task in &rows.tasks {
@@ -67,9 +67,9 @@ pub fn find_violations(memory: &MemoryView, log: &[EventRecord]) -> Vec<String> 
 }
 
 #[derive(Default)]
-struct Violations(Vec<String>);
+struct InvariantViolations(Vec<String>);
 
-impl Violations {
+impl InvariantViolations {
     fn require(&mut self, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
             self.0.push(what());
@@ -95,7 +95,7 @@ impl<'a> Graph<'a> {
 }
 
 /// Checks which fields a task has in its state.
-fn check_task_fields(task: &Task, wrong: &mut Violations) {
+fn check_task_fields(task: &Task, wrong: &mut InvariantViolations) {
     let state = task.state;
     let mut check = |holds: bool, what: &str| wrong.require(holds, || format!("{} is {state} and {what}", task.id));
     check(task.blocked.is_some() == (state == Blocked), "the field `blocked` says otherwise");
@@ -112,7 +112,7 @@ fn check_task_fields(task: &Task, wrong: &mut Violations) {
     check(task.updated_at >= task.created_at, "was updated before it was created");
 }
 
-fn check_waiting(task: &Task, graph: &Graph<'_>, wrong: &mut Violations) {
+fn check_waiting(task: &Task, graph: &Graph<'_>, wrong: &mut InvariantViolations) {
     let open = graph.awaited(task.id).filter(|other| other.state != Completed).count();
     let counted = task.open_dependencies;
     wrong.require(counted as usize == open, || format!("{} counts {counted} open dependencies of {open}", task.id));
@@ -127,7 +127,7 @@ fn check_waiting(task: &Task, graph: &Graph<'_>, wrong: &mut Violations) {
     wrong.require(!freed, || format!("{} is blocked by what is completed", task.id));
 }
 
-fn check_history(task: &Task, log: &[EventRecord], wrong: &mut Violations) {
+fn check_history(task: &Task, log: &[EventRecord], wrong: &mut InvariantViolations) {
     let last = log.iter().rev().find(|record| record.envelope.node.task_id() == Some(task.id)).map(|record| record.seq);
     wrong.require(last == Some(task.last_event), || {
         format!("{}: the last event is {last:?}, not {}", task.id, task.last_event)
@@ -135,7 +135,7 @@ fn check_history(task: &Task, log: &[EventRecord], wrong: &mut Violations) {
     wrong.require(task.version >= task.last_event, || format!("{}: the version lags behind", task.id));
 }
 
-fn check_edges(rows: &Rows, graph: &Graph<'_>, wrong: &mut Violations) {
+fn check_edges(rows: &Rows, graph: &Graph<'_>, wrong: &mut InvariantViolations) {
     let mut seen = BTreeSet::new();
     for edge in &rows.edges {
         wrong.require(seen.insert((edge.from_id, edge.kind, edge.to_id)), || format!("{edge:?} is there twice"));
@@ -159,7 +159,7 @@ fn is_acyclic(mut waits: BTreeSet<(TaskId, TaskId)>) -> bool {
     }
 }
 
-fn check_indexes(memory: &MemoryView, wrong: &mut Violations) {
+fn check_indexes(memory: &MemoryView, wrong: &mut InvariantViolations) {
     let bugs = BTreeSet::from(["bug".parse().expect("a type's name")]);
     for closed in [BTreeSet::new(), bugs] {
         let claimable: BTreeSet<(TaskPriority, TaskId)> = memory
@@ -189,7 +189,7 @@ fn walk_index<K: Copy>(next: impl Fn(Option<K>) -> Option<K>) -> Vec<K> {
 }
 
 /// Checks that an effect exists exactly from its creation to its end.
-fn check_effects(rows: &Rows, log: &[EventRecord], wrong: &mut Violations) {
+fn check_effects(rows: &Rows, log: &[EventRecord], wrong: &mut InvariantViolations) {
     let told: BTreeMap<EffectId, LoggedEffect> = read_pending_effects(log);
     let kept: BTreeMap<EffectId, LoggedEffect> =
         rows.effects.iter().map(|effect| (effect.id, logged_effect(effect))).collect();
@@ -206,7 +206,7 @@ fn check_effects(rows: &Rows, log: &[EventRecord], wrong: &mut Violations) {
 }
 
 /// Checks that the first open hook of an event carries the requested actions of all its hooks, and no other effect does.
-fn check_carried_actions(rows: &Rows, log: &[EventRecord], wrong: &mut Violations) {
+fn check_carried_actions(rows: &Rows, log: &[EventRecord], wrong: &mut InvariantViolations) {
     let mut before = None;
     for effect in rows.effects.iter().filter(|effect| matches!(effect.kind, EffectKind::Hook(_))) {
         let expected = if before == Some(effect.id.seq) { vec![] } else { requested_actions(log, effect.id.seq) };
@@ -218,7 +218,7 @@ fn check_carried_actions(rows: &Rows, log: &[EventRecord], wrong: &mut Violation
 
 /// Checks the bound of a cascade, which holds all descendants of a root event: events, their hooks, and the shares of open
 /// hooks. The effects of an action on the tasks that wait for its task come on top.
-fn check_cascades(rows: &Rows, log: &[EventRecord], wrong: &mut Violations) {
+fn check_cascades(rows: &Rows, log: &[EventRecord], wrong: &mut InvariantViolations) {
     let mut roots: BTreeMap<Seq, Seq> = BTreeMap::new();
     let mut descended: BTreeMap<Seq, usize> = BTreeMap::new();
     for record in log {
@@ -245,7 +245,7 @@ fn check_cascades(rows: &Rows, log: &[EventRecord], wrong: &mut Violations) {
 }
 
 /// Checks that the rows of conversations match the log.
-fn check_conversations(rows: &Rows, log: &[EventRecord], wrong: &mut Violations) {
+fn check_conversations(rows: &Rows, log: &[EventRecord], wrong: &mut InvariantViolations) {
     let remembered: BTreeMap<_, _> = rows
         .conversations
         .iter()

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use windlass_process::{
     CaptureLimits, OutputStream, OwnerLock, ProgramInvocation, ProgramOutcome, ProgramSpec, ProgramStartError,
-    RunControl, Supervisor, SupervisorLauncher, run_program,
+    ProgramSupervisor, RunControl, SupervisorLauncher, run_program,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,10 +113,10 @@ pub fn probe() -> &'static str {
     env!("CARGO_BIN_EXE_process-probe")
 }
 
-pub fn supervisor() -> Supervisor {
+pub fn supervisor() -> ProgramSupervisor {
     let launcher =
         SupervisorLauncher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
-    Supervisor::start(&launcher).expect("a supervisor")
+    ProgramSupervisor::start(&launcher).expect("a supervisor")
 }
 
 /// Waits until a condition holds.

@@ -8,7 +8,7 @@ use windlass_engine::{
     Command, NewSession, NextAction, OwnerName, RetryLimitAction, Session, SessionEndKind, SessionName, SessionTerms,
     StateView as _, Task, TaskId, WorkSource,
 };
-use windlass_process::{OwnerLock, RunControl, Supervisor};
+use windlass_process::{OwnerLock, ProgramSupervisor, RunControl};
 use windlass_runner::{EffectRunner, RunError, Runner, RunnerEnv};
 use windlass_store::ExecuteError;
 
@@ -36,7 +36,7 @@ pub struct Worker<'a> {
     pub roster: &'a OwnerLock,
     pub control: RunControl,
     pub observer: &'a dyn WorkerObserver,
-    pub supervisor: Option<Supervisor>,
+    pub supervisor: Option<ProgramSupervisor>,
 }
 
 /// A task or a session for a worker.
