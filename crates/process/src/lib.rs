@@ -1,10 +1,10 @@
 //! Starts programs. No other crate does.
 //!
 //! ```text
-//!                    ┌ run_program ────────────── os::LeaderProcess ───────┐
-//!   ProgramSpec ─────┤                                                     ├── one poll(2) loop ──► ProgramOutcome
+//!                    ┌ run_program ────────────────────── os::LeaderProcess ──────┐
+//!   ProgramSpec ─────┤                                                            ├── one poll(2) loop ──► ProgramOutcome
 //!                    └ ProgramSupervisor::run_program ── a process of its own ────┘       ▲
-//!                                                 that outlives a `kill -9`        │ RunControl: cancel, kill, pause, resume
+//!                                                        that outlives a `kill -9`        │ RunControl: cancel, kill, pause, resume
 //! ```
 //!
 //! Invariants:
