@@ -67,11 +67,7 @@ pub fn merge_change(opened: &mut OpenedProject, id: TaskId, checks: MergeChecks)
         Ok(merged)
     });
     let by_signal = |failure: Failure| failure.with_signal(received.first_signal());
-    let seal = match merged.map_err(by_signal)? {
-        ManualMergeOutcome::Merged(seal) => Some(seal),
-        ManualMergeOutcome::Already => None,
-        other => return Err(by_signal(explain_refusal(opened, &change, other)?)),
-    };
+    let seal = merged.and_then(|merged| take_seal(opened, &change, merged)).map_err(by_signal)?;
     Ok(MergeReport { change, seal })
 }
 
@@ -120,28 +116,30 @@ fn check_task_state(opened: &OpenedProject, task: &Task) -> Result<(), Failure> 
     }
 }
 
-/// Returns the failure for an outcome without a merge.
-fn explain_refusal(
+/// Returns the seal of a merge, or nothing if the change was merged before. Any other outcome is a failure.
+fn take_seal(
     opened: &OpenedProject,
     known: &ChangeRecord,
-    by_hand: ManualMergeOutcome,
-) -> Result<Failure, Failure> {
+    outcome: ManualMergeOutcome,
+) -> Result<Option<MergeSeal>, Failure> {
     let id = known.task.id;
     let failure =
         |base: &str| Failure::new(FailureCode::Refused, format!("cannot merge the change of {id} into {base}"));
-    Ok(match by_hand {
+    Err(match outcome {
+        ManualMergeOutcome::Merged(seal) => return Ok(Some(seal)),
+        ManualMergeOutcome::Already => return Ok(None),
         ManualMergeOutcome::Refused { cause, hint } => failure(known.base_name()).with_cause(cause).with_hint(hint),
         ManualMergeOutcome::Conflicts { base, files, why } => {
             let place = known.task.workspace.as_ref().map(|workspace| workspace.name.clone()).unwrap_or_default();
             let files = files.lines().map(|file| file.trim_start_matches("- "));
             let failure = files.fold(failure(&base).with_cause(why), |failure, file| failure.with_cause(file));
             let is_refused = known.task.state == TaskState::Blocked && !is_blocked_by_git(&known.task);
-            let has_agent_resolve = match is_refused {
+            let resolve_hint = match is_refused {
                 true => format!("`windlass answer {id} continue` has the agent continue and resolve them"),
                 false => ResumeCommand::for_conflict(opened, id)?.describe_in_sentence("has the agent resolve them"),
             };
             failure.with_hint(format!(
-                "nothing has changed; {has_agent_resolve}, or do it yourself in .windlass/worktrees/{place}"
+                "nothing has changed; {resolve_hint}, or do it yourself in .windlass/worktrees/{place}"
             ))
         }
         ManualMergeOutcome::Unfit { base, hook, report } => {
@@ -168,7 +166,6 @@ fn explain_refusal(
         ManualMergeOutcome::Cancelled => {
             Failure::new(FailureCode::Interrupted(hints::SIGINT_NUMBER), "ended before anything was merged")
         }
-        ManualMergeOutcome::Merged(_) | ManualMergeOutcome::Already => failure(known.base_name()),
     })
 }
 

@@ -27,12 +27,12 @@ impl SignalListener {
         view: Option<&ViewHandle>,
         wake: impl Fn() + Send + 'static,
     ) -> Result<Self, Failure> {
-        let heard = view.cloned();
-        let heed = move |signalled| {
-            handle_signal(signalled, heard.as_ref());
+        let view = view.cloned();
+        let on_signal = move |signalled| {
+            handle_signal(signalled, view.as_ref());
             wake();
         };
-        let received = signals::install_handlers(control, heed).map_err(listen_failure)?;
+        let received = signals::install_handlers(control, on_signal).map_err(listen_failure)?;
         Ok(Self { received, nudges: None })
     }
 

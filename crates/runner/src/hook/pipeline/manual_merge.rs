@@ -65,7 +65,7 @@ pub enum MergeChecks {
 pub enum ManualMergeOutcome {
     /// Merged. Other processes wait until this is recorded, or until the merge lock is released.
     Merged(MergeSeal),
-    /// Another process has merged and recorded it during the wait.
+    /// It was merged and recorded before, perhaps by another process during the wait.
     Already,
     /// The work conflicts with the base, and nothing has changed.
     Conflicts {
