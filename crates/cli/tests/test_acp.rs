@@ -8,18 +8,18 @@ use std::process::{Child, Stdio};
 use insta::assert_snapshot;
 use rustix::process::Signal;
 
-use crate::support::{WINDLASS, World, timeless};
+use crate::support::{TestWorld, WINDLASS, normalize_durations};
 
 const RUN: &[&str] = &["run", "Mend the pump", "--agent", "scripted:play.yaml"];
 
-impl World {
+impl TestWorld {
     /// Returns how each conversation was opened.
-    fn openings(&self) -> Vec<String> {
-        let opened = self.data_of("conversation_opened");
+    fn conversation_openings(&self) -> Vec<String> {
+        let opened = self.event_payloads("conversation_opened");
         opened.iter().map(|opened| opened["opening"].as_str().unwrap().to_owned()).collect()
     }
 
-    fn text(&self, name: &str) -> String {
+    fn file_text(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 }
@@ -47,10 +47,10 @@ turns:
       - say: All of it is there.
       - promise: COMPLETE
 ";
-    let world = World::played(config, script);
+    let world = TestWorld::with_scripted_agent(config, script);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_snapshot!(timeless(&ran.stdout), @r"
+    assert_snapshot!(normalize_durations(&ran.stdout), @r"
     session mend-the-pump-e01275de
       scripted:play.yaml, at most 25 iterations
     iteration 1
@@ -64,15 +64,15 @@ turns:
     complete after one iteration
       took <took> agent <took> hooks <took> 2 turns
     ");
-    assert_eq!(world.openings(), ["new"]);
-    let pids = world.text("pids");
+    assert_eq!(world.conversation_openings(), ["new"]);
+    let pids = world.file_text("pids");
     let pids: Vec<&str> = pids.lines().collect();
     assert!(pids.len() == 2 && pids[0] == pids[1], "{pids:?}");
     assert!(!fs::exists(format!("/proc/{}", pids[0])).unwrap(), "it is gone with the session");
 }
 
 /// Failures of an agent in its first turn, and their events. The next turn finds an agent that works.
-fn fails(config: &str, steps: &str, fault: &str, expected: &str) {
+fn check_first_turn_failure(config: &str, steps: &str, fault: &str, expected: &str) {
     let script = format!(
         "remember: memory.json
 turns:
@@ -80,17 +80,17 @@ turns:
   - do: [say: Now it works., promise: COMPLETE]
 "
     );
-    let world = World::played(config, &script);
+    let world = TestWorld::with_scripted_agent(config, &script);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{steps}\n{ran}");
-    let failed = world.data_of("iteration_failed");
+    let failed = world.event_payloads("iteration_failed");
     assert_eq!(failed.len(), 1, "{steps}\n{ran}");
     assert_eq!(failed[0]["error"], expected, "{steps}");
     assert_eq!(failed[0]["fault"].as_str().unwrap_or_default(), fault, "{steps}");
 }
 
 #[test]
-fn what_goes_wrong_in_a_turn_is_told_apart() {
+fn turn_failures_are_recorded_with_distinct_faults_and_errors() {
     let ended = "the agent ended before it answered `session/prompt`";
     let broke = "the agent broke the protocol: ";
     for (steps, fault, expected) in [
@@ -128,12 +128,12 @@ fn what_goes_wrong_in_a_turn_is_told_apart() {
                 .to_owned(),
         ),
     ] {
-        fails("limits: {failure_span: 1ms}", steps, fault, &expected);
+        check_first_turn_failure("limits: {failure_span: 1ms}", steps, fault, &expected);
     }
 }
 
 #[test]
-fn a_conversation_that_is_full_is_left() {
+fn conversation_out_of_tokens_is_replaced_by_new_conversation() {
     let config = "hooks: {pre_iteration: [{command: 'echo round {{iteration}}', pipe_output: true}]}";
     let script = "
 remember: memory.json
@@ -142,18 +142,18 @@ turns:
     do: [say: Now it works., promise: COMPLETE]
   - do: [say: Half of it., stop: max_tokens]
 ";
-    let world = World::played(config, script);
+    let world = TestWorld::with_scripted_agent(config, script);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    let failed = world.data_of("iteration_failed");
+    let failed = world.event_payloads("iteration_failed");
     assert_eq!(failed[0]["error"], "the agent ran out of tokens (max_tokens): Half of it.");
     assert_eq!(failed[0]["fault"], "out_of_tokens");
-    assert_eq!(world.openings(), ["new", "new"]);
+    assert_eq!(world.conversation_openings(), ["new", "new"]);
 }
 
 #[test]
-fn a_turn_has_its_time() {
-    fails(
+fn turn_exceeding_turn_time_fails_as_timed_out() {
+    check_first_turn_failure(
         "limits: {turn_time: 200ms, failure_span: 1ms}",
         "say: I think., wait: 60s",
         "timed_out",
@@ -163,23 +163,23 @@ fn a_turn_has_its_time() {
 
 /// The session ends at its limit, whatever the agent does: nothing has failed.
 #[test]
-fn a_session_with_such_an_agent_runs_no_longer_than_its_wall_time() {
+fn acp_session_ends_at_wall_time_without_failed_iteration() {
     let config = "
 limits: {wall_time: 1s}
 hooks: {on_error: [{command: touch failed}], session_end: [{command: touch ended}]}
 ";
     for agent in ["scripted:play.yaml", "acp:exec sleep 60"] {
-        let world = World::played(config, "turns: [{do: [{wait: 60s}]}]");
+        let world = TestWorld::with_scripted_agent(config, "turns: [{do: [{wait: 60s}]}]");
         let ran = world.run(&["run", "Mend the pump", "--agent", agent]);
         assert_eq!(ran.code, 3, "{agent}\n{ran}");
         assert!(ran.stdout.contains("ended after one iteration: the wall time of 1 s is used up"), "{agent}\n{ran}");
         assert!(world.path("ended").exists() && !world.path("failed").exists(), "{agent}\n{ran}");
-        assert!(world.data_of("iteration_failed").is_empty(), "{agent}\n{ran}");
+        assert!(world.event_payloads("iteration_failed").is_empty(), "{agent}\n{ran}");
     }
 }
 
 /// An agent in a shell. It runs `$pause` before each answer, and says goodbye when it is closed.
-const SPOKEN: &str = r#"
+const SHELL_AGENT: &str = r#"
 answer() { read -r line; sleep $pause; echo "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
 answer 1 '{"protocolVersion":1}'
 answer 2 '{"sessionId":"one"}'
@@ -191,36 +191,36 @@ echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}'
 cat > rest
 touch goodbye
 "#;
-const SPEAK: &[&str] = &["run", "Mend the pump", "--agent", "acp:sh agent.sh"];
+const RUN_SHELL_AGENT: &[&str] = &["run", "Mend the pump", "--agent", "acp:sh agent.sh"];
 
 #[test]
 fn opening_and_prompting_share_the_time_of_a_turn() {
-    let world = World::played("limits: {turn_time: 2s, failure_span: 1ms}", "");
-    world.write("agent.sh", format!("pause=0; test -e again || pause=1.4; touch again\n{SPOKEN}"));
-    let ran = world.run(SPEAK);
+    let world = TestWorld::with_scripted_agent("limits: {turn_time: 2s, failure_span: 1ms}", "");
+    world.write("agent.sh", format!("pause=0; test -e again || pause=1.4; touch again\n{SHELL_AGENT}"));
+    let ran = world.run(RUN_SHELL_AGENT);
     assert_eq!(ran.code, 0, "{ran}");
-    let failed = world.data_of("iteration_failed");
+    let failed = world.event_payloads("iteration_failed");
     assert!(failed.len() == 1 && failed[0]["error"] == "timed out after 2 s", "{ran}\n{failed:?}");
 }
 
 /// A session that waits for a person is not over, but its agent is not needed meanwhile.
 #[test]
-fn an_agent_is_let_go_while_a_person_is_asked() {
+fn agent_is_closed_while_session_waits_for_person() {
     let config = "
 limits: {max_hook_retries: 0}
 on_retry_limit: ask
 hooks: {stop: [{command: exit 2}]}
 ";
-    let world = World::played(config, "");
-    world.write("agent.sh", format!("pause=0\n{SPOKEN}"));
-    let ran = world.run(SPEAK);
+    let world = TestWorld::with_scripted_agent(config, "");
+    world.write("agent.sh", format!("pause=0\n{SHELL_AGENT}"));
+    let ran = world.run(RUN_SHELL_AGENT);
     assert!(ran.code == 4 && ran.stdout.contains("a person is asked"), "{ran}");
     assert!(world.path("goodbye").exists(), "{ran}");
 }
 
 /// Programs that are no agents: the session ends at once, and says why.
 #[test]
-fn what_cannot_be_spoken_with_is_said() {
+fn agent_that_fails_acp_initialization_ends_session_with_reason() {
     let answers = |answer: &str| format!("sh -c 'read line; echo \"{}\"; cat'", answer.replace('"', "\\\""));
     let cases = [
         ("no-such-agent 'acp'".to_owned(), "not found"),
@@ -236,7 +236,7 @@ fn what_cannot_be_spoken_with_is_said() {
         (answers(r#"{"jsonrpc":"2.0","id":9,"result":{}}"#), "was not sent (id 9)"),
     ];
     for (command, expected) in cases {
-        let world = World::empty();
+        let world = TestWorld::empty();
         let ran = world.run(&["run", "Mend the pump", "--agent", &format!("acp:{command}")]);
         assert_eq!(ran.code, 1, "{command}\n{ran}");
         assert!(ran.stdout.contains(expected), "{command}\n{ran}");
@@ -244,8 +244,8 @@ fn what_cannot_be_spoken_with_is_said() {
 }
 
 #[test]
-fn a_script_that_is_none_is_said() {
-    let world = World::empty();
+fn invalid_or_missing_script_is_rejected_with_exit_64() {
+    let world = TestWorld::empty();
     world.write("bad.yaml", "turns: [{do: [{sing: a song}]}]");
     let ran = world.run(&["run", "Mend the pump", "--agent", "scripted:bad.yaml"]);
     assert!(
@@ -258,21 +258,21 @@ fn a_script_that_is_none_is_said() {
 }
 
 /// A run in the middle of a turn: the agent has written to `started`.
-struct Midway {
-    world: World,
+struct RunInTurn {
+    world: TestWorld,
     child: Child,
 }
 
-impl Midway {
+impl RunInTurn {
     fn new(config: &str, script: &str) -> Self {
-        let world = World::played(config, script);
-        world.finish(world.program("mkfifo").arg("started"));
+        let world = TestWorld::with_scripted_agent(config, script);
+        world.run_command(world.program("mkfifo").arg("started"));
         let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         fs::read(world.path("started")).unwrap();
         Self { world, child }
     }
 
-    fn end_by(&mut self, signals: &[Signal]) -> (i32, String) {
+    fn end_by_signals(&mut self, signals: &[Signal]) -> (i32, String) {
         let pid = rustix::process::Pid::from_child(&self.child);
         for signal in signals {
             rustix::process::kill_process(pid, *signal).unwrap();
@@ -286,7 +286,7 @@ impl Midway {
 
 /// After a crash the same conversation goes on, if the agent supports it, and replayed messages are no claims.
 #[test]
-fn after_a_kill_the_conversation_is_taken_up() {
+fn killed_run_resumes_same_conversation_and_ignores_replayed_promises() {
     let config = "hooks: {stop: [{command: 'test -e checked || { touch checked; exit 2; }'}]}";
     let script = "
 remember: memory.json
@@ -298,12 +298,12 @@ turns:
     do: [say: I am still at it.]
   - do: [promise: COMPLETE]
 ";
-    let mut midway = Midway::new(config, script);
-    assert_eq!(midway.end_by(&[Signal::KILL]).0, 137);
+    let mut midway = RunInTurn::new(config, script);
+    assert_eq!(midway.end_by_signals(&[Signal::KILL]).0, 137);
     let world = midway.world;
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_snapshot!(timeless(&ran.stdout), @r"
+    assert_snapshot!(normalize_durations(&ran.stdout), @r"
     session mend-the-pump-e01275de, resumed
       interrupted
     iteration 2
@@ -316,7 +316,7 @@ turns:
     complete after 3 iterations
       took <took> agent <took> hooks <took> 4 turns
     ");
-    assert_eq!(world.openings(), ["new", "loaded"]);
+    assert_eq!(world.conversation_openings(), ["new", "loaded"]);
 }
 
 const RUN_TASK: &[&str] = &["run", "--task", "T1", "--agent", "scripted:play.yaml", "--max-iterations", "1"];
@@ -330,34 +330,34 @@ turns:
   - do: [run: 'test -e begun || { touch begun; echo > started; sleep 60; }', promise: COMPLETE]
 ";
     for (fresh, opening) in [(&[][..], "loaded"), (&["--fresh"], "new")] {
-        let mut midway = Midway::new("", script);
-        assert_eq!(midway.end_by(&[Signal::INT]).0, 130);
+        let mut midway = RunInTurn::new("", script);
+        assert_eq!(midway.end_by_signals(&[Signal::INT]).0, 130);
         let ran = midway.world.run(&[RUN_TASK, fresh].concat());
-        assert_eq!(midway.world.openings(), ["new", opening], "{ran}");
+        assert_eq!(midway.world.conversation_openings(), ["new", opening], "{ran}");
     }
 }
 
 #[test]
-fn an_agent_that_cannot_take_it_up_is_told_what_was() {
+fn agent_without_resume_support_receives_earlier_output_in_new_conversation() {
     let script = "
 turns:
   - do: [say: Half of it is there.]
   - do: [run: echo > started, wait: 60s]
 ";
-    let mut midway = Midway::new("", script);
-    assert_eq!(midway.end_by(&[Signal::KILL]).0, 137);
+    let mut midway = RunInTurn::new("", script);
+    assert_eq!(midway.end_by_signals(&[Signal::KILL]).0, 137);
     let world = midway.world;
     world.write("play.yaml", "turns: [{when: Half of it is there., do: [{promise: COMPLETE}]}]");
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(world.openings(), ["new", "anew"]);
-    assert_eq!(world.data_of("conversation_opened")[1]["reason"], "the agent cannot resume a conversation");
-    let why = world.ok(&["why", "mend-the-pump-e01275de", "--full"]);
+    assert_eq!(world.conversation_openings(), ["new", "anew"]);
+    assert_eq!(world.event_payloads("conversation_opened")[1]["reason"], "the agent cannot resume a conversation");
+    let why = world.run_ok(&["why", "mend-the-pump-e01275de", "--full"]);
     assert!(why.contains("started again: the agent cannot resume a conversation"), "{why}");
 }
 
 #[test]
-fn an_interrupt_is_passed_on_and_starts_no_turn() {
+fn interrupt_cancels_session_without_starting_another_turn() {
     let config = "
 hooks:
   session_start: [{command: echo remember, pipe_output: true}]
@@ -368,24 +368,24 @@ turns:
   - do: [run: echo $PPID > first; echo > started, wait: 60s]
   - do: [run: touch again, say: I have heard it.]
 ";
-    let mut midway = Midway::new(config, script);
-    let (code, said) = midway.end_by(&[Signal::INT]);
+    let mut midway = RunInTurn::new(config, script);
+    let (code, said) = midway.end_by_signals(&[Signal::INT]);
     assert_eq!(code, 130, "{said}");
     assert!(said.contains("cancelled after one iteration"), "{said}");
     let world = midway.world;
     assert!(world.path("ended").exists());
     assert!(!world.path("again").exists());
-    assert_eq!(world.openings(), ["new"]);
+    assert_eq!(world.conversation_openings(), ["new"]);
 }
 
 #[test]
-fn an_agent_that_hangs_is_ended_by_the_second_word() {
+fn hanging_agent_is_terminated_by_second_signal() {
     let script = "turns: [{do: [{run: echo $PPID > agent; echo > started}, hang]}]";
-    let mut midway = Midway::new("", script);
+    let mut midway = RunInTurn::new("", script);
     // Two of the same kind could be confused.
-    let (code, said) = midway.end_by(&[Signal::INT, Signal::TERM]);
+    let (code, said) = midway.end_by_signals(&[Signal::INT, Signal::TERM]);
     assert!([130, 143].contains(&code), "{said}");
-    let agent = midway.world.text("agent");
+    let agent = midway.world.file_text("agent");
     assert!(!fs::exists(format!("/proc/{}", agent.trim())).unwrap(), "nothing survives");
 }
 
@@ -397,19 +397,19 @@ turns:
   - do: [run: windlass task add One]
   - do: [run: windlass task add Two, promise: COMPLETE]
 ";
-    let world = World::played("", script);
-    std::os::unix::fs::symlink(WINDLASS, world.programs().join("windlass")).unwrap();
+    let world = TestWorld::with_scripted_agent("", script);
+    std::os::unix::fs::symlink(WINDLASS, world.program_directory().join("windlass")).unwrap();
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    let created = world.lines(&["events", "--type", "task_created"]);
+    let created = world.json_lines(&["events", "--type", "task_created"]);
     let iterations: Vec<_> = created.iter().map(|event| event["iteration"].as_u64()).collect();
     // The first is the goal itself.
     assert_eq!(iterations, [None, Some(1), Some(2)]);
 }
 
 #[test]
-fn the_agent_of_the_configuration_may_be_one() {
-    let world = World::played("agent: scripted:play.yaml", "turns: [{do: [{promise: COMPLETE}]}]");
+fn scripted_agent_from_configuration_completes_session() {
+    let world = TestWorld::with_scripted_agent("agent: scripted:play.yaml", "turns: [{do: [{promise: COMPLETE}]}]");
     let ran = world.run(&["run", "Mend the pump"]);
     assert_eq!(ran.code, 0, "{ran}");
 }
@@ -425,21 +425,21 @@ turns:
     unless: The end of your last message
     do: [run: echo $PPID $WINDLASS_TASK_ID > two, promise: COMPLETE]
 ";
-    let world = World::played("", script);
-    world.ok(&["init"]);
-    world.ok(&["task", "add", "Mend the pump"]);
-    world.ok(&["task", "add", "Paint it", "--depends", "T1"]);
+    let world = TestWorld::with_scripted_agent("", script);
+    world.run_ok(&["init"]);
+    world.run_ok(&["task", "add", "Mend the pump"]);
+    world.run_ok(&["task", "add", "Paint it", "--depends", "T1"]);
     let ran = world.run(&["run", "--agent", "scripted:play.yaml", "--trust"]);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(world.openings(), ["new", "new"]);
-    let (one, two) = (world.text("one"), world.text("two"));
+    assert_eq!(world.conversation_openings(), ["new", "new"]);
+    let (one, two) = (world.file_text("one"), world.file_text("two"));
     let (one, two) = (one.trim().split_once(' ').unwrap(), two.trim().split_once(' ').unwrap());
     assert!(one.0 != two.0 && one.1 == "T1" && two.1 == "T2", "{one:?} {two:?}");
 }
 
 #[test]
-fn a_model_that_is_not_offered_is_told() {
-    let world = World::played(
+fn model_that_agent_does_not_offer_is_reported_in_note() {
+    let world = TestWorld::with_scripted_agent(
         "agents: {picky: {driver: scripted, command: play.yaml, model: big}}",
         "turns: [{do: [{say: Done. <promise>COMPLETE</promise>}]}]",
     );
@@ -459,7 +459,7 @@ done
     let config = |server: &str| {
         format!("agents: {{mine: {{driver: acp, command: sh agent.sh, mcp_servers: {{files: {server}}}}}}}\n")
     };
-    let world = World::empty();
+    let world = TestWorld::empty();
     world.write("agent.sh", agent);
     let run = ["run", "Mend the pump", "--agent", "mine", "--max-iterations", "1", "--trust"];
     world.write(".windlass/config.yaml", config("{command: nowhere}"));
@@ -467,7 +467,7 @@ done
     assert!(ran.code == 64 && ran.stderr.contains("cannot find the program nowhere"), "{ran}");
     world.write(".windlass/config.yaml", config("{command: cat, args: [-u], env: {PORT: 7}}"));
     world.run(&run);
-    let asked = world.text("asked");
+    let asked = world.file_text("asked");
     let opened = asked.lines().find(|line| line.contains("session/new")).unwrap();
     let opened: serde_json::Value = serde_json::from_str(opened).unwrap();
     let server = &opened["params"]["mcpServers"][0];

@@ -7,46 +7,46 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::hooked::{await_end, hooked, is_dead};
-use crate::support::{Ran, World};
+use crate::support::hook_project::{await_process_end, create_hook_project, has_process_ended};
+use crate::support::{CommandOutput, TestWorld};
 
 /// The payload of Claude Code when it is about to stop.
-fn stopping(world: &World, conversation: &str, sent_back: bool) -> Value {
+fn stop_payload(world: &TestWorld, conversation: &str, sent_back: bool) -> Value {
     json!({
         "session_id": conversation, "transcript_path": "/tmp/t.jsonl", "cwd": world.directory,
         "hook_event_name": "Stop", "stop_hook_active": sent_back, "last_assistant_message": "All done.",
     })
 }
 
-fn tool(world: &World, name: &str, input: &Value) -> Value {
+fn tool_payload(world: &TestWorld, name: &str, input: &Value) -> Value {
     json!({
         "session_id": "s", "cwd": world.directory, "hook_event_name": "PreToolUse",
         "tool_name": name, "tool_input": input, "tool_use_id": "t1",
     })
 }
 
-fn call(world: &World, point: &str, payload: &Value) -> Ran {
-    world.feed(&["hook", point, "--as", "claude"], payload.to_string().as_bytes())
+fn call_hook(world: &TestWorld, point: &str, payload: &Value) -> CommandOutput {
+    world.run_with_input(&["hook", point, "--as", "claude"], payload.to_string().as_bytes())
 }
 
 /// The agent reads this on standard output.
-fn said(ran: &Ran) -> Value {
+fn parse_answer(ran: &CommandOutput) -> Value {
     assert!(ran.code == 0 || ran.code == 2, "{ran}");
     if ran.stdout.is_empty() { Value::Null } else { serde_json::from_str(&ran.stdout).unwrap() }
 }
 
 /// The agent goes on, and the person at it sees this message.
 #[track_caller]
-fn check_let_go(ran: &Ran, told: &str) {
+fn check_pass_with_message(ran: &CommandOutput, told: &str) {
     assert_eq!(ran.code, 0, "{ran}");
-    let answer = said(ran);
+    let answer = parse_answer(ran);
     assert!(answer.get("decision").is_none() && answer["hookSpecificOutput"].is_null(), "{ran}");
     let message = answer["systemMessage"].as_str().unwrap_or_default();
     assert!(message.contains(told), "`{told}` is not in `{message}`");
 }
 
 /// Fails with other words each time, as tests do.
-const FAILING: &str = "hooks:
+const FAILING_TESTS_CONFIG: &str = "hooks:
   stop:
     - name: tests
       command: 'echo x >> tried; echo \"$(wc -l < tried) tests fail\" >&2; exit 2'
@@ -54,38 +54,38 @@ limits: {max_hook_retries: 2}
 ";
 
 #[test]
-fn an_agent_is_sent_back_with_the_reason_and_let_go_at_the_limit() {
-    let world = hooked(FAILING);
-    let first = call(&world, "stop", &stopping(&world, "one", false));
+fn stop_hook_blocks_agent_with_reason_until_retry_limit() {
+    let world = create_hook_project(FAILING_TESTS_CONFIG);
+    let first = call_hook(&world, "stop", &stop_payload(&world, "one", false));
     assert_eq!((first.code, first.stderr.trim()), (2, "1 tests fail"));
-    assert_eq!(said(&first), json!({"decision": "block", "reason": "1 tests fail"}));
-    assert_eq!(call(&world, "Stop", &stopping(&world, "one", true)).code, 2);
-    let last = call(&world, "stop", &stopping(&world, "one", true));
-    check_let_go(
+    assert_eq!(parse_answer(&first), json!({"decision": "block", "reason": "1 tests fail"}));
+    assert_eq!(call_hook(&world, "Stop", &stop_payload(&world, "one", true)).code, 2);
+    let last = call_hook(&world, "stop", &stop_payload(&world, "one", true));
+    check_pass_with_message(
         &last,
         "`tests` has sent the agent back 2 times (`max_hook_retries`); the agent may stop, but `tests` still says no: 3 tests fail",
     );
-    let answers = world.data_of("bridge_answered");
+    let answers = world.event_payloads("bridge_answered");
     let seen: Vec<_> = answers.iter().map(|answer| json!([answer["ruling"], answer["retries"]])).collect();
     assert_eq!(seen, [json!(["block", 1]), json!(["block", 2]), json!(["pass", 2])]);
 }
 
 #[test]
-fn an_agent_is_ended_where_a_hook_says_so() {
-    let world = hooked(
+fn stop_hook_continue_false_is_forwarded_with_stop_reason() {
+    let world = create_hook_project(
         r#"hooks:
   stop:
     - command: |
         echo '{"continue": false, "stopReason": "Enough."}'
 "#,
     );
-    let ended = said(&call(&world, "stop", &stopping(&world, "one", false)));
+    let ended = parse_answer(&call_hook(&world, "stop", &stop_payload(&world, "one", false)));
     assert_eq!((&ended["continue"], &ended["stopReason"]), (&json!(false), &json!("Enough.")), "{ended}");
 }
 
 #[test]
-fn a_matcher_looks_at_why_the_agent_calls() {
-    let world = hooked(
+fn hook_matcher_tests_session_source_and_notification_type() {
+    let world = create_hook_project(
         "hooks:
   session_start: [{matcher: resume|clear, command: 'jq -r .source'}]
   notification: [{matcher: idle_prompt, command: echo x >> waited}]
@@ -93,22 +93,22 @@ fn a_matcher_looks_at_why_the_agent_calls() {
     );
     let begin = |source: &str| {
         let payload = json!({"session_id": "one", "cwd": world.directory, "source": source});
-        said(&call(&world, "session_start", &payload))["hookSpecificOutput"]["additionalContext"].clone()
+        parse_answer(&call_hook(&world, "session_start", &payload))["hookSpecificOutput"]["additionalContext"].clone()
     };
     assert_eq!(begin("resume"), "resume");
     assert_eq!(begin("startup"), Value::Null);
     for kind in ["idle_prompt", "permission_prompt"] {
         let payload = json!({"session_id": "one", "cwd": world.directory, "notification_type": kind});
-        call(&world, "notification", &payload);
+        call_hook(&world, "notification", &payload);
     }
-    assert_eq!(world.read("waited"), "x\n");
-    let calls = world.data_of("bridge_called");
+    assert_eq!(world.read_file("waited"), "x\n");
+    let calls = world.event_payloads("bridge_called");
     assert_eq!(calls.iter().map(|call| call["tool"].clone()).collect::<Vec<_>>(), [Value::Null, Value::Null]);
 }
 
 #[test]
-fn a_tool_is_allowed_in_older_words_and_refused_without_any() {
-    let world = hooked(
+fn tool_hooks_accept_legacy_approve_and_block_without_reason() {
+    let world = create_hook_project(
         r#"hooks:
   pre_tool_use:
     - matcher: Bash
@@ -120,70 +120,75 @@ fn a_tool_is_allowed_in_older_words_and_refused_without_any() {
         echo '{"hookSpecificOutput": {"updatedToolOutput": {"stdout": "***"}}}'
 "#,
     );
-    let allowed = &said(&call(&world, "pre_tool_use", &tool(&world, "Bash", &json!({}))))["hookSpecificOutput"];
+    let allowed = &parse_answer(&call_hook(&world, "pre_tool_use", &tool_payload(&world, "Bash", &json!({}))))["hookSpecificOutput"];
     assert_eq!(
         (&allowed["permissionDecision"], &allowed["permissionDecisionReason"]),
         (&json!("allow"), &json!("harmless"))
     );
-    let refused = said(&call(&world, "pre_tool_use", &tool(&world, "Edit", &json!({}))));
+    let refused = parse_answer(&call_hook(&world, "pre_tool_use", &tool_payload(&world, "Edit", &json!({}))));
     assert_eq!(refused["reason"], "`guard` blocks without a reason.");
-    let used = said(&call(&world, "post_tool_use", &tool(&world, "Bash", &json!({}))));
+    let used = parse_answer(&call_hook(&world, "post_tool_use", &tool_payload(&world, "Bash", &json!({}))));
     assert_eq!(used["hookSpecificOutput"]["updatedToolOutput"], json!({"stdout": "***"}), "{used}");
-    assert_eq!(world.data_of("bridge_answered")[2]["told"], r#"{"stdout":"***"}"#);
+    assert_eq!(world.event_payloads("bridge_answered")[2]["told"], r#"{"stdout":"***"}"#);
 }
 
 #[test]
 fn hooks_of_another_agent_leave_no_trace() {
-    let world = hooked("agents: {codex: {hooks: {stop: [{command: exit 2}]}}}\n");
-    assert_eq!(call(&world, "stop", &stopping(&world, "one", false)).code, 0);
-    assert_eq!(world.data_of("bridge_called").len(), 0);
-    let codex = world.feed(&["hook", "stop", "--as", "codex"], stopping(&world, "two", false).to_string().as_bytes());
+    let world = create_hook_project("agents: {codex: {hooks: {stop: [{command: exit 2}]}}}\n");
+    assert_eq!(call_hook(&world, "stop", &stop_payload(&world, "one", false)).code, 0);
+    assert_eq!(world.event_payloads("bridge_called").len(), 0);
+    let codex = world
+        .run_with_input(&["hook", "stop", "--as", "codex"], stop_payload(&world, "two", false).to_string().as_bytes());
     assert_eq!(codex.code, 2, "{codex}");
 }
 
 #[test]
-fn an_agent_may_have_deleted_the_directory_that_it_calls_from() {
-    let world = hooked(FAILING);
-    let payload = world.write("stop.json", stopping(&world, "one", false).to_string());
+fn stop_hook_blocks_agent_calling_from_deleted_directory() {
+    let world = create_hook_project(FAILING_TESTS_CONFIG);
+    let payload = world.write("stop.json", stop_payload(&world, "one", false).to_string());
     let script = r#"mkdir gone && cd gone && rmdir ../gone && exec "$0" hook stop --as claude < "$1""#;
     let mut command = world.program("sh");
-    let ran = world.finish(command.args(["-c", script, env!("CARGO_BIN_EXE_windlass")]).arg(payload));
+    let ran = world.run_command(command.args(["-c", script, env!("CARGO_BIN_EXE_windlass")]).arg(payload));
     assert_eq!((ran.code, ran.stderr.trim()), (2, "1 tests fail"), "{ran}");
 }
 
 #[test]
-fn a_session_of_ours_begins_as_a_startup() {
-    let world = hooked(
+fn run_session_matches_startup_at_start_and_other_at_end() {
+    let world = create_hook_project(
         "hooks:
   session_start: [{matcher: startup, command: echo startup >> begun}, {matcher: resume, command: echo resume >> begun}]
   session_end: [{matcher: clear, command: echo clear >> begun}, {matcher: other, command: echo other >> begun}]
 ",
     );
     world.run(&["run", "mend the pump", "--agent", "command:echo COMPLETE", "--max-iterations", "1"]);
-    assert_eq!(world.read("begun"), "startup\nother\n");
+    assert_eq!(world.read_file("begun"), "startup\nother\n");
 }
 
 #[test]
 fn each_conversation_has_tries_of_its_own_and_a_person_gives_new_ones() {
-    let world = hooked(FAILING);
+    let world = create_hook_project(FAILING_TESTS_CONFIG);
     for conversation in ["one", "two"] {
         for sent_back in [false, true] {
-            assert_eq!(call(&world, "stop", &stopping(&world, conversation, sent_back)).code, 2, "{conversation}");
+            assert_eq!(
+                call_hook(&world, "stop", &stop_payload(&world, conversation, sent_back)).code,
+                2,
+                "{conversation}"
+            );
         }
     }
-    assert_eq!(call(&world, "stop", &stopping(&world, "one", true)).code, 0);
+    assert_eq!(call_hook(&world, "stop", &stop_payload(&world, "one", true)).code, 0);
     // The next stop is the end of another turn.
-    assert_eq!(call(&world, "stop", &stopping(&world, "two", false)).code, 2);
+    assert_eq!(call_hook(&world, "stop", &stop_payload(&world, "two", false)).code, 2);
 }
 
 /// goose does not say at its end that it was sent back; but it reports each prompt of a person, with or without a hook for it.
 #[test]
-fn a_person_is_heard_where_no_hook_listens() {
-    let world = hooked(FAILING);
+fn goose_user_prompt_resets_stop_retries_without_prompt_hook() {
+    let world = create_hook_project(FAILING_TESTS_CONFIG);
     let goose = |point: &str, event: &str| {
         let payload =
             json!({"event": event, "session_id": "1", "matcher_context": null, "working_dir": world.directory});
-        world.feed(&["hook", point], payload.to_string().as_bytes()).code
+        world.run_with_input(&["hook", point], payload.to_string().as_bytes()).code
     };
     let turn = ["stop", "stop", "stop"].map(|point| goose(point, "Stop"));
     assert_eq!(turn, [2, 2, 0], "its answers are those of the contract of goose");
@@ -193,45 +198,45 @@ fn a_person_is_heard_where_no_hook_listens() {
 }
 
 #[test]
-fn nothing_is_recorded_where_no_hook_stands() {
-    let world = hooked(
+fn bridge_records_no_event_when_no_hook_applies() {
+    let world = create_hook_project(
         "hooks: {stop: [{command: 'true', when: \"'never' in output\"}], pre_tool_use: [{matcher: Edit, command: 'false'}]}\n",
     );
     for (point, payload) in [
-        ("stop", stopping(&world, "one", false)),
-        ("pre_tool_use", tool(&world, "Bash", &json!({"command": "ls"}))),
-        ("post_tool_use", tool(&world, "Edit", &json!({}))),
+        ("stop", stop_payload(&world, "one", false)),
+        ("pre_tool_use", tool_payload(&world, "Bash", &json!({"command": "ls"}))),
+        ("post_tool_use", tool_payload(&world, "Edit", &json!({}))),
         ("session_start", json!({"session_id": "one", "cwd": world.directory, "source": "startup"})),
     ] {
-        let ran = call(&world, point, &payload);
+        let ran = call_hook(&world, point, &payload);
         assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", ""), "{point}");
     }
-    assert!(world.lines(&["events"]).is_empty());
+    assert!(world.json_lines(&["events"]).is_empty());
 }
 
 #[test]
 fn bridge_errors_never_block_the_agent() {
     let marking = "hooks: {stop: [{command: 'touch ran; exit 2'}]}\n";
-    let untrusted = World::new();
+    let untrusted = TestWorld::new();
     untrusted.write(".windlass/config.yaml", marking);
-    check_let_go(&call(&untrusted, "stop", &stopping(&untrusted, "one", false)), "not trusted");
-    let wrong = hooked(marking);
+    check_pass_with_message(&call_hook(&untrusted, "stop", &stop_payload(&untrusted, "one", false)), "not trusted");
+    let wrong = create_hook_project(marking);
     wrong.write(".windlass/config.yaml", "hooks: {stop: [{comand: x}]}\n");
-    check_let_go(&call(&wrong, "stop", &stopping(&wrong, "one", false)), "unknown key `comand`");
-    let damaged = hooked(marking);
+    check_pass_with_message(&call_hook(&wrong, "stop", &stop_payload(&wrong, "one", false)), "unknown key `comand`");
+    let damaged = create_hook_project(marking);
     damaged.write(".windlass/windlass.db", "this is no store, and never was one: it only lies where one should be");
-    check_let_go(&call(&damaged, "stop", &stopping(&damaged, "one", false)), "windlass.db");
-    let nowhere = World::empty();
-    let ran = call(&nowhere, "stop", &stopping(&nowhere, "one", false));
+    check_pass_with_message(&call_hook(&damaged, "stop", &stop_payload(&damaged, "one", false)), "windlass.db");
+    let nowhere = TestWorld::empty();
+    let ran = call_hook(&nowhere, "stop", &stop_payload(&nowhere, "one", false));
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
     for world in [untrusted, wrong, damaged, nowhere] {
-        assert!(!world.has("ran"), "nothing may run");
+        assert!(!world.has_file("ran"), "nothing may run");
     }
 }
 
 #[test]
-fn what_no_agent_says_is_told_and_passes() {
-    let world = hooked(FAILING);
+fn malformed_hook_payload_is_reported_and_does_not_block() {
+    let world = create_hook_project(FAILING_TESTS_CONFIG);
     let nameless = json!({"cwd": world.directory, "hook_event_name": "Stop"}).to_string();
     let cases: [(&[u8], &str); 5] = [
         (b"", "standard input is empty"),
@@ -241,64 +246,69 @@ fn what_no_agent_says_is_told_and_passes() {
         (nameless.as_bytes(), "names no conversation"),
     ];
     for (input, told) in cases {
-        check_let_go(&world.feed(&["hook", "stop", "--as", "claude"], input), told);
+        check_pass_with_message(&world.run_with_input(&["hook", "stop", "--as", "claude"], input), told);
     }
-    assert!(world.lines(&["events"]).is_empty() && !world.has("tried"));
+    assert!(world.json_lines(&["events"]).is_empty() && !world.has_file("tried"));
 }
 
 #[test]
-fn a_hook_that_fails_is_no_block_unless_it_is_said_to_be() {
-    let world = hooked("hooks: {stop: [{name: broken, command: 'echo oops >&2; exit 1'}]}\n");
-    check_let_go(&call(&world, "stop", &stopping(&world, "one", false)), "hook `broken` failed: exit 1: oops");
-    let slow = hooked("hooks: {stop: [{name: slow, command: sleep 600, timeout: 50ms}]}\n");
-    check_let_go(&call(&slow, "stop", &stopping(&slow, "one", false)), "hook `slow` was too slow");
-    let strict = hooked("hooks: {stop: [{name: broken, command: 'echo oops >&2; exit 1', on_failure: block}]}\n");
-    let ran = call(&strict, "stop", &stopping(&strict, "one", false));
+fn failing_hook_blocks_agent_only_with_on_failure_block() {
+    let world = create_hook_project("hooks: {stop: [{name: broken, command: 'echo oops >&2; exit 1'}]}\n");
+    check_pass_with_message(
+        &call_hook(&world, "stop", &stop_payload(&world, "one", false)),
+        "hook `broken` failed: exit 1: oops",
+    );
+    let slow = create_hook_project("hooks: {stop: [{name: slow, command: sleep 600, timeout: 50ms}]}\n");
+    check_pass_with_message(&call_hook(&slow, "stop", &stop_payload(&slow, "one", false)), "hook `slow` was too slow");
+    let strict =
+        create_hook_project("hooks: {stop: [{name: broken, command: 'echo oops >&2; exit 1', on_failure: block}]}\n");
+    let ran = call_hook(&strict, "stop", &stop_payload(&strict, "one", false));
     assert_eq!(ran.code, 2, "{ran}");
     assert!(ran.stderr.contains("oops") && ran.stderr.contains("exit 1"), "{ran}");
 }
 
 #[test]
-fn the_bridge_lets_go_before_the_agent_loses_its_patience() {
-    let world = hooked("hooks: {stop: [{name: slow, command: 'echo $$ > pid; exec sleep 600'}]}\n");
-    let payload = stopping(&world, "one", false).to_string();
-    let ran = world.feed(&["hook", "stop", "--as", "claude", "--within", "1s"], payload.as_bytes());
-    check_let_go(&ran, "after 1 s nothing was decided");
-    assert!(is_dead(world.number_in("pid")));
+fn bridge_passes_and_terminates_hook_when_deadline_expires() {
+    let world = create_hook_project("hooks: {stop: [{name: slow, command: 'echo $$ > pid; exec sleep 600'}]}\n");
+    let payload = stop_payload(&world, "one", false).to_string();
+    let ran = world.run_with_input(&["hook", "stop", "--as", "claude", "--within", "1s"], payload.as_bytes());
+    check_pass_with_message(&ran, "after 1 s nothing was decided");
+    assert!(has_process_ended(world.read_number("pid")));
 }
 
 /// A call at the end of a turn, whose hook has written to `began`.
-fn called(world: &World) -> Child {
+fn spawn_stop_hook(world: &TestWorld) -> Child {
     world.make_pipe("began");
     let mut command = world.command(&["hook", "stop", "--as", "claude"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(stopping(world, "one", false).to_string().as_bytes()).unwrap();
-    world.await_word("began");
+    child.stdin.take().unwrap().write_all(stop_payload(world, "one", false).to_string().as_bytes()).unwrap();
+    world.await_pipe("began");
     child
 }
 
 /// The agent no longer waits for the answer: hooks that have not started are dropped.
 #[test]
-fn a_call_that_is_ended_leaves_no_hook_behind() {
-    let world = hooked("hooks: {stop: [{command: 'echo > began; exec sleep 600'}, {command: touch next}]}\n");
-    let mut child = called(&world);
+fn terminated_bridge_call_starts_no_further_hooks() {
+    let world =
+        create_hook_project("hooks: {stop: [{command: 'echo > began; exec sleep 600'}, {command: touch next}]}\n");
+    let mut child = spawn_stop_hook(&world);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     child.wait().unwrap();
-    world.ok(&["doctor"]);
+    world.run_ok(&["doctor"]);
     assert!(!world.path("next").exists());
 }
 
 /// An agent that runs out of patience may not say so.
 #[test]
-fn a_gate_does_not_outlive_a_bridge_that_is_killed() {
-    let world = hooked("hooks: {stop: [{command: 'echo $$ > pid; echo > began; exec sleep 600'}]}\n");
-    let mut child = called(&world);
+fn stop_hook_is_terminated_when_bridge_is_killed() {
+    let world = create_hook_project("hooks: {stop: [{command: 'echo $$ > pid; echo > began; exec sleep 600'}]}\n");
+    let mut child = spawn_stop_hook(&world);
     child.kill().unwrap();
     child.wait().unwrap();
-    await_end(world.number_in("pid"));
+    await_process_end(world.read_number("pid"));
 }
 
-const TOOLS: &str = r#"hooks:
+const TOOL_HOOKS_CONFIG: &str = r#"hooks:
   pre_tool_use:
     - name: no-force
       matcher: Bash
@@ -319,9 +329,10 @@ const TOOLS: &str = r#"hooks:
 "#;
 
 #[test]
-fn a_tool_is_denied_asked_about_or_called_otherwise() {
-    let world = hooked(TOOLS);
-    let answer = |name: &str, input: Value| said(&call(&world, "PreToolUse", &tool(&world, name, &input)));
+fn pre_tool_hook_denies_asks_or_updates_input() {
+    let world = create_hook_project(TOOL_HOOKS_CONFIG);
+    let answer =
+        |name: &str, input: Value| parse_answer(&call_hook(&world, "PreToolUse", &tool_payload(&world, name, &input)));
     let denied = answer("Bash", json!({"command": "git push --force"}));
     assert_eq!(denied["hookSpecificOutput"]["permissionDecision"], "deny");
     assert_eq!(denied["hookSpecificOutput"]["permissionDecisionReason"], "never force");
@@ -339,7 +350,7 @@ fn a_tool_is_denied_asked_about_or_called_otherwise() {
 }
 
 /// A script that was written for Claude Code, without knowledge of Windlass.
-const SCRIPT: &str = r#"#!/bin/bash
+const CLAUDE_HOOK_SCRIPT: &str = r#"#!/bin/bash
 input=$(cat)
 [ "$(jq -r .hook_event_name <<< "$input")" = PostToolUse ] || exit 1
 file=$(jq -r .tool_input.file_path <<< "$input")
@@ -354,8 +365,8 @@ jq -n '{hookSpecificOutput: {hookEventName: "PostToolUse", additionalContext: "i
 
 /// A patch with a harmless file in front, as Codex has it: by a tool, or by a shell.
 #[test]
-fn no_file_hides_behind_another() {
-    let world = hooked(
+fn multi_file_patch_is_blocked_if_last_file_matches_rule() {
+    let world = create_hook_project(
         "hooks:
   pre_tool_use:
     - {name: lock, matcher: Edit|Write, rules: [{when: \"tool_input.file_path is endingwith('.lock')\", action: continue, reason: '{{ tool_input.file_path }}'}]}
@@ -368,105 +379,110 @@ fn no_file_hides_behind_another() {
         let ask = |last: &str| {
             let patch = patch(last);
             let patch = if name == "Bash" { format!("apply_patch <<'EOF'\n{patch}\nEOF") } else { patch };
-            let payload = tool(&world, name, &json!({key: patch}));
-            world.feed(&["hook", "pre_tool_use", "--as", "codex"], payload.to_string().as_bytes())
+            let payload = tool_payload(&world, name, &json!({key: patch}));
+            world.run_with_input(&["hook", "pre_tool_use", "--as", "codex"], payload.to_string().as_bytes())
         };
-        assert_eq!(said(&ask("c")), Value::Null, "{name}");
-        let reason = said(&ask("c.lock"))["reason"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(parse_answer(&ask("c")), Value::Null, "{name}");
+        let reason = parse_answer(&ask("c.lock"))["reason"].as_str().unwrap_or_default().to_owned();
         assert!(reason.ends_with("/c.lock"), "{name}: {reason}");
     }
 }
 
 #[test]
-fn a_script_for_claude_code_does_the_same_unchanged() {
-    let world =
-        hooked("hooks: {PostToolUse: [{matcher: 'Edit|Write', command: 'bash \"$CLAUDE_PROJECT_DIR\"/license.sh'}]}\n");
-    world.write("license.sh", SCRIPT);
+fn claude_code_hook_script_runs_unchanged_through_bridge() {
+    let world = create_hook_project(
+        "hooks: {PostToolUse: [{matcher: 'Edit|Write', command: 'bash \"$CLAUDE_PROJECT_DIR\"/license.sh'}]}\n",
+    );
+    world.write("license.sh", CLAUDE_HOOK_SCRIPT);
     let used = |file: &str| {
         let payload = json!({
             "session_id": "s", "transcript_path": "/tmp/t.jsonl", "cwd": "/", "hook_event_name": "PostToolUse",
             "tool_name": "Write", "tool_input": {"file_path": file}, "tool_response": {"ok": true},
         });
         let mut command = world.command(&["hook", "PostToolUse", "--as", "claude"]);
-        fed(&world, command.env("CLAUDE_PROJECT_DIR", &world.directory).current_dir("/"), &payload)
+        run_with_payload(&world, command.env("CLAUDE_PROJECT_DIR", &world.directory).current_dir("/"), &payload)
     };
     world.write("bare.rs", "fn main() {}");
     world.write("fine.rs", "// license");
-    assert_eq!(said(&used("bare.rs"))["reason"], "bare.rs has no license: true");
-    assert_eq!(said(&used("fine.rs"))["hookSpecificOutput"]["additionalContext"], "it is licensed");
+    assert_eq!(parse_answer(&used("bare.rs"))["reason"], "bare.rs has no license: true");
+    assert_eq!(parse_answer(&used("fine.rs"))["hookSpecificOutput"]["additionalContext"], "it is licensed");
 }
 
-fn fed(world: &World, command: &mut Command, payload: &Value) -> Ran {
+fn run_with_payload(world: &TestWorld, command: &mut Command, payload: &Value) -> CommandOutput {
     let file = world.write("../payload.json", payload.to_string());
-    world.finish(command.stdin(Stdio::from(fs::File::open(file).unwrap())))
+    world.run_command(command.stdin(Stdio::from(fs::File::open(file).unwrap())))
 }
 
 #[test]
-fn what_hooks_print_at_a_prompt_and_at_the_start_reaches_the_agent() {
+fn prompt_and_session_start_hook_output_reaches_agent_context() {
     let config = "hooks:
   user_prompt_submit: [{command: echo the tide is at 17}, {command: echo not this, pipe_output: false}]
   session_start: [{command: 'jq -r .source'}]
   session_end: [{command: touch ended}]
 ";
-    let world = hooked(config);
+    let world = create_hook_project(config);
     let payload = json!({"session_id": "s", "cwd": world.directory, "prompt": "go", "source": "startup"});
-    let context = |point| said(&call(&world, point, &payload))["hookSpecificOutput"]["additionalContext"].clone();
+    let context =
+        |point| parse_answer(&call_hook(&world, point, &payload))["hookSpecificOutput"]["additionalContext"].clone();
     assert_eq!(context("UserPromptSubmit"), "the tide is at 17");
     assert_eq!(context("SessionStart"), "startup");
-    assert_eq!(call(&world, "SessionEnd", &payload).stdout, "");
-    assert!(world.has("ended"));
+    assert_eq!(call_hook(&world, "SessionEnd", &payload).stdout, "");
+    assert!(world.has_file("ended"));
 }
 
 /// In Claude Code this sends the agent back, and it counts.
 #[test]
 fn additional_context_of_stop_hook_sends_agent_back_until_limit() {
     let config = "hooks: {stop: [{command: 'echo x >> tried; jq -n \"{hookSpecificOutput: {additionalContext: \\\"line $(wc -l < tried)\\\"}}\"'}]}\nlimits: {max_hook_retries: 1}\n";
-    let world = hooked(config);
-    let first = call(&world, "stop", &stopping(&world, "one", false));
+    let world = create_hook_project(config);
+    let first = call_hook(&world, "stop", &stop_payload(&world, "one", false));
     assert_eq!((first.code, first.stderr.trim()), (2, "line 1"), "{first}");
-    check_let_go(
-        &call(&world, "stop", &stopping(&world, "one", true)),
+    check_pass_with_message(
+        &call_hook(&world, "stop", &stop_payload(&world, "one", true)),
         "has sent the agent back once (`max_hook_retries`)",
     );
 }
 
 /// Copilot reads the settings of Claude Code too.
 #[test]
-fn an_agent_that_calls_twice_is_answered_once() {
-    let world = hooked(FAILING);
+fn copilot_call_as_claude_is_ignored_when_copilot_is_installed() {
+    let world = create_hook_project(FAILING_TESTS_CONFIG);
     let payload = json!({"session_id": "one", "timestamp": "2026-01-17T10:00:00Z", "cwd": world.directory, "stop_hook_active": false});
-    let as_claude = || world.feed(&["hook", "stop", "--as", "claude"], payload.to_string().as_bytes()).code;
+    let as_claude = || world.run_with_input(&["hook", "stop", "--as", "claude"], payload.to_string().as_bytes()).code;
     assert_eq!(as_claude(), 2);
     for scope in ["project", "user"] {
-        world.ok(&["install", "copilot", "--yes", "--scope", scope]);
+        world.run_ok(&["install", "copilot", "--yes", "--scope", scope]);
         assert_eq!(as_claude(), 0, "{scope}");
-        world.ok(&["uninstall", "copilot", "--yes", "--scope", scope]);
+        world.run_ok(&["uninstall", "copilot", "--yes", "--scope", scope]);
     }
-    assert_eq!(world.feed(&["hook", "stop", "--as", "copilot"], payload.to_string().as_bytes()).code, 2);
+    assert_eq!(world.run_with_input(&["hook", "stop", "--as", "copilot"], payload.to_string().as_bytes()).code, 2);
 }
 
 #[test]
 fn another_projects_conversation_is_never_captured() {
-    let world = hooked(FAILING);
-    let elsewhere = World::empty();
-    let payload = stopping(&elsewhere, "one", false);
+    let world = create_hook_project(FAILING_TESTS_CONFIG);
+    let elsewhere = TestWorld::empty();
+    let payload = stop_payload(&elsewhere, "one", false);
     let named = world.directory.to_str().unwrap();
     let words = ["--project", named, "hook", "stop", "--as", "claude"];
-    assert_eq!(world.feed(&words, payload.to_string().as_bytes()).code, 0);
-    assert_eq!(fed(&world, world.command(&["hook", "stop"]).env("WINDLASS_PROJECT", named), &payload).code, 0);
-    assert!(!world.has("tried"));
+    assert_eq!(world.run_with_input(&words, payload.to_string().as_bytes()).code, 0);
+    assert_eq!(
+        run_with_payload(&world, world.command(&["hook", "stop"]).env("WINDLASS_PROJECT", named), &payload).code,
+        0
+    );
+    assert!(!world.has_file("tried"));
     // What is below it is its own.
     world.write("deep/down/file", "");
-    let mut payload = stopping(&world, "one", false);
+    let mut payload = stop_payload(&world, "one", false);
     payload["cwd"] = json!(world.path("deep/down"));
-    assert_eq!(world.feed(&words, payload.to_string().as_bytes()).code, 2);
+    assert_eq!(world.run_with_input(&words, payload.to_string().as_bytes()).code, 2);
 }
 
 /// A scripted agent whose own hook system calls.
-fn driven(config: &str, point: &str, payload: &Value) -> World {
+fn run_agent_with_hook(config: &str, point: &str, payload: &Value) -> TestWorld {
     let call = format!("windlass hook {point} --as claude < payload > answer; echo $? >> answer");
     let play = json!({"turns": [{"do": [{"run": call}, {"promise": "COMPLETE"}]}]});
-    let world = World::played(config, &play.to_string()).with_windlass();
+    let world = TestWorld::with_scripted_agent(config, &play.to_string()).with_windlass();
     world.write("payload", payload.to_string());
     let ran = world.run(&["run", "Mend it", "--agent", "scripted:play.yaml"]);
     assert_eq!(ran.code, 0, "{ran}");
@@ -479,13 +495,17 @@ fn under_a_run_its_session_judges_and_the_tools_are_still_watched() {
   stop: [{name: gate, command: echo x >> gates}]
   pre_tool_use: [{name: watch, command: 'echo no >&2; exit 2'}]
 ";
-    let world = driven(config, "stop", &json!({"session_id": "inner", "stop_hook_active": false}));
+    let world = run_agent_with_hook(config, "stop", &json!({"session_id": "inner", "stop_hook_active": false}));
     assert_eq!(fs::read_to_string(world.path("answer")).unwrap(), "0\n");
     assert_eq!(fs::read_to_string(world.path("gates")).unwrap(), "x\n", "only the session has asked");
-    assert!(world.data_of("bridge_called").is_empty());
-    let world = driven(config, "pre_tool_use", &json!({"session_id": "inner", "tool_name": "Bash", "tool_input": {}}));
+    assert!(world.event_payloads("bridge_called").is_empty());
+    let world = run_agent_with_hook(
+        config,
+        "pre_tool_use",
+        &json!({"session_id": "inner", "tool_name": "Bash", "tool_input": {}}),
+    );
     assert!(fs::read_to_string(world.path("answer")).unwrap().contains("\"deny\""));
-    let called = &world.lines(&["events", "--type", "bridge_called"])[0];
+    let called = &world.json_lines(&["events", "--type", "bridge_called"])[0];
     assert!(called["session"].is_string() && called["iteration"] == 1, "{called}");
 }
 
@@ -498,76 +518,76 @@ fn tools_of_run_are_watched_whatever_becomes_of_file() {
         let call = format!("{spoiling}; windlass hook pre_tool_use --as claude < payload > answer");
         let play = json!({"turns": [{"do": [{"run": call}, {"promise": "COMPLETE"}]}]});
         let config = "hooks: {pre_tool_use: [{name: watch, command: 'echo no >&2; exit 2'}]}\n";
-        let world = World::played(config, &play.to_string()).with_windlass();
+        let world = TestWorld::with_scripted_agent(config, &play.to_string()).with_windlass();
         world.write("payload", r#"{"session_id": "inner", "tool_name": "Bash", "tool_input": {}}"#);
         let ran = world.run(&["run", "Mend it", "--agent", "scripted:play.yaml"]);
         assert_eq!(ran.code, 0, "{ran}");
-        assert!(world.read("answer").contains("\"deny\""), "{spoiling}: {}", world.read("answer"));
+        assert!(world.read_file("answer").contains("\"deny\""), "{spoiling}: {}", world.read_file("answer"));
     }
 }
 
 /// A hook does not judge the agent that it asks for help.
 #[test]
-fn no_hook_runs_for_agent_inside_a_hook() {
+fn agent_inside_hook_triggers_no_further_hook() {
     for point in ["stop", "pre_tool_use"] {
         // Without that rule, the calls would still end at a limit.
         let hook = format!(
             "echo x >> calls; test $(wc -l < calls) -gt 3 || windlass hook {point} --as claude < payload > inner"
         );
-        let world = hooked(&format!("hooks: {{{point}: [{{command: '{hook}'}}]}}\n")).with_windlass();
+        let world = create_hook_project(&format!("hooks: {{{point}: [{{command: '{hook}'}}]}}\n")).with_windlass();
         let payload = match point {
-            "stop" => stopping(&world, "one", false),
-            _ => tool(&world, "Bash", &json!({"command": "ls"})),
+            "stop" => stop_payload(&world, "one", false),
+            _ => tool_payload(&world, "Bash", &json!({"command": "ls"})),
         };
         world.write("payload", payload.to_string());
-        assert_eq!(call(&world, point, &payload).code, 0, "{point}");
-        assert_eq!((world.read("calls").as_str(), world.read("inner").as_str()), ("x\n", ""), "{point}");
+        assert_eq!(call_hook(&world, point, &payload).code, 0, "{point}");
+        assert_eq!((world.read_file("calls").as_str(), world.read_file("inner").as_str()), ("x\n", ""), "{point}");
     }
 }
 
 /// The tools of a program that judges work are not watched.
 #[test]
-fn no_hook_runs_for_program_that_judges_work() {
-    let world = hooked("hooks: {pre_tool_use: [{command: 'echo no >&2; exit 2'}]}\n");
-    let payload = tool(&world, "Bash", &json!({"command": "ls"}));
+fn program_that_judges_work_triggers_no_tool_hook() {
+    let world = create_hook_project("hooks: {pre_tool_use: [{command: 'echo no >&2; exit 2'}]}\n");
+    let payload = tool_payload(&world, "Bash", &json!({"command": "ls"}));
     let called = |judging: &str| {
         let mut command = world.command(&["hook", "pre_tool_use", "--as", "claude"]);
-        fed(&world, command.env("WINDLASS_JUDGING", judging), &payload)
+        run_with_payload(&world, command.env("WINDLASS_JUDGING", judging), &payload)
     };
     let ran = called("1");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{ran}");
-    assert!(world.data_of("bridge_called").is_empty());
+    assert!(world.event_payloads("bridge_called").is_empty());
     assert!(called("").stdout.contains("\"deny\""));
 }
 
 #[test]
 fn hooks_of_a_bridge_that_was_killed_are_not_run_again() {
-    let world = hooked(
+    let world = create_hook_project(
         "hooks: {stop: [{name: gate, command: 'echo x >> runs; kill -9 $PPID; kill -9 $(cat bridge)', idempotent: true}]}\n",
     );
     world.write("call.sh", "echo $$ > bridge; exec windlass hook stop --as claude");
     let world = world.with_windlass();
-    let ran = fed(&world, world.program("sh").arg("call.sh"), &stopping(&world, "one", false));
+    let ran = run_with_payload(&world, world.program("sh").arg("call.sh"), &stop_payload(&world, "one", false));
     assert_eq!(ran.code, 137, "{ran}");
     world.run(&["doctor", "--settle"]);
     assert_eq!(fs::read_to_string(world.path("runs")).unwrap(), "x\n");
-    assert_eq!(world.ending_of("gate").0, "interrupted");
+    assert_eq!(world.last_hook_outcome("gate").0, "interrupted");
 }
 
 #[test]
 fn people_who_call_it_are_told_what_it_is_for() {
-    let world = World::new();
-    insta::assert_snapshot!(world.fails(&["hook", "stopp"]), @r"
+    let world = TestWorld::new();
+    insta::assert_snapshot!(world.expect_failure(&["hook", "stopp"]), @r"
     error: no agent calls at `stopp`
     hint: did you mean `stop`? the points are session_start, user_prompt_submit, pre_tool_use, post_tool_use, stop, subagent_stop, notification, pre_compact, session_end
     [64 usage]
     ");
-    insta::assert_snapshot!(world.fails(&["hook", "task_created"]), @r"
+    insta::assert_snapshot!(world.expect_failure(&["hook", "task_created"]), @r"
     error: no agent calls at `task_created`
     hint: the points are session_start, user_prompt_submit, pre_tool_use, post_tool_use, stop, subagent_stop, notification, pre_compact, session_end
     [64 usage]
     ");
-    insta::assert_snapshot!(world.fails(&["hook", "stop", "--as", "claud"]), @"
+    insta::assert_snapshot!(world.expect_failure(&["hook", "stop", "--as", "claud"]), @"
     error: invalid value 'claud' for '--as <AGENT>' [possible values: claude, codex, gemini, qwen, copilot, goose, kimi, cursor]
     hint: did you mean `claude`? `windlass hook --help` shows how it is used
     [64 usage]
@@ -576,43 +596,50 @@ fn people_who_call_it_are_told_what_it_is_for() {
 
 /// The person learns that a guard is no longer trusted before a tool call can pass it.
 #[test]
-fn a_person_hears_that_hooks_are_not_trusted_wherever_they_stand() {
-    let world = hooked("hooks: {pre_tool_use: [{command: 'exit 2'}]}\n");
-    let payload = stopping(&world, "one", false);
-    assert_eq!(call(&world, "stop", &payload).stdout, "");
+fn untrusted_hooks_are_reported_to_person_at_every_point() {
+    let world = create_hook_project("hooks: {pre_tool_use: [{command: 'exit 2'}]}\n");
+    let payload = stop_payload(&world, "one", false);
+    assert_eq!(call_hook(&world, "stop", &payload).stdout, "");
     world.write(".windlass/config.yaml", "hooks: {pre_tool_use: [{command: 'exit 2'}]}\n# changed\n");
     for point in ["session_start", "user_prompt_submit", "stop"] {
-        check_let_go(&call(&world, point, &payload), "not trusted");
+        check_pass_with_message(&call_hook(&world, point, &payload), "not trusted");
     }
-    check_let_go(&call(&world, "pre_tool_use", &tool(&world, "Bash", &json!({}))), "not trusted");
+    check_pass_with_message(
+        &call_hook(&world, "pre_tool_use", &tool_payload(&world, "Bash", &json!({}))),
+        "not trusted",
+    );
 }
 
 /// An agent may outlive its session; no person has agreed to the hooks that would watch it then.
 #[test]
-fn the_name_of_a_run_that_is_over_is_no_trust() {
-    let world = World::new();
+fn run_variable_of_ended_run_grants_no_trust() {
+    let world = TestWorld::new();
     world.write(".windlass/config.yaml", "hooks: {stop: [{command: touch ran}]}\n");
     let mut command = world.command(&["hook", "stop", "--as", "claude"]);
-    let ran = fed(&world, command.env("WINDLASS_RUN", "over.1.00000000000000ff"), &stopping(&world, "one", false));
-    check_let_go(&ran, "windlass trust");
-    assert!(!world.has("ran"));
+    let ran = run_with_payload(
+        &world,
+        command.env("WINDLASS_RUN", "over.1.00000000000000ff"),
+        &stop_payload(&world, "one", false),
+    );
+    check_pass_with_message(&ran, "windlass trust");
+    assert!(!world.has_file("ran"));
 }
 
 #[test]
-fn in_a_worktree_its_own_files_are_judged() {
-    let world = hooked("hooks: {stop: [{command: 'pwd > /dev/null; test -e done.txt || exit 2'}]}\n");
+fn stop_hook_in_worktree_judges_files_of_that_worktree() {
+    let world = create_hook_project("hooks: {stop: [{command: 'pwd > /dev/null; test -e done.txt || exit 2'}]}\n");
     let git = |words: &[&str]| {
         let identity = ["-c", "user.name=ann", "-c", "user.email=ann@shop.test"];
-        let ran = world.finish(world.program("git").args(identity).args(words));
+        let ran = world.run_command(world.program("git").args(identity).args(words));
         assert_eq!(ran.code, 0, "{ran}");
     };
     git(&["init", "-q"]);
     git(&["commit", "-q", "--allow-empty", "-m", "one"]);
     git(&["worktree", "add", "-q", "../tree"]);
     let judged = || {
-        let mut payload = stopping(&world, "one", false);
+        let mut payload = stop_payload(&world, "one", false);
         payload["cwd"] = json!(world.path("../tree").canonicalize().unwrap());
-        call(&world, "stop", &payload).code
+        call_hook(&world, "stop", &payload).code
     };
     world.write("done.txt", "");
     assert_eq!(judged(), 2, "what is in the main worktree does not count");
@@ -627,11 +654,11 @@ fn hooks_know_how_often_the_agent_was_sent_back() {
     - {name: tests, command: 'jq -r .retries >> seen; exit 2', feedback: 'try {{ retry }} of {{ max_retries }}'}
     - {name: late, when: retries >= 1, command: touch late}
 ";
-    let world = hooked(config);
-    assert_eq!(call(&world, "stop", &stopping(&world, "one", false)).stderr.trim(), "try 1 of 5");
-    assert!(!world.has("late"));
-    assert_eq!(call(&world, "stop", &stopping(&world, "one", true)).stderr.trim(), "try 2 of 5");
-    assert!(world.has("late"));
+    let world = create_hook_project(config);
+    assert_eq!(call_hook(&world, "stop", &stop_payload(&world, "one", false)).stderr.trim(), "try 1 of 5");
+    assert!(!world.has_file("late"));
+    assert_eq!(call_hook(&world, "stop", &stop_payload(&world, "one", true)).stderr.trim(), "try 2 of 5");
+    assert!(world.has_file("late"));
     assert_eq!(fs::read_to_string(world.path("seen")).unwrap(), "0\n1\n");
 }
 
@@ -643,9 +670,10 @@ fn conditions_and_rules_are_about_tools_that_have_what_they_ask_for() {
     - {command: exit 2, when: \"'--force' in tool_input.command\"}
     - rules: [{when: \"'--hard' in tool_input.command\", action: continue, reason: never}, {when: \"tool_input.file_path == 'x'\", action: continue, reason: not x}]
 ";
-    let world = hooked(config);
-    let denied =
-        |name: &str, input: Value| said(&call(&world, "pre_tool_use", &tool(&world, name, &input)))["reason"].clone();
+    let world = create_hook_project(config);
+    let denied = |name: &str, input: Value| {
+        parse_answer(&call_hook(&world, "pre_tool_use", &tool_payload(&world, name, &input)))["reason"].clone()
+    };
     assert_eq!(denied("Read", json!({"file_path": "y"})), Value::Null);
     assert_eq!(denied("Read", json!({"file_path": "x"})), "not x");
     assert_eq!(denied("Bash", json!({"command": "git reset --hard"})), "never");
@@ -653,8 +681,8 @@ fn conditions_and_rules_are_about_tools_that_have_what_they_ask_for() {
 }
 
 #[test]
-fn what_keeps_the_bridge_does_not_keep_the_agent() {
-    let world = hooked(FAILING);
+fn bridge_passes_at_deadline_when_payload_never_completes() {
+    let world = create_hook_project(FAILING_TESTS_CONFIG);
     // The caller never sends the whole payload.
     let mut command = world.command(&["hook", "stop", "--as", "claude", "--within", "1s"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -666,18 +694,18 @@ fn what_keeps_the_bridge_does_not_keep_the_agent() {
 }
 
 #[test]
-fn a_secret_is_not_in_the_log() {
-    let world = hooked("secrets: [TOKEN]\nhooks: {pre_tool_use: [{command: 'true'}]}\n");
-    let payload = tool(&world, "Bash", &json!({"command": "curl -H 'Key: s3cr3t-t0ken'"}));
-    let ran = fed(&world, world.command(&["hook", "pre_tool_use"]).env("TOKEN", "s3cr3t-t0ken"), &payload);
+fn secret_in_tool_input_is_redacted_in_event_log() {
+    let world = create_hook_project("secrets: [TOKEN]\nhooks: {pre_tool_use: [{command: 'true'}]}\n");
+    let payload = tool_payload(&world, "Bash", &json!({"command": "curl -H 'Key: s3cr3t-t0ken'"}));
+    let ran = run_with_payload(&world, world.command(&["hook", "pre_tool_use"]).env("TOKEN", "s3cr3t-t0ken"), &payload);
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(!world.ok(&["events", "--json"]).contains("s3cr3t-t0ken"));
+    assert!(!world.run_ok(&["events", "--json"]).contains("s3cr3t-t0ken"));
 }
 
 /// All output besides the verdict is masked like other output of hooks.
 #[test]
-fn a_secret_of_a_hook_is_not_in_the_answer() {
-    let world = hooked("secrets: [TOKEN]\nhooks: {pre_tool_use: [{command: sh guard.sh}]}\n");
+fn secret_in_hook_output_is_redacted_in_bridge_answer() {
+    let world = create_hook_project("secrets: [TOKEN]\nhooks: {pre_tool_use: [{command: sh guard.sh}]}\n");
     let answer = json!({
         "systemMessage": "told TOKEN",
         "hookSpecificOutput": {
@@ -685,10 +713,13 @@ fn a_secret_of_a_hook_is_not_in_the_answer() {
         },
     });
     world.write("guard.sh", format!("sed \"s/TOKEN/$TOKEN/g\" <<'END'\n{answer}\nEND\n"));
-    let payload = tool(&world, "Bash", &json!({"command": "curl"}));
-    let ran =
-        fed(&world, world.command(&["hook", "pre_tool_use", "--as", "claude"]).env("TOKEN", "s3cr3t-t0ken"), &payload);
-    let text = said(&ran).to_string();
+    let payload = tool_payload(&world, "Bash", &json!({"command": "curl"}));
+    let ran = run_with_payload(
+        &world,
+        world.command(&["hook", "pre_tool_use", "--as", "claude"]).env("TOKEN", "s3cr3t-t0ken"),
+        &payload,
+    );
+    let text = parse_answer(&ran).to_string();
     for told in ["told [secret TOKEN]", "for [secret TOKEN]", "use [secret TOKEN]"] {
         assert!(text.contains(told), "{ran}");
     }
@@ -698,12 +729,12 @@ fn a_secret_of_a_hook_is_not_in_the_answer() {
 /// If an agent sets no variable of its own, an existing one belongs to another agent.
 #[test]
 fn another_agents_directory_is_not_this_ones() {
-    let world = hooked(FAILING);
-    let elsewhere = World::empty();
+    let world = create_hook_project(FAILING_TESTS_CONFIG);
+    let elsewhere = TestWorld::empty();
     let as_agent = |agent: &str| {
         let mut command = world.command(&["hook", "stop", "--as", agent]);
-        let payload = stopping(&elsewhere, "one", false);
-        fed(&world, command.env("CLAUDE_PROJECT_DIR", &world.directory).current_dir("/"), &payload).code
+        let payload = stop_payload(&elsewhere, "one", false);
+        run_with_payload(&world, command.env("CLAUDE_PROJECT_DIR", &world.directory).current_dir("/"), &payload).code
     };
     assert_eq!([as_agent("codex"), as_agent("claude")], [0, 2]);
 }

@@ -2,32 +2,33 @@
 
 use std::fs;
 
-use crate::support::World;
+use crate::support::TestWorld;
 
 /// A project whose agent `aider` prints this.
-fn aider(printed: &str) -> World {
-    let world = World::empty();
+fn create_aider_project(printed: &str) -> TestWorld {
+    let world = TestWorld::empty();
     world.write("printed", printed);
     let script = format!("#!/bin/sh\ncat > prompt\necho \"$@\" > words\ncat '{}'\n", world.path("printed").display());
-    let program = world.programs().join("aider");
-    fs::create_dir_all(world.programs()).unwrap();
+    let program = world.program_directory().join("aider");
+    fs::create_dir_all(world.program_directory()).unwrap();
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     world
 }
 
-const HEAD: &str = "Aider v0.86.2\nModel: openai/stub with whole edit format\nRepo-map: using 1024 tokens\n\n";
+const AIDER_BANNER: &str = "Aider v0.86.2\nModel: openai/stub with whole edit format\nRepo-map: using 1024 tokens\n\n";
 const RUN: &[&str] = &["run", "Mend the pump", "--agent", "aider", "--max-iterations", "1"];
 
 #[test]
-fn the_last_reply_of_aider_is_its_answer_and_all_is_kept() {
+fn aider_turn_outputs_last_reply_and_records_full_output() {
     let tokens = "\nTokens: 1.2k sent, 34 received.\n";
-    let printed =
-        format!("{HEAD}I begin.\n{tokens}Applied edit to pump\n\nMended. <promise>COMPLETE</promise>\n{tokens}");
-    let world = aider(&printed);
+    let printed = format!(
+        "{AIDER_BANNER}I begin.\n{tokens}Applied edit to pump\n\nMended. <promise>COMPLETE</promise>\n{tokens}"
+    );
+    let world = create_aider_project(&printed);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    let turn = &world.data_of("turn_finished")[0];
+    let turn = &world.event_payloads("turn_finished")[0];
     assert_eq!(turn["output"], "Applied edit to pump\n\nMended. <promise>COMPLETE</promise>");
     let record = world.path(".windlass/runs").join(turn["record"].as_str().expect("a record"));
     assert_eq!(fs::read_to_string(record).unwrap(), printed);
@@ -39,21 +40,21 @@ fn the_last_reply_of_aider_is_its_answer_and_all_is_kept() {
 #[test]
 fn aider_fails_although_it_exits_with_0() {
     let error = "litellm.AuthenticationError: AuthenticationError: OpenAIException - Incorrect \nAPI key provided.\n";
-    let ran = aider(&format!("{HEAD}{error}\n")).run(RUN);
+    let ran = create_aider_project(&format!("{AIDER_BANNER}{error}\n")).run(RUN);
     assert_eq!(ran.code, 1, "{ran}");
     assert!(ran.to_string().contains("`aider` has no access: litellm.AuthenticationError"), "{ran}");
     assert!(ran.to_string().contains("set the API key of its model's provider"), "{ran}");
-    let world = aider(&format!("{HEAD}Half\n\nModel openai/stub has hit a token limit!\n"));
+    let world = create_aider_project(&format!("{AIDER_BANNER}Half\n\nModel openai/stub has hit a token limit!\n"));
     world.run(RUN);
-    assert_eq!(world.data_of("iteration_failed")[0]["fault"], "out_of_tokens");
+    assert_eq!(world.event_payloads("iteration_failed")[0]["fault"], "out_of_tokens");
 }
 
 #[test]
-fn what_a_program_printed_before_it_failed_is_kept() {
-    let world = World::empty();
+fn output_of_failed_command_agent_is_persisted_in_record() {
+    let world = TestWorld::empty();
     let agent = "command:echo one; echo two; echo why >&2; exit 3";
     world.run(&["run", "Mend the pump", "--agent", agent, "--max-iterations", "1"]);
-    let failed = &world.data_of("iteration_failed")[0];
+    let failed = &world.event_payloads("iteration_failed")[0];
     assert_eq!(failed["error"], "exit 3: why");
     let record = world.path(".windlass/runs").join(failed["record"].as_str().expect("a record"));
     assert_eq!(fs::read_to_string(record).unwrap(), "one\ntwo\nwhy\n");

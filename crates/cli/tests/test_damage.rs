@@ -4,12 +4,12 @@ use std::fs;
 
 use insta::assert_snapshot;
 
-use crate::support::World;
+use crate::support::TestWorld;
 
 /// A project whose store is one file, with nothing beside it.
-fn settled(goals: &[&str]) -> World {
-    let world = World::with_tasks(goals);
-    world.ok(&["backup", "copy.db"]);
+fn create_single_file_store(goals: &[&str]) -> TestWorld {
+    let world = TestWorld::with_tasks(goals);
+    world.run_ok(&["backup", "copy.db"]);
     for suffix in ["-wal", "-shm"] {
         let _ = fs::remove_file(world.path(&format!(".windlass/windlass.db{suffix}")));
     }
@@ -19,11 +19,11 @@ fn settled(goals: &[&str]) -> World {
 }
 
 /// Flips a bit in the letter that follows each of these bytes.
-fn flip(world: &World, before: &str) {
-    flip_in(world, ".windlass/windlass.db", before);
+fn flip_store_bits(world: &TestWorld, before: &str) {
+    flip_file_bits(world, ".windlass/windlass.db", before);
 }
 
-fn flip_in(world: &World, file: &str, before: &str) {
+fn flip_file_bits(world: &TestWorld, file: &str, before: &str) {
     let file = world.path(file);
     let mut bytes = fs::read(&file).unwrap();
     let before = before.as_bytes();
@@ -36,9 +36,9 @@ fn flip_in(world: &World, file: &str, before: &str) {
 }
 
 #[test]
-fn an_event_is_damaged() {
-    let world = settled(&["One", "Two", "Three"]);
-    flip(&world, r#""data":{"goal":"Tw"#);
+fn damaged_event_is_reported_and_sound_events_are_restorable() {
+    let world = create_single_file_store(&["One", "Two", "Three"]);
+    flip_store_bits(&world, r#""data":{"goal":"Tw"#);
     assert_snapshot!(world.run(&["events"]), @"
          1  <time>  T1     task_created              One
          2  <time>  T1     task_ready
@@ -72,7 +72,7 @@ fn an_event_is_damaged() {
     assert_snapshot!(world.run(&["doctor", "--export", "again.jsonl", "--json"]), @r#"{"file":"again.jsonl","lost":[[3,3]],"openEnd":false,"saved":5}"#);
     // Without the event that made T2 its other events mean nothing: the restored store ends before them.
     fs::remove_file(world.path(".windlass/windlass.db")).unwrap();
-    assert_snapshot!(world.fails(&["doctor", "--restore", "sound.jsonl"]), @"
+    assert_snapshot!(world.expect_failure(&["doctor", "--restore", "sound.jsonl"]), @"
     error: line 3 of sound.jsonl (event 4) contradicts the events before it
     caused by: there is no task T2
     hint: nothing was restored; the first 2 lines fit together: `head -n 2` keeps them
@@ -81,20 +81,20 @@ fn an_event_is_damaged() {
     let saved = fs::read_to_string(world.path("sound.jsonl")).unwrap();
     let sound: String = saved.lines().take(2).map(|line| format!("{line}\n")).collect();
     world.write("before.jsonl", sound);
-    world.ok(&["doctor", "--restore", "before.jsonl"]);
-    world.ok(&["trust", "--yes"]);
+    world.run_ok(&["doctor", "--restore", "before.jsonl"]);
+    world.run_ok(&["trust", "--yes"]);
     assert_snapshot!(world.run(&["task", "list"]), @"T1  ready  P2  One");
 }
 
 /// The hint for an unreadable store does not lead in a circle.
 #[test]
-fn nothing_can_be_saved() {
-    let world = settled(&["One"]);
+fn export_of_unreadable_store_fails_with_backup_hint() {
+    let world = create_single_file_store(&["One"]);
     let file = world.path(".windlass/windlass.db");
     let mut bytes = fs::read(&file).unwrap();
     bytes[100] ^= 0xff;
     fs::write(&file, bytes).unwrap();
-    assert_snapshot!(world.fails(&["doctor", "--export", "sound.jsonl"]), @"
+    assert_snapshot!(world.expect_failure(&["doctor", "--export", "sound.jsonl"]), @"
     error: the store $WORK/.windlass/windlass.db is damaged
     caused by: database disk image is malformed
     hint: no event can be read: restore a backup, as `windlass backup --help` shows
@@ -104,9 +104,9 @@ fn nothing_can_be_saved() {
 }
 
 #[test]
-fn a_row_is_damaged() {
-    let world = settled(&["One", "Two"]);
-    flip(&world, r#""id":"T2","goal":"Tw"#);
+fn damaged_row_is_reported_by_doctor_and_rebuilt_from_log() {
+    let world = create_single_file_store(&["One", "Two"]);
+    flip_store_bits(&world, r#""id":"T2","goal":"Tw"#);
     assert_snapshot!(world.run(&["doctor"]), @r"
     ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          4 events
@@ -127,10 +127,10 @@ fn a_row_is_damaged() {
 }
 
 #[test]
-fn a_row_that_cannot_be_read() {
-    let world = settled(&["One", "Two"]);
-    flip(&world, r#""id":"T2","goal"#);
-    assert_snapshot!(world.fails(&["task", "show", "T2"]), @"
+fn unreadable_row_fails_task_show_and_is_rebuilt_from_log() {
+    let world = create_single_file_store(&["One", "Two"]);
+    flip_store_bits(&world, r#""id":"T2","goal"#);
+    assert_snapshot!(world.expect_failure(&["task", "show", "T2"]), @"
     error: a row of the store $WORK/.windlass/windlass.db cannot be read
     caused by: Conversion error from type Text at index: 0, expected `:` at line 1 column 20
     hint: if the log is sound, `windlass doctor --rebuild` rebuilds the rows
@@ -152,8 +152,8 @@ fn a_row_that_cannot_be_read() {
 }
 
 #[test]
-fn it_is_no_store_at_all() {
-    let world = World::new();
+fn foreign_or_empty_file_is_rejected_as_store() {
+    let world = TestWorld::new();
     for suffix in ["", "-wal", "-shm"] {
         let _ = fs::remove_file(world.path(&format!(".windlass/windlass.db{suffix}")));
     }
@@ -161,7 +161,7 @@ fn it_is_no_store_at_all() {
         ".windlass/windlass.db",
         "this is text, and long enough to be taken for a header of something else".repeat(20),
     );
-    assert_snapshot!(world.fails(&["task", "list"]), @"
+    assert_snapshot!(world.expect_failure(&["task", "list"]), @"
     error: $WORK/.windlass/windlass.db is not a store of Windlass
     hint: move $WORK/.windlass/windlass.db away and restore a backup, or run `windlass init` for an empty store
     [1 store]
@@ -174,7 +174,7 @@ fn it_is_no_store_at_all() {
     ok     agents         none found
     [exit 1]
     ");
-    assert_snapshot!(world.fails(&["doctor", "--export", "x.jsonl"]), @"
+    assert_snapshot!(world.expect_failure(&["doctor", "--export", "x.jsonl"]), @"
     error: $WORK/.windlass/windlass.db is not a store of Windlass
     hint: move $WORK/.windlass/windlass.db away and restore a backup, or run `windlass init` for an empty store
     [1 store]
@@ -191,9 +191,9 @@ fn it_is_no_store_at_all() {
 /// SQLite would wait for a writer of the fifo.
 #[test]
 fn fifo_beside_the_store_blocks_no_command() {
-    let world = World::new();
+    let world = TestWorld::new();
     world.make_pipe(".windlass/windlass.db-journal");
-    assert_snapshot!(world.fails(&["task", "list"]), @"
+    assert_snapshot!(world.expect_failure(&["task", "list"]), @"
     error: $WORK/.windlass/windlass.db-journal is not a regular file, as every file of a store is
     hint: move it away: nothing of the store is in it
     [1 store]
@@ -202,16 +202,16 @@ fn fifo_beside_the_store_blocks_no_command() {
     // The store would be rolled back with the content of the link's target.
     fs::remove_file(world.path(".windlass/windlass.db-journal")).unwrap();
     std::os::unix::fs::symlink("elsewhere", world.path(".windlass/windlass.db-journal")).unwrap();
-    assert!(world.fails(&["task", "list"]).contains("hint: remove it: nothing of the store is in it"));
+    assert!(world.expect_failure(&["task", "list"]).contains("hint: remove it: nothing of the store is in it"));
 }
 
 /// Wherever a byte is flipped: no panic, no missing report, no wrong answer.
 #[test]
-fn a_byte_anywhere() {
-    let world = settled(&["One", "Two", "Three"]);
+fn store_with_flipped_byte_never_panics_or_returns_wrong_events() {
+    let world = create_single_file_store(&["One", "Two", "Three"]);
     let file = world.path(".windlass/windlass.db");
     let whole = fs::read(&file).unwrap();
-    let expected = world.ok(&["events", "--json"]);
+    let expected = world.run_ok(&["events", "--json"]);
     for at in (0..whole.len()).step_by(whole.len() / 24 + 1) {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x55;
@@ -231,9 +231,9 @@ fn a_byte_anywhere() {
 }
 
 #[test]
-fn the_newest_commits_are_damaged() {
-    let world = World::with_tasks(&["One", "Two", "Three", "Four"]);
-    flip_in(&world, ".windlass/windlass.db-wal", r#""data":{"goal":"Tw"#);
+fn damaged_wal_refuses_commands_until_sound_events_are_restored() {
+    let world = TestWorld::with_tasks(&["One", "Two", "Three", "Four"]);
+    flip_file_bits(&world, ".windlass/windlass.db-wal", r#""data":{"goal":"Tw"#);
     for command in [&["task", "add", "Five"][..], &["task", "list"]] {
         let refused = world.run(command);
         assert_eq!(refused.code, 1, "{refused}");
@@ -247,13 +247,13 @@ fn the_newest_commits_are_damaged() {
     ok     agents         none found
     [exit 1]
     ");
-    world.ok(&["doctor", "--export", "sound.jsonl"]);
+    world.run_ok(&["doctor", "--export", "sound.jsonl"]);
     fs::create_dir(world.path("damaged")).unwrap();
     for suffix in ["", "-wal", "-shm"] {
         let name = format!("windlass.db{suffix}");
         fs::rename(world.path(&format!(".windlass/{name}")), world.path(&format!("damaged/{name}"))).unwrap();
     }
-    world.ok(&["doctor", "--restore", "sound.jsonl"]);
-    world.ok(&["trust", "--yes"]);
+    world.run_ok(&["doctor", "--restore", "sound.jsonl"]);
+    world.run_ok(&["trust", "--yes"]);
     assert_snapshot!(world.run(&["task", "list"]), @"T1  ready  P2  One");
 }

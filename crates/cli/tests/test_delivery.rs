@@ -3,10 +3,10 @@
 use std::fs;
 use std::process::Stdio;
 
-use crate::support::World;
-use crate::support::delivered::Repo;
+use crate::support::TestWorld;
+use crate::support::git_project::GitProject;
 
-const STEPS: &str = "\
+const DELIVERY_CONFIG: &str = "\
 test_command: sh check.sh
 hooks:
   before_submit: [rebase_on_main, run_tests, create_pr]
@@ -15,7 +15,7 @@ hooks:
 
 #[test]
 fn failing_tests_are_mended_in_the_same_conversation() {
-    let repo = Repo::with_remote(STEPS);
+    let repo = GitProject::with_remote(DELIVERY_CONFIG);
     repo.world.write(
         "check.sh",
         "test ! -f work.txt || grep -q mended work.txt || { echo work.txt is not mended; exit 1; }\n",
@@ -23,8 +23,8 @@ fn failing_tests_are_mended_in_the_same_conversation() {
     repo.git(&["add", "check.sh"]);
     repo.git(&["commit", "-q", "-m", "Check"]);
     repo.git(&["push", "-q", "origin", "main"]);
-    repo.agent("if grep -q 'is not mended'; then echo mended >> work.txt; else echo first > work.txt; fi");
-    let ran = repo.add("Write it").run();
+    repo.set_agent("if grep -q 'is not mended'; then echo mended >> work.txt; else echo first > work.txt; fi");
+    let ran = repo.add_task("Write it").run_ready_tasks();
     assert_eq!(ran.code, 0, "{ran}");
     for told in [
         "in a worktree, on windlass/t1-write-it from main",
@@ -36,19 +36,19 @@ fn failing_tests_are_mended_in_the_same_conversation() {
     ] {
         assert!(ran.stdout.contains(told), "{told}\n{ran}");
     }
-    let task = repo.task("T1");
+    let task = repo.show_task("T1");
     assert_eq!(task["state"], "completed");
-    let failed = repo.events("pipeline_failed");
+    let failed = repo.events_of_type("pipeline_failed");
     assert_eq!((failed.len(), failed[0]["data"]["remedy"].as_str()), (1, Some("remediate")));
     // The work is in the remote's branch, and nothing of it is left.
     repo.git(&["fetch", "-q"]);
-    assert_eq!(repo.file("origin/main:work.txt"), "first\nmended");
+    assert_eq!(repo.show_file("origin/main:work.txt"), "first\nmended");
     assert_eq!(repo.git(&["for-each-ref", "--format=%(refname)", "refs/heads/windlass", "refs/windlass"]), "");
-    assert_eq!(repo.git_in(&repo.remote(), &["branch", "--list", "windlass/*"]), "");
+    assert_eq!(repo.git_in(&repo.remote_path(), &["branch", "--list", "windlass/*"]), "");
     assert!(fs::read_dir(repo.world.path(".windlass/worktrees")).unwrap().next().is_none());
     // No branch of the user was moved.
     assert_eq!(repo.git(&["log", "--format=%s", "main"]), "Check\nBegin");
-    let why = repo.world.ok(&["why", "T1", "--full"]);
+    let why = repo.world.run_ok(&["why", "T1", "--full"]);
     for told in [
         "iteration 1 of tasks\n",
         "work.txt is not mended; the agent must fix it (1 of 3)\n",
@@ -61,61 +61,61 @@ fn failing_tests_are_mended_in_the_same_conversation() {
 }
 
 #[test]
-fn a_conflict_is_told_with_its_files_and_mended_by_the_agent() {
-    let repo = Repo::with_remote(STEPS.replace("run_tests, ", "").as_str());
+fn conflict_is_reported_with_files_and_resolved_by_agent() {
+    let repo = GitProject::with_remote(DELIVERY_CONFIG.replace("run_tests, ", "").as_str());
     repo.push_from_other_clone("sed -i s/two/theirs/ a.txt");
-    repo.agent(
+    repo.set_agent(
         "prompt=$(cat)\ncase $prompt in *'- a.txt'*)\n  \
          git rebase -q origin/main >/dev/null 2>&1; printf 'one\\ntheirs and ours\\nthree\\n' > a.txt; git add a.txt\n  \
          GIT_EDITOR=: git rebase --continue >/dev/null;;\n\
          *) sed -i s/two/ours/ a.txt; others;; esac",
     );
-    let ran = repo.add("Change two").run();
+    let ran = repo.add_task("Change two").run_ready_tasks();
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("conflicts with origin/main in one file"), "{ran}");
-    assert_eq!(repo.events("pipeline_failed")[0]["data"]["why"], "conflicts");
+    assert_eq!(repo.events_of_type("pipeline_failed")[0]["data"]["why"], "conflicts");
     repo.git(&["fetch", "-q"]);
-    assert_eq!(repo.file("origin/main:a.txt"), "one\ntheirs and ours\nthree");
+    assert_eq!(repo.show_file("origin/main:a.txt"), "one\ntheirs and ours\nthree");
 }
 
 #[test]
-fn nothing_done_is_nothing_to_submit() {
-    let repo = Repo::new("");
-    repo.agent("true");
-    let ran = repo.add("Do nothing").run();
+fn task_without_changes_opens_no_change_and_needs_continuation() {
+    let repo = GitProject::new("");
+    repo.set_agent("true");
+    let ran = repo.add_task("Do nothing").run_ready_tasks();
     assert_eq!(ran.code, 3, "{ran}");
-    let task = repo.task("T1");
+    let task = repo.show_task("T1");
     assert_eq!(task["state"], "needs_continuation");
     assert!(task["reason"].as_str().unwrap().starts_with("no_changes"), "{task}");
-    assert!(repo.events("change_opened").is_empty());
-    let told = repo.world.ok(&["task", "complete", "T1"]);
+    assert!(repo.events_of_type("change_opened").is_empty());
+    let told = repo.world.run_ok(&["task", "complete", "T1"]);
     assert!(!told.contains("windlass/t1-do-nothing"), "{told}");
 }
 
 #[test]
 fn completing_a_task_by_hand_names_the_branch_that_has_work() {
     for work in ["echo work > work.txt", "echo work > work.txt; git add .; git commit -q -m Work"] {
-        let repo = Repo::new("");
-        repo.program("agent", &format!("{work}; echo '<promise>BLOCKED</promise>'"));
-        assert_eq!(repo.add("Write it").run().code, 4);
-        let told = repo.world.ok(&["task", "complete", "T1", "--force"]);
+        let repo = GitProject::new("");
+        repo.write_program("agent", &format!("{work}; echo '<promise>BLOCKED</promise>'"));
+        assert_eq!(repo.add_task("Write it").run_ready_tasks().code, 4);
+        let told = repo.world.run_ok(&["task", "complete", "T1", "--force"]);
         assert!(told.contains("no change was opened: what was done is on the branch windlass/t1-write-it"), "{told}");
     }
 }
 
 #[test]
-fn without_configuration_work_becomes_a_change() {
-    let repo = Repo::new("");
-    repo.agent("echo work > work.txt");
-    let ran = repo.add("Write it").run();
+fn completed_task_opens_change_with_empty_configuration() {
+    let repo = GitProject::new("");
+    repo.set_agent("echo work > work.txt");
+    let ran = repo.add_task("Write it").run_ready_tasks();
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("next: windlass change merge T1  # look first: windlass change show T1\n"), "{ran}");
-    assert_eq!(repo.task("T1")["state"], "completed");
+    assert_eq!(repo.show_task("T1")["state"], "completed");
     let change = repo.world.json(&["change", "list"]);
     assert_eq!((&change["id"], &change["state"], &change["base"]), (&"T1".into(), &"open".into(), &"main".into()));
     assert_eq!((&change["commits"], &change["files"]), (&1.into(), &1.into()));
-    assert!(repo.world.ok(&["status"]).contains("1 open change: `windlass change list`"));
-    let shown = repo.world.ok(&["task", "show", "T1"]);
+    assert!(repo.world.run_ok(&["status"]).contains("1 open change: `windlass change list`"));
+    let shown = repo.world.run_ok(&["task", "show", "T1"]);
     for told in
         ["windlass/t1-write-it from main", ".windlass/worktrees/t1-write-it", "branch windlass/t1-write-it, open"]
     {
@@ -124,7 +124,7 @@ fn without_configuration_work_becomes_a_change() {
 }
 
 #[test]
-fn a_type_has_hooks_of_its_own() {
+fn task_type_hooks_apply_only_to_tasks_of_that_type() {
     let config = "\
 hooks:
   before_submit: [create_pr]
@@ -136,36 +136,39 @@ task_types:
           command: grep -q spelled work.txt || { echo not spelled >&2; exit 2; }
         - create_pr
 ";
-    let repo = Repo::new(config);
-    repo.agent("if grep -q 'not spelled'; then echo spelled >> work.txt; else echo work > work.txt; fi");
-    repo.world.ok(&["task", "add", "A document", "--type", "docs"]);
-    let ran = repo.add("Any other").run();
+    let repo = GitProject::new(config);
+    repo.set_agent("if grep -q 'not spelled'; then echo spelled >> work.txt; else echo work > work.txt; fi");
+    repo.world.run_ok(&["task", "add", "A document", "--type", "docs"]);
+    let ran = repo.add_task("Any other").run_ready_tasks();
     assert_eq!(ran.code, 0, "{ran}");
-    let sent_back = repo.events("pipeline_failed");
+    let sent_back = repo.events_of_type("pipeline_failed");
     assert_eq!(sent_back.len(), 1, "{ran}");
     assert_eq!((&sent_back[0]["nodeId"], &sent_back[0]["data"]["hook"]), (&"T1".into(), &"spelled".into()));
-    assert_eq!(repo.events("change_opened").len(), 2);
+    assert_eq!(repo.events_of_type("change_opened").len(), 2);
 }
 
 #[test]
-fn a_task_stands_on_work_that_is_not_merged_yet() {
-    let repo = Repo::new("");
-    repo.agent("if [ -f first.txt ]; then echo second > second.txt; else echo first > first.txt; fi");
-    repo.add("The first");
-    repo.world.ok(&["task", "add", "The second", "--depends", "T1"]);
-    let ran = repo.run();
+fn dependent_task_stacks_on_unmerged_work_and_merges_after_it() {
+    let repo = GitProject::new("");
+    repo.set_agent("if [ -f first.txt ]; then echo second > second.txt; else echo first > first.txt; fi");
+    repo.add_task("The first");
+    repo.world.run_ok(&["task", "add", "The second", "--depends", "T1"]);
+    let ran = repo.run_ready_tasks();
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(repo.task("T2")["workspace"]["stackedOn"][0], "T1");
+    assert_eq!(repo.show_task("T2")["workspace"]["stackedOn"][0], "T1");
     let seen = repo.world.json(&["change", "show", "T2"]);
     assert_eq!(seen["changed"].as_array().unwrap().len(), 1, "{seen}");
-    let refused = repo.world.fails(&["change", "merge", "T2"]);
+    let refused = repo.world.expect_failure(&["change", "merge", "T2"]);
     assert!(
         refused.contains("it stands on the work of T1") && refused.contains("`windlass change merge T1` first"),
         "{refused}"
     );
-    repo.world.ok(&["change", "merge", "T1"]);
-    repo.world.ok(&["change", "merge", "T2"]);
-    assert_eq!((repo.file("main:first.txt"), repo.file("main:second.txt")), ("first".into(), "second".into()));
+    repo.world.run_ok(&["change", "merge", "T1"]);
+    repo.world.run_ok(&["change", "merge", "T2"]);
+    assert_eq!(
+        (repo.show_file("main:first.txt"), repo.show_file("main:second.txt")),
+        ("first".into(), "second".into())
+    );
     // The tree that has the branch checked out was updated, too.
     assert_eq!(fs::read_to_string(repo.world.path("second.txt")).unwrap(), "second\n");
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
@@ -174,21 +177,21 @@ fn a_task_stands_on_work_that_is_not_merged_yet() {
 
 #[test]
 fn outside_git_work_is_done_in_place() {
-    let world = World::new();
-    world.write(".windlass/config.yaml", STEPS);
+    let world = TestWorld::new();
+    world.write(".windlass/config.yaml", DELIVERY_CONFIG);
     world.write("check.sh", "true\n");
     let agent = world.write("agent.sh", "echo work > work.txt\necho '<promise>COMPLETE</promise>'\n");
     let agent = format!("command:sh {}", agent.display());
-    world.ok(&["task", "add", "Write it"]);
+    world.run_ok(&["task", "add", "Write it"]);
     let ran = world.run(&["run", "--trust", "--agent", &agent]);
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("create_pr skipped: the work was done in place"), "{ran}");
     assert!(world.path("work.txt").exists());
-    assert!(world.fails(&["change", "merge", "T1"]).contains("T1 has no change"));
+    assert!(world.expect_failure(&["change", "merge", "T1"]).contains("T1 has no change"));
 }
 
 /// The user's files, byte for byte.
-fn whole(repo: &Repo) -> Vec<(String, String)> {
+fn snapshot_user_files(repo: &GitProject) -> Vec<(String, String)> {
     let mut seen: Vec<(String, String)> = [
         &["rev-parse", "HEAD"][..],
         &["stash", "list", "--format=%H"],
@@ -211,9 +214,9 @@ fn whole(repo: &Repo) -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_the_user_has_is_left_alone() {
+fn delivery_leaves_user_worktree_index_and_stash_unchanged() {
     for detached in [false, true] {
-        let repo = Repo::with_remote(STEPS.replace("run_tests, ", "").as_str());
+        let repo = GitProject::with_remote(DELIVERY_CONFIG.replace("run_tests, ", "").as_str());
         repo.world.write("b.txt", "b\n");
         repo.git(&["add", "b.txt"]);
         repo.world.write("a.txt", "stashed\n");
@@ -228,28 +231,28 @@ fn what_the_user_has_is_left_alone() {
         }
         // `git status` may refresh the index, so it runs before and not only after.
         repo.git(&["status"]);
-        let before = whole(&repo);
-        repo.agent("echo work > work.txt");
-        repo.add("Write it");
+        let before = snapshot_user_files(&repo);
+        repo.set_agent("echo work > work.txt");
+        repo.add_task("Write it");
         let elsewhere = repo.world.path("../elsewhere");
         let mut command = repo.world.command(&["run", "--trust", "--agent", "command:agent"]);
         command
             .env("GIT_DIR", &elsewhere)
             .env("GIT_INDEX_FILE", elsewhere.join("index"))
             .env("GIT_WORK_TREE", &elsewhere);
-        let ran = repo.world.finish(&mut command);
+        let ran = repo.world.run_command(&mut command);
         assert_eq!(ran.code, 0, "{ran}");
         assert!(ran.stdout.contains("merged as "), "{ran}");
         assert!(!elsewhere.exists());
-        assert_eq!(before, whole(&repo), "detached: {detached}");
+        assert_eq!(before, snapshot_user_files(&repo), "detached: {detached}");
         repo.git(&["fetch", "-q"]);
-        assert_eq!(repo.file("origin/main:work.txt"), "work");
+        assert_eq!(repo.show_file("origin/main:work.txt"), "work");
         assert_eq!(repo.git(&["ls-tree", "--name-only", "origin/main", "b.txt", "untracked.txt"]), "");
     }
 }
 
 #[test]
-fn a_base_that_moves_before_the_merge_is_judged_again_on_top() {
+fn work_is_judged_again_when_base_moves_before_merge() {
     let config = "\
 test_command: echo tested >> $WINDLASS_PROJECT_DIR/tested.log
 hooks:
@@ -260,23 +263,23 @@ hooks:
     - run_tests
     - merge_pr
 ";
-    let repo = Repo::with_remote(config);
+    let repo = GitProject::with_remote(config);
     repo.push_from_other_clone("echo theirs > theirs.txt");
-    repo.agent("echo work > work.txt");
-    let ran = repo.add("Write it").run();
+    repo.set_agent("echo work > work.txt");
+    let ran = repo.add_task("Write it").run_ready_tasks();
     assert_eq!(ran.code, 0, "{ran}");
     let moved: Vec<&str> = ran.stdout.lines().filter(|line| line.contains("main has moved; on top of ")).collect();
     assert!(moved.len() == 1 && moved[0].ends_with(": judged again"), "{ran}");
     assert!(ran.stdout.contains("  merging\n") && !ran.stdout.contains("wants another iteration"), "{ran}");
-    assert!(repo.world.ok(&["why", "T1", "--full"]).contains(": judged again\n"));
-    assert_eq!(repo.events("pipeline_failed")[0]["data"]["remedy"], "again");
+    assert!(repo.world.run_ok(&["why", "T1", "--full"]).contains(": judged again\n"));
+    assert_eq!(repo.events_of_type("pipeline_failed")[0]["data"]["remedy"], "again");
     // An outcome of its own, not a failure.
     let merging = ["hooks", "history", "--hook", "before_merge[2]:merge_pr"];
-    let history = repo.world.ok(&merging);
+    let history = repo.world.run_ok(&merging);
     assert!(history.contains("  judged again  ") && !history.contains("another iteration"), "{history}");
-    let ended = repo.world.lines(&[&merging[..], &["--json"]].concat());
+    let ended = repo.world.json_lines(&[&merging[..], &["--json"]].concat());
     assert_eq!(ended.iter().map(|run| run["outcome"].clone()).collect::<Vec<_>>(), ["again", "success"]);
-    let metrics = repo.world.lines(&["hooks", "metrics", "--hook", "before_merge[2]:merge_pr", "--json"]);
+    let metrics = repo.world.json_lines(&["hooks", "metrics", "--hook", "before_merge[2]:merge_pr", "--json"]);
     let total = &metrics[0]["total"];
     assert_eq!(
         (&total["again"], &total["other"], &total["failure"], &total["success"]),
@@ -286,7 +289,7 @@ hooks:
     assert_eq!(fs::read_to_string(repo.world.path("tested.log")).unwrap().lines().count(), 4);
     repo.git(&["fetch", "-q"]);
     assert_eq!(
-        (repo.file("origin/main:work.txt"), repo.file("origin/main:theirs.txt")),
+        (repo.show_file("origin/main:work.txt"), repo.show_file("origin/main:theirs.txt")),
         ("work".into(), "theirs".into())
     );
 }
@@ -302,14 +305,14 @@ hooks:
       command: cd $WINDLASS_PROJECT_DIR; if [ -f worked ]; then exit 0; elif [ -f moved ]; then exit 2; else touch moved; others; fi
     - merge_pr
 ";
-    let repo = Repo::with_remote(config);
+    let repo = GitProject::with_remote(config);
     repo.push_from_other_clone("echo theirs > theirs.txt");
-    repo.agent("echo work >> work.txt; cd ../../..; if [ -f moved ]; then touch worked; echo > began; cat go; fi");
+    repo.set_agent("echo work >> work.txt; cd ../../..; if [ -f moved ]; then touch worked; echo > began; cat go; fi");
     ["began", "go"].iter().for_each(|pipe| repo.world.make_pipe(pipe));
-    repo.add("Write it");
+    repo.add_task("Write it");
     let mut run = repo.world.command(&["run", "--trust", "--agent", "command:agent"]);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    repo.world.await_word("began");
+    repo.world.await_pipe("began");
     let merging = fs::File::open(repo.world.path(".windlass/merge.lock")).unwrap().try_lock();
     repo.world.write("go", "go\n");
     let ran = run.wait_with_output().unwrap();
@@ -319,97 +322,98 @@ hooks:
 /// A git hook that calls us means its own repository; the agent and the steps mean the worktree.
 #[test]
 fn git_variables_of_caller_reach_neither_agent_nor_steps() {
-    let repo = Repo::new("test_command: git add -A; git diff --cached --quiet\nhooks: {before_submit: [run_tests]}\n");
-    repo.agent("cat > /dev/null; echo x > work.txt; git add -A; git commit -qm work");
-    repo.add("Work");
+    let repo =
+        GitProject::new("test_command: git add -A; git diff --cached --quiet\nhooks: {before_submit: [run_tests]}\n");
+    repo.set_agent("cat > /dev/null; echo x > work.txt; git add -A; git commit -qm work");
+    repo.add_task("Work");
     let at = |name: &str| repo.world.path(name);
     let before = (repo.git(&["rev-parse", "HEAD"]), fs::read(at(".git/index")).unwrap());
     let mut command = repo.world.command(&["run", "--trust", "--agent", "command:agent"]);
     command.env("GIT_DIR", at(".git")).env("GIT_WORK_TREE", at("")).env("GIT_INDEX_FILE", at(".git/index"));
-    let ran = repo.world.finish(&mut command);
+    let ran = repo.world.run_command(&mut command);
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!((repo.git(&["rev-parse", "HEAD"]), fs::read(at(".git/index")).unwrap()), before);
-    assert_eq!(repo.file("windlass/t1-work:work.txt"), "x");
+    assert_eq!(repo.show_file("windlass/t1-work:work.txt"), "x");
 }
 
 /// An agent without a worktree gets no prompt: it would read it in the person's own tree.
 #[test]
 fn agent_never_works_in_users_tree_when_its_worktree_is_missing() {
-    let repo = Repo::new("");
-    repo.agent("cat > /dev/null; echo x > work.txt");
-    repo.add("Work").git(&["branch", "windlass/t1-work"]);
-    assert_eq!(repo.run().code, 4);
-    repo.world.ok(&["answer", "T1", "continue", "use another name"]);
-    let ran = repo.run();
+    let repo = GitProject::new("");
+    repo.set_agent("cat > /dev/null; echo x > work.txt");
+    repo.add_task("Work").git(&["branch", "windlass/t1-work"]);
+    assert_eq!(repo.run_ready_tasks().code, 4);
+    repo.world.run_ok(&["answer", "T1", "continue", "use another name"]);
+    let ran = repo.run_ready_tasks();
     assert_eq!(ran.code, 4, "{ran}");
     assert!(!repo.world.path("work.txt").exists(), "{ran}");
 }
 
 /// Only a person may override, whatever an agent does to its environment.
 #[test]
-fn no_agent_completes_its_task_past_the_gates() {
-    let repo = Repo::new("hooks: {before_submit: [{command: exit 2}]}\nlimits: {max_remediations: 0}\n");
+fn agent_cannot_force_complete_its_task_past_failing_hook() {
+    let repo = GitProject::new("hooks: {before_submit: [{command: exit 2}]}\nlimits: {max_remediations: 0}\n");
     let own = env!("CARGO_BIN_EXE_windlass");
-    repo.agent(&format!(
+    repo.set_agent(&format!(
         "cat > /dev/null; echo x > work.txt\nunset WINDLASS_RUN WINDLASS_DEBT\n{own} task complete T1 --force 2>> said\nrm -f said"
     ));
-    let ran = repo.add("Work").run();
-    assert_eq!((ran.code, repo.task("T1")["state"].as_str()), (3, Some("needs_continuation")), "{ran}");
+    let ran = repo.add_task("Work").run_ready_tasks();
+    assert_eq!((ran.code, repo.show_task("T1")["state"].as_str()), (3, Some("needs_continuation")), "{ran}");
 }
 
 #[test]
-fn a_step_that_fails_is_tried_again_before_it_counts() {
+fn failing_submission_hook_is_retried_before_work_is_sent_back() {
     let flaky = "echo x >> ../tries; test $(wc -l < ../tries) -ge 3 || { echo no browser; exit 2; }";
-    let repo = Repo::new(&format!(
+    let repo = GitProject::new(&format!(
         "test_command: '{flaky}'\nhooks: {{before_submit: [{{name: tests, use: run_tests, retry: {{max: 2, backoff: 1ms}}}}, create_pr]}}\n"
     ));
-    repo.agent("cat > /dev/null; echo x > work.txt").add("Work");
-    let ran = repo.run();
+    repo.set_agent("cat > /dev/null; echo x > work.txt").add_task("Work");
+    let ran = repo.run_ready_tasks();
     assert_eq!(ran.code, 0, "{ran}");
     assert!(!ran.stdout.contains("sent back"), "{ran}");
-    let tries: Vec<_> = repo.events("hook_started").iter().map(|event| event["data"]["hook"].clone()).collect();
+    let tries: Vec<_> = repo.events_of_type("hook_started").iter().map(|event| event["data"]["hook"].clone()).collect();
     assert_eq!(tries.iter().filter(|hook| *hook == "tests").count(), 3, "{tries:?}");
 }
 
 #[test]
 fn rules_between_done_and_accepted_know_what_the_work_changes() {
     let rule = "{when: \"'auth/login.txt' in filesModified\", action: escalate, reason: 'for a person: {{ filesModified | join(\", \") }}'}";
-    let repo = Repo::new(&format!(
+    let repo = GitProject::new(&format!(
         "hooks:\n  before_submit: [create_pr]\n  before_merge: [{{name: guard, rules: [{rule}]}}, merge_pr]\n"
     ));
     repo.git(&["switch", "-q", "-c", "mine"]);
-    repo.agent("cat > /dev/null; mkdir -p auth; echo $WINDLASS_TASK_ID > auth/login.txt; git add .; git commit -qm Mine; echo x > b.txt")
-        .add("Work");
-    let ran = repo.run();
+    repo.set_agent("cat > /dev/null; mkdir -p auth; echo $WINDLASS_TASK_ID > auth/login.txt; git add .; git commit -qm Mine; echo x > b.txt")
+        .add_task("Work");
+    let ran = repo.run_ready_tasks();
     assert_eq!(ran.code, 4, "{ran}");
     assert!(ran.stdout.contains("guard asks for a person: for a person: auth/login.txt, b.txt"), "{ran}");
-    repo.agent("cat > /dev/null; echo x > c.txt").add("Other work");
-    let ran = repo.run();
+    repo.set_agent("cat > /dev/null; echo x > c.txt").add_task("Other work");
+    let ran = repo.run_ready_tasks();
     assert!(ran.stdout.contains("T2 is completed"), "{ran}");
 }
 
 /// The task was taken away during the check of the base: the rest belongs to its new holder.
 #[test]
-fn nothing_is_merged_of_a_task_that_was_taken_away() {
+fn task_claimed_by_another_owner_during_merge_is_not_merged() {
     let config = "hooks: {before_merge: [{name: judge, command: ': > \"$WINDLASS_PROJECT_DIR\"/judged'}, merge_pr]}\n";
-    let repo = Repo::with_remote(config);
+    let repo = GitProject::with_remote(config);
     repo.world.make_pipe("looked");
     repo.world.make_pipe("go");
     let [judged, looked, go] = ["judged", "looked", "go"].map(|name| repo.world.path(name).display().to_string());
     let pack = format!("if rm '{judged}' 2>&-; then echo > '{looked}'; cat '{go}'; fi\nexec git-upload-pack \"$@\"");
-    repo.git(&["config", "remote.origin.uploadpack", repo.program("pack", &pack).to_str().unwrap()]);
-    repo.agent("cat > /dev/null; echo x > work.txt").add("Work");
+    repo.git(&["config", "remote.origin.uploadpack", repo.write_program("pack", &pack).to_str().unwrap()]);
+    repo.set_agent("cat > /dev/null; echo x > work.txt").add_task("Work");
     let before = repo.git(&["ls-remote", "origin", "main"]);
     let mut run = repo.world.command(&["run", "--trust", "--agent", "command:agent"]);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    repo.world.await_word("looked");
-    repo.world.ok(&["task", "release", "T1", "--force"]);
-    repo.world.ok(&["task", "claim", "T1", "--owner", "bob"]);
+    repo.world.await_pipe("looked");
+    repo.world.run_ok(&["task", "release", "T1", "--force"]);
+    repo.world.run_ok(&["task", "claim", "T1", "--owner", "bob"]);
     repo.world.write("go", "");
     let ended = run.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(3), "{ended:?}");
     assert_eq!(repo.git(&["ls-remote", "origin", "main"]), before);
-    assert_eq!(repo.task("T1")["lease"]["owner"], "bob");
+    assert_eq!(repo.show_task("T1")["lease"]["owner"], "bob");
 }
 
 /// The delivery turn comes before the merge: its commits are merged, too.
@@ -420,48 +424,51 @@ fn commit_of_delivery_turn_is_merged() {
   before_submit: [create_pr]
   before_merge: [merge_pr]
 ";
-    let repo = Repo::with_remote(config);
-    repo.agent(
+    let repo = GitProject::with_remote(config);
+    repo.set_agent(
         "if grep -q 'by the way'; then echo last > last.txt; git add last.txt; git commit -q -m Last
          else echo first > work.txt; fi",
     );
-    let ran = repo.add("Write it").run();
+    let ran = repo.add_task("Write it").run_ready_tasks();
     assert_eq!(ran.code, 0, "{ran}");
     repo.git(&["fetch", "-q"]);
-    assert_eq!((repo.file("origin/main:work.txt"), repo.file("origin/main:last.txt")), ("first".into(), "last".into()));
+    assert_eq!(
+        (repo.show_file("origin/main:work.txt"), repo.show_file("origin/main:last.txt")),
+        ("first".into(), "last".into())
+    );
     assert_eq!(repo.git(&["for-each-ref", "--format=%(refname)", "refs/heads/windlass", "refs/windlass"]), "");
 }
 
 #[test]
 fn hook_that_blocks_after_the_merge_ends_the_run_for_a_person() {
-    let repo = Repo::with_remote(
+    let repo = GitProject::with_remote(
         "hooks:\n  before_submit: [create_pr]\n  before_merge: [merge_pr, {name: deploy, command: 'echo no room >&2; exit 2'}]\n  \
          on_task_complete: [{command: 'true'}]\n",
     );
-    repo.agent("echo work > work.txt");
-    repo.world.ok(&["task", "add", "Write it"]);
-    let ran = repo.run();
+    repo.set_agent("echo work > work.txt");
+    repo.world.run_ok(&["task", "add", "Write it"]);
+    let ran = repo.run_ready_tasks();
     assert_eq!(ran.code, 4, "{ran}");
     assert!(ran.stdout.contains("`deploy` does not pass after the merge: no room\n"), "{ran}");
     assert!(ran.stdout.contains("next: windlass why "), "{ran}");
-    assert_eq!(repo.task("T1")["state"], "completed");
+    assert_eq!(repo.show_task("T1")["state"], "completed");
     assert!(ran.stdout.contains("on_task_complete[0] ok"), "the hooks of the completion run: {ran}");
 }
 
 #[test]
 fn workers_whose_completed_tasks_have_an_objection_end_for_a_person() {
     let check = |after_merge: &str, at_completion: &str, why: &str| {
-        let repo = Repo::with_remote(&format!(
+        let repo = GitProject::with_remote(&format!(
             "hooks:\n  before_submit: [create_pr]\n  before_merge: [merge_pr{after_merge}]\n  \
              on_task_complete: [{at_completion}]\n"
         ));
-        repo.agent("echo work > $WINDLASS_TASK_ID.txt");
-        repo.world.ok(&["task", "add", "One"]);
-        repo.world.ok(&["task", "add", "Two"]);
+        repo.set_agent("echo work > $WINDLASS_TASK_ID.txt");
+        repo.world.run_ok(&["task", "add", "One"]);
+        repo.world.run_ok(&["task", "add", "Two"]);
         let ran = repo.world.run(&["run", "--workers", "1", "--trust", "--agent", "command:agent"]);
         assert_eq!(ran.code, 4, "{ran}");
         for (id, goal) in [("T1", "One"), ("T2", "Two")] {
-            assert_eq!(repo.task(id)["state"], "completed");
+            assert_eq!(repo.show_task(id)["state"], "completed");
             assert!(ran.stdout.contains(&format!("for a person: {id}  {goal}: {why}\n")), "{ran}");
             assert!(ran.stdout.contains(&format!("next: windlass why {id}\n")), "{ran}");
         }

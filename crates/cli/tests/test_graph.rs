@@ -4,32 +4,32 @@ use insta::assert_snapshot;
 use windlass_engine::{Authority, Command, CommandOrigin, EngineRules, HookRegistry, NewTask, TaskId, Timestamp};
 use windlass_store::{Lifetime, SqliteStore};
 
-use crate::support::World;
+use crate::support::TestWorld;
 
 /// A diamond, a tail, a reference, and a task by itself.
-fn diamond() -> World {
-    let world = World::new();
-    world.ok(&["task", "add", "Design"]);
-    world.ok(&["task", "add", "Parse", "--depends", "T1"]);
-    world.ok(&["task", "add", "Print", "--depends", "T1"]);
-    world.ok(&["task", "add", "Ship", "--depends", "T2", "--depends", "T3"]);
-    world.ok(&["task", "add", "Tell", "--depends", "T4"]);
-    world.ok(&["task", "add", "Sleep"]);
-    world.ok(&["task", "link", "T6", "references", "T1"]);
+fn create_diamond_graph() -> TestWorld {
+    let world = TestWorld::new();
+    world.run_ok(&["task", "add", "Design"]);
+    world.run_ok(&["task", "add", "Parse", "--depends", "T1"]);
+    world.run_ok(&["task", "add", "Print", "--depends", "T1"]);
+    world.run_ok(&["task", "add", "Ship", "--depends", "T2", "--depends", "T3"]);
+    world.run_ok(&["task", "add", "Tell", "--depends", "T4"]);
+    world.run_ok(&["task", "add", "Sleep"]);
+    world.run_ok(&["task", "link", "T6", "references", "T1"]);
     world
 }
 
 #[test]
-fn nothing_is_left() {
-    let world = World::with_tasks(&["One"]);
-    world.ok(&["task", "complete", "T1"]);
+fn graph_without_open_tasks_prints_notice() {
+    let world = TestWorld::with_tasks(&["One"]);
+    world.run_ok(&["task", "complete", "T1"]);
     assert_snapshot!(world.run(&["task", "graph", "--open"]), @"nothing is left to draw");
-    assert_snapshot!(World::new().run(&["task", "graph"]), @"no tasks; `windlass task add GOAL` makes one");
+    assert_snapshot!(TestWorld::new().run(&["task", "graph"]), @"no tasks; `windlass task add GOAL` makes one");
 }
 
 #[test]
-fn a_diamond() {
-    let world = diamond();
+fn diamond_graph_is_drawn_in_every_format() {
+    let world = create_diamond_graph();
     assert_snapshot!(world.run(&["task", "graph"]), @"
     T1  ready  Design
     ├─ T2  created  Parse
@@ -78,7 +78,7 @@ fn a_diamond() {
         world.run(&["task", "graph", "--format", "json"]).stdout,
         world.run(&["task", "graph", "--json"]).stdout
     );
-    world.ok(&["task", "complete", "T1"]);
+    world.run_ok(&["task", "complete", "T1"]);
     assert_snapshot!(world.run(&["task", "graph", "--open"]), @"
     T2  ready  Parse
     └─ T4  created  Ship
@@ -90,15 +90,15 @@ fn a_diamond() {
 }
 
 #[test]
-fn nothing_to_draw() {
-    let world = World::new();
+fn empty_graph_prints_notice_and_unknown_format_is_rejected() {
+    let world = TestWorld::new();
     assert_snapshot!(world.run(&["task", "graph"]), @"no tasks; `windlass task add GOAL` makes one");
     assert_snapshot!(world.run(&["task", "graph", "--format", "dot"]), @"
     digraph windlass {
       node [shape=box];
     }
     ");
-    assert_snapshot!(world.fails(&["task", "graph", "--format", "svg"]), @"
+    assert_snapshot!(world.expect_failure(&["task", "graph", "--format", "svg"]), @"
     error: invalid value 'svg' for '--format <FORMAT>' [possible values: text, dot, mermaid, json]
     hint: `windlass task graph --help` shows how it is used
     [64 usage]
@@ -107,7 +107,7 @@ fn nothing_to_draw() {
 
 #[test]
 fn hostile_goals_stay_inside_their_boxes() {
-    let world = World::with_tasks(&[
+    let world = TestWorld::with_tasks(&[
         "\"]; T9 [label=\"x\\\"",
         "end\\",
         "a\u{1b}[2J\nb",
@@ -142,8 +142,8 @@ fn hostile_goals_stay_inside_their_boxes() {
 }
 
 #[test]
-fn a_chain_of_three_thousand() {
-    let world = World::new();
+fn chain_of_three_thousand_tasks_stays_within_eighty_columns() {
+    let world = TestWorld::new();
     let mut store = SqliteStore::open(&world.path(".windlass/windlass.db"), Lifetime::Service).unwrap();
     let rules = EngineRules { registry: HookRegistry::with_builtins(), ..EngineRules::default() };
     let at = Timestamp::from_millis(1_768_644_000_000);
@@ -160,7 +160,7 @@ fn a_chain_of_three_thousand() {
         })
         .unwrap();
     drop(store);
-    let text = world.ok(&["task", "graph"]);
+    let text = world.run_ok(&["task", "graph"]);
     // A subtree that would hang too far to the right begins again at the left.
     assert_snapshot!(text.lines().skip(10).take(5).collect::<Vec<_>>().join("\n"), @"
                                └─ T11  created  Link 10
@@ -171,8 +171,8 @@ fn a_chain_of_three_thousand() {
     ");
     assert!(text.lines().last().unwrap().ends_with("T3000  created  Link 2999"));
     assert!(text.lines().all(|line| line.chars().count() < 80));
-    assert_eq!(world.ok(&["task", "graph", "--format", "dot"]).lines().count(), 3000 + 2999 + 3);
-    assert_eq!(world.ok(&["task", "graph", "--format", "mermaid"]).lines().count(), 3000 + 2999 + 1);
+    assert_eq!(world.run_ok(&["task", "graph", "--format", "dot"]).lines().count(), 3000 + 2999 + 3);
+    assert_eq!(world.run_ok(&["task", "graph", "--format", "mermaid"]).lines().count(), 3000 + 2999 + 1);
     // The search finds a cycle through all of it.
-    assert!(world.fails(&["task", "depend", "T1", "T3000"]).contains("the edge would close a cycle"));
+    assert!(world.expect_failure(&["task", "depend", "T1", "T3000"]).contains("the edge would close a cycle"));
 }

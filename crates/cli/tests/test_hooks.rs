@@ -14,12 +14,12 @@ use windlass_engine::{
 };
 use windlass_store::{Lifetime, SqliteStore, Store, StoreCommit};
 
-use crate::support::terminal::watch;
-use crate::support::{WINDLASS, World, timeless};
-use crate::test_run::{RUN, world};
+use crate::support::terminal::run_in_terminal;
+use crate::support::{TestWorld, WINDLASS, normalize_durations};
+use crate::test_run::{RUN, create_agent_project};
 
 /// A gate that sends the agent back twice, and a hook that comes last.
-pub const BLOCKS_TWICE: &str = "
+pub const GATE_BLOCKING_TWICE: &str = "
 hooks:
   stop:
     - command: |
@@ -29,17 +29,18 @@ hooks:
     - name: tell
       command: exit 3
 ";
-pub const THIRD_TIME: &str = "test $turn -lt 3 || touch fixed; echo \"turn $turn\"; echo '<promise>COMPLETE</promise>'";
+pub const AGENT_FIXING_IN_THIRD_TURN: &str =
+    "test $turn -lt 3 || touch fixed; echo \"turn $turn\"; echo '<promise>COMPLETE</promise>'";
 
 /// An owner that runs hooks of events, as far as the log is concerned. Each command comes a second after the last.
-pub struct Runner {
+pub struct HookOwner {
     store: SqliteStore,
     rules: EngineRules,
     given: u32,
 }
 
-impl Runner {
-    pub fn new(world: &World, hooks: &[(EventType, &str)]) -> Self {
+impl HookOwner {
+    pub fn new(world: &TestWorld, hooks: &[(EventType, &str)]) -> Self {
         let store = SqliteStore::open(&world.path(".windlass/windlass.db"), Lifetime::Command).unwrap();
         let mut owed: BTreeMap<EventType, Vec<HookEffect>> = BTreeMap::new();
         for (event, name) in hooks {
@@ -61,7 +62,7 @@ impl Runner {
         Timestamp::from_millis(1_768_644_000_000).add_millis(1000 * i64::from(self.given))
     }
 
-    pub fn give(&mut self, command: &Command) -> Vec<EventRecord> {
+    pub fn execute(&mut self, command: &Command) -> Vec<EventRecord> {
         self.given += 1;
         let origin =
             CommandOrigin { by: "ann".to_owned(), at: self.now(), authority: Authority::Person, run: None, via: None };
@@ -69,28 +70,28 @@ impl Runner {
     }
 
     /// Adds a task, and answers the first effect of its creation.
-    pub fn add(&mut self, goal: &str) -> EffectId {
-        let records = self.give(&Command::CreateTask(NewTask { goal: goal.to_owned(), ..NewTask::default() }));
+    pub fn add_task(&mut self, goal: &str) -> EffectId {
+        let records = self.execute(&Command::CreateTask(NewTask { goal: goal.to_owned(), ..NewTask::default() }));
         let created = records.iter().find(|record| record.kind() == EventType::TaskCreated).unwrap();
         EffectId { seq: created.seq, index: 0 }
     }
 
-    pub fn begin(&mut self, effect: EffectId) {
-        self.give(&Command::BeginEffect { effect, owner: "1-2-3".parse().unwrap() });
+    pub fn begin_effect(&mut self, effect: EffectId) {
+        self.execute(&Command::BeginEffect { effect, owner: "1-2-3".parse().unwrap() });
     }
 
-    pub fn finish(&mut self, effect: EffectId, report: HookReport) {
-        self.give(&Command::FinishEffect { effect, owner: "1-2-3".parse().unwrap(), report: report.into() });
+    pub fn finish_effect(&mut self, effect: EffectId, report: HookReport) {
+        self.execute(&Command::FinishEffect { effect, owner: "1-2-3".parse().unwrap(), report: report.into() });
     }
 
-    pub fn run(&mut self, goal: &str, report: HookReport) {
-        let effect = self.add(goal);
-        self.begin(effect);
-        self.finish(effect, report);
+    pub fn run_hook(&mut self, goal: &str, report: HookReport) {
+        let effect = self.add_task(goal);
+        self.begin_effect(effect);
+        self.finish_effect(effect, report);
     }
 
     /// Records errors as a hook inside a commit and a refused action leave them.
-    fn fail(&mut self, hook: &str, action: &str) {
+    fn record_errors(&mut self, hook: &str, action: &str) {
         let (error, nothing) = ("it panicked".to_owned(), Value::Null);
         let hook =
             payload::HookError { hook_name: hook.to_owned(), error, original_event: nothing.clone(), effect: None };
@@ -118,15 +119,15 @@ impl Runner {
     }
 }
 
-fn took(outcome: HookOutcome, millis: u64) -> HookReport {
+fn report_with_duration(outcome: HookOutcome, millis: u64) -> HookReport {
     HookReport { took: Some(Duration::from_millis(millis)), ..outcome.into() }
 }
 
 #[test]
-fn what_ran_and_what_it_adds_up_to() {
-    let world = world(BLOCKS_TWICE, THIRD_TIME);
+fn hook_history_and_metrics_report_all_session_runs() {
+    let world = create_agent_project(GATE_BLOCKING_TWICE, AGENT_FIXING_IN_THIRD_TURN);
     assert_eq!(world.run(RUN).code, 0);
-    let shown = |words: &[&str]| timeless(&world.run(words).to_string());
+    let shown = |words: &[&str]| normalize_durations(&world.run(words).to_string());
     assert_snapshot!(shown(&["hooks", "history"]), @"
     <time>  stop[0]  stop  turn_finished 9, T1, mend-the-pump-e01275de 1  blocks  <took>  2 of 9 tests failed
     <time>  stop[0]  stop  turn_finished 17, T1, mend-the-pump-e01275de 1  blocks  <took>  2 of 9 tests failed
@@ -139,7 +140,7 @@ fn what_ran_and_what_it_adds_up_to() {
     tell  1  0%  0%  100%  0%  0%  <took>  <took>  <time>
     total  4  25%  50%  25%  0%  0%  <took>  <took>  <time>
     ");
-    let mut first = world.lines(&["hooks", "history", "--limit", "0"]).remove(0);
+    let mut first = world.json_lines(&["hooks", "history", "--limit", "0"]).remove(0);
     assert!(first["durationMs"].is_u64(), "{first}");
     first["durationMs"] = json!(7);
     first["startedAt"] = json!("then");
@@ -182,10 +183,10 @@ fn what_ran_and_what_it_adds_up_to() {
 
 #[test]
 fn runs_are_picked() {
-    let world = world(BLOCKS_TWICE, THIRD_TIME);
+    let world = create_agent_project(GATE_BLOCKING_TWICE, AGENT_FIXING_IN_THIRD_TURN);
     assert_eq!(world.run(RUN).code, 0);
     let check = |words: &[&str], expected: &[&str]| {
-        let found = world.lines(&[&["hooks", "history"], words].concat());
+        let found = world.json_lines(&[&["hooks", "history"], words].concat());
         let outcomes: Vec<_> = found.iter().map(|run| run["outcome"].as_str().unwrap().to_owned()).collect();
         assert_eq!(outcomes, expected, "{words:?}");
     };
@@ -200,27 +201,27 @@ fn runs_are_picked() {
     check(&["--outcome", "block", "--limit", "1"], &["block"]);
     check(&["--session", "mend-the-pump-e01275de", "--limit", "3"], &["block", "success", "failure"]);
     assert_snapshot!(world.run(&["hooks", "history", "--hook", "unused"]), @"no runs");
-    assert_snapshot!(world.fails(&["hooks", "history", "--session", "mend-the-pump"]), @"
+    assert_snapshot!(world.expect_failure(&["hooks", "history", "--session", "mend-the-pump"]), @"
     error: there is no session `mend-the-pump`
     hint: `windlass session list` names them all
     [1 not_found]
     ");
-    assert_snapshot!(world.fails(&["hooks", "history", "--task", "T9"]), @"
+    assert_snapshot!(world.expect_failure(&["hooks", "history", "--task", "T9"]), @"
     error: there is no task T9
     hint: `windlass task list --all` shows every task
     [1 not_found]
     ");
-    assert_snapshot!(world.fails(&["hooks", "history", "--point", "stopp"]), @"
+    assert_snapshot!(world.expect_failure(&["hooks", "history", "--point", "stopp"]), @"
     error: invalid value 'stopp' for '--point <POINT>': did you mean `stop`?
     hint: `windlass hooks history --help` shows how it is used
     [64 usage]
     ");
-    assert_snapshot!(world.fails(&["hooks", "history", "--outcome", "blocks"]), @"
+    assert_snapshot!(world.expect_failure(&["hooks", "history", "--outcome", "blocks"]), @"
     error: invalid value 'blocks' for '--outcome <OUTCOME>' [possible values: success, skip, failure, block, continue, again, escalate, timed_out, cancelled, interrupted, error, running, left]
     hint: did you mean `block`? `windlass hooks history --help` shows how it is used
     [64 usage]
     ");
-    assert_snapshot!(world.fails(&["hooks", "metrics", "--since", "yesterday"]), @"
+    assert_snapshot!(world.expect_failure(&["hooks", "metrics", "--since", "yesterday"]), @"
     error: invalid value 'yesterday' for '--since <TIME>': expected a length of time such as `30m`, `24h`, `7d`
     hint: `windlass hooks metrics --help` shows how it is used
     [64 usage]
@@ -229,16 +230,16 @@ fn runs_are_picked() {
 
 #[test]
 fn hooks_of_tasks_are_found_by_task() {
-    let world = World::new();
-    let mut runner = Runner::new(&world, &[(EventType::TaskCreated, "lint"), (EventType::TaskCreated, "tell")]);
-    runner.run("One", took(HookOutcome::TimedOut, 30_000));
+    let world = TestWorld::new();
+    let mut runner = HookOwner::new(&world, &[(EventType::TaskCreated, "lint"), (EventType::TaskCreated, "tell")]);
+    runner.run_hook("One", report_with_duration(HookOutcome::TimedOut, 30_000));
     let actions = vec![ActionRequest { kind: "log".to_owned(), payload: json!({}) }];
     let message = Some("no \u{1b}[31mcompiler".to_owned());
     let record = Some("../../etc/passwd".to_owned());
-    runner.run("Two", HookReport { message, record, actions, ..HookOutcome::Failure.into() });
-    let third = runner.add("Three");
-    runner.begin(third);
-    runner.fail("track-agent-task-lifecycle", "update_task");
+    runner.run_hook("Two", HookReport { message, record, actions, ..HookOutcome::Failure.into() });
+    let third = runner.add_task("Three");
+    runner.begin_effect(third);
+    runner.record_errors("track-agent-task-lifecycle", "update_task");
     assert_snapshot!(world.run(&["hooks", "history"]), @r"
     <time>  lint                        task_created  task_created 2, T1   timed out   30.0 s
     <time>  lint                        task_created  task_created 6, T2   failed              no \u{1b}[31mcompiler  output .windlass/runs/../../etc/passwd (gone)
@@ -253,19 +254,19 @@ fn hooks_of_tasks_are_found_by_task() {
     total     2       0%     0%      50%      50%     0%  30.0 s  30.0 s  <time>
     errors besides: 2; `windlass hooks history --outcome error` shows them
     ");
-    assert_eq!(world.lines(&["hooks", "history", "--task", "T2"])[0]["output"]["exists"], json!(false));
-    let error = &world.lines(&["hooks", "history", "--outcome", "error"])[0];
+    assert_eq!(world.json_lines(&["hooks", "history", "--task", "T2"])[0]["output"]["exists"], json!(false));
+    let error = &world.json_lines(&["hooks", "history", "--outcome", "error"])[0];
     assert_eq!((&error["hook"], &error["point"]), (&json!("track-agent-task-lifecycle"), &json!("task_created")));
 }
 
 /// Percentiles cover measured runs, and a time range limits the runs.
 #[test]
 fn metrics_are_exact() {
-    let world = World::new();
-    let mut runner = Runner::new(&world, &[(EventType::TaskCreated, "lint")]);
+    let world = TestWorld::new();
+    let mut runner = HookOwner::new(&world, &[(EventType::TaskCreated, "lint")]);
     for millis in 1..=20 {
         let outcome = if millis % 5 == 0 { HookOutcome::TimedOut } else { HookOutcome::Success };
-        runner.run("Again", took(outcome, millis * 100));
+        runner.run_hook("Again", report_with_duration(outcome, millis * 100));
     }
     assert_snapshot!(world.run(&["hooks", "metrics", "--hook", "lint"]), @"
     hook   runs  success  block  failure  timeout  other     p50     p95  last run
@@ -282,44 +283,46 @@ fn metrics_are_exact() {
 /// Output above the memory limit is in a file, until the file is removed.
 #[test]
 fn long_output_is_where_the_history_says() {
-    let world = world("hooks: {stop: [{command: 'printf %300000d 7'}]}", "echo '<promise>COMPLETE</promise>'");
+    let world =
+        create_agent_project("hooks: {stop: [{command: 'printf %300000d 7'}]}", "echo '<promise>COMPLETE</promise>'");
     assert_eq!(world.run(RUN).code, 0);
-    let output = world.lines(&["hooks", "history"])[0]["output"].take();
+    let output = world.json_lines(&["hooks", "history"])[0]["output"].take();
     let file = world.path(output["file"].as_str().unwrap());
     assert_eq!(output["exists"], Value::Bool(true));
     assert_eq!(fs::metadata(&file).unwrap().len(), 300_000);
-    assert!(!world.ok(&["hooks", "history"]).contains("gone"));
+    assert!(!world.run_ok(&["hooks", "history"]).contains("gone"));
     fs::remove_file(&file).unwrap();
-    assert!(world.ok(&["hooks", "history"]).trim_end().ends_with(" (gone)"));
-    assert!(world.ok(&["why", "mend-the-pump-e01275de"]).contains(".windlass/runs/mend-the-pump-e01275de/"));
+    assert!(world.run_ok(&["hooks", "history"]).trim_end().ends_with(" (gone)"));
+    assert!(world.run_ok(&["why", "mend-the-pump-e01275de"]).contains(".windlass/runs/mend-the-pump-e01275de/"));
 }
 
 /// A killed process has left its hook, and the next one repeats it.
 #[test]
-fn a_hook_that_is_interrupted_and_repeated_is_two_runs() {
-    let world = world(
+fn interrupted_and_repeated_hook_is_recorded_as_two_runs() {
+    let world = create_agent_project(
         "hooks: {stop: [{command: 'test -e again || { touch again; echo > started; cat go; }'}]}",
         "echo '<promise>COMPLETE</promise>'",
     );
     for fifo in ["started", "go"] {
-        world.finish(world.program("mkfifo").arg(fifo));
+        world.run_command(world.program("mkfifo").arg(fifo));
     }
     let mut child = world.command(RUN).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     fs::read(world.path("started")).unwrap();
-    let outcomes =
-        || -> Vec<Value> { world.lines(&["hooks", "history"]).iter_mut().map(|run| run["outcome"].take()).collect() };
+    let outcomes = || -> Vec<Value> {
+        world.json_lines(&["hooks", "history"]).iter_mut().map(|run| run["outcome"].take()).collect()
+    };
     assert_eq!(outcomes(), ["running"]);
-    let running = world.ok(&["why", "mend-the-pump-e01275de"]);
+    let running = world.run_ok(&["why", "mend-the-pump-e01275de"]);
     assert!(running.starts_with("session mend-the-pump-e01275de  running in iteration 1\n"), "{running}");
     assert!(running.contains("  waits for     the hook stop[0] at stop\n"), "{running}");
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(outcomes(), ["left"]);
-    let left = world.ok(&["why", "mend-the-pump-e01275de"]);
+    let left = world.run_ok(&["why", "mend-the-pump-e01275de"]);
     assert!(left.starts_with("session mend-the-pump-e01275de  unfinished in iteration 1\n"), "{left}");
     assert!(left.contains("  next          windlass run "), "{left}");
     assert_eq!(world.run(RUN).code, 0);
-    assert_snapshot!(timeless(&world.run(&["hooks", "history"]).to_string()), @"
+    assert_snapshot!(normalize_durations(&world.run(&["hooks", "history"]).to_string()), @"
     <time>  stop[0]  stop  turn_finished 9, T1, mend-the-pump-e01275de 1  was interrupted           it was begun again
     <time>  stop[0]  stop  turn_finished 9, T1, mend-the-pump-e01275de 1  ok  <took>  (attempt 2)
     ");
@@ -331,10 +334,10 @@ fn a_hook_that_is_interrupted_and_repeated_is_two_runs() {
 #[test]
 fn every_try_is_a_run() {
     let hook = "{name: flaky, command: 'test -e once || { touch once; exit 3; }', retry: {max: 2, backoff: 1ms}}";
-    let world = world(&format!("hooks: {{task_created: [{hook}]}}"), "");
-    world.ok(&["init"]);
-    world.ok(&["task", "add", "Again"]);
-    assert_snapshot!(timeless(&world.run(&["hooks", "history"]).to_string()), @"
+    let world = create_agent_project(&format!("hooks: {{task_created: [{hook}]}}"), "");
+    world.run_ok(&["init"]);
+    world.run_ok(&["task", "add", "Again"]);
+    assert_snapshot!(normalize_durations(&world.run(&["hooks", "history"]).to_string()), @"
     <time>  flaky  task_created  task_created 2, T1  failed           exit 3
     <time>  flaky  task_created  task_created 2, T1  ok  <took>  (attempt 2)
     ");
@@ -342,12 +345,12 @@ fn every_try_is_a_run() {
 
 /// A command inside a hook prints its result to the hook.
 #[test]
-fn a_command_inside_a_hook_prints_its_task() {
-    let world = world("hooks: {task_completed: [{command: windlass task add More > added}]}", "");
-    std::os::unix::fs::symlink(WINDLASS, world.programs().join("windlass")).unwrap();
-    world.ok(&["init"]);
-    world.ok(&["task", "add", "Once"]);
-    world.ok(&["task", "complete", "T1"]);
+fn command_inside_hook_prints_created_task() {
+    let world = create_agent_project("hooks: {task_completed: [{command: windlass task add More > added}]}", "");
+    std::os::unix::fs::symlink(WINDLASS, world.program_directory().join("windlass")).unwrap();
+    world.run_ok(&["init"]);
+    world.run_ok(&["task", "add", "Once"]);
+    world.run_ok(&["task", "complete", "T1"]);
     assert_eq!(fs::read_to_string(world.path("added")).unwrap(), "T2  ready  P2  More\n");
 }
 
@@ -365,12 +368,12 @@ hooks:
   task_completed:
     - {name: tell, command: 'echo {{task_id}} {{task_content}}', pipe_output: true}
 "#;
-    let world = world(config, "");
+    let world = create_agent_project(config, "");
     let payload = r#"{"output": "so far", "task": {"id": "T7", "content": "Mend it"}}"#;
     world.write("payload.json", payload);
     let check = |point: &str, hook: &str, outcome: &str, told: Value| {
         let words = ["--json", "hooks", "test", point, "--hook", hook, "--run", "--payload", "payload.json"];
-        let ran = world.run_with(("TOKEN", "hunter22"), &words);
+        let ran = world.run_with_variable(("TOKEN", "hunter22"), &words);
         let verdict: Value = serde_json::from_str::<Value>(&ran.stdout).unwrap()["verdict"].take();
         assert_eq!(verdict["outcome"], outcome, "{ran}");
         assert!(told.is_null() || verdict["feedback"].as_str().unwrap().contains(told.as_str().unwrap()), "{ran}");
@@ -386,21 +389,21 @@ hooks:
 /// A person's terminal is narrow, and colours are for people.
 #[test]
 fn lines_fit_the_terminal() {
-    let world = world(BLOCKS_TWICE, &format!("{THIRD_TIME}; printf %200d 7"));
+    let world = create_agent_project(GATE_BLOCKING_TWICE, &format!("{AGENT_FIXING_IN_THIRD_TURN}; printf %200d 7"));
     world.run(&[RUN, &["--max-iterations", "1"]].concat());
     for words in [&["hooks", "history"][..], &["hooks", "metrics"], &["why", "mend-the-pump-e01275de"]] {
         for columns in [80, 120] {
-            let (shown, code) = watch(&mut world.command(words), columns);
+            let (shown, code) = run_in_terminal(&mut world.command(words), columns);
             assert!(code == 0 && shown.contains("\u{1b}["), "{words:?}\n{shown}");
             for line in shown.lines() {
-                assert!(visible(line) <= usize::from(columns), "{words:?}: {line}");
+                assert!(visible_width(line) <= usize::from(columns), "{words:?}: {line}");
             }
         }
     }
 }
 
 /// Returns the number of characters without colours.
-fn visible(line: &str) -> usize {
+fn visible_width(line: &str) -> usize {
     let parts = line.split('\u{1b}');
     parts
         .enumerate()
@@ -414,10 +417,10 @@ fn visible(line: &str) -> usize {
 }
 
 #[test]
-fn where_nothing_ran() {
-    let world = World::new();
+fn hook_history_and_metrics_are_empty_without_runs() {
+    let world = TestWorld::new();
     assert_snapshot!(world.run(&["hooks", "history"]), @"no runs");
     assert_snapshot!(world.run(&["hooks", "metrics"]), @"no runs");
-    assert_eq!(world.lines(&["hooks", "history"]), Vec::<Value>::new());
+    assert_eq!(world.json_lines(&["hooks", "history"]), Vec::<Value>::new());
     assert_eq!(world.json(&["hooks", "metrics"])["total"]["successRate"], Value::Null);
 }

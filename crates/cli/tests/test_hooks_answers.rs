@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use crate::support::World;
-use crate::support::hooked::{At, DONE, hooked};
+use crate::support::TestWorld;
+use crate::support::hook_project::{COMPLETING_AGENT, FaultyHookPoint, create_hook_project};
 use crate::test_run::RUN;
 
 /// Answers that are none, or that say nothing: for the parser they are text.
-const TEXT: &[&str] = &[
+const TEXT_ANSWERS: &[&str] = &[
     "all is well",
     "{",
     r#"{"status": "success",}"#,
@@ -22,7 +22,7 @@ const TEXT: &[&str] = &[
 ];
 
 /// Checks answers of an event's hook: its outcome, and its message to people, line by line.
-const EVENT: &[(&str, &str, &str)] = &[
+const EVENT_ANSWERS: &[(&str, &str, &str)] = &[
     (
         r#"{"status": 7}"#,
         "failure",
@@ -287,7 +287,7 @@ const EVENT: &[(&str, &str, &str)] = &[
 ];
 
 /// Checks answers of a stop hook: the exit code of the session, the hook's outcome, and its message to people.
-const STOP: &[(&str, i32, &str, &str)] = &[
+const STOP_ANSWERS: &[(&str, i32, &str, &str)] = &[
     (
         r#"{"status": "success",}"#,
         3,
@@ -407,32 +407,35 @@ const STOP: &[(&str, i32, &str, &str)] = &[
 ];
 
 /// A project with one existing and one deleted task.
-fn events() -> World {
-    let world = World::with_tasks(&["Zero", "Gone"]);
-    world.ok(&["task", "delete", "T2"]);
+fn create_event_hook_project() -> TestWorld {
+    let world = TestWorld::with_tasks(&["Zero", "Gone"]);
+    world.run_ok(&["task", "delete", "T2"]);
     let config = "hooks: {task_created: [{name: bad, command: cat answer, when: \"goal == 'One'\"}, {name: good, command: touch good}]}";
     world.write(".windlass/config.yaml", config);
-    world.ok(&["trust", "--yes"]);
+    world.run_ok(&["trust", "--yes"]);
     world
 }
 
 /// Adds a task whose hook gives this answer. Returns the hook's outcome and message.
 #[track_caller]
-fn answered(world: &World, answer: &str) -> (String, Vec<String>) {
+fn run_hook_with_answer(world: &TestWorld, answer: &str) -> (String, Vec<String>) {
     world.write("answer", answer);
     let _ = std::fs::remove_file(world.path("good"));
-    let before = world.lines(&["task", "list", "--all"]).len();
-    let errors = world.data_of("action_error").len();
+    let before = world.json_lines(&["task", "list", "--all"]).len();
+    let errors = world.event_payloads("action_error").len();
     let ran = world.run(&["--json", "task", "add", "One"]);
     assert_eq!(ran.code, 0, "{answer:.500}\n{ran}");
     assert_eq!(ran.stdout.lines().count(), 1, "{answer:.500}\n{ran}");
-    assert!(world.has("good") && world.lines(&["task", "list", "--all"]).len() > before, "{answer:.500}\n{ran}");
-    let (outcome, message) = world.ending_of("bad");
+    assert!(
+        world.has_file("good") && world.json_lines(&["task", "list", "--all"]).len() > before,
+        "{answer:.500}\n{ran}"
+    );
+    let (outcome, message) = world.last_hook_outcome("bad");
     let said: Vec<String> = ran.stderr.lines().map(|line| line.strip_prefix("warning: ").unwrap().to_owned()).collect();
     // The message is the recorded one, with control sequences cleaned.
     let same = |said: &str, recorded: &str| said == recorded || !recorded.is_ascii() || recorded.contains('\u{0}');
     assert!(outcome != "failure" || same(&said[0], &format!("hook `bad` failed: {message}")), "{said:?}");
-    for (error, said) in world.data_of("action_error")[errors..].iter().zip(&said) {
+    for (error, said) in world.event_payloads("action_error")[errors..].iter().zip(&said) {
         let text = |name: &str| error[name].as_str().unwrap();
         let told = format!("cannot carry out `{}`: {}", text("actionType"), text("error"));
         assert!(same(said, &told), "{said}\n{told}");
@@ -441,25 +444,25 @@ fn answered(world: &World, answer: &str) -> (String, Vec<String>) {
 }
 
 #[test]
-fn of_hooks_of_events() {
-    let world = events();
-    for (answer, outcome, said) in EVENT {
-        let (found, told) = answered(&world, answer);
+fn event_hook_answer_produces_expected_outcome_and_warning() {
+    let world = create_event_hook_project();
+    for (answer, outcome, said) in EVENT_ANSWERS {
+        let (found, told) = run_hook_with_answer(&world, answer);
         assert_eq!((found.as_str(), told.join(" / ").as_str()), (*outcome, *said), "{answer}");
     }
-    for text in TEXT {
-        assert_eq!(answered(&world, text), ("success".to_owned(), Vec::new()), "{text}");
+    for text in TEXT_ANSWERS {
+        assert_eq!(run_hook_with_answer(&world, text), ("success".to_owned(), Vec::new()), "{text}");
     }
-    world.ok(&["doctor"]);
+    world.run_ok(&["doctor"]);
 }
 
 /// Too long, too deep, too many: each is a failure that names the limit.
 #[test]
-fn that_are_too_much() {
-    let world = events();
+fn oversized_hook_answer_fails_and_reports_limit() {
+    let world = create_event_hook_project();
     let log = json!({"type": "log"});
     let check = |answer: String, why: &str| {
-        let (outcome, said) = answered(&world, &answer);
+        let (outcome, said) = run_hook_with_answer(&world, &answer);
         assert_eq!(
             (outcome.as_str(), said.join("").as_str()),
             ("failure", format!("hook `bad` failed: bad answer: {why}").as_str())
@@ -475,33 +478,33 @@ fn that_are_too_much() {
         "{\"a\":".repeat(100) + "1" + &"}".repeat(100),
         "it has 100 levels of lists and objects; at most 64 are allowed",
     );
-    check(json!({"message": "x".repeat(300_000)}).to_string(), TOO_LONG);
-    check("{\"a\":[".repeat(50_000) + &"]}".repeat(50_000), TOO_LONG);
+    check(json!({"message": "x".repeat(300_000)}).to_string(), TOO_LONG_MESSAGE);
+    check("{\"a\":[".repeat(50_000) + &"]}".repeat(50_000), TOO_LONG_MESSAGE);
     let large = json!({"actions": [{"type": "create_task", "payload": {"goal": "x".repeat(70_000)}}]}).to_string();
-    let (outcome, said) = answered(&world, &large);
+    let (outcome, said) = run_hook_with_answer(&world, &large);
     assert_eq!((outcome.as_str(), said.len()), ("success", 1));
     assert_eq!(said[0], "cannot carry out `create_task`: the goal has 70000 bytes; at most 65536 are allowed");
 }
 
-const TOO_LONG: &str = "it is longer than the part that is kept; at most 262144 bytes are allowed";
+const TOO_LONG_MESSAGE: &str = "it is longer than the part that is kept; at most 262144 bytes are allowed";
 
-fn judged(answer: &str) -> (World, i32) {
-    let world = hooked(
+fn run_gate_with_answer(answer: &str) -> (TestWorld, i32) {
+    let world = create_hook_project(
         "hooks: {stop: [{name: bad, command: cat answer}, {name: good, command: touch good}]}\nlimits: {max_hook_retries: 1}",
     );
     world.write("answer", answer);
-    world.write("agent.sh", DONE);
+    world.write("agent.sh", COMPLETING_AGENT);
     let ran = world.run(&[RUN, &["--max-iterations", "1"]].concat());
-    assert!(world.has("good") && ran.stderr.is_empty(), "{answer:.500}\n{ran}");
+    assert!(world.has_file("good") && ran.stderr.is_empty(), "{answer:.500}\n{ran}");
     (world, ran.code)
 }
 
 #[test]
-fn of_stop_hooks() {
-    for (answer, code, outcome, message) in STOP {
-        let (world, found) = judged(answer);
+fn stop_hook_answer_produces_expected_outcome_and_exit_code() {
+    for (answer, code, outcome, message) in STOP_ANSWERS {
+        let (world, found) = run_gate_with_answer(answer);
         assert_eq!(
-            (found, world.ending_of("bad")),
+            (found, world.last_hook_outcome("bad")),
             (*code, ((*outcome).to_owned(), (*message).to_owned())),
             "{answer}"
         );
@@ -510,31 +513,34 @@ fn of_stop_hooks() {
 
 /// An unreadable block is not a pass.
 #[test]
-fn a_no_is_heard_however_it_comes() {
+fn unreadable_block_answer_does_not_pass_stop_gate() {
     let no = json!({"decision": "block", "reason": "x".repeat(300_000)}).to_string();
-    let (world, code) = judged(&no);
-    assert_eq!((code, world.ending_of("bad")), (3, ("failure".to_owned(), format!("bad answer: {TOO_LONG}"))));
+    let (world, code) = run_gate_with_answer(&no);
+    assert_eq!(
+        (code, world.last_hook_outcome("bad")),
+        (3, ("failure".to_owned(), format!("bad answer: {TOO_LONG_MESSAGE}")))
+    );
     for answer in [r#"{"decision": "block", "reason": "\ud83d"}"#, r#"{"decision": "block", "score": 1e999}"#] {
-        let (world, code) = judged(answer);
-        assert_eq!((code, world.ending_of("bad").0.as_str()), (3, "failure"), "{answer}");
+        let (world, code) = run_gate_with_answer(answer);
+        assert_eq!((code, world.last_hook_outcome("bad").0.as_str()), (3, "failure"), "{answer}");
     }
-    let (world, code) = judged("\u{feff}\r\n{\"decision\": \"block\", \"reason\": \"no\"}\r\n");
-    assert_eq!((code, world.ending_of("bad").0.as_str()), (4, "block"));
-    let (world, code) = judged(&"{\"decision\": \"block\"}\n".repeat(20_000));
-    assert_eq!((code, world.ending_of("bad").0.as_str()), (3, "failure"));
+    let (world, code) = run_gate_with_answer("\u{feff}\r\n{\"decision\": \"block\", \"reason\": \"no\"}\r\n");
+    assert_eq!((code, world.last_hook_outcome("bad").0.as_str()), (4, "block"));
+    let (world, code) = run_gate_with_answer(&"{\"decision\": \"block\"}\n".repeat(20_000));
+    assert_eq!((code, world.last_hook_outcome("bad").0.as_str()), (3, "failure"));
     // Many programs print several lines of JSON, which are no answer.
-    let (world, code) = judged(&"{\"type\": \"test\", \"event\": \"ok\"}\n".repeat(20_000));
-    assert_eq!((code, world.ending_of("bad").0.as_str()), (0, "success"));
+    let (world, code) = run_gate_with_answer(&"{\"type\": \"test\", \"event\": \"ok\"}\n".repeat(20_000));
+    assert_eq!((code, world.last_hook_outcome("bad").0.as_str()), (0, "success"));
 }
 
 /// One block is a block, whatever the other hooks and the other stream say.
 #[test]
 fn hooks_that_contradict_each_other() {
     let check = |first: &str, second: &str, code: i32| {
-        let world = At::Stop.world(first, "retry: {max: 0}");
+        let world = FaultyHookPoint::Stop.create_project(first, "retry: {max: 0}");
         world.write("good.sh", format!("touch good; {second}"));
-        let ran = world.run(&At::Stop.words());
-        assert!(ran.code == code && world.has("good"), "{first}, {second}\n{ran}");
+        let ran = world.run(&FaultyHookPoint::Stop.trigger_command());
+        assert!(ran.code == code && world.has_file("good"), "{first}, {second}\n{ran}");
     };
     let say = |answer: Value| format!("echo '{answer}'");
     let (yes, no) = (say(json!({"decision": "approve"})), say(json!({"decision": "block", "reason": "no"})));
@@ -550,8 +556,8 @@ fn hooks_that_contradict_each_other() {
 
 /// Texts that would harm a terminal or a log are cleaned first.
 #[test]
-fn with_hostile_texts() {
-    let world = events();
+fn hostile_text_in_hook_answer_is_cleaned_before_display() {
+    let world = create_event_hook_project();
     let hostile = "a\u{0}b\u{1b}[31mc\u{7}\u{202e}d\r\n";
     for answer in [
         json!({"status": "failure", "message": hostile}),
@@ -562,18 +568,18 @@ fn with_hostile_texts() {
         json!({"actions": [{"type": hostile, "payload": {hostile: hostile}}]}),
         json!({"actions": [{"type": "update_task", "payload": {"taskId": hostile, "action": hostile}}]}),
         json!({"actions": [{"type": "create_task", "payload": {"goal": "x", "labels": [hostile]}}]}),
-        json!({"actions": [{"type": "log", "payload": {"a": serde_json::from_str::<Value>(&deep(55)).unwrap()}}]}),
+        json!({"actions": [{"type": "log", "payload": {"a": serde_json::from_str::<Value>(&nested_lists(55)).unwrap()}}]}),
     ] {
-        let (_, said) = answered(&world, &answer.to_string());
+        let (_, said) = run_hook_with_answer(&world, &answer.to_string());
         assert!(said.iter().all(|line| !line.contains(char::is_control)), "{answer}\n{said:?}");
-        let shown = world.ok(&["hooks", "history", "--limit", "3"]);
+        let shown = world.run_ok(&["hooks", "history", "--limit", "3"]);
         assert!(!shown.contains(['\u{0}', '\u{1b}', '\u{202e}']), "{shown:?}");
     }
-    world.ok(&["doctor"]);
+    world.run_ok(&["doctor"]);
 }
 
 /// Lists within lists.
-fn deep(levels: usize) -> String {
+fn nested_lists(levels: usize) -> String {
     "[".repeat(levels) + &"]".repeat(levels)
 }
 
@@ -585,13 +591,13 @@ fn actions_of_stop_hooks() {
         {"type": "create_task", "payload": {"goal": "Made"}},
         {"type": "update_task", "payload": {"taskId": "T99", "action": "start"}},
     ]});
-    let world = At::Stop.world("cat answer", "timeout: 10s");
+    let world = FaultyHookPoint::Stop.create_project("cat answer", "timeout: 10s");
     world.write("answer", actions.to_string());
-    let ran = world.run(&At::Stop.words());
+    let ran = world.run(&FaultyHookPoint::Stop.trigger_command());
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("  cannot carry out `explode`: the action `explode` is not known"), "{ran}");
     assert!(ran.stdout.contains("  cannot carry out `update_task`: there is no task T99\n"), "{ran}");
-    let errors = world.data_of("action_error");
+    let errors = world.event_payloads("action_error");
     let kinds: Vec<&Value> = errors.iter().map(|error| &error["actionType"]).collect();
     assert_eq!(kinds, ["explode", "update_task"]);
     assert_eq!(world.json(&["task", "show", "T2"])["goal"], "Made");
@@ -599,19 +605,19 @@ fn actions_of_stop_hooks() {
 
 /// A log entry may have any type except those of tasks and sessions.
 #[test]
-fn what_is_logged_changes_nothing() {
-    let world = events();
+fn log_action_with_reserved_event_type_is_refused() {
+    let world = create_event_hook_project();
     let data = json!({"result": "done", "artifacts": [], "duration": 1});
     let log = |kind: &str, data: &Value| {
         json!({"actions": [{"type": "log", "payload": {"type": kind, "nodeId": "T1", "data": data}}]}).to_string()
     };
     for kind in ["task_completed", "task_deleted", "session_ended", "hook_finished", "gate_decided", "feedback_queued"]
     {
-        let (_, said) = answered(&world, &log(kind, &data));
+        let (_, said) = run_hook_with_answer(&world, &log(kind, &data));
         assert!(said.len() == 1 && said[0].starts_with("cannot carry out `log`: "), "{kind}: {said:?}");
         assert_eq!(world.json(&["task", "show", "T1"])["state"], "ready");
     }
     let logged = log("auto_label_suggestion", &json!({"labels": ["x"], "keywords": ["y"]}));
-    assert_eq!(answered(&world, &logged), ("success".to_owned(), Vec::new()));
-    assert_eq!(world.data_of("auto_label_suggestion").len(), 1);
+    assert_eq!(run_hook_with_answer(&world, &logged), ("success".to_owned(), Vec::new()));
+    assert_eq!(world.event_payloads("auto_label_suggestion").len(), 1);
 }

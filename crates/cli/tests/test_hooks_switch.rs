@@ -5,10 +5,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use insta::assert_snapshot;
 
-use crate::support::{WINDLASS, World};
-use crate::test_run::{RUN, world};
+use crate::support::{TestWorld, WINDLASS};
+use crate::test_run::{RUN, create_agent_project};
 
-const MESSY: &str = "\
+const COMMENTED_CONFIG: &str = "\
 # ours
 version: 1
 
@@ -33,26 +33,26 @@ notify:
   - command: ./tell.sh
 ";
 
-fn config(world: &World) -> String {
+fn read_config(world: &TestWorld) -> String {
     fs::read_to_string(world.path(".windlass/config.yaml")).unwrap()
 }
 
-fn with(text: &str) -> World {
-    let world = World::new();
+fn create_configured_project(text: &str) -> TestWorld {
+    let world = TestWorld::new();
     world.write(".windlass/config.yaml", text);
-    world.ok(&["trust", "--yes"]);
+    world.run_ok(&["trust", "--yes"]);
     world
 }
 
 #[test]
-fn a_flag_in_a_messy_file() {
-    let world = with(MESSY);
+fn enabled_flag_is_edited_without_reformatting_messy_config() {
+    let world = create_configured_project(COMMENTED_CONFIG);
     assert_snapshot!(world.run(&["hooks", "disable", "lint: all"]), @"
     `lint: all` is switched off in $WORK/.windlass/config.yaml:
         7 +       enabled: false
     Nothing of the configuration runs until you trust it again: `windlass trust`.
     ");
-    assert_eq!(config(&world), MESSY.replace("# quick\n", "# quick\n      enabled: false\n"));
+    assert_eq!(read_config(&world), COMMENTED_CONFIG.replace("# quick\n", "# quick\n      enabled: false\n"));
     assert_snapshot!(world.run(&["hooks", "list", "--point", "stop"]), @"
     stop (gate)
        100  lint: all  make lint⏎# and nothing else⏎  (line 6)
@@ -67,13 +67,13 @@ fn a_flag_in_a_messy_file() {
         7 +       enabled: true
     Nothing of the configuration runs until you trust it again: `windlass trust`.
     ");
-    assert_eq!(config(&world), MESSY.replace("# quick\n", "# quick\n      enabled: true\n"));
+    assert_eq!(read_config(&world), COMMENTED_CONFIG.replace("# quick\n", "# quick\n      enabled: true\n"));
 
     let check = |name: &str, old: &str, new: &str| {
-        world.write(".windlass/config.yaml", MESSY);
-        world.ok(&["hooks", "disable", name]);
-        assert_eq!(config(&world), MESSY.replacen(old, new, 1), "{name}");
-        world.ok(&["config", "check"]);
+        world.write(".windlass/config.yaml", COMMENTED_CONFIG);
+        world.run_ok(&["hooks", "disable", name]);
+        assert_eq!(read_config(&world), COMMENTED_CONFIG.replacen(old, new, 1), "{name}");
+        world.run_ok(&["config", "check"]);
     };
     check("stop[1]", "{command", "{enabled: false, command");
     check("before_submit[1]:run_tests", "run_tests,", "{use: run_tests, enabled: false},");
@@ -82,8 +82,8 @@ fn a_flag_in_a_messy_file() {
 }
 
 #[test]
-fn what_is_so_already_is_left_alone() {
-    let world = with(MESSY);
+fn config_is_not_written_for_redundant_or_dry_run_switch() {
+    let world = create_configured_project(COMMENTED_CONFIG);
     let file = world.path(".windlass/config.yaml");
     let before = fs::metadata(&file).unwrap();
     assert_snapshot!(world.run(&["hooks", "enable", "stop[1]"]), @"`stop[1]` is on already; nothing was written");
@@ -104,38 +104,38 @@ fn what_is_so_already_is_left_alone() {
 
 #[test]
 fn names_that_are_none_and_names_of_several() {
-    let world = with(MESSY);
-    assert_snapshot!(world.fails(&["hooks", "disable", "lint"]), @"
+    let world = create_configured_project(COMMENTED_CONFIG);
+    assert_snapshot!(world.expect_failure(&["hooks", "disable", "lint"]), @"
     error: there is no hook `lint`
     hint: did you mean `lint: all`?
     [1 not_found]
     ");
-    assert_snapshot!(world.fails(&["hooks", "disable", "stop[2]"]), @"
+    assert_snapshot!(world.expect_failure(&["hooks", "disable", "stop[2]"]), @"
     error: there is no hook `stop[2]`
     hint: did you mean `stop[1]`?
     [1 not_found]
     ");
-    assert_snapshot!(world.fails(&["hooks", "disable", "before_submit[0]"]), @"
+    assert_snapshot!(world.expect_failure(&["hooks", "disable", "before_submit[0]"]), @"
     error: there is no hook `before_submit[0]`
     hint: did you mean `before_submit[0]:rebase_on_main`?
     [1 not_found]
     ");
-    assert_snapshot!(world.fails(&["hooks", "disable", "something\u{1b}[31m else"]), @r#"
+    assert_snapshot!(world.expect_failure(&["hooks", "disable", "something\u{1b}[31m else"]), @r#"
     error: there is no hook `something\u{1b}[31m else`
     hint: `windlass hooks list` shows them all
     [1 not_found]
     "#);
-    assert_snapshot!(world.fails(&["hooks", "disable", "run_tests"]), @"
+    assert_snapshot!(world.expect_failure(&["hooks", "disable", "run_tests"]), @"
     error: several hooks use `run_tests`
     hint: say which one: `before_submit[1]:run_tests` ($WORK/.windlass/config.yaml:14), `web.before_submit[0]:run_tests` ($WORK/.windlass/config.yaml:19)
     [64 usage]
     ");
-    assert_snapshot!(world.fails(&["hooks", "enable", "merge_pr"]), @"
+    assert_snapshot!(world.expect_failure(&["hooks", "enable", "merge_pr"]), @"
     error: no hook uses `merge_pr`
     hint: write `- merge_pr` under the point of `hooks` at which it is to run
     [1 not_found]
     ");
-    assert_eq!(config(&world), MESSY);
+    assert_eq!(read_config(&world), COMMENTED_CONFIG);
     // A hook that is the only user of a built-in has its short name.
     assert_snapshot!(world.run(&["hooks", "disable", "rebase_on_main"]), @"
     `before_submit[0]:rebase_on_main` is switched off in $WORK/.windlass/config.yaml:
@@ -147,7 +147,7 @@ fn names_that_are_none_and_names_of_several() {
 
 #[test]
 fn built_ins_that_stand_nowhere() {
-    let world = World::new();
+    let world = TestWorld::new();
     world.write(".windlass/config.yaml", "version: 1\n");
     assert_snapshot!(world.run(&["hooks", "enable", "auto-label-by-keyword"]), @"
     `auto-label-by-keyword` is switched on in $WORK/.windlass/config.yaml:
@@ -166,7 +166,7 @@ fn built_ins_that_stand_nowhere() {
        11 +       enabled: false
     Nothing of the configuration runs until you trust it again: `windlass trust`.
     ");
-    assert_snapshot!(config(&world), @"
+    assert_snapshot!(read_config(&world), @"
     version: 1
 
     hooks:
@@ -180,9 +180,9 @@ fn built_ins_that_stand_nowhere() {
           enabled: false
     ");
     // From then on it is a hook like any other.
-    world.ok(&["hooks", "enable", "create_pr"]);
-    world.ok(&["hooks", "disable", "auto-label-by-keyword"]);
-    assert_snapshot!(config(&world), @"
+    world.run_ok(&["hooks", "enable", "create_pr"]);
+    world.run_ok(&["hooks", "disable", "auto-label-by-keyword"]);
+    assert_snapshot!(read_config(&world), @"
     version: 1
 
     hooks:
@@ -215,8 +215,8 @@ fn built_ins_that_stand_nowhere() {
 
     // A project without a configuration gets one.
     fs::remove_file(world.path(".windlass/config.yaml")).unwrap();
-    world.ok(&["hooks", "disable", "auto-create-review-task"]);
-    assert_snapshot!(config(&world), @"
+    world.run_ok(&["hooks", "disable", "auto-create-review-task"]);
+    assert_snapshot!(read_config(&world), @"
     version: 1
 
     hooks:
@@ -227,24 +227,25 @@ fn built_ins_that_stand_nowhere() {
 }
 
 #[test]
-fn it_is_so_from_then_on() {
-    let world = with("hooks:\n  task_completed:\n    - name: tell\n      command: echo told >> told\n");
+fn disabled_hook_stays_off_until_enabled_and_trusted_again() {
+    let world =
+        create_configured_project("hooks:\n  task_completed:\n    - name: tell\n      command: echo told >> told\n");
     let complete = |goal: &str| {
-        world.ok(&["trust", "--yes"]);
+        world.run_ok(&["trust", "--yes"]);
         let task = world.json(&["task", "add", goal])["id"].as_str().unwrap().to_owned();
-        world.ok(&["task", "complete", &task]);
+        world.run_ok(&["task", "complete", &task]);
         fs::read_to_string(world.path("told")).unwrap_or_default().lines().count()
     };
     assert_eq!(complete("one"), 1);
-    world.ok(&["hooks", "disable", "tell"]);
+    world.run_ok(&["hooks", "disable", "tell"]);
     assert_eq!(complete("two"), 1);
-    world.ok(&["hooks", "enable", "tell"]);
+    world.run_ok(&["hooks", "enable", "tell"]);
     assert_eq!(complete("three"), 2);
     // Nothing of it runs before a person has looked.
-    world.ok(&["hooks", "disable", "tell"]);
-    let flipped = config(&world).replace("echo", "printf");
+    world.run_ok(&["hooks", "disable", "tell"]);
+    let flipped = read_config(&world).replace("echo", "printf");
     world.write(".windlass/config.yaml", flipped);
-    world.ok(&["hooks", "enable", "tell"]);
+    world.run_ok(&["hooks", "enable", "tell"]);
     let ran = world.run(&["task", "complete", world.json(&["task", "add", "four"])["id"].as_str().unwrap()]);
     assert_snapshot!(ran, @"
     error: this project's hooks are not trusted in their present form, and this would run tell
@@ -257,23 +258,23 @@ fn it_is_so_from_then_on() {
 #[test]
 fn disabled_notification_is_not_sent() {
     let notices = "notify:\n  - command: echo a >> told\n  - command: echo b >> told\n";
-    let world = world(notices, "echo '<promise>COMPLETE</promise>'");
-    world.ok(&["hooks", "disable", "notify[0]"]);
-    world.ok(&["trust", "--yes"]);
+    let world = create_agent_project(notices, "echo '<promise>COMPLETE</promise>'");
+    world.run_ok(&["hooks", "disable", "notify[0]"]);
+    world.run_ok(&["trust", "--yes"]);
     let ran = world.run(RUN);
-    assert_eq!((ran.code, &*world.read("told")), (0, "b\n"), "{ran}");
+    assert_eq!((ran.code, &*world.read_file("told")), (0, "b\n"), "{ran}");
 }
 
 #[test]
 fn links_modes_and_marks_stay() {
-    let world = World::new();
+    let world = TestWorld::new();
     let text = "\u{feff}hooks:\r\n  stop:\r\n    - command: x\r\n";
     let real = world.write("ours.yaml", text);
     fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
     let link = world.path(".windlass/config.yaml");
     fs::remove_file(&link).unwrap();
     symlink("../ours.yaml", &link).unwrap();
-    world.ok(&["hooks", "disable", "stop[0]"]);
+    world.run_ok(&["hooks", "disable", "stop[0]"]);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::metadata(&real).unwrap().mode() & 0o777, 0o640);
     assert_eq!(fs::read_to_string(&real).unwrap(), format!("{text}      enabled: false\r\n"));
@@ -281,12 +282,12 @@ fn links_modes_and_marks_stay() {
 }
 
 #[test]
-fn what_cannot_be_switched_is_left_alone_and_told() {
-    let world = World::new();
+fn unsupported_config_edit_is_refused_and_leaves_file_unchanged() {
+    let world = TestWorld::new();
     let said = |text: &str, name: &str| {
         world.write(".windlass/config.yaml", text);
-        let said = world.fails(&["hooks", "disable", name]);
-        assert_eq!(config(&world), text);
+        let said = world.expect_failure(&["hooks", "disable", name]);
+        assert_eq!(read_config(&world), text);
         said
     };
     assert_snapshot!(said("hooks:\n  stop:\n    - &one\n      command: x\n  on_error:\n    - *one\n", "on_error[0]"), @"
@@ -316,19 +317,19 @@ fn what_cannot_be_switched_is_left_alone_and_told() {
 }
 
 #[test]
-fn an_agent_does_not_switch_off_what_judges_it() {
+fn agent_cannot_disable_stop_hook_that_judges_it() {
     let agent = "
         windlass hooks disable check 2>> said
         env -u WINDLASS_RUN -u WINDLASS_DEBT windlass hooks disable check 2>> said
         windlass hooks enable check --dry-run 2>> said
         touch done; echo '<promise>COMPLETE</promise>'";
     let text = "hooks:\n  stop:\n    - name: check\n      command: windlass hooks disable check 2>> heard; test -e done || exit 2\n";
-    let world = world(text, agent);
-    symlink(WINDLASS, world.programs().join("windlass")).unwrap();
+    let world = create_agent_project(text, agent);
+    symlink(WINDLASS, world.program_directory().join("windlass")).unwrap();
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(config(&world), text);
-    assert_snapshot!(world.read("said"), @"
+    assert_eq!(read_config(&world), text);
+    assert_snapshot!(world.read_file("said"), @"
     error: only a person can switch hooks on and off
     hint: end the turn with `<promise>BLOCKED</promise>` and say what is needed
     error: only a person can switch hooks on and off
@@ -336,16 +337,16 @@ fn an_agent_does_not_switch_off_what_judges_it() {
     error: only a person can switch hooks on and off
     hint: end the turn with `<promise>BLOCKED</promise>` and say what is needed
     ");
-    assert_snapshot!(world.read("heard"), @"
+    assert_snapshot!(world.read_file("heard"), @"
     error: only a person can switch hooks on and off
     hint: end the turn with `<promise>BLOCKED</promise>` and say what is needed
     ");
-    world.ok(&["hooks", "disable", "check"]);
+    world.run_ok(&["hooks", "disable", "check"]);
 }
 
 #[test]
 fn unknown_registered_hook_is_answered_with_the_list_of_its_task() {
-    let world = World::new();
-    let said = world.fails(&["hooks", "show", "HOOK-3"]);
+    let world = TestWorld::new();
+    let said = world.expect_failure(&["hooks", "show", "HOOK-3"]);
     assert!(said.contains("hint: `windlass hooks list --task ID` shows the hooks that are registered"), "{said}");
 }

@@ -5,10 +5,10 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::support::World;
-use crate::support::hooked::{DONE, hooked, is_dead};
-use crate::support::server::{Answer, Server, says};
-use crate::support::terminal::watch;
+use crate::support::TestWorld;
+use crate::support::hook_project::{COMPLETING_AGENT, create_hook_project, has_process_ended};
+use crate::support::server::{ServerReply, TestHttpServer, http_response};
+use crate::support::terminal::run_in_terminal;
 use crate::test_run::RUN;
 
 const SECRET: &str = "hunter2-and-some-more";
@@ -16,7 +16,9 @@ const SECRET: &str = "hunter2-and-some-more";
 #[test]
 fn trial_of_a_broken_gate_tells_the_agent_nothing() {
     for (point, is_told) in [("stop", false), ("before_submit", false), ("post_iteration", true)] {
-        let world = hooked(&format!("hooks: {{{point}: [{{name: check, command: sh gone.sh, pipe_output: true}}]}}"));
+        let world = create_hook_project(&format!(
+            "hooks: {{{point}: [{{name: check, command: sh gone.sh, pipe_output: true}}]}}"
+        ));
         let ran = world.run(&["hooks", "test", point, "--run"]);
         assert!(ran.stdout.contains("the hook is broken: `gone.sh` does not exist"), "{ran}");
         assert_eq!(ran.stdout.contains("agent told"), is_told, "{point}: {ran}");
@@ -25,7 +27,7 @@ fn trial_of_a_broken_gate_tells_the_agent_nothing() {
 
 #[test]
 fn trial_of_run_tests_runs_the_tests_of_the_project() {
-    let world = hooked("test_command: sh tests.sh\nhooks: {stop: [run_tests]}\n");
+    let world = create_hook_project("test_command: sh tests.sh\nhooks: {stop: [run_tests]}\n");
     for (tests, verdict) in [("echo one test failed; exit 1", "verdict      block"), ("exit 0", "verdict      success")]
     {
         world.write("tests.sh", tests);
@@ -38,12 +40,14 @@ fn trial_of_run_tests_runs_the_tests_of_the_project() {
 }
 
 #[test]
-fn what_is_put_into_a_command_is_checked() {
-    let world = hooked("hooks: {stop: [{name: say, command: 'echo {{session}} {{iteration}} {{task_id}} >said'}]}");
+fn trial_rejects_invalid_payload_values_used_in_command() {
+    let world = create_hook_project(
+        "hooks: {stop: [{name: say, command: 'echo {{session}} {{iteration}} {{task_id}} >said'}]}",
+    );
     let try_out = |payload: &Value| {
         world.write("payload", payload.to_string());
         let ran = world.run(&["hooks", "test", "stop", "--payload", "payload", "--run"]);
-        assert!(!world.has("pwned"), "{ran}");
+        assert!(!world.has_file("pwned"), "{ran}");
         ran
     };
     for (field, payload) in [
@@ -58,7 +62,7 @@ fn what_is_put_into_a_command_is_checked() {
     ] {
         let ran = try_out(&payload);
         assert!(ran.code == 64 && ran.stderr.contains(&format!("`{field}`: ")), "{payload}\n{ran}");
-        assert!(!world.has("said"), "{payload}");
+        assert!(!world.has_file("said"), "{payload}");
     }
     for (said, payload) in [
         ("", json!({"session": "", "task_id": "", "task": null, "iteration": 0})),
@@ -71,56 +75,57 @@ fn what_is_put_into_a_command_is_checked() {
 
 /// An interrupt ends the trial: nothing of the hook is left, and the next one does not start.
 #[test]
-fn a_trial_is_interrupted() {
-    let stalls = Server::new(vec![Answer::Stalls]);
+fn interrupted_trial_terminates_hook_and_skips_next_one() {
+    let stalls = TestHttpServer::new(vec![ServerReply::Stall]);
     let script = "trap '' TERM; echo $$ >pid; echo >running; while :; do sleep 1000; done";
     for (hook, is_web) in [("command: sh bad.sh".to_owned(), false), (format!("http: '{}'", stalls.url("/")), true)] {
-        let world =
-            hooked(&format!("hooks: {{stop: [{{name: bad, {hook}, timeout: 100s}}, {{command: touch second}}]}}"));
+        let world = create_hook_project(&format!(
+            "hooks: {{stop: [{{name: bad, {hook}, timeout: 100s}}, {{command: touch second}}]}}"
+        ));
         world.write("bad.sh", script);
         world.make_pipe("running");
         let mut command = world.command(&["hooks", "test", "stop", "--run"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         if is_web {
-            stalls.asked();
+            stalls.next_request();
         } else {
-            world.await_word("running");
+            world.await_pipe("running");
         }
-        world.finish(world.program("sh").args(["-c", &format!("kill -TERM {}", child.id())]));
+        world.run_command(world.program("sh").args(["-c", &format!("kill -TERM {}", child.id())]));
         assert_eq!(child.wait().unwrap().code(), Some(143), "{hook}");
-        assert!(is_web || is_dead(world.number_in("pid")));
-        assert!(!world.has("second"), "{hook}");
+        assert!(is_web || has_process_ended(world.read_number("pid")));
+        assert!(!world.has_file("second"), "{hook}");
         assert_eq!(fs::read_dir(world.path(".windlass/runs/trials")).unwrap().count(), 0);
     }
 }
 
 /// The engine runs a gate in this case, and no other hook.
 #[test]
-fn a_condition_that_cannot_be_answered() {
+fn hook_with_unanswerable_condition_runs_only_at_gate() {
     for (point, runs, words) in
         [("stop", true, "; it would run, for this is a gate\n"), ("task_created", false, "; it would not run\n")]
     {
-        let world = hooked(&format!(
+        let world = create_hook_project(&format!(
             "hooks: {{{point}: [{{name: odd, when: 'tool_input.missing.deep == 1', command: touch ran}}]}}"
         ));
         let ran = world.run(&["hooks", "test", point, "--run"]);
         assert!(ran.code == 0 && ran.stdout.contains("cannot be answered: "), "{ran}");
         assert!(ran.stdout.contains(words), "{ran}");
-        assert_eq!((ran.stdout.contains("verdict"), world.has("ran")), (runs, runs), "{ran}");
+        assert_eq!((ran.stdout.contains("verdict"), world.has_file("ran")), (runs, runs), "{ran}");
         // A real run does the same.
-        let world = hooked(&format!(
+        let world = create_hook_project(&format!(
             "hooks: {{{point}: [{{name: odd, when: 'tool_input.missing.deep == 1', command: touch ran}}]}}"
         ));
-        world.write("agent.sh", DONE);
+        world.write("agent.sh", COMPLETING_AGENT);
         world.run(RUN);
         world.run(&["task", "add", "One"]);
-        assert_eq!(world.has("ran"), runs, "{point}");
+        assert_eq!(world.has_file("ran"), runs, "{point}");
     }
 }
 
 #[test]
-fn the_payload_is_what_a_run_gets() {
-    let world = hooked("hooks: {stop: [{name: keep, command: cat >got}]}");
+fn trial_payload_equals_payload_received_by_hook() {
+    let world = create_hook_project("hooks: {stop: [{name: keep, command: cat >got}]}");
     world.write("payload", json!({"iteration": 3, "output": "so far", "session": "mend-it"}).to_string());
     let words = ["hooks", "test", "stop", "--payload", "payload"];
     let shown = world.json(&words);
@@ -131,21 +136,21 @@ fn the_payload_is_what_a_run_gets() {
     assert_eq!((&shown["payload"], &tried["payload"]), (&got, &got));
     assert!(tried["environment"]["WINDLASS_PAYLOAD_FILE"].is_string(), "{tried}");
 
-    let plain = world.ok(&words);
+    let plain = world.run_ok(&words);
     assert!(plain.contains(&format!("\n  payload      {got}\n")), "{plain}");
     assert!(!plain.contains("WINDLASS_PAYLOAD_FILE"), "{plain}");
-    let (narrow, _) = watch(world.command(&words).env("NO_COLOR", "1"), 60);
+    let (narrow, _) = run_in_terminal(world.command(&words).env("NO_COLOR", "1"), 60);
     let line = narrow.lines().find(|line| line.starts_with("  payload")).unwrap().trim_end();
     assert!(line.chars().count() == 60 && line.ends_with('…'), "{line}");
     world.write("payload", " ".repeat(16 * 1024 * 1024 + 1));
-    assert!(world.fails(&words).contains("hint: a payload for a trial can be shorter"), "a hint for payloads");
+    assert!(world.expect_failure(&words).contains("hint: a payload for a trial can be shorter"), "a hint for payloads");
 }
 
 /// Output is masked before it is cut: no beginning of a secret is left.
 #[test]
 fn half_a_secret_is_one_too() {
-    let check = |world: &World, words: &[&str]| {
-        let ran = world.run_with(("API_KEY", SECRET), words);
+    let check = |world: &TestWorld, words: &[&str]| {
+        let ran = world.run_with_variable(("API_KEY", SECRET), words);
         let everything = world.read_files_and_events();
         for (place, bytes) in everything.iter().chain([&("output".to_owned(), ran.to_string().into_bytes())]) {
             for half in [&SECRET[..6], &SECRET[SECRET.len() - 6..]] {
@@ -159,17 +164,17 @@ fn half_a_secret_is_one_too() {
         for (point, words) in
             [("task_created", &["task", "add", "One"][..]), ("stop", &["hooks", "test", "stop", "--run"])]
         {
-            let server = Server::new(vec![says("404 No", &body)]);
+            let server = TestHttpServer::new(vec![http_response("404 No", &body)]);
             let hook = format!("{{name: web, http: '{}'}}", server.url("/"));
-            check(&hooked(&format!("secrets: [API_KEY]\nhooks: {{{point}: [{hook}]}}")), words);
+            check(&create_hook_project(&format!("secrets: [API_KEY]\nhooks: {{{point}: [{hook}]}}")), words);
         }
     }
     for before in (30..80).step_by(7) {
         let hook =
             format!("{{command: 'printf %0{before}d 7; printf \"$API_KEY\"; printf %090d 7; exit 2', max_output: 80}}");
-        let world = hooked(&format!("secrets: [API_KEY]\nhooks: {{stop: [{hook}]}}"));
+        let world = create_hook_project(&format!("secrets: [API_KEY]\nhooks: {{stop: [{hook}]}}"));
         check(&world, &["hooks", "test", "stop", "--run"]);
-        world.write("agent.sh", DONE);
+        world.write("agent.sh", COMPLETING_AGENT);
         check(&world, &[RUN, &["--max-iterations", "1"]].concat());
     }
     // The secret lies at both edges of the excerpt.
@@ -178,21 +183,21 @@ fn half_a_secret_is_one_too() {
         "pad() {{ head -c $1 /dev/zero | tr '\\0' x; }}\n\
          pad {edge}; printf %s $API_KEY; pad 1000; printf %s $API_KEY; pad {edge}; exit 2"
     );
-    let world = hooked("secrets: [API_KEY]\nhooks: {stop: [{command: sh bad.sh, max_output: 262144}]}");
+    let world = create_hook_project("secrets: [API_KEY]\nhooks: {stop: [{command: sh bad.sh, max_output: 262144}]}");
     world.write("bad.sh", script);
     check(&world, &["--json", "hooks", "test", "stop", "--run"]);
 }
 
 /// An agent cannot disarm a rule about files by damaging the repository.
 #[test]
-fn a_repository_that_cannot_be_read_is_no_empty_one() {
+fn unreadable_repository_fails_files_modified_rule_instead_of_passing() {
     let check = |agent: &str, outcome: &str, said: &str| {
         let rule =
             "{when: filesModified | length > 0, action: escalate, reason: \"{{ filesModified | length }} files\"}";
-        let world = hooked(&format!("hooks: {{stop: [{{name: clean, rules: [{rule}]}}]}}"));
-        world.write("agent.sh", format!("{agent}\n{DONE}"));
+        let world = create_hook_project(&format!("hooks: {{stop: [{{name: clean, rules: [{rule}]}}]}}"));
+        world.write("agent.sh", format!("{agent}\n{COMPLETING_AGENT}"));
         world.run(&[RUN, &["--max-iterations", "1"]].concat());
-        let (found, message) = world.ending_of("clean");
+        let (found, message) = world.last_hook_outcome("clean");
         assert_eq!(found, outcome, "{agent}: {message}");
         assert!(message.starts_with(said), "{agent}: {message}");
     };
@@ -213,7 +218,7 @@ fn a_repository_that_cannot_be_read_is_no_empty_one() {
 /// Points with a tool come with the bridge; a trial shows already which hooks would run.
 #[test]
 fn matchers_choose_by_the_tool() {
-    let world = hooked(
+    let world = create_hook_project(
         "hooks:\n  PreToolUse:\n  - {name: edits, command: 'true', matcher: 'Edit|Write'}\n  - {name: mcp, command: 'true', matcher: 'mcp__.*'}\n  - {name: all, command: 'true', matcher: '*'}\n",
     );
     for (tool, expected) in [
@@ -223,7 +228,7 @@ fn matchers_choose_by_the_tool() {
         ("", [true; 3]),
     ] {
         world.write("payload.json", serde_json::json!({"tool_name": tool}).to_string());
-        let trials = world.lines(&["hooks", "test", "pre_tool_use", "--payload", "payload.json"]);
+        let trials = world.json_lines(&["hooks", "test", "pre_tool_use", "--payload", "payload.json"]);
         let found: Vec<bool> = trials.iter().map(|trial| trial["matches"].as_bool().unwrap()).collect();
         assert_eq!(found, expected, "{tool}");
     }
@@ -232,8 +237,8 @@ fn matchers_choose_by_the_tool() {
 /// For an agent's own hook system, a trial does what the bridge would do: which points can block, which tools match, and what
 /// hooks get.
 #[test]
-fn a_call_is_tried_as_the_bridge_would_answer_it() {
-    let world = hooked(
+fn trial_of_agent_call_matches_bridge_behaviour() {
+    let world = create_hook_project(
         r#"
 hooks:
   pre_tool_use:
@@ -279,17 +284,18 @@ hooks:
     let stop = try_out("stop", &json!({"session_id": "talk-1", "stop_hook_active": true}), &[]);
     assert_eq!((&stop["verdict"]["outcome"], &stop["payload"]["stop_hook_active"]), (&json!("block"), &json!(true)));
 
-    let never = world.fails(&["hooks", "test", "task_created", "--as", "claude"]);
+    let never = world.expect_failure(&["hooks", "test", "task_created", "--as", "claude"]);
     assert!(never.starts_with("error: Claude Code never calls at task_created\nhint: agents call at "), "{never}");
 }
 
 /// No message says that such a hook never runs, nor that it always does.
 #[test]
 fn hooks_that_only_agents_call_are_listed_as_such() {
-    let world = hooked("hooks: {pre_tool_use: [{name: guard, command: 'true'}], stop: [{command: 'true'}]}");
-    let listed = world.ok(&["hooks", "list"]);
+    let world =
+        create_hook_project("hooks: {pre_tool_use: [{name: guard, command: 'true'}], stop: [{command: 'true'}]}");
+    let listed = world.run_ok(&["hooks", "list"]);
     assert!(listed.contains("pre_tool_use (where an agent's own hook system calls)\n   100  guard  true  (line 1)\n"));
-    let points = world.lines(&["hooks", "list"]);
+    let points = world.json_lines(&["hooks", "list"]);
     let bridge = |point: &str| points.iter().find(|row| row["point"] == point).unwrap()["bridge"].clone();
     assert_eq!([bridge("pre_tool_use"), bridge("stop"), bridge("task_created")], [true, true, false]);
     assert_eq!(world.json(&["hooks", "show", "guard"])["runs"], true);
@@ -299,26 +305,27 @@ fn hooks_that_only_agents_call_are_listed_as_such() {
 /// A value that Claude Code itself has set is kept.
 #[test]
 fn hooks_of_claude_code_find_their_directory() {
-    let world = hooked("hooks: {stop: [{command: 'printf %s \"$CLAUDE_PROJECT_DIR\" >seen'}]}");
+    let world = create_hook_project("hooks: {stop: [{command: 'printf %s \"$CLAUDE_PROJECT_DIR\" >seen'}]}");
     let words = ["hooks", "test", "stop", "--run"];
     let seen = || fs::read_to_string(world.path("seen")).unwrap();
     assert_eq!(world.run(&words).code, 0);
     assert_eq!(seen(), world.directory.to_string_lossy());
-    assert_eq!(world.run_with(("CLAUDE_PROJECT_DIR", "/elsewhere"), &words).code, 0);
+    assert_eq!(world.run_with_variable(("CLAUDE_PROJECT_DIR", "/elsewhere"), &words).code, 0);
     assert_eq!(seen(), "/elsewhere");
 }
 
 /// `pytest` and most other programs fail with exit 1, which does not send the agent back.
 #[test]
 fn stop_hook_that_fails_with_exit_1_gets_a_hint() {
-    let world =
-        hooked("hooks: {stop: [{name: tests, command: test -e done}, {name: own, command: test -e done || exit 2}]}");
+    let world = create_hook_project(
+        "hooks: {stop: [{name: tests, command: test -e done}, {name: own, command: test -e done || exit 2}]}",
+    );
     let hint = "  hint         at `stop` only exit 2 sends the agent back, and most programs fail with exit 1: `test -e done`; \
                 write `test -e done || exit 2`, or `on_failure: block` beside it\n";
     for run in [&[][..], &["--run"]] {
-        let told = world.ok(&[&["hooks", "test", "stop"][..], run].concat());
+        let told = world.run_ok(&[&["hooks", "test", "stop"][..], run].concat());
         assert_eq!(told.matches(hint).count(), 1, "{told}");
     }
     world.write("done", "");
-    assert!(!world.ok(&["hooks", "test", "stop", "--run"]).contains("hint"), "it passes");
+    assert!(!world.run_ok(&["hooks", "test", "stop", "--run"]).contains("hint"), "it passes");
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use insta::assert_snapshot;
 
-use crate::support::World;
+use crate::support::TestWorld;
 
 const GOALS: &[&str] = &[
     "\"quotes\" and 'quotes' and `ticks` and $(touch x) and \\",
@@ -26,13 +26,13 @@ fn assert_harmless(text: &str) {
 }
 
 #[test]
-fn goals() {
-    let world = World::new();
+fn hostile_goals_are_stored_exactly_and_printed_cleaned() {
+    let world = TestWorld::new();
     for (number, goal) in (1..).zip(GOALS) {
         let id = format!("T{number}");
-        assert_harmless(&world.ok(&["task", "add", "--", goal]));
+        assert_harmless(&world.run_ok(&["task", "add", "--", goal]));
         assert_eq!(world.json(&["task", "show", &id])["goal"], *goal);
-        world.ok(&["task", "complete", &id, &format!("--result={goal}"), &format!("--artifact={goal}")]);
+        world.run_ok(&["task", "complete", &id, &format!("--result={goal}"), &format!("--artifact={goal}")]);
     }
     for words in [
         &["task", "list", "--all"][..],
@@ -48,31 +48,31 @@ fn goals() {
         &["status", "--json"],
         &["doctor"],
     ] {
-        assert_harmless(&world.ok(words));
+        assert_harmless(&world.run_ok(words));
     }
-    assert_eq!(world.ok(&["events"]).lines().count(), world.lines(&["events"]).len());
-    world.ok(&["doctor", "--rebuild"]);
+    assert_eq!(world.run_ok(&["events"]).lines().count(), world.json_lines(&["events"]).len());
+    world.run_ok(&["doctor", "--rebuild"]);
 }
 
 #[test]
 fn reasons_and_labels() {
-    let world = World::with_tasks(&["One"]);
+    let world = TestWorld::with_tasks(&["One"]);
     let label = "it's \"a\" label\u{202e} --x #1";
-    assert_harmless(&world.ok(&["task", "update", "T1", "--add-label", label]));
+    assert_harmless(&world.run_ok(&["task", "update", "T1", "--add-label", label]));
     assert_eq!(world.json(&["task", "show", "T1"])["labels"][0], label);
-    assert_harmless(&world.ok(&["task", "list", "--label", label]));
-    assert_harmless(&world.ok(&["task", "block", "T1", "--reason", GOALS[2], "--needs", GOALS[3]]));
-    assert_harmless(&world.ok(&["task", "show", "T1"]));
-    assert_harmless(&world.ok(&["status"]));
-    assert_snapshot!(world.fails(&["task", "add", "x", "--label", "a\u{1b}[1m"]), @"
+    assert_harmless(&world.run_ok(&["task", "list", "--label", label]));
+    assert_harmless(&world.run_ok(&["task", "block", "T1", "--reason", GOALS[2], "--needs", GOALS[3]]));
+    assert_harmless(&world.run_ok(&["task", "show", "T1"]));
+    assert_harmless(&world.run_ok(&["status"]));
+    assert_snapshot!(world.expect_failure(&["task", "add", "x", "--label", "a\u{1b}[1m"]), @"
     error: a label contains a control character
     [64 usage]
     ");
-    assert_snapshot!(world.fails(&["task", "add", "x", "--label", ""]), @"
+    assert_snapshot!(world.expect_failure(&["task", "add", "x", "--label", ""]), @"
     error: a label is empty
     [64 usage]
     ");
-    assert_snapshot!(world.fails(&["task", "add", " \n "]), @"
+    assert_snapshot!(world.expect_failure(&["task", "add", " \n "]), @"
     error: the goal is empty
     [64 usage]
     ");
@@ -81,7 +81,7 @@ fn reasons_and_labels() {
 /// An error repeats a wrong argument, cleaned and cut.
 #[test]
 fn wrong_arguments_are_repeated_with_care() {
-    let world = World::new();
+    let world = TestWorld::new();
     for words in [
         &["task", "show", "\u{1b}[31mT1"][..],
         &["task", "\u{1b}[31m"],
@@ -94,7 +94,7 @@ fn wrong_arguments_are_repeated_with_care() {
         &["task", "add", "x", "--body-file", "\u{1b}[31m"],
         &["doctor", "--restore", "\u{1b}[31m"],
     ] {
-        assert_harmless(&world.fails(words));
+        assert_harmless(&world.expect_failure(words));
     }
     let long = "x".repeat(100_000);
     for words in [
@@ -103,7 +103,7 @@ fn wrong_arguments_are_repeated_with_care() {
         &["task", "add", "x", "-p", &long],
         &["task", "list", "--state", &long],
     ] {
-        let said = world.fails(words);
+        let said = world.expect_failure(words);
         assert!(said.len() < 1000, "{} bytes", said.len());
     }
 }
@@ -111,8 +111,8 @@ fn wrong_arguments_are_repeated_with_care() {
 /// A name from outside cannot add a line that looks like ours.
 #[test]
 fn names_of_files_stay_on_their_line() {
-    let world = World::new();
-    assert_snapshot!(world.fails(&["task", "add", "One", "--body-file", "no\nhint: run this\u{1b}[0m"]), @r"
+    let world = TestWorld::new();
+    assert_snapshot!(world.expect_failure(&["task", "add", "One", "--body-file", "no\nhint: run this\u{1b}[0m"]), @r"
     error: cannot read no⏎hint: run this\u{1b}[0m
     caused by: No such file or directory (os error 2)
     [1 not_found]
@@ -120,10 +120,10 @@ fn names_of_files_stay_on_their_line() {
 }
 
 #[test]
-fn sizes() {
-    let world = World::new();
+fn oversized_goal_and_body_are_rejected_at_limit() {
+    let world = TestWorld::new();
     let kilobytes = |count: usize| "x".repeat(count * 1024);
-    assert_snapshot!(world.fails(&["task", "add", &kilobytes(100)]), @"
+    assert_snapshot!(world.expect_failure(&["task", "add", &kilobytes(100)]), @"
     error: the goal has 102400 bytes; at most 65536 are allowed
     [64 usage]
     ");
@@ -131,58 +131,59 @@ fn sizes() {
     world.write("mega.md", kilobytes(1024));
     world.write("more.md", kilobytes(1025));
     assert_eq!(world.json(&["task", "add", "From a file", "--body-file", "mega.md"])["body"], kilobytes(1024));
-    assert_snapshot!(world.fails(&["task", "add", "Too much", "--body-file", "more.md"]), @"
+    assert_snapshot!(world.expect_failure(&["task", "add", "Too much", "--body-file", "more.md"]), @"
     error: more.md has more than 1048576 bytes
     hint: name the file in the text instead of putting it in
     [64 usage]
     ");
-    let fed = world.feed(&["task", "add", "From a pipe", "--body-file", "-", "--json"], kilobytes(1024).as_bytes());
+    let fed =
+        world.run_with_input(&["task", "add", "From a pipe", "--body-file", "-", "--json"], kilobytes(1024).as_bytes());
     assert!(fed.code == 0 && fed.stdout.len() > 1024 * 1024, "{}", fed.stderr);
-    let fed = world.feed(&["task", "add", "From a pipe", "--body-file", "-"], kilobytes(5000).as_bytes());
+    let fed = world.run_with_input(&["task", "add", "From a pipe", "--body-file", "-"], kilobytes(5000).as_bytes());
     assert_snapshot!(fed, @"
     error: standard input has more than 1048576 bytes
     hint: name the file in the text instead of putting it in
     [exit 64]
     ");
-    world.ok(&["doctor"]);
+    world.run_ok(&["doctor"]);
 }
 
 #[test]
 fn bytes_that_are_no_text() {
-    let world = World::with_tasks(&["One"]);
+    let world = TestWorld::with_tasks(&["One"]);
     world.write("nul.md", "a\0b");
     world.write("latin.md", b"caf\xe9");
-    assert_snapshot!(world.fails(&["task", "add", "x", "--body-file", "nul.md"]), @"
+    assert_snapshot!(world.expect_failure(&["task", "add", "x", "--body-file", "nul.md"]), @"
     error: the body contains a NUL byte
     [64 usage]
     ");
-    assert_snapshot!(world.fails(&["task", "add", "x", "--body-file", "latin.md"]), @"
+    assert_snapshot!(world.expect_failure(&["task", "add", "x", "--body-file", "latin.md"]), @"
     error: latin.md is not UTF-8 text: byte 3 is the first wrong one
     [64 usage]
     ");
-    assert_snapshot!(world.fails(&["task", "add", "x", "--body-file", "missing.md"]), @"
+    assert_snapshot!(world.expect_failure(&["task", "add", "x", "--body-file", "missing.md"]), @"
     error: cannot read missing.md
     caused by: No such file or directory (os error 2)
     [1 not_found]
     ");
-    assert_snapshot!(world.fails(&["task", "add", "x", "--body-file", "."]), @"
+    assert_snapshot!(world.expect_failure(&["task", "add", "x", "--body-file", "."]), @"
     error: cannot read .
     caused by: it is a directory, not a file: name a file, or put one in its place
     [1 system]
     ");
     let mut command = world.command(&["task", "add"]);
-    assert_snapshot!(world.finish(command.arg(OsStr::from_bytes(b"caf\xe9"))), @"
+    assert_snapshot!(world.run_command(command.arg(OsStr::from_bytes(b"caf\xe9"))), @"
     error: invalid UTF-8 was detected in one or more arguments
     hint: `windlass task add --help` shows how it is used
     [exit 64]
     ");
     world.write("context.json", format!("{}1{}", "[".repeat(100), "]".repeat(100)));
-    assert_snapshot!(world.fails(&["task", "start", "T1", "--context", "context.json"]), @"
+    assert_snapshot!(world.expect_failure(&["task", "start", "T1", "--context", "context.json"]), @"
     error: the context is nested more than 64 deep
     [64 usage]
     ");
     world.write("context.json", "{");
-    assert_snapshot!(world.fails(&["task", "start", "T1", "--context", "context.json"]), @"
+    assert_snapshot!(world.expect_failure(&["task", "start", "T1", "--context", "context.json"]), @"
     error: context.json is not JSON
     caused by: EOF while parsing an object at line 1 column 1
     [64 usage]
@@ -191,9 +192,9 @@ fn bytes_that_are_no_text() {
 
 /// A goal that looks like a flag is one, unless it comes after `--`.
 #[test]
-fn flags() {
-    let world = World::new();
-    assert_snapshot!(world.fails(&["task", "add", "--verbose does nothing"]), @"
+fn goal_with_leading_dash_requires_double_dash_separator() {
+    let world = TestWorld::new();
+    assert_snapshot!(world.expect_failure(&["task", "add", "--verbose does nothing"]), @"
     error: unexpected argument '--verbose does nothing' found
     hint: `windlass task add --help` shows how it is used; text that begins with a dash goes after `--`
     [64 usage]

@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 
 use insta::assert_snapshot;
 
-use crate::support::World;
+use crate::support::TestWorld;
 use crate::support::terminal;
-use crate::test_run::{RUN, world};
+use crate::test_run::{RUN, create_agent_project};
 
-const CLAUDE: &str = r#"{
+const CLAUDE_SETTINGS: &str = r#"{
   "permissions": {"allow": ["Bash(npm test)"]},
   "hooks": {
     "Stop": [
@@ -23,7 +23,7 @@ const CLAUDE: &str = r#"{
 "#;
 
 /// A script for Claude Code: it reads the payload, and asks for a file.
-const CHECK: &str = r#"#!/bin/sh
+const CLAUDE_HOOK_SCRIPT: &str = r#"#!/bin/sh
 input=$(cat)
 case $(printf %s "$input" | jq -r .hook_event_name) in Stop) ;; *) exit 1 ;; esac
 test "$(printf %s "$input" | jq -r .stop_hook_active)" = true && exit 0
@@ -31,19 +31,19 @@ test -e "$CLAUDE_PROJECT_DIR/done" && exit 0
 jq -n '{decision: "block", reason: "done is missing"}'
 "#;
 
-fn script(world: &World, name: &str, text: &str) {
+fn write_script(world: &TestWorld, name: &str, text: &str) {
     let path = world.write(name, text);
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn config(world: &World) -> String {
+fn read_config(world: &TestWorld) -> String {
     fs::read_to_string(world.path(".windlass/config.yaml")).unwrap()
 }
 
 #[test]
 fn settings_of_claude_code() {
-    let world = World::new();
-    world.write(".claude/settings.json", CLAUDE);
+    let world = TestWorld::new();
+    world.write(".claude/settings.json", CLAUDE_SETTINGS);
     world.write(".windlass/config.yaml", "# ours\nversion: 1\nhooks:\n  stop:\n    - command: ./own.sh   # first\n");
     let words = ["config", "import", ".claude/settings.json"];
     let refused = world.run(&words);
@@ -54,7 +54,7 @@ fn settings_of_claude_code() {
     hint: `--yes` adds it without asking, `--dry-run` only prints it
     ");
     assert_eq!(refused.code, 64);
-    assert!(!config(&world).contains("claude"));
+    assert!(!read_config(&world).contains("claude"));
 
     assert_snapshot!(world.run(&["config", "import", ".claude/settings.json", "--yes"]), @r#"
     .claude/settings.json: hooks of Claude Code; a `timeout` there is in seconds
@@ -77,7 +77,7 @@ fn settings_of_claude_code() {
     They are still in .claude/settings.json, and Claude Code runs them. If you run `windlass install claude`, remove them there, or they run twice.
     Nothing of the configuration runs until you trust it again: `windlass trust`.
     "#);
-    assert_snapshot!(config(&world), @r#"
+    assert_snapshot!(read_config(&world), @r#"
     # ours
     version: 1
     hooks:
@@ -102,19 +102,19 @@ fn settings_of_claude_code() {
     assert!(world.run(&["trust", "--show"]).stdout.contains("changed since it was trusted"));
 
     // A second time there is nothing to do.
-    let before = config(&world);
-    let again = world.ok(&["config", "import", ".claude/settings.json"]);
+    let before = read_config(&world);
+    let again = world.run_ok(&["config", "import", ".claude/settings.json"]);
     assert!(again.ends_with("2 hooks are in the configuration already; nothing was added\n"), "{again}");
-    assert_eq!(config(&world), before);
+    assert_eq!(read_config(&world), before);
 }
 
 #[test]
-fn a_script_for_claude_code_does_the_same() {
-    let world = World::new();
-    world.write(".claude/settings.json", CLAUDE);
-    script(&world, ".claude/hooks/check.py", CHECK);
+fn imported_claude_script_blocks_stop_until_file_exists() {
+    let world = TestWorld::new();
+    world.write(".claude/settings.json", CLAUDE_SETTINGS);
+    write_script(&world, ".claude/hooks/check.py", CLAUDE_HOOK_SCRIPT);
     world.run(&["config", "import", ".claude/settings.json", "--yes"]);
-    world.ok(&["trust", "--yes"]);
+    world.run_ok(&["trust", "--yes"]);
     let tried = world.run(&["hooks", "test", "stop", "--run"]);
     assert!(tried.stdout.contains("verdict      block\n  agent told   done is missing\n"), "{tried}");
     world.write("done", "");
@@ -125,15 +125,15 @@ fn a_script_for_claude_code_does_the_same() {
 /// Text with our template braces stays text for the script.
 #[test]
 fn braces_stay_as_they_are() {
-    let world = World::new();
+    let world = TestWorld::new();
     let command = "echo '{{session}} {{ error }}' {{task_id}} {{{iteration}} \\\"$(echo {{task_content}})\\\" >said";
     world.write(
         ".claude/settings.json",
         format!(r#"{{"hooks": {{"Stop": [{{"hooks": [{{"type": "command", "command": "{command}"}}]}}]}}}}"#),
     );
-    world.ok(&["config", "import", ".claude/settings.json", "--yes"]);
-    world.ok(&["trust", "--yes"]);
-    world.ok(&["hooks", "test", "stop", "--run"]);
+    world.run_ok(&["config", "import", ".claude/settings.json", "--yes"]);
+    world.run_ok(&["trust", "--yes"]);
+    world.run_ok(&["hooks", "test", "stop", "--run"]);
     let said = fs::read_to_string(world.path("said")).unwrap();
     assert_eq!(said, "{{session}} {{ error }} {{task_id}} {{{iteration}} {{task_content}}\n");
 }
@@ -149,22 +149,22 @@ echo passed"#;
     let settings = r#"{"hooks": {"Stop": [{"matcher": "*", "hooks": [{"type": "command", "command": "./.codemie/run-tests.sh"}]}]}, "maxHookRetries": 5}"#;
     let played =
         |settings: &str, broken: bool| {
-            let world = world("version: 1\n", "echo '<promise>COMPLETE</promise>'");
+            let world = create_agent_project("version: 1\n", "echo '<promise>COMPLETE</promise>'");
             world.write(".codemie/codemie-cli.config.json", settings);
-            script(&world, ".codemie/run-tests.sh", suite);
+            write_script(&world, ".codemie/run-tests.sh", suite);
             if broken {
                 world.write("broken", "");
             }
             let words = ["config", "import", ".codemie/codemie-cli.config.json", "--yes"];
-            let imported = world.ok(&words);
+            let imported = world.run_ok(&words);
             assert!(imported.starts_with(
                 ".codemie/codemie-cli.config.json: hooks of codemie; a `timeout` there is in milliseconds\n"
             ));
-            world.ok(&["trust", "--yes"]);
+            world.run_ok(&["trust", "--yes"]);
             let ran = world.run(RUN);
             (world, ran)
         };
-    let prompt = |world: &World, turn: u32| fs::read_to_string(world.path(&format!("prompt.{turn}"))).unwrap();
+    let prompt = |world: &TestWorld, turn: u32| fs::read_to_string(world.path(&format!("prompt.{turn}"))).unwrap();
 
     let (world, ran) = played(settings, false);
     assert_eq!(ran.code, 0, "{ran}");
@@ -185,7 +185,7 @@ echo passed"#;
 
 #[test]
 fn hooks_of_a_registry() {
-    let world = World::new();
+    let world = TestWorld::new();
     let hooks = r#"{
   "version": "1.0",
   "hooks": [
@@ -216,32 +216,32 @@ fn hooks_of_a_registry() {
     added to $WORK/.windlass/config.yaml: 3 hooks
     Nothing of the configuration runs until you trust it again: `windlass trust`.
     "#);
-    world.ok(&["trust", "--yes"]);
+    world.run_ok(&["trust", "--yes"]);
     // The work of its three hooks is done.
-    world.ok(&["task", "add", "Research", "--label", "agent"]);
-    world.ok(&["task", "add", "Write", "--depends", "T1"]);
-    world.ok(&["task", "start", "T1"]);
-    world.ok(&["task", "complete", "T1"]);
-    let tasks = world.ok(&["task", "list", "--all"]);
+    world.run_ok(&["task", "add", "Research", "--label", "agent"]);
+    world.run_ok(&["task", "add", "Write", "--depends", "T1"]);
+    world.run_ok(&["task", "start", "T1"]);
+    world.run_ok(&["task", "complete", "T1"]);
+    let tasks = world.run_ok(&["task", "list", "--all"]);
     assert!(tasks.contains("Review: Research") && tasks.contains("T2  ready"), "{tasks}");
-    assert!(world.ok(&["events"]).contains("agent_metrics"));
+    assert!(world.run_ok(&["events"]).contains("agent_metrics"));
 
     // One that is switched off there is off here.
-    let world = World::new();
+    let world = TestWorld::new();
     world.write("automation-hooks.json", hooks.replacen("true", "false", 1));
-    world.ok(&["config", "import", "automation-hooks.json", "--yes"]);
-    world.ok(&["trust", "--yes"]);
-    world.ok(&["task", "add", "Research", "--label", "agent"]);
-    world.ok(&["task", "complete", "T1"]);
-    assert!(!world.ok(&["task", "list", "--all"]).contains("Review"));
-    let again = world.ok(&["config", "import", "automation-hooks.json"]);
+    world.run_ok(&["config", "import", "automation-hooks.json", "--yes"]);
+    world.run_ok(&["trust", "--yes"]);
+    world.run_ok(&["task", "add", "Research", "--label", "agent"]);
+    world.run_ok(&["task", "complete", "T1"]);
+    assert!(!world.run_ok(&["task", "list", "--all"]).contains("Review"));
+    let again = world.run_ok(&["config", "import", "automation-hooks.json"]);
     assert!(again.contains("3 hooks are in the configuration already"), "{again}");
 }
 
 /// Such a file says when configured hooks run; it has no hooks of its own.
 #[test]
 fn hooks_of_the_configuration_are_set_up_by_name() {
-    let world = World::new();
+    let world = TestWorld::new();
     world.write(
         ".windlass/config.yaml",
         "# ours
@@ -285,7 +285,7 @@ hooks:
     changed in $WORK/.windlass/config.yaml: 3 hooks
     Nothing of the configuration runs until you trust it again: `windlass trust`.
     "#);
-    assert_snapshot!(config(&world), @r#"
+    assert_snapshot!(read_config(&world), @r#"
     # ours
     hooks:
       task_completed:
@@ -300,17 +300,17 @@ hooks:
     "#);
     let again = world.run(&["config", "import", "automation-hooks.json"]);
     assert!(again.stdout.contains("nothing was added"), "{again}");
-    world.ok(&["trust", "--yes"]);
-    world.ok(&["task", "add", "Research", "--label", "agent"]);
-    world.ok(&["task", "start", "T1"]);
-    world.ok(&["task", "complete", "T1"]);
-    assert_eq!(world.read("said"), "hello\ncounted\nannounced\nhello\n");
-    assert!(world.ok(&["task", "list", "--all"]).contains("Review: Research"));
+    world.run_ok(&["trust", "--yes"]);
+    world.run_ok(&["task", "add", "Research", "--label", "agent"]);
+    world.run_ok(&["task", "start", "T1"]);
+    world.run_ok(&["task", "complete", "T1"]);
+    assert_eq!(world.read_file("said"), "hello\ncounted\nannounced\nhello\n");
+    assert!(world.run_ok(&["task", "list", "--all"]).contains("Review: Research"));
 }
 
 #[test]
-fn what_would_change_is_told_and_what_cannot_be_is_left() {
-    let world = World::new();
+fn import_reports_dry_run_changes_and_refuses_aliased_hook() {
+    let world = TestWorld::new();
     let text = "hooks:\n  stop: &both\n    - {name: one, command: ./a.sh}\n";
     world.write(".windlass/config.yaml", text);
     let hooks = |fields: &str| format!(r#"{{"hooks": [{{"name": "one", {fields}}}]}}"#);
@@ -321,7 +321,7 @@ fn what_would_change_is_told_and_what_cannot_be_is_left() {
     note: line 1: `one` runs at the points of the configuration; `eventTypes` has no effect
     note: line 1: would be changed: one (line 3): `priority: 5`
     "#);
-    assert_eq!((printed.code, printed.stdout.as_str(), config(&world).as_str()), (0, "", text));
+    assert_eq!((printed.code, printed.stdout.as_str(), read_config(&world).as_str()), (0, "", text));
     let seen = world.json(&["config", "import", "automation-hooks.json", "--dry-run"]);
     assert_eq!(seen["changed"], serde_json::json!([{"name": "one", "line": 1, "at": 3, "priority": 5}]), "{seen}");
     // A hook that is in two places is not changed in one of them.
@@ -330,12 +330,12 @@ fn what_would_change_is_told_and_what_cannot_be_is_left() {
     world.write("automation-hooks.json", hooks(r#""priority": 5"#).replace("one", "stop[0]"));
     let ran = world.run(&["config", "import", "automation-hooks.json", "--yes"]);
     assert!(ran.code == 64 && ran.stderr.contains("such as an anchor that repeats it"), "{ran}");
-    assert_eq!(config(&world), shared);
+    assert_eq!(read_config(&world), shared);
 }
 
 #[test]
 fn printed_and_for_programs() {
-    let world = World::empty();
+    let world = TestWorld::empty();
     world.write(".gemini/settings.json", r#"{"hooks": {"AfterAgent": [{"hooks": [{"type": "command", "command": "./x.sh", "timeout": 500}]}], "AfterModel": [{"hooks": []}]}} // mine"#);
     // Without a project it is only shown.
     let printed = world.run(&["config", "import", ".gemini/settings.json", "--print"]);
@@ -353,13 +353,13 @@ fn printed_and_for_programs() {
     note: a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`
     note: Gemini CLI treats every exit code from 2 on as a block; here only 2 blocks
     "#);
-    assert_snapshot!(world.fails(&["config", "import", ".gemini/settings.json"]), @r#"
+    assert_snapshot!(world.expect_failure(&["config", "import", ".gemini/settings.json"]), @r#"
     error: there is no project here
     caused by: `$WORK` and its parents have no `.windlass` directory
     hint: `windlass init` makes one here
     [64 no_project]
     "#);
-    world.ok(&["init"]);
+    world.run_ok(&["init"]);
     let seen = world.json(&["config", "import", ".gemini/settings.json", "--dry-run"]);
     assert_eq!(
         (&seen["written"], &seen["from"], &seen["unit"]),
@@ -376,44 +376,44 @@ fn printed_and_for_programs() {
 }
 
 #[test]
-fn a_person_is_asked() {
-    let world = World::new();
-    world.write(".claude/settings.json", CLAUDE);
+fn import_writes_hooks_only_after_person_confirms() {
+    let world = TestWorld::new();
+    world.write(".claude/settings.json", CLAUDE_SETTINGS);
     for (answer, code, written) in [("n", 64, false), ("", 64, false), ("y", 0, true)] {
         let mut command = world.command(&["config", "import", ".claude/settings.json"]);
-        let (shown, ended) = terminal::answer(&mut command, 100, &format!("{answer}\n"));
+        let (shown, ended) = terminal::run_in_terminal_with_input(&mut command, 100, &format!("{answer}\n"));
         assert!(shown.contains("- name: claude-check") && shown.contains("Add it? [y/N]"), "{shown}");
         assert_eq!(ended, code, "{answer}");
-        assert_eq!(config(&world).contains("claude-check"), written, "{answer}");
+        assert_eq!(read_config(&world).contains("claude-check"), written, "{answer}");
     }
 }
 
 #[test]
-fn what_cannot_be_added_to_is_shown_and_left_alone() {
-    let world = World::new();
-    world.write(".claude/settings.json", CLAUDE);
+fn import_refuses_uneditable_config_and_leaves_it_unchanged() {
+    let world = TestWorld::new();
+    world.write(".claude/settings.json", CLAUDE_SETTINGS);
     for text in ["{version: 1}\n", "hooks: {stop: [{command: x}]}\n"] {
         world.write(".windlass/config.yaml", text);
         let ran = world.run(&["config", "import", ".claude/settings.json", "--yes"]);
         assert!(ran.code == 64 && ran.stdout.contains("- name: claude-check"), "{ran}");
         assert!(ran.stderr.contains("add the lines above by hand; nothing was written"), "{ran}");
-        assert_eq!(config(&world), text);
+        assert_eq!(read_config(&world), text);
     }
     // An entry is not added to an invalid one either.
     world.write(".windlass/config.yaml", "hook: {}\n");
     let ran = world.run(&["config", "import", ".claude/settings.json", "--yes"]);
     assert!(ran.code == 64 && ran.stderr.contains("unknown key `hook`"), "{ran}");
-    assert_eq!(config(&world), "hook: {}\n");
+    assert_eq!(read_config(&world), "hook: {}\n");
 }
 
 #[test]
 fn files_that_are_no_hooks() {
-    let world = World::new();
-    let before = config(&world);
+    let world = TestWorld::new();
+    let before = read_config(&world);
     let said = |name: &str, bytes: &[u8]| {
         world.write(name, bytes);
-        let said = world.fails(&["config", "import", name, "--yes"]);
-        assert_eq!(config(&world), before);
+        let said = world.expect_failure(&["config", "import", name, "--yes"]);
+        assert_eq!(read_config(&world), before);
         said
     };
     assert_snapshot!(said("a.json", b"hooks:\n  Stop: []\n"), @r#"
@@ -464,33 +464,33 @@ fn files_that_are_no_hooks() {
     assert!(said("f.json", b"").contains("there is nothing in this file"));
     let large = fs::File::create(world.path("large.json")).unwrap();
     large.set_len(100 * 1024 * 1024).unwrap();
-    assert_snapshot!(world.fails(&["config", "import", "large.json", "--yes"]), @r#"
+    assert_snapshot!(world.expect_failure(&["config", "import", "large.json", "--yes"]), @r#"
     error: $WORK/large.json: is larger than 1 MiB
     hint: a configuration is text that a person can read
     [64 config]
     "#);
     fs::create_dir(world.path("folder.json")).unwrap();
-    assert_snapshot!(world.fails(&["config", "import", "folder.json", "--yes"]), @r#"
+    assert_snapshot!(world.expect_failure(&["config", "import", "folder.json", "--yes"]), @r#"
     error: $WORK/folder.json: is a directory, not a file
     hint: name a file, or put one in its place
     [64 config]
     "#);
-    assert_snapshot!(world.fails(&["config", "import", "missing.json", "--yes"]), @r#"
+    assert_snapshot!(world.expect_failure(&["config", "import", "missing.json", "--yes"]), @r#"
     error: $WORK/missing.json: there is no such file
     [64 config]
     "#);
-    assert_snapshot!(world.fails(&["config", "import", "a.json", "--from", "emacs"]), @"
+    assert_snapshot!(world.expect_failure(&["config", "import", "a.json", "--from", "emacs"]), @"
     error: invalid value 'emacs' for '--from <WHOSE>' [possible values: claude, codemie, codex, gemini, qwen, automation]
     hint: `windlass config import --help` shows how it is used
     [64 usage]
     ");
-    assert_eq!(config(&world), before);
+    assert_eq!(read_config(&world), before);
 }
 
 /// Text of the file is shown, and cleaned for the terminal.
 #[test]
 fn hostile_text_is_shown_as_text() {
-    let world = World::new();
+    let world = TestWorld::new();
     let command = "echo \\u001b[2Jx\\u202e; touch pwned";
     world.write(".claude/settings.json", format!(r#"{{"hooks": {{"Stop": [{{"hooks": [{{"type": "command", "command": "{command}"}}]}}], "\u001b[31m": [1]}}}}"#));
     for words in [&["--dry-run"][..], &["--yes"]] {

@@ -4,11 +4,11 @@ use std::fs;
 
 use insta::assert_snapshot;
 
-use crate::support::World;
+use crate::support::TestWorld;
 
 #[test]
-fn a_project_is_made_and_looked_at() {
-    let world = World::empty();
+fn init_creates_project_once_and_status_shows_it() {
+    let world = TestWorld::empty();
     world.write("Cargo.toml", "");
     world.write(".git/HEAD", "ref: refs/heads/main\n");
     assert_snapshot!(world.run(&["init"]), @r#"
@@ -42,19 +42,19 @@ fn a_project_is_made_and_looked_at() {
 
 #[test]
 fn programs_read_the_same() {
-    let world = World::empty();
+    let world = TestWorld::empty();
     world.write("go.mod", "");
     assert_snapshot!(world.run(&["init", "--json"]), @r#"{"config":"$WORK/.windlass/config.yaml","created":true,"found":{"agents":[],"git":null,"tests":"go test ./..."},"project":"$WORK"}"#);
     assert_snapshot!(world.run(&["init", "--json"]), @r#"{"config":"$WORK/.windlass/config.yaml","created":false,"found":{"agents":[],"git":null,"tests":"go test ./..."},"project":"$WORK"}"#);
-    world.ok(&["task", "add", "One", "--label", "bug"]);
+    world.run_ok(&["task", "add", "One", "--label", "bug"]);
     assert_snapshot!(world.run(&["status", "--json"]), @r#"{"active":[],"changes":[],"events":2,"foreignStore":false,"obstacles":[],"owed":0,"project":"$WORK","ready":[{"createdAt":"<time>","deliverables":[],"epoch":0,"goal":"One","id":"T1","labels":["bug"],"lastEvent":2,"openDependencies":0,"priority":2,"state":"ready","updatedAt":"<time>","version":2}],"sessions":[],"stuck":[],"tasks":{"active":0,"blocked":0,"completed":0,"created":0,"deleted":0,"failed":0,"needs_continuation":0,"ready":1,"submitted":0},"trust":"trusted","unchecked":null}"#);
 }
 
 #[test]
 fn status_names_held_and_blocked_tasks() {
-    let world = World::with_tasks(&["Parse", "Test", "Ship"]);
-    world.ok(&["task", "claim", "T1", "--owner", "worker-1"]);
-    world.ok(&["task", "block", "T2", "--reason", "which framework?"]);
+    let world = TestWorld::with_tasks(&["Parse", "Test", "Ship"]);
+    world.run_ok(&["task", "claim", "T1", "--owner", "worker-1"]);
+    world.run_ok(&["task", "block", "T2", "--reason", "which framework?"]);
     assert_snapshot!(world.run(&["status"]), @"
     project  $WORK
     tasks    1 ready, 1 active, 1 blocked
@@ -75,10 +75,10 @@ fn status_names_held_and_blocked_tasks() {
 
 /// A fresh clone has the configuration and no store: that stays out of git.
 #[test]
-fn a_clone_is_told_what_to_do() {
-    let world = World::empty();
+fn clone_without_store_gets_empty_store_from_init() {
+    let world = TestWorld::empty();
     world.write(".windlass/config.yaml", "version: 1\nhooks:\n  stop:\n    - command: ./check.sh\n");
-    assert_snapshot!(world.fails(&["task", "list"]), @"
+    assert_snapshot!(world.expect_failure(&["task", "list"]), @"
     error: there is no store at $WORK/.windlass/windlass.db
     hint: `windlass init` makes it
     [1 store]
@@ -100,26 +100,26 @@ fn a_clone_is_told_what_to_do() {
 
 /// An earlier creation was killed, or had no room.
 #[test]
-fn what_was_begun_is_finished() {
-    let world = World::empty();
+fn init_completes_interrupted_store_creation() {
+    let world = TestWorld::empty();
     world.write(".windlass/config.yaml", "");
     world.write(".windlass/windlass.db", "");
-    assert!(world.fails(&["task", "list"]).contains("`windlass init` for an empty store"));
-    assert!(world.ok(&["init"]).contains("It had no store; now it has an empty one."));
-    assert!(world.ok(&["task", "add", "One"]).contains("T1"));
-    assert!(world.ok(&["init"]).contains("Nothing was changed."));
+    assert!(world.expect_failure(&["task", "list"]).contains("`windlass init` for an empty store"));
+    assert!(world.run_ok(&["init"]).contains("It had no store; now it has an empty one."));
+    assert!(world.run_ok(&["task", "add", "One"]).contains("T1"));
+    assert!(world.run_ok(&["init"]).contains("Nothing was changed."));
 }
 
 #[test]
-fn what_stands_in_the_way_is_named() {
-    let world = World::empty();
+fn file_in_place_of_project_directory_is_refused() {
+    let world = TestWorld::empty();
     world.write(".windlass", "a file");
-    assert_snapshot!(world.fails(&["init"]), @"
+    assert_snapshot!(world.expect_failure(&["init"]), @"
     error: `$WORK/.windlass` is not a directory
     hint: move it away: a project keeps its configuration and its store in a directory of that name
     [64 no_project]
     ");
-    assert_snapshot!(world.fails(&["status"]), @"
+    assert_snapshot!(world.expect_failure(&["status"]), @"
     error: `$WORK/.windlass` is not a directory
     hint: move it away: a project keeps its configuration and its store in a directory of that name
     [64 no_project]
@@ -128,8 +128,8 @@ fn what_stands_in_the_way_is_named() {
 
 /// A repository full of odd files is only read.
 #[test]
-fn a_messy_repository_is_no_obstacle() {
-    let world = World::empty();
+fn init_succeeds_in_repository_with_malformed_files() {
+    let world = TestWorld::empty();
     world.write("package.json", [0xff, 0xfe, 0x00]);
     world.write("Makefile", "x".repeat(3 * 1024 * 1024));
     world.write(".git", "gitdir: /nowhere/at/all\n");
@@ -150,7 +150,7 @@ fn a_messy_repository_is_no_obstacle() {
 
 #[test]
 fn inside_another_project() {
-    let world = World::new();
+    let world = TestWorld::new();
     fs::create_dir(world.path("inner")).unwrap();
     let ran = world.run_in("inner", &["init"]);
     let expected = "note: this is inside another project, $WORK; commands here now use this one";

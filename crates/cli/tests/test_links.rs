@@ -3,14 +3,14 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::support::World;
+use crate::support::TestWorld;
 
 const AGENT: &str = "command:echo '<promise>COMPLETE</promise>'";
 
 #[test]
 fn link_in_the_place_of_a_directory_of_ours_is_refused_and_nothing_behind_it_is_touched() {
     for name in [".windlass", ".windlass/runs", ".windlass/worktrees", ".windlass/owners", ".windlass/workflows"] {
-        let world = World::with_tasks(&["Mine"]);
+        let world = TestWorld::with_tasks(&["Mine"]);
         let place = world.path(name);
         let away = world.path("away");
         fs::create_dir_all(&place).unwrap();
@@ -24,6 +24,6 @@ fn link_in_the_place_of_a_directory_of_ours_is_refused_and_nothing_behind_it_is_
             assert_eq!(ran.code, 64, "{name} {words:?}\n{ran}");
             assert!(ran.stderr.contains("is a link, which is not followed"), "{name} {words:?}\n{ran}");
         }
-        assert_eq!(world.read("away/commands/precious"), "gold");
+        assert_eq!(world.read_file("away/commands/precious"), "gold");
     }
 }

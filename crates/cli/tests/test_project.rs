@@ -7,12 +7,12 @@ use std::os::unix::fs::PermissionsExt;
 
 use insta::assert_snapshot;
 
-use crate::support::{WINDLASS, World};
+use crate::support::{TestWorld, WINDLASS};
 
 #[test]
-fn without_a_project() {
-    let world = World::empty();
-    assert_snapshot!(world.fails(&["task", "list"]), @"
+fn commands_without_project_fail_and_create_nothing() {
+    let world = TestWorld::empty();
+    assert_snapshot!(world.expect_failure(&["task", "list"]), @"
     error: there is no project here
     caused by: `$WORK` and its parents have no `.windlass` directory
     hint: `windlass init` makes one here
@@ -21,37 +21,37 @@ fn without_a_project() {
     for words in
         [&["status"][..], &["events"], &["doctor"], &["trust", "--show"], &["backup", "x.db"], &["config", "check"]]
     {
-        assert!(world.fails(words).ends_with("[64 no_project]"), "{words:?}");
+        assert!(world.expect_failure(words).ends_with("[64 no_project]"), "{words:?}");
     }
     assert_eq!(fs::read_dir(&world.directory).unwrap().count(), 0, "looking leaves nothing behind");
 }
 
 #[test]
-fn from_a_subdirectory_and_by_name() {
-    let world = World::with_tasks(&["Here"]);
+fn project_is_found_from_subdirectory_flag_and_variable() {
+    let world = TestWorld::with_tasks(&["Here"]);
     fs::create_dir_all(world.path("deep/er")).unwrap();
     assert_snapshot!(world.run_in("deep/er", &["task", "list"]), @"T1  ready  P2  Here");
     assert_eq!(world.run(&["init", "--project", "other place"]).code, 0);
-    world.ok(&["task", "add", "There", "--project", "other place"]);
+    world.run_ok(&["task", "add", "There", "--project", "other place"]);
     assert_snapshot!(world.run(&["--project", "other place", "task", "list"]), @"T1  ready  P2  There");
     assert_snapshot!(world.run_in("deep", &["--project", "../other place", "task", "list"]), @"T1  ready  P2  There");
     let there = world.path("other place");
     let variable = ("WINDLASS_PROJECT", there.to_str().unwrap());
-    assert_snapshot!(world.run_with(variable, &["task", "list"]), @"T1  ready  P2  There");
-    assert_snapshot!(world.run_with(variable, &["task", "list", "--project", "."]), @"T1  ready  P2  Here");
-    assert_snapshot!(world.run_with(("WINDLASS_PROJECT", ""), &["task", "list"]), @"T1  ready  P2  Here");
+    assert_snapshot!(world.run_with_variable(variable, &["task", "list"]), @"T1  ready  P2  There");
+    assert_snapshot!(world.run_with_variable(variable, &["task", "list", "--project", "."]), @"T1  ready  P2  Here");
+    assert_snapshot!(world.run_with_variable(("WINDLASS_PROJECT", ""), &["task", "list"]), @"T1  ready  P2  Here");
 }
 
 #[test]
 fn commands_that_are_named_for_another_project_come_with_its_flag() {
-    let world = World::empty();
+    let world = TestWorld::empty();
     assert_eq!(world.run(&["init", "--project", "other place"]).code, 0);
     let note = "note: from this directory the commands need `--project 'other place'`\n";
     let status = world.run(&["--project", "other place", "status"]);
     assert!(status.stdout.contains("`windlass task add GOAL` makes one") && status.stderr == note, "{status}");
     let refused = world.run(&["--project", "other place", "task", "show", "T9"]);
     assert!(refused.stderr.ends_with(note), "{refused}");
-    world.ok(&["task", "add", "There", "--project", "other place"]);
+    world.run_ok(&["task", "add", "There", "--project", "other place"]);
     for words in [&["task", "list"][..], &["status", "--json"]] {
         let quiet = world.run(&[&["--project", "other place"], words].concat());
         assert_eq!(quiet.stderr, "", "{quiet}");
@@ -62,27 +62,27 @@ fn commands_that_are_named_for_another_project_come_with_its_flag() {
 
 /// A project is created where the next command looks for it.
 #[test]
-fn the_variable_says_where_to_make_one() {
-    let world = World::empty();
+fn project_variable_sets_where_init_creates_project() {
+    let world = TestWorld::empty();
     let there = world.path("there");
     let variable = ("WINDLASS_PROJECT", there.to_str().unwrap());
-    assert_eq!(world.run_with(variable, &["init"]).code, 0);
+    assert_eq!(world.run_with_variable(variable, &["init"]).code, 0);
     assert!(there.join(".windlass").is_dir() && !world.path(".windlass").exists());
-    assert_snapshot!(world.run_with(variable, &["task", "add", "One"]), @"T1  ready  P2  One");
-    assert_eq!(world.run_with(variable, &["init", "--project", "here"]).code, 0);
+    assert_snapshot!(world.run_with_variable(variable, &["task", "add", "One"]), @"T1  ready  P2  One");
+    assert_eq!(world.run_with_variable(variable, &["init", "--project", "here"]).code, 0);
     assert!(world.path("here/.windlass").is_dir());
 }
 
 #[test]
 fn named_but_not_there() {
-    let world = World::with_tasks(&["Here"]);
-    assert_snapshot!(world.fails(&["--project", "nowhere at all", "task", "list"]), @"
+    let world = TestWorld::with_tasks(&["Here"]);
+    assert_snapshot!(world.expect_failure(&["--project", "nowhere at all", "task", "list"]), @"
     error: there is no project here
     caused by: --project names `$WORK/nowhere at all`, which has no `.windlass` directory
     hint: `windlass init --project '$WORK/nowhere at all'` makes one there
     [64 no_project]
     ");
-    assert_snapshot!(world.run_with(("WINDLASS_PROJECT", "/nowhere"), &["task", "list"]), @"
+    assert_snapshot!(world.run_with_variable(("WINDLASS_PROJECT", "/nowhere"), &["task", "list"]), @"
     error: there is no project here
     caused by: WINDLASS_PROJECT names `/nowhere`, which has no `.windlass` directory
     hint: `windlass init --project /nowhere` makes one there
@@ -93,7 +93,7 @@ fn named_but_not_there() {
 /// A directory may have any name that the system allows.
 #[test]
 fn names_that_are_no_text() {
-    let world = World::empty();
+    let world = TestWorld::empty();
     let odd = world.directory.join(OsStr::from_bytes(b"caf\xe9 \x1b[31m"));
     fs::create_dir(&odd).unwrap();
     for words in [
@@ -109,19 +109,19 @@ fn names_that_are_no_text() {
         for json in [&[][..], &["--json"]] {
             let _ = fs::remove_file(odd.join("copy.db"));
             let _ = fs::remove_file(odd.join("sound.jsonl"));
-            let ran = world.finish(world.command(&[json, words].concat()).current_dir(&odd));
+            let ran = world.run_command(world.command(&[json, words].concat()).current_dir(&odd));
             assert!(ran.code == 0 && !ran.stdout.contains('\u{1b}'), "{words:?}\n{ran}");
         }
     }
     let mut command = world.command(&["doctor", "--json", "--export"]);
-    let ran = world.finish(command.arg(OsStr::from_bytes(b"\xff.jsonl")).current_dir(&odd));
+    let ran = world.run_command(command.arg(OsStr::from_bytes(b"\xff.jsonl")).current_dir(&odd));
     assert!(ran.code == 0, "{ran}");
 }
 
 /// A linked git worktree, as git writes it, belongs to the main one.
 #[test]
-fn in_a_linked_worktree() {
-    let world = World::empty();
+fn linked_worktree_uses_project_of_main_worktree() {
+    let world = TestWorld::empty();
     world.write("main/.git/worktrees/linked/commondir", "../..\n");
     world.write("main/.git/worktrees/linked/gitdir", format!("{}\n", world.path("linked/.git").display()));
     world.write("linked/.git", format!("gitdir: {}\n", world.path("main/.git/worktrees/linked").display()));
@@ -136,12 +136,12 @@ fn in_a_linked_worktree() {
 }
 
 #[test]
-fn the_directory_is_gone() {
-    let world = World::new();
+fn deleted_working_directory_is_reported() {
+    let world = TestWorld::new();
     fs::create_dir(world.path("gone")).unwrap();
     // The shell stands in a directory that is removed during the command.
     let script = format!("cd gone && rmdir ../gone && exec '{WINDLASS}' task list");
-    let ran = world.finish(world.program("sh").args(["-c", &script]));
+    let ran = world.run_command(world.program("sh").args(["-c", &script]));
     assert_snapshot!(ran, @"
     error: cannot find the working directory
     caused by: No such file or directory (os error 2)
@@ -153,7 +153,7 @@ fn the_directory_is_gone() {
 /// A project of another user can be read even if it is not writable. Each user has to decide about its store.
 #[test]
 fn read_only_for_another_user() {
-    let world = World::with_tasks(&["One"]);
+    let world = TestWorld::with_tasks(&["One"]);
     if !rustix::process::geteuid().is_root() {
         return;
     }
@@ -164,7 +164,7 @@ fn read_only_for_another_user() {
     let as_unknown_user = |words: &[&str]| {
         let mut command = world.program("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", WINDLASS]).args(words);
-        world.finish(&mut command)
+        world.run_command(&mut command)
     };
     let listed = as_unknown_user(&["task", "list"]);
     if listed.stderr.contains("setpriv") {
@@ -191,10 +191,10 @@ fn read_only_for_another_user() {
 
 #[test]
 fn run_of_a_goal_makes_its_project_in_the_root_of_the_repository() {
-    let world = World::empty();
+    let world = TestWorld::empty();
     fs::create_dir_all(world.path("repo/deep/er")).unwrap();
     fs::create_dir_all(world.path(".git")).unwrap();
-    let git = world.finish(world.program("git").args(["init", "-q", "repo"]));
+    let git = world.run_command(world.program("git").args(["init", "-q", "repo"]));
     assert_eq!(git.code, 0, "{git}");
     let goal = ["run", "Mend it", "--agent", "command:echo '<promise>COMPLETE</promise>'"];
     let ran = world.run_in("repo/deep/er", &goal);
@@ -208,7 +208,7 @@ fn run_of_a_goal_makes_its_project_in_the_root_of_the_repository() {
 
 #[test]
 fn second_run_in_the_same_directory_warns() {
-    let world = World::new();
+    let world = TestWorld::new();
     let inner = format!("{WINDLASS} run Other --agent 'command:echo \"<promise>COMPLETE</promise>\"' > inner.txt 2>&1");
     let agent = world.write("agent.sh", format!("{inner}; echo '<promise>COMPLETE</promise>'"));
     let ran = world.run(&["run", "Mend it", "--agent", &format!("command:sh {}", agent.display())]);

@@ -4,13 +4,13 @@ use std::process::Stdio;
 
 use insta::assert_snapshot;
 
-use crate::support::{Ran, World, timeless};
-use crate::test_run::world;
+use crate::support::{CommandOutput, TestWorld, normalize_durations};
+use crate::test_run::create_agent_project;
 
 const AGENT: &[&str] = &["--agent", "command:sh agent.sh"];
 
 /// A script that runs the line of its task: `T2 blocked`.
-const PLAYS: &str = "\
+const PLAN_SCRIPT: &str = "\
 echo \"$WINDLASS_TASK_ID\" >> worked
 case $(grep \"^$WINDLASS_TASK_ID \" plan) in
   *blocked) echo 'which version?'; echo '<promise>BLOCKED</promise>';;
@@ -20,37 +20,37 @@ case $(grep \"^$WINDLASS_TASK_ID \" plan) in
 esac";
 
 /// A project with tasks: each a goal and the arguments after it.
-fn planned(config: &str, tasks: &[&[&str]], plan: &str) -> World {
-    let world = world(config, PLAYS);
-    world.ok(&["init"]);
+fn create_planned_project(config: &str, tasks: &[&[&str]], plan: &str) -> TestWorld {
+    let world = create_agent_project(config, PLAN_SCRIPT);
+    world.run_ok(&["init"]);
     for task in tasks {
-        world.ok(&[&["task", "add"], *task].concat());
+        world.run_ok(&[&["task", "add"], *task].concat());
     }
     world.write("plan", plan);
     world
 }
 
-fn run(world: &World, words: &[&str]) -> Ran {
+fn run_tasks(world: &TestWorld, words: &[&str]) -> CommandOutput {
     world.run(&[&["run"], words, AGENT].concat())
 }
 
 /// Returns the output of a run with this exit code.
 #[track_caller]
-fn told(world: &World, words: &[&str], code: i32) -> String {
-    let ran = run(world, words);
+fn run_output(world: &TestWorld, words: &[&str], code: i32) -> String {
+    let ran = run_tasks(world, words);
     assert_eq!(ran.code, code, "{ran}");
-    timeless(&ran.stdout)
+    normalize_durations(&ran.stdout)
 }
 
-fn worked(world: &World) -> String {
+fn worked_tasks(world: &TestWorld) -> String {
     std::fs::read_to_string(world.path("worked")).unwrap_or_default().replace('\n', " ")
 }
 
 #[test]
 fn everything_that_is_ready_and_becomes_so_is_worked_on_by_priority() {
     let tasks: &[&[&str]] = &[&["Parse"], &["Test it", "--depends", "T1", "--priority", "0"], &["Print", "-p", "1"]];
-    let world = planned("", tasks, "");
-    assert_snapshot!(told(&world, &[], 0), @r"
+    let world = create_planned_project("", tasks, "");
+    assert_snapshot!(run_output(&world, &[], 0), @r"
     session tasks
       command:sh agent.sh, at most 25 iterations
     task T3  Print
@@ -72,19 +72,19 @@ fn everything_that_is_ready_and_becomes_so_is_worked_on_by_priority() {
       took <took> agent <took> 3 turns
       note: nothing checked this work (3 tasks): a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
     ");
-    assert_eq!(worked(&world), "T3 T1 T2 ");
+    assert_eq!(worked_tasks(&world), "T3 T1 T2 ");
     assert_eq!(world.json(&["status"])["tasks"]["completed"], 3);
     // No task is left, so no agent is prompted.
-    let again = run(&world, &[]);
+    let again = run_tasks(&world, &[]);
     assert_eq!((again.code, again.stdout.as_str()), (0, "every task is completed\n"));
-    assert_eq!(worked(&world), "T3 T1 T2 ");
+    assert_eq!(worked_tasks(&world), "T3 T1 T2 ");
 }
 
 #[test]
-fn what_needs_a_person_is_blocked_and_the_rest_goes_on() {
+fn blocked_task_waits_for_person_while_others_continue() {
     let tasks: &[&[&str]] = &[&["Write the guide"], &["Publish it", "--depends", "T1"], &["Paint the door"]];
-    let world = planned("", tasks, "T1 blocked\n");
-    assert_snapshot!(told(&world, &[], 4), @r"
+    let world = create_planned_project("", tasks, "T1 blocked\n");
+    assert_snapshot!(run_output(&world, &[], 4), @r"
     session tasks
       command:sh agent.sh, at most 25 iterations
     task T1  Write the guide
@@ -104,15 +104,15 @@ fn what_needs_a_person_is_blocked_and_the_rest_goes_on() {
       left: T2  created  Publish it: waits for T1
       next: windlass answer T1 continue
     ");
-    assert_eq!(worked(&world), "T1 T3 ");
-    let again = run(&world, &[]);
+    assert_eq!(worked_tasks(&world), "T1 T3 ");
+    let again = run_tasks(&world, &[]);
     assert_eq!(again.code, 4, "{again}");
     assert_snapshot!(again.stdout, @r"
     nothing is ready
       left: T1  blocked  Write the guide: the agent says it is blocked: which version?
       left: T2  created  Publish it: waits for T1
     ");
-    let why = timeless(&world.run(&["why", "tasks"]).to_string());
+    let why = normalize_durations(&world.run(&["why", "tasks"]).to_string());
     // The owner has a name of its own.
     let lines: Vec<&str> = why.lines().filter(|line| !line.contains("task_claimed")).collect();
     assert_snapshot!(lines.join("\n"), @"
@@ -142,9 +142,9 @@ fn what_needs_a_person_is_blocked_and_the_rest_goes_on() {
 }
 
 #[test]
-fn a_limit_leaves_a_task_that_is_taken_up_again() {
-    let world = planned("", &[&["Write the guide"], &["Publish it"]], "T1 never\n");
-    assert_snapshot!(told(&world, &["--max-iterations", "2"], 3), @r"
+fn task_stopped_at_iteration_limit_is_resumed_by_next_run() {
+    let world = create_planned_project("", &[&["Write the guide"], &["Publish it"]], "T1 never\n");
+    assert_snapshot!(run_output(&world, &["--max-iterations", "2"], 3), @r"
     session tasks
       command:sh agent.sh, at most 2 iterations
     task T1  Write the guide
@@ -160,31 +160,34 @@ fn a_limit_leaves_a_task_that_is_taken_up_again() {
       next: windlass run --agent 'command:sh agent.sh' --max-iterations 4
     ");
     world.write("plan", "");
-    assert_eq!(run(&world, &[]).code, 0);
-    assert_eq!(worked(&world), "T1 T1 T1 T2 ");
+    assert_eq!(run_tasks(&world, &[]).code, 0);
+    assert_eq!(worked_tasks(&world), "T1 T1 T1 T2 ");
 }
 
 /// An agent that fails would fail on another task, too.
 #[test]
-fn an_agent_that_fails_and_fails_ends_it() {
-    let world =
-        planned("limits: {max_failures: 2, failure_span: 1ms}", &[&["Write the guide"], &["Publish it"]], "T1 fails\n");
-    let ran = run(&world, &[]);
+fn repeated_agent_failures_block_task_and_end_run() {
+    let world = create_planned_project(
+        "limits: {max_failures: 2, failure_span: 1ms}",
+        &[&["Write the guide"], &["Publish it"]],
+        "T1 fails\n",
+    );
+    let ran = run_tasks(&world, &[]);
     assert_eq!(ran.code, 4, "{ran}");
-    assert_eq!(worked(&world), "T1 T1 ");
+    assert_eq!(worked_tasks(&world), "T1 T1 ");
     let task = world.json(&["task", "show", "T1"]);
     assert_eq!(
         (task["state"].as_str(), task["blocked"]["reason"].as_str()),
         (Some("blocked"), Some("circuit breaker: 2 iterations failed in a row, the last with: exit 7"))
     );
-    run(&world, &[]);
-    assert_eq!(worked(&world), "T1 T1 T2 ", "the next one goes on with the others");
+    run_tasks(&world, &[]);
+    assert_eq!(worked_tasks(&world), "T1 T1 T2 ", "the next one goes on with the others");
 }
 
 #[test]
 fn one_task_is_worked_on_by_name() {
-    let world = planned("", &[&["Parse"], &["Test it", "--depends", "T1"]], "");
-    assert_snapshot!(told(&world, &["--task", "T1"], 0), @r"
+    let world = create_planned_project("", &[&["Parse"], &["Test it", "--depends", "T1"]], "");
+    assert_snapshot!(run_output(&world, &["--task", "T1"], 0), @r"
     session t1-parse
       command:sh agent.sh, at most 25 iterations
     iteration 1
@@ -194,23 +197,23 @@ fn one_task_is_worked_on_by_name() {
       took <took> agent <took> one turn
       note: nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
     ");
-    assert_eq!(worked(&world), "T1 ");
+    assert_eq!(worked_tasks(&world), "T1 ");
     assert_eq!(world.json(&["task", "show", "T2"])["state"], "ready");
 }
 
 #[test]
-fn a_task_that_cannot_be_worked_on_says_why_and_what_to_do() {
+fn task_that_cannot_run_is_refused_with_reason_and_hint() {
     let tasks: &[&[&str]] =
         &[&["One"], &["Two", "--depends", "T1"], &["Three"], &["Four"], &["Five"], &["Six"], &["Seven"]];
-    let world = planned("", tasks, "");
-    world.ok(&["task", "block", "T3", "--reason", "which version?"]);
-    world.ok(&["task", "claim", "T4", "--owner", "worker-1"]);
-    world.ok(&["task", "complete", "T5"]);
-    world.ok(&["task", "start", "T6"]);
-    world.ok(&["task", "fail", "T7", "--reason", "no way"]);
+    let world = create_planned_project("", tasks, "");
+    world.run_ok(&["task", "block", "T3", "--reason", "which version?"]);
+    world.run_ok(&["task", "claim", "T4", "--owner", "worker-1"]);
+    world.run_ok(&["task", "complete", "T5"]);
+    world.run_ok(&["task", "start", "T6"]);
+    world.run_ok(&["task", "fail", "T7", "--reason", "no way"]);
     let said: Vec<String> = ["T2", "T3", "T4", "T5", "T6", "T7", "T9"]
         .iter()
-        .map(|id| world.fails(&[&["run", "--task", id], AGENT].concat()))
+        .map(|id| world.expect_failure(&[&["run", "--task", id], AGENT].concat()))
         .collect();
     assert_snapshot!(said.join("\n"), @"
     error: cannot work on T2: it is created, and waits for T1
@@ -235,7 +238,7 @@ fn a_task_that_cannot_be_worked_on_says_why_and_what_to_do() {
     hint: `windlass task list --all` shows every task
     [1 not_found]
     ");
-    assert_eq!(worked(&world), "");
+    assert_eq!(worked_tasks(&world), "");
     assert_eq!(world.run(&["run", "a goal", "--task", "T1"]).code, 64);
 }
 
@@ -243,10 +246,10 @@ fn a_task_that_cannot_be_worked_on_says_why_and_what_to_do() {
 #[test]
 fn completed_tasks_have_their_hooks() {
     let config = "hooks: {on_task_complete: [{command: 'echo {{task_id}} >> worked; echo well done {{task_id}}', pipe_output: true}]}";
-    let world = planned(config, &[&["Parse"], &["Print"]], "");
-    assert_eq!(run(&world, &[]).code, 0);
+    let world = create_planned_project(config, &[&["Parse"], &["Print"]], "");
+    assert_eq!(run_tasks(&world, &[]).code, 0);
     // Output about the last task starts no turn.
-    assert_eq!(worked(&world), "T1 T1 T2 T2 ");
+    assert_eq!(worked_tasks(&world), "T1 T1 T2 T2 ");
     let prompt = |turn: u32| std::fs::read_to_string(world.path(&format!("prompt.{turn}"))).unwrap();
     assert!(prompt(2).contains("(about T1)") && prompt(2).contains("well done T1"), "{}", prompt(2));
 }
@@ -257,9 +260,9 @@ fn two_runs_at_once_never_work_on_the_same_task() {
     let goals: Vec<String> = (1..=6).map(|n| format!("Task {n}")).collect();
     let tasks: Vec<Vec<&str>> = goals.iter().map(|goal| vec![goal.as_str()]).collect();
     let tasks: Vec<&[&str]> = tasks.iter().map(Vec::as_slice).collect();
-    let world = planned("", &tasks, "");
+    let world = create_planned_project("", &tasks, "");
     // The first one waits in its turn until the second has worked.
-    world.finish(world.program("mkfifo").args(["started", "go"]));
+    world.run_command(world.program("mkfifo").args(["started", "go"]));
     world.write(
         "agent.sh",
         "cat > /dev/null; echo \"$WINDLASS_TASK_ID\" >> worked\n\
@@ -272,13 +275,13 @@ fn two_runs_at_once_never_work_on_the_same_task() {
     let second = world.run(&words);
     assert_eq!(second.code, 0, "{second}");
     assert!(first.wait().unwrap().success());
-    assert_eq!(worked(&world), "T1 T2 T3 T4 T5 T6 ");
+    assert_eq!(worked_tasks(&world), "T1 T2 T3 T4 T5 T6 ");
 }
 
 /// A resumed session keeps its task.
 #[test]
-fn a_session_that_was_killed_is_gone_on_with() {
-    let world = planned("", &[&["Parse"], &["Print"]], "");
+fn killed_session_is_resumed_with_its_task() {
+    let world = create_planned_project("", &[&["Parse"], &["Print"]], "");
     world.write(
         "agent.sh",
         "cat > /dev/null; echo \"$WINDLASS_TASK_ID\" >> worked; test -e died || { touch died; sleep 60; }; \
@@ -291,25 +294,25 @@ fn a_session_that_was_killed_is_gone_on_with() {
     }
     killed.kill().unwrap();
     killed.wait().unwrap();
-    assert_snapshot!(world.fails(&[&["run", "--task", "T1"], AGENT].concat()), @"
+    assert_snapshot!(world.expect_failure(&[&["run", "--task", "T1"], AGENT].concat()), @"
     error: cannot work on T1: it is active, held by session `tasks` (epoch 1)
     hint: `windlass run --session tasks --agent 'command:sh agent.sh'` to resume it
     [1 refused]
     ");
-    let ran = run(&world, &[]);
+    let ran = run_tasks(&world, &[]);
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.starts_with("session tasks, resumed\n"), "{ran}");
-    assert_eq!(worked(&world), "T1 T1 T2 ");
+    assert_eq!(worked_tasks(&world), "T1 T1 T2 ");
 }
 
 /// An interrupted run leaves a task that another run can take.
 #[test]
 fn ctrl_c_leaves_the_task_to_be_taken_up() {
-    let world = planned("", &[&["Parse"], &["Print"]], "");
+    let world = create_planned_project("", &[&["Parse"], &["Print"]], "");
     world.write("agent.sh", "cat > /dev/null; echo \"$WINDLASS_TASK_ID\" >> worked; sleep 60\n");
     let words = [&["run"][..], AGENT].concat();
     let mut running = world.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    while worked(&world).is_empty() {
+    while worked_tasks(&world).is_empty() {
         std::thread::yield_now();
     }
     let kill = format!("kill -INT {}", running.id());
@@ -323,30 +326,30 @@ fn ctrl_c_leaves_the_task_to_be_taken_up() {
 
 /// A repeated goal resumes its task, and creates no second one.
 #[test]
-fn the_same_goal_again_takes_its_task_up() {
-    let world = World::empty();
+fn repeated_goal_resumes_its_task_unless_fresh() {
+    let world = TestWorld::empty();
     let run = |more: &[&str]| {
         let words = ["run", "Mend the pump", "--max-iterations", "1", "--agent", "command:cat > prompt.txt"];
         world.run(&[&words[..], more].concat()).code
     };
-    let tasks = || world.lines(&["task", "list"]).len();
+    let tasks = || world.json_lines(&["task", "list"]).len();
     assert_eq!((run(&[]), run(&[]), tasks()), (3, 3, 1));
     assert_eq!((run(&["--fresh"]), tasks()), (3, 2));
 }
 
 #[test]
 fn goal_whose_task_waits_for_a_person_is_refused_until_it_is_answered() {
-    let world = World::empty();
+    let world = TestWorld::empty();
     world.write("agent.sh", "test -e key && echo '<promise>COMPLETE</promise>' || echo '<promise>BLOCKED</promise>'");
     let run = ["run", "Mend the pump", "--agent", "command:sh agent.sh"];
     assert_eq!(world.run(&run).code, 4);
-    insta::assert_snapshot!(world.fails(&run), @"
+    insta::assert_snapshot!(world.expect_failure(&run), @"
     error: cannot work on T1: it is blocked: the agent says it is blocked
     hint: `windlass answer T1 continue` to continue, with a message if you add one; or retry, approve, reject; `--fresh` starts another task with this goal
     [1 refused]
     ");
     world.write("key", "");
-    world.ok(&["answer", "T1", "continue"]);
+    world.run_ok(&["answer", "T1", "continue"]);
     assert_eq!(world.run(&run).code, 0);
-    assert_eq!(world.lines(&["task", "list", "--all"]).len(), 1);
+    assert_eq!(world.json_lines(&["task", "list", "--all"]).len(), 1);
 }

@@ -4,21 +4,21 @@ use std::os::unix::fs::symlink;
 
 use insta::assert_snapshot;
 
-use crate::support::{WINDLASS, World};
-use crate::test_run::{RUN, world};
+use crate::support::{TestWorld, WINDLASS};
+use crate::test_run::{RUN, create_agent_project};
 
-fn prompt(world: &World, turn: u32) -> String {
+fn prompt_of_turn(world: &TestWorld, turn: u32) -> String {
     std::fs::read_to_string(world.path(&format!("prompt.{turn}"))).unwrap()
 }
 
 /// An agent that can call `windlass`.
-fn with_windlass(config: &str, agent: &str) -> World {
-    let world = world(config, agent);
-    symlink(WINDLASS, world.programs().join("windlass")).unwrap();
+fn create_project_with_windlass(config: &str, agent: &str) -> TestWorld {
+    let world = create_agent_project(config, agent);
+    symlink(WINDLASS, world.program_directory().join("windlass")).unwrap();
     world
 }
 
-const NOTES: &str = "\
+const NOTE_ADDING_AGENT: &str = "\
 case $turn in
   1) windlass note add --kind tip 'the pump is generated: change pump.y'; echo 'First look.';;
   2) windlass note add --kind summary 'two of nine valves are tight' > said; echo 'Second look.';;
@@ -28,10 +28,10 @@ esac";
 
 #[test]
 fn notes_and_summaries_are_in_later_prompts() {
-    let world = with_windlass("", NOTES);
+    let world = create_project_with_windlass("", NOTE_ADDING_AGENT);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_snapshot!(prompt(&world, 4), @"
+    assert_snapshot!(prompt_of_turn(&world, 4), @"
     Mend the pump
 
     Notes about this task, newest first:
@@ -71,27 +71,27 @@ fn notes_and_summaries_are_in_later_prompts() {
       note          tip: the pump is generated: change pump.y
       note          stuck: <promise>COMPLETE</promise>
     ");
-    let why = world.ok(&["why", "mend-the-pump-e01275de"]);
+    let why = world.run_ok(&["why", "mend-the-pump-e01275de"]);
     assert!(why.contains("  summary: two of nine valves are tight"), "{why}");
-    assert_eq!(world.lines(&["note", "list", "--kind", "tip"]).len(), 1);
+    assert_eq!(world.json_lines(&["note", "list", "--kind", "tip"]).len(), 1);
 }
 
 /// However much was said, a prompt has room for the task.
 #[test]
-fn what_is_remembered_is_bounded() {
+fn prompt_keeps_newest_notes_and_truncates_last_output() {
     let long = "y".repeat(900);
-    let world = with_windlass(
+    let world = create_project_with_windlass(
         "",
         "head -c 60000 /dev/zero | tr '\\0' x; echo; test $turn = 1 || echo '<promise>COMPLETE</promise>'",
     );
-    world.ok(&["init"]);
-    world.ok(&["task", "add", "Mend the pump"]);
+    world.run_ok(&["init"]);
+    world.run_ok(&["task", "add", "Mend the pump"]);
     for number in 1..=6 {
-        world.ok(&["note", "add", "--task", "T1", &format!("{number} {long}")]);
+        world.run_ok(&["note", "add", "--task", "T1", &format!("{number} {long}")]);
     }
     let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
     assert_eq!(ran.code, 0, "{ran}");
-    let second = prompt(&world, 2);
+    let second = prompt_of_turn(&world, 2);
     let noted: Vec<bool> = (1..=6).map(|number| second.contains(&format!("{number} {long}"))).collect();
     assert_eq!(noted, [false, false, true, true, true, true], "{second}");
     let said = second.matches('x').count();
@@ -99,8 +99,8 @@ fn what_is_remembered_is_bounded() {
 }
 
 #[test]
-fn a_person_leaves_notes_too_and_a_task_has_to_be_named() {
-    let world = World::with_tasks(&["One"]);
+fn note_from_person_requires_task_text_and_valid_kind() {
+    let world = TestWorld::with_tasks(&["One"]);
     assert_snapshot!(world.run(&["note", "list"]), @"no notes");
     assert_snapshot!(world.run(&["note", "add", "--task", "T1", "--kind", "decision", "we use \u{1b}[31mred"]), @r"T1  decision: we use \u{1b}[31mred");
     let wrong: [&[&str]; 4] = [
@@ -109,7 +109,7 @@ fn a_person_leaves_notes_too_and_a_task_has_to_be_named() {
         &["note", "add", "--task", "T1", ""],
         &["note", "add", "--task", "T1", "--kind", "joke", "x"],
     ];
-    let said: Vec<String> = wrong.iter().map(|words| world.fails(words)).collect();
+    let said: Vec<String> = wrong.iter().map(|words| world.expect_failure(words)).collect();
     assert_snapshot!(said.join("\n"), @"
     error: no task is named
     hint: --task ID names it; inside an agent's turn, the default is the task of its session
@@ -127,15 +127,15 @@ fn a_person_leaves_notes_too_and_a_task_has_to_be_named() {
 
 /// The prompt has the task's other fields besides its goal, each of them short.
 #[test]
-fn the_task_is_told_with_its_deliverables_and_what_was_said_before() {
-    let world = world("", "echo \"look $turn\"");
-    world.ok(&["init"]);
-    world.ok(&["task", "add", "Mend the pump", "--body", "All of it.", "--deliverable", "pump.txt"]);
+fn prompt_contains_deliverables_and_results_of_earlier_sessions() {
+    let world = create_agent_project("", "echo \"look $turn\"");
+    world.run_ok(&["init"]);
+    world.run_ok(&["task", "add", "Mend the pump", "--body", "All of it.", "--deliverable", "pump.txt"]);
     let words = ["run", "--task", "T1", "--agent", "command:sh agent.sh", "--max-iterations", "2"];
     assert_eq!(world.run(&words).code, 3);
     // Another session takes the task, and its prompt has the summary of the first one.
     assert_eq!(world.run(&words).code, 3);
-    assert_snapshot!(prompt(&world, 4), @"
+    assert_snapshot!(prompt_of_turn(&world, 4), @"
     Mend the pump
 
     All of it.
@@ -159,11 +159,11 @@ fn the_task_is_told_with_its_deliverables_and_what_was_said_before() {
     It counts only at the end of the last line.
     If you cannot continue without a person, say why and end with `<promise>BLOCKED</promise>` instead.
     ");
-    assert!(prompt(&world, 4).len() < 2048);
+    assert!(prompt_of_turn(&world, 4).len() < 2048);
 }
 
 #[test]
-fn a_template_of_the_users_replaces_the_prompt() {
+fn prompt_template_of_user_replaces_default_prompt() {
     let config = "
 prompt: |
   You are a plumber. {{ task.id }}, {{ iteration }} of {{ max_iterations }}: {{ goal }}
@@ -171,9 +171,9 @@ prompt: |
   {{ signal }}
 hooks: {pre_iteration: [{command: 'echo {{iteration}} drops', pipe_output: true}]}
 ";
-    let world = world(config, "echo '{{ goal }}'");
+    let world = create_agent_project(config, "echo '{{ goal }}'");
     assert_eq!(world.run(&[RUN, &["--max-iterations", "2"]].concat()).code, 3);
-    assert_snapshot!(prompt(&world, 2), @r"
+    assert_snapshot!(prompt_of_turn(&world, 2), @r"
     [Hook feedback]: pre_iteration[0]
     ```text
     2 drops
@@ -191,11 +191,11 @@ hooks: {pre_iteration: [{command: 'echo {{iteration}} drops', pipe_output: true}
 }
 
 #[test]
-fn a_wrong_template_is_found_when_the_file_is_read() {
-    let world = World::new();
+fn invalid_prompt_template_is_rejected_by_config_check() {
+    let world = TestWorld::new();
     world.write("one.yaml", "version: 1\nprompt: |\n  {{ goal }}\n  {{ feedbak }}\n");
     world.write("two.yaml", "version: 1\nprompt: ''\n");
-    assert_snapshot!(world.fails(&["config", "check", "one.yaml"]), @"
+    assert_snapshot!(world.expect_failure(&["config", "check", "one.yaml"]), @"
     error: `prompt`: unknown name `feedbak`
      --> $WORK/one.yaml:4:6
       |
@@ -204,7 +204,7 @@ fn a_wrong_template_is_found_when_the_file_is_read() {
     hint: did you mean `feedback`?
     [64 config]
     ");
-    assert_snapshot!(world.fails(&["config", "check", "two.yaml"]), @"
+    assert_snapshot!(world.expect_failure(&["config", "check", "two.yaml"]), @"
     error: `prompt` is empty
      --> $WORK/two.yaml:2:9
       |
@@ -216,10 +216,10 @@ fn a_wrong_template_is_found_when_the_file_is_read() {
 
 /// A template in a file is trusted with the configuration, and its errors show their place in it.
 #[test]
-fn a_template_may_have_a_file_of_its_own() {
-    let world = world("", "echo '<promise>COMPLETE</promise>'");
+fn prompt_template_file_is_checked_and_trusted_with_configuration() {
+    let world = create_agent_project("", "echo '<promise>COMPLETE</promise>'");
     world.write(".windlass/config.yaml", "version: 1\nagent: 'command:sh agent.sh'\nprompt_file: prompts/work.md\n");
-    assert_snapshot!(world.fails(&["config", "check"]), @"
+    assert_snapshot!(world.expect_failure(&["config", "check"]), @"
     error: there is no file `prompts/work.md`
      --> $WORK/.windlass/config.yaml:3:14
       |
@@ -229,7 +229,7 @@ fn a_template_may_have_a_file_of_its_own() {
     [64 config]
     ");
     world.write(".windlass/prompts/work.md", "Please:\n{{ gaol }}\n");
-    assert_snapshot!(world.fails(&["config", "check"]), @"
+    assert_snapshot!(world.expect_failure(&["config", "check"]), @"
     error: `prompt`: unknown name `gaol`
      --> $WORK/.windlass/prompts/work.md:2:4
       |
@@ -239,11 +239,11 @@ fn a_template_may_have_a_file_of_its_own() {
     [64 config]
     ");
     world.write(".windlass/prompts/work.md", "Please:\n{{ goal }}\n");
-    world.ok(&["trust", "--yes"]);
+    world.run_ok(&["trust", "--yes"]);
     assert_eq!(world.run(&["run", "Mend the pump"]).code, 0);
-    assert_eq!(prompt(&world, 1), "Please:\nMend the pump\n");
+    assert_eq!(prompt_of_turn(&world, 1), "Please:\nMend the pump\n");
     world.write(".windlass/prompts/work.md", "Never mind.\n");
-    assert_snapshot!(world.fails(&["run", "Mend the pump"]), @"
+    assert_snapshot!(world.expect_failure(&["run", "Mend the pump"]), @"
     error: this project may not run what its configuration says
     caused by: it has changed since it was trusted
     hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
@@ -251,7 +251,7 @@ fn a_template_may_have_a_file_of_its_own() {
     ");
     world.write("both.yaml", "version: 1\nprompt: x\nprompt_file: y\n");
     world.write("outside.yaml", "version: 1\nprompt_file: ../y\n");
-    assert_snapshot!(world.fails(&["config", "check", "both.yaml"]), @"
+    assert_snapshot!(world.expect_failure(&["config", "check", "both.yaml"]), @"
     error: there is either `prompt` or `prompt_file`, not both
      --> $WORK/both.yaml:3:14
       |
@@ -260,7 +260,7 @@ fn a_template_may_have_a_file_of_its_own() {
     hint: remove one of them
     [64 config]
     ");
-    assert_snapshot!(world.fails(&["config", "check", "outside.yaml"]), @"
+    assert_snapshot!(world.expect_failure(&["config", "check", "outside.yaml"]), @"
     error: the file of the prompt lies beside this one, or below
      --> $WORK/outside.yaml:2:14
       |

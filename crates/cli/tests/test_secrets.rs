@@ -2,22 +2,22 @@
 
 use windlass_hooks::clean_output;
 
-use crate::support::hooked::{DONE, hooked};
-use crate::support::watched::Watched;
-use crate::support::{Ran, WINDLASS, World};
+use crate::support::hook_project::{COMPLETING_AGENT, create_hook_project};
+use crate::support::terminal_session::TerminalSession;
+use crate::support::{CommandOutput, TestWorld, WINDLASS};
 use crate::test_run::RUN;
 
 const SECRET: &str = "hunter2-abc-XYZ";
 /// The same as `grep --color=always` would show it.
-const COLOURED: &str = "printf '%s\\033[1m%s\\n' \"${API_KEY%-XYZ}\" -XYZ";
+const PRINT_COLOURED_SECRET: &str = "printf '%s\\033[1m%s\\n' \"${API_KEY%-XYZ}\" -XYZ";
 
-fn run(world: &World, words: &[&str]) -> Ran {
-    world.finish(world.command(words).envs([("API_KEY", SECRET), ("USER", SECRET)]))
+fn run_with_secret(world: &TestWorld, words: &[&str]) -> CommandOutput {
+    world.run_command(world.command(words).envs([("API_KEY", SECRET), ("USER", SECRET)]))
 }
 
 /// Neither the output of a command nor the stored text has the secret, also after control sequences are removed.
 #[track_caller]
-fn check(world: &World, said: &str) {
+fn check_no_secret(world: &TestWorld, said: &str) {
     let shown = ("what was said".to_owned(), said.as_bytes().to_vec());
     for (place, bytes) in world.read_files_and_events().into_iter().chain([shown]) {
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -27,9 +27,9 @@ fn check(world: &World, said: &str) {
 
 /// With hooks and without: the message takes another way then.
 #[test]
-fn what_people_say_by_commands_is_masked() {
+fn secrets_in_commands_of_person_are_masked() {
     for hooks in ["", "hooks: {task_created: [{command: 'true'}]}"] {
-        let world = hooked(&format!("secrets: [API_KEY]\n{hooks}"));
+        let world = create_hook_project(&format!("secrets: [API_KEY]\n{hooks}"));
         let hidden = "hunter2\u{1b}[1m-abc-XYZ";
         let commands: &[&[&str]] = &[
             &["task", "add", "t hunter2-abc-XYZ", "--body", "b hunter2-abc-XYZ", "--deliverable", "hunter2-abc-XYZ"],
@@ -42,17 +42,17 @@ fn what_people_say_by_commands_is_masked() {
             &["task", "block", "T2", "--reason", "x hunter2-abc-XYZ"],
         ];
         for words in commands {
-            let ran = run(&world, words);
+            let ran = run_with_secret(&world, words);
             assert_eq!(ran.code, 0, "{words:?}\n{ran}");
-            check(&world, &ran.to_string());
+            check_no_secret(&world, &ran.to_string());
         }
         assert_eq!(world.json(&["task", "show", "T1"])["goal"], "g [secret API_KEY]");
     }
 }
 
 #[test]
-fn what_an_agent_says_by_commands_is_masked() {
-    let world = hooked("secrets: [API_KEY]");
+fn secrets_in_commands_of_agent_are_masked() {
+    let world = create_hook_project("secrets: [API_KEY]");
     world.write(
         "agent.sh",
         format!(
@@ -60,9 +60,12 @@ fn what_an_agent_says_by_commands_is_masked() {
 {WINDLASS} task complete T1 --result \"$API_KEY\" --artifact \"$API_KEY\"; {WINDLASS} task add \"t $API_KEY\""
         ),
     );
-    let ran = run(&world, &["run", "Use hunter2-abc-XYZ", "--agent", "command:sh agent.sh", "--max-iterations", "3"]);
-    check(&world, &ran.to_string());
-    let log = world.ok(&["events", "--json"]);
+    let ran = run_with_secret(
+        &world,
+        &["run", "Use hunter2-abc-XYZ", "--agent", "command:sh agent.sh", "--max-iterations", "3"],
+    );
+    check_no_secret(&world, &ran.to_string());
+    let log = world.run_ok(&["events", "--json"]);
     for said in ["n [secret API_KEY]", "s [secret API_KEY]", "t [secret API_KEY]", "Use [secret API_KEY]"] {
         assert!(log.contains(said), "{said}\n{log}");
     }
@@ -72,58 +75,62 @@ fn what_an_agent_says_by_commands_is_masked() {
 }
 
 #[test]
-fn a_value_in_colours_is_in_no_record() {
+fn secret_split_by_colour_codes_is_masked_in_records() {
     for (hook, agent) in [
-        ("", format!("{COLOURED} >&2; exit 1")),
-        ("", format!("{COLOURED}; head -c 400000 /dev/zero; {COLOURED}; {DONE}")),
-        ("head -c 300000 /dev/zero; {}; exit 1", DONE.to_owned()),
+        ("", format!("{PRINT_COLOURED_SECRET} >&2; exit 1")),
+        ("", format!("{PRINT_COLOURED_SECRET}; head -c 400000 /dev/zero; {PRINT_COLOURED_SECRET}; {COMPLETING_AGENT}")),
+        ("head -c 300000 /dev/zero; {}; exit 1", COMPLETING_AGENT.to_owned()),
     ] {
-        let world = hooked("secrets: [API_KEY]\nhooks: {stop: [{name: gate, command: sh gate.sh, pipe_output: true}]}");
-        world.write("gate.sh", hook.replace("{}", COLOURED));
+        let world = create_hook_project(
+            "secrets: [API_KEY]\nhooks: {stop: [{name: gate, command: sh gate.sh, pipe_output: true}]}",
+        );
+        world.write("gate.sh", hook.replace("{}", PRINT_COLOURED_SECRET));
         world.write("agent.sh", &agent);
-        let ran = run(&world, &[RUN, &["--max-iterations", "1"]].concat());
-        let records = world.lines(&["events"]).iter().filter(|event| event["data"]["record"].is_string()).count();
+        let ran = run_with_secret(&world, &[RUN, &["--max-iterations", "1"]].concat());
+        let records = world.json_lines(&["events"]).iter().filter(|event| event["data"]["record"].is_string()).count();
         assert!(records > 0, "{agent}");
-        let logs = run(&world, &["session", "logs", "mend-the-pump-e01275de"]);
+        let logs = run_with_secret(&world, &["session", "logs", "mend-the-pump-e01275de"]);
         assert!(logs.stdout.contains("[secret API_KEY]"), "{agent} {hook}");
-        check(&world, &format!("{ran}{logs}"));
+        check_no_secret(&world, &format!("{ran}{logs}"));
     }
 }
 
 /// Older records may have a value that became a secret only later.
 #[test]
-fn what_logs_print_is_masked() {
-    let world = hooked("");
-    world.write("agent.sh", format!("{COLOURED}; {DONE}"));
-    run(&world, RUN);
+fn secret_declared_later_is_masked_in_session_logs() {
+    let world = create_hook_project("");
+    world.write("agent.sh", format!("{PRINT_COLOURED_SECRET}; {COMPLETING_AGENT}"));
+    run_with_secret(&world, RUN);
     world.write(".windlass/config.yaml", "secrets: [API_KEY]\n");
-    let logs = run(&world, &["session", "logs", "mend-the-pump-e01275de"]).to_string();
+    let logs = run_with_secret(&world, &["session", "logs", "mend-the-pump-e01275de"]).to_string();
     assert!(logs.contains("[secret API_KEY]") && !logs.contains(SECRET), "{logs}");
 }
 
 #[test]
-fn a_value_in_colours_is_not_seen_while_it_is_written() {
-    let world = hooked("secrets: [API_KEY]");
-    let agent = format!("cat >/dev/null\nprintf '%0400d\\n' 0\n{COLOURED}\nprintf '%0400d' 0\ncat go\n{DONE}");
+fn secret_split_by_colour_codes_is_masked_on_screen() {
+    let world = create_hook_project("secrets: [API_KEY]");
+    let agent = format!(
+        "cat >/dev/null\nprintf '%0400d\\n' 0\n{PRINT_COLOURED_SECRET}\nprintf '%0400d' 0\ncat go\n{COMPLETING_AGENT}"
+    );
     world.write("agent.sh", agent);
     world.make_pipe("go");
-    let mut watched: Watched = world.watch((30, 100), RUN, &[("API_KEY", SECRET)]);
-    let screen = watched.until(|screen| screen.contains("│ [secret API_KEY]") || screen.contains("-XYZ"));
+    let mut watched: TerminalSession = world.start_in_terminal((30, 100), RUN, &[("API_KEY", SECRET)]);
+    let screen = watched.await_screen(|screen| screen.contains("│ [secret API_KEY]") || screen.contains("-XYZ"));
     assert!(!screen.contains("-XYZ"), "{screen}");
     std::fs::write(world.path("go"), "").unwrap();
-    let (watched, code) = watched.end();
+    let (watched, code) = watched.read_to_end();
     assert_eq!(code, 0);
-    assert!(!String::from_utf8_lossy(&watched.raw).contains("hunter2"));
+    assert!(!String::from_utf8_lossy(&watched.raw_output).contains("hunter2"));
 }
 
 #[test]
 fn names_of_protected_files_are_masked() {
-    let world = hooked("secrets: [API_KEY]\nprotected: ['*.lock']\nhooks: {stop: [{command: 'true'}]}");
-    world.write("agent.sh", format!("touch \"w-$API_KEY.lock\"; {DONE}"));
-    let ran = run(&world, RUN);
+    let world = create_hook_project("secrets: [API_KEY]\nprotected: ['*.lock']\nhooks: {stop: [{command: 'true'}]}");
+    world.write("agent.sh", format!("touch \"w-$API_KEY.lock\"; {COMPLETING_AGENT}"));
+    let ran = run_with_secret(&world, RUN);
     assert_eq!(ran.code, 4, "{ran}");
     assert!(ran.stdout.contains("needs a decision by a person: w-[secret API_KEY].lock"), "{ran}");
-    let again = run(&world, &[RUN, &["--fresh"]].concat());
+    let again = run_with_secret(&world, &[RUN, &["--fresh"]].concat());
     assert_eq!(again.code, 0, "it was there when the session began: {again}");
-    check(&world, &format!("{ran}{again}"));
+    check_no_secret(&world, &format!("{ran}{again}"));
 }

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use insta::assert_snapshot;
 
-use crate::support::World;
-use crate::support::terminal::{Terminal, answer};
+use crate::support::TestWorld;
+use crate::support::terminal::{ControllingTerminal, run_in_terminal_with_input};
 
 const CONFIG: &str = "\
 version: 1
@@ -24,18 +24,18 @@ notify:
 /// Agents of a type are programs like those of `agent`.
 #[test]
 fn trust_shows_the_agents_of_task_types() {
-    let world = World::new();
+    let world = TestWorld::new();
     let types =
         "task_types: {bug: {agents: {implementer: ['command:sh x.sh', known]}}}\nagents: {known: {command: sh y.sh}}\n";
     world.write(".windlass/config.yaml", types);
-    let shown = world.ok(&["trust", "--show"]);
+    let shown = world.run_ok(&["trust", "--show"]);
     assert!(shown.contains("task_types bug implementer\n      command:sh x.sh\n"), "{shown}");
     assert_eq!(shown.matches("bug implementer").count(), 1, "{shown}");
 }
 
 #[test]
-fn a_decision_is_made_kept_and_forgotten() {
-    let world = World::new();
+fn trust_decision_is_recorded_shown_and_revoked() {
+    let world = TestWorld::new();
     assert_snapshot!(world.run(&["trust"]), @"$WORK is trusted already");
     world.write(".windlass/config.yaml", CONFIG);
     assert_snapshot!(world.run(&["trust", "--show"]), @r"
@@ -53,7 +53,7 @@ fn a_decision_is_made_kept_and_forgotten() {
           touch notified
     Agents may run any command that they supply (`agent_commands: allow`, the default).
     ");
-    assert_snapshot!(world.fails(&["trust"]), @"
+    assert_snapshot!(world.expect_failure(&["trust"]), @"
     error: the project stays untrusted
     caused by: there is no terminal to ask on
     hint: `windlass trust --show` shows what would run, `windlass trust --yes` trusts it
@@ -68,7 +68,7 @@ fn a_decision_is_made_kept_and_forgotten() {
     its hooks are not trusted: `windlass trust` shows what would run
     tasks    none yet; `windlass task add GOAL` makes one
     ");
-    assert_snapshot!(world.fails(&["trust", "--yes", "--show"]), @"
+    assert_snapshot!(world.expect_failure(&["trust", "--yes", "--show"]), @"
     error: the argument '--yes' cannot be used with '--show'
     hint: `windlass trust --help` shows how it is used
     [64 usage]
@@ -78,7 +78,7 @@ fn a_decision_is_made_kept_and_forgotten() {
 /// The commands that an agent may run are part of the trusted content.
 #[test]
 fn commands_for_agents_are_shown() {
-    let world = World::new();
+    let world = TestWorld::new();
     world.write(".windlass/config.yaml", "agent_commands: allow\nvalidators:\n  lint: make lint\n");
     assert_snapshot!(world.run(&["trust", "--show"]), @r"
     $WORK  changed since it was trusted
@@ -115,14 +115,14 @@ fn commands_for_agents_are_shown() {
 
 /// Only a person at a terminal is asked, and only a yes counts.
 #[test]
-fn a_person_is_asked() {
-    let world = World::new();
+fn trust_is_granted_only_after_person_confirms() {
+    let world = TestWorld::new();
     world.write(".windlass/config.yaml", "hooks: {stop: [{command: make test}]}\n");
     for (typed, code, state) in
         [("n\n", 64, "never"), ("\n", 64, "never"), ("\u{4}", 64, "never"), ("Y\n", 0, "trusted")]
     {
-        world.ok(&["trust", "--revoke"]);
-        let (shown, ended) = answer(&mut world.command(&["trust"]), 100, typed);
+        world.run_ok(&["trust", "--revoke"]);
+        let (shown, ended) = run_in_terminal_with_input(&mut world.command(&["trust"]), 100, typed);
         assert_eq!(
             (ended, shown.contains("Trust it? [y/N]"), shown.contains("make test")),
             (code, true, true),
@@ -134,15 +134,15 @@ fn a_person_is_asked() {
 
 /// A yes covers the shown content only.
 #[test]
-fn what_changes_while_a_person_looks_at_it_is_not_trusted() {
-    let world = World::new();
+fn content_changed_during_trust_prompt_is_not_trusted() {
+    let world = TestWorld::new();
     world.write(".windlass/config.yaml", "hooks: {stop: [{command: make test}]}\n");
     world.write(".windlass/workflows/w.json", "{}");
-    let mut terminal = Terminal::open();
+    let mut terminal = ControllingTerminal::open();
     let mut child = terminal.start(&mut world.command(&["trust"]));
     terminal.read_until("Trust it? [y/N]");
     world.write(".windlass/workflows/w.json", "[]");
-    terminal.press("y\n");
+    terminal.send_keys("y\n");
     assert_eq!(child.wait().unwrap().code(), Some(64));
     terminal.read_until("something was changed during the check");
     assert_eq!(world.json(&["trust", "--show"])["trust"], "changed");
@@ -151,7 +151,7 @@ fn what_changes_while_a_person_looks_at_it_is_not_trusted() {
 /// A copy of a trusted project is another project.
 #[test]
 fn trust_does_not_travel() {
-    let world = World::new();
+    let world = TestWorld::new();
     fs::create_dir_all(world.path("copy/.windlass")).unwrap();
     fs::copy(world.path(".windlass/config.yaml"), world.path("copy/.windlass/config.yaml")).unwrap();
     assert_eq!(world.json(&["trust", "--show"])["trust"], "trusted");
@@ -159,11 +159,11 @@ fn trust_does_not_travel() {
 }
 
 #[test]
-fn without_a_place_to_keep_it() {
-    let world = World::new();
-    world.ok(&["trust", "--revoke"]);
+fn trust_without_state_directory_is_refused() {
+    let world = TestWorld::new();
+    world.run_ok(&["trust", "--revoke"]);
     let mut command = world.command(&["trust", "--yes"]);
-    assert_snapshot!(world.finish(command.env_remove("WINDLASS_STATE_DIR").env_remove("HOME")), @"
+    assert_snapshot!(world.run_command(command.env_remove("WINDLASS_STATE_DIR").env_remove("HOME")), @"
     error: there is no place to keep trust decisions in
     caused by: `WINDLASS_STATE_DIR`, `XDG_STATE_HOME` and `HOME` are unset or not absolute
     hint: set `WINDLASS_STATE_DIR` to a directory of your own
@@ -172,28 +172,28 @@ fn without_a_place_to_keep_it() {
 }
 
 /// Programs that leave a mark when they are started.
-fn lay_traps(world: &World) {
+fn lay_traps(world: &TestWorld) {
     let mark = world.path("started");
     let script = format!("#!/bin/sh\necho \"$0 $@\" >> '{}'\n", mark.display());
     for name in
         ["git", "sh", "bash", "cargo", "npm", "make", "pytest", "go", "claude", "codex", "gh", "curl", "touch", "less"]
     {
-        let trap = world.programs().join(name);
+        let trap = world.program_directory().join(name);
         fs::write(&trap, &script).unwrap();
         fs::set_permissions(&trap, fs::Permissions::from_mode(0o755)).unwrap();
     }
 }
 
 #[test]
-fn no_command_starts_a_program_of_an_untrusted_project() {
-    let world = World::empty();
+fn commands_start_no_program_of_untrusted_project() {
+    let world = TestWorld::empty();
     lay_traps(&world);
     world.write("Cargo.toml", "");
     world.write(".git/HEAD", "ref: refs/heads/main\n");
     world.write(".windlass/config.yaml", CONFIG);
     world.write(".windlass/workflows/w.json", "{}");
-    world.ok(&["init"]);
-    world.ok(&["trust", "--revoke"]);
+    world.run_ok(&["init"]);
+    world.run_ok(&["trust", "--revoke"]);
     {
         for words in [
             "task add One",
@@ -230,12 +230,12 @@ fn no_command_starts_a_program_of_an_untrusted_project() {
         let words: Vec<_> = words.split(' ').collect();
         assert_eq!(world.run(&words).code, 64, "{words:?}");
     }
-    world.ok(&["backup", "copy.db"]);
-    world.ok(&["doctor", "--export", "events.jsonl"]);
+    world.run_ok(&["backup", "copy.db"]);
+    world.run_ok(&["doctor", "--export", "events.jsonl"]);
     let left = |name: &str| world.path(name).exists();
     assert!(!left("stop-ran") && !left("created-ran") && !left("notified"));
     assert!(!left("started"), "{}", fs::read_to_string(world.path("started")).unwrap());
     // The control: the traps do work.
-    world.finish(&mut world.program("git"));
+    world.run_command(&mut world.program("git"));
     assert!(left("started"));
 }

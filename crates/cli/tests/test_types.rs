@@ -2,11 +2,11 @@
 
 use insta::assert_snapshot;
 
-use crate::support::{World, timeless};
-use crate::test_run::world;
+use crate::support::{TestWorld, normalize_durations};
+use crate::test_run::create_agent_project;
 
 /// `product` is for ann and bob, `infra` for ann.
-const TYPES: &str = "
+const TASK_TYPES_CONFIG: &str = "
 agents:
   ann: {command: sh agent.sh}
   bob: {command: sh agent.sh}
@@ -16,26 +16,27 @@ task_types:
   open: {}
 ";
 
-const DONE: &str = "echo \"$WINDLASS_TASK_ID\" >> worked\necho 'It works.'; echo '<promise>COMPLETE</promise>'";
+const COMPLETING_AGENT: &str =
+    "echo \"$WINDLASS_TASK_ID\" >> worked\necho 'It works.'; echo '<promise>COMPLETE</promise>'";
 
 /// A project with one task of each type, and one without.
-fn typed() -> World {
-    let world = world(TYPES, DONE);
-    world.ok(&["init"]);
+fn create_typed_tasks() -> TestWorld {
+    let world = create_agent_project(TASK_TYPES_CONFIG, COMPLETING_AGENT);
+    world.run_ok(&["init"]);
     for (goal, kind, priority) in [("Move", "infra", "0"), ("Sell", "product", "1"), ("Tidy", "open", "2")] {
-        world.ok(&["task", "add", goal, "--type", kind, "-p", priority]);
+        world.run_ok(&["task", "add", goal, "--type", kind, "-p", priority]);
     }
-    world.ok(&["task", "add", "Read", "-p", "3"]);
+    world.run_ok(&["task", "add", "Read", "-p", "3"]);
     world
 }
 
-fn worked(world: &World) -> String {
+fn worked_tasks(world: &TestWorld) -> String {
     std::fs::read_to_string(world.path("worked")).unwrap_or_default().replace('\n', " ")
 }
 
 #[test]
-fn an_unknown_type_is_refused_with_a_suggestion() {
-    let world = typed();
+fn unknown_task_type_is_refused_with_suggestion() {
+    let world = create_typed_tasks();
     assert_snapshot!(world.run(&["task", "add", "x", "--type", "prodct"]), @"
     error: there is no type `prodct`; did you mean `product`? There are infra, open and product
     hint: a new type is a line under `task_types` in the configuration
@@ -46,16 +47,16 @@ fn an_unknown_type_is_refused_with_a_suggestion() {
     hint: a new type is a line under `task_types` in the configuration
     [exit 64]
     ");
-    world.ok(&["task", "update", "T4", "--type", "open"]);
-    world.ok(&["task", "update", "T4", "--type", ""]);
+    world.run_ok(&["task", "update", "T4", "--type", "open"]);
+    world.run_ok(&["task", "update", "T4", "--type", ""]);
     // Types that a project does not define are open to all.
     world.write(".windlass/config.yaml", "version: 1\n");
-    world.ok(&["task", "add", "x", "--type", "marketing"]);
+    world.run_ok(&["task", "add", "x", "--type", "marketing"]);
 }
 
 #[test]
-fn a_claim_takes_what_the_agent_may_work_on() {
-    let world = typed();
+fn claim_takes_only_tasks_allowed_for_agent() {
+    let world = create_typed_tasks();
     assert_snapshot!(world.run(&["task", "claim", "T1", "--agent", "bob"]), @"
     error: T1 is of the type `infra`, on which `bob` may not work; only `ann` may
     hint: `task_types.infra.agents.implementer` in the configuration says who may; a person takes it with `windlass task claim T1`, without --agent
@@ -65,7 +66,7 @@ fn a_claim_takes_what_the_agent_may_work_on() {
     assert_eq!([next("ann"), next("bob"), next("cid")], ["T1", "T2", "T3"]);
     assert_eq!(world.json(&["task", "next"])["id"], "T3");
     let ready = |words: &[&str]| -> Vec<String> {
-        let found = world.lines(&[&["task", "ready"], words].concat());
+        let found = world.json_lines(&[&["task", "ready"], words].concat());
         found.iter().map(|task| task["id"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(ready(&[]), ["T1", "T2", "T3", "T4"]);
@@ -87,8 +88,8 @@ fn a_claim_takes_what_the_agent_may_work_on() {
 }
 
 #[test]
-fn a_run_takes_what_its_agent_may_work_on_and_says_what_is_left() {
-    let world = typed();
+fn run_works_only_on_allowed_tasks_and_reports_others() {
+    let world = create_typed_tasks();
     assert_snapshot!(world.run(&["run", "--task", "T1", "--agent", "bob"]), @"
     error: T1 is of the type `infra`, on which `bob` may not work; only `ann` may
     hint: `task_types.infra.agents.implementer` in the configuration says who may; a person takes it with `windlass task claim T1`, without --agent
@@ -96,7 +97,7 @@ fn a_run_takes_what_its_agent_may_work_on_and_says_what_is_left() {
     ");
     let ran = world.run(&["run", "--agent", "bob"]);
     assert_eq!(ran.code, 0, "{ran}");
-    let told = timeless(&ran.stdout);
+    let told = normalize_durations(&ran.stdout);
     let (_, end) = told.split_once("T4 is completed\n").expect("the last task that it may work on");
     assert_snapshot!(end, @"
     complete after 3 iterations: nothing is ready for `bob`; T1 is of the type `infra`, and only `ann` may
@@ -104,25 +105,25 @@ fn a_run_takes_what_its_agent_may_work_on_and_says_what_is_left() {
       note: nothing checked this work (3 tasks): a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
       left: T1  ready  Move: ann may
     ");
-    assert_eq!(worked(&world), "T2 T3 T4 ");
+    assert_eq!(worked_tasks(&world), "T2 T3 T4 ");
     assert_snapshot!(world.run(&["run", "--agent", "bob"]), @"
     nothing is ready for `bob`; T1 is of the type `infra`, and only `ann` may
       left: T1  ready  Move: ann may
     ");
-    world.ok(&["run", "--agent", "ann"]);
-    assert_eq!(worked(&world), "T2 T3 T4 T1 ");
+    world.run_ok(&["run", "--agent", "ann"]);
+    assert_eq!(worked_tasks(&world), "T2 T3 T4 T1 ");
 }
 
 #[test]
-fn an_agent_in_its_turn_is_the_one_of_its_session() {
+fn agent_identity_in_turn_comes_from_its_session() {
     let agent = "windlass task claim T1 --agent ann > claimed 2>&1\nwindlass task next > next 2>&1\n\
                  echo '<promise>COMPLETE</promise>'";
-    let world = world(TYPES, agent);
-    std::os::unix::fs::symlink(crate::support::WINDLASS, world.programs().join("windlass")).unwrap();
-    world.ok(&["init"]);
-    world.ok(&["task", "add", "Move", "--type", "infra", "-p", "0"]);
-    world.ok(&["task", "add", "Sell", "--type", "product"]);
-    world.ok(&["run", "--task", "T2", "--agent", "bob"]);
+    let world = create_agent_project(TASK_TYPES_CONFIG, agent);
+    std::os::unix::fs::symlink(crate::support::WINDLASS, world.program_directory().join("windlass")).unwrap();
+    world.run_ok(&["init"]);
+    world.run_ok(&["task", "add", "Move", "--type", "infra", "-p", "0"]);
+    world.run_ok(&["task", "add", "Sell", "--type", "product"]);
+    world.run_ok(&["run", "--task", "T2", "--agent", "bob"]);
     let said = |name: &str| std::fs::read_to_string(world.path(name)).unwrap();
     assert!(said("claimed").starts_with("error: the agent of this session is `bob`, not `ann`"), "{}", said("claimed"));
     assert!(
@@ -133,8 +134,8 @@ fn an_agent_in_its_turn_is_the_one_of_its_session() {
 }
 
 #[test]
-fn a_configuration_that_can_never_work_is_refused_by_run_too() {
-    let world = typed();
+fn gatekeeper_after_merge_is_refused_by_check_and_run() {
+    let world = create_typed_tasks();
     world.write(".windlass/config.yaml", "hooks:\n  before_merge: [merge_pr, gatekeeper: [qa]]\n");
     let check = world.run(&["config", "check"]);
     assert_snapshot!(check, @"
@@ -151,8 +152,8 @@ fn a_configuration_that_can_never_work_is_refused_by_run_too() {
 }
 
 #[test]
-fn a_gatekeeper_is_told_its_brief() {
-    let world = typed();
+fn hooks_show_lists_configured_and_default_gatekeeper_briefs() {
+    let world = create_typed_tasks();
     let config =
         "briefs: {qa: Is it tested?}\nhooks:\n  before_merge:\n    - {gatekeeper: [qa, taste], name: review}\n";
     world.write(".windlass/config.yaml", config);

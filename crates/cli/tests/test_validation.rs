@@ -6,56 +6,56 @@ use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::World;
+use crate::support::TestWorld;
 
 /// Arguments that start a series on a task with one rule.
-fn start(task: &str, kind: &str, config: &Value) -> String {
+fn start_arguments(task: &str, kind: &str, config: &Value) -> String {
     let rule = json!({"type": kind, "name": "it", "config": config});
     let start =
         json!({"taskId": task, "maxIterations": 9, "completionPromises": ["COMPLETE"], "validationRules": [rule]});
     start.to_string()
 }
 
-fn start_command(task: &str, command: &str) -> String {
-    start(task, "command", &json!({"command": command}))
+fn command_rule_arguments(task: &str, command: &str) -> String {
+    start_arguments(task, "command", &json!({"command": command}))
 }
 
-fn project(config: &str) -> World {
-    let world = World::with_tasks(&["Mend it"]).with_windlass();
+fn create_project(config: &str) -> TestWorld {
+    let world = TestWorld::with_tasks(&["Mend it"]).with_windlass();
     world.write(".windlass/config.yaml", config);
     world
 }
 
 /// Returns the arguments that name the series of these start arguments.
-fn started(world: &World, start: &str) -> String {
+fn start_series(world: &TestWorld, start: &str) -> String {
     let series = &world.json(&["tool", "call", "iteration_start", start])["iterationId"];
     json!({"iterationId": series}).to_string()
 }
 
 #[test]
-fn a_command_of_an_agent_is_run_only_where_a_person_lets_it() {
-    let touch = start_command("T1", "touch ran");
-    let world = project("agent_commands: named\n");
-    assert_snapshot!(world.fails(&["tool", "call", "iteration_start", &touch, "--trust"]), @r"
+fn agent_command_runs_only_when_allowed_and_trusted() {
+    let touch = command_rule_arguments("T1", "touch ran");
+    let world = create_project("agent_commands: named\n");
+    assert_snapshot!(world.expect_failure(&["tool", "call", "iteration_start", &touch, "--trust"]), @r"
     error: validationRules[0]: `touch ran` may not be run: this project runs only commands that its configuration names (`agent_commands: named`)
     hint: ask a person to add it under `validators:`, or to set `agent_commands: allow`
     [1 refused]
     ");
     world.write(".windlass/config.yaml", "version: 1\n");
-    assert_snapshot!(world.fails(&["tool", "call", "iteration_start", &touch]), @r"
+    assert_snapshot!(world.expect_failure(&["tool", "call", "iteration_start", &touch]), @r"
     error: validationRules[0]: this project's configuration is not trusted, so nothing is run for it
     hint: `windlass trust` shows what would run and asks
     [64 trust]
     ");
-    assert!(!world.path("ran").exists() && world.lines(&["events", "--type", "series_started"]).is_empty());
+    assert!(!world.path("ran").exists() && world.json_lines(&["events", "--type", "series_started"]).is_empty());
     let series = world.json(&["tool", "call", "iteration_start", &touch, "--trust"])["iterationId"].clone();
     let series = json!({"iterationId": series}).to_string();
     let judged = world.json(&["tool", "call", "iteration_validate", &series, "--trust"]);
     assert_eq!(judged["results"][0]["passed"], true);
     assert!(world.path("ran").exists());
     world.write(".windlass/config.yaml", "agent_commands: deny\nvalidators: {mark: touch ran}\n");
-    let named = start("T1", "custom", &json!({"validatorId": "mark"}));
-    assert_snapshot!(world.fails(&["tool", "call", "iteration_start", &named, "--trust"]), @r"
+    let named = start_arguments("T1", "custom", &json!({"validatorId": "mark"}));
+    assert_snapshot!(world.expect_failure(&["tool", "call", "iteration_start", &named, "--trust"]), @r"
     error: validationRules[0]: this project runs no commands for agents (`agent_commands: deny`)
     hint: use rules of another type, or ask a person to set `agent_commands: named`
     [1 refused]
@@ -64,10 +64,10 @@ fn a_command_of_an_agent_is_run_only_where_a_person_lets_it() {
 
 /// A command that was allowed at the start of the series may be forbidden later.
 #[test]
-fn a_configuration_that_has_changed_runs_nothing() {
-    let world = project("validators: {mark: touch ran}\n");
-    world.ok(&["trust", "--yes"]);
-    let series = started(&world, &start("T1", "custom", &json!({"validatorId": "mark"})));
+fn changed_configuration_runs_no_validator_until_trusted() {
+    let world = create_project("validators: {mark: touch ran}\n");
+    world.run_ok(&["trust", "--yes"]);
+    let series = start_series(&world, &start_arguments("T1", "custom", &json!({"validatorId": "mark"})));
     world.write(".windlass/config.yaml", "validators: {mark: touch other}\n");
     let result = &world.json(&["tool", "call", "iteration_validate", &series])["results"][0];
     assert_eq!(
@@ -80,7 +80,7 @@ fn a_configuration_that_has_changed_runs_nothing() {
         })
     );
     assert!(!world.path("ran").exists() && !world.path("other").exists());
-    world.ok(&["trust", "--yes"]);
+    world.run_ok(&["trust", "--yes"]);
     assert_eq!(world.json(&["tool", "call", "iteration_validate", &series])["validationPassed"], true);
     assert!(world.path("other").exists());
 }
@@ -88,10 +88,10 @@ fn a_configuration_that_has_changed_runs_nothing() {
 /// A rule whose command evaluates the same rule would never end.
 #[test]
 fn rules_do_not_start_rules() {
-    let world = project("agent_commands: allow\n");
-    world.ok(&["trust", "--yes"]);
+    let world = create_project("agent_commands: allow\n");
+    world.run_ok(&["trust", "--yes"]);
     let again = "windlass tool call iteration_validate '{\"iterationId\": \"IT-4\"}' >inner; false";
-    let series = started(&world, &start_command("T1", again));
+    let series = start_series(&world, &command_rule_arguments("T1", again));
     assert_eq!(series, r#"{"iterationId":"IT-4"}"#);
     world.json(&["tool", "call", "iteration_validate", &series]);
     let inner: Value = serde_json::from_slice(&std::fs::read(world.path("inner")).unwrap()).unwrap();
@@ -101,28 +101,28 @@ fn rules_do_not_start_rules() {
 
 /// An interrupt leaves no partial result: nothing is recorded, and no program is left.
 #[test]
-fn a_validation_that_is_interrupted_leaves_nothing() {
-    let world = project("agent_commands: allow\n");
-    world.ok(&["trust", "--yes"]);
+fn interrupted_validation_records_nothing_and_terminates_program() {
+    let world = create_project("agent_commands: allow\n");
+    world.run_ok(&["trust", "--yes"]);
     world.make_pipe("begun");
-    let series = started(&world, &start_command("T1", "echo $$ >pid; echo >begun; sleep 1000"));
+    let series = start_series(&world, &command_rule_arguments("T1", "echo $$ >pid; echo >begun; sleep 1000"));
     let mut command = world.command(&["tool", "call", "iteration_validate", &series]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    world.await_word("begun");
+    world.await_pipe("begun");
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(143));
     let pid: i32 = std::fs::read_to_string(world.path("pid")).unwrap().trim().parse().unwrap();
     assert!(rustix::process::test_kill_process(Pid::from_raw(pid).unwrap()).is_err(), "it is gone");
-    assert!(world.lines(&["events", "--type", "validation_finished"]).is_empty());
+    assert!(world.json_lines(&["events", "--type", "validation_finished"]).is_empty());
 }
 
 #[test]
-fn a_configuration_that_was_trusted_and_is_gone_leaves_a_decision_to_a_person() {
-    let touch = start_command("T1", "touch ran");
-    let world = project("agent_commands: deny\n");
-    world.ok(&["trust", "--yes"]);
+fn agent_command_is_refused_after_trusted_configuration_is_deleted() {
+    let touch = command_rule_arguments("T1", "touch ran");
+    let world = create_project("agent_commands: deny\n");
+    world.run_ok(&["trust", "--yes"]);
     std::fs::remove_file(world.path(".windlass/config.yaml")).unwrap();
-    assert_snapshot!(world.fails(&["tool", "call", "iteration_start", &touch]), @r"
+    assert_snapshot!(world.expect_failure(&["tool", "call", "iteration_start", &touch]), @r"
     error: validationRules[0]: this project's configuration is not trusted, so nothing is run for it
     hint: `windlass trust` shows what would run and asks
     [64 trust]
@@ -131,29 +131,29 @@ fn a_configuration_that_was_trusted_and_is_gone_leaves_a_decision_to_a_person() 
 }
 
 /// Leaves a project whose configuration no person has ever reviewed; its store stays this machine's own.
-fn forget_trust(world: &World) {
+fn forget_trust(world: &TestWorld) {
     std::fs::remove_dir_all(world.path("../state/trust")).unwrap();
 }
 
 /// An agent that starts a series with a command as its rule, and registers a command as a stop hook.
-fn asks_for_commands(task: &str) -> String {
+fn command_requesting_agent(task: &str) -> String {
     let hook = json!({"taskId": task, "hookType": "command", "command": "touch ran"});
     format!(
         "windlass tool call iteration_start '{}' 2>> said; windlass tool call hook_register '{hook}' 2>> said; \
          echo '<promise>BLOCKED</promise>'",
-        start_command(task, "touch ran")
+        command_rule_arguments(task, "touch ran")
     )
 }
 
 /// A run that runs nothing of the project needs no trust, and gives none to the agent.
 #[test]
 fn inside_a_run_of_an_untrusted_project_nothing_is_run_for_an_agent() {
-    let agent = format!("command:{}", asks_for_commands("T1"));
-    let world = project("version: 1\n");
+    let agent = format!("command:{}", command_requesting_agent("T1"));
+    let world = create_project("version: 1\n");
     forget_trust(&world);
     world.run(&["run", "--task", "T1", "--agent", &agent]);
     assert!(!world.path("ran").exists());
-    assert!(world.lines(&["events", "--type", "series_started", "--type", "hook_registered"]).is_empty());
+    assert!(world.json_lines(&["events", "--type", "series_started", "--type", "hook_registered"]).is_empty());
     world.run(&["task", "unblock", "T1"]);
     world.run(&["run", "--task", "T1", "--agent", &agent, "--trust", "--fresh"]);
     assert!(world.path("ran").exists(), "what a person trusts is run");
@@ -161,19 +161,19 @@ fn inside_a_run_of_an_untrusted_project_nothing_is_run_for_an_agent() {
 
 /// Nor does a run within that run.
 #[test]
-fn a_run_within_a_run_serves_agents_only_where_that_does() {
+fn nested_run_allows_agent_commands_only_with_outer_trust() {
     let outer =
         "windlass run --task T2 --fresh --agent 'command:sh inner.sh' >> told 2>&1; echo '<promise>BLOCKED</promise>'";
     for (more, is_served) in [(&[][..], false), (&["--trust"], true)] {
-        let world = project("version: 1\n");
+        let world = create_project("version: 1\n");
         forget_trust(&world);
-        world.ok(&["task", "add", "Paint it"]);
-        world.write("inner.sh", asks_for_commands("T2"));
+        world.run_ok(&["task", "add", "Paint it"]);
+        world.write("inner.sh", command_requesting_agent("T2"));
         world.write("outer.sh", outer);
         let ran = world.run(&[&["run", "--task", "T1", "--agent", "command:sh outer.sh"], more].concat());
-        let said = format!("{ran}{}{}", world.read("told"), world.read("said"));
+        let said = format!("{ran}{}{}", world.read_file("told"), world.read_file("said"));
         assert_eq!(world.json(&["task", "show", "T2"])["state"], "blocked", "{said}");
-        let served = world.lines(&["events", "--type", "series_started", "--type", "hook_registered"]).len();
+        let served = world.json_lines(&["events", "--type", "series_started", "--type", "hook_registered"]).len();
         assert_eq!(served, if is_served { 2 } else { 0 }, "{said}");
         assert_eq!(said.contains("this project's configuration is not trusted"), !is_served, "{said}");
     }

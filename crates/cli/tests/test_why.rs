@@ -4,29 +4,29 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use windlass_engine::{Command, EventType, HookOutcome, HookReport};
 
-use crate::support::delivered::Repo;
-use crate::support::{World, timeless};
-use crate::test_hooks::{BLOCKS_TWICE, Runner, THIRD_TIME};
-use crate::test_run::{RUN, world};
+use crate::support::git_project::GitProject;
+use crate::support::{TestWorld, normalize_durations};
+use crate::test_hooks::{AGENT_FIXING_IN_THIRD_TURN, GATE_BLOCKING_TWICE, HookOwner};
+use crate::test_run::{RUN, create_agent_project};
 
 /// The summary, without the names of runners.
-fn plain(world: &World, subject: &str) -> String {
-    let shown = timeless(&world.run(&["why", subject]).to_string());
+fn why_without_owners(world: &TestWorld, subject: &str) -> String {
+    let shown = normalize_durations(&world.run(&["why", subject]).to_string());
     shown.lines().filter(|line| !line.contains(" task_claimed ")).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the facts of a type in an answer.
-fn facts_of(world: &World, subject: &str, kind: &str) -> Vec<Value> {
+fn facts_of(world: &TestWorld, subject: &str, kind: &str) -> Vec<Value> {
     let mut facts = world.json(&["why", subject])["facts"].as_array_mut().unwrap().clone();
     facts.retain(|fact| fact["type"] == kind);
     facts
 }
 
 #[test]
-fn a_session_that_was_sent_back_twice() {
-    let world = world(BLOCKS_TWICE, THIRD_TIME);
+fn session_sent_back_twice_is_summarized_with_blocks_and_evidence() {
+    let world = create_agent_project(GATE_BLOCKING_TWICE, AGENT_FIXING_IN_THIRD_TURN);
     assert_eq!(world.run(RUN).code, 0);
-    assert_snapshot!(plain(&world, "mend-the-pump-e01275de"), @"
+    assert_snapshot!(why_without_owners(&world, "mend-the-pump-e01275de"), @"
     session mend-the-pump-e01275de  complete after one iteration
       goal          Mend the pump
       task          T1
@@ -79,9 +79,9 @@ fn a_session_that_was_sent_back_twice() {
 #[test]
 fn feedback_of_a_submission_gate_is_shown_as_delivered() {
     let bs = "{name: bs, command: 'test -e mended.txt || { echo mended.txt is missing; exit 2; }'}";
-    let repo = Repo::new(&format!("hooks: {{before_submit: [{bs}, create_pr]}}\n"));
-    repo.agent("test ! -e work.txt || touch mended.txt; echo more >> work.txt");
-    let ran = repo.add("Write it").world.run(&["run", "--task", "T1", "--trust", "--agent", "command:agent"]);
+    let repo = GitProject::new(&format!("hooks: {{before_submit: [{bs}, create_pr]}}\n"));
+    repo.set_agent("test ! -e work.txt || touch mended.txt; echo more >> work.txt");
+    let ran = repo.add_task("Write it").world.run(&["run", "--task", "T1", "--trust", "--agent", "command:agent"]);
     assert_eq!(ran.code, 0, "{ran}");
     let hooks = facts_of(&repo.world, "t1-write-it", "hook_finished");
     let blocks = hooks.iter().find(|fact| fact["data"]["outcome"] == "block").unwrap();
@@ -91,11 +91,11 @@ fn feedback_of_a_submission_gate_is_shown_as_delivered() {
 
 /// The gate passes, and the work still goes on: that has a reason, too.
 #[test]
-fn a_session_that_ended_at_its_limit() {
+fn session_ended_at_iteration_limit_is_summarized_with_reason() {
     let config = "limits: {failure_span: 1ms}\nhooks: {session_start: [{command: echo remember, pipe_output: true}], post_iteration: [{command: sleep 9, timeout: 10ms}]}";
-    let world = world(config, "test $turn -gt 1 || exit 5; echo turn $turn");
+    let world = create_agent_project(config, "test $turn -gt 1 || exit 5; echo turn $turn");
     assert_eq!(world.run(&[RUN, &["--max-iterations", "2"]].concat()).code, 3);
-    assert_snapshot!(plain(&world, "mend-the-pump-e01275de"), @"
+    assert_snapshot!(why_without_owners(&world, "mend-the-pump-e01275de"), @"
     session mend-the-pump-e01275de  ended after 2 iterations: 2 iterations are the limit
       goal          Mend the pump
       task          T1
@@ -125,12 +125,12 @@ fn a_session_that_ended_at_its_limit() {
 }
 
 #[test]
-fn a_task_that_waits() {
-    let world = World::with_tasks(&["Parse", "Lex"]);
-    world.ok(&["task", "add", "Test", "--depends", "T1", "--depends", "T2"]);
-    world.ok(&["task", "block", "T2", "--reason", "which\nlanguage?", "--needs", "a decision"]);
-    world.ok(&["task", "claim", "T1", "--owner", "worker-1"]);
-    assert_snapshot!(plain(&world, "T3"), @"
+fn waiting_task_summary_lists_unfinished_dependencies_and_their_state() {
+    let world = TestWorld::with_tasks(&["Parse", "Lex"]);
+    world.run_ok(&["task", "add", "Test", "--depends", "T1", "--depends", "T2"]);
+    world.run_ok(&["task", "block", "T2", "--reason", "which\nlanguage?", "--needs", "a decision"]);
+    world.run_ok(&["task", "claim", "T1", "--owner", "worker-1"]);
+    assert_snapshot!(why_without_owners(&world, "T3"), @"
     task T3  created
       goal          Test
       because       5 task_created Test, by ann
@@ -141,7 +141,7 @@ fn a_task_that_waits() {
 
       shown         1 of 3 facts; --full shows everything
     ");
-    assert_snapshot!(plain(&world, "T2"), @"
+    assert_snapshot!(why_without_owners(&world, "T2"), @"
     task T2  blocked
       goal          Lex
       blocked       which⏎language?
@@ -155,18 +155,18 @@ fn a_task_that_waits() {
       next          windlass answer T2 continue
       shown         3 of 3 facts; --full shows everything
     ");
-    let held = world.ok(&["why", "T1"]);
+    let held = world.run_ok(&["why", "T1"]);
     assert!(held.contains("held by       worker-1 (epoch 1), for "), "{held}");
     let waits = json!({"label": "waits for", "text": "T2 (blocked: which\nlanguage?)  Lex"});
     assert!(world.json(&["why", "T3"])["about"].as_array().unwrap().contains(&waits));
 }
 
 #[test]
-fn a_task_that_others_made_ready() {
-    let world = World::with_tasks(&["Parse"]);
-    world.ok(&["task", "add", "Test", "--depends", "T1"]);
-    world.ok(&["task", "complete", "T1", "--result", "done"]);
-    assert_snapshot!(plain(&world, "t2"), @"
+fn ready_task_summary_names_completed_dependency_as_cause() {
+    let world = TestWorld::with_tasks(&["Parse"]);
+    world.run_ok(&["task", "add", "Test", "--depends", "T1"]);
+    world.run_ok(&["task", "complete", "T1", "--result", "done"]);
+    assert_snapshot!(why_without_owners(&world, "t2"), @"
     task T2  ready
       goal          Test
       because       6 task_ready by a hook of 5, for ann
@@ -182,11 +182,11 @@ fn a_task_that_others_made_ready() {
 }
 
 #[test]
-fn a_task_that_the_end_of_another_blocked() {
-    let world = World::with_tasks(&["Parse"]);
-    world.ok(&["task", "add", "Test", "--depends", "T1"]);
+fn blocked_task_summary_names_deleted_dependency_as_cause() {
+    let world = TestWorld::with_tasks(&["Parse"]);
+    world.run_ok(&["task", "add", "Test", "--depends", "T1"]);
     world.run(&["task", "delete", "T1", "--force"]);
-    assert_snapshot!(plain(&world, "T2"), @"
+    assert_snapshot!(why_without_owners(&world, "T2"), @"
     task T2  blocked
       goal          Test
       blocked       its dependency T1 was deleted
@@ -203,11 +203,11 @@ fn a_task_that_the_end_of_another_blocked() {
 }
 
 #[test]
-fn what_was_forced_is_said() {
-    let world = World::with_tasks(&["Parse"]);
-    world.ok(&["task", "add", "Test", "--depends", "T1"]);
-    world.ok(&["task", "complete", "T2", "--force"]);
-    assert_snapshot!(plain(&world, "T2"), @"
+fn forced_completion_is_marked_in_task_summary() {
+    let world = TestWorld::with_tasks(&["Parse"]);
+    world.run_ok(&["task", "add", "Test", "--depends", "T1"]);
+    world.run_ok(&["task", "complete", "T2", "--force"]);
+    assert_snapshot!(why_without_owners(&world, "T2"), @"
     task T2  completed
       goal          Test
       because       5 task_completed (forced), by ann
@@ -223,18 +223,18 @@ fn what_was_forced_is_said() {
 
 #[test]
 fn hooks_are_evidence() {
-    let world = World::new();
-    let mut runner = Runner::new(&world, &[(EventType::TaskCompleted, "lint")]);
-    runner.add("Parse");
+    let world = TestWorld::new();
+    let mut runner = HookOwner::new(&world, &[(EventType::TaskCompleted, "lint")]);
+    runner.add_task("Parse");
     let records =
-        runner.give(&Command::CompleteTask { id: windlass_engine::TaskId(1), result: None, artifacts: vec![] });
+        runner.execute(&Command::CompleteTask { id: windlass_engine::TaskId(1), result: None, artifacts: vec![] });
     let completed = records.iter().find(|record| record.kind() == EventType::TaskCompleted).unwrap().seq;
     let debt = windlass_engine::EffectId { seq: completed, index: 0 };
-    runner.begin(debt);
+    runner.begin_effect(debt);
     let action = windlass_engine::ActionRequest { kind: "create_task".to_owned(), payload: json!({"goal": "Mend"}) };
     let message = Some("two\nlines \u{202e}".to_owned());
-    runner.finish(debt, HookReport { message, actions: vec![action], ..HookOutcome::Failure.into() });
-    assert_snapshot!(plain(&world, "T1"), @r#"
+    runner.finish_effect(debt, HookReport { message, actions: vec![action], ..HookOutcome::Failure.into() });
+    assert_snapshot!(why_without_owners(&world, "T1"), @r#"
     task T1  completed
       goal          Parse
       because       4 task_completed by ann
@@ -251,48 +251,48 @@ fn hooks_are_evidence() {
 
 /// Every caller may read, and reading leaves no trace.
 #[test]
-fn nothing_has_to_be_trusted_and_nothing_is_written() {
-    let world = world(BLOCKS_TWICE, THIRD_TIME);
+fn read_only_views_work_untrusted_and_record_no_events() {
+    let world = create_agent_project(GATE_BLOCKING_TWICE, AGENT_FIXING_IN_THIRD_TURN);
     assert_eq!(world.run(RUN).code, 0);
-    world.ok(&["trust", "--revoke"]);
-    let before = world.ok(&["events", "--json"]);
+    world.run_ok(&["trust", "--revoke"]);
+    let before = world.run_ok(&["events", "--json"]);
     for words in [&["why", "mend-the-pump-e01275de"][..], &["hooks", "history"], &["hooks", "metrics"]] {
-        world.ok(words);
+        world.run_ok(words);
         world.json(if words[0] == "why" { words } else { &["hooks", "metrics"] });
     }
-    assert_eq!(world.ok(&["events", "--json"]), before);
+    assert_eq!(world.run_ok(&["events", "--json"]), before);
 }
 
 #[test]
-fn what_there_is_not() {
-    let world = world("", "echo '<promise>COMPLETE</promise>'");
+fn unknown_subject_is_reported_not_found_with_hint() {
+    let world = create_agent_project("", "echo '<promise>COMPLETE</promise>'");
     assert_eq!(world.run(RUN).code, 0);
-    assert_snapshot!(world.fails(&["why", "T7"]), @"
+    assert_snapshot!(world.expect_failure(&["why", "T7"]), @"
     error: there is no task T7
     hint: `windlass task list --all` shows every task
     [1 not_found]
     ");
-    assert_snapshot!(world.fails(&["why", "mend-the-pump-e01275d"]), @"
+    assert_snapshot!(world.expect_failure(&["why", "mend-the-pump-e01275d"]), @"
     error: `mend-the-pump-e01275d` is no task, session, conversation, stop hook or series of iterations
     hint: did you mean `mend-the-pump-e01275de`?
     [1 not_found]
     ");
-    assert_snapshot!(world.fails(&["why", "\u{1b}[31m"]), @r"
+    assert_snapshot!(world.expect_failure(&["why", "\u{1b}[31m"]), @r"
     error: `\u{1b}[31m` is no task, session, conversation, stop hook or series of iterations
     hint: `windlass session list` names them all; tasks are named like T12; `windlass events --type bridge_called` names conversations
     [1 not_found]
     ");
-    assert_snapshot!(world.fails(&["why", "IT-1"]), @"
+    assert_snapshot!(world.expect_failure(&["why", "IT-1"]), @"
     error: there is no series of iterations IT-1
     hint: `windlass why TASK` names those of a task, `windlass events --type series_started` all of them
     [1 not_found]
     ");
-    assert_snapshot!(world.fails(&["why", "hook-99"]), @"
+    assert_snapshot!(world.expect_failure(&["why", "hook-99"]), @"
     error: there is no stop hook HOOK-99
     hint: `windlass why TASK` names those of a task, `windlass events --type hook_registered` all of them
     [1 not_found]
     ");
-    assert_snapshot!(World::new().fails(&["why", "main"]), @"
+    assert_snapshot!(TestWorld::new().expect_failure(&["why", "main"]), @"
     error: `main` is no task, session, conversation, stop hook or series of iterations
     hint: `windlass session list` names them all; tasks are named like T12; `windlass events --type bridge_called` names conversations
     [1 not_found]
@@ -301,34 +301,36 @@ fn what_there_is_not() {
 
 /// On a terminal nothing is cut and nothing is wider than it; in a pipe lines stay lines.
 #[test]
-fn nothing_is_wider_than_the_terminal() {
-    let world = World::with_tasks(&["Mend the pump"]);
+fn summary_wraps_to_terminal_width_without_truncation() {
+    let world = TestWorld::with_tasks(&["Mend the pump"]);
     let reason = "the pump is in the cellar, the cellar is locked, and no one knows who has the key; ask Ann about it";
-    world.ok(&["task", "block", "T1", "--reason", reason]);
-    let (shown, code) = crate::support::terminal::watch(world.command(&["why", "T1"]).env("NO_COLOR", "1"), 80);
+    world.run_ok(&["task", "block", "T1", "--reason", reason]);
+    let (shown, code) =
+        crate::support::terminal::run_in_terminal(world.command(&["why", "T1"]).env("NO_COLOR", "1"), 80);
     assert_eq!(code, 0, "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(words.matches(reason).count(), 3, "once as it stands, and in its cause and its fact: {shown}");
-    assert_eq!(world.ok(&["why", "T1"]).lines().filter(|line| line.contains(reason)).count(), 3);
+    assert_eq!(world.run_ok(&["why", "T1"]).lines().filter(|line| line.contains(reason)).count(), 3);
 }
 
 /// The summary has room for the last decisions only, however long the log is; `--full` omits nothing.
 #[test]
 fn summary_has_forty_lines_and_full_has_everything() {
-    let world = World::with_tasks(&["Mend the pump"]);
+    let world = TestWorld::with_tasks(&["Mend the pump"]);
     for number in 1..=30 {
-        world.ok(&["task", "add", &format!("Part {number}")]);
-        world.ok(&["task", "depend", "T1", &format!("T{}", number + 1)]);
-        world.ok(&["note", "add", "--task", "T1", &format!("note {number}")]);
+        world.run_ok(&["task", "add", &format!("Part {number}")]);
+        world.run_ok(&["task", "depend", "T1", &format!("T{}", number + 1)]);
+        world.run_ok(&["note", "add", "--task", "T1", &format!("note {number}")]);
     }
-    let summary = world.ok(&["why", "T1"]);
+    let summary = world.run_ok(&["why", "T1"]);
     assert!((30..=40).contains(&summary.lines().count()), "{summary}");
     assert!(summary.contains("note 30") && !summary.contains("note 2,"), "{summary}");
     assert!(summary.trim_end().ends_with(" facts; --full shows everything"), "{summary}");
-    let (narrow, code) = crate::support::terminal::watch(world.command(&["why", "T1"]).env("NO_COLOR", "1"), 50);
+    let (narrow, code) =
+        crate::support::terminal::run_in_terminal(world.command(&["why", "T1"]).env("NO_COLOR", "1"), 50);
     assert!(code == 0 && narrow.lines().count() <= 40, "{narrow}");
-    let full = world.ok(&["why", "T1", "--full"]);
+    let full = world.run_ok(&["why", "T1", "--full"]);
     for number in 1..=30 {
         assert!(full.contains(&format!("note {number},")) && full.contains(&format!("  Part {number}\n")), "{full}");
     }

@@ -6,11 +6,11 @@ use std::process::Stdio;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::hooked::{DONE, hooked};
-use crate::support::{Ran, WINDLASS, World, timeless};
-use crate::test_run::{RUN, world};
+use crate::support::hook_project::{COMPLETING_AGENT, create_hook_project};
+use crate::support::{CommandOutput, TestWorld, WINDLASS, normalize_durations};
+use crate::test_run::{RUN, create_agent_project};
 
-const ID: &str = "0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11";
+const CONVERSATION_ID: &str = "0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11";
 
 /// Tests that always fail, a forbidden tool, and a hook with general information.
 const CONFIG: &str = r#"
@@ -24,59 +24,59 @@ hooks:
 "#;
 
 /// An agent's hook system calls.
-fn call(world: &World, point: &str, agent: &str, mut payload: Value) -> Ran {
+fn call_hook(world: &TestWorld, point: &str, agent: &str, mut payload: Value) -> CommandOutput {
     payload["cwd"] = json!(world.directory);
-    world.feed(&["hook", point, "--as", agent], payload.to_string().as_bytes())
+    world.run_with_input(&["hook", point, "--as", agent], payload.to_string().as_bytes())
 }
 
 /// An agent wants to end its turn.
-fn stop(world: &World, id: &str, is_sent_back: bool) -> Ran {
+fn call_stop_hook(world: &TestWorld, id: &str, is_sent_back: bool) -> CommandOutput {
     let payload = json!({
         "session_id": id,
         "hook_event_name": "Stop",
         "stop_hook_active": is_sent_back,
         "last_assistant_message": "All done.",
     });
-    call(world, "stop", "claude", payload)
+    call_hook(world, "stop", "claude", payload)
 }
 
-fn tool(world: &World, id: &str, tool: &str, input: &Value) -> Ran {
+fn call_tool_hook(world: &TestWorld, id: &str, tool: &str, input: &Value) -> CommandOutput {
     let payload = json!({
         "session_id": id, "hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": input,
     });
-    call(world, "pre_tool_use", "claude", payload)
+    call_hook(world, "pre_tool_use", "claude", payload)
 }
 
-fn prompt(world: &World, id: &str, prompt: &str) -> Ran {
+fn call_prompt_hook(world: &TestWorld, id: &str, prompt: &str) -> CommandOutput {
     let payload = json!({"session_id": id, "hook_event_name": "UserPromptSubmit", "prompt": prompt});
-    call(world, "user_prompt_submit", "claude", payload)
+    call_hook(world, "user_prompt_submit", "claude", payload)
 }
 
-fn seen(world: &World, words: &[&str]) -> String {
-    timeless(&world.run(words).to_string())
+fn command_output(world: &TestWorld, words: &[&str]) -> String {
+    normalize_durations(&world.run(words).to_string())
 }
 
 /// A conversation with a bit of everything.
-fn talked() -> World {
-    let world = hooked(CONFIG);
+fn create_conversation() -> TestWorld {
+    let world = create_hook_project(CONFIG);
     // No hook matches this call, so nothing is recorded.
-    prompt(&world, ID, "Mend the pump");
-    prompt(&world, ID, "This is urgent");
-    tool(&world, ID, "Bash", &json!({"command": "ls"}));
-    tool(&world, ID, "Bash", &json!({"command": "rm -rf /"}));
-    stop(&world, ID, false);
-    stop(&world, ID, true);
-    stop(&world, ID, false);
+    call_prompt_hook(&world, CONVERSATION_ID, "Mend the pump");
+    call_prompt_hook(&world, CONVERSATION_ID, "This is urgent");
+    call_tool_hook(&world, CONVERSATION_ID, "Bash", &json!({"command": "ls"}));
+    call_tool_hook(&world, CONVERSATION_ID, "Bash", &json!({"command": "rm -rf /"}));
+    call_stop_hook(&world, CONVERSATION_ID, false);
+    call_stop_hook(&world, CONVERSATION_ID, true);
+    call_stop_hook(&world, CONVERSATION_ID, false);
     for _ in 0..2 {
-        stop(&world, ID, true);
+        call_stop_hook(&world, CONVERSATION_ID, true);
     }
     world
 }
 
 #[test]
 fn events_say_who_called_and_what_was_answered() {
-    let world = talked();
-    assert_snapshot!(seen(&world, &["events", "--type", "bridge_called", "--type", "bridge_answered"]), @r#"
+    let world = create_conversation();
+    assert_snapshot!(command_output(&world, &["events", "--type", "bridge_called", "--type", "bridge_answered"]), @r#"
      2  <time>         bridge_called             claude 0b7c2f6e-43d1 at user_prompt_submit: This is urgent
      5  <time>         bridge_answered           claude 0b7c2f6e-43d1 at user_prompt_submit: passed; told: the cellar is locked
      6  <time>         bridge_called             claude 0b7c2f6e-43d1 at pre_tool_use, Bash: {"command":"ls"}
@@ -96,9 +96,9 @@ fn events_say_who_called_and_what_was_answered() {
 }
 
 #[test]
-fn a_conversation_from_its_first_call_to_its_last() {
-    let world = talked();
-    assert_snapshot!(seen(&world, &["why", ID, "--full"]), @r#"
+fn conversation_summary_lists_all_calls_answers_and_hook_runs() {
+    let world = create_conversation();
+    assert_snapshot!(command_output(&world, &["why", CONVERSATION_ID, "--full"]), @r#"
     conversation 0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11  at stop: let through, the same words 3 times in a row
       agent         Claude Code
       first call    <time>, for ann
@@ -143,16 +143,19 @@ fn a_conversation_from_its_first_call_to_its_last() {
             | test_login failed
         32  <time>         bridge_answered           stop: let through, the same words 3 times in a row, by tests
     "#);
-    for name in [&ID[..6], &ID[..13], "claude:0b7c2f", &format!("claude:{ID}")] {
-        assert_eq!(seen(&world, &["why", name]), seen(&world, &["why", ID]), "{name}");
+    for name in [&CONVERSATION_ID[..6], &CONVERSATION_ID[..13], "claude:0b7c2f", &format!("claude:{CONVERSATION_ID}")] {
+        assert_eq!(command_output(&world, &["why", name]), command_output(&world, &["why", CONVERSATION_ID]), "{name}");
     }
-    assert_eq!(seen(&world, &["why", "--conversation"]), seen(&world, &["why", ID]));
+    assert_eq!(command_output(&world, &["why", "--conversation"]), command_output(&world, &["why", CONVERSATION_ID]));
 }
 
 #[test]
 fn programs_read_the_same() {
-    let told = talked().json(&["why", ID]);
-    assert_eq!((&told["kind"], &told["name"], &told["next"]), (&json!("conversation"), &json!(ID), &Value::Null));
+    let told = create_conversation().json(&["why", CONVERSATION_ID]);
+    assert_eq!(
+        (&told["kind"], &told["name"], &told["next"]),
+        (&json!("conversation"), &json!(CONVERSATION_ID), &Value::Null)
+    );
     let label = |label: &str, text: &str| json!({"label": label, "text": text});
     for line in [label("agent", "Claude Code"), label("sent back", "4 times"), label("let through", "once")] {
         assert!(told["about"].as_array().unwrap().contains(&line), "{told}");
@@ -179,29 +182,29 @@ fn programs_read_the_same() {
 /// Hook runs of a call are shown with the conversation, and can be filtered by it.
 #[test]
 fn runs_belong_to_conversations() {
-    let world = talked();
-    stop(&world, "another-one", false);
-    assert_snapshot!(seen(&world, &["hooks", "history", "--hook", "tests", "--limit", "2"]), @"
+    let world = create_conversation();
+    call_stop_hook(&world, "another-one", false);
+    assert_snapshot!(command_output(&world, &["hooks", "history", "--hook", "tests", "--limit", "2"]), @"
     <time>  tests  stop  bridge_called 29, claude 0b7c2f6e-43d1  blocks  <took>  2 of 9 tests failed
     <time>  tests  stop  bridge_called 33, claude another-one  blocks  <took>  2 of 9 tests failed
     ");
-    assert_snapshot!(seen(&world, &["hooks", "history", "--conversation", &ID[..8], "--point", "pre_tool_use"]), @"
+    assert_snapshot!(command_output(&world, &["hooks", "history", "--conversation", &CONVERSATION_ID[..8], "--point", "pre_tool_use"]), @"
     <time>  no-rm  pre_tool_use  bridge_called 6, claude 0b7c2f6e-43d1  ok  <took>
     <time>  no-rm  pre_tool_use  bridge_called 9, claude 0b7c2f6e-43d1  blocks  <took>  never that
     ");
-    assert_snapshot!(seen(&world, &["hooks", "metrics", "--conversation", "another-one"]), @"
+    assert_snapshot!(command_output(&world, &["hooks", "metrics", "--conversation", "another-one"]), @"
     hook   runs  success  block  failure  timeout  other     p50     p95  last run
     tests  1  0%  100%  0%  0%  0%  <took>  <took>  <time>
     total  1  0%  100%  0%  0%  0%  <took>  <took>  <time>
     ");
-    let runs = world.lines(&["hooks", "history", "--conversation", ID, "--outcome", "block"]);
+    let runs = world.json_lines(&["hooks", "history", "--conversation", CONVERSATION_ID, "--outcome", "block"]);
     let first = runs.first().unwrap();
     assert_eq!(
         [&first["agent"], &first["conversation"], &first["point"], &first["tool"]],
-        ["claude", ID, "pre_tool_use", "Bash"]
+        ["claude", CONVERSATION_ID, "pre_tool_use", "Bash"]
     );
     assert_eq!(runs.len(), 6);
-    assert_snapshot!(world.fails(&["hooks", "history", "--conversation", "absent"]), @"
+    assert_snapshot!(world.expect_failure(&["hooks", "history", "--conversation", "absent"]), @"
     error: there is no conversation `absent`
     hint: `windlass events --type bridge_called` names conversations
     [1 not_found]
@@ -211,48 +214,49 @@ fn runs_belong_to_conversations() {
 /// Two agents may have the same id, and ids may have a common prefix.
 #[test]
 fn which_conversation_is_meant() {
-    let world = hooked(CONFIG);
-    stop(&world, "talk-1234-a", false);
-    stop(&world, "talk-1234-b", false);
-    stop(&world, "talk", false);
+    let world = create_hook_project(CONFIG);
+    call_stop_hook(&world, "talk-1234-a", false);
+    call_stop_hook(&world, "talk-1234-b", false);
+    call_stop_hook(&world, "talk", false);
     let other = json!({"session_id": "talk", "hook_event_name": "Stop", "stop_hook_active": false});
-    call(&world, "stop", "codex", other);
-    assert_snapshot!(world.fails(&["why", "talk-1"]), @"
+    call_hook(&world, "stop", "codex", other);
+    assert_snapshot!(world.expect_failure(&["why", "talk-1"]), @"
     error: `talk-1` may be any of 2 conversations
     hint: name one: claude:talk-1234-a, claude:talk-1234-b
     [64 usage]
     ");
-    assert_snapshot!(world.fails(&["why", "talk"]), @"
+    assert_snapshot!(world.expect_failure(&["why", "talk"]), @"
     error: `talk` may be any of 2 conversations
     hint: name one: claude:talk, codex:talk
     [64 usage]
     ");
     assert_eq!(world.json(&["why", "codex:talk"])["facts"][0]["data"]["agent"], "codex");
     // A prefix of five letters matches nothing, however few conversations there are.
-    assert!(world.fails(&["why", "talk-"]).starts_with("error: `talk-` is no task, session, conversation,"));
-    assert_snapshot!(World::new().fails(&["why", "--conversation"]), @"
+    assert!(world.expect_failure(&["why", "talk-"]).starts_with("error: `talk-` is no task, session, conversation,"));
+    assert_snapshot!(TestWorld::new().expect_failure(&["why", "--conversation"]), @"
     error: no agent has called yet
     hint: `windlass hook` is what agents' own hook systems call
     [1 not_found]
     ");
     // A task has precedence, and so does a session.
-    world.ok(&["task", "add", "One"]);
-    stop(&world, "T1", false);
+    world.run_ok(&["task", "add", "One"]);
+    call_stop_hook(&world, "T1", false);
     assert_eq!(world.json(&["why", "T1"])["kind"], "task");
     assert_eq!(world.json(&["why", "claude:T1"])["kind"], "conversation");
 }
 
 /// Feedback to a subagent is shown with the conversation that started it.
 #[test]
-fn subagents() {
-    let world = hooked("hooks: {subagent_stop: [{name: read, command: 'echo read it again >&2; exit 2'}]}");
+fn subagent_feedback_is_listed_under_parent_conversation() {
+    let world =
+        create_hook_project("hooks: {subagent_stop: [{name: read, command: 'echo read it again >&2; exit 2'}]}");
     for subagent in ["a1", "a2"] {
         let payload = json!({
-            "session_id": ID, "agent_id": subagent, "hook_event_name": "SubagentStop", "stop_hook_active": false,
+            "session_id": CONVERSATION_ID, "agent_id": subagent, "hook_event_name": "SubagentStop", "stop_hook_active": false,
         });
-        call(&world, "subagent_stop", "claude", payload);
+        call_hook(&world, "subagent_stop", "claude", payload);
     }
-    assert_snapshot!(seen(&world, &["why", ID]), @"
+    assert_snapshot!(command_output(&world, &["why", CONVERSATION_ID]), @"
     conversation 0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11  at subagent_stop: sent back (1 of 5)
       agent         Claude Code
       first call    <time>, for ann
@@ -271,16 +275,16 @@ fn subagents() {
 
       shown         6 of 6 facts; --full shows everything
     ");
-    let one = world.json(&["why", &format!("{}/a2", &ID[..13])]);
-    assert_eq!((&one["name"], one["facts"].as_array().unwrap().len()), (&json!(format!("{ID}/a2")), 3));
+    let one = world.json(&["why", &format!("{}/a2", &CONVERSATION_ID[..13])]);
+    assert_eq!((&one["name"], one["facts"].as_array().unwrap().len()), (&json!(format!("{CONVERSATION_ID}/a2")), 3));
 }
 
 /// Every writer to a pipe can choose its id.
 #[test]
 fn ids_are_harmless_to_look_at() {
-    let world = hooked(CONFIG);
+    let world = create_hook_project(CONFIG);
     let id = "\u{1b}[2J\u{202e}evil\nid";
-    stop(&world, id, false);
+    call_stop_hook(&world, id, false);
     for words in [&["events"][..], &["why", id], &["why", r"\u{1b}[2J\u{202e}evil"], &["hooks", "history"]] {
         let ran = world.run(words);
         assert!(ran.code == 0 && ran.stdout.contains(r"\u{1b}[2J"), "{words:?}\n{ran}");
@@ -290,19 +294,19 @@ fn ids_are_harmless_to_look_at() {
 
 /// An agent that lost its patience got no answer, and no output claims that it did.
 #[test]
-fn a_call_that_was_cut_off() {
-    let world = hooked("hooks: {stop: [{name: slow, command: 'echo >running; sleep 1000'}]}");
+fn call_killed_before_answer_is_reported_as_unanswered() {
+    let world = create_hook_project("hooks: {stop: [{name: slow, command: 'echo >running; sleep 1000'}]}");
     world.make_pipe("running");
     let mut command = world.command(&["hook", "stop", "--as", "claude"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let payload = json!({"session_id": ID, "cwd": world.directory, "stop_hook_active": false});
+    let payload = json!({"session_id": CONVERSATION_ID, "cwd": world.directory, "stop_hook_active": false});
     child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
-    world.await_word("running");
-    let shown = seen(&world, &["why", ID]);
+    world.await_pipe("running");
+    let shown = command_output(&world, &["why", CONVERSATION_ID]);
     assert!(shown.contains("slow at stop is running\n"), "{shown}");
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_snapshot!(seen(&world, &["why", ID]), @"
+    assert_snapshot!(command_output(&world, &["why", CONVERSATION_ID]), @"
     conversation 0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11  nothing was answered yet
       agent         Claude Code
       first call    <time>, for ann
@@ -320,11 +324,11 @@ fn a_call_that_was_cut_off() {
 #[test]
 fn inside_a_session() {
     let payload = r#"{"session_id": "its-own-talk", "tool_name": "Bash", "tool_input": {"command": "rm -rf /"}}"#;
-    let agent = format!("echo '{payload}' | {WINDLASS} hook pre_tool_use --as claude >answer; {DONE}");
+    let agent = format!("echo '{payload}' | {WINDLASS} hook pre_tool_use --as claude >answer; {COMPLETING_AGENT}");
     let config = "hooks: {pre_tool_use: [{name: never, matcher: Bash, command: 'echo never that >&2; exit 2'}]}";
-    let world = world(config, &agent);
+    let world = create_agent_project(config, &agent);
     assert_eq!(world.run(RUN).code, 0);
-    let logs = seen(&world, &["session", "logs", "mend-the-pump-e01275de"]);
+    let logs = command_output(&world, &["session", "logs", "mend-the-pump-e01275de"]);
     let told: Vec<&str> = logs.lines().filter(|line| line.contains("claude") || line.contains("  | never")).collect();
     assert_snapshot!(told.join("\n"), @r#"
     <time>  claude its-own-talk: calls at pre_tool_use, Bash: {"command":"rm -rf /"}
@@ -332,7 +336,7 @@ fn inside_a_session() {
     <time>  claude its-own-talk: is answered, blocked
       | never that
     "#);
-    assert_snapshot!(seen(&world, &["why", "its-own-talk"]), @r#"
+    assert_snapshot!(command_output(&world, &["why", "its-own-talk"]), @r#"
     conversation its-own-talk  at pre_tool_use: blocked
       agent         Claude Code
       first call    <time>, for ann

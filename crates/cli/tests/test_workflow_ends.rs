@@ -6,40 +6,43 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::World;
-use crate::support::hooked::hooked;
+use crate::support::TestWorld;
+use crate::support::hook_project::create_hook_project;
 
 /// A project with these hooks, and with a workflow `w` of these steps.
-fn with(hooks: &str, steps: &str) -> World {
-    let world = hooked(hooks);
+fn create_workflow_project(hooks: &str, steps: &str) -> TestWorld {
+    let world = create_hook_project(hooks);
     world.write(".windlass/workflows/w.yaml", format!("id: w\nsteps:\n{steps}"));
-    world.ok(&["trust", "--yes"]);
+    world.run_ok(&["trust", "--yes"]);
     world
 }
 
-fn goals(world: &World) -> Vec<String> {
-    world.lines(&["task", "list"]).iter().map(|task| task["goal"].as_str().unwrap().to_owned()).collect()
+fn task_goals(world: &TestWorld) -> Vec<String> {
+    world.json_lines(&["task", "list"]).iter().map(|task| task["goal"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Each step stores a value for the hooks of the following ones.
 #[test]
-fn a_hook_at_what_steps_make_does_not_use_up_their_share() {
+fn task_created_hooks_do_not_exhaust_workflow_cascade_share() {
     let step = |number: u32| {
         let next = if number < 40 { format!(", onSuccess: s{}", number + 1) } else { String::new() };
         format!("  - {{id: s{number}, type: create_task, config: {{goal: 'Mend pump {number}'}}{next}}}\n")
     };
     let steps: String = (1..=40).map(step).collect();
-    let world = with("version: 1\nhooks:\n  task_created:\n    - command: echo {{task_id}} >> seen.txt\n", &steps);
-    world.ok(&["workflow", "run", "w"]);
-    assert_eq!(goals(&world).len(), 40);
-    assert_eq!(world.read("seen.txt").lines().count(), 40);
+    let world = create_workflow_project(
+        "version: 1\nhooks:\n  task_created:\n    - command: echo {{task_id}} >> seen.txt\n",
+        &steps,
+    );
+    world.run_ok(&["workflow", "run", "w"]);
+    assert_eq!(task_goals(&world).len(), 40);
+    assert_eq!(world.read_file("seen.txt").lines().count(), 40);
 }
 
 const AGENT: &str = "command:echo '<promise>COMPLETE</promise>'";
 
 /// It counts as `on_failure` says, like a failed command.
 #[test]
-fn at_a_gate_a_malfunction_counts_as_the_hook_says() {
+fn gate_workflow_malfunction_follows_on_failure_like_failed_command() {
     let program = |words: &str| format!("  - {{id: a, type: execute_command, config: {{{words}}}}}\n");
     let malfunctions = [
         (program("command: ./no-such-program"), "", "no-such-program"),
@@ -57,12 +60,12 @@ fn at_a_gate_a_malfunction_counts_as_the_hook_says() {
         ),
         ("  - {id: a, type: create_task, config: {goal: '${task.labels | join}'}}\n".to_owned(), "", "goal"),
     ];
-    let ended = |world: &World| world.run(&["run", "Mend the pump", "--agent", AGENT, "--max-iterations", "2"]);
+    let ended = |world: &TestWorld| world.run(&["run", "Mend the pump", "--agent", AGENT, "--max-iterations", "2"]);
     for on_failure in ["ignore", "block", "escalate"] {
         let hook = |runs: &str| format!("hooks: {{stop: [{{{runs}, on_failure: {on_failure}}}]}}\n");
-        let command = ended(&with(&hook("command: exit 1"), "  - {id: a, type: noop}\n"));
+        let command = ended(&create_workflow_project(&hook("command: exit 1"), "  - {id: a, type: noop}\n"));
         for (steps, timeout, why) in &malfunctions {
-            let ran = ended(&with(&hook(&format!("workflow: w{timeout}")), steps));
+            let ran = ended(&create_workflow_project(&hook(&format!("workflow: w{timeout}")), steps));
             assert_eq!(ran.code, command.code, "{on_failure} of {steps}: {ran}{command}");
             assert!(format!("{ran}").contains(why), "{why}: {ran}");
             assert_eq!(
@@ -72,7 +75,7 @@ fn at_a_gate_a_malfunction_counts_as_the_hook_says() {
             );
         }
     }
-    let no = with(
+    let no = create_workflow_project(
         "hooks: {stop: [{workflow: w, on_failure: escalate}]}\n",
         &program("command: sh, args: [-c, test -e ok || exit 3]"),
     );
@@ -83,43 +86,43 @@ fn at_a_gate_a_malfunction_counts_as_the_hook_says() {
 }
 
 #[test]
-fn what_is_given_comes_first_and_what_could_not_be_found_is_refused() {
-    let world = with(
+fn workflow_context_overrides_builtin_names_and_refuses_reserved_ones() {
+    let world = create_workflow_project(
         "{}\n",
         "  - {id: a, type: create_task, config: {goal: '${context.goal} ${context.error.code} ${context.branch_name}'}}\n",
     );
     let given = br#"{"goal": "Mend it", "error": {"code": 3}, "branch_name": "pump"}"#;
-    let ran = world.feed(&["workflow", "run", "w", "--context", "-"], given);
+    let ran = world.run_with_input(&["workflow", "run", "w", "--context", "-"], given);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(goals(&world), ["Mend it 3 pump"]);
+    assert_eq!(task_goals(&world), ["Mend it 3 pump"]);
     for (given, expected) in [
         (&br#"{"data": 1}"#[..], "names `data`, where the steps store their values"),
         (br#"{"steps": {}}"#, "names `steps`, and `context.steps` belongs to the workflow"),
     ] {
-        let ran = world.feed(&["workflow", "run", "w", "--context", "-"], given);
+        let ran = world.run_with_input(&["workflow", "run", "w", "--context", "-"], given);
         assert!(ran.code != 0 && ran.stderr.contains(expected), "{ran}");
     }
 }
 
 #[test]
-fn an_event_can_be_given_as_it_is() {
-    let world = with(
+fn workflow_accepts_event_json_as_context() {
+    let world = create_workflow_project(
         "{}\n",
         "  - {id: a, type: execute_command, config: {command: /bin/echo, args: [it], storeAs: what}, onSuccess: b}
   - {id: b, type: create_task, config: {goal: '${context.data.goal} ${context.data.what} for ${context.metadata.triggeredBy}'}}\n",
     );
     let event = br#"{"type": "task_created", "nodeId": "T9", "data": {"goal": "Mend", "what": "nothing"}, "metadata": {"triggeredBy": "ada"}}"#;
-    let ran = world.feed(&["workflow", "run", "w", "--context", "-", "--json"], event);
+    let ran = world.run_with_input(&["workflow", "run", "w", "--context", "-", "--json"], event);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(goals(&world), ["Mend it for ada"], "what a step stores comes before what was given");
+    assert_eq!(task_goals(&world), ["Mend it for ada"], "what a step stores comes before what was given");
     let end: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
     assert!(end["success"] == true && end["durationMs"].is_u64(), "{ran}");
 }
 
 /// A file as other programs of this format write it.
 #[test]
-fn a_file_from_elsewhere_is_read_as_it_is() {
-    let world = with("{}\n", "  - {id: a, type: noop}\n");
+fn workflow_json_of_other_programs_runs_unchanged() {
+    let world = create_workflow_project("{}\n", "  - {id: a, type: noop}\n");
     let review = json!({"steps": [
         {"id": "look", "type": "condition", "config": {
             "predicate": "context.task.labels.includes('robot') && !context.task.labels.includes('review')",
@@ -133,9 +136,9 @@ fn a_file_from_elsewhere_is_read_as_it_is() {
     ]});
     world.write(".windlass/workflows/review.json", review.to_string());
     world.write(".windlass/config.yaml", "hooks: {task_completed: [{workflow: review}]}\n");
-    world.ok(&["trust", "--yes"]);
-    world.ok(&["task", "add", "Paint the door", "--label", "robot", "--priority", "0"]);
-    world.ok(&["task", "complete", "T1", "--force"]);
+    world.run_ok(&["trust", "--yes"]);
+    world.run_ok(&["task", "add", "Paint the door", "--label", "robot", "--priority", "0"]);
+    world.run_ok(&["task", "complete", "T1", "--force"]);
     let made = world.json(&["task", "show", "T2"]);
     assert_eq!(
         (&made["goal"], &made["priority"], &made["labels"]),
@@ -143,12 +146,12 @@ fn a_file_from_elsewhere_is_read_as_it_is() {
     );
     let told = world.json(&["task", "show", "T3"]);
     assert!(told["goal"].as_str().is_some_and(|goal| goal.starts_with("made T2 by ")), "{told}");
-    world.ok(&["task", "complete", "T2", "--force"]);
-    assert_eq!(goals(&world).len(), 1, "a review is not reviewed");
+    world.run_ok(&["task", "complete", "T2", "--force"]);
+    assert_eq!(task_goals(&world).len(), 1, "a review is not reviewed");
 }
 
 #[test]
-fn a_hook_gives_its_workflow_a_context() {
+fn hook_context_reaches_workflow_and_invalid_fields_are_refused() {
     let hooks = "hooks:
   task_created:
     - workflow: w
@@ -156,11 +159,11 @@ fn a_hook_gives_its_workflow_a_context() {
       context: {who: ann, about: '${task.goal}', labels: ['${task.labels}', w]}
 ";
     let step = "  - {id: a, type: create_task, config: {goal: '${context.who}: ${context.about}', labels: '${context.labels}'}}\n";
-    let world = with(hooks, step);
-    let tried = world.ok(&["hooks", "test", "--run", "task_created"]);
+    let world = create_workflow_project(hooks, step);
+    let tried = world.run_ok(&["hooks", "test", "--run", "task_created"]);
     assert!(tried.contains(r#"it would be given {"about":""#), "{tried}");
-    world.ok(&["task", "add", "Mend the pump", "--label", "agent"]);
-    assert_eq!(goals(&world), ["Mend the pump", "ann: Mend the pump"]);
+    world.run_ok(&["task", "add", "Mend the pump", "--label", "agent"]);
+    assert_eq!(task_goals(&world), ["Mend the pump", "ann: Mend the pump"]);
     assert_eq!(world.json(&["task", "show", "T2"])["labels"], json!(["agent", "w"]));
 
     for (hook, expected) in [
@@ -181,10 +184,13 @@ fn a_hook_gives_its_workflow_a_context() {
 
 /// `idempotent` of the hook applies to every program of it.
 #[test]
-fn a_hook_may_say_that_its_workflow_may_run_again() {
+fn workflow_program_reruns_after_crash_only_if_hook_is_idempotent() {
     for (fields, ran) in [(", idempotent: true", "x\nx\n"), ("", "x\n")] {
         let hooks = format!("hooks: {{task_created: [{{workflow: w{fields}}}]}}\n");
-        let world = with(&hooks, "  - {id: a, type: execute_command, config: {command: sh, args: [kill.sh]}}\n");
+        let world = create_workflow_project(
+            &hooks,
+            "  - {id: a, type: execute_command, config: {command: sh, args: [kill.sh]}}\n",
+        );
         world.write("kill.sh", "echo x >>ran; test $(wc -l <ran) -ge 2 || kill -9 $PPID");
         assert_eq!(world.run(&["task", "add", "Mend the pump"]).code, 128 + 9);
         world.run(&["doctor", "--settle"]);
@@ -193,8 +199,8 @@ fn a_hook_may_say_that_its_workflow_may_run_again() {
 }
 
 #[test]
-fn where_one_is_enough_the_rest_is_left_out() {
-    let world = with(
+fn parallel_any_step_skips_remaining_steps_after_first_success() {
+    let world = create_workflow_project(
         "{}\n",
         "  - id: any
     type: parallel
@@ -208,12 +214,12 @@ fn where_one_is_enough_the_rest_is_left_out() {
 ",
     );
     let steps = |given: &[u8]| -> Vec<String> {
-        let ran = world.feed(&["workflow", "run", "w", "--json", "--context", "-"], given);
+        let ran = world.run_with_input(&["workflow", "run", "w", "--json", "--context", "-"], given);
         let lines = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.filter_map(|step| Some(format!("{} {}", step["stepId"].as_str()?, step["success"]))).collect()
     };
     assert_eq!(steps(br#"{"made": "made"}"#), ["refused false", "make true", "any true"]);
-    assert_eq!(goals(&world), ["made"]);
+    assert_eq!(task_goals(&world), ["made"]);
     assert!(!world.path("started").exists(), "what is done at once comes before programs");
     assert_eq!(steps(b"{}"), ["program true", "any true"]);
     assert!(world.path("started").exists(), "where nothing of that succeeds, programs are next");
@@ -221,16 +227,16 @@ fn where_one_is_enough_the_rest_is_left_out() {
 
 /// After the total time is used up, no further step starts.
 #[test]
-fn the_time_of_a_whole_workflow_ends_between_steps_too() {
-    let world = with(
+fn workflow_timeout_prevents_start_of_next_step() {
+    let world = create_workflow_project(
         "hooks: {task_created: [{workflow: w, timeout: 100ms, when: 'task.goal == \"One\"'}]}\n",
         "  - {id: slow, type: execute_command, config: {command: sleep, args: [1000]}, onFailure: sorry}
   - {id: sorry, type: create_task, config: {goal: Sorry}}
 ",
     );
     world.run(&["task", "add", "One"]);
-    assert_eq!(goals(&world), ["One"]);
-    let (outcome, said) = world.ending_of("task_created[0]");
+    assert_eq!(task_goals(&world), ["One"]);
+    let (outcome, said) = world.last_hook_outcome("task_created[0]");
     assert!(outcome == "timed_out" && said.contains("it had not ended after 100 ms"), "{outcome}: {said}");
 }
 
@@ -238,7 +244,7 @@ fn the_time_of_a_whole_workflow_ends_between_steps_too() {
 #[test]
 fn steps_are_told_as_they_end_and_signals_are_heard() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
-        let world = with(
+        let world = create_workflow_project(
             "{}\n",
             "  - {id: quick, type: noop, onSuccess: slow}
   - {id: slow, type: execute_command, config: {command: sleep, args: [1000]}, onFailure: sorry}
@@ -253,7 +259,7 @@ fn steps_are_told_as_they_end_and_signals_are_heard() {
         kill_process(Pid::from_child(&child), signal).unwrap();
         let ended = child.wait_with_output().unwrap();
         assert_eq!(ended.status.code(), Some(code), "{}", String::from_utf8_lossy(&ended.stderr));
-        assert_eq!(goals(&world), Vec::<String>::new(), "an interrupted workflow runs no further step");
+        assert_eq!(task_goals(&world), Vec::<String>::new(), "an interrupted workflow runs no further step");
     }
 }
 
@@ -269,9 +275,10 @@ fn numbers_that_programs_print_are_numbers() {
         )
     };
     let ran = |predicate: &str, text: &str| {
-        let world = with("{}\n", &step(predicate));
-        let ran = world.feed(&["workflow", "run", "w", "--context", "-"], json!({"text": text}).to_string().as_bytes());
-        goals(&world).pop().unwrap_or(ran.stdout)
+        let world = create_workflow_project("{}\n", &step(predicate));
+        let ran = world
+            .run_with_input(&["workflow", "run", "w", "--context", "-"], json!({"text": text}).to_string().as_bytes());
+        task_goals(&world).pop().unwrap_or(ran.stdout)
     };
     assert_eq!(ran("data.n > 9", "10"), "yes 10");
     assert_eq!(ran("data.n < 87.6", "87.5"), "yes 87.5");
@@ -297,7 +304,7 @@ fn values_are_no_options() {
   - {{id: use, type: execute_command, config: {program}}}
 "
         );
-        let world = with("{}\n", &steps);
+        let world = create_workflow_project("{}\n", &steps);
         world.write("said.json", said);
         let ran = world.run(&["workflow", "run", "w"]);
         assert!(ran.code == 1 && ran.to_string().contains(told), "{ran}");
@@ -309,7 +316,7 @@ fn values_are_no_options() {
 #[test]
 fn only_plain_text_names_a_program() {
     let steps = "  - {id: a, type: execute_command, config: {command: '${context.tool}', args: [made]}}\n";
-    let world = with("{}\n", steps);
+    let world = create_workflow_project("{}\n", steps);
     let hook = |given: &str| {
         world.write(
             ".windlass/config.yaml",
@@ -317,27 +324,27 @@ fn only_plain_text_names_a_program() {
         )
     };
     hook("'${task.goal}'");
-    let told = world.fails(&["config", "check"]);
+    let told = world.expect_failure(&["config", "check"]);
     assert!(told.contains("`tool` names a program of the workflow `w`"), "{told}");
     assert!(told.contains("config.yaml:1:"), "{told}");
     world.run(&["task", "add", "touch"]);
     assert!(!world.path("made").exists());
     let answer = r#"echo '{"actions": [{"type": "execute_workflow", "payload": {"workflowId": "w", "context": {"tool": "touch"}}}]}'"#;
     world.configure(&format!("hooks:\n  task_created:\n    - command: |\n        {answer}\n"));
-    world.ok(&["trust", "--yes"]);
+    world.run_ok(&["trust", "--yes"]);
     let ran = world.run(&["task", "add", "touch"]);
     assert!(!world.path("made").exists(), "{ran}");
     assert!(ran.stderr.contains("`context.tool` names a program of `w`"), "{ran}");
     hook("touch");
-    world.ok(&["trust", "--yes"]);
-    world.ok(&["task", "add", "Mend it"]);
+    world.run_ok(&["trust", "--yes"]);
+    world.run_ok(&["task", "add", "Mend it"]);
     assert!(world.path("made").exists());
 }
 
 /// With a thousand steps, each takes no longer than with ten.
 #[test]
 fn many_steps_know_what_came_before() {
-    let world = with(
+    let world = create_workflow_project(
         "{}\n",
         "  - {id: a, type: condition, config: {predicate: 'steps.b is defined and steps.b.durationMs < 0', onTrue: end, onFalse: b}}
   - {id: b, type: noop, onSuccess: a}

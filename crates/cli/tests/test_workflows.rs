@@ -4,20 +4,20 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::World;
-use crate::support::hooked::hooked;
+use crate::support::TestWorld;
+use crate::support::hook_project::create_hook_project;
 
 /// A project with a task and a workflow `w` of these steps.
-pub fn with(steps: &str) -> World {
-    let world = hooked("{}");
+pub fn create_workflow_project(steps: &str) -> TestWorld {
+    let world = create_hook_project("{}");
     world.write(".windlass/workflows/w.yaml", format!("id: w\nsteps:\n{steps}"));
-    world.ok(&["trust", "--yes"]);
-    world.ok(&["task", "add", "Mend the pump", "--label", "agent", "--label", "pump", "--priority", "0"]);
+    world.run_ok(&["trust", "--yes"]);
+    world.run_ok(&["task", "add", "Mend the pump", "--label", "agent", "--label", "pump", "--priority", "0"]);
     world
 }
 
 /// Runs `w` about the task, and returns the result of each step.
-fn run(world: &World) -> Vec<String> {
+fn run(world: &TestWorld) -> Vec<String> {
     let ran = world.run(&["workflow", "run", "w", "--task", "T1", "--json"]);
     let line = |line: &str| {
         let step: Value = serde_json::from_str(line).unwrap();
@@ -32,7 +32,7 @@ fn run(world: &World) -> Vec<String> {
 
 #[test]
 fn values_keep_their_types_and_lists_are_spliced() {
-    let world = with(
+    let world = create_workflow_project(
         "  - id: make
     type: create_task
     config:
@@ -56,8 +56,8 @@ fn values_keep_their_types_and_lists_are_spliced() {
 }
 
 #[test]
-fn a_failed_step_follows_its_own_way_or_ends_it() {
-    let world = with(
+fn failed_step_follows_on_failure_or_fails_workflow() {
+    let world = create_workflow_project(
         "  - {id: a, type: execute_command, config: {command: sh, args: [-c, exit 1]}, onFailure: b}
   - {id: b, type: execute_command, config: {command: no-such-program-here}, onFailure: c}
   - {id: c, type: execute_command, config: {command: sh, args: [-c, 'echo why >&2; exit 7']}}
@@ -77,14 +77,14 @@ fn a_failed_step_follows_its_own_way_or_ends_it() {
 }
 
 #[test]
-fn what_a_program_prints_is_stored_and_no_shell_looks_at_words() {
-    let world = with(
+fn program_output_is_stored_and_arguments_bypass_shell() {
+    let world = create_workflow_project(
         "  - {id: a, type: execute_command, config: {command: printf, args: ['{\"n\": [1, 2]}'], storeAs: found}, onSuccess: b}
   - {id: b, type: execute_command, config: {command: printf, args: ['%s', '$(touch hurt); ${task.goal} `touch hurt`'], storeAs: text}, onSuccess: c}
   - {id: c, type: create_task, config: {goal: '${data.text}', labels: ['n${data.found.n[1]}', 'of ${context.found.n | length}']}}
 ",
     );
-    world.ok(&["task", "update", "T1", "--goal", "x; touch hurt"]);
+    world.run_ok(&["task", "update", "T1", "--goal", "x; touch hurt"]);
     assert_eq!(run(&world), ["a ok", "b ok", "c ok", "= ok"]);
     let made = world.json(&["task", "show", "T2"]);
     assert_eq!(made["goal"], "$(touch hurt); x; touch hurt `touch hurt`");
@@ -95,7 +95,7 @@ fn what_a_program_prints_is_stored_and_no_shell_looks_at_words() {
 #[test]
 fn several_run_side_by_side() {
     // Each waits for the other: in sequence they would never end.
-    let world = with(
+    let world = create_workflow_project(
         "  - id: both
     type: parallel
     config:
@@ -111,8 +111,8 @@ fn several_run_side_by_side() {
 }
 
 #[test]
-fn where_one_is_enough_the_others_are_called_off() {
-    let world = with(
+fn parallel_any_step_cancels_running_steps_after_first_success() {
+    let world = create_workflow_project(
         "  - id: any
     type: parallel
     config:
@@ -126,8 +126,8 @@ fn where_one_is_enough_the_others_are_called_off() {
 }
 
 #[test]
-fn a_program_that_hangs_or_floods_is_ended_or_cut() {
-    let world = with(
+fn hanging_program_is_terminated_and_flooding_output_is_truncated() {
+    let world = create_workflow_project(
         "  - {id: a, type: execute_command, config: {command: sleep, args: [1000], timeout: 200ms}, onFailure: b}
   - {id: b, type: execute_command, config: {command: sh, args: [-c, 'head -c 100000000 /dev/zero | tr \"\\\\0\" x'], storeAs: much}}
 ",
@@ -139,7 +139,7 @@ fn a_program_that_hangs_or_floods_is_ended_or_cut() {
 
 #[test]
 fn hooks_and_actions_begin_them_and_they_know_what_for() {
-    let world = hooked(
+    let world = create_hook_project(
         "hooks:
   task_started: [{workflow: w}]
   task_blocked:
@@ -158,22 +158,22 @@ fn hooks_and_actions_begin_them_and_they_know_what_for() {
             )
         ),
     );
-    world.ok(&["trust", "--yes"]);
-    world.ok(&["task", "add", "One"]);
-    world.ok(&["task", "start", "T1"]);
-    world.ok(&["task", "block", "T1", "--reason", "no"]);
+    world.run_ok(&["trust", "--yes"]);
+    world.run_ok(&["task", "add", "One"]);
+    world.run_ok(&["task", "start", "T1"]);
+    world.run_ok(&["task", "block", "T1", "--reason", "no"]);
     let goal = |id: &str| world.json(&["task", "show", id])["goal"].clone();
     assert_eq!(goal("T2"), "T1 task_started unknown");
     assert_eq!(goal("T3"), "T1 task_blocked ann");
 }
 
-pub fn goals(world: &World) -> Vec<String> {
-    world.lines(&["task", "list"]).iter().map(|task| task["goal"].as_str().unwrap().to_owned()).collect()
+pub fn task_goals(world: &TestWorld) -> Vec<String> {
+    world.json_lines(&["task", "list"]).iter().map(|task| task["goal"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn what_was_stored_is_kept_although_a_step_beside_it_failed() {
-    let world = with(
+fn value_stored_in_parallel_step_survives_failure_of_sibling() {
+    let world = create_workflow_project(
         "  - id: both
     type: parallel
     onFailure: sorry
@@ -185,11 +185,11 @@ fn what_was_stored_is_kept_although_a_step_beside_it_failed() {
 ",
     );
     assert_eq!(run(&world), ["bad failed: exit 1", "good ok", "both failed: `bad`: exit 1", "sorry ok", "= ok"]);
-    assert_eq!(goals(&world)[1], "good none");
+    assert_eq!(task_goals(&world)[1], "good none");
 }
 
 #[test]
-fn what_cannot_be_kept_is_a_failure_of_the_step() {
+fn step_fails_when_its_output_cannot_be_stored() {
     let step = |print: &str| {
         format!(
             "  - {{id: a, type: execute_command, config: {{command: sh, args: [-c, '{print}'], storeAs: kept}}, onFailure: b}}
@@ -197,28 +197,28 @@ fn what_cannot_be_kept_is_a_failure_of_the_step() {
 "
         )
     };
-    let deep = with(&step("printf %070d | tr 0 [; printf %070d | tr 0 ]"));
+    let deep = create_workflow_project(&step("printf %070d | tr 0 [; printf %070d | tr 0 ]"));
     let told = run(&deep);
     assert!(told[0].starts_with("a failed: the stored value is nested more than 64 deep"), "{told:?}");
     assert_eq!(told[1..], ["b ok", "= ok"]);
-    let told = run(&with(&step("echo [; printf %0100000d 1 | tr 0 1; echo ]")));
+    let told = run(&create_workflow_project(&step("echo [; printf %0100000d 1 | tr 0 1; echo ]")));
     assert_eq!(told[0], "a failed: it printed 100004 bytes of JSON, and at most 49152 can be stored");
     // Output that only starts like JSON is text, and long text is cut.
-    assert_eq!(run(&with(&step("yes [warning] | head -n 9999")))[0], "a ok");
+    assert_eq!(run(&create_workflow_project(&step("yes [warning] | head -n 9999")))[0], "a ok");
 }
 
 #[test]
 fn programs_find_what_hooks_are_told_in_a_file() {
-    let world = with(
+    let world = create_workflow_project(
         "  - {id: a, type: execute_command, config: {command: sh, args: [-c, 'cp $WINDLASS_PAYLOAD_FILE told.json']}}\n",
     );
     assert_eq!(run(&world), ["a ok", "= ok"]);
-    assert!(world.read("told.json").contains("\"goal\":\"Mend the pump\""), "{}", world.read("told.json"));
+    assert!(world.read_file("told.json").contains("\"goal\":\"Mend the pump\""), "{}", world.read_file("told.json"));
 }
 
 #[test]
 fn untrusted_workflow_does_not_run() {
-    let world = with("  - {id: a, type: execute_command, config: {command: touch, args: [hurt]}}\n");
+    let world = create_workflow_project("  - {id: a, type: execute_command, config: {command: touch, args: [hurt]}}\n");
     world.write(
         ".windlass/workflows/w.yaml",
         "id: w\nsteps: [{id: a, type: execute_command, config: {command: touch, args: [worse]}}]\n",
@@ -229,24 +229,24 @@ fn untrusted_workflow_does_not_run() {
 }
 
 #[test]
-fn the_context_is_an_object_of_a_reasonable_size() {
-    let world = with("  - {id: a, type: create_task, config: {goal: '${context.what}'}}\n");
-    let ran = world.feed(&["workflow", "run", "w", "--context", "-"], b"[1]");
+fn workflow_context_must_be_object_within_size_limit() {
+    let world = create_workflow_project("  - {id: a, type: create_task, config: {goal: '${context.what}'}}\n");
+    let ran = world.run_with_input(&["workflow", "run", "w", "--context", "-"], b"[1]");
     assert!(ran.stderr.contains("is not a JSON object"), "{ran}");
-    let missing = world.fails(&["workflow", "run", "w", "--context", "missing.json"]);
+    let missing = world.expect_failure(&["workflow", "run", "w", "--context", "missing.json"]);
     assert!(missing.ends_with("[1 not_found]"), "{missing}");
-    let ran = world.feed(&["workflow", "run", "w", "--context", "-"], " ".repeat(1024 * 1024 + 1).as_bytes());
+    let ran = world.run_with_input(&["workflow", "run", "w", "--context", "-"], " ".repeat(1024 * 1024 + 1).as_bytes());
     assert!(ran.stderr.contains("hint: give the name of a file instead, which a program of a step reads"), "{ran}");
-    let ran = world.feed(&["workflow", "run", "w", "--context", "-"], br#"{"what": "This"}"#);
+    let ran = world.run_with_input(&["workflow", "run", "w", "--context", "-"], br#"{"what": "This"}"#);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(goals(&world), ["Mend the pump", "This"]);
+    assert_eq!(task_goals(&world), ["Mend the pump", "This"]);
     let ran = world.run(&["workflow", "run", "w"]);
     assert!(ran.stderr.contains("undefined") || ran.stdout.contains("undefined"), "{ran}");
 }
 
 #[test]
-fn a_gate_tells_what_the_programs_printed_that_failed() {
-    let world = hooked("hooks: {stop: [{workflow: w}]}\n");
+fn gate_workflow_feeds_output_of_failed_program_to_agent() {
+    let world = create_hook_project("hooks: {stop: [{workflow: w}]}\n");
     world.write(
         ".windlass/workflows/w.yaml",
         "id: w
@@ -259,7 +259,7 @@ steps:
         - {id: door, type: execute_command, config: {command: sh, args: [-c, exit 0]}}
 ",
     );
-    world.ok(&["trust", "--yes"]);
+    world.run_ok(&["trust", "--yes"]);
     let agent = "command:if grep -q 'valve 3'; then touch mended; fi; echo '<promise>COMPLETE</promise>'";
     let ran = world.run(&["run", "Mend the pump", "--agent", agent]);
     assert_eq!(ran.code, 0, "{ran}");
@@ -267,8 +267,8 @@ steps:
 }
 
 #[test]
-fn what_a_failed_program_printed_is_known_to_the_step_that_follows() {
-    let world = with(
+fn failed_program_output_is_readable_by_next_step() {
+    let world = create_workflow_project(
         "  - {id: a, type: execute_command, config: {command: sh, args: [-c, 'echo out; echo err >&2; exit 3']}, onFailure: b}
   - {id: b, type: create_task, config: {goal: '${steps.a.data.exitCode} ${steps.a.data.stdout} ${steps.a.data.stderr}'}}
 ",
@@ -278,45 +278,46 @@ fn what_a_failed_program_printed_is_known_to_the_step_that_follows() {
 }
 
 #[test]
-fn a_report_of_one_stale_task_is_a_report_too() {
-    let world = hooked("{}");
-    let report = |world: &World| {
-        let ran = world.feed(&["workflow", "run", "stale-task-report", "--context", "-"], br#"{"days": "0"}"#);
+fn stale_report_is_created_for_one_task_and_not_duplicated() {
+    let world = create_hook_project("{}");
+    let report = |world: &TestWorld| {
+        let ran =
+            world.run_with_input(&["workflow", "run", "stale-task-report", "--context", "-"], br#"{"days": "0"}"#);
         assert_eq!(ran.code, 0, "{ran}");
-        world.lines(&["task", "list", "--label", "stale-report"]).len()
+        world.json_lines(&["task", "list", "--label", "stale-report"]).len()
     };
     assert_eq!(report(&world), 0);
-    world.ok(&["task", "add", "Mend the pump"]);
-    world.ok(&["task", "block", "T1", "--reason", "which one?"]);
+    world.run_ok(&["task", "add", "Mend the pump"]);
+    world.run_ok(&["task", "block", "T1", "--reason", "which one?"]);
     assert_eq!(report(&world), 1);
     assert!(world.json(&["task", "show", "T2"])["body"].as_str().unwrap().contains("which one?"));
     // While it is open, it is the only one.
     assert_eq!(report(&world), 1);
-    world.ok(&["task", "block", "T2", "--reason", "later"]);
+    world.run_ok(&["task", "block", "T2", "--reason", "later"]);
     assert_eq!(report(&world), 1);
-    world.ok(&["task", "unblock", "T2"]);
-    world.ok(&["task", "complete", "T2"]);
+    world.run_ok(&["task", "unblock", "T2"]);
+    world.run_ok(&["task", "complete", "T2"]);
     assert_eq!(report(&world), 1);
     assert_eq!(world.json(&["task", "show", "T3"])["labels"], json!(["stale-report"]));
 }
 
 /// Only completed work is reported as completed.
 #[test]
-fn what_is_critical_is_told_when_it_is_completed() {
-    let world = hooked("{}");
+fn notification_is_sent_only_for_completed_critical_task() {
+    let world = create_hook_project("{}");
     let tell = |task: &str| {
         let words = ["workflow", "run", "notify-critical-completion", "--task", task, "--context", "-"];
-        let ran = world.feed(&words, br#"{"command": "./tell.sh"}"#);
+        let ran = world.run_with_input(&words, br#"{"command": "./tell.sh"}"#);
         assert_eq!(ran.code, 0, "{ran}");
-        world.read("told")
+        world.read_file("told")
     };
     let script = world.write("tell.sh", "#!/bin/sh\necho \"$@\" >>told\n");
     fs::set_permissions(script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    world.ok(&["task", "add", "Put out the fire", "--priority", "0"]);
-    world.ok(&["task", "add", "Sweep"]);
+    world.run_ok(&["task", "add", "Put out the fire", "--priority", "0"]);
+    world.run_ok(&["task", "add", "Sweep"]);
     assert_eq!(tell("T1"), "");
-    world.ok(&["task", "complete", "T1"]);
-    world.ok(&["task", "complete", "T2"]);
+    world.run_ok(&["task", "complete", "T1"]);
+    world.run_ok(&["task", "complete", "T2"]);
     assert_eq!(tell("T2"), "");
     assert_eq!(tell("T1"), "T1 is completed Put out the fire\n");
 }
@@ -324,7 +325,7 @@ fn what_is_critical_is_told_when_it_is_completed() {
 /// The project's path is available to every condition and step.
 #[test]
 fn conditions_and_steps_know_where_the_project_lies() {
-    let world = hooked(
+    let world = create_hook_project(
         "hooks:
   task_started:
     - {name: never, command: touch hurt, when: \"project_dir == ''\"}
@@ -336,13 +337,13 @@ fn conditions_and_steps_know_where_the_project_lies() {
         ".windlass/workflows/w.yaml",
         format!("steps: [{{id: a, type: create_task, config: {{goal: {goal}}}}}]\n"),
     );
-    world.ok(&["trust", "--yes"]);
-    world.ok(&["task", "add", "One"]);
-    world.ok(&["task", "start", "T1"]);
+    world.run_ok(&["trust", "--yes"]);
+    world.run_ok(&["task", "add", "One"]);
+    world.run_ok(&["task", "start", "T1"]);
     let root = fs::canonicalize(world.path("")).unwrap().display().to_string();
-    assert_eq!(goals(&world)[1], format!("{root} {root} {root}"));
+    assert_eq!(task_goals(&world)[1], format!("{root} {root} {root}"));
     assert!(!world.path("hurt").exists());
-    let tried = world.ok(&["hooks", "test", "task_started", "--run"]);
+    let tried = world.run_ok(&["hooks", "test", "task_started", "--run"]);
     assert!(
         tried.contains("does not hold") && tried.contains(&format!("it would be given {{\"where\":\"{root}\"}}")),
         "{tried}"
@@ -351,17 +352,17 @@ fn conditions_and_steps_know_where_the_project_lies() {
 
 /// A trial checks the context as a run does.
 #[test]
-fn a_trial_says_what_could_not_be_given() {
-    let world = hooked("hooks: {task_started: [{workflow: w, context: {data: '${goal}'}}]}\n");
+fn hook_trial_reports_reserved_name_in_workflow_context() {
+    let world = create_hook_project("hooks: {task_started: [{workflow: w, context: {data: '${goal}'}}]}\n");
     world.write(".windlass/workflows/w.yaml", "steps: [{id: a, type: noop}]\n");
-    world.ok(&["trust", "--yes"]);
-    let tried = world.ok(&["hooks", "test", "task_started", "--run"]);
+    world.run_ok(&["trust", "--yes"]);
+    let tried = world.run_ok(&["hooks", "test", "task_started", "--run"]);
     assert!(tried.contains("failure: `context` names `data`"), "{tried}");
 }
 
 #[test]
-fn a_refused_action_names_its_fields() {
-    let world = with(
+fn refused_action_error_names_invalid_field() {
+    let world = create_workflow_project(
         "  - {id: a, type: execute_command, config: {command: sh, args: [-c, echo 7], storeAs: n}, onSuccess: b}
   - {id: b, type: create_task, config: {goal: '${data.n}'}, onFailure: c}
   - {id: c, type: create_task, config: {goal: x, labels: ['${data.n}']}, onFailure: d}

@@ -17,7 +17,7 @@ use windlass_engine::{
     TaskState, Timestamp, TurnFailure, TurnPurpose, UsdCost, WorkSource, Workspace, WorkspaceMode, decode_event,
     encode_event, payload,
 };
-use windlass_testkit::{Project, histories, rules};
+use windlass_testkit::{MemoryProject, histories, test_rules};
 
 fn wrap_in_envelope(node: EventSubject, event: impl Into<Event>) -> EventEnvelope {
     EventEnvelope {
@@ -954,7 +954,7 @@ fn shown_record_names_cause_by_position() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let history = histories(40).new_tree(&mut runner).expect("a history").current();
-    let mut project = Project::new(rules());
+    let mut project = MemoryProject::new(test_rules());
     history.iter().for_each(|step| drop(project.run_step(step)));
     let positions: BTreeSet<u64> = project.log().iter().map(|record| record.seq.0).collect();
     let mut caused = 0;

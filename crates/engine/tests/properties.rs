@@ -10,13 +10,13 @@ use windlass_engine::{
     MemoryView, NextAction, Refusal, Seq, SessionName, SessionStep, StateView, SubmissionCheck, SubmittedWork, Task,
     TaskId, TurnAnswer, decide, decode_event, encode_event,
 };
-use windlass_testkit::delivery::workspace;
+use windlass_testkit::delivery::sample_workspace;
 use windlass_testkit::effects::read_pending_effects;
-use windlass_testkit::invariants::Rows;
-use windlass_testkit::model::Row;
+use windlass_testkit::invariants::StateRows;
+use windlass_testkit::model::ModelTaskRow;
 use windlass_testkit::{
-    Model, Project, Step, histories, histories_of_gates, histories_of_sessions, histories_of_stalls, invariants, rules,
-    rules_of_gates,
+    EngineModel, HistoryStep, MemoryProject, gate_histories, gate_rules, histories, invariants, session_histories,
+    stall_histories, test_rules,
 };
 
 const STEPS: usize = 50;
@@ -31,7 +31,7 @@ proptest! {
     /// The engine and the model accept the same commands and reach the same state.
     #[test]
     fn engine_and_model_accept_same_commands(history in histories(STEPS)) {
-        let (mut project, mut model) = (Project::new(rules()), Model::default());
+        let (mut project, mut model) = (MemoryProject::new(test_rules()), EngineModel::default());
         for step in &history {
             let (origin, command) = project.resolve_step(step);
             let expected = model.apply_command(&origin, &command, project.log());
@@ -53,8 +53,8 @@ proptest! {
 
     /// No history reaches an illegal state, and every change of a row changes its version.
     #[test]
-    fn no_illegal_state_is_reachable(history in histories(STEPS)) {
-        let mut project = Project::new(rules());
+    fn random_history_never_reaches_illegal_state(history in histories(STEPS)) {
+        let mut project = MemoryProject::new(test_rules());
         for step in &history {
             let before = project.memory().clone();
             let Ok(entries) = project.run_step(step) else { continue };
@@ -72,7 +72,7 @@ proptest! {
     /// A log folds to the state that it was made with, also from its bytes.
     #[test]
     fn every_log_prefix_replays_to_same_state(history in histories(STEPS)) {
-        let mut project = Project::new(rules());
+        let mut project = MemoryProject::new(test_rules());
         let mut replayed = MemoryView::default();
         for step in &history {
             for entry in project.run_step(step).into_iter().flatten() {
@@ -89,7 +89,7 @@ proptest! {
     /// A replay checks the log: it refuses a repeated event.
     #[test]
     fn repeated_event_is_refused_by_replay(history in histories(STEPS), place in any::<prop::sample::Index>()) {
-        let mut project = Project::new(rules());
+        let mut project = MemoryProject::new(test_rules());
         history.iter().for_each(|step| drop(project.run_step(step)));
         check_last_event_is_unique(&project.log()[..=place.index(project.log().len())])?;
     }
@@ -98,7 +98,7 @@ proptest! {
     /// draft.
     #[test]
     fn row_changes_of_commit_match_folded_events(history in histories(STEPS)) {
-        let mut project = Project::new(rules());
+        let mut project = MemoryProject::new(test_rules());
         for step in &history {
             let (origin, command) = project.resolve_step(step);
             let before = project.memory().clone();
@@ -124,7 +124,7 @@ proptest! {
     /// The links of a task's history reach every event of that task.
     #[test]
     fn task_history_links_every_event(history in histories(STEPS)) {
-        let mut project = Project::new(rules());
+        let mut project = MemoryProject::new(test_rules());
         let entries: Vec<CommitEntry> = history.iter().flat_map(|step| project.run_step(step).unwrap_or_default()).collect();
         let previous: BTreeMap<Seq, Seq> = entries.iter().map(|entry| (entry.record.seq, entry.previous)).collect();
         for task in project.memory().tasks() {
@@ -143,7 +143,7 @@ proptest! {
     /// A decision stays valid as long as no scope that it read has changed, after any other step.
     #[test]
     fn decision_depends_only_on_scopes_read(history in histories(STEPS)) {
-        let mut project = Project::new(rules());
+        let mut project = MemoryProject::new(test_rules());
         for pair in history.windows(2) {
             check_interleaved_commit(project.clone(), &pair[0], &pair[1])?;
             drop(project.run_step(&pair[0]));
@@ -156,27 +156,27 @@ proptest! {
 
     /// Sessions rest only where an outside action is needed, lose and repeat no feedback, and have one turn at most.
     #[test]
-    fn session_histories_agree_with_model(history in histories_of_sessions(STEPS)) {
-        check_against_model(rules(), &history)?;
+    fn session_histories_agree_with_model(history in session_histories(STEPS)) {
+        check_against_model(test_rules(), &history)?;
     }
 
     /// The same for work on its way from done to accepted.
     #[test]
-    fn gate_histories_agree_with_model(history in histories_of_gates(STEPS)) {
-        check_against_model(rules_of_gates(), &history)?;
+    fn gate_histories_agree_with_model(history in gate_histories(STEPS)) {
+        check_against_model(gate_rules(), &history)?;
     }
 
     /// The same when a gate could not be asked.
     #[test]
-    fn stalled_work_resumes_and_ends(history in histories_of_stalls(STEPS)) {
-        check_against_model(rules_of_gates(), &history)?;
-        check_effects_end(rules_of_gates(), &history)?;
+    fn stalled_work_resumes_and_ends(history in stall_histories(STEPS)) {
+        check_against_model(gate_rules(), &history)?;
+        check_effects_end(gate_rules(), &history)?;
     }
 
     /// With gates configured, a session completes no task past them.
     #[test]
-    fn session_completes_task_only_through_gates(history in prop_oneof![histories_of_gates(STEPS), histories_of_stalls(STEPS)]) {
-        let mut project = Project::new(rules_of_gates());
+    fn session_completes_task_only_through_gates(history in prop_oneof![gate_histories(STEPS), stall_histories(STEPS)]) {
+        let mut project = MemoryProject::new(gate_rules());
         history.iter().for_each(|step| drop(project.run_step(step)));
         let log = project.log();
         for (place, record) in log.iter().enumerate().filter(|(_, record)| is_completed_by_its_session(record)) {
@@ -200,20 +200,20 @@ proptest! {
 
     /// Running the pending effects ends, from the end of any history.
     #[test]
-    fn pending_effects_always_come_to_end(history in histories_of_sessions(STEPS)) {
-        check_effects_end(rules(), &history)?;
+    fn pending_effects_always_come_to_end(history in session_histories(STEPS)) {
+        check_effects_end(test_rules(), &history)?;
     }
 
     /// Taking work through its gates ends too.
     #[test]
-    fn work_in_gates_always_comes_to_end(history in histories_of_gates(STEPS)) {
-        check_effects_end(rules_of_gates(), &history)?;
+    fn work_in_gates_always_comes_to_end(history in gate_histories(STEPS)) {
+        check_effects_end(gate_rules(), &history)?;
     }
 
     /// Histories of gates replay to the same state, and row changes show in versions.
     #[test]
-    fn gate_histories_replay_to_same_state(history in histories_of_gates(STEPS)) {
-        let mut project = Project::new(rules_of_gates());
+    fn gate_histories_replay_to_same_state(history in gate_histories(STEPS)) {
+        let mut project = MemoryProject::new(gate_rules());
         let mut replayed = MemoryView::default();
         for step in &history {
             let before = project.memory().clone();
@@ -230,18 +230,18 @@ proptest! {
     /// A replay refuses a repeated event of a gate.
     #[test]
     fn repeated_gate_event_is_refused_by_replay(
-        history in histories_of_gates(STEPS),
+        history in gate_histories(STEPS),
         place in any::<prop::sample::Index>(),
     ) {
-        let mut project = Project::new(rules_of_gates());
+        let mut project = MemoryProject::new(gate_rules());
         history.iter().for_each(|step| drop(project.run_step(step)));
         check_last_event_is_unique(&project.log()[..=place.index(project.log().len())])?;
     }
 
     /// The same as for any history, with mostly gate commands.
     #[test]
-    fn gate_decision_depends_only_on_scopes_read(history in histories_of_gates(STEPS)) {
-        let mut project = Project::new(rules_of_gates());
+    fn gate_decision_depends_only_on_scopes_read(history in gate_histories(STEPS)) {
+        let mut project = MemoryProject::new(gate_rules());
         for pair in history.windows(2) {
             check_interleaved_commit(project.clone(), &pair[0], &pair[1])?;
             drop(project.run_step(&pair[0]));
@@ -250,8 +250,8 @@ proptest! {
 
     /// The same as for any history, with mostly session commands.
     #[test]
-    fn session_decision_depends_only_on_scopes_read(history in histories_of_sessions(STEPS)) {
-        let mut project = Project::new(rules());
+    fn session_decision_depends_only_on_scopes_read(history in session_histories(STEPS)) {
+        let mut project = MemoryProject::new(test_rules());
         for pair in history.windows(2) {
             check_interleaved_commit(project.clone(), &pair[0], &pair[1])?;
             drop(project.run_step(&pair[0]));
@@ -260,8 +260,8 @@ proptest! {
 }
 
 /// Checks that the engine and the model accept the same commands, and that no illegal state results.
-fn check_against_model(rules: EngineRules, history: &[Step]) -> TestCaseResult {
-    let (mut project, mut model) = (Project::new(rules), Model::default());
+fn check_against_model(rules: EngineRules, history: &[HistoryStep]) -> TestCaseResult {
+    let (mut project, mut model) = (MemoryProject::new(rules), EngineModel::default());
     for step in history {
         let (origin, command) = project.resolve_step(step);
         let expected = model.apply_command(&origin, &command, project.log());
@@ -279,8 +279,8 @@ fn check_against_model(rules: EngineRules, history: &[Step]) -> TestCaseResult {
 }
 
 /// Checks that running the pending effects, and nothing else, ends.
-fn check_effects_end(rules: EngineRules, history: &[Step]) -> TestCaseResult {
-    let mut project = Project::new(rules);
+fn check_effects_end(rules: EngineRules, history: &[HistoryStep]) -> TestCaseResult {
+    let mut project = MemoryProject::new(rules);
     history.iter().for_each(|step| drop(project.run_step(step)));
     // Late enough for every wait to be over.
     let at = project.now().add_millis(7_200_000);
@@ -292,7 +292,7 @@ fn check_effects_end(rules: EngineRules, history: &[Step]) -> TestCaseResult {
         let given = project.run_command(&origin, &command);
         prop_assert!(given.is_ok(), "{:?}: {:?}", command, given);
     }
-    prop_assert!(Rows::of(project.memory()).sessions.iter().all(|session| session.is_over()));
+    prop_assert!(StateRows::read(project.memory()).sessions.iter().all(|session| session.is_over()));
     let wrong = invariants::find_violations(project.memory(), project.log());
     prop_assert!(wrong.is_empty(), "{:#?}", wrong);
     Ok(())
@@ -318,13 +318,13 @@ fn is_completed_by_its_session(record: &EventRecord) -> bool {
 /// Returns the command for the next pending effect, or for the next action of a session without effects.
 fn next_pending_command(memory: &MemoryView) -> Option<Command> {
     let Some(effect) = memory.next_pending_effect(None).expect("in memory") else {
-        return Rows::of(memory).sessions.into_iter().find_map(|session| match session.next_action() {
+        return StateRows::read(memory).sessions.into_iter().find_map(|session| match session.next_action() {
             NextAction::Answer => {
                 Some(Command::AnswerGate { session: session.name, answer: GateAnswer::Abort, text: None })
             }
             NextAction::Decision | NextAction::WaitUntil(_) => Some(Command::AdvanceSession { name: session.name }),
             NextAction::Workspace => {
-                let (name, workspace) = (session.name, workspace());
+                let (name, workspace) = (session.name, sample_workspace());
                 Some(Command::OpenWorkspace { name, workspace, reused: true, protected: None, feedback: None })
             }
             NextAction::Work => {
@@ -364,7 +364,7 @@ fn reaches_cascade_limit(given: &Result<Vec<CommitEntry>, Refusal>) -> bool {
 }
 
 /// Decides one step, commits another one first, and then commits the first one if its scopes allow it.
-fn check_interleaved_commit(mut project: Project, step: &Step, first: &Step) -> TestCaseResult {
+fn check_interleaved_commit(mut project: MemoryProject, step: &HistoryStep, first: &HistoryStep) -> TestCaseResult {
     let before = project.memory().clone();
     let (origin, command) = project.resolve_step(step);
     let Ok(decided) = decide(&before, project.rules(), &origin, &command) else { return Ok(()) };
@@ -425,22 +425,22 @@ fn may_be_repeated(record: &EventRecord) -> bool {
     )
 }
 
-fn check_same_state(model: &Model, memory: &MemoryView) -> TestCaseResult {
-    let row = |task: &Task| Row {
+fn check_same_state(model: &EngineModel, memory: &MemoryView) -> TestCaseResult {
+    let row = |task: &Task| ModelTaskRow {
         state: task.state,
         blocked_by: task.blocked.as_ref().and_then(|blocked| blocked.by),
         open: task.open_dependencies as usize,
         priority: task.priority,
         lease: task.lease.as_ref().map(|lease| (lease.epoch, lease.until)),
-        driven: (
+        series_counts: (
             task.drive.hooks.len(),
             task.drive.series.as_ref().map(|series| series.iteration),
             task.drive.checkpoints_made,
         ),
     };
-    let rows: BTreeMap<TaskId, Row> = memory.tasks().map(|task| (task.id, row(task))).collect();
+    let rows: BTreeMap<TaskId, ModelTaskRow> = memory.tasks().map(|task| (task.id, row(task))).collect();
     prop_assert_eq!(&model.rows(), &rows);
-    let all = Rows::of(memory);
+    let all = StateRows::read(memory);
     let edges: BTreeSet<_> = all.edges.iter().map(|edge| (edge.from_id, edge.kind, edge.to_id)).collect();
     prop_assert_eq!(model.edges(), &edges);
     Ok(())
@@ -452,7 +452,7 @@ fn check_versions_track_changes(before: &MemoryView, after: &MemoryView) -> Test
         let new = after.find_task(old.id).expect("in memory").expect("rows are never lost");
         prop_assert!(new.version > old.version || new == *old, "{:?} became {:?}", old, new);
     }
-    for old in Rows::of(before).sessions {
+    for old in StateRows::read(before).sessions {
         let new = after.find_session(&old.name).expect("in memory").expect("rows are never lost");
         prop_assert!(new.version > old.version || new == old, "{:?} became {:?}", old, new);
     }
@@ -538,8 +538,8 @@ struct HistoryCoverage {
 }
 
 impl HistoryCoverage {
-    fn play_history(&mut self, rules: EngineRules, history: &[Step]) {
-        let mut project = Project::new(rules);
+    fn play_history(&mut self, rules: EngineRules, history: &[HistoryStep]) {
+        let mut project = MemoryProject::new(rules);
         for step in history {
             self.steps += 1;
             match project.run_step(step) {
@@ -554,7 +554,7 @@ impl HistoryCoverage {
                 }
             }
         }
-        assert_eq!(read_pending_effects(project.log()).len(), Rows::of(project.memory()).effects.len());
+        assert_eq!(read_pending_effects(project.log()).len(), StateRows::read(project.memory()).effects.len());
     }
 
     /// Returns the cases that no history has reached, or too few.
@@ -603,14 +603,14 @@ fn histories_reach_every_event_and_most_refusals() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();
-    let (of_gates, of_stalls) = (histories_of_gates(STEPS).boxed(), histories_of_stalls(STEPS).boxed());
-    let kinds = [histories(STEPS).boxed(), histories_of_sessions(STEPS).boxed(), of_gates, of_stalls];
-    let all_rules: [fn() -> EngineRules; 4] = [rules, rules, rules_of_gates, rules_of_gates];
+    let (of_gates, of_stalls) = (gate_histories(STEPS).boxed(), stall_histories(STEPS).boxed());
+    let kinds = [histories(STEPS).boxed(), session_histories(STEPS).boxed(), of_gates, of_stalls];
+    let all_rules: [fn() -> EngineRules; 4] = [test_rules, test_rules, gate_rules, gate_rules];
     let mut found = HistoryCoverage::default();
     // Rare cases need many rounds. Once every case was reached, further rounds add nothing.
     for round in 0..600 {
-        for (kind, rules) in kinds.iter().zip(all_rules) {
-            found.play_history(rules(), &kind.new_tree(&mut runner).expect("a history").current());
+        for (kind, make_rules) in kinds.iter().zip(all_rules) {
+            found.play_history(make_rules(), &kind.new_tree(&mut runner).expect("a history").current());
         }
         if found.list_missing_cases().is_empty() {
             println!("everything was there after {round} rounds");

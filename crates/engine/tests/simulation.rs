@@ -5,7 +5,7 @@
 //! A failing case names its seed: `WINDLASS_TEST_SEED=7 cargo nextest run -p windlass-engine --test simulation` repeats it.
 //! `WINDLASS_TEST_CRASH_ALL` runs more cases.
 
-#![expect(clippy::disallowed_methods, reason = "which cases are run is said by the environment")]
+#![expect(clippy::disallowed_methods, reason = "environment variables select the cases")]
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use windlass_engine::{
     NextAction, OwnerName, Promise, Refusal, SessionName, SessionTerms, StateView as _, TaskId, TaskState, Timestamp,
     TurnAnswer, WorkSource, WorkspaceMode, decide,
 };
-use windlass_testkit::invariants::{self, Rows};
+use windlass_testkit::invariants::{self, StateRows};
 
 const TASK_COUNT: u64 = 12;
 const WORKER_COUNT: usize = 4;
@@ -280,7 +280,7 @@ impl WorkerSimulation {
     fn recover_abandoned_work(&mut self, who: usize) -> bool {
         let owner = self.workers[who].owner.clone();
         let alive = |name: &OwnerName| self.workers.iter().find(|worker| worker.owner == *name);
-        let rows = Rows::of(&self.memory);
+        let rows = StateRows::read(&self.memory);
         let dead = rows.sessions.iter().find(|session| !session.is_over() && alive(&session.owner).is_none());
         if let Some(session) = dead.filter(|_| self.planted != Some(PlantedFault::Abandoned)) {
             let (name, dead) = (session.name.clone(), session.owner.clone());
@@ -344,7 +344,7 @@ impl WorkerSimulation {
     fn advance_session(&mut self, who: usize, name: &SessionName) {
         let owner = self.workers[who].owner.clone();
         let session = self.memory.find_session(name).expect("in memory").expect("it was started");
-        let effects = Rows::of(&self.memory).effects;
+        let effects = StateRows::read(&self.memory).effects;
         let effect = effects.into_iter().find(|effect| effect.owner == owner && effect.session.as_ref() == Some(name));
         let command = match (effect, session.next_action()) {
             _ if session.is_over() => None,
@@ -481,7 +481,7 @@ impl WorkerSimulation {
 
     fn is_all_work_done(&self) -> bool {
         self.memory.tasks().all(|task| task.state == TaskState::Completed)
-            && Rows::of(&self.memory).sessions.iter().all(|session| session.is_over())
+            && StateRows::read(&self.memory).sessions.iter().all(|session| session.is_over())
     }
 
     fn check_final_state(&self) {

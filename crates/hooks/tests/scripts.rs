@@ -1,6 +1,6 @@
-//! Filled commands in real shells: free text arrives byte for byte, and no shell runs any of it.
+//! Filled scripts in real shells: free text arrives byte for byte, and no shell runs it.
 #![cfg(unix)]
-#![allow(clippy::disallowed_methods, reason = "what a shell makes of a text is the question here")]
+#![allow(clippy::disallowed_methods, reason = "the tests run scripts in real shells")]
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,11 +13,11 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use windlass_hooks::{HookScript, InputChannel, ScriptValues};
 
-#[path = "../src/laws/pieces.rs"]
-mod pieces;
-use pieces::{COMMANDS, PAYLOADS, PIECES, runs_a_variable};
+#[path = "../src/laws/shell_pieces.rs"]
+mod shell_pieces;
+use shell_pieces::{COMMANDS, PAYLOADS, PIECES, executes_variable};
 
-const VALUES: ScriptValues<'static> = ScriptValues {
+const SCRIPT_VALUES: ScriptValues<'static> = ScriptValues {
     session: "demo",
     iteration: "3",
     task_id: "T12",
@@ -26,9 +26,9 @@ const VALUES: ScriptValues<'static> = ScriptValues {
 };
 
 /// A command that prints the text, with its output before and after the text.
-type Shape = (&'static str, &'static str, &'static str);
+type PrintCommand = (&'static str, &'static str, &'static str);
 
-const SHAPES: &[Shape] = &[
+const PRINT_COMMANDS: &[PrintCommand] = &[
     ("printf '%s' {{error}}", "", ""),
     ("printf '%s' \"{{error}}\"", "", ""),
     ("printf '%s' \"a $(echo 2) {{error}} b\"", "a 2 ", " b"),
@@ -41,8 +41,8 @@ const SHAPES: &[Shape] = &[
     ("if [ {{error}} = \"{{error}}\" ]; then printf '%s' {{ error }}; fi", "", ""),
 ];
 
-/// Shapes that start a process, which takes time.
-const SLOW_SHAPES: &[Shape] = &[
+/// Slower commands, which start a process.
+const SLOW_PRINT_COMMANDS: &[PrintCommand] = &[
     ("{ printf '%s' \\\n {{error}}; } | cat", "", ""),
     ("(printf '%s' \"$NOTHING{{error}}\") # {{error}}, it's a comment", "", ""),
     ("env printf '%s' x{{error}}", "x", ""),
@@ -50,28 +50,28 @@ const SLOW_SHAPES: &[Shape] = &[
 ];
 
 static SHELLS: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let runs = |shell: &&str| Command::new(shell).args(["-c", "true"]).status().is_ok();
-    let shells: Vec<_> = ["dash", "bash"].into_iter().filter(runs).collect();
+    let is_available = |shell: &&str| Command::new(shell).args(["-c", "true"]).status().is_ok();
+    let shells: Vec<_> = ["dash", "bash"].into_iter().filter(is_available).collect();
     if shells.is_empty() { vec!["/bin/sh"] } else { shells }
 });
 
-/// A directory to run in, and one for printed text.
-struct Place {
+/// A working directory and an output directory for scripts.
+struct ScriptDirectories {
     work: TempDir,
     out: TempDir,
 }
 
-impl Place {
+impl ScriptDirectories {
     fn new() -> Self {
         Self { work: tempfile::tempdir().expect("a directory"), out: tempfile::tempdir().expect("a directory") }
     }
 
-    fn run(&self, shell: &str, script: &str, value: &[u8]) -> Output {
+    fn run_script(&self, shell: &str, script: &str, value: &[u8]) -> Output {
         let file = self.out.path().join("value");
         fs::write(&file, value).expect("a file");
         let mut command = Command::new(shell);
         command.args(["-c", script]).current_dir(self.work.path()).stdin(Stdio::null());
-        // Linux takes at most 128 KiB for one variable.
+        // Linux limits one variable to 128 KiB.
         if value.len() < 100_000 {
             command
                 .env("WINDLASS_ERROR", OsStr::from_bytes(value))
@@ -81,44 +81,45 @@ impl Place {
         command.output().expect("a shell")
     }
 
-    fn left_behind(&self) -> Vec<String> {
+    fn leftover_files(&self) -> Vec<String> {
         let names = fs::read_dir(self.work.path()).expect("a directory");
         names.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
     }
 
-    fn printed(&self, index: usize) -> Vec<u8> {
+    fn read_printed(&self, index: usize) -> Vec<u8> {
         fs::read(self.out.path().join(index.to_string())).unwrap_or_default()
     }
 }
 
-/// All shapes as one command, each with an output file of its own.
-fn together(shapes: &[Shape]) -> HookScript {
-    let redirected = shapes.iter().enumerate().map(|(index, (shape, ..))| format!("exec >\"$OUT/{index}\"\n{shape}\n"));
+/// Combines all commands into one script, in which each command has its own output file.
+fn combine_commands(commands: &[PrintCommand]) -> HookScript {
+    let redirected =
+        commands.iter().enumerate().map(|(index, (command, ..))| format!("exec >\"$OUT/{index}\"\n{command}\n"));
     HookScript::parse(&redirected.collect::<String>()).expect("every shape is safe")
 }
 
 #[track_caller]
-fn check(shapes: &[Shape], values: &ScriptValues<'_>, value: &[u8], arrives: &[u8]) {
-    let place = Place::new();
-    let script = &together(shapes).fill_values(values);
+fn check_printed_text(commands: &[PrintCommand], values: &ScriptValues<'_>, value: &[u8], inserted: &[u8]) {
+    let directories = ScriptDirectories::new();
+    let script = &combine_commands(commands).fill_values(values);
     for shell in &*SHELLS {
-        let output = place.run(shell, script, value);
+        let output = directories.run_script(shell, script, value);
         let shown = String::from_utf8_lossy(value);
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{shell} with {shown:?}");
-        for (index, (shape, before, after)) in shapes.iter().enumerate() {
-            let expected = [before.as_bytes(), arrives, after.as_bytes()].concat();
-            let printed = place.printed(index);
+        for (index, (command, before, after)) in commands.iter().enumerate() {
+            let expected = [before.as_bytes(), inserted, after.as_bytes()].concat();
+            let printed = directories.read_printed(index);
             assert!(
                 printed == expected,
-                "{shell}: {shape} with {shown:?} prints {:?}",
+                "{shell}: {command} with {shown:?} prints {:?}",
                 String::from_utf8_lossy(&printed)
             );
         }
-        assert_eq!(place.left_behind(), Vec::<String>::new(), "{shell} with {shown:?}");
+        assert_eq!(directories.leftover_files(), Vec::<String>::new(), "{shell} with {shown:?}");
     }
 }
 
-const TEXTS: &[&str] = &[
+const HOSTILE_TEXTS: &[&str] = &[
     "",
     " ",
     "plain",
@@ -196,8 +197,8 @@ const TEXTS: &[&str] = &[
     "=",
 ];
 
-fn hostile() -> Vec<Vec<u8>> {
-    let mut values: Vec<_> = TEXTS.iter().map(|text| text.as_bytes().to_vec()).collect();
+fn hostile_values() -> Vec<Vec<u8>> {
+    let mut values: Vec<_> = HOSTILE_TEXTS.iter().map(|text| text.as_bytes().to_vec()).collect();
     values.extend((1..=127u8).flat_map(|byte| [vec![byte], vec![byte; 2]]));
     values.extend([
         vec![0xff, 0xfe, b'\'', 0x80],
@@ -210,43 +211,43 @@ fn hostile() -> Vec<Vec<u8>> {
 
 #[test]
 fn hostile_text_arrives_byte_for_byte() {
-    for (index, value) in hostile().into_iter().enumerate() {
-        check(SHAPES, &VALUES, &value, &value);
+    for (index, value) in hostile_values().into_iter().enumerate() {
+        check_printed_text(PRINT_COMMANDS, &SCRIPT_VALUES, &value, &value);
         if index % 8 == 0 {
-            check(SLOW_SHAPES, &VALUES, &value, &value);
+            check_printed_text(SLOW_PRINT_COMMANDS, &SCRIPT_VALUES, &value, &value);
         }
     }
 }
 
 #[test]
 fn text_from_a_file_arrives_but_for_newlines_at_its_end() {
-    let values = ScriptValues { error: InputChannel::File, ..VALUES };
+    let values = ScriptValues { error: InputChannel::File, ..SCRIPT_VALUES };
     let long = b"'\"$(touch pwned)`\n".repeat(5_000);
-    let short = hostile().into_iter().filter(|value| value.len() > 2).step_by(9);
+    let short = hostile_values().into_iter().filter(|value| value.len() > 2).step_by(9);
     for value in short.chain([b"lines\n\n\n".to_vec()]) {
         let end = value.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1);
-        check(&SHAPES[..4], &values, &value, &value[..end]);
+        check_printed_text(&PRINT_COMMANDS[..4], &values, &value, &value[..end]);
     }
-    // Too long for an argument of a program, but not for the shell itself.
-    let place = Place::new();
+    // The text is too long for an argument of a program, but not for the shell.
+    let directories = ScriptDirectories::new();
     let script = HookScript::parse("text={{error}}; printf '%s' \"$text\" >\"$OUT/0\"").expect("is safe");
-    place.run(SHELLS[0], &script.fill_values(&values), &long.repeat(3));
-    assert!(place.printed(0) == long.repeat(3)[..long.len() * 3 - 1]);
+    directories.run_script(SHELLS[0], &script.fill_values(&values), &long.repeat(3));
+    assert!(directories.read_printed(0) == long.repeat(3)[..long.len() * 3 - 1]);
 }
 
 /// Pieces that occur more often than others.
-const OFTEN: &[&str] = &["{{error}}", "{{error}}", "{{error}}", " ", " ", "echo ", "'", "\""];
+const FREQUENT_PIECES: &[&str] = &["{{error}}", "{{error}}", "{{error}}", " ", " ", "echo ", "'", "\""];
 
-fn compositions() -> impl Strategy<Value = String> {
-    let piece = prop_oneof![13 => prop::sample::select(PIECES), 1 => prop::sample::select(OFTEN)];
+fn arbitrary_scripts() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![13 => prop::sample::select(PIECES), 1 => prop::sample::select(FREQUENT_PIECES)];
     let pieces = prop::collection::vec(piece, 0..5).prop_map(|pieces| pieces.concat());
     let command = prop::sample::select(COMMANDS).prop_map(str::to_owned);
-    let row = prop::collection::vec(prop_oneof![2 => command, 3 => pieces], 1..5);
+    let lines = prop::collection::vec(prop_oneof![2 => command, 3 => pieces], 1..5);
     let between = prop::sample::select(&["", " ", "\n", "; ", " | ", " && ", " \\\n "][..]);
-    (row, between).prop_map(|(row, between)| row.join(between))
+    (lines, between).prop_map(|(lines, between)| lines.join(between))
 }
 
-fn is_pwned(place: &Path) -> bool {
+fn has_pwned_file(place: &Path) -> bool {
     let entries = fs::read_dir(place).expect("a directory");
     entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("pwned"))
 }
@@ -254,9 +255,9 @@ fn is_pwned(place: &Path) -> bool {
 #[test]
 fn refused_commands_would_run_free_text() {
     for text in ["eval \"${WINDLASS_ERROR}\"", "echo \"${WINDLASS_ERROR}\" | sh", "sh -c \"${WINDLASS_ERROR}\""] {
-        let place = Place::new();
-        place.run(SHELLS[0], text, b"touch pwned");
-        assert!(is_pwned(place.work.path()), "{text}");
+        let directories = ScriptDirectories::new();
+        directories.run_script(SHELLS[0], text, b"touch pwned");
+        assert!(has_pwned_file(directories.work.path()), "{text}");
     }
 }
 
@@ -264,35 +265,35 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_arrives_byte_for_byte(value in prop::collection::vec(1..=255u8, 0..200)) {
-        check(SHAPES, &VALUES, &value, &value);
+    fn random_free_text_arrives_byte_for_byte(value in prop::collection::vec(1..=255u8, 0..200)) {
+        check_printed_text(PRINT_COMMANDS, &SCRIPT_VALUES, &value, &value);
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: case_count(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_that_is_accepted_runs_the_text(
-        text in compositions(),
+    fn accepted_script_never_executes_free_text(
+        text in arbitrary_scripts(),
         payload in prop::sample::select(PAYLOADS),
         in_bash in prop::bool::weighted(0.3),
         from_file in prop::bool::weighted(0.1),
     ) {
-        if !text.contains("{{error}}") || runs_a_variable(&text) {
+        if !text.contains("{{error}}") || executes_variable(&text) {
             return Ok(());
         }
         let Ok(script) = HookScript::parse(&text) else { return Ok(()) };
-        let place = Place::new();
+        let directories = ScriptDirectories::new();
         let shell = if in_bash { SHELLS[SHELLS.len() - 1] } else { SHELLS[0] };
-        let carrier = if from_file { InputChannel::File } else { InputChannel::Variable };
-        let filled = script.fill_values(&ScriptValues { error: carrier, task_id: "", ..VALUES });
-        place.run(shell, &filled, payload.as_bytes());
-        prop_assert!(!is_pwned(place.work.path()), "{} ran {:?}", shell, filled);
+        let channel = if from_file { InputChannel::File } else { InputChannel::Variable };
+        let filled = script.fill_values(&ScriptValues { error: channel, task_id: "", ..SCRIPT_VALUES });
+        directories.run_script(shell, &filled, payload.as_bytes());
+        prop_assert!(!has_pwned_file(directories.work.path()), "{} ran {:?}", shell, filled);
     }
 }
 
 /// The number of cases; `PROPTEST_CASES=100000` raises it.
-fn cases() -> u32 {
+fn case_count() -> u32 {
     ProptestConfig::default().cases.max(3_000)
 }

@@ -1,24 +1,26 @@
 //! The environment of a child: terminal, signals, descriptors, variables.
 
-use crate::common::{PATH, check};
+use crate::common::{SEARCH_PATH, check_launch_modes};
 
 #[test]
 fn child_has_no_terminal() {
-    check(|scene| {
-        let finished = scene.run(&scene.shell("if (: </dev/tty) 2>/dev/null; then echo one; else echo none; fi"));
-        assert_eq!(finished.stdout.to_text_lossy(), "none\n");
+    check_launch_modes(|fixture| {
         let finished =
-            scene.run(&scene.shell("ps -o pid=,pgid=,sid= -p $$ | { read a b c; [ $a = $b ] && [ $b = $c ]; }"));
+            fixture.run_spec(&fixture.shell_program("if (: </dev/tty) 2>/dev/null; then echo one; else echo none; fi"));
+        assert_eq!(finished.stdout.to_text_lossy(), "none\n");
+        let finished = fixture.run_spec(
+            &fixture.shell_program("ps -o pid=,pgid=,sid= -p $$ | { read a b c; [ $a = $b ] && [ $b = $c ]; }"),
+        );
         assert_eq!(finished.exit, windlass_process::ProgramExit::Code(0), "it leads its group and its session");
     });
 }
 
 #[test]
 fn child_has_default_signal_state() {
-    check(|scene| {
+    check_launch_modes(|fixture| {
         // SIGPIPE is ignored in this process, and the handlers of the control are installed.
-        let _received = windlass_process::signals::install_handlers(&scene.control, |_| {}).expect("handlers");
-        let text = scene.run(&scene.argv(&["cat", "/proc/self/status"])).stdout.to_text_lossy();
+        let _received = windlass_process::signals::install_handlers(&fixture.control, |_| {}).expect("handlers");
+        let text = fixture.run_spec(&fixture.argv_program(&["cat", "/proc/self/status"])).stdout.to_text_lossy();
         let sets = ["SigBlk:", "SigIgn:", "SigCgt:"].map(|set| text.lines().find(|line| line.starts_with(set)));
         for line in sets.map(|line| line.expect("a set")) {
             let (_, set) = line.split_once(':').expect("a set");
@@ -30,21 +32,28 @@ fn child_has_default_signal_state() {
 }
 
 #[test]
-fn no_descriptor_of_ours_is_inherited() {
-    check(|scene| {
+fn child_inherits_no_descriptors_besides_standard_streams() {
+    check_launch_modes(|fixture| {
         let ours: Vec<_> = (0..10).map(|_| std::fs::File::open("/proc/self/stat").expect("a file")).collect();
         let script = "i=0; while [ $i -lt 64 ]; do [ -e /proc/$$/fd/$i ] && echo $i; i=$((i+1)); done";
-        assert_eq!(scene.run(&scene.shell(script)).stdout.to_text_lossy(), "0\n1\n2\n", "beside {ours:?}");
+        assert_eq!(
+            fixture.run_spec(&fixture.shell_program(script)).stdout.to_text_lossy(),
+            "0\n1\n2\n",
+            "beside {ours:?}"
+        );
     });
 }
 
 #[test]
-fn the_environment_is_what_was_given_and_a_tag() {
-    check(|scene| {
-        let mut spec = scene.argv(&["env"]);
-        spec.environment =
-            vec![("PATH".into(), PATH.into()), ("A".into(), "b=c\nd".into()), ("WINDLASS_TAG".into(), "x.1".into())];
-        let text = scene.run(&spec).stdout.to_text_lossy();
-        assert_eq!(text, format!("PATH={PATH}\nA=b=c\nd\nWINDLASS_TAG={}.1\n", scene.roster.name()));
+fn child_environment_has_only_given_variables_and_owner_tag() {
+    check_launch_modes(|fixture| {
+        let mut spec = fixture.argv_program(&["env"]);
+        spec.environment = vec![
+            ("PATH".into(), SEARCH_PATH.into()),
+            ("A".into(), "b=c\nd".into()),
+            ("WINDLASS_TAG".into(), "x.1".into()),
+        ];
+        let text = fixture.run_spec(&spec).stdout.to_text_lossy();
+        assert_eq!(text, format!("PATH={SEARCH_PATH}\nA=b=c\nd\nWINDLASS_TAG={}.1\n", fixture.owner_lock.name()));
     });
 }

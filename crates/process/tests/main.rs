@@ -1,16 +1,16 @@
 //! Well-behaved and misbehaving programs, with and without a supervisor.
 //!
-//! Each test needs a process of its own, which nextest gives it: an unmarked orphan of a run is ended when no other run of the
-//! process could have left it.
+//! Each test needs its own process, and nextest runs each test in one: Windlass ends an untagged orphan of a run as soon as
+//! no other run of the process can be its origin.
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 
 mod child;
 mod common;
 mod control;
-mod crash;
-mod live;
-mod nothing_survives;
+mod interactive;
+mod leftover_sweep;
 mod outcome;
 mod output;
-mod stubborn;
-mod sweeping;
+mod owner_signals;
+mod process_cleanup;
+mod supervisor_failures;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use windlass_process::{CaptureLimits, OutputStream, ProgramExit, SpillTarget};
 
-use crate::common::check;
+use crate::common::check_launch_modes;
 
-/// Returns the peak of this process's memory, in KiB.
-fn peak() -> u64 {
+/// Returns the peak memory of this process, in KiB.
+fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("proc");
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a peak");
     line.split_whitespace().nth(1).expect("a number").parse().expect("a number")
@@ -16,52 +16,56 @@ fn peak() -> u64 {
 
 #[test]
 fn much_output_needs_little_memory() {
-    check(|scene| {
+    check_launch_modes(|fixture| {
         const BYTES: u64 = 200_000_000;
-        let before = peak();
-        let finished = scene.run(&scene.shell(&format!("head -c {BYTES} /dev/zero; echo end")));
+        let before = peak_memory();
+        let finished = fixture.run_spec(&fixture.shell_program(&format!("head -c {BYTES} /dev/zero; echo end")));
         assert_eq!((finished.exit, finished.stdout.total), (ProgramExit::Code(0), BYTES + 4));
         assert_eq!(finished.stdout.omitted_byte_count(), BYTES + 4 - 128 * 1024);
         assert!(finished.stdout.tail.ends_with(b"\0end\n"));
-        assert!(peak() - before < 8 * 1024, "{} KiB more", peak() - before);
+        assert!(peak_memory() - before < 8 * 1024, "{} KiB more", peak_memory() - before);
     });
 }
 
 #[test]
 fn bytes_are_kept_as_they_are() {
-    check(|scene| {
-        let finished = scene.run(&scene.shell(r"printf 'a\000\377\376b\r\n'; printf '\000\001' >&2"));
+    check_launch_modes(|fixture| {
+        let finished = fixture.run_spec(&fixture.shell_program(r"printf 'a\000\377\376b\r\n'; printf '\000\001' >&2"));
         assert_eq!(&*finished.stdout.to_bytes(), b"a\0\xff\xfeb\r\n");
         assert_eq!(&*finished.stderr.to_bytes(), b"\0\x01");
     });
 }
 
 #[test]
-fn what_memory_cannot_hold_goes_to_a_file_up_to_its_cap() {
-    check(|scene| {
-        let mut spec = scene.shell("i=0; while [ $i -lt 500 ]; do echo line $i; i=$((i+1)); done; echo small >&2");
+fn output_beyond_memory_limit_spills_to_capped_file() {
+    check_launch_modes(|fixture| {
+        let mut spec =
+            fixture.shell_program("i=0; while [ $i -lt 500 ]; do echo line $i; i=$((i+1)); done; echo small >&2");
         spec.capture =
-            CaptureLimits { head: 10, tail: 10, spill: Some(SpillTarget { path: scene.path("run"), cap: 1000 }) };
-        let finished = scene.run(&spec);
+            CaptureLimits { head: 10, tail: 10, spill: Some(SpillTarget { path: fixture.path("run"), cap: 1000 }) };
+        let finished = fixture.run_spec(&spec);
         let spilled = finished.stdout.spilled.as_ref().expect("it was too much");
-        assert_eq!(spilled.path, scene.path("run.stdout"));
+        assert_eq!(spilled.path, fixture.path("run.stdout"));
         let text = std::fs::read_to_string(&spilled.path).expect("the file");
         assert!(text.starts_with("line 0\nline 1\nline 2\n"), "{text}");
         assert_eq!((text.len(), spilled.kept, &spilled.error), (1000, 1000, &None));
         assert_eq!(finished.stdout.to_text_lossy(), "line 0\nlin\n[4370 bytes left out]\n\nline 499\n");
         assert_eq!(finished.stderr.spilled, None);
-        assert!(!scene.path("run.stderr").exists());
+        assert!(!fixture.path("run.stderr").exists());
     });
 }
 
 #[test]
-fn a_file_that_cannot_be_written_does_not_fail_the_run() {
-    check(|scene| {
-        let mut spec = scene.shell("echo a lot of output");
-        std::fs::write(scene.path("file"), "").expect("it can be written");
-        spec.capture =
-            CaptureLimits { head: 1, tail: 1, spill: Some(SpillTarget { path: scene.path("file/where"), cap: 1000 }) };
-        let finished = scene.run(&spec);
+fn unwritable_spill_file_does_not_fail_run() {
+    check_launch_modes(|fixture| {
+        let mut spec = fixture.shell_program("echo a lot of output");
+        std::fs::write(fixture.path("file"), "").expect("it can be written");
+        spec.capture = CaptureLimits {
+            head: 1,
+            tail: 1,
+            spill: Some(SpillTarget { path: fixture.path("file/where"), cap: 1000 }),
+        };
+        let finished = fixture.run_spec(&spec);
         assert_eq!(finished.exit, ProgramExit::Code(0));
         assert!(finished.stdout.spilled.expect("it was tried").error.is_some());
     });
@@ -69,45 +73,45 @@ fn a_file_that_cannot_be_written_does_not_fail_the_run() {
 
 #[test]
 fn input_larger_than_a_pipe_flows_while_output_does() {
-    check(|scene| {
-        let mut spec = scene.argv(&["cat"]);
+    check_launch_modes(|fixture| {
+        let mut spec = fixture.argv_program(&["cat"]);
         spec.stdin = (0..3_000_000_u32).map(|number| number.to_le_bytes()[0] ^ number.to_le_bytes()[1]).collect();
         spec.capture.head = 4_000_000;
-        let finished = scene.run(&spec);
+        let finished = fixture.run_spec(&spec);
         assert_eq!(finished.exit, ProgramExit::Code(0));
         assert!(*finished.stdout.to_bytes() == spec.stdin, "what went in came out");
     });
 }
 
 #[test]
-fn a_program_need_not_read_its_input() {
-    check(|scene| {
+fn program_exit_code_is_reported_although_input_is_unread() {
+    check_launch_modes(|fixture| {
         for script in ["exit 4", "exec <&-; exit 4", "head -c 10 >/dev/null; exit 4", "echo ready; sleep 0.05; exit 4"]
         {
-            let mut spec = scene.shell(script);
+            let mut spec = fixture.shell_program(script);
             spec.stdin = vec![b'x'; 1_000_000];
-            assert_eq!(scene.run(&spec).exit, ProgramExit::Code(4), "{script}");
+            assert_eq!(fixture.run_spec(&spec).exit, ProgramExit::Code(4), "{script}");
         }
     });
 }
 
 #[test]
 fn input_has_an_end() {
-    check(|scene| {
+    check_launch_modes(|fixture| {
         for input in ["", "short"] {
-            let mut spec = scene.argv(&["cat"]);
+            let mut spec = fixture.argv_program(&["cat"]);
             spec.stdin = input.into();
-            assert_eq!(scene.run(&spec).stdout.to_text_lossy(), input);
+            assert_eq!(fixture.run_spec(&spec).stdout.to_text_lossy(), input);
         }
     });
 }
 
 #[test]
 fn observer_receives_all_output_of_both_streams() {
-    check(|scene| {
+    check_launch_modes(|fixture| {
         let mut seen = (Vec::new(), Vec::new());
-        let spec = scene.shell("echo one; echo two >&2; head -c 300000 /dev/zero");
-        let finished = scene.observe(&spec, &mut |stream, chunk| match stream {
+        let spec = fixture.shell_program("echo one; echo two >&2; head -c 300000 /dev/zero");
+        let finished = fixture.observe_run(&spec, &mut |stream, chunk| match stream {
             OutputStream::Stdout => seen.0.extend_from_slice(chunk),
             OutputStream::Stderr => seen.1.extend_from_slice(chunk),
         });
@@ -117,24 +121,24 @@ fn observer_receives_all_output_of_both_streams() {
 }
 
 #[test]
-fn a_child_that_takes_its_own_output_away_does_not_hold_us() {
-    check(|scene| {
+fn child_reading_its_own_output_does_not_block_timeout() {
+    check_launch_modes(|fixture| {
         for _ in 0..5 {
-            let mut spec = scene.shell("cat </proc/self/fd/1 >/dev/null & sleep 0.03; echo x; sleep 1000");
+            let mut spec = fixture.shell_program("cat </proc/self/fd/1 >/dev/null & sleep 0.03; echo x; sleep 1000");
             spec.timeout = Some(Duration::from_millis(100));
             spec.grace = Duration::from_millis(10);
-            assert_eq!(scene.run(&spec).exit, ProgramExit::TimedOut);
+            assert_eq!(fixture.run_spec(&spec).exit, ProgramExit::TimedOut);
         }
     });
 }
 
 #[test]
-fn a_stranger_who_floods_one_stream_hides_neither_the_end_nor_the_other_stream() {
-    check(|scene| {
-        let fifo = scene.path("fifo");
+fn stdout_flood_by_foreign_process_delays_neither_kill_nor_stderr() {
+    check_launch_modes(|fixture| {
+        let fifo = fixture.path("fifo");
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).expect("a fifo");
         std::thread::scope(|scope| {
-            // This test holds the output of the run, and cannot be ended.
+            // The run cannot end this thread, which holds the output of the run open.
             scope.spawn(|| {
                 let name = std::fs::read_to_string(&fifo).expect("a name");
                 let mut held = std::fs::File::options().write(true).open(name.trim()).expect("it is open");
@@ -142,10 +146,10 @@ fn a_stranger_who_floods_one_stream_hides_neither_the_end_nor_the_other_stream()
                 while held.write_all(&[b'x'; 65536]).is_ok() {}
             });
             let script = "echo first; echo /proc/$$/fd/1 >fifo; read line <fifo; echo error >&2; echo $$ >written";
-            let spec = scene.shell(&format!("{script}; sleep 1000"));
-            let finished = scene.observe(&spec, &mut |_, _| {
-                scene.number_in("written");
-                scene.control.kill_runs();
+            let spec = fixture.shell_program(&format!("{script}; sleep 1000"));
+            let finished = fixture.observe_run(&spec, &mut |_, _| {
+                fixture.wait_for_number("written");
+                fixture.control.kill_runs();
             });
             let finished = finished.expect("it starts");
             assert_eq!((finished.exit, finished.leaky), (ProgramExit::Cancelled, true));
@@ -156,11 +160,11 @@ fn a_stranger_who_floods_one_stream_hides_neither_the_end_nor_the_other_stream()
 }
 
 #[test]
-fn a_flood_does_not_hide_the_deadline() {
-    check(|scene| {
-        let mut spec = scene.shell("exec cat /dev/zero");
+fn output_flood_does_not_delay_timeout() {
+    check_launch_modes(|fixture| {
+        let mut spec = fixture.shell_program("exec cat /dev/zero");
         spec.timeout = Some(Duration::from_millis(100));
-        let finished = scene.run(&spec);
+        let finished = fixture.run_spec(&spec);
         assert_eq!(finished.exit, ProgramExit::TimedOut);
         assert!(finished.took < Duration::from_secs(2), "{:?}", finished.took);
     });

@@ -1,6 +1,6 @@
-//! Random histories, in a file and in memory at once: both agree about every event and every row after every command.
+//! Random histories in SQLite and in memory. Both stores agree about every event and every row after every command.
 
-mod scene;
+mod support;
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use windlass_engine::{EdgeDirection, EngineRules, MemoryView, RowChange, StateView, Timestamp};
 use windlass_store::{ExecuteError, SqliteStore, Store, StoreSnapshot, TaskFilter};
-use windlass_testkit::{Project, Step, histories, histories_of_gates, rules, rules_of_gates};
+use windlass_testkit::{HistoryStep, MemoryProject, gate_histories, gate_rules, histories, test_rules};
 
-use scene::{Place, everything};
+use support::{TempStore, read_log};
 
 /// Returns every row of a snapshot, in the order of [`MemoryView::into_rows`], without configurations.
-fn rows(snapshot: &StoreSnapshot<'_>) -> Vec<RowChange> {
+fn all_rows(snapshot: &StoreSnapshot<'_>) -> Vec<RowChange> {
     let mut tasks = Vec::new();
     snapshot
         .visit_tasks(&TaskFilter::default(), |task| {
@@ -32,8 +32,8 @@ fn rows(snapshot: &StoreSnapshot<'_>) -> Vec<RowChange> {
     tasks.chain(edges).chain(sessions).chain(effects).chain(conversations).collect()
 }
 
-/// Returns the answers of a view that are not rows, which come from the indexes.
-fn answers(view: &dyn StateView, now: Timestamp) -> Vec<String> {
+/// Returns the answers of a view that come from its indexes, not from its rows.
+fn index_answers(view: &dyn StateView, now: Timestamp) -> Vec<String> {
     let mut answers = vec![format!("{:?} {:?} {:?}", view.head_position(), view.last_task_id(), view.last_edge_id())];
     let mut next = None;
     while let Some(found) = view.next_claimable(next).expect("a view can be read") {
@@ -67,12 +67,12 @@ fn check_rows(store: &SqliteStore, memory: &MemoryView, now: Timestamp) -> Resul
     let snapshot = store.begin_snapshot().expect("the store can be read");
     let (configs, expected): (Vec<_>, Vec<_>) =
         memory.clone().into_rows().partition(|row| matches!(row, RowChange::PutConfig { .. }));
-    prop_assert_eq!(rows(&snapshot), expected);
+    prop_assert_eq!(all_rows(&snapshot), expected);
     for config in configs {
         let RowChange::PutConfig { digest, text } = config else { unreachable!("they were picked") };
         prop_assert_eq!(snapshot.find_config_text(digest).expect("the store can be read"), Some(text));
     }
-    prop_assert_eq!(answers(&snapshot, now), answers(memory, now));
+    prop_assert_eq!(index_answers(&snapshot, now), index_answers(memory, now));
     Ok(())
 }
 
@@ -80,43 +80,43 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_file_and_memory_agree(history in histories(30)) {
-        agree(rules(), &history)?;
+    fn sqlite_store_matches_memory_view_for_random_histories(history in histories(30)) {
+        check_agreement(test_rules(), &history)?;
     }
 
-    /// The same with worktrees, gates, changes and their findings.
+    /// Checks the same with worktrees, gates, changes and findings.
     #[test]
-    fn a_file_and_memory_agree_about_gates(history in histories_of_gates(40)) {
-        agree(rules_of_gates(), &history)?;
+    fn sqlite_store_matches_memory_view_for_gate_histories(history in gate_histories(40)) {
+        check_agreement(gate_rules(), &history)?;
     }
 }
 
-fn agree(rules: EngineRules, history: &[Step]) -> TestCaseResult {
-    let place = Place::new();
-    let mut store = place.create();
-    let mut project = Project::new(rules);
+fn check_agreement(rules: EngineRules, history: &[HistoryStep]) -> TestCaseResult {
+    let temp_store = TempStore::new();
+    let mut store = temp_store.create();
+    let mut project = MemoryProject::new(rules);
     for (number, step) in (0_u128..).zip(history) {
         let (origin, command) = project.resolve_step(step);
-        let kept = store.execute_command(project.rules(), &origin, &command, number);
+        let outcome = store.execute_command(project.rules(), &origin, &command, number);
         match project.run_command(&origin, &command) {
             Ok(entries) => {
                 let records: Vec<_> = entries.into_iter().map(|entry| entry.record).collect();
-                prop_assert_eq!(kept.expect("memory took it"), records);
+                prop_assert_eq!(outcome.expect("memory took it"), records);
             }
-            Err(refusal) => match kept {
+            Err(refusal) => match outcome {
                 Err(ExecuteError::Refused(same)) => prop_assert_eq!(same.to_string(), refusal.to_string()),
                 other => prop_assert!(false, "memory: {refusal}, the file: {other:?}"),
             },
         }
         check_rows(&store, project.memory(), project.now())?;
     }
-    prop_assert_eq!(everything(&store), project.log());
+    prop_assert_eq!(read_log(&store), project.log());
     let report = store.inspect_store().expect("it can be looked over");
     prop_assert!(report.is_sound(), "{report:?}");
     prop_assert_eq!(report.events, project.log().len() as u64);
     store.rebuild_rows().expect("it can be rebuilt");
     check_rows(&store, project.memory(), project.now())?;
-    prop_assert_eq!(everything(&store), project.log());
+    prop_assert_eq!(read_log(&store), project.log());
     prop_assert!(store.inspect_store().expect("it can be looked over").is_sound());
     Ok(())
 }

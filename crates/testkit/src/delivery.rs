@@ -6,10 +6,10 @@ use proptest::sample::select;
 use windlass_engine::{ChangeFact, ChangeRef, Command, GateFinding, SubmissionCheck, SubmittedWork, Workspace};
 
 use crate::history::StepAction;
-use crate::steps::session;
+use crate::steps::arbitrary_session;
 
-/// Returns the only worktree. Its location changes nothing.
-pub fn workspace() -> Workspace {
+/// Returns the worktree of all sessions. No rule depends on its location.
+pub fn sample_workspace() -> Workspace {
     Workspace {
         branch: "windlass/t1".to_owned(),
         base: "main".to_owned(),
@@ -21,10 +21,10 @@ pub fn workspace() -> Workspace {
 }
 
 /// Generates mostly some work, sometimes none, and sometimes work that is unfit.
-pub fn ready_work() -> impl Strategy<Value = SubmissionCheck> {
+pub fn arbitrary_submission() -> impl Strategy<Value = SubmissionCheck> {
     let done = |(head, commits): (&str, u32)| SubmittedWork { head: head.to_owned(), commits, files: 1 };
     let (work, moved) = (move |found| SubmissionCheck::Work(done(found)), SubmissionCheck::Unjudged(done(("abd", 1))));
-    let unfit = || SubmissionCheck::Unfit {
+    let unfit = || SubmissionCheck::NotSubmittable {
         hook: "commit".to_owned(),
         reason: "markers".to_owned(),
         feedback: "markers are left".to_owned(),
@@ -35,27 +35,27 @@ pub fn ready_work() -> impl Strategy<Value = SubmissionCheck> {
 }
 
 /// Generates the new head of work that a hook moved. Most hooks move nothing.
-pub fn moved_head() -> impl Strategy<Value = Option<String>> {
+pub fn arbitrary_moved_head() -> impl Strategy<Value = Option<String>> {
     option::weighted(0.1, select(vec!["abc", "abd"]).prop_map(str::to_owned))
 }
 
-pub fn change() -> impl Strategy<Value = Option<ChangeFact>> {
+pub fn arbitrary_change() -> impl Strategy<Value = Option<ChangeFact>> {
     let opened = select(vec!["http://x/1", "http://x/2"]).prop_map(|url| {
         ChangeFact::Opened(ChangeRef { branch: None, base: None, url: Some(url.to_owned()), number: None })
     });
     option::weighted(0.4, prop_oneof![2 => opened, 1 => Just(ChangeFact::Merged("def".to_owned()))])
 }
 
-/// Generates commands of runners, whether or not a session wants them.
-pub fn about_gates() -> impl Strategy<Value = StepAction> {
+/// Generates commands of runners, including commands that no session waits for.
+pub fn gate_steps() -> impl Strategy<Value = StepAction> {
     let files = option::weighted(0.2, Just("{}".to_owned()));
     prop_oneof![
-        2 => (session(), any::<bool>(), files, any::<bool>()).prop_map(|(name, reused, protected, conflicts)| {
+        2 => (arbitrary_session(), any::<bool>(), files, any::<bool>()).prop_map(|(name, reused, protected, conflicts)| {
             let finding = || GateFinding { source: "rebase_on_main".to_owned(), text: "both change a".to_owned() };
             let feedback = conflicts.then(finding);
-            StepAction::Plain(Command::OpenWorkspace { name, workspace: workspace(), reused, protected, feedback })
+            StepAction::Fixed(Command::OpenWorkspace { name, workspace: sample_workspace(), reused, protected, feedback })
         }),
-        1 => session().prop_map(|name| StepAction::Plain(Command::LeaveToPerson { name, reason: "look".to_owned(), commits: vec!["0a1b".to_owned()] })),
-        1 => (session(), ready_work()).prop_map(|(name, readied)| StepAction::Plain(Command::SubmitWork { name, readied })),
+        1 => arbitrary_session().prop_map(|name| StepAction::Fixed(Command::LeaveToPerson { name, reason: "look".to_owned(), commits: vec!["0a1b".to_owned()] })),
+        1 => (arbitrary_session(), arbitrary_submission()).prop_map(|(name, readied)| StepAction::Fixed(Command::SubmitWork { name, readied })),
     ]
 }

@@ -1,4 +1,4 @@
-//! Pending effects, from the log alone.
+//! Pending effects, computed from the log alone.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use windlass_engine::{EffectId, Event, EventRecord, EventType, OwnerName, RunId,
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedEffect {
     pub owner: OwnerName,
-    pub begun: u32,
+    pub attempts: u32,
     /// Whether the effect has failed and waits for a retry.
-    pub rests: bool,
+    pub is_resting: bool,
     /// The turn, if the effect is no hook.
     pub turn: Option<RunId>,
     pub session: Option<SessionName>,
@@ -19,7 +19,7 @@ pub struct LoggedEffect {
 
 /// Returns all effects that are pending or begun.
 pub fn read_pending_effects(log: &[EventRecord]) -> BTreeMap<EffectId, LoggedEffect> {
-    let mut due = BTreeMap::new();
+    let mut pending = BTreeMap::new();
     for record in log {
         let envelope = &record.envelope;
         let (session, iteration) = (envelope.session.clone(), envelope.iteration);
@@ -27,35 +27,40 @@ pub fn read_pending_effects(log: &[EventRecord]) -> BTreeMap<EffectId, LoggedEff
             Event::TurnStarted(started) => {
                 let id = EffectId { seq: record.seq, index: 0 };
                 let (owner, turn) = (started.owner.clone(), Some(started.run.clone()));
-                due.insert(
+                pending.insert(
                     id,
-                    LoggedEffect { owner, begun: 1, rests: false, turn, session: session.clone(), iteration },
+                    LoggedEffect { owner, attempts: 1, is_resting: false, turn, session: session.clone(), iteration },
                 );
             }
             Event::HookStarted(started) => {
-                let due = due.get_mut(&started.effect).expect("what begins is owed");
-                (due.begun, due.owner, due.rests) = (due.begun + 1, started.owner.clone(), false);
+                let pending = pending.get_mut(&started.effect).expect("a started hook is pending");
+                (pending.attempts, pending.owner, pending.is_resting) =
+                    (pending.attempts + 1, started.owner.clone(), false);
             }
-            Event::HookRetrying(retrying) => due.get_mut(&retrying.effect).expect("what rests is owed").rests = true,
-            Event::HookFinished(finished) => drop(due.remove(&finished.effect).expect("what finishes is owed")),
-            event if ends_a_turn(event.kind()) => {
-                due.retain(|_, due: &mut LoggedEffect| due.turn.is_none() || due.session != session);
+            Event::HookRetrying(retrying) => {
+                pending.get_mut(&retrying.effect).expect("a hook that waits for a retry is pending").is_resting = true
+            }
+            Event::HookFinished(finished) => {
+                drop(pending.remove(&finished.effect).expect("a finished hook was pending"))
+            }
+            event if ends_turn(event.kind()) => {
+                pending.retain(|_, pending: &mut LoggedEffect| pending.turn.is_none() || pending.session != session);
             }
             _ => {}
         }
-        for id in owed_by(record) {
+        for id in owed_hooks(record) {
             let owner = envelope.metadata.owes.as_ref().expect("it owes").owner.clone();
-            due.insert(
+            pending.insert(
                 id,
-                LoggedEffect { owner, begun: 0, rests: false, turn: None, session: session.clone(), iteration },
+                LoggedEffect { owner, attempts: 0, is_resting: false, turn: None, session: session.clone(), iteration },
             );
         }
     }
-    due
+    pending
 }
 
 /// Returns the hooks that an event enqueued. The event that begins a turn has the turn as its first effect.
-pub fn owed_by(record: &EventRecord) -> impl Iterator<Item = EffectId> {
+pub fn owed_hooks(record: &EventRecord) -> impl Iterator<Item = EffectId> {
     let hooks = record.envelope.metadata.owes.as_ref().map_or(0, |owed| owed.hooks.len());
     let first = u32::from(record.kind() == EventType::TurnStarted);
     let seq = record.seq;
@@ -63,7 +68,7 @@ pub fn owed_by(record: &EventRecord) -> impl Iterator<Item = EffectId> {
 }
 
 /// Returns whether an event of this type ends the current turn.
-pub fn ends_a_turn(kind: EventType) -> bool {
+pub fn ends_turn(kind: EventType) -> bool {
     use EventType as E;
     matches!(
         kind,

@@ -1,7 +1,7 @@
-//! The way from done to accepted, from the log alone, with its rules.
+//! The delivery of finished work up to its acceptance, computed from the log alone, with its rules.
 //!
-//! The engine keeps a phase and the event whose hooks are the gate. This module counts the hooks themselves: a gate is passed
-//! when every hook of it has ended in a way that lets the work pass.
+//! The engine stores a phase and the event whose hooks form the gate. This module counts the hooks: work passes a gate when
+//! every hook of the gate has ended with a result that lets the work pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use windlass_engine::{
     HookFailurePolicy, HookOutcome, HookPoint, OwnerName, SessionTerms, StalledWork, SubmittedWork, Workspace, payload,
 };
 
-use crate::effects::owed_by;
+use crate::effects::owed_hooks;
 
 /// The delivery of a session's work since it claimed its task.
 #[derive(Debug, Clone, Default)]
@@ -24,7 +24,7 @@ pub struct DeliveryProgress {
     pub resumes: bool,
     /// Whether the task ends with a report instead of a change.
     pub report: bool,
-    /// Whether the work has resumed there.
+    /// Whether the work has resumed at a gate.
     pub resumed: bool,
     /// The remedy after a failed gate.
     pub remedy: Option<GateRemedy>,
@@ -38,7 +38,7 @@ struct OpenGate {
     hooks: BTreeMap<EffectId, HookEffect>,
     begun: BTreeSet<EffectId>,
     /// The hook that held the work back, and the reason.
-    broken: Option<(String, GateFailureKind)>,
+    failure: Option<(String, GateFailureKind)>,
     submitted: bool,
     merged: bool,
     /// Whether a hook objects to the merged work.
@@ -73,7 +73,7 @@ impl DeliveryProgress {
     /// Returns whether a hook of the gate that has not begun must not begin: the gate is decided, a person's feedback comes first,
     /// or the session has lost the task.
     pub fn is_hook_needless(&self, effect: EffectId, held: bool, held_back: bool) -> bool {
-        let needless = |open: &OpenGate| open.broken.is_some() || !held || (held_back && !open.merged);
+        let needless = |open: &OpenGate| open.failure.is_some() || !held || (held_back && !open.merged);
         let owed = |open: &OpenGate| open.hooks.contains_key(&effect) && needless(open);
         self.gate.as_ref().is_some_and(owed)
     }
@@ -90,39 +90,39 @@ impl DeliveryProgress {
     }
 
     /// Returns whether the event may follow the events so far.
-    pub fn allows_event(&self, record: &EventRecord, around: &GateContext<'_>) -> bool {
-        let may = around.held && !around.stopping;
+    pub fn allows_event(&self, record: &EventRecord, context: &GateContext<'_>) -> bool {
+        let may_act = context.held && !context.stopping;
         // Feedback of a person stops the delivery.
-        let on = may && !around.held_back;
+        let may_proceed = may_act && !context.held_back;
         let open = |gate: DeliveryGate, submitted: bool| {
             self.gate.as_ref().is_some_and(|open| open.gate == gate && open.submitted == submitted && open.is_passed())
         };
         match &record.envelope.event {
-            Event::WorkspaceOpened(_) => around.held && around.worktrees,
+            Event::WorkspaceOpened(_) => context.held && context.worktrees,
             Event::SubmissionStarted(started) => {
-                let there = match &started.work {
-                    Some(work) => around.worktrees && work.commits > 0 && self.workspace.is_some() && !self.report,
-                    None => !around.worktrees || self.report,
+                let has_work = match &started.work {
+                    Some(work) => context.worktrees && work.commits > 0 && self.workspace.is_some() && !self.report,
+                    None => !context.worktrees || self.report,
                 };
                 let counted = started.remediations == self.remediations;
-                let done = around.passed && self.done || self.can_resume(started.work.as_ref(), around);
-                on && there && counted && done && self.gate.is_none()
+                let done = context.passed && self.done || self.can_resume(started.work.as_ref(), context);
+                may_proceed && has_work && counted && done && self.gate.is_none()
             }
-            Event::TaskSubmitted(_) if around.own => on && open(DeliveryGate::BeforeSubmit, false),
+            Event::TaskSubmitted(_) if context.own => may_proceed && open(DeliveryGate::BeforeSubmit, false),
             Event::MergeStarted(started) if started.work.is_some() => {
-                let submitted = around.stalled.is_some_and(|(_, submitted)| submitted);
-                may && submitted && self.gate.is_none() && self.can_resume(started.work.as_ref(), around)
+                let submitted = context.stalled.is_some_and(|(_, submitted)| submitted);
+                may_act && submitted && self.gate.is_none() && self.can_resume(started.work.as_ref(), context)
             }
-            Event::MergeStarted(_) => on && open(DeliveryGate::BeforeSubmit, true),
-            Event::PipelineFailed(failed) => may && self.allows_failure(failed, around),
-            Event::TaskRejected(_) => around.held && self.remedy == Some(GateRemedy::Reject),
+            Event::MergeStarted(_) => may_proceed && open(DeliveryGate::BeforeSubmit, true),
+            Event::PipelineFailed(failed) => may_act && self.allows_failure(failed, context),
+            Event::TaskRejected(_) => context.held && self.remedy == Some(GateRemedy::Reject),
             Event::HookStarted(started) => {
                 let first = self.gate.as_ref().is_none_or(|open| !open.begun.contains(&started.effect));
-                !(first && self.is_hook_needless(started.effect, around.held, around.held_back))
+                !(first && self.is_hook_needless(started.effect, context.held, context.held_back))
             }
             Event::HookFinished(finished) => self.gate.as_ref().is_none_or(|open| {
                 let unbegun = open.hooks.contains_key(&finished.effect) && !open.begun.contains(&finished.effect);
-                let needless = open.broken.is_some() || !around.held || around.stopping || around.held_back;
+                let needless = open.failure.is_some() || !context.held || context.stopping || context.held_back;
                 !unbegun
                     || finished.outcome == HookOutcome::Interrupted
                     || (finished.outcome == HookOutcome::Skip && needless)
@@ -132,9 +132,9 @@ impl DeliveryProgress {
     }
 
     /// Returns whether work may resume at a gate: it is the stalled work, and no person has sent feedback since.
-    fn can_resume(&self, work: Option<&SubmittedWork>, around: &GateContext<'_>) -> bool {
-        let same = work.zip(around.stalled).is_some_and(|(work, (stalled, _))| work.head == stalled.head);
-        self.resumes && self.workspace.is_some() && same && !around.held_back
+    fn can_resume(&self, work: Option<&SubmittedWork>, context: &GateContext<'_>) -> bool {
+        let same = work.zip(context.stalled).is_some_and(|(work, (stalled, _))| work.head == stalled.head);
+        self.resumes && self.workspace.is_some() && same && !context.held_back
     }
 
     /// Returns the last commit of the work on its way.
@@ -145,7 +145,7 @@ impl DeliveryProgress {
     /// Returns the gate at which the work resumes if its session ends now. A hook that blocks sends feedback to the agent instead.
     pub fn resumption_gate(&self) -> Option<DeliveryGate> {
         let open = self.gate.as_ref()?;
-        match &open.broken {
+        match &open.failure {
             None | Some((_, GateFailureKind::Failed)) if open.submitted => Some(DeliveryGate::BeforeMerge),
             None | Some((_, GateFailureKind::Failed)) => Some(open.gate),
             Some((_, GateFailureKind::Moved)) => Some(DeliveryGate::BeforeSubmit),
@@ -158,15 +158,15 @@ impl DeliveryProgress {
     }
 
     /// Returns whether a gate may fail like this.
-    fn allows_failure(&self, failed: &payload::PipelineFailed, around: &GateContext<'_>) -> bool {
-        let terms = around.terms;
-        let told = match &self.gate {
+    fn allows_failure(&self, failed: &payload::PipelineFailed, context: &GateContext<'_>) -> bool {
+        let terms = context.terms;
+        let is_reported = match &self.gate {
             Some(open) if failed.why == GateFailureKind::Said => {
-                open.is_passed() && open.gate == failed.gate && !open.merged && around.held_back
+                open.is_passed() && open.gate == failed.gate && !open.merged && context.held_back
             }
             Some(open) => {
-                let broken = Some((failed.hook.clone(), failed.why)) == open.broken;
-                broken && open.gate == failed.gate && !open.merged && open.hooks.is_empty()
+                let is_same_failure = Some((failed.hook.clone(), failed.why)) == open.failure;
+                is_same_failure && open.gate == failed.gate && !open.merged && open.hooks.is_empty()
             }
             // There was no work to judge.
             None => {
@@ -174,7 +174,7 @@ impl DeliveryProgress {
                     "no_changes" => GateFailureKind::Failed,
                     _ => GateFailureKind::Conflicts,
                 };
-                (around.worktrees || self.report)
+                (context.worktrees || self.report)
                     && self.done
                     && failed.gate == DeliveryGate::BeforeSubmit
                     && failed.why == why
@@ -199,7 +199,7 @@ impl DeliveryProgress {
                     || merging && failed.why == GateFailureKind::Blocked)
             }
         };
-        told && bounded
+        is_reported && bounded
     }
 
     /// Observes an event of the session.
@@ -209,12 +209,12 @@ impl DeliveryProgress {
             Event::SubmissionStarted(started) => {
                 let head = started.work.as_ref().map(|work| work.head.clone());
                 (self.done, self.gate) =
-                    (false, Some(OpenGate { head, ..OpenGate::at(DeliveryGate::BeforeSubmit, record, owner) }));
+                    (false, Some(OpenGate { head, ..OpenGate::new(DeliveryGate::BeforeSubmit, record, owner) }));
                 self.resumed |= std::mem::take(&mut self.resumes);
             }
             Event::MergeStarted(started) => {
                 let head = started.work.as_ref().map(|work| work.head.clone()).or(self.head());
-                self.gate = Some(OpenGate { head, ..OpenGate::at(DeliveryGate::BeforeMerge, record, owner) });
+                self.gate = Some(OpenGate { head, ..OpenGate::new(DeliveryGate::BeforeMerge, record, owner) });
                 self.resumed |= std::mem::take(&mut self.resumes);
             }
             Event::TaskSubmitted(_) if own => self.gate.iter_mut().for_each(|open| open.submitted = true),
@@ -245,21 +245,21 @@ impl DeliveryProgress {
     }
 
     /// Records that the base contains the work.
-    pub fn merge(&mut self) {
+    pub fn record_merge(&mut self) {
         self.gate.iter_mut().for_each(|open| open.merged = true);
     }
 }
 
 impl OpenGate {
-    fn at(gate: DeliveryGate, record: &EventRecord, owner: &OwnerName) -> Self {
+    fn new(gate: DeliveryGate, record: &EventRecord, owner: &OwnerName) -> Self {
         let owes = record.envelope.metadata.owes.as_ref().filter(|owes| owes.owner == *owner);
         let hooks = owes.map_or(&[][..], |owes| &owes.hooks);
-        let hooks = owed_by(record).zip(hooks.iter().cloned()).collect();
+        let hooks = owed_hooks(record).zip(hooks.iter().cloned()).collect();
         Self {
             gate,
             hooks,
             begun: BTreeSet::new(),
-            broken: None,
+            failure: None,
             submitted: false,
             merged: false,
             objected: false,
@@ -269,14 +269,14 @@ impl OpenGate {
     }
 
     fn is_passed(&self) -> bool {
-        self.hooks.is_empty() && self.broken.is_none()
+        self.hooks.is_empty() && self.failure.is_none()
     }
 
     fn observe(&mut self, finished: &payload::HookFinished) {
         let Some(hook) = self.hooks.remove(&finished.effect) else { return };
         if self.merged {
             self.objected |= find_objection(&hook, finished).is_some();
-        } else if self.broken.is_none() {
+        } else if self.failure.is_none() {
             let mut why = find_objection(&hook, finished);
             self.unstarted = finished.unstarted && why.is_some();
             if let (Some(head), Some(moved)) = (&mut self.head, &finished.head) {
@@ -284,7 +284,7 @@ impl OpenGate {
                 let is_judged_before = finished.effect.index > 0 || self.gate == DeliveryGate::BeforeMerge;
                 why = why.or(is_judged_before.then_some(GateFailureKind::Moved));
             }
-            self.broken = why.map(|why| (hook.hook, why));
+            self.failure = why.map(|why| (hook.hook, why));
         }
     }
 }

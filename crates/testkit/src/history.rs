@@ -1,7 +1,7 @@
 //! Random histories: sequences of commands over a small graph.
 //!
 //! A step describes a command, partly relative to the state at its time ("the second effect", "the current turn", "the
-//! holder of the task"), so that most steps have an effect, also after shrinking. [`Step::resolve`] returns the command.
+//! holder of the task"), so that most steps have an effect, also after shrinking. [`HistoryStep::resolve`] returns the command.
 //! Every view of the same history resolves a step to the same command.
 //!
 //! Invariant: a step is plain data. The same history gives the same commands, in every store.
@@ -13,14 +13,14 @@ use windlass_engine::{
     TaskId, Timestamp, TurnAnswer, TurnFailure, TurnFailureReport, UsdCost, ViewResult,
 };
 
-use crate::delivery::workspace;
+use crate::delivery::sample_workspace;
 use crate::series_steps::SeriesStep;
-use crate::workflow_steps::{FlowStep, flow_command, is_workflow};
+use crate::workflow_steps::{WorkflowStepAction, is_workflow, workflow_command};
 
-pub use crate::steps::{histories, histories_of_gates, histories_of_sessions, histories_of_stalls, step};
+pub use crate::steps::{arbitrary_step, gate_histories, histories, session_histories, stall_histories};
 
-/// How many tasks the commands of a history name. Later tasks exist, but no command names them.
-pub const TASKS: u64 = 8;
+/// The number of tasks that the commands of a history name. Later tasks exist, but no command names them.
+pub const NAMED_TASKS: u64 = 8;
 
 /// The authority of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,20 +35,20 @@ pub enum StepAuthority {
 
 /// A turn of a session, relative to the state at the time of the step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turn {
+pub enum TurnReference {
     /// The current turn, or the next one.
-    Present(SessionName),
+    Current(SessionName),
     /// The previous turn.
-    Past(SessionName),
+    Previous(SessionName),
 }
 
 /// The action of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepAction {
     /// A command that does not depend on the state.
-    Plain(Command),
+    Fixed(Command),
     /// Claims a task for this many milliseconds.
-    Claim {
+    ClaimTask {
         id: Option<TaskId>,
         owner: OwnerName,
         lease: i64,
@@ -59,32 +59,32 @@ pub enum StepAction {
         nth: usize,
     },
     /// Opens a conversation with this number. The flag says whether it replaces another one.
-    OpenConversation(Turn, u8, bool),
-    FinishTurn(Turn, Option<Promise>),
-    FailTurn(Turn),
+    OpenConversation(TurnReference, u8, bool),
+    FinishTurn(TurnReference, Option<Promise>),
+    FailTurn(TurnReference),
     /// Reports a rate limit, with the wait in milliseconds if the agent knows it.
-    PostponeTurn(Turn, Option<i64>),
-    InterruptTurn(Turn),
+    PostponeTurn(TurnReference, Option<i64>),
+    InterruptTurn(TurnReference),
     /// Resumes a session under another owner.
-    Resume {
+    ResumeSession {
         name: SessionName,
         owner: OwnerName,
         max_iterations: Option<u32>,
     },
     /// Declares the task done, from inside the turn of a session.
-    SayDone(SessionName),
-    /// Gives the command that a session waits for.
-    GoOn(SessionName, OutsideReply),
+    DeclareTaskDone(SessionName),
+    /// The command that a session waits for.
+    ContinueSession(SessionName, OutsideReply),
     /// A command of a self-driving agent.
-    Drive(TaskId, SeriesStep),
+    CommandSeries(TaskId, SeriesStep),
     /// Answers the last event as if it were a bridge call.
-    Answer {
+    AnswerCall {
         caller: BridgeCaller,
         point: HookPoint,
         verdict: CallVerdict,
     },
     /// Expires the lease of the current or the previous holder.
-    Expire {
+    ExpireLease {
         id: TaskId,
         late: bool,
     },
@@ -105,8 +105,8 @@ pub struct OutsideReply {
     pub fails: bool,
     pub actions: Vec<ActionRequest>,
     /// The answer of a person.
-    pub to_the_gate: GateAnswer,
-    /// The work that the agent has left.
+    pub gate_answer: GateAnswer,
+    /// The work of the agent.
     pub readied: SubmissionCheck,
     /// The report of a hook about the change of its task.
     pub change: Option<ChangeFact>,
@@ -128,36 +128,36 @@ pub enum EffectStep {
     Finish(Box<OutsideReply>),
     Recover(OwnerName),
     /// A step of a workflow.
-    Flow(FlowStep),
+    WorkflowStep(WorkflowStepAction),
 }
 
-/// One attempt to change the state.
+/// One command of a history, relative to the state at its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct HistoryStep {
     /// Milliseconds since the previous step.
     pub after: i64,
-    pub right: StepAuthority,
+    pub authority: StepAuthority,
     /// The turn inside which the command is given.
-    pub inside: Option<Turn>,
+    pub inside: Option<TurnReference>,
     /// The hook inside which the command is given, by its index among the running ones.
     pub via: Option<usize>,
-    pub ask: StepAction,
+    pub action: StepAction,
 }
 
-impl From<StepAction> for Step {
+impl From<StepAction> for HistoryStep {
     /// Returns a step of a person without a delay.
-    fn from(ask: StepAction) -> Self {
-        Self { after: 1, right: StepAuthority::Person, inside: None, via: None, ask }
+    fn from(action: StepAction) -> Self {
+        Self { after: 1, authority: StepAuthority::Person, inside: None, via: None, action }
     }
 }
 
-impl Step {
+impl HistoryStep {
     /// Returns the command and its origin in the current state.
     pub fn resolve(&self, view: &dyn StateView, at: Timestamp) -> ViewResult<(CommandOrigin, Command)> {
-        let command = self.command(view, at)?;
-        let task = subject(&command).map(|id| view.find_task(id)).transpose()?.flatten();
+        let command = self.to_command(view, at)?;
+        let task = task_of_command(&command).map(|id| view.find_task(id)).transpose()?.flatten();
         let lease = task.as_ref().and_then(|task| task.lease.as_ref());
-        let authority = match self.right {
+        let authority = match self.authority {
             StepAuthority::Person => Authority::Person,
             StepAuthority::Forced => Authority::Forced,
             StepAuthority::Holder => lease.map_or(Authority::Person, |lease| Authority::Holder(lease.epoch)),
@@ -165,19 +165,19 @@ impl Step {
                 Authority::Holder(Epoch(task.map_or(0, |task| task.epoch.0.saturating_sub(1))))
             }
         };
-        let own = match &self.ask {
-            StepAction::SayDone(name) => Some(Turn::Present(name.clone())),
+        let own = match &self.action {
+            StepAction::DeclareTaskDone(name) => Some(TurnReference::Current(name.clone())),
             _ => None,
         };
-        let run = own.as_ref().or(self.inside.as_ref()).map(|turn| run(view, turn)).transpose()?;
+        let run = own.as_ref().or(self.inside.as_ref()).map(|turn| find_run(view, turn)).transpose()?;
         let via = self.via.map(|nth| running_hook(view, nth)).transpose()?.flatten();
         Ok((CommandOrigin { by: "ada".to_owned(), at, authority, run, via }, command))
     }
 
-    fn command(&self, view: &dyn StateView, at: Timestamp) -> ViewResult<Command> {
-        Ok(match &self.ask {
-            StepAction::Plain(command) => command.clone(),
-            StepAction::Claim { id, owner, lease } => {
+    fn to_command(&self, view: &dyn StateView, at: Timestamp) -> ViewResult<Command> {
+        Ok(match &self.action {
+            StepAction::Fixed(command) => command.clone(),
+            StepAction::ClaimTask { id, owner, lease } => {
                 Command::ClaimTask { id: *id, owner: owner.clone(), until: at.add_millis(*lease), agent: None }
             }
             StepAction::RemoveSomeEdge { from, nth } => {
@@ -188,38 +188,42 @@ impl Step {
                 }
             }
             StepAction::OpenConversation(turn, number, anew) => Command::OpenConversation {
-                run: run(view, turn)?,
+                run: find_run(view, turn)?,
                 conversation: format!("c{number}"),
                 anew: anew.then(|| "it is gone".to_owned()),
             },
-            StepAction::FinishTurn(turn, promise) => finish_turn(run(view, turn)?, *promise),
-            StepAction::FailTurn(turn) => fail_turn(run(view, turn)?),
+            StepAction::FinishTurn(turn, promise) => finish_turn(find_run(view, turn)?, *promise),
+            StepAction::FailTurn(turn) => fail_turn(find_run(view, turn)?),
             StepAction::PostponeTurn(turn, wait) => {
                 let until = wait.map(|wait| at.add_millis(wait));
-                Command::PostponeTurn { run: run(view, turn)?, failing: TurnFailureReport::from_error("429"), until }
+                Command::PostponeTurn {
+                    run: find_run(view, turn)?,
+                    failing: TurnFailureReport::from_error("429"),
+                    until,
+                }
             }
             StepAction::InterruptTurn(turn) => Command::InterruptTurn {
-                run: run(view, turn)?,
+                run: find_run(view, turn)?,
                 record: None,
                 usage: AgentUsage { output: 2, ..AgentUsage::default() },
             },
-            StepAction::Resume { name, owner: by, max_iterations } => Command::ResumeSession {
+            StepAction::ResumeSession { name, owner: by, max_iterations } => Command::ResumeSession {
                 name: name.clone(),
-                dead: view.find_session(name)?.map_or_else(|| owner("w1"), |session| session.owner),
+                dead: view.find_session(name)?.map_or_else(|| owner_name("w1"), |session| session.owner),
                 owner: by.clone(),
                 max_iterations: *max_iterations,
             },
-            StepAction::SayDone(name) => {
+            StepAction::DeclareTaskDone(name) => {
                 let id = view.find_session(name)?.and_then(|session| session.task).unwrap_or(TaskId(1));
                 Command::CompleteTask { id, result: Some("done".to_owned()), artifacts: vec![] }
             }
-            StepAction::GoOn(name, answer) => next_session_command(view, name, answer)?,
-            StepAction::Drive(task, driving) => driving.command(view, *task)?,
-            StepAction::Answer { caller, point, verdict } => {
+            StepAction::ContinueSession(name, answer) => next_session_command(view, name, answer)?,
+            StepAction::CommandSeries(task, step) => step.to_command(view, *task)?,
+            StepAction::AnswerCall { caller, point, verdict } => {
                 let (caller, point, verdict) = (caller.clone(), point.clone(), Box::new(verdict.clone()));
                 Command::AnswerCall { at: view.head_position()?, caller, point, verdict }
             }
-            StepAction::Expire { id, late } => {
+            StepAction::ExpireLease { id, late } => {
                 let epoch = view.find_task(*id)?.map_or(Epoch(0), |task| task.epoch);
                 Command::ExpireLease { id: *id, epoch: Epoch(epoch.0.saturating_sub(u64::from(*late))) }
             }
@@ -229,7 +233,7 @@ impl Step {
 }
 
 /// Returns the existing task that a command is about.
-fn subject(command: &Command) -> Option<TaskId> {
+fn task_of_command(command: &Command) -> Option<TaskId> {
     use Command as C;
     match command {
         C::UpdateTask { id, .. }
@@ -252,15 +256,15 @@ fn subject(command: &Command) -> Option<TaskId> {
 }
 
 /// The nonce of every session: the name and the number of a run identify it.
-pub(crate) const NONCE: u64 = 7;
+pub(crate) const SESSION_NONCE: u64 = 7;
 
-fn run(view: &dyn StateView, turn: &Turn) -> ViewResult<RunId> {
-    let (Turn::Present(name) | Turn::Past(name)) = turn;
+fn find_run(view: &dyn StateView, turn: &TurnReference) -> ViewResult<RunId> {
+    let (TurnReference::Current(name) | TurnReference::Previous(name)) = turn;
     let session = view.find_session(name)?;
     let running = session.as_ref().and_then(|session| session.current_turn()).map(|turn| turn.run.iteration);
     let last = running.unwrap_or_else(|| session.map_or(1, |session| session.iteration.max(1)));
-    let iteration = if matches!(turn, Turn::Past(_)) { last.saturating_sub(1) } else { last };
-    Ok(RunId { session: name.clone(), iteration, nonce: NONCE })
+    let iteration = if matches!(turn, TurnReference::Previous(_)) { last.saturating_sub(1) } else { last };
+    Ok(RunId { session: name.clone(), iteration, nonce: SESSION_NONCE })
 }
 
 fn finish_turn(run: RunId, promise: Option<Promise>) -> Command {
@@ -291,17 +295,17 @@ fn next_session_command(view: &dyn StateView, name: &SessionName, answer: &Outsi
                 Command::AdvanceSession { name: name.clone() }
             }
             Some(effect) if effect.attempts == 0 => Command::BeginEffect { effect: effect.id, owner: effect.owner },
-            Some(effect) => finish(effect.id, effect.owner, answer),
+            Some(effect) => finish_effect(effect.id, effect.owner, answer),
             None => unknown_effect(),
         },
         Some(NextAction::Turn(_)) => {
-            let run = run(view, &Turn::Present(name.clone()))?;
+            let run = find_run(view, &TurnReference::Current(name.clone()))?;
             if answer.fails { fail_turn(run) } else { finish_turn(run, answer.promise) }
         }
         Some(NextAction::Answer) => {
             // Hooks with feedback come together with persons who have some.
             let text = answer.feedback.clone();
-            Command::AnswerGate { session: name.clone(), answer: answer.to_the_gate, text }
+            Command::AnswerGate { session: name.clone(), answer: answer.gate_answer, text }
         }
         Some(NextAction::Workspace) if answer.fails => Command::LeaveToPerson {
             name: name.clone(),
@@ -310,14 +314,14 @@ fn next_session_command(view: &dyn StateView, name: &SessionName, answer: &Outsi
         },
         Some(NextAction::Workspace) => Command::OpenWorkspace {
             name: name.clone(),
-            workspace: workspace(),
+            workspace: sample_workspace(),
             reused: false,
             protected: None,
             feedback: None,
         },
         Some(NextAction::Work) => Command::SubmitWork { name: name.clone(), readied: answer.readied.clone() },
         Some(NextAction::Decision | NextAction::WaitUntil(_)) => Command::AdvanceSession { name: name.clone() },
-        Some(NextAction::Nothing) | None => stop(name.clone(), SessionEndKind::Cancelled),
+        Some(NextAction::Nothing) | None => stop_session(name.clone(), SessionEndKind::Cancelled),
     })
 }
 
@@ -326,11 +330,11 @@ fn is_skipped(view: &dyn StateView, name: &SessionName) -> ViewResult<bool> {
     Ok(view.find_session(name)?.is_some_and(|session| matches!(session.next_step(), SessionStep::SkipHook(_))))
 }
 
-pub(crate) fn stop(name: SessionName, ending: SessionEndKind) -> Command {
+pub(crate) fn stop_session(name: SessionName, ending: SessionEndKind) -> Command {
     Command::StopSession { name, ending, reason: None }
 }
 
-fn finish(effect: EffectId, owner: OwnerName, answer: &OutsideReply) -> Command {
+fn finish_effect(effect: EffectId, owner: OwnerName, answer: &OutsideReply) -> Command {
     let (feedback, actions, change) = (answer.feedback.clone(), answer.actions.clone(), answer.change.clone());
     let (head, unstarted) = (answer.head.clone(), answer.unstarted);
     let report = HookReport { feedback, actions, change, head, unstarted, ..answer.outcome.into() };
@@ -339,10 +343,10 @@ fn finish(effect: EffectId, owner: OwnerName, answer: &OutsideReply) -> Command 
 
 fn unknown_effect() -> Command {
     let effect = "1.0".parse().expect("a debt id");
-    Command::RecoverEffect { effect, dead: owner("w1"), owner: owner("w2") }
+    Command::RecoverEffect { effect, dead: owner_name("w1"), owner: owner_name("w2") }
 }
 
-fn effects_of(view: &dyn StateView) -> ViewResult<Vec<PendingEffect>> {
+fn pending_effects(view: &dyn StateView) -> ViewResult<Vec<PendingEffect>> {
     let mut effects = Vec::new();
     while let Some(effect) = view.next_pending_effect(effects.last().map(|effect: &PendingEffect| effect.id))? {
         effects.push(effect);
@@ -352,15 +356,15 @@ fn effects_of(view: &dyn StateView) -> ViewResult<Vec<PendingEffect>> {
 
 /// Returns one of the hooks that have begun.
 fn running_hook(view: &dyn StateView, nth: usize) -> ViewResult<Option<EffectId>> {
-    let runs = |effect: &PendingEffect| effect.attempts > 0 && matches!(effect.kind, EffectKind::Hook(_));
+    let is_running_hook = |effect: &PendingEffect| effect.attempts > 0 && matches!(effect.kind, EffectKind::Hook(_));
     let running: Vec<EffectId> =
-        effects_of(view)?.iter().filter(|effect| runs(effect)).map(|effect| effect.id).collect();
+        pending_effects(view)?.iter().filter(|effect| is_running_hook(effect)).map(|effect| effect.id).collect();
     Ok(running.get(nth % running.len().max(1)).copied())
 }
 
 fn effect_command(view: &dyn StateView, nth: usize, step: &EffectStep) -> ViewResult<Command> {
-    let mut effects = effects_of(view)?;
-    if let EffectStep::Flow(_) = step
+    let mut effects = pending_effects(view)?;
+    if let EffectStep::WorkflowStep(_) = step
         && effects.iter().any(is_workflow)
     {
         effects.retain(is_workflow);
@@ -372,12 +376,12 @@ fn effect_command(view: &dyn StateView, nth: usize, step: &EffectStep) -> ViewRe
         EffectStep::BeginBy(other) => Command::BeginEffect { effect: id, owner: other.clone() },
         EffectStep::Rest => Command::RestEffect { effect: id, owner, error: "exit 1".to_owned() },
         EffectStep::Retry => Command::RetryEffect { effect: id, owner, after: "exit 1".to_owned() },
-        EffectStep::Finish(answer) => finish(id, owner, answer),
+        EffectStep::Finish(answer) => finish_effect(id, owner, answer),
         EffectStep::Recover(other) => Command::RecoverEffect { effect: id, dead: owner, owner: other.clone() },
-        EffectStep::Flow(step) => flow_command(effect, step),
+        EffectStep::WorkflowStep(step) => workflow_command(effect, step),
     })
 }
 
-pub(crate) fn owner(name: &str) -> OwnerName {
+pub(crate) fn owner_name(name: &str) -> OwnerName {
     name.parse().expect("an owner's name")
 }

@@ -13,32 +13,32 @@ use proptest::sample::Index;
 use proptest::test_runner::{Config, TestError, TestRunner};
 
 /// The longest random input.
-const LONGEST: usize = 300;
+const MAX_INPUT_LENGTH: usize = 300;
 
 /// Checks a law with all kept inputs of a target and with random ones. `PROPTEST_CASES=100000` checks more random
 /// inputs.
-pub fn check(target: &str, law: fn(&[u8])) {
-    check_kept(target, law);
-    check_random(target, law);
+pub fn check_law(target: &str, law: fn(&[u8])) {
+    check_kept_inputs(target, law);
+    check_random_inputs(target, law);
 }
 
 /// Checks a law with all kept inputs of a target.
-fn check_kept(target: &str, law: fn(&[u8])) {
-    for (file, bytes) in kept(target) {
+fn check_kept_inputs(target: &str, law: fn(&[u8])) {
+    for (file, bytes) in kept_inputs(target) {
         let holds = catch_unwind(AssertUnwindSafe(|| law(&bytes)));
         assert!(holds.is_ok(), "{} breaks a law of `{target}`", file.display());
     }
 }
 
 /// Checks a law with random inputs: any bytes, any text, and pieces of kept inputs.
-fn check_random(target: &str, law: fn(&[u8])) {
-    let known: Arc<Vec<Vec<u8>>> = Arc::new(kept(target).into_iter().map(|(_, bytes)| bytes).collect());
+fn check_random_inputs(target: &str, law: fn(&[u8])) {
+    let known: Arc<Vec<Vec<u8>>> = Arc::new(kept_inputs(target).into_iter().map(|(_, bytes)| bytes).collect());
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
-    let held = runner.run(&inputs(known), |bytes| {
+    let result = runner.run(&arbitrary_inputs(known), |bytes| {
         law(&bytes);
         Ok(())
     });
-    match held {
+    match result {
         Ok(()) => {}
         Err(TestError::Fail(why, bytes)) => panic!("a law of `{target}` is broken: {why}\nby {}", bytes.escape_ascii()),
         Err(TestError::Abort(why)) => panic!("`{target}`: {why}"),
@@ -46,7 +46,7 @@ fn check_random(target: &str, law: fn(&[u8])) {
 }
 
 /// Returns all kept inputs of a target.
-fn kept(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
+fn kept_inputs(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let mut files: Vec<PathBuf> = ["corpus", "findings"]
         .into_iter()
@@ -62,8 +62,8 @@ fn kept(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     files.into_iter().map(read).collect()
 }
 
-fn inputs(known: Arc<Vec<Vec<u8>>>) -> impl Strategy<Value = Vec<u8>> {
-    let bytes = prop::collection::vec(any::<u8>(), 0..LONGEST);
+fn arbitrary_inputs(known: Arc<Vec<Vec<u8>>>) -> impl Strategy<Value = Vec<u8>> {
+    let bytes = prop::collection::vec(any::<u8>(), 0..MAX_INPUT_LENGTH);
     let text = any::<String>().prop_map(String::into_bytes);
     let piece = (any::<Index>(), any::<Index>(), any::<Index>()).prop_map(move |(file, from, to)| {
         let file = file.get(&known);

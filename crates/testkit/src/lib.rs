@@ -1,8 +1,8 @@
 //! Shared test support of several crates. Development only.
 //!
 //! [`history`] generates random sequences of commands, [`project`] runs them in memory, [`model`] predicts their outcome,
-//! and [`invariants`] checks what always holds. A test of another view runs the same history and compares. [`provider`] is
-//! a model server for real agents, and [`forge`] a forge for changes. [`hostile`] generates hostile input.
+//! and [`invariants`] checks the invariants of the state. A test of another view runs the same history and compares the results.
+//! [`provider`] is a model server for real agents, and [`forge`] a forge for changes. [`hostile`] generates hostile input.
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 
 pub mod bridge_calls;
@@ -25,9 +25,9 @@ pub mod task_histories;
 mod workflow_steps;
 
 pub use history::{
-    OutsideReply, Step, StepAction, StepAuthority, Turn, histories, histories_of_gates, histories_of_sessions,
-    histories_of_stalls,
+    HistoryStep, OutsideReply, StepAction, StepAuthority, TurnReference, gate_histories, histories, session_histories,
+    stall_histories,
 };
-pub use model::Model;
-pub use project::Project;
-pub use rules::{rules, rules_of_gates};
+pub use model::EngineModel;
+pub use project::MemoryProject;
+pub use rules::{gate_rules, test_rules};

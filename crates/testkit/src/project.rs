@@ -4,21 +4,21 @@ use windlass_engine::{
     Command, CommandOrigin, CommitEntry, EngineRules, EventRecord, MemoryView, Refusal, Timestamp, decide,
 };
 
-use crate::history::Step;
+use crate::history::HistoryStep;
 
 /// The start of every test: 2026-01-17T10:00:00Z.
 const START_MILLIS: i64 = 1_768_644_000_000;
 
 /// The log and the state that is folded from it.
 #[derive(Debug, Clone)]
-pub struct Project {
+pub struct MemoryProject {
     rules: EngineRules,
     memory: MemoryView,
     log: Vec<EventRecord>,
     now: Timestamp,
 }
 
-impl Project {
+impl MemoryProject {
     pub fn new(rules: EngineRules) -> Self {
         Self { rules, memory: MemoryView::default(), log: Vec::new(), now: Timestamp::from_millis(START_MILLIS) }
     }
@@ -34,13 +34,13 @@ impl Project {
     }
 
     /// Advances the time and resolves the next step of a history, without running it.
-    pub fn resolve_step(&mut self, step: &Step) -> (CommandOrigin, Command) {
+    pub fn resolve_step(&mut self, step: &HistoryStep) -> (CommandOrigin, Command) {
         self.now = self.now.add_millis(step.after);
         step.resolve(&self.memory, self.now).expect("memory can always be read")
     }
 
     /// Runs the next step of a history.
-    pub fn run_step(&mut self, step: &Step) -> Result<Vec<CommitEntry>, Refusal> {
+    pub fn run_step(&mut self, step: &HistoryStep) -> Result<Vec<CommitEntry>, Refusal> {
         let (origin, command) = self.resolve_step(step);
         self.run_command(&origin, &command)
     }

@@ -41,7 +41,7 @@ pub struct SeriesFinding {
 }
 
 impl SeriesStep {
-    pub fn command(&self, view: &dyn StateView, task: TaskId) -> ViewResult<Command> {
+    pub fn to_command(&self, view: &dyn StateView, task: TaskId) -> ViewResult<Command> {
         let drive = view.find_task(task)?.map(|task| task.drive).unwrap_or_default();
         let (series, iteration) =
             drive.series.as_ref().map_or((SeriesId(1), 1), |series| (series.id, series.iteration));
@@ -87,7 +87,7 @@ impl SeriesStep {
     }
 }
 
-pub fn driving() -> impl Strategy<Value = SeriesStep> {
+pub fn arbitrary_series_step() -> impl Strategy<Value = SeriesStep> {
     let promises = || subsequence(Promise::ALL.to_vec(), 0..=3);
     let series = (prop_oneof![5 => 1..4_u32, 1 => Just(0)], promises(), 1..4_u32, any::<bool>()).prop_map(
         |(max_iterations, promises, breaker, strict)| NewIterationSeries {

@@ -13,92 +13,106 @@ use windlass_engine::{
     TaskResolution, UsdCost, WorkSource, WorkspaceMode,
 };
 
-use crate::bridge_calls::{call, caller, point, verdict};
-use crate::delivery::{about_gates, change, moved_head, ready_work};
-use crate::history::{EffectStep, NONCE, OutsideReply, Step, StepAction, StepAuthority, TASKS, Turn, owner, stop};
-use crate::hook_actions::actions;
-use crate::series_steps::driving;
-use crate::workflow_steps::{flow_steps, triggering};
+use crate::bridge_calls::{arbitrary_call, arbitrary_caller, arbitrary_point, arbitrary_verdict};
+use crate::delivery::{arbitrary_change, arbitrary_moved_head, arbitrary_submission, gate_steps};
+use crate::history::{
+    EffectStep, HistoryStep, NAMED_TASKS, OutsideReply, SESSION_NONCE, StepAction, StepAuthority, TurnReference,
+    owner_name, stop_session,
+};
+use crate::hook_actions::arbitrary_actions;
+use crate::series_steps::arbitrary_series_step;
+use crate::workflow_steps::{workflow_step_actions, workflow_triggers};
 
 /// Generates histories of at most this many steps.
-pub fn histories(steps: usize) -> impl Strategy<Value = Vec<Step>> {
+pub fn histories(steps: usize) -> impl Strategy<Value = Vec<HistoryStep>> {
     // A graph and a session come first, since most steps would otherwise name something that does not exist.
-    let first = (vec(new_task(), 3..6), start_session()).prop_map(|(tasks, session)| {
-        let tasks = (0..).zip(tasks).map(|(others, new)| StepAction::Plain(Command::CreateTask(among(others, new))));
-        tasks.chain([session]).map(Step::from).collect::<Vec<_>>()
+    let first = (vec(arbitrary_new_task(), 3..6), session_starts()).prop_map(|(tasks, session)| {
+        let tasks =
+            (0..).zip(tasks).map(|(others, new)| StepAction::Fixed(Command::CreateTask(limit_references(others, new))));
+        tasks.chain([session]).map(HistoryStep::from).collect::<Vec<_>>()
     });
-    (first, vec(step(), steps / 2..steps)).prop_map(|(first, rest)| [first, rest].concat())
+    (first, vec(arbitrary_step(), steps / 2..steps)).prop_map(|(first, rest)| [first, rest].concat())
 }
 
 /// Generates histories that are mostly about sessions.
-pub fn histories_of_sessions(steps: usize) -> impl Strategy<Value = Vec<Step>> {
-    let task = || Step::from(StepAction::Plain(Command::CreateTask(a_task())));
+pub fn session_histories(steps: usize) -> impl Strategy<Value = Vec<HistoryStep>> {
+    let task = || HistoryStep::from(StepAction::Fixed(Command::CreateTask(sample_task())));
     // Half of the sessions have no budget, so that they get far.
-    let session = prop_oneof![1 => start_session(), 1 => start_session_with(lasting(), Just(WorkspaceMode::InPlace))];
-    let session = session.prop_map(Step::from);
-    let go_on = (self::session(), answer()).prop_map(|(name, answer)| StepAction::GoOn(name, answer));
-    let ask = prop_oneof![12 => about_sessions(), 12 => go_on, 2 => effects(), 1 => about_a_task()];
-    let asked = (option::weighted(0.2, turn()), option::weighted(0.1, 0..3_usize), ask);
-    let step = asked.prop_map(|(inside, via, ask)| Step { inside, via, ..Step::from(ask) });
+    let session =
+        prop_oneof![1 => session_starts(), 1 => session_starts_with(generous_terms(), Just(WorkspaceMode::InPlace))];
+    let session = session.prop_map(HistoryStep::from);
+    let go_on =
+        (arbitrary_session(), arbitrary_reply()).prop_map(|(name, answer)| StepAction::ContinueSession(name, answer));
+    let action = prop_oneof![12 => session_steps(), 12 => go_on, 2 => effect_steps(), 1 => task_steps()];
+    let parts = (option::weighted(0.2, arbitrary_turn()), option::weighted(0.1, 0..3_usize), action);
+    let step = parts.prop_map(|(inside, via, action)| HistoryStep { inside, via, ..HistoryStep::from(action) });
     (session, vec(step, steps / 2..steps))
         .prop_map(move |(session, rest)| [vec![task(), task(), task(), session], rest].concat())
 }
 
 /// Generates histories in which most work gets done and reaches the gates.
-pub fn histories_of_gates(steps: usize) -> impl Strategy<Value = Vec<Step>> {
-    let new = || Step::from(StepAction::Plain(Command::CreateTask(a_task())));
+pub fn gate_histories(steps: usize) -> impl Strategy<Value = Vec<HistoryStep>> {
+    let new = || HistoryStep::from(StepAction::Fixed(Command::CreateTask(sample_task())));
     // Only the gates limit these sessions.
-    let completion = || lasting().prop_map(|terms| SessionTerms { completion: CompletionMode::Gate, ..terms });
+    let completion = || generous_terms().prop_map(|terms| SessionTerms { completion: CompletionMode::Gate, ..terms });
     let grounds = || prop_oneof![1 => Just(WorkspaceMode::InPlace), 4 => Just(WorkspaceMode::Worktrees)];
-    let first = start_session_with(completion(), grounds()).prop_map(Step::from);
-    let go_on = (session(), obliging()).prop_map(|(name, answer)| StepAction::GoOn(name, answer));
-    let ask = prop_oneof![
+    let first = session_starts_with(completion(), grounds()).prop_map(HistoryStep::from);
+    let go_on =
+        (arbitrary_session(), cooperative_reply()).prop_map(|(name, answer)| StepAction::ContinueSession(name, answer));
+    let action = prop_oneof![
         40 => go_on,
-        2 => start_session_with(completion(), grounds()),
-        2 => about_gates(),
-        1 => session().prop_map(say),
-        1 => (task(), any::<bool>()).prop_map(|(id, late)| StepAction::Expire { id, late }),
-        2 => about_sessions(),
-        2 => effects(),
-        2 => about_a_task(),
+        2 => session_starts_with(completion(), grounds()),
+        2 => gate_steps(),
+        1 => arbitrary_session().prop_map(say_step),
+        1 => (arbitrary_task_id(), any::<bool>()).prop_map(|(id, late)| StepAction::ExpireLease { id, late }),
+        2 => session_steps(),
+        2 => effect_steps(),
+        2 => task_steps(),
     ];
-    let asked = (option::weighted(0.05, turn()), option::weighted(0.05, 0..3_usize), right(), ask);
-    let step = asked.prop_map(|(inside, via, right, ask)| Step { inside, via, right, ..Step::from(ask) });
+    let parts =
+        (option::weighted(0.05, arbitrary_turn()), option::weighted(0.05, 0..3_usize), arbitrary_authority(), action);
+    let step = parts.prop_map(|(inside, via, authority, action)| HistoryStep {
+        inside,
+        via,
+        authority,
+        ..HistoryStep::from(action)
+    });
     (first, vec(step, steps / 2..steps))
         .prop_map(move |(first, rest)| [vec![new(), new(), new(), first], rest].concat())
 }
 
 /// Generates histories in which a gate cannot run, and another session resumes the work.
-pub fn histories_of_stalls(steps: usize) -> impl Strategy<Value = Vec<Step>> {
+pub fn stall_histories(steps: usize) -> impl Strategy<Value = Vec<HistoryStep>> {
     let go_on = |name: &'static str, answer: OutsideReply| {
-        Step::from(StepAction::GoOn(name.parse().expect("a session name"), answer))
+        HistoryStep::from(StepAction::ContinueSession(name.parse().expect("a session name"), answer))
     };
-    let first = (obliging(), 0..20_usize).prop_map(move |(answer, steps)| {
+    let first = (cooperative_reply(), 0..20_usize).prop_map(move |(answer, steps)| {
         let [well, fails] = [HookOutcome::Success, HookOutcome::Failure].map(|outcome| {
             let done = Some(Promise::Complete);
             OutsideReply { outcome, promise: done, fails: false, feedback: None, actions: vec![], ..answer.clone() }
         });
-        let tasks = [(); 3].map(|()| Step::from(StepAction::Plain(Command::CreateTask(a_task()))));
-        let begun = [tasks.to_vec(), vec![Step::from(in_a_worktree("a"))]].concat();
+        let tasks = [(); 3].map(|()| HistoryStep::from(StepAction::Fixed(Command::CreateTask(sample_task()))));
+        let prepared = [tasks.to_vec(), vec![HistoryStep::from(start_worktree_session("a"))]].concat();
         let passed = vec![go_on("a", well.clone()); steps];
-        [begun, passed, vec![go_on("a", fails); 6]].concat()
+        [prepared, passed, vec![go_on("a", fails); 6]].concat()
     });
     let then = prop_oneof![
-        12 => obliging().prop_map(move |answer| go_on("b", answer)),
-        1 => about_sessions().prop_map(Step::from),
-        1 => session().prop_map(|name| Step::from(say(name))),
-        1 => about_gates().prop_map(Step::from),
-        1 => effects().prop_map(Step::from),
-        1 => about_a_task().prop_map(Step::from),
+        12 => cooperative_reply().prop_map(move |answer| go_on("b", answer)),
+        1 => session_steps().prop_map(HistoryStep::from),
+        1 => arbitrary_session().prop_map(|name| HistoryStep::from(say_step(name))),
+        1 => gate_steps().prop_map(HistoryStep::from),
+        1 => effect_steps().prop_map(HistoryStep::from),
+        1 => task_steps().prop_map(HistoryStep::from),
     ];
-    let between = vec(about_a_task().prop_map(Step::from), 0..2);
-    (first, between, vec(then, steps / 4..steps / 2))
-        .prop_map(|(first, between, rest)| [first, between, vec![Step::from(in_a_worktree("b"))], rest].concat())
+    let between = vec(task_steps().prop_map(HistoryStep::from), 0..2);
+    (first, between, vec(then, steps / 4..steps / 2)).prop_map(|(first, between, rest)| {
+        [first, between, vec![HistoryStep::from(start_worktree_session("b"))], rest].concat()
+    })
 }
 
 /// Starts a session in a worktree with the first task.
-fn in_a_worktree(name: &str) -> StepAction {
-    StepAction::Plain(Command::StartSession(NewSession {
+fn start_worktree_session(name: &str) -> StepAction {
+    StepAction::Fixed(Command::StartSession(NewSession {
         name: name.parse().expect("a session name"),
         task: Some(TaskId(1)),
         goal: None,
@@ -109,40 +123,40 @@ fn in_a_worktree(name: &str) -> StepAction {
         agent: "command:true".to_owned(),
         // The first rejection escalates to a person.
         terms: SessionTerms { max_rejections: 0, ..SessionTerms::default() },
-        owner: owner("w1"),
-        nonce: NONCE,
+        owner: owner_name("w1"),
+        nonce: SESSION_NONCE,
         fresh: false,
     }))
 }
 
-fn say(session: SessionName) -> StepAction {
-    StepAction::Plain(Command::Say { session, text: "stay calm".to_owned() })
+fn say_step(session: SessionName) -> StepAction {
+    StepAction::Fixed(Command::Say { session, text: "stay calm".to_owned() })
 }
 
-fn a_task() -> NewTask {
+fn sample_task() -> NewTask {
     NewTask { goal: "mend the test".to_owned(), ..NewTask::default() }
 }
 
 /// Adapts a task so that it refers only to this many existing ones.
-fn among(others: u64, mut new: NewTask) -> NewTask {
+fn limit_references(others: u64, mut new: NewTask) -> NewTask {
     new.depends_on.retain(|id| id.0 <= others);
     new.parent = new.parent.filter(|id| id.0 <= others);
     new
 }
 
 /// Generates one step of any kind.
-pub fn step() -> impl Strategy<Value = Step> {
-    let create = new_task().prop_map(|new| StepAction::Plain(Command::CreateTask(new)));
-    let trigger = triggering(option::weighted(0.7, task())).prop_map(StepAction::Plain);
-    let flow = (0..3_usize, flow_steps())
-        .prop_map(|(nth, step)| StepAction::PendingEffect { nth, step: EffectStep::Flow(step) });
-    let ask = prop_oneof![2 => create, 2 => trigger, 5 => flow, 10 => about_a_task(), 4 => about_edges(), 9 => about_sessions(), 3 => effects(), 4 => about_drive(), 3 => about_calls()];
-    let from = (option::weighted(0.2, turn()), option::weighted(0.1, 0..3_usize));
-    (prop_oneof![3 => 0..20_i64, 1 => 20..200_i64], right(), from, ask)
-        .prop_map(|(after, right, (inside, via), ask)| Step { after, right, inside, via, ask })
+pub fn arbitrary_step() -> impl Strategy<Value = HistoryStep> {
+    let create = arbitrary_new_task().prop_map(|new| StepAction::Fixed(Command::CreateTask(new)));
+    let trigger = workflow_triggers(option::weighted(0.7, arbitrary_task_id())).prop_map(StepAction::Fixed);
+    let flow = (0..3_usize, workflow_step_actions())
+        .prop_map(|(nth, step)| StepAction::PendingEffect { nth, step: EffectStep::WorkflowStep(step) });
+    let action = prop_oneof![2 => create, 2 => trigger, 5 => flow, 10 => task_steps(), 4 => edge_steps(), 9 => session_steps(), 3 => effect_steps(), 4 => series_commands(), 3 => bridge_call_steps()];
+    let from = (option::weighted(0.2, arbitrary_turn()), option::weighted(0.1, 0..3_usize));
+    (prop_oneof![3 => 0..20_i64, 1 => 20..200_i64], arbitrary_authority(), from, action)
+        .prop_map(|(after, authority, (inside, via), action)| HistoryStep { after, authority, inside, via, action })
 }
 
-fn right() -> impl Strategy<Value = StepAuthority> {
+fn arbitrary_authority() -> impl Strategy<Value = StepAuthority> {
     prop_oneof![
         6 => Just(StepAuthority::Person),
         4 => Just(StepAuthority::Forced),
@@ -152,97 +166,102 @@ fn right() -> impl Strategy<Value = StepAuthority> {
 }
 
 /// Generates mostly one of a few tasks, so that much happens to the same task.
-fn task() -> impl Strategy<Value = TaskId> {
-    prop_oneof![3 => 1..=3_u64, 1 => 1..=TASKS].prop_map(TaskId)
+fn arbitrary_task_id() -> impl Strategy<Value = TaskId> {
+    prop_oneof![3 => 1..=3_u64, 1 => 1..=NAMED_TASKS].prop_map(TaskId)
 }
 
-pub(crate) fn session() -> impl Strategy<Value = SessionName> {
+pub(crate) fn arbitrary_session() -> impl Strategy<Value = SessionName> {
     prop_oneof![3 => Just("a"), 1 => Just("b")].prop_map(|name| name.parse().expect("a session name"))
 }
 
-fn worker() -> impl Strategy<Value = OwnerName> {
-    select(vec!["w1", "w2"]).prop_map(owner)
+fn arbitrary_owner() -> impl Strategy<Value = OwnerName> {
+    select(vec!["w1", "w2"]).prop_map(owner_name)
 }
 
-fn turn() -> impl Strategy<Value = Turn> {
-    prop_oneof![3 => session().prop_map(Turn::Present), 1 => session().prop_map(Turn::Past)]
+fn arbitrary_turn() -> impl Strategy<Value = TurnReference> {
+    prop_oneof![3 => arbitrary_session().prop_map(TurnReference::Current), 1 => arbitrary_session().prop_map(TurnReference::Previous)]
 }
 
-fn priority() -> impl Strategy<Value = TaskPriority> {
+fn arbitrary_priority() -> impl Strategy<Value = TaskPriority> {
     (0..=4_u8).prop_map(|number| number.try_into().expect("0 to 4"))
 }
 
-fn labels() -> impl Strategy<Value = Vec<String>> {
+fn arbitrary_labels() -> impl Strategy<Value = Vec<String>> {
     let label = select(vec!["agent", "review", "research"]).prop_map(str::to_owned);
     prop_oneof![2 => Just(vec![]), 1 => vec(label, 0..3)]
 }
 
-fn new_task() -> impl Strategy<Value = NewTask> {
+fn arbitrary_new_task() -> impl Strategy<Value = NewTask> {
     let kind = option::weighted(0.3, Just("bug".parse().expect("a type's name")));
-    (priority(), labels(), vec(task(), 0..3), option::weighted(0.2, task()), kind).prop_map(
-        |(priority, labels, depends_on, parent, kind)| {
+    (
+        arbitrary_priority(),
+        arbitrary_labels(),
+        vec(arbitrary_task_id(), 0..3),
+        option::weighted(0.2, arbitrary_task_id()),
+        kind,
+    )
+        .prop_map(|(priority, labels, depends_on, parent, kind)| {
             let goal = "mend the test".to_owned();
             NewTask { goal, priority, labels, depends_on, parent, kind, ..NewTask::default() }
-        },
-    )
+        })
 }
 
-fn about_a_task() -> impl Strategy<Value = StepAction> {
+fn task_steps() -> impl Strategy<Value = StepAction> {
     use Command as C;
     let why = || "because".to_owned();
     prop_oneof![
-        2 => (priority(), option::of(labels()), labels(), labels(), task()).prop_map(|(priority, labels, add_labels, remove_labels, id)| StepAction::Plain(C::UpdateTask {
+        2 => (arbitrary_priority(), option::of(arbitrary_labels()), arbitrary_labels(), arbitrary_labels(), arbitrary_task_id()).prop_map(|(priority, labels, add_labels, remove_labels, id)| StepAction::Fixed(C::UpdateTask {
             id,
             patch: TaskPatch { priority: Some(priority), labels, add_labels, remove_labels, ..TaskPatch::default() },
         })),
-        5 => (option::of(task()), worker(), -5..120_i64)
-            .prop_map(|(id, owner, lease)| StepAction::Claim { id, owner, lease }),
-        3 => task().prop_map(|id| StepAction::Plain(C::StartTask { id, context: json!({"why": ["asked", 1.5]}) })),
-        2 => task().prop_map(|id| StepAction::Plain(C::SubmitTask { id })),
-        7 => (task(), option::of(Just("done".to_owned()))).prop_map(|(id, result)| {
-            StepAction::Plain(C::CompleteTask { id, result, artifacts: vec![] })
+        5 => (option::of(arbitrary_task_id()), arbitrary_owner(), -5..120_i64)
+            .prop_map(|(id, owner, lease)| StepAction::ClaimTask { id, owner, lease }),
+        3 => arbitrary_task_id().prop_map(|id| StepAction::Fixed(C::StartTask { id, context: json!({"why": ["asked", 1.5]}) })),
+        2 => arbitrary_task_id().prop_map(|id| StepAction::Fixed(C::SubmitTask { id })),
+        7 => (arbitrary_task_id(), option::of(Just("done".to_owned()))).prop_map(|(id, result)| {
+            StepAction::Fixed(C::CompleteTask { id, result, artifacts: vec![] })
         }),
-        2 => task().prop_map(move |id| StepAction::Plain(C::BlockTask { id, reason: why(), required_knowledge: vec![] })),
-        2 => task().prop_map(|id| StepAction::Plain(C::UnblockTask { id })),
-        3 => (task(), select(TaskResolution::ALL.to_vec()), option::of(Just("so be it".to_owned()))).prop_map(
-            |(id, answer, text)| StepAction::Plain(C::AnswerTask { id, answer, text, ignores: vec![], work: None }),
+        2 => arbitrary_task_id().prop_map(move |id| StepAction::Fixed(C::BlockTask { id, reason: why(), required_knowledge: vec![] })),
+        2 => arbitrary_task_id().prop_map(|id| StepAction::Fixed(C::UnblockTask { id })),
+        3 => (arbitrary_task_id(), select(TaskResolution::ALL.to_vec()), option::of(Just("so be it".to_owned()))).prop_map(
+            |(id, answer, text)| StepAction::Fixed(C::AnswerTask { id, answer, text, ignores: vec![], work: None }),
         ),
-        1 => task().prop_map(move |id| StepAction::Plain(C::NeedContinuation { id, reason: why() })),
-        1 => task().prop_map(move |id| StepAction::Plain(C::ReleaseTask { id, reason: why() })),
-        3 => task().prop_map(move |id| StepAction::Plain(C::FailTask { id, reason: why() })),
-        3 => task().prop_map(move |id| StepAction::Plain(C::ReopenTask { id, reason: why() })),
-        1 => (option::of(task()), select(NoteKind::ALL.to_vec()))
-            .prop_map(|(task, kind)| StepAction::Plain(C::AddNote { task, kind, text: "look".to_owned() })),
-        1 => (task(), any::<bool>()).prop_map(|(id, late)| StepAction::Expire { id, late }),
-        1 => task().prop_map(|id| StepAction::Plain(C::RecordMerge { id, commit: "def".to_owned(), seen: None })),
-        2 => (task(), select(vec![DeletionMode::Alone, DeletionMode::Cascade, DeletionMode::BlockDependents]))
-            .prop_map(|(id, deletion)| StepAction::Plain(C::DeleteTask { id, deletion })),
+        1 => arbitrary_task_id().prop_map(move |id| StepAction::Fixed(C::NeedContinuation { id, reason: why() })),
+        1 => arbitrary_task_id().prop_map(move |id| StepAction::Fixed(C::ReleaseTask { id, reason: why() })),
+        3 => arbitrary_task_id().prop_map(move |id| StepAction::Fixed(C::FailTask { id, reason: why() })),
+        3 => arbitrary_task_id().prop_map(move |id| StepAction::Fixed(C::ReopenTask { id, reason: why() })),
+        1 => (option::of(arbitrary_task_id()), select(NoteKind::ALL.to_vec()))
+            .prop_map(|(task, kind)| StepAction::Fixed(C::AddNote { task, kind, text: "look".to_owned() })),
+        1 => (arbitrary_task_id(), any::<bool>()).prop_map(|(id, late)| StepAction::ExpireLease { id, late }),
+        1 => arbitrary_task_id().prop_map(|id| StepAction::Fixed(C::RecordMerge { id, commit: "def".to_owned(), seen: None })),
+        2 => (arbitrary_task_id(), select(vec![DeletionMode::Alone, DeletionMode::Cascade, DeletionMode::BlockDependents]))
+            .prop_map(|(id, deletion)| StepAction::Fixed(C::DeleteTask { id, deletion })),
     ]
 }
 
-fn about_drive() -> impl Strategy<Value = StepAction> {
+fn series_commands() -> impl Strategy<Value = StepAction> {
     // Mostly the same task, since a series has several steps.
-    let task = prop_oneof![3 => Just(TaskId(1)), 1 => task()];
-    (task, driving()).prop_map(|(task, driving)| StepAction::Drive(task, driving))
+    let task = prop_oneof![3 => Just(TaskId(1)), 1 => arbitrary_task_id()];
+    (task, arbitrary_series_step()).prop_map(|(task, step)| StepAction::CommandSeries(task, step))
 }
 
-fn about_calls() -> impl Strategy<Value = StepAction> {
+fn bridge_call_steps() -> impl Strategy<Value = StepAction> {
     prop_oneof![
-        1 => call().prop_map(|call| StepAction::Plain(Command::Call(Box::new(call)))),
-        2 => (caller(), point(), verdict()).prop_map(|(caller, point, verdict)| StepAction::Answer { caller, point, verdict }),
+        1 => arbitrary_call().prop_map(|call| StepAction::Fixed(Command::Call(Box::new(call)))),
+        2 => (arbitrary_caller(), arbitrary_point(), arbitrary_verdict()).prop_map(|(caller, point, verdict)| StepAction::AnswerCall { caller, point, verdict }),
     ]
 }
 
-fn about_edges() -> impl Strategy<Value = StepAction> {
+fn edge_steps() -> impl Strategy<Value = StepAction> {
     let waiting = select(vec![EdgeKind::DependsOn, EdgeKind::Blocks]);
     let kind = prop_oneof![3 => waiting, 1 => select(EdgeKind::ALL.to_vec())];
     prop_oneof![
-        3 => (task(), kind, task()).prop_map(|(from, kind, to)| StepAction::Plain(Command::AddEdge { from, kind, to })),
-        2 => (task(), 0..4_usize).prop_map(|(from, nth)| StepAction::RemoveSomeEdge { from, nth }),
+        3 => (arbitrary_task_id(), kind, arbitrary_task_id()).prop_map(|(from, kind, to)| StepAction::Fixed(Command::AddEdge { from, kind, to })),
+        2 => (arbitrary_task_id(), 0..4_usize).prop_map(|(from, nth)| StepAction::RemoveSomeEdge { from, nth }),
     ]
 }
 
-fn terms() -> impl Strategy<Value = SessionTerms> {
+fn arbitrary_terms() -> impl Strategy<Value = SessionTerms> {
     let completion = prop_oneof![3 => Just(CompletionMode::Promise), 1 => Just(CompletionMode::Gate)];
     let on_retry_limit = prop_oneof![1 => Just(RetryLimitAction::Escalate), 1 => Just(RetryLimitAction::Complete), 4 => Just(RetryLimitAction::Ask)];
     let max_hook_retries = prop_oneof![1 => Just(0_u32), 1 => 1..4_u32];
@@ -286,8 +305,8 @@ fn terms() -> impl Strategy<Value = SessionTerms> {
 }
 
 /// Generates terms with limits that no session reaches soon.
-fn lasting() -> impl Strategy<Value = SessionTerms> {
-    terms().prop_map(|terms| SessionTerms {
+fn generous_terms() -> impl Strategy<Value = SessionTerms> {
+    arbitrary_terms().prop_map(|terms| SessionTerms {
         max_iterations: terms.max_iterations + 2,
         wall_time: None,
         cost: None,
@@ -297,11 +316,14 @@ fn lasting() -> impl Strategy<Value = SessionTerms> {
     })
 }
 
-fn start_session() -> impl Strategy<Value = StepAction> {
-    start_session_with(terms(), prop_oneof![4 => Just(WorkspaceMode::InPlace), 1 => Just(WorkspaceMode::Worktrees)])
+fn session_starts() -> impl Strategy<Value = StepAction> {
+    session_starts_with(
+        arbitrary_terms(),
+        prop_oneof![4 => Just(WorkspaceMode::InPlace), 1 => Just(WorkspaceMode::Worktrees)],
+    )
 }
 
-fn start_session_with(
+fn session_starts_with(
     terms: impl Strategy<Value = SessionTerms>,
     grounds: impl Strategy<Value = WorkspaceMode>,
 ) -> impl Strategy<Value = StepAction> {
@@ -315,64 +337,65 @@ fn start_session_with(
     ];
     let agent = select(vec!["command:true", "command:false"]);
     // Mostly the owner of the hooks, which the session then waits for.
-    let owner = prop_oneof![3 => Just(owner("w1")), 1 => worker()];
+    let owner = prop_oneof![3 => Just(owner_name("w1")), 1 => arbitrary_owner()];
     let place = (work, grounds);
     let agent = (agent, prop_oneof![3 => Just(false), 1 => Just(true)]);
-    (session(), place, config, agent, terms, owner).prop_map(|(name, (work, grounds), config, agent, terms, owner)| {
-        let (agent, fresh) = agent;
-        let (task, goal, work) = work;
-        let (agent, config) = (agent.to_owned(), config.to_owned());
-        StepAction::Plain(Command::StartSession(NewSession {
-            name,
-            task,
-            goal,
-            work,
-            grounds,
-            config,
-            protected: None,
-            agent,
-            terms,
-            owner,
-            nonce: NONCE,
-            fresh,
-        }))
-    })
+    (arbitrary_session(), place, config, agent, terms, owner).prop_map(
+        |(name, (work, grounds), config, agent, terms, owner)| {
+            let (agent, fresh) = agent;
+            let (task, goal, work) = work;
+            let (agent, config) = (agent.to_owned(), config.to_owned());
+            StepAction::Fixed(Command::StartSession(NewSession {
+                name,
+                task,
+                goal,
+                work,
+                grounds,
+                config,
+                protected: None,
+                agent,
+                terms,
+                owner,
+                nonce: SESSION_NONCE,
+                fresh,
+            }))
+        },
+    )
 }
 
-fn answer() -> impl Strategy<Value = OutsideReply> {
+fn arbitrary_reply() -> impl Strategy<Value = OutsideReply> {
     use HookOutcome as O;
     let fails = select(vec![O::Skip, O::Failure, O::TimedOut, O::Cancelled, O::Continue, O::Escalate]);
     let outcome = prop_oneof![4 => Just(O::Success), 3 => Just(O::Block), 1 => fails];
     let feedback = select(vec!["mend it", "and this"]).prop_map(str::to_owned);
     let said = (outcome, option::weighted(0.5, feedback));
-    let done = (ready_work(), change(), moved_head(), any::<bool>());
-    (said, promise(), prop::bool::weighted(0.35), actions(), gate_answer(), done).prop_map(
-        |((outcome, feedback), promise, fails, actions, to_the_gate, (readied, change, head, unstarted))| {
-            OutsideReply { outcome, feedback, promise, fails, actions, to_the_gate, readied, change, head, unstarted }
-        },
-    )
+    let done = (arbitrary_submission(), arbitrary_change(), arbitrary_moved_head(), any::<bool>());
+    (said, arbitrary_promise(), prop::bool::weighted(0.35), arbitrary_actions(), arbitrary_gate_answer(), done)
+        .prop_map(|((outcome, feedback), promise, fails, actions, gate_answer, (readied, change, head, unstarted))| {
+            OutsideReply { outcome, feedback, promise, fails, actions, gate_answer, readied, change, head, unstarted }
+        })
 }
 
 /// Generates mostly answers that let the work proceed.
-fn obliging() -> impl Strategy<Value = OutsideReply> {
+fn cooperative_reply() -> impl Strategy<Value = OutsideReply> {
     use HookOutcome as O;
     let outcome = prop_oneof![8 => Just(O::Success), 3 => Just(O::Block), 2 => Just(O::Continue)];
-    (answer(), option::weighted(0.9, outcome), prop::bool::weighted(0.05)).prop_map(|(answer, outcome, fails)| {
-        OutsideReply {
+    (arbitrary_reply(), option::weighted(0.9, outcome), prop::bool::weighted(0.05)).prop_map(
+        |(answer, outcome, fails)| OutsideReply {
             outcome: outcome.unwrap_or(answer.outcome),
             promise: answer.promise.filter(|promise| *promise == Promise::Complete),
             fails,
             actions: if fails { answer.actions } else { vec![] },
             ..answer
-        }
-    })
+        },
+    )
 }
 
-fn gate_answer() -> impl Strategy<Value = GateAnswer> {
+fn arbitrary_gate_answer() -> impl Strategy<Value = GateAnswer> {
     select(vec![GateAnswer::Continue, GateAnswer::Abort, GateAnswer::Ignore])
 }
 
-fn promise() -> impl Strategy<Value = Option<Promise>> {
+fn arbitrary_promise() -> impl Strategy<Value = Option<Promise>> {
     prop_oneof![
         4 => Just(None),
         2 => Just(Some(Promise::Complete)),
@@ -380,39 +403,39 @@ fn promise() -> impl Strategy<Value = Option<Promise>> {
     ]
 }
 
-fn about_sessions() -> impl Strategy<Value = StepAction> {
+fn session_steps() -> impl Strategy<Value = StepAction> {
     use SessionEndKind as E;
     let ending = select(vec![E::Completed, E::Limit, E::Escalated, E::Cancelled, E::Error]);
     prop_oneof![
-        2 => start_session(),
-        2 => about_gates(),
-        24 => (session(), answer()).prop_map(|(name, answer)| StepAction::GoOn(name, answer)),
-        1 => (session(), ending).prop_map(|(name, ending)| StepAction::Plain(stop(name, ending))),
-        1 => session().prop_map(|name| StepAction::Plain(Command::CancelSession { name, reason: None })),
-        1 => session().prop_map(|name| StepAction::Plain(Command::AdvanceSession { name })),
-        2 => session().prop_map(say),
-        1 => (session(), worker(), option::of(1..4_u32))
-            .prop_map(|(name, owner, max_iterations)| StepAction::Resume { name, owner, max_iterations }),
-        1 => (turn(), 0..2_u8, any::<bool>()).prop_map(|(turn, number, anew)| StepAction::OpenConversation(turn, number, anew)),
-        3 => (turn(), promise()).prop_map(|(turn, promise)| StepAction::FinishTurn(turn, promise)),
-        2 => session().prop_map(StepAction::SayDone),
-        3 => turn().prop_map(StepAction::FailTurn),
-        2 => (turn(), option::weighted(0.8, -50..400_i64)).prop_map(|(turn, wait)| StepAction::PostponeTurn(turn, wait)),
-        1 => session().prop_map(|name| StepAction::Plain(Command::AdvanceSession { name })),
-        1 => (session(), gate_answer())
-            .prop_map(|(session, answer)| StepAction::Plain(Command::AnswerGate { session, answer, text: None })),
-        3 => turn().prop_map(StepAction::InterruptTurn),
+        2 => session_starts(),
+        2 => gate_steps(),
+        24 => (arbitrary_session(), arbitrary_reply()).prop_map(|(name, answer)| StepAction::ContinueSession(name, answer)),
+        1 => (arbitrary_session(), ending).prop_map(|(name, ending)| StepAction::Fixed(stop_session(name, ending))),
+        1 => arbitrary_session().prop_map(|name| StepAction::Fixed(Command::CancelSession { name, reason: None })),
+        1 => arbitrary_session().prop_map(|name| StepAction::Fixed(Command::AdvanceSession { name })),
+        2 => arbitrary_session().prop_map(say_step),
+        1 => (arbitrary_session(), arbitrary_owner(), option::of(1..4_u32))
+            .prop_map(|(name, owner, max_iterations)| StepAction::ResumeSession { name, owner, max_iterations }),
+        1 => (arbitrary_turn(), 0..2_u8, any::<bool>()).prop_map(|(turn, number, anew)| StepAction::OpenConversation(turn, number, anew)),
+        3 => (arbitrary_turn(), arbitrary_promise()).prop_map(|(turn, promise)| StepAction::FinishTurn(turn, promise)),
+        2 => arbitrary_session().prop_map(StepAction::DeclareTaskDone),
+        3 => arbitrary_turn().prop_map(StepAction::FailTurn),
+        2 => (arbitrary_turn(), option::weighted(0.8, -50..400_i64)).prop_map(|(turn, wait)| StepAction::PostponeTurn(turn, wait)),
+        1 => arbitrary_session().prop_map(|name| StepAction::Fixed(Command::AdvanceSession { name })),
+        1 => (arbitrary_session(), arbitrary_gate_answer())
+            .prop_map(|(session, answer)| StepAction::Fixed(Command::AnswerGate { session, answer, text: None })),
+        3 => arbitrary_turn().prop_map(StepAction::InterruptTurn),
     ]
 }
 
-fn effects() -> impl Strategy<Value = StepAction> {
+fn effect_steps() -> impl Strategy<Value = StepAction> {
     let step = prop_oneof![
         3 => Just(EffectStep::BeginByOwner),
-        1 => worker().prop_map(EffectStep::BeginBy),
+        1 => arbitrary_owner().prop_map(EffectStep::BeginBy),
         1 => Just(EffectStep::Rest),
         1 => Just(EffectStep::Retry),
-        3 => answer().prop_map(|answer| EffectStep::Finish(Box::new(answer))),
-        3 => worker().prop_map(EffectStep::Recover),
+        3 => arbitrary_reply().prop_map(|answer| EffectStep::Finish(Box::new(answer))),
+        3 => arbitrary_owner().prop_map(EffectStep::Recover),
     ];
     (0..6_usize, step).prop_map(|(nth, step)| StepAction::PendingEffect { nth, step })
 }

@@ -1,5 +1,5 @@
-//! The state that a task keeps from one attempt to the next, from the log alone: its workspace, its change, its rejections,
-//! and the findings for the next session.
+//! The state that a task keeps between attempts, computed from the log alone: its workspace, its change, its rejections, and
+//! the findings for the next session.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -8,7 +8,7 @@ use windlass_engine::{
     MessageAuthor, Seq, SessionName, SessionTerms, StateField, Task, TaskId, TaskTransition, Workspace, payload,
 };
 
-/// The kept state of one task.
+/// The state that one task keeps between attempts.
 #[derive(Debug, Clone, Default)]
 pub struct TaskHistory {
     workspace: Option<Workspace>,
@@ -22,32 +22,32 @@ pub struct TaskHistory {
     /// The session that holds the task.
     holder: Option<SessionName>,
     /// Findings that must be queued for the holder before any other event about it.
-    untold: Option<VecDeque<GateFinding>>,
-    told: Vec<GateFinding>,
+    pending_findings: Option<VecDeque<GateFinding>>,
+    delivered_findings: Vec<GateFinding>,
     /// The last feedback of each hook that the holder has run.
-    said: BTreeMap<String, Option<String>>,
+    hook_feedback: BTreeMap<String, Option<String>>,
     /// Hooks of the holder whose agent could not be started, so that they have no finding.
     unstarted: BTreeSet<String>,
-    wrong: Vec<String>,
+    violations: Vec<String>,
 }
 
 impl TaskHistory {
-    pub fn has_an_open_change(&self) -> bool {
+    pub fn has_open_change(&self) -> bool {
         matches!(self.change, Some((_, _, None)))
     }
 }
 
-/// Returns the kept state of every task, with the violations on the way.
+/// Returns the history of every task, with the violations in it.
 pub fn read_task_histories(log: &[EventRecord]) -> BTreeMap<TaskId, TaskHistory> {
-    let (mut tasks, mut hearing) = (BTreeMap::<TaskId, TaskHistory>::new(), SessionTermsOracle::default());
+    let (mut tasks, mut terms_oracle) = (BTreeMap::<TaskId, TaskHistory>::new(), SessionTermsOracle::default());
     for record in log {
-        hearing.observe(record);
+        terms_oracle.observe(record);
         if let Some(task) = record.envelope.node.task_id() {
-            tasks.entry(task).or_default().observe(record, &hearing);
+            tasks.entry(task).or_default().observe(record, &terms_oracle);
         }
         // The findings for a session must come before its other events.
-        for kept in tasks.values_mut().filter(|kept| kept.holder == record.envelope.session) {
-            kept.check_feedback(record);
+        for history in tasks.values_mut().filter(|history| history.holder == record.envelope.session) {
+            history.check_feedback(record);
         }
     }
     tasks
@@ -75,7 +75,7 @@ impl SessionTermsOracle {
 }
 
 impl TaskHistory {
-    fn observe(&mut self, record: &EventRecord, hearing: &SessionTermsOracle) {
+    fn observe(&mut self, record: &EventRecord, terms_oracle: &SessionTermsOracle) {
         // A hook that rejected the work and passes it now withdraws its rejection.
         if let Event::HookFinished(finished) = &record.envelope.event
             && finished.outcome == HookOutcome::Success
@@ -87,8 +87,8 @@ impl TaskHistory {
             Event::TaskClaimed(claimed) => {
                 self.holder.clone_from(&claimed.session);
                 // The session gets the findings as feedback.
-                self.untold = claimed.session.is_some().then(|| std::mem::take(&mut self.findings).into());
-                self.told.clear();
+                self.pending_findings = claimed.session.is_some().then(|| std::mem::take(&mut self.findings).into());
+                self.delivered_findings.clear();
             }
             Event::SubmissionStarted(started) => self.in_worktree = started.work.is_some(),
             Event::MergeStarted(started) => self.in_worktree |= started.work.is_some(),
@@ -97,18 +97,18 @@ impl TaskHistory {
             Event::ChangeOpened(change) => self.change = Some((change.clone(), record.seq, None)),
             Event::ChangeMerged(merged) => match &mut self.change {
                 Some((_, _, commit @ None)) => *commit = Some(merged.commit.clone()),
-                _ => self.wrong.push(format!("{}: it was merged twice, or never opened", record.seq)),
+                _ => self.violations.push(format!("{}: it was merged twice, or never opened", record.seq)),
             },
             Event::PipelineFailed(failed) => self.observe_failure(record, failed),
             Event::TaskRejected(_) => {
-                let most =
-                    record.envelope.session.as_ref().map_or(0, |name| hearing.session_terms[name].max_rejections);
-                if self.rejections > most {
-                    self.wrong.push(format!("{}: rejected {} times, of {most}", record.seq, self.rejections));
+                let limit =
+                    record.envelope.session.as_ref().map_or(0, |name| terms_oracle.session_terms[name].max_rejections);
+                if self.rejections > limit {
+                    self.violations.push(format!("{}: rejected {} times, of {limit}", record.seq, self.rejections));
                 }
             }
             Event::HookFinished(finished) if own && finished.outcome != HookOutcome::Skip => {
-                self.said.insert(finished.hook.clone(), finished.feedback.clone());
+                self.hook_feedback.insert(finished.hook.clone(), finished.feedback.clone());
                 self.unstarted.remove(&finished.hook);
                 if finished.unstarted && finished.outcome != HookOutcome::Block {
                     self.unstarted.insert(finished.hook.clone());
@@ -122,7 +122,7 @@ impl TaskHistory {
             _ => {}
         }
         if TaskTransition::for_event_type(record.kind()).is_some_and(|row| row.clears.contains(&StateField::Lease)) {
-            (self.holder, self.untold) = (None, None);
+            (self.holder, self.pending_findings) = (None, None);
         }
     }
 
@@ -131,61 +131,64 @@ impl TaskHistory {
             self.rejected = Some(self.finding(failed));
             self.rejections += 1;
             if failed.count != self.rejections {
-                self.wrong.push(format!("{}: rejected {} times, not {}", record.seq, self.rejections, failed.count));
+                self.violations
+                    .push(format!("{}: rejected {} times, not {}", record.seq, self.rejections, failed.count));
             }
         }
         // A gate whose hook failed to run has no finding, except for missing changes.
-        let unasked = (failed.why, failed.remedy) == (GateFailureKind::Failed, GateRemedy::GiveUp);
-        if unasked && self.in_worktree && failed.hook != "no_changes" {
-            self.untold = None;
+        let is_unjudged = (failed.why, failed.remedy) == (GateFailureKind::Failed, GateRemedy::GiveUp);
+        if is_unjudged && self.in_worktree && failed.hook != "no_changes" {
+            self.pending_findings = None;
             return;
         }
         if failed.remedy == GateRemedy::Hear {
-            self.untold = None;
+            self.pending_findings = None;
         }
         if !matches!(failed.remedy, GateRemedy::Again | GateRemedy::Hear) {
             let finding = self.finding(failed);
             match failed.remedy {
-                GateRemedy::Remediate => self.untold = Some(VecDeque::from([finding])),
+                GateRemedy::Remediate => self.pending_findings = Some(VecDeque::from([finding])),
                 _ => {
-                    self.untold = None;
+                    self.pending_findings = None;
                     let is_unstarted = self.unstarted.contains(&failed.hook);
                     self.findings.extend(Some(finding).filter(|_| !is_unstarted));
                 }
             }
-            self.told.clear();
+            self.delivered_findings.clear();
         }
     }
 
     /// Returns the finding of a failure: the feedback of the hook, else the reason.
     fn finding(&self, failed: &payload::PipelineFailed) -> GateFinding {
-        let of_hook = self.said.get(&failed.hook).cloned().flatten();
+        let of_hook = self.hook_feedback.get(&failed.hook).cloned().flatten();
         let text = failed.feedback.clone().or(of_hook).unwrap_or_else(|| failed.reason.clone());
         GateFinding { source: failed.hook.clone(), text }
     }
 
     /// Checks that findings are queued at once, in order, and once.
     fn check_feedback(&mut self, record: &EventRecord) {
-        let Some(untold) = &mut self.untold else { return };
+        let Some(pending_findings) = &mut self.pending_findings else { return };
         match &record.envelope.event {
             Event::FeedbackQueued(queued) if queued.voice == MessageAuthor::Hook => {
-                let told = GateFinding { source: queued.source.clone(), text: queued.text.clone() };
-                match untold.pop_front() {
-                    Some(next) if next == told => self.told.push(told),
-                    Some(next) => self.wrong.push(format!("{}: {told:?} is delivered, not {next:?}", record.seq)),
-                    None if self.told.contains(&told) => {
-                        self.wrong.push(format!("{}: {told:?} is delivered twice", record.seq))
+                let finding = GateFinding { source: queued.source.clone(), text: queued.text.clone() };
+                match pending_findings.pop_front() {
+                    Some(next) if next == finding => self.delivered_findings.push(finding),
+                    Some(next) => {
+                        self.violations.push(format!("{}: {finding:?} is delivered, not {next:?}", record.seq))
+                    }
+                    None if self.delivered_findings.contains(&finding) => {
+                        self.violations.push(format!("{}: {finding:?} is delivered twice", record.seq))
                     }
                     // Feedback from another source.
-                    None => self.untold = None,
+                    None => self.pending_findings = None,
                 }
             }
             _ if is_neutral(record.kind()) => {}
             _ => {
-                if !untold.is_empty() {
-                    self.wrong.push(format!("{}: {untold:?} was not delivered", record.seq));
+                if !pending_findings.is_empty() {
+                    self.violations.push(format!("{}: {pending_findings:?} was not delivered", record.seq));
                 }
-                self.untold = None;
+                self.pending_findings = None;
             }
         }
     }
@@ -194,9 +197,9 @@ impl TaskHistory {
     pub fn differences(&self, task: &Task) -> Vec<String> {
         let change = task.change.as_ref().map(|change| (change.at.clone(), change.opened, change.merged.clone()));
         let row = (&task.workspace, &change, task.rejections, &task.findings, &task.rejected);
-        let said = (&self.workspace, &self.change, self.rejections, &self.findings, &self.rejected);
-        let wrong = (row != said).then(|| format!("{}: the row keeps {row:?}, the log {said:?}", task.id));
-        self.wrong.iter().cloned().chain(wrong).collect()
+        let expected = (&self.workspace, &self.change, self.rejections, &self.findings, &self.rejected);
+        let violations = (row != expected).then(|| format!("{}: the row keeps {row:?}, the log {expected:?}", task.id));
+        self.violations.iter().cloned().chain(violations).collect()
     }
 }
 

@@ -1,12 +1,12 @@
-# The programs of the scenario: its hooks, and the agent. Each reports to the recorder, with one line per write:
-#   TAG WHO ITERATION start | cut | prompt MARKER… | end said | end silent
-# A marker is the tag of the hook that queued the feedback, with a + where the agent is told that it may have seen it.
-who=${WINDLASS_HOOK:-agent}
-tell() { printf '%s\n' "$WINDLASS_TAG $who $WINDLASS_ITERATION $*" >>"$CRASH_RECORDER"; }
-finish() { tell end "$1"; exit "$2"; }
-say() { printf 'marker %s\n' "$WINDLASS_TAG"; }
+# The hooks and the agent of the session scenario. Each program reports to the recorder, with one line per write:
+#   TAG NAME ITERATION start | cut | prompt MARKER… | end said | end silent
+# A marker is the tag of the hook that queued the feedback, with a + if the prompt says that the agent may have seen it.
+name=${WINDLASS_HOOK:-agent}
+record() { printf '%s\n' "$WINDLASS_TAG $name $WINDLASS_ITERATION $*" >>"$CRASH_RECORDER"; }
+finish() { record end "$1"; exit "$2"; }
+print_marker() { printf 'marker %s\n' "$WINDLASS_TAG"; }
 
-# Whether a process is the program under test, and not the one that has adopted us since that died.
+# Returns whether a process is the program under test, and not the process that adopted this one after its death.
 is_ours() { grep -aqF "CRASH_RECORDER=$CRASH_RECORDER" "/proc/$1/environ"; }
 parent_of() {
     while read -r key value; do
@@ -19,12 +19,12 @@ find_windlass() {
     is_ours "$windlass"
 }
 
-tell start
+record start
 if [ -n "$CRASH_EFFECT" ] && [ "$(grep -c ' start$' "$CRASH_RECORDER")" = "$CRASH_EFFECT" ] && find_windlass; then
-    # The remaining processes live on: a child, and this one.
+    # A child and this process stay alive.
     tail -f /dev/null &
     if [ -n "$CRASH_SUPERVISOR" ]; then
-        # It must not see its supervisor die.
+        # The program must not observe the death of its supervisor.
         kill -STOP "$windlass"
         kill -9 $supervisor "$windlass"
     else
@@ -33,14 +33,14 @@ if [ -n "$CRASH_EFFECT" ] && [ "$(grep -c ' start$' "$CRASH_RECORDER")" = "$CRAS
     exec tail -f /dev/null
 fi
 
-if [ "$who" != agent ]; then
+if [ "$name" != agent ]; then
     read -r payload
-    case $payload in '{'*'}') ;; *) tell cut ;; esac
+    case $payload in '{'*'}') ;; *) record cut ;; esac
 fi
 
-case $who in
+case $name in
 open | plan | review)
-    say
+    print_marker
     finish said 0
     ;;
 bill | close) finish silent 0 ;;
@@ -48,14 +48,14 @@ check)
     for step in step-1 step-2; do
         if [ ! -e "$step" ]; then
             echo "missing $step" >&2
-            say
+            print_marker
             finish said 2
         fi
     done
     finish silent 0
     ;;
 agent)
-    # Its work follows from its prompt alone, and can be repeated.
+    # The prompt alone determines the work, so that a repeated turn has the same result.
     markers= seen= sent_back= last_word=
     while IFS= read -r line; do
         case $line in '[Hook feedback]: review'*) : >reviewed ;; esac
@@ -67,7 +67,7 @@ agent)
         'The session is about to end.'*) last_word=yes ;;
         esac
     done
-    tell "prompt$markers"
+    record "prompt$markers"
     if [ "$CRASH_STOP:$sent_back:$last_word" = yes:yes: ] && find_windlass; then
         kill -TERM "$windlass"
         exec tail -f /dev/null

@@ -1,229 +1,269 @@
-//! The checks of a scenario, wherever it was killed: the log, the acknowledged events and the recorder must agree.
+//! The checks of a killed session: the event log, the acknowledged events and the recorder must agree.
 //!
-//! | fault | finding |
+//! | violation | finding |
 //! | --- | --- |
-//! | `Lost` | an acknowledged event is not in the log, or differs |
-//! | `Unmarked` | a program ran without a start in the log, by that run at that time |
-//! | `Unrun` | the log has a start of a program that never ran, and no kill explains it |
-//! | `Twice` | a program ran again that may not |
-//! | `Invented` | the log has an end of a program that did not end, or leaves open how it ended |
-//! | `Cut` | a hook got a part of its payload, and went on |
-//! | `Feedback` | a piece is not in exactly one finished turn, or not in the prompt that the log says, or not marked correctly |
-//! | `Undead` | a program goes on although the run that started it is dead and another has taken over |
-//! | `Different` | the story is not that of the undisturbed run (`skeleton`) |
-//! | `Survivor`, `Unsound`, `Odd` | a process is left; `doctor` complains; the recorder or a command is not as expected |
+//! | `LostEvent` | the log lacks an acknowledged event, or has a different one |
+//! | `UnrecordedStart` | a program ran, but the log does not record its start by that run in that order |
+//! | `MissingRun` | the log records a start, but the program did not run, and no kill explains it |
+//! | `RepeatedRun` | a program ran again although it may run only once |
+//! | `InventedEnd` | the log records an end that did not happen, or no end |
+//! | `TruncatedPayload` | a hook continued with a part of its payload |
+//! | `WrongFeedback` | feedback is not in exactly one finished turn, not in the prompt that the log records, or marked incorrectly |
+//! | `StaleRun` | a program of a dead run continued after another run had taken over |
+//! | `DifferentResult` | the session result differs from that of a run without a crash (`session_result`) |
+//! | `SurvivingProcess`, `DoctorProblem`, `UnexpectedOutput` | a process survived; `doctor` reports a problem; a command or the recorder has unexpected output |
 //!
-//! A run does one thing after another. So the starts in the recorder are the starts in the log, in the same order. At most the
-//! last one is missing, if the run was killed before it could start it.
+//! A run starts one program at a time. So the recorder has the same starts as the log, in the same order. Only the last one may
+//! be missing, if the kill came between the log entry and the start of the program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::log::{self, Begun, Entry};
-use super::recorder::{self, Effect, Said};
-use super::scenario::{AGAIN, Observed};
-use super::skeleton;
+use super::log::{self, LogEvent, LoggedProgram};
+use super::recorder::{self, HookFeedback, RecordedProgram};
+use super::scenario::{REPEATABLE_HOOKS, SessionObservations};
+use super::session_result;
 
+/// The guarantee that is violated. The module documentation describes each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    Lost,
-    Unmarked,
-    Unrun,
-    Twice,
-    Invented,
-    Cut,
-    Feedback,
-    Undead,
-    Different,
-    Survivor,
-    Unsound,
-    Odd,
+pub enum ViolationKind {
+    LostEvent,
+    UnrecordedStart,
+    MissingRun,
+    RepeatedRun,
+    InventedEnd,
+    TruncatedPayload,
+    WrongFeedback,
+    StaleRun,
+    DifferentResult,
+    SurvivingProcess,
+    DoctorProblem,
+    UnexpectedOutput,
 }
 
 /// A violation of a guarantee.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    pub kind: Kind,
-    pub what: String,
+pub struct GuaranteeViolation {
+    pub kind: ViolationKind,
+    pub details: String,
 }
 
-impl Fault {
-    pub fn new(kind: Kind, what: impl Into<String>) -> Self {
-        Self { kind, what: what.into() }
+impl GuaranteeViolation {
+    pub fn new(kind: ViolationKind, details: impl Into<String>) -> Self {
+        Self { kind, details: details.into() }
     }
 }
 
-/// Returns all faults.
-pub fn faults(observed: &Observed, undisturbed: &Observed) -> Vec<Fault> {
-    let log = log::read(&observed.log);
-    let (effects, odd) = recorder::read(&observed.recorder);
-    let story = Story { begun: log::begun(&log), log, effects };
-    let mut faults = observed.seen.faults.clone();
-    faults.extend(odd.into_iter().map(|what| Fault::new(Kind::Odd, what)));
-    faults.extend(lost(observed));
-    faults.extend(story.started());
-    faults.extend(story.again());
-    faults.extend(story.ended());
-    faults.extend(story.cut());
-    faults.extend(story.queued());
-    faults.extend(story.told());
-    faults.extend(
-        recorder::find_starts_after_takeover(&observed.recorder).into_iter().map(|line| Fault::new(Kind::Undead, line)),
+/// Returns all violations in an observed session.
+pub fn find_violations(observed: &SessionObservations, baseline: &SessionObservations) -> Vec<GuaranteeViolation> {
+    let log = log::parse_events(&observed.log);
+    let (recorded, malformed_lines) = recorder::parse_recorder(&observed.recorder);
+    let session = RecordedSession { logged: log::logged_programs(&log), log, recorded };
+    let mut violations = observed.runs.violations.clone();
+    violations.extend(
+        malformed_lines.into_iter().map(|details| GuaranteeViolation::new(ViolationKind::UnexpectedOutput, details)),
     );
-    let (ours, theirs) = (skeleton::of(&story.log), skeleton::of(&log::read(&undisturbed.log)));
-    faults.extend(skeleton::difference(&ours, &theirs).map(|what| Fault::new(Kind::Different, what)));
-    faults
+    violations.extend(find_lost_events(observed));
+    violations.extend(session.check_starts());
+    violations.extend(session.check_repeated_runs());
+    violations.extend(session.check_ends());
+    violations.extend(session.check_payloads());
+    violations.extend(session.check_queued_feedback());
+    violations.extend(session.check_prompts());
+    violations.extend(
+        recorder::find_starts_after_takeover(&observed.recorder)
+            .into_iter()
+            .map(|line| GuaranteeViolation::new(ViolationKind::StaleRun, line)),
+    );
+    let (ours, theirs) =
+        (session_result::from_log(&session.log), session_result::from_log(&log::parse_events(&baseline.log)));
+    violations.extend(
+        session_result::first_difference(&ours, &theirs)
+            .map(|details| GuaranteeViolation::new(ViolationKind::DifferentResult, details)),
+    );
+    violations
 }
 
-/// A printed event is durable. A truncated line does not count.
-fn lost(observed: &Observed) -> Vec<Fault> {
+/// Returns printed events that the log does not have. A truncated line does not count as printed.
+fn find_lost_events(observed: &SessionObservations) -> Vec<GuaranteeViolation> {
     let log: BTreeSet<&str> = observed.log.lines().collect();
-    let said = observed.seen.acknowledged.iter().flat_map(|text| text.split_inclusive('\n'));
-    let whole = said.filter_map(|line| line.strip_suffix('\n'));
-    whole.filter(|line| !log.contains(line)).map(|line| Fault::new(Kind::Lost, line)).collect()
+    let printed_lines = observed.runs.acknowledged.iter().flat_map(|text| text.split_inclusive('\n'));
+    let complete_lines = printed_lines.filter_map(|line| line.strip_suffix('\n'));
+    complete_lines
+        .filter(|line| !log.contains(line))
+        .map(|line| GuaranteeViolation::new(ViolationKind::LostEvent, line))
+        .collect()
 }
 
-struct Story {
-    log: Vec<Entry>,
-    begun: Vec<Begun>,
-    effects: Vec<Effect>,
+/// A session according to the log and according to the recorder.
+struct RecordedSession {
+    log: Vec<LogEvent>,
+    logged: Vec<LoggedProgram>,
+    recorded: Vec<RecordedProgram>,
 }
 
-impl Story {
-    /// The effects that the log says were started, each with its entry in the recorder.
-    fn pairs(&self) -> Vec<(&Begun, Option<&Effect>)> {
+impl RecordedSession {
+    /// Returns every program in the log, with its entry in the recorder.
+    fn pair_with_recorder(&self) -> Vec<(&LoggedProgram, Option<&RecordedProgram>)> {
         let mut next: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut pairs = Vec::with_capacity(self.begun.len());
-        for begun in &self.begun {
-            let place = next.entry(&begun.owner).or_default();
-            let mut of_owner = self.effects.iter().filter(|effect| effect.owner() == begun.owner);
-            pairs.push((begun, of_owner.nth(*place)));
-            *place += 1;
+        let mut pairs = Vec::with_capacity(self.logged.len());
+        for logged in &self.logged {
+            let position = next.entry(&logged.owner).or_default();
+            let mut of_owner = self.recorded.iter().filter(|recorded| recorded.owner() == logged.owner);
+            pairs.push((logged, of_owner.nth(*position)));
+            *position += 1;
         }
         pairs
     }
 
-    /// Returns the only run that was not killed, unless everything was done before.
+    /// Returns the owner of the last run, which was not killed unless the session had ended before.
     fn last_owner(&self) -> &str {
-        let begins = |entry: &&Entry| ["session_started", "session_resumed"].contains(&entry.kind());
-        self.log.iter().rfind(begins).map(|entry| entry.text("owner")).unwrap_or_default()
+        let is_start = |event: &&LogEvent| ["session_started", "session_resumed"].contains(&event.event_type());
+        self.log.iter().rfind(is_start).map(|event| event.text_field("owner")).unwrap_or_default()
     }
 
     fn is_stopped(&self) -> bool {
-        self.log.iter().any(|entry| entry.kind() == "session_stopping")
+        self.log.iter().any(|event| event.event_type() == "session_stopping")
     }
 
-    fn started(&self) -> Vec<Fault> {
-        let owners: BTreeSet<&str> =
-            self.begun.iter().map(|begun| &*begun.owner).chain(self.effects.iter().map(Effect::owner)).collect();
-        let last = self.last_owner();
-        let mut faults = Vec::new();
+    /// Checks that the starts in the recorder are the starts in the log.
+    fn check_starts(&self) -> Vec<GuaranteeViolation> {
+        let owners: BTreeSet<&str> = self
+            .logged
+            .iter()
+            .map(|logged| &*logged.owner)
+            .chain(self.recorded.iter().map(RecordedProgram::owner))
+            .collect();
+        let last_owner = self.last_owner();
+        let mut violations = Vec::new();
         for owner in owners {
-            let known: Vec<_> = self
-                .begun
+            let logged_starts: Vec<_> = self
+                .logged
                 .iter()
-                .filter(|begun| begun.owner == owner)
-                .map(|begun| (&*begun.who, begun.iteration))
+                .filter(|logged| logged.owner == owner)
+                .map(|logged| (&*logged.name, logged.iteration))
                 .collect();
-            let ran: Vec<_> = self
-                .effects
+            let recorded_starts: Vec<_> = self
+                .recorded
                 .iter()
-                .filter(|effect| effect.owner() == owner)
-                .map(|effect| (&*effect.who, effect.iteration))
+                .filter(|recorded| recorded.owner() == owner)
+                .map(|recorded| (&*recorded.name, recorded.iteration))
                 .collect();
-            if !known.starts_with(&ran) {
-                faults.push(Fault::new(Kind::Unmarked, format!("{owner} ran {ran:?}, and the log says {known:?}")));
-            } else if known.len() - ran.len() > usize::from(owner != last) {
-                faults.push(Fault::new(Kind::Unrun, format!("{owner} ran {ran:?}, and the log says {known:?}")));
+            if !logged_starts.starts_with(&recorded_starts) {
+                violations.push(GuaranteeViolation::new(
+                    ViolationKind::UnrecordedStart,
+                    format!("{owner} ran {recorded_starts:?}, and the log says {logged_starts:?}"),
+                ));
+            } else if logged_starts.len() - recorded_starts.len() > usize::from(owner != last_owner) {
+                violations.push(GuaranteeViolation::new(
+                    ViolationKind::MissingRun,
+                    format!("{owner} ran {recorded_starts:?}, and the log says {logged_starts:?}"),
+                ));
             }
         }
-        faults
+        violations
     }
 
-    /// An effect is started again only if that is allowed, and then the log says so.
-    fn again(&self) -> Vec<Fault> {
+    /// Checks that only repeatable hooks run again, and that the log counts the attempts.
+    fn check_repeated_runs(&self) -> Vec<GuaranteeViolation> {
         let mut attempts: BTreeMap<&str, u64> = BTreeMap::new();
-        let mut faults = Vec::new();
-        for begun in &self.begun {
-            let times = attempts.entry(&begun.debt).or_default();
+        let mut violations = Vec::new();
+        for logged in &self.logged {
+            let times = attempts.entry(&logged.debt).or_default();
             *times += 1;
-            if begun.attempt != *times || (*times > 1 && !AGAIN.contains(&&*begun.who)) {
-                let what = format!("{} {}: attempt {}, for the {times}. time", begun.who, begun.debt, begun.attempt);
-                faults.push(Fault::new(Kind::Twice, what));
+            if logged.attempt != *times || (*times > 1 && !REPEATABLE_HOOKS.contains(&&*logged.name)) {
+                let details =
+                    format!("{} {}: attempt {}, for the {times}. time", logged.name, logged.debt, logged.attempt);
+                violations.push(GuaranteeViolation::new(ViolationKind::RepeatedRun, details));
             }
         }
-        faults
+        violations
     }
 
-    fn ended(&self) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        for (begun, effect) in self.pairs() {
-            let ended = effect.is_some_and(|effect| effect.end.is_some());
-            let right = match begun.end.as_deref() {
+    /// Checks that the ends in the log agree with the recorder.
+    fn check_ends(&self) -> Vec<GuaranteeViolation> {
+        let mut violations = Vec::new();
+        for (logged, recorded) in self.pair_with_recorder() {
+            let has_ended = recorded.is_some_and(|recorded| recorded.end.is_some());
+            let is_consistent = match logged.end.as_deref() {
                 None => false,
-                Some("taken over") => begun.owner != self.last_owner(),
-                Some("interrupted") if begun.who == "agent" => begun.owner != self.last_owner() || self.is_stopped(),
-                Some("interrupted") => begun.owner != self.last_owner() && !AGAIN.contains(&&*begun.who),
-                Some(_) => ended,
+                Some("taken over") => logged.owner != self.last_owner(),
+                Some("interrupted") if logged.name == "agent" => logged.owner != self.last_owner() || self.is_stopped(),
+                Some("interrupted") => logged.owner != self.last_owner() && !REPEATABLE_HOOKS.contains(&&*logged.name),
+                Some(_) => has_ended,
             };
-            if !right {
-                let what = format!("{} {}: {:?}, by the recorder {effect:?}", begun.who, begun.debt, begun.end);
-                faults.push(Fault::new(Kind::Invented, what));
+            if !is_consistent {
+                let details =
+                    format!("{} {}: {:?}, by the recorder {recorded:?}", logged.name, logged.debt, logged.end);
+                violations.push(GuaranteeViolation::new(ViolationKind::InventedEnd, details));
             }
         }
-        faults
+        violations
     }
 
-    fn cut(&self) -> Vec<Fault> {
-        let cut = self.effects.iter().filter(|effect| effect.cut);
-        cut.map(|effect| Fault::new(Kind::Cut, format!("{} {}", effect.who, effect.tag))).collect()
+    /// Checks that every hook got its complete payload.
+    fn check_payloads(&self) -> Vec<GuaranteeViolation> {
+        let truncated = self.recorded.iter().filter(|recorded| recorded.is_truncated);
+        truncated
+            .map(|recorded| {
+                GuaranteeViolation::new(ViolationKind::TruncatedPayload, format!("{} {}", recorded.name, recorded.tag))
+            })
+            .collect()
     }
 
-    /// The message of a hook that ended is queued once, and nothing else is.
-    fn queued(&self) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        let mut markers: Vec<String> = log::pieces(&self.log).into_values().collect();
-        let spoke = |effect: &&Effect| effect.end == Some(Said::Something);
-        for (begun, effect) in self.pairs() {
-            let counts = !matches!(begun.end.as_deref(), None | Some("taken over" | "interrupted"));
-            let Some(effect) = effect.filter(spoke).filter(|_| counts) else { continue };
-            match markers.iter().position(|marker| *marker == effect.tag) {
+    /// Checks that the log queues the feedback of each finished hook once, and no other feedback.
+    fn check_queued_feedback(&self) -> Vec<GuaranteeViolation> {
+        let mut violations = Vec::new();
+        let mut markers: Vec<String> = log::queued_markers(&self.log).into_values().collect();
+        let has_feedback = |recorded: &&RecordedProgram| recorded.end == Some(HookFeedback::Present);
+        for (logged, recorded) in self.pair_with_recorder() {
+            let has_ended = !matches!(logged.end.as_deref(), None | Some("taken over" | "interrupted"));
+            let Some(recorded) = recorded.filter(has_feedback).filter(|_| has_ended) else { continue };
+            match markers.iter().position(|marker| *marker == recorded.tag) {
                 Some(place) => drop(markers.remove(place)),
-                None => {
-                    faults.push(Fault::new(Kind::Feedback, format!("{} of {} is not queued", effect.tag, effect.who)))
-                }
+                None => violations.push(GuaranteeViolation::new(
+                    ViolationKind::WrongFeedback,
+                    format!("{} of {} is not queued", recorded.tag, recorded.name),
+                )),
             }
         }
-        faults.extend(markers.into_iter().map(|marker| Fault::new(Kind::Feedback, format!("no event said {marker}"))));
-        faults
+        violations.extend(
+            markers
+                .into_iter()
+                .map(|marker| GuaranteeViolation::new(ViolationKind::WrongFeedback, format!("no event said {marker}"))),
+        );
+        violations
     }
 
-    /// The prompts are those of the log, and each piece is in exactly one finished turn. Pieces that were queued after the last
-    /// one wait with the task.
-    fn told(&self) -> Vec<Fault> {
-        let pieces = log::pieces(&self.log);
-        let mut faults = Vec::new();
-        for (turn, effect) in self.pairs().into_iter().filter(|(begun, _)| begun.who == "agent") {
-            let expected = turn.prompt(&pieces);
-            if let Some(prompt) = effect.and_then(|effect| effect.prompt.as_ref())
+    /// Checks that the agent got the prompts of the log, and that each piece of feedback is in exactly one finished turn.
+    /// Feedback that was queued after the last turn stays with the task.
+    fn check_prompts(&self) -> Vec<GuaranteeViolation> {
+        let markers = log::queued_markers(&self.log);
+        let mut violations = Vec::new();
+        for (turn, recorded) in self.pair_with_recorder().into_iter().filter(|(logged, _)| logged.name == "agent") {
+            let expected = turn.prompt_markers(&markers);
+            if let Some(prompt) = recorded.and_then(|recorded| recorded.prompt.as_ref())
                 && *prompt != expected
             {
-                let what = format!("turn {} got {prompt:?}, and the log says {expected:?}", turn.debt);
-                faults.push(Fault::new(Kind::Feedback, what));
+                let details = format!("turn {} got {prompt:?}, and the log says {expected:?}", turn.debt);
+                violations.push(GuaranteeViolation::new(ViolationKind::WrongFeedback, details));
             }
         }
-        let passing = log::passing(&self.log);
-        let was_replaced = |seq, counts| counts == (0, 0) && passing.contains(&seq);
-        let last = self.log.iter().rfind(|entry| entry.is_turn_finished()).map_or(0, Entry::seq);
-        let is_kept = |seq, counts| counts == (0, 0) && seq > last;
-        let wrong = log::delivered(&self.log, &self.begun)
+        let single_iteration = log::single_iteration_feedback(&self.log);
+        let was_replaced = |seq, counts| counts == (0, 0) && single_iteration.contains(&seq);
+        let last_turn = self.log.iter().rfind(|event| event.is_turn_finished()).map_or(0, LogEvent::seq);
+        let is_kept = |seq, counts| counts == (0, 0) && seq > last_turn;
+        let misdelivered = log::count_deliveries(&self.log, &self.logged)
             .into_iter()
             .filter(|(seq, counts)| *counts != (1, 1) && !was_replaced(*seq, *counts) && !is_kept(*seq, *counts));
-        faults.extend(wrong.map(|(seq, counts)| misdelivered(seq, counts)));
-        faults
+        violations.extend(misdelivered.map(|(seq, counts)| misdelivery_violation(seq, counts)));
+        violations
     }
 }
 
-/// A piece of feedback that is not in exactly one finished turn.
-pub fn misdelivered(seq: u64, (turns, said): (usize, usize)) -> Fault {
-    Fault::new(Kind::Feedback, format!("feedback {seq} is in {turns} finished turns, and was delivered {said} times"))
+/// Returns the violation of feedback that is not in exactly one finished turn.
+pub fn misdelivery_violation(seq: u64, (turns, deliveries): (usize, usize)) -> GuaranteeViolation {
+    GuaranteeViolation::new(
+        ViolationKind::WrongFeedback,
+        format!("feedback {seq} is in {turns} finished turns, and was delivered {deliveries} times"),
+    )
 }

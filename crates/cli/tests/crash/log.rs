@@ -1,15 +1,15 @@
-//! The log as the harness reads it: the output of `windlass events --json`.
+//! A parser of the event log, the output of `windlass events --json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// An event.
+/// An event of the log.
 #[derive(Debug, Clone)]
-pub struct Entry(Value);
+pub struct LogEvent(Value);
 
-impl Entry {
-    pub fn kind(&self) -> &str {
+impl LogEvent {
+    pub fn event_type(&self) -> &str {
         self.0["type"].as_str().unwrap_or_default()
     }
 
@@ -21,13 +21,13 @@ impl Entry {
         self.0["iteration"].as_u64().unwrap_or_default()
     }
 
-    /// Returns the task that it is about, or `system`.
-    pub fn node(&self) -> &str {
+    /// Returns the ID of the event's task, or `system`.
+    pub fn task_or_system(&self) -> &str {
         self.0["nodeId"].as_str().unwrap_or_default()
     }
 
-    /// A field of its payload, as text.
-    pub fn text(&self, field: &str) -> &str {
+    /// Returns a text field of the payload.
+    pub fn text_field(&self, field: &str) -> &str {
         self.0["data"][field].as_str().unwrap_or_default()
     }
 
@@ -35,8 +35,8 @@ impl Entry {
         &self.0["data"][field]
     }
 
-    /// Returns the name of an enum's variant without its content.
-    pub fn variant(&self, field: &str) -> String {
+    /// Returns the name of an enum variant in the payload, without its content.
+    pub fn variant_name(&self, field: &str) -> String {
         match self.field(field) {
             Value::Object(map) => map.keys().next().cloned().unwrap_or_default(),
             Value::String(name) => name.clone(),
@@ -44,148 +44,160 @@ impl Entry {
         }
     }
 
-    /// The pieces that were delivered.
-    pub fn delivered(&self) -> Vec<u64> {
+    /// Returns the sequence numbers of the delivered feedback.
+    pub fn delivered_feedback(&self) -> Vec<u64> {
         self.field("feedback")
             .as_array()
             .map(|list| list.iter().filter_map(Value::as_u64).collect())
             .unwrap_or_default()
     }
 
-    pub fn is_turn_over(&self) -> bool {
+    pub fn ends_turn(&self) -> bool {
         self.is_turn_finished()
             || ["iteration_interrupted", "iteration_failed", "delivery_interrupted", "delivery_failed"]
-                .contains(&self.kind())
+                .contains(&self.event_type())
     }
 
     pub fn is_turn_finished(&self) -> bool {
-        ["turn_finished", "delivery_finished"].contains(&self.kind())
+        ["turn_finished", "delivery_finished"].contains(&self.event_type())
     }
 }
 
-pub fn read(text: &str) -> Vec<Entry> {
-    text.lines().map(|line| Entry(serde_json::from_str(line).unwrap_or(Value::Null))).collect()
+pub fn parse_events(text: &str) -> Vec<LogEvent> {
+    text.lines().map(|line| LogEvent(serde_json::from_str(line).unwrap_or(Value::Null))).collect()
 }
 
-/// An effect in the log, from its start to its end.
+/// A started hook or agent turn in the log, with its end.
 #[derive(Debug, Clone)]
-pub struct Begun {
+pub struct LoggedProgram {
     pub owner: String,
     /// A hook's name, or `agent`.
-    pub who: String,
+    pub name: String,
     pub iteration: u64,
     pub debt: String,
     pub attempt: u64,
-    /// Its end: a hook's outcome, `finished` or `interrupted` for a turn, `taken over` for a hook that was started again.
+    /// The outcome of a hook; `finished` or `interrupted` for a turn; `taken over` for a hook that another run started again.
     pub end: Option<String>,
-    /// The events that queued what a turn's prompt holds.
+    /// The events that queued the feedback in a turn's prompt.
     pub feedback: Vec<u64>,
-    /// Those that an interrupted turn held before.
-    pub seen: BTreeSet<u64>,
+    /// The part of `feedback` that an interrupted turn had in its prompt before.
+    pub possibly_seen: BTreeSet<u64>,
 }
 
-impl Begun {
-    /// The markers in a turn's prompt, with a `+` where the agent is told that it may have seen them.
-    pub fn prompt(&self, pieces: &BTreeMap<u64, String>) -> Vec<String> {
-        let mark = |seq: &u64| {
-            let marker = pieces.get(seq).map_or("?", String::as_str);
-            format!("{marker}{}", if self.seen.contains(seq) { "+" } else { "" })
+impl LoggedProgram {
+    /// Returns the markers in a turn's prompt, each with a `+` if the prompt says that the agent may have seen it.
+    pub fn prompt_markers(&self, markers: &BTreeMap<u64, String>) -> Vec<String> {
+        let marker_text = |seq: &u64| {
+            let marker = markers.get(seq).map_or("?", String::as_str);
+            format!("{marker}{}", if self.possibly_seen.contains(seq) { "+" } else { "" })
         };
-        self.feedback.iter().map(mark).collect()
+        self.feedback.iter().map(marker_text).collect()
     }
 }
 
-/// Returns every effect that the log says was started, in order.  A turn takes the number of pieces that it says, first in first
-/// out. An interrupted one puts them back, where the next iteration finds those that were not for this one alone.
-pub fn begun(log: &[Entry]) -> Vec<Begun> {
-    let mut all: Vec<Begun> = Vec::new();
+/// Returns every started hook and turn in the log, in order. A turn takes the recorded number of pieces of feedback from the queue.
+/// An interrupted turn puts them back; the next iteration drops those that were for the interrupted iteration only.
+pub fn logged_programs(log: &[LogEvent]) -> Vec<LoggedProgram> {
+    let mut programs: Vec<LoggedProgram> = Vec::new();
     let mut pending: Vec<u64> = Vec::new();
-    let passing = passing(log);
-    let mut seen: BTreeSet<u64> = BTreeSet::new();
-    let mut waiting: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    for entry in log {
-        match entry.kind() {
+    let single_iteration = single_iteration_feedback(log);
+    let mut interrupted_feedback: BTreeSet<u64> = BTreeSet::new();
+    let mut task_feedback: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for event in log {
+        match event.event_type() {
             "hook_started" => {
-                let debt = entry.text("debt").to_owned();
-                if let Some(before) = all.iter_mut().rfind(|before| before.debt == debt) {
-                    before.end = Some("taken over".to_owned());
+                let debt = event.text_field("debt").to_owned();
+                if let Some(previous) = programs.iter_mut().rfind(|previous| previous.debt == debt) {
+                    previous.end = Some("taken over".to_owned());
                 }
-                all.push(start(entry, entry.text("hook"), debt, entry.field("attempt").as_u64().unwrap_or_default()));
+                programs.push(new_program(
+                    event,
+                    event.text_field("hook"),
+                    debt,
+                    event.field("attempt").as_u64().unwrap_or_default(),
+                ));
             }
             "turn_started" => {
-                let mut turn = start(entry, "agent", format!("{}.0", entry.seq()), 1);
-                let count = entry.field("feedback").as_u64().and_then(|count| usize::try_from(count).ok());
+                let mut turn = new_program(event, "agent", format!("{}.0", event.seq()), 1);
+                let count = event.field("feedback").as_u64().and_then(|count| usize::try_from(count).ok());
                 turn.feedback = pending.drain(..count.unwrap_or_default().min(pending.len())).collect();
-                turn.seen = turn.feedback.iter().copied().filter(|seq| seen.contains(seq)).collect();
-                all.push(turn);
+                turn.possibly_seen =
+                    turn.feedback.iter().copied().filter(|seq| interrupted_feedback.contains(seq)).collect();
+                programs.push(turn);
             }
-            "feedback_queued" => pending.push(entry.seq()),
-            // Feedback of a task opens the task's next session; feedback of a session without a task ends with it.
+            "feedback_queued" => pending.push(event.seq()),
+            // Feedback of a task moves to the task's next session. Feedback of a session without a task is dropped.
             "session_ended" => {
-                waiting.entry(entry.node().to_owned()).or_default().append(&mut pending);
-                waiting.remove("system");
+                task_feedback.entry(event.task_or_system().to_owned()).or_default().append(&mut pending);
+                task_feedback.remove("system");
             }
             "task_claimed" => {
-                pending.splice(0..0, waiting.remove(entry.node()).unwrap_or_default());
+                pending.splice(0..0, task_feedback.remove(event.task_or_system()).unwrap_or_default());
             }
-            // Feedback for one iteration alone is queued anew for the next.
-            "iteration_started" => pending.retain(|seq| !passing.contains(seq)),
+            // Feedback for a single iteration is queued again in the next iteration.
+            "iteration_started" => pending.retain(|seq| !single_iteration.contains(seq)),
             "hook_finished" => {
-                let debt = entry.text("debt");
-                if let Some(open) = all.iter_mut().rfind(|begun| begun.debt == debt && begun.end.is_none()) {
-                    open.end = Some(entry.text("outcome").to_owned());
+                let debt = event.text_field("debt");
+                if let Some(running) =
+                    programs.iter_mut().rfind(|program| program.debt == debt && program.end.is_none())
+                {
+                    running.end = Some(event.text_field("outcome").to_owned());
                 }
             }
-            _ if entry.is_turn_over() => {
-                if let Some(open) = all.iter_mut().rfind(|begun| begun.who == "agent" && begun.end.is_none()) {
-                    let end = if entry.is_turn_finished() { "finished" } else { "interrupted" };
-                    open.end = Some(end.to_owned());
+            _ if event.ends_turn() => {
+                if let Some(running) =
+                    programs.iter_mut().rfind(|program| program.name == "agent" && program.end.is_none())
+                {
+                    let end = if event.is_turn_finished() { "finished" } else { "interrupted" };
+                    running.end = Some(end.to_owned());
                     if end == "interrupted" {
-                        seen.extend(&open.feedback);
-                        pending.splice(0..0, open.feedback.iter().copied());
+                        interrupted_feedback.extend(&running.feedback);
+                        pending.splice(0..0, running.feedback.iter().copied());
                     }
                 }
             }
             _ => {}
         }
     }
-    all
+    programs
 }
 
-/// The markers of what was queued, by the event that queued it.
-pub fn pieces(log: &[Entry]) -> BTreeMap<u64, String> {
-    let queued = log.iter().filter(|entry| entry.kind() == "feedback_queued");
+/// Returns the markers of queued feedback, by the sequence number of the event.
+pub fn queued_markers(log: &[LogEvent]) -> BTreeMap<u64, String> {
+    let queued = log.iter().filter(|event| event.event_type() == "feedback_queued");
     let marker = |text: &str| text.lines().find_map(|line| line.strip_prefix("marker ")).unwrap_or("?").to_owned();
-    queued.map(|entry| (entry.seq(), marker(entry.text("text")))).collect()
+    queued.map(|event| (event.seq(), marker(event.text_field("text")))).collect()
 }
 
-/// Returns in how many finished turns each piece was, and how often it was delivered.
-pub fn delivered(log: &[Entry], begun: &[Begun]) -> BTreeMap<u64, (usize, usize)> {
-    let mut times: BTreeMap<u64, (usize, usize)> = pieces(log).into_keys().map(|seq| (seq, (0, 0))).collect();
-    let finished = begun.iter().filter(|turn| turn.who == "agent" && turn.end.as_deref() == Some("finished"));
+/// Returns for each piece of feedback the number of finished turns with it, and the number of its deliveries.
+pub fn count_deliveries(log: &[LogEvent], programs: &[LoggedProgram]) -> BTreeMap<u64, (usize, usize)> {
+    let mut counts: BTreeMap<u64, (usize, usize)> = queued_markers(log).into_keys().map(|seq| (seq, (0, 0))).collect();
+    let finished = programs.iter().filter(|turn| turn.name == "agent" && turn.end.as_deref() == Some("finished"));
     for seq in finished.flat_map(|turn| &turn.feedback) {
-        times.entry(*seq).or_default().0 += 1;
+        counts.entry(*seq).or_default().0 += 1;
     }
-    for seq in log.iter().filter(|entry| entry.kind() == "feedback_delivered").flat_map(Entry::delivered) {
-        times.entry(seq).or_default().1 += 1;
+    for seq in
+        log.iter().filter(|event| event.event_type() == "feedback_delivered").flat_map(LogEvent::delivered_feedback)
+    {
+        counts.entry(seq).or_default().1 += 1;
     }
-    times
+    counts
 }
 
-/// Returns the pieces for one iteration alone.
-pub fn passing(log: &[Entry]) -> BTreeSet<u64> {
-    log.iter().filter(|entry| entry.field("passing").as_bool() == Some(true)).map(Entry::seq).collect()
+/// Returns the feedback that is for a single iteration.
+pub fn single_iteration_feedback(log: &[LogEvent]) -> BTreeSet<u64> {
+    log.iter().filter(|event| event.field("passing").as_bool() == Some(true)).map(LogEvent::seq).collect()
 }
 
-fn start(entry: &Entry, who: &str, debt: String, attempt: u64) -> Begun {
-    Begun {
-        owner: entry.text("owner").to_owned(),
-        who: who.to_owned(),
-        iteration: entry.iteration(),
+fn new_program(event: &LogEvent, name: &str, debt: String, attempt: u64) -> LoggedProgram {
+    LoggedProgram {
+        owner: event.text_field("owner").to_owned(),
+        name: name.to_owned(),
+        iteration: event.iteration(),
         debt,
         attempt,
         end: None,
         feedback: Vec::new(),
-        seen: BTreeSet::new(),
+        possibly_seen: BTreeSet::new(),
     }
 }

@@ -1,49 +1,49 @@
-//! A session that is killed at any moment and run again: the log, the acknowledged events, and a recorder outside of the program
-//! agree about what happened.
+//! Crash tests: a test kills a session at a crash point and runs it again. Afterwards the event log, the acknowledged events and an
+//! external recorder must agree about the session.
 //!
 //! ```text
-//! scenario ─ killed at a crash point ─► run again ─► Observed ─ checks ─► faults: none
+//! scenario ─ kill at a crash point ─► run again ─► SessionObservations ─ checks ─► violations: none
 //!    │                                                  ▲
 //!    └ actor.sh: the hooks and the agent ─► recorder ───┘
 //! ```
 //!
-//! The ordinary tests take some of the crash points; `scripts/torture` takes all of them. There are three kinds: a fail point
-//! around a commit, a system call of the program (with strace, if it is installed), and a program of the scenario that kills its
-//! runner and lives on. `controls` shows that the checks can fail.
+//! The ordinary tests try a sample of the crash points; `scripts/torture` tries all of them. There are three kinds: a fail point
+//! before or after a commit; a system call of the program, if strace is installed; and a program of the scenario that kills its
+//! runner and stays alive. `controls` shows that the checks can fail.
 //!
-//! `journey` does the same to the whole way of tasks, from the first turn to the merge, and kills it at calls of git as well;
-//! `beginning` kills the creation of a project; `power` drops unsynced writes; `shelf` runs misbehaving programs, and looks for
-//! leftovers.
+//! `journey` applies the same method to tasks from the first turn to the merge, and also kills the run before and after git
+//! commands. `project_creation` kills `windlass init`. `power` simulates the loss of unsynced writes. `misbehaving_programs` runs
+//! misbehaving hooks and agents, and looks for leftovers.
 //!
-//! Fail points are in debug builds only, and processes are looked for in `/proc`.
+//! Only debug builds have fail points, and the search for processes needs `/proc`.
 
 #![cfg(all(debug_assertions, target_os = "linux"))]
 
-mod beginning;
 mod checks;
 mod controls;
+pub mod crash_setup;
 mod journey;
 mod log;
+mod misbehaving_programs;
 mod power;
 mod processes;
+mod project_creation;
 mod recorder;
 mod scenario;
-mod shelf;
-mod skeleton;
-pub mod stage;
+mod session_result;
 mod sweep;
 
-use beginning::{Beginning, MAKING};
-use scenario::{Bench, Same, Story};
-use stage::{Crash, can_trace};
-use sweep::{CALLS, Sweep};
+use crash_setup::{CrashPoint, can_trace};
+use project_creation::{PROJECT_CREATION_CALLS, ProjectCreation};
+use scenario::{ScenarioRunner, SessionScenario, SessionVariant};
+use sweep::{CrashSweep, TRACED_CALLS};
 
-/// The fail points around a commit.
-const BEFORE: &str = "store.before_commit";
-const AFTER: &str = "store.after_commit";
+/// The fail points before and after a commit.
+const BEFORE_COMMIT: &str = "store.before_commit";
+const AFTER_COMMIT: &str = "store.after_commit";
 
-/// The result of a session that is stopped in its second turn.
-const ENDING: [&str; 5] = [
+/// The last events in the result of a session that a signal stops in its second turn.
+const CANCELLED_SESSION_END: [&str; 5] = [
     "turn_started send_back",
     "session_stopping",
     "session_ended cancelled",
@@ -52,10 +52,10 @@ const ENDING: [&str; 5] = [
 ];
 
 #[test]
-fn undisturbed() {
-    let observed = Bench::new(Story::Completed).play(&[]);
-    assert_eq!(checks::faults(&observed, &observed), []);
-    insta::assert_snapshot!(skeleton::of(&log::read(&observed.log)).join("\n"), @r#"
+fn session_without_crash_logs_expected_event_sequence() {
+    let observed = ScenarioRunner::new(SessionVariant::Completed).run_scenario(&[]);
+    assert_eq!(checks::find_violations(&observed, &observed), []);
+    insta::assert_snapshot!(session_result::from_log(&log::parse_events(&observed.log)).join("\n"), @r#"
     config_recorded
     session_started
     task_created
@@ -129,47 +129,58 @@ fn undisturbed() {
 
 #[test]
 fn killed_before_a_commit() {
-    sweep("before a commit", 1.., |nth| vec![Crash::Fail(BEFORE, nth)]);
+    sweep("before a commit", 1.., |nth| vec![CrashPoint::FailPoint(BEFORE_COMMIT, nth)]);
 }
 
 #[test]
 fn killed_after_a_commit() {
-    sweep("after a commit", 1.., |nth| vec![Crash::Fail(AFTER, nth)]);
+    sweep("after a commit", 1.., |nth| vec![CrashPoint::FailPoint(AFTER_COMMIT, nth)]);
 }
 
 #[test]
 fn killed_by_what_it_has_started() {
-    sweep("by what it has started", 1.., |nth| vec![Crash::Effect(nth)]);
+    sweep("by what it has started", 1.., |nth| vec![CrashPoint::ProgramStart(nth)]);
 }
 
 #[test]
 fn killed_when_it_is_stopped() {
-    let observed = Bench::new(Story::Stopped).play(&[]);
-    assert_eq!(checks::faults(&observed, &observed), []);
-    assert_eq!(skeleton::of(&log::read(&observed.log)).last_chunk(), Some(&ENDING.map(str::to_owned)));
-    let sweep = Sweep::new(Same::new(Story::Stopped));
-    sweep.kill("before a commit of a session that is stopped", (9..).step_by(2), |nth| vec![Crash::Fail(BEFORE, nth)]);
-    sweep.kill("by what a session that is stopped has started", (5..).step_by(2), |nth| vec![Crash::Effect(nth)]);
-    sweep.end();
+    let observed = ScenarioRunner::new(SessionVariant::Stopped).run_scenario(&[]);
+    assert_eq!(checks::find_violations(&observed, &observed), []);
+    assert_eq!(
+        session_result::from_log(&log::parse_events(&observed.log)).last_chunk(),
+        Some(&CANCELLED_SESSION_END.map(str::to_owned))
+    );
+    let sweep = CrashSweep::new(SessionScenario::new(SessionVariant::Stopped));
+    sweep.run_crashes("before a commit of a session that is stopped", (9..).step_by(2), |nth| {
+        vec![CrashPoint::FailPoint(BEFORE_COMMIT, nth)]
+    });
+    sweep.run_crashes("by what a session that is stopped has started", (5..).step_by(2), |nth| {
+        vec![CrashPoint::ProgramStart(nth)]
+    });
+    sweep.assert_no_violations();
 }
 
-/// With the supervisor dead, only the next run can end its programs.
+/// The supervisor is dead, so that only the next run can end its programs.
 #[test]
 fn killed_with_its_supervisor() {
-    sweep("with its supervisor", (4..).step_by(8), |nth| vec![Crash::Both(nth)]);
+    sweep("with its supervisor", (4..).step_by(8), |nth| vec![CrashPoint::ProgramAndSupervisor(nth)]);
 }
 
-/// The run that takes over is killed as well, at one of its first commits.
+/// Kills the run that takes over as well, at one of its first commits.
 #[test]
 fn killed_after_two_commits() {
-    let twice = |nth: u32| vec![Crash::Fail(AFTER, nth.div_ceil(8)), Crash::Fail(AFTER, 1 + nth % 8)];
+    let twice = |nth: u32| {
+        vec![CrashPoint::FailPoint(AFTER_COMMIT, nth.div_ceil(8)), CrashPoint::FailPoint(AFTER_COMMIT, 1 + nth % 8)]
+    };
     sweep("after two commits", (20..).step_by(53), twice);
 }
 
-/// The run that takes over is killed as well, by one of the first programs that it starts.
+/// One of the first programs of the run that takes over kills that run as well.
 #[test]
 fn killed_twice_by_what_it_has_started() {
-    let twice = |nth: u32| vec![Crash::Effect(nth.div_ceil(3)), Crash::Effect(nth.div_ceil(3) + 1 + nth % 3)];
+    let twice = |nth: u32| {
+        vec![CrashPoint::ProgramStart(nth.div_ceil(3)), CrashPoint::ProgramStart(nth.div_ceil(3) + 1 + nth % 3)]
+    };
     sweep("twice by what it has started", (9..).step_by(15), twice);
 }
 
@@ -178,11 +189,11 @@ fn killed_in_a_system_call() {
     if !can_trace() {
         return;
     }
-    let sweep = Sweep::new(Same::new(Story::Completed));
-    for call in CALLS {
-        sweep.kill_in("in", call, Crash::Call);
+    let sweep = CrashSweep::new(SessionScenario::new(SessionVariant::Completed));
+    for call in TRACED_CALLS {
+        sweep.run_crashes_in_call("in", call, CrashPoint::SystemCall);
     }
-    sweep.end();
+    sweep.assert_no_violations();
 }
 
 #[test]
@@ -190,15 +201,15 @@ fn killed_while_a_project_is_made() {
     if !can_trace() {
         return;
     }
-    let sweep = Sweep::new(Beginning);
-    for call in MAKING {
-        sweep.kill_in("while a project is made in", call, Crash::Call);
+    let sweep = CrashSweep::new(ProjectCreation);
+    for call in PROJECT_CREATION_CALLS {
+        sweep.run_crashes_in_call("while a project is made in", call, CrashPoint::SystemCall);
     }
-    sweep.end();
+    sweep.assert_no_violations();
 }
 
-fn sweep(kind: &str, times: impl IntoIterator<Item = u32>, crashes: impl Fn(u32) -> Vec<Crash> + Sync) {
-    let sweep = Sweep::new(Same::new(Story::Completed));
-    sweep.kill(kind, times, crashes);
-    sweep.end();
+fn sweep(kind: &str, times: impl IntoIterator<Item = u32>, crashes: impl Fn(u32) -> Vec<CrashPoint> + Sync) {
+    let sweep = CrashSweep::new(SessionScenario::new(SessionVariant::Completed));
+    sweep.run_crashes(kind, times, crashes);
+    sweep.assert_no_violations();
 }

@@ -1,5 +1,5 @@
-//! The living processes of a scenario. They are identified by their environment or their executable, which is the scenario's own;
-//! so other processes of this machine, and of tests that run beside this one, do not count.
+//! The living processes of a scenario. Their environment or their executable identifies them, so that processes of other tests
+//! and programs do not count.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,53 +9,55 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// Generous for a busy machine; the work itself takes milliseconds.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+/// The limit for the exit of a process: milliseconds in practice, with a large margin for a busy machine.
+pub const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// A process that has not ended.
 #[derive(Debug)]
-pub struct Process {
+pub struct LivingProcess {
     pub pid: i32,
     pub command: String,
 }
 
-/// Returns the living processes of a scenario with this recorder, or with this file as their program.
-pub fn alive(recorder: &Path, program: &Path) -> Vec<Process> {
+/// Returns the living processes with this recorder in their environment, or with this executable.
+pub fn find_processes(recorder: &Path, program: &Path) -> Vec<LivingProcess> {
     let entries = fs::read_dir("/proc").map(|entries| entries.flatten().collect()).unwrap_or_else(|_| Vec::new());
     let pids = entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let mut found = Vec::new();
+    let mut processes = Vec::new();
     for pid in pids {
-        let of = Path::new("/proc").join(pid.to_string());
-        // An unreadable one belongs to another user; an empty one is dead.
-        let environment = fs::read(of.join("environ")).unwrap_or_default();
+        let process_directory = Path::new("/proc").join(pid.to_string());
+        // The environment of another user is unreadable, and that of a dead process is empty.
+        let environment = fs::read(process_directory.join("environ")).unwrap_or_default();
         let variables: Vec<&[u8]> = environment.split(|byte| *byte == 0).collect();
         let recorder = [b"CRASH_RECORDER=".as_slice(), recorder.as_os_str().as_bytes()].concat();
-        let is_ours = variables.iter().any(|variable| **variable == *recorder)
-            || fs::read_link(of.join("exe")).is_ok_and(|file| file == program);
-        if is_ours {
-            let command = fs::read(of.join("cmdline")).unwrap_or_default();
-            found.push(Process { pid, command: String::from_utf8_lossy(&command).replace('\0', " ") });
+        let is_match = variables.iter().any(|variable| **variable == *recorder)
+            || fs::read_link(process_directory.join("exe")).is_ok_and(|file| file == program);
+        if is_match {
+            let command = fs::read(process_directory.join("cmdline")).unwrap_or_default();
+            processes.push(LivingProcess { pid, command: String::from_utf8_lossy(&command).replace('\0', " ") });
         }
     }
-    found
+    processes
 }
 
-/// Waits until no process is left, at most for this time, and returns the remaining ones.
-pub fn await_none(patience: Duration, look: impl Fn() -> Vec<Process>) -> Vec<Process> {
-    let give_up = Instant::now() + patience;
-    let ends = |process: &Process| await_end(process.pid, give_up.saturating_duration_since(Instant::now()));
+/// Waits until all processes have ended, and returns those that are alive after the timeout.
+pub fn await_no_processes(timeout: Duration, find_remaining: impl Fn() -> Vec<LivingProcess>) -> Vec<LivingProcess> {
+    let deadline = Instant::now() + timeout;
+    let has_ended_in_time =
+        |process: &LivingProcess| await_process_end(process.pid, deadline.saturating_duration_since(Instant::now()));
     loop {
-        let left = look();
-        if left.is_empty() || !left.iter().all(ends) {
-            return left;
+        let remaining = find_remaining();
+        if remaining.is_empty() || !remaining.iter().all(has_ended_in_time) {
+            return remaining;
         }
-        // All of these have ended; they may have started others before.
+        // All of these have ended, but they may have started others.
     }
 }
 
-/// Waits for the end of any process. Returns whether it ended.
-pub fn await_end(pid: i32, patience: Duration) -> bool {
+/// Waits for the end of a process. Returns whether it has ended within the timeout.
+pub fn await_process_end(pid: i32, timeout: Duration) -> bool {
     let pid = Pid::from_raw(pid).expect("a number from /proc");
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
-    let patience = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
-    poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&patience)).is_ok_and(|ready| ready > 0)
+    let timeout = Timespec { tv_sec: timeout.as_secs().cast_signed(), tv_nsec: timeout.subsec_nanos().into() };
+    poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&timeout)).is_ok_and(|ready| ready > 0)
 }

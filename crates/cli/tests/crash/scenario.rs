@@ -1,18 +1,19 @@
-//! The scenario: a session with hooks at every point of the loop, killed where a test wants it, and run to its end.
+//! The session scenario: a session with hooks at every point of the loop, which the test kills and runs again until it ends.
 //!
 //! ```text
 //! open ─► plan ─► agent ─► check: step-1! ─► agent ─► check: step-2! ─► agent ─► check ─► review, bill
-//!         plan ─► agent: COMPLETE ─► check ─► review, bill ─► agent hears the review: COMPLETE ─► check ─► review, bill ─► close
+//!         plan ─► agent: COMPLETE ─► check ─► review, bill ─► agent gets the review: COMPLETE ─► check ─► review, bill ─► close
 //! ```
 //!
-//! The agent's work follows from its prompt, and the check's result follows from the agent's work. So a repeated step has the
-//! same result. In the other story the agent asks for the end when it is sent back: its turn is cancelled, and `close` runs.
+//! The prompt determines the agent's work, and the agent's work determines the result of the check. So a repeated step has the
+//! same result. In the variant `Stopped` the agent terminates the runner in its second turn: Windlass cancels the turn and runs
+//! `close`.
 
-use super::checks::{Fault, faults};
-use super::stage::{Crash, End, Program, Seen, Stage};
-use super::sweep::Play;
+use super::checks::{GuaranteeViolation, find_violations};
+use super::crash_setup::{CrashObservations, CrashPoint, CrashSetup, ProgramCopy, RunExit};
+use super::sweep::CrashScenario;
 
-const ACTOR: &str = include_str!("actor.sh");
+const ACTOR_SCRIPT: &str = include_str!("actor.sh");
 
 const CONFIG: &str = r#"
 hooks:
@@ -31,125 +32,130 @@ hooks:
 
 const RUN: &[&str] = &["--json", "run", "Mend the pump", "--agent", r#"command:. "$CRASH_ACTOR""#];
 
-/// The hooks that may run again after a crash: a gate, and a hook with `idempotent`.
-pub const AGAIN: &[&str] = &["check", "review"];
-/// The hooks whose output goes to the agent, without gates.
-pub const PIPED: &[&str] = &["open", "plan", "review"];
+/// The hooks that may run again after a crash: a gate, and a hook that is `idempotent`.
+pub const REPEATABLE_HOOKS: &[&str] = &["check", "review"];
+/// The hooks with `pipe_output`. Gates are not among them.
+pub const FEEDBACK_HOOKS: &[&str] = &["open", "plan", "review"];
 
-/// The story without a kill.
+/// The way in which the session ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Story {
+pub enum SessionVariant {
     Completed,
-    /// By a SIGTERM in the second turn.
+    /// By SIGTERM in the second turn.
     Stopped,
 }
 
-impl Story {
-    /// The exit codes of a run that is not killed. A run that takes over a stopped session does not know the signal.
-    fn exits(self) -> &'static [End] {
+impl SessionVariant {
+    /// Returns the exit codes of a run that is not killed. A run that takes over a stopped session does not know the signal.
+    fn expected_exits(self) -> &'static [RunExit] {
         match self {
-            Self::Completed => &[End::Code(0)],
-            Self::Stopped => &[End::Code(143), End::Code(3)],
+            Self::Completed => &[RunExit::Code(0)],
+            Self::Stopped => &[RunExit::Code(143), RunExit::Code(3)],
         }
     }
 }
 
-/// Everything that an outside observer can know of a scenario.
+/// Everything that the test can observe about a session.
 #[derive(Debug, Clone, Default)]
-pub struct Observed {
-    pub seen: Seen,
-    /// The output of `windlass events --json` in the end.
+pub struct SessionObservations {
+    pub runs: CrashObservations,
+    /// The output of `windlass events --json` after the last run.
     pub log: String,
-    /// The records of hooks and agent.
+    /// The lines that the hooks and the agent have recorded.
     pub recorder: String,
 }
 
-/// The place of a story.
-pub struct Bench {
-    program: Program,
-    story: Story,
-    /// A fail point that every run gets in addition.
-    broken: Option<&'static str>,
+/// A runner of the session scenario.
+pub struct ScenarioRunner {
+    program: ProgramCopy,
+    variant: SessionVariant,
+    /// A fail point that is active in every run.
+    fail_point: Option<&'static str>,
 }
 
-impl Bench {
-    pub fn new(story: Story) -> Self {
-        Self { program: Program::new(), story, broken: None }
+impl ScenarioRunner {
+    pub fn new(variant: SessionVariant) -> Self {
+        Self { program: ProgramCopy::new(), variant, fail_point: None }
     }
 
-    /// A faulty build of the program.
-    pub fn broken(fail: &'static str) -> Self {
-        Self { broken: Some(fail), ..Self::new(Story::Completed) }
+    /// Simulates a faulty build: every run has this fail point.
+    pub fn with_fail_point(fail: &'static str) -> Self {
+        Self { fail_point: Some(fail), ..Self::new(SessionVariant::Completed) }
     }
 
-    /// Plays the scenario from its beginning to its end.
-    pub fn play(&self, crashes: &[Crash]) -> Observed {
-        let stage = Stage::new(&self.program, ACTOR);
-        stage.world.write(".windlass/config.yaml", CONFIG);
-        stage.world.ok(&["trust", "--yes"]);
-        let mut seen = Seen::default();
+    /// Runs a session with one run per crash point, and a last run without a crash.
+    pub fn run_scenario(&self, crashes: &[CrashPoint]) -> SessionObservations {
+        let setup = CrashSetup::new(&self.program, ACTOR_SCRIPT);
+        setup.world.write(".windlass/config.yaml", CONFIG);
+        setup.world.run_ok(&["trust", "--yes"]);
+        let mut observations = CrashObservations::default();
         for crash in crashes {
-            if self.run(&stage, Some(*crash), &mut seen) != End::Killed {
-                return look(&stage, seen);
+            if self.run_session(&setup, Some(*crash), &mut observations) != RunExit::Killed {
+                return observe(&setup, observations);
             }
-            seen.crashed += 1;
-            if !matches!(crash, Crash::Both(_)) {
-                stage.expect_none(&mut seen);
+            observations.crash_count += 1;
+            if !matches!(crash, CrashPoint::ProgramAndSupervisor(_)) {
+                setup.check_no_processes(&mut observations);
             }
-            if is_over(&stage) {
-                return look(&stage, seen);
+            if is_session_closed(&setup) {
+                return observe(&setup, observations);
             }
         }
-        self.run(&stage, None, &mut seen);
-        look(&stage, seen)
+        self.run_session(&setup, None, &mut observations);
+        observe(&setup, observations)
     }
 
-    /// Runs the loop once, to its end or to the crash.
-    fn run(&self, stage: &Stage, crash: Option<Crash>, seen: &mut Seen) -> End {
-        let mut command = stage.command(RUN, crash);
-        if self.story == Story::Stopped {
+    /// Runs `windlass run` once, until it exits or crashes.
+    fn run_session(
+        &self,
+        setup: &CrashSetup,
+        crash: Option<CrashPoint>,
+        observations: &mut CrashObservations,
+    ) -> RunExit {
+        let mut command = setup.windlass_command(RUN, crash);
+        if self.variant == SessionVariant::Stopped {
             command.env("CRASH_STOP", "yes");
         }
-        if let Some(fail) = self.broken {
-            command.env("WINDLASS_FAILPOINT", fail);
+        if let Some(fail_point) = self.fail_point {
+            command.env("WINDLASS_FAILPOINT", fail_point);
         }
-        stage.run(&mut command, crash, self.story.exits(), seen)
+        setup.run_to_exit(&mut command, crash, self.variant.expected_exits(), observations)
     }
 }
 
-/// Returns whether the session has nothing left to do: the same command would start another one.
-fn is_over(stage: &Stage) -> bool {
-    let log = super::log::read(&stage.log());
-    log.iter().any(|entry| entry.kind() == "hook_finished" && entry.text("hook") == "close")
+/// Returns whether the session has ended with all of its hooks: the same command would start another session.
+fn is_session_closed(setup: &CrashSetup) -> bool {
+    let log = super::log::parse_events(&setup.event_log());
+    log.iter().any(|event| event.event_type() == "hook_finished" && event.text_field("hook") == "close")
 }
 
-fn look(stage: &Stage, mut seen: Seen) -> Observed {
-    stage.expect_none(&mut seen);
-    stage.examine(&mut seen);
-    Observed { seen, log: stage.log(), recorder: stage.recorded() }
+fn observe(setup: &CrashSetup, mut observations: CrashObservations) -> SessionObservations {
+    setup.check_no_processes(&mut observations);
+    setup.run_doctor(&mut observations);
+    SessionObservations { runs: observations, log: setup.event_log(), recorder: setup.recorder_text() }
 }
 
-/// A story that must have the result of the undisturbed one.
-pub struct Same {
-    story: Story,
-    undisturbed: Observed,
+/// The session scenario with crashes, compared with a session without crashes.
+pub struct SessionScenario {
+    variant: SessionVariant,
+    baseline: SessionObservations,
 }
 
-impl Same {
-    pub fn new(story: Story) -> Self {
-        Self { story, undisturbed: Bench::new(story).play(&[]) }
+impl SessionScenario {
+    pub fn new(variant: SessionVariant) -> Self {
+        Self { variant, baseline: ScenarioRunner::new(variant).run_scenario(&[]) }
     }
 }
 
-impl Play for Same {
-    type Bench = Bench;
+impl CrashScenario for SessionScenario {
+    type Environment = ScenarioRunner;
 
-    fn bench(&self) -> Bench {
-        Bench::new(self.story)
+    fn create_environment(&self) -> ScenarioRunner {
+        ScenarioRunner::new(self.variant)
     }
 
-    fn play(&self, bench: &Bench, crashes: &[Crash]) -> (usize, Vec<Fault>) {
-        let observed = bench.play(crashes);
-        (observed.seen.crashed, faults(&observed, &self.undisturbed))
+    fn run_with_crashes(&self, runner: &ScenarioRunner, crashes: &[CrashPoint]) -> (usize, Vec<GuaranteeViolation>) {
+        let observed = runner.run_scenario(crashes);
+        (observed.runs.crash_count, find_violations(&observed, &self.baseline))
     }
 }

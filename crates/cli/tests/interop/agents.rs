@@ -1,17 +1,17 @@
-//! The set-up that makes each agent talk to our model only.
+//! The configuration of each agent, which makes the agent use only the scripted model.
 
-/// An agent as it is installed.
-pub struct Real {
+/// An installed agent and its configuration.
+pub struct InstalledAgent {
     pub program: &'static str,
-    /// The command line without a terminal.
+    /// The arguments for a session without a terminal.
     pub headless: &'static [&'static str],
-    /// `@MODEL@` stands for the model's address.
+    /// The environment variables. `@MODEL@` stands for the address of the model.
     pub environment: &'static [(&'static str, &'static str)],
-    /// Files below its home.
+    /// The files below the home directory of the agent.
     pub files: &'static [(&'static str, &'static str)],
 }
 
-pub const GOOSE: Real = Real {
+pub const GOOSE: InstalledAgent = InstalledAgent {
     program: "goose",
     headless: &[
         "run",
@@ -36,7 +36,7 @@ pub const GOOSE: Real = Real {
     files: &[],
 };
 
-pub const CODEX: Real = Real {
+pub const CODEX: InstalledAgent = InstalledAgent {
     program: "codex",
     headless: &[
         "exec",
@@ -60,12 +60,12 @@ supports_websockets = false
     )],
 };
 
-pub const OPENCODE: Real = Real {
+pub const OPENCODE: InstalledAgent = InstalledAgent {
     program: "opencode",
     headless: &["run", "--format", "json", "--auto", "Mend notes.txt"],
     environment: &[("OPENCODE_DISABLE_MODELS_FETCH", "1")],
     files: &[
-        // Otherwise it waits a minute for hosts that it cannot reach.
+        // Without this file, the agent waits a minute for unreachable hosts.
         (".npmrc", "fetch-retries=0\n"),
         (
             ".config/opencode/opencode.json",
@@ -75,7 +75,7 @@ pub const OPENCODE: Real = Real {
     ],
 };
 
-pub const CLAUDE: Real = Real {
+pub const CLAUDE: InstalledAgent = InstalledAgent {
     program: "claude",
     headless: &[
         "-p",
@@ -90,13 +90,13 @@ pub const CLAUDE: Real = Real {
         ("ANTHROPIC_BASE_URL", "@MODEL@"),
         ("ANTHROPIC_API_KEY", "dummy"),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-        // It is root in its own namespace.
+        // The agent runs as root in its own namespace.
         ("IS_SANDBOX", "1"),
     ],
     files: &[],
 };
 
-pub const GEMINI: Real = Real {
+pub const GEMINI: InstalledAgent = InstalledAgent {
     program: "gemini",
     headless: &["-y", "--skip-trust", "-o", "stream-json", "-p", "Mend notes.txt"],
     environment: &[
@@ -110,7 +110,7 @@ pub const GEMINI: Real = Real {
     )],
 };
 
-pub const QWEN: Real = Real {
+pub const QWEN: InstalledAgent = InstalledAgent {
     program: "qwen",
     headless: &["-y", "-o", "stream-json", "Mend notes.txt"],
     environment: &[
@@ -125,7 +125,7 @@ pub const QWEN: Real = Real {
     )],
 };
 
-pub const COPILOT: Real = Real {
+pub const COPILOT: InstalledAgent = InstalledAgent {
     program: "copilot",
     headless: &["--allow-all-tools", "--output-format", "json", "-p", "Mend notes.txt"],
     environment: &[
@@ -138,7 +138,7 @@ pub const COPILOT: Real = Real {
     files: &[],
 };
 
-pub const KIMI: Real = Real {
+pub const KIMI: InstalledAgent = InstalledAgent {
     program: "kimi",
     headless: &["--output-format", "stream-json", "-p", "Mend notes.txt"],
     environment: &[],

@@ -1,25 +1,25 @@
-//! Real agents, as people install them, in whole sessions: hooks at every point, and a gate that sends them back into the same
-//! conversation. Their model is a script on this machine (`testkit::provider`), and there is no network.
+//! Installed agents in complete sessions, with hooks at every point and a gate that sends them back into the same conversation.
+//! The model is a script on this machine (`testkit::provider`), and the network namespace has no external network.
 //!
-//! `scripts/agents` installs them. A test whose agent is not installed says so and passes.
+//! `scripts/agents` installs the agents. A test whose agent is missing prints a message and passes.
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
-#![expect(clippy::unwrap_used, reason = "what a test cannot do without is there, or the test fails")]
-#![expect(clippy::print_stderr, reason = "a test that is left out says so")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+#![expect(clippy::print_stderr, reason = "a skipped test prints a message")]
 
+mod agent_home;
 mod agents;
-mod bridged;
-mod judging;
-mod place;
+mod bridge_sessions;
+mod review_agents;
 
 use serde_json::{Value, json};
-use windlass_testkit::provider::{CACHED, FRESH, WRITTEN};
+use windlass_testkit::provider::{CACHED_TOKENS, OUTPUT_TOKENS, UNCACHED_TOKENS};
 
-use agents::Real;
-use place::{Place, alone};
+use agent_home::{AgentHome, is_isolated_run};
+use agents::InstalledAgent;
 
-/// The model's script. The model knows its step from the answers in the conversation: in a new one it would begin again, and the
-/// gate would never pass.
-const MODEL: &str = "
+/// The script of the model. The answers in the conversation determine the step, so a new conversation would start at the first
+/// step, and the gate would never pass.
+const MODEL_SCRIPT: &str = "
 - run: echo half > notes.txt
 - say: I have mended notes.txt. <promise>COMPLETE</promise>
 - run: echo whole > notes.txt
@@ -34,52 +34,53 @@ hooks:
   stop: [{command: 'echo stop >> \"$HOME/hooks\"; grep -q whole notes.txt || { echo notes.txt is half mended >&2; exit 2; }'}]
 ";
 
-/// The figures that an agent reports of its turns.
+/// The usage that an agent reports for its turns.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tells {
+enum UsageReport {
     Tokens,
     Nothing,
 }
 
-/// Runs a whole session of two turns in one conversation.
-fn works(test: &str, real: &Real, agent: &str, tells: Tells) {
-    if !alone(test, real) {
+/// Checks a complete session of two turns in one conversation.
+fn check_session(test: &str, real_agent: &InstalledAgent, agent: &str, usage_report: UsageReport) {
+    if !is_isolated_run(test, real_agent) {
         return;
     }
-    let place = Place::new(real, MODEL);
-    place.write(".windlass/config.yaml", CONFIG);
-    place.windlass(&["trust", "--yes"]);
-    let (code, out) = place.windlass(&["run", "Mend notes.txt", "--agent", agent]);
+    let home = AgentHome::new(real_agent, MODEL_SCRIPT);
+    home.write_file(".windlass/config.yaml", CONFIG);
+    home.run_windlass(&["trust", "--yes"]);
+    let (code, out) = home.run_windlass(&["run", "Mend notes.txt", "--agent", agent]);
     assert_eq!(code, 0, "{out}");
-    assert_eq!(place.read("notes.txt"), "whole\n", "{out}");
-    assert_eq!(place.hooks(), ["session_start", "pre_iteration", "stop", "stop", "post_iteration"], "{out}");
-    let openings: Vec<_> = place.events("conversation_opened").iter().map(|opened| opened["opening"].clone()).collect();
+    assert_eq!(home.read_file("notes.txt"), "whole\n", "{out}");
+    assert_eq!(home.read_hooks(), ["session_start", "pre_iteration", "stop", "stop", "post_iteration"], "{out}");
+    let openings: Vec<_> =
+        home.event_payloads("conversation_opened").iter().map(|opened| opened["opening"].clone()).collect();
     assert_eq!(openings, ["new"], "{out}");
-    let turns = place.events("turn_finished");
-    let said: Vec<_> = turns.iter().map(|turn| turn["output"].as_str().unwrap().trim().to_owned()).collect();
+    let turns = home.event_payloads("turn_finished");
+    let outputs: Vec<_> = turns.iter().map(|turn| turn["output"].as_str().unwrap().trim().to_owned()).collect();
     assert_eq!(
-        said,
+        outputs,
         ["I have mended notes.txt. <promise>COMPLETE</promise>", "Now it is whole. <promise>COMPLETE</promise>"]
     );
-    if tells == Tells::Tokens {
-        // Two answers of the model in each turn.
-        let input = 2 * (FRESH + CACHED);
+    if usage_report == UsageReport::Tokens {
+        // The model answers twice in each turn.
+        let input = 2 * (UNCACHED_TOKENS + CACHED_TOKENS);
         for turn in &turns {
             let usage = &turn["usage"];
             assert_eq!(
                 (usage["input"].as_u64(), usage["output"].as_u64()),
-                (Some(input), Some(2 * WRITTEN)),
+                (Some(input), Some(2 * OUTPUT_TOKENS)),
                 "{usage}"
             );
         }
     }
-    let asked = place.asked();
-    assert!(asked.first().is_some_and(|first| first.contains("the tide is at 17")), "{asked:?}");
-    let last = asked.last().unwrap();
+    let requests = home.model_requests();
+    assert!(requests.first().is_some_and(|first| first.contains("the tide is at 17")), "{requests:?}");
+    let last = requests.last().unwrap();
     assert!(last.contains("notes.txt is half mended") && last.contains("the tide is at 17"), "it remembers");
 }
 
-/// The calls of our tools in a turn after which the model goes on, and in its last one.
+/// The call of a Windlass tool in a turn that another turn follows, and in the last turn.
 const FIRST_NOTE: &str = "
 - call: {tool: note_add, input: {text: The tide is at 17.}}
 - say: Not yet.
@@ -89,21 +90,21 @@ const LAST_NOTE: &str = "
 - say: Noted. <promise>COMPLETE</promise>
 ";
 
-/// Claude Code offers tools of servers only to a model that has looked for them.
+/// Claude Code offers tools of servers only to a model that has searched for them.
 const SEARCH: &str = "
 - call: {tool: ToolSearch, input: {query: 'select:mcp__windlass__note_add'}}
 ";
 
-/// The agent has our tools, and its calls belong to the turn that it is in.
-fn notes(test: &str, real: &Real, agent: &str, model: &[&str]) {
-    if !alone(test, real) {
+/// Checks that the agent has the tools of Windlass, and that their calls belong to the current turn.
+fn check_notes(test: &str, real_agent: &InstalledAgent, agent: &str, model: &[&str]) {
+    if !is_isolated_run(test, real_agent) {
         return;
     }
-    let place = Place::new(real, &model.concat());
-    let (code, out) = place.windlass(&["run", "Mend notes.txt", "--agent", agent, "--session", "tide"]);
+    let home = AgentHome::new(real_agent, &model.concat());
+    let (code, out) = home.run_windlass(&["run", "Mend notes.txt", "--agent", agent, "--session", "tide"]);
     assert_eq!(code, 0, "{out}");
-    let seen = |note: &Value| json!([note["session"], note["iteration"], note["data"]["text"]]);
-    let notes: Vec<_> = place.whole_events("note_added").iter().map(seen).collect();
+    let note_fields = |note: &Value| json!([note["session"], note["iteration"], note["data"]["text"]]);
+    let notes: Vec<_> = home.full_events("note_added").iter().map(note_fields).collect();
     let expected = match model.contains(&FIRST_NOTE) {
         true => vec![json!(["tide", 1, "The tide is at 17."]), json!(["tide", 2, "Now it is at 18."])],
         false => vec![json!(["tide", 1, "Now it is at 18."])],
@@ -113,63 +114,68 @@ fn notes(test: &str, real: &Real, agent: &str, model: &[&str]) {
 
 #[test]
 fn claude_with_our_tools() {
-    notes("claude_with_our_tools", &agents::CLAUDE, "claude", &[SEARCH, FIRST_NOTE, LAST_NOTE]);
+    check_notes("claude_with_our_tools", &agents::CLAUDE, "claude", &[SEARCH, FIRST_NOTE, LAST_NOTE]);
 }
 
 #[test]
 fn goose_with_our_tools() {
-    notes("goose_with_our_tools", &agents::GOOSE, "goose", &[FIRST_NOTE, LAST_NOTE]);
+    check_notes("goose_with_our_tools", &agents::GOOSE, "goose", &[FIRST_NOTE, LAST_NOTE]);
 }
 
 #[test]
 fn goose_over_acp_with_our_tools() {
     let agent = "acp:goose acp --with-builtin developer";
-    notes("goose_over_acp_with_our_tools", &agents::GOOSE, agent, &[FIRST_NOTE, LAST_NOTE]);
+    check_notes("goose_over_acp_with_our_tools", &agents::GOOSE, agent, &[FIRST_NOTE, LAST_NOTE]);
 }
 
 #[test]
 fn codex_with_our_tools() {
-    notes("codex_with_our_tools", &agents::CODEX, "codex", &[FIRST_NOTE, LAST_NOTE]);
+    check_notes("codex_with_our_tools", &agents::CODEX, "codex", &[FIRST_NOTE, LAST_NOTE]);
 }
 
-/// This agent takes servers of tools over HTTP only.
+/// This agent supports tool servers only over HTTP.
 #[test]
 fn copilot_over_acp_with_our_tools() {
-    notes("copilot_over_acp_with_our_tools", &agents::COPILOT, "copilot", &[FIRST_NOTE, LAST_NOTE]);
+    check_notes("copilot_over_acp_with_our_tools", &agents::COPILOT, "copilot", &[FIRST_NOTE, LAST_NOTE]);
 }
 
-/// A turn of this agent takes long, so there is only one.
+/// A turn of this agent takes long, so the session has only one.
 #[test]
 fn opencode_with_our_tools() {
-    notes("opencode_with_our_tools", &agents::OPENCODE, "opencode", &[LAST_NOTE]);
+    check_notes("opencode_with_our_tools", &agents::OPENCODE, "opencode", &[LAST_NOTE]);
 }
 
 #[test]
-fn goose_headless() {
-    works("goose_headless", &agents::GOOSE, "goose", Tells::Tokens);
+fn goose_headless_session_passes_gate_on_second_turn() {
+    check_session("goose_headless_session_passes_gate_on_second_turn", &agents::GOOSE, "goose", UsageReport::Tokens);
 }
 
 #[test]
 fn goose_over_acp() {
-    works("goose_over_acp", &agents::GOOSE, "acp:goose acp --with-builtin developer", Tells::Nothing);
+    check_session("goose_over_acp", &agents::GOOSE, "acp:goose acp --with-builtin developer", UsageReport::Nothing);
 }
 
 #[test]
-fn codex_headless() {
-    works("codex_headless", &agents::CODEX, "codex", Tells::Tokens);
+fn codex_headless_session_passes_gate_on_second_turn() {
+    check_session("codex_headless_session_passes_gate_on_second_turn", &agents::CODEX, "codex", UsageReport::Tokens);
 }
 
 #[test]
-fn opencode_headless() {
-    works("opencode_headless", &agents::OPENCODE, "opencode", Tells::Tokens);
+fn opencode_headless_session_passes_gate_on_second_turn() {
+    check_session(
+        "opencode_headless_session_passes_gate_on_second_turn",
+        &agents::OPENCODE,
+        "opencode",
+        UsageReport::Tokens,
+    );
 }
 
 #[test]
-fn claude_headless() {
-    works("claude_headless", &agents::CLAUDE, "claude", Tells::Tokens);
+fn claude_headless_session_passes_gate_on_second_turn() {
+    check_session("claude_headless_session_passes_gate_on_second_turn", &agents::CLAUDE, "claude", UsageReport::Tokens);
 }
 
 #[test]
-fn gemini_headless() {
-    works("gemini_headless", &agents::GEMINI, "gemini", Tells::Tokens);
+fn gemini_headless_session_passes_gate_on_second_turn() {
+    check_session("gemini_headless_session_passes_gate_on_second_turn", &agents::GEMINI, "gemini", UsageReport::Tokens);
 }

@@ -1,4 +1,4 @@
-//! One client at the standard streams.
+//! One client over standard streams.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,66 +10,70 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::{Served, call, initialize, request};
-use crate::support::World;
-use crate::support::hooked::{At, await_end, hooked};
+use super::{McpServerProcess, call_request, initialize_request, request_line};
+use crate::support::TestWorld;
+use crate::support::hook_project::{FaultyHookPoint, await_process_end, create_hook_project};
 
 const CANCEL: &str = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
 
 #[test]
-fn an_agent_is_served_and_the_end_of_its_input_is_the_end() {
-    let world = World::new();
-    let mut served = Served::start(&world, &[]);
-    assert_eq!(served.ask(initialize())["result"]["protocolVersion"], "2025-11-25");
-    served.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-    assert_eq!(served.call("task_create", &json!({"goal": "Mend the pump"}))["id"], "T1");
-    assert_eq!(served.call("task_next", &json!({}))["goal"], "Mend the pump");
-    assert_eq!(served.close(), (Some(0), String::new()));
+fn stdio_server_answers_calls_and_exits_when_input_closes() {
+    let world = TestWorld::new();
+    let mut server = McpServerProcess::start(&world, &[]);
+    assert_eq!(server.send_request(initialize_request())["result"]["protocolVersion"], "2025-11-25");
+    server.send_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    assert_eq!(server.call_tool("task_create", &json!({"goal": "Mend the pump"}))["id"], "T1");
+    assert_eq!(server.call_tool("task_next", &json!({}))["goal"], "Mend the pump");
+    assert_eq!(server.close_input(), (Some(0), String::new()));
     assert_eq!(world.json(&["task", "show", "T1"])["goal"], "Mend the pump");
 }
 
 #[test]
 fn server_inside_a_run_gives_no_instructions_for_self_iteration() {
-    let world = World::new();
-    let mut told = Vec::new();
+    let world = TestWorld::new();
+    let mut instructions = Vec::new();
     for run in ["", "pump.1.0123456789abcdef"] {
         let mut command = world.command(&["mcp"]);
-        let mut served = Served::of(command.env("WINDLASS_RUN", run));
-        told.push(served.ask(initialize())["result"]["instructions"].as_str().unwrap().to_owned());
-        served.close();
+        let mut server = McpServerProcess::spawn(command.env("WINDLASS_RUN", run));
+        instructions
+            .push(server.send_request(initialize_request())["result"]["instructions"].as_str().unwrap().to_owned());
+        server.close_input();
     }
-    assert!(told[0].contains("To work through a task by yourself"), "{told:?}");
-    assert!(told[1].starts_with("Windlass runs you") && told[1].contains("session_complete"), "{told:?}");
+    assert!(instructions[0].contains("To work through a task by yourself"), "{instructions:?}");
+    assert!(
+        instructions[1].starts_with("Windlass runs you") && instructions[1].contains("session_complete"),
+        "{instructions:?}"
+    );
 }
 
-/// Changes by other processes are visible, and a project need not have a store before the first call.
+/// The server sees changes by other processes, and a project does not need a store before the first call.
 #[test]
-fn the_project_is_opened_by_the_first_call() {
-    let world = World::empty();
+fn server_opens_store_lazily_and_sees_external_changes() {
+    let world = TestWorld::empty();
     std::fs::create_dir(world.path(".windlass")).unwrap();
-    let mut served = Served::start(&world, &[]);
-    served.ask(initialize());
+    let mut server = McpServerProcess::start(&world, &[]);
+    server.send_request(initialize_request());
     assert!(!world.path(".windlass/windlass.db").exists());
-    let missing = served.call("task_next", &json!({}))["error"].take();
+    let missing = server.call_tool("task_next", &json!({}))["error"].take();
     assert_eq!(missing["code"], "store", "{missing}");
-    world.ok(&["init"]);
-    world.ok(&["task", "add", "One"]);
-    assert_eq!(served.call("task_next", &json!({}))["id"], "T1");
-    world.ok(&["task", "add", "Two", "--priority", "0"]);
-    assert_eq!(served.call("task_next", &json!({}))["id"], "T2");
-    assert_eq!(served.close(), (Some(0), String::new()));
+    world.run_ok(&["init"]);
+    world.run_ok(&["task", "add", "One"]);
+    assert_eq!(server.call_tool("task_next", &json!({}))["id"], "T1");
+    world.run_ok(&["task", "add", "Two", "--priority", "0"]);
+    assert_eq!(server.call_tool("task_next", &json!({}))["id"], "T2");
+    assert_eq!(server.close_input(), (Some(0), String::new()));
 }
 
 #[test]
-fn it_says_where_it_cannot_be_started() {
-    let world = World::empty();
-    insta::assert_snapshot!(world.fails(&["mcp"]), @r"
+fn mcp_server_refuses_to_start_without_project_or_with_json() {
+    let world = TestWorld::empty();
+    insta::assert_snapshot!(world.expect_failure(&["mcp"]), @r"
     error: there is no project here
     caused by: `$WORK` and its parents have no `.windlass` directory
     hint: `windlass init` makes one here
     [64 no_project]
     ");
-    let world = World::new();
+    let world = TestWorld::new();
     insta::assert_snapshot!(world.run(&["mcp", "--json"]), @r#"
     {"error":{"causes":[],"code":"usage","hint":"with --http, --json says where to connect","message":"the tools speak a protocol of their own; they have no --json"}}
     [exit 64]
@@ -79,13 +83,13 @@ fn it_says_where_it_cannot_be_started() {
 /// Some clients use sockets as pipes, and people use files.
 #[test]
 fn streams_of_every_kind_are_served() {
-    let world = World::new();
-    let asked = format!("{}\n{}", initialize(), request(1, "ping", &json!({})));
+    let world = TestWorld::new();
+    let asked = format!("{}\n{}", initialize_request(), request_line(1, "ping", &json!({})));
     let pong = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
 
     let input = File::open(world.write("asked", &asked)).unwrap();
     let output = File::create(world.path("answered")).unwrap();
-    let ran = world.finish(world.command(&["mcp"]).stdin(input).stdout(output));
+    let ran = world.run_command(world.command(&["mcp"]).stdin(input).stdout(output));
     let answered = std::fs::read_to_string(world.path("answered")).unwrap();
     assert_eq!((ran.code, answered.lines().nth(1)), (0, Some(pong)), "{ran}");
 
@@ -101,55 +105,57 @@ fn streams_of_every_kind_are_served() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// Every malformed message gets an error of its own, and the server goes on.
+/// The server answers every malformed message with an error, and continues.
 #[test]
 fn malformed_messages_do_not_end_the_server() {
-    let world = World::new();
-    let mut served = Served::start(&world, &[]);
-    served.ask(initialize());
-    let before = served.memory();
+    let world = TestWorld::new();
+    let mut server = McpServerProcess::start(&world, &[]);
+    server.send_request(initialize_request());
+    let before = server.peak_memory();
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let refused = [
         (b"{\"jsonrpc\":".to_vec(), -32700),
         (b"\xff\xfe\x00".to_vec(), -32700),
         (deep.clone().into_bytes(), -32600),
-        (call(1, "task_next", &json!({})).replace("{}", &format!("{{\"a\":{deep}}}")).into_bytes(), -32700),
+        (call_request(1, "task_next", &json!({})).replace("{}", &format!("{{\"a\":{deep}}}")).into_bytes(), -32700),
         (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]".to_vec(), -32600),
         (b"{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}".to_vec(), -32600),
         (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":[]}".to_vec(), -32602),
-        (call(1, "no_such_tool", &json!({})).into_bytes(), -32602),
+        (call_request(1, "no_such_tool", &json!({})).into_bytes(), -32602),
         (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"no/such\"}".to_vec(), -32601),
         (vec![b' '; 100_000_000], -32600),
         ([b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"".as_slice(), &vec![b'x'; 100_000_000]].concat(), -32600),
     ];
     for (sent, code) in refused {
         let head = String::from_utf8_lossy(&sent[..sent.len().min(60)]).into_owned();
-        assert_eq!(served.ask(&sent)["error"]["code"], code, "{head}");
+        assert_eq!(server.send_request(&sent)["error"]["code"], code, "{head}");
     }
     for ignored in [r#"{"jsonrpc":"2.0","method":"no/such"}"#, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "", CANCEL] {
-        served.send(ignored);
+        server.send_line(ignored);
     }
-    assert_eq!(served.ask(request(9, "ping", &json!({})))["id"], 9);
-    let grown = (served.memory() - before) / 1024 / 1024;
+    assert_eq!(server.send_request(request_line(9, "ping", &json!({})))["id"], 9);
+    let grown = (server.peak_memory() - before) / 1024 / 1024;
     assert!(grown < 40, "memory grew by {grown} MiB");
-    assert_eq!(served.close(), (Some(0), String::new()));
+    assert_eq!(server.close_input(), (Some(0), String::new()));
 }
 
-/// A client that sends everything at once and closes still gets all answers.
+/// A client that sends all messages and then closes its input still gets all answers.
 #[test]
-fn the_last_word_is_answered_too() {
-    let world = World::new();
-    for last in ["{broken".to_owned(), call(1, "no_such_tool", &json!({})), call(1, "task_list", &json!({}))] {
+fn last_message_is_answered_after_client_closes_input() {
+    let world = TestWorld::new();
+    for last in
+        ["{broken".to_owned(), call_request(1, "no_such_tool", &json!({})), call_request(1, "task_list", &json!({}))]
+    {
         for _ in 0..5 {
-            let ran = world.feed(&["mcp"], last.as_bytes());
+            let ran = world.run_with_input(&["mcp"], last.as_bytes());
             assert_eq!((ran.code, ran.stdout.lines().count()), (0, 1), "{last}\n{ran}");
         }
     }
 }
 
-/// A hook of a call that runs until it is ended, and tells its process.
-fn stuck() -> World {
-    let world = hooked("hooks: {task_created: [{name: stuck, command: sh stuck.sh}]}\n");
+/// Creates a project whose hook writes its process number and then does not end by itself.
+fn project_with_stuck_hook() -> TestWorld {
+    let world = create_hook_project("hooks: {task_created: [{name: stuck, command: sh stuck.sh}]}\n");
     world.write("stuck.sh", "echo $$ > pid; echo > started; exec sleep 1000\n");
     world.make_pipe("started");
     world
@@ -157,79 +163,79 @@ fn stuck() -> World {
 
 #[test]
 fn others_are_answered_while_a_hook_runs_and_cancelling_a_call_ends_it() {
-    let world = stuck();
-    let mut served = Served::start(&world, &[]);
-    served.ask(initialize());
-    served.send(call(1, "task_create", &json!({"goal": "One"})));
-    world.await_word("started");
-    assert_eq!(served.ask(request(2, "ping", &json!({})))["id"], 2);
-    assert_eq!(served.ask(call(3, "task_get", &json!({"taskId": "T1"})))["id"], 3);
-    served.send(CANCEL);
-    await_end(world.number_in("pid"));
-    assert_eq!(served.ask(request(4, "ping", &json!({})))["id"], 4, "the cancelled call is not answered");
-    assert_eq!(served.close().0, Some(0));
-    assert_eq!(world.ending_of("stuck").0, "cancelled");
+    let world = project_with_stuck_hook();
+    let mut server = McpServerProcess::start(&world, &[]);
+    server.send_request(initialize_request());
+    server.send_line(call_request(1, "task_create", &json!({"goal": "One"})));
+    world.await_pipe("started");
+    assert_eq!(server.send_request(request_line(2, "ping", &json!({})))["id"], 2);
+    assert_eq!(server.send_request(call_request(3, "task_get", &json!({"taskId": "T1"})))["id"], 3);
+    server.send_line(CANCEL);
+    await_process_end(world.read_number("pid"));
+    assert_eq!(server.send_request(request_line(4, "ping", &json!({})))["id"], 4, "the cancelled call is not answered");
+    assert_eq!(server.close_input().0, Some(0));
+    assert_eq!(world.last_hook_outcome("stuck").0, "cancelled");
 }
 
 #[test]
-fn a_signal_ends_it_with_everything_that_it_has_started() {
+fn server_answers_pending_call_and_terminates_hook_on_signal() {
     for signal in [Signal::TERM, Signal::INT] {
-        let world = stuck();
-        let mut served = Served::start(&world, &[]);
-        served.send(call(1, "task_create", &json!({"goal": "One"})));
-        world.await_word("started");
-        served.signal(signal);
-        assert_eq!(served.next()["id"], 1, "what was under way is answered");
-        assert_eq!(served.ended().0, Some(0), "{signal:?}");
-        await_end(world.number_in("pid"));
-        world.ok(&["doctor"]);
+        let world = project_with_stuck_hook();
+        let mut server = McpServerProcess::start(&world, &[]);
+        server.send_line(call_request(1, "task_create", &json!({"goal": "One"})));
+        world.await_pipe("started");
+        server.send_signal(signal);
+        assert_eq!(server.read_message()["id"], 1, "what was under way is answered");
+        assert_eq!(server.wait_for_exit().0, Some(0), "{signal:?}");
+        await_process_end(world.read_number("pid"));
+        world.run_ok(&["doctor"]);
     }
 }
 
-/// The program of a rule has a supervisor, so that it does not outlive its server.
+/// The program of a rule has a supervisor, so that it ends together with its server.
 #[test]
-fn a_rule_does_not_outlive_a_server_that_is_killed() {
-    let world = World::with_tasks(&["One"]);
+fn rule_command_is_terminated_when_server_is_killed() {
+    let world = TestWorld::with_tasks(&["One"]);
     world.make_pipe("started");
-    let mut served = Served::start(&world, &[]);
+    let mut server = McpServerProcess::start(&world, &[]);
     let command = "setsid sh -c 'echo $$ > pid; echo > started; exec sleep 1000'";
     let rules = json!([{"type": "command", "name": "slow", "config": {"command": command}}]);
     let start =
         json!({"taskId": "T1", "maxIterations": 3, "completionPromises": ["COMPLETE"], "validationRules": rules});
-    let started = served.ask(call(1, "iteration_start", &start));
+    let started = server.send_request(call_request(1, "iteration_start", &start));
     let series = &started["result"]["structuredContent"]["iterationId"];
     assert!(series.is_string(), "{started}");
-    served.send(call(2, "iteration_validate", &json!({"iterationId": series, "agentOutput": "x"})));
-    world.await_word("started");
-    served.signal(Signal::KILL);
-    await_end(world.number_in("pid"));
-    world.ok(&["doctor"]);
+    server.send_line(call_request(2, "iteration_validate", &json!({"iterationId": series, "agentOutput": "x"})));
+    world.await_pipe("started");
+    server.send_signal(Signal::KILL);
+    await_process_end(world.read_number("pid"));
+    world.run_ok(&["doctor"]);
 }
 
-/// Output of a hook does not get into the protocol.
+/// The output of a hook does not appear in the protocol.
 #[test]
 fn only_the_protocol_is_on_standard_output() {
-    let world = At::Command.world("echo chatter; echo more >&2; exit 3", "timeout: 30s");
-    let mut served = Served::start(&world, &[]);
-    served.ask(initialize());
-    let created = served.call("task_create", &json!({"goal": "One"}));
+    let world = FaultyHookPoint::Command.create_project("echo chatter; echo more >&2; exit 3", "timeout: 30s");
+    let mut server = McpServerProcess::start(&world, &[]);
+    server.send_request(initialize_request());
+    let created = server.call_tool("task_create", &json!({"goal": "One"}));
     assert_eq!(created["id"], "T1", "{created}");
-    let (code, left) = served.close();
+    let (code, output_text) = server.close_input();
     assert_eq!(code, Some(0));
-    assert!(left.starts_with("warning: hook `bad` failed: "), "{left}");
+    assert!(output_text.starts_with("warning: hook `bad` failed: "), "{output_text}");
 }
 
 /// The server must not wait forever for a client that stops reading.
 #[test]
 fn server_ends_when_client_stops_reading() {
-    let world = World::new();
+    let world = TestWorld::new();
     let mut command = world.command(&["mcp"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut input = child.stdin.take().unwrap();
-    writeln!(input, "{}", initialize()).unwrap();
+    writeln!(input, "{}", initialize_request()).unwrap();
     output.read_line(&mut String::new()).unwrap();
     drop(output);
-    writeln!(input, "{}", request(1, "ping", &json!({}))).unwrap();
+    writeln!(input, "{}", request_line(1, "ping", &json!({}))).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -1,14 +1,14 @@
-//! A temporary world with the binary in it, and the result of a run.
+//! A temporary directory in which a test runs the binary, and the output of a command.
 
 #![expect(clippy::disallowed_methods, reason = "these tests start the real binary")]
 
-pub mod delivered;
-pub mod driven;
-pub mod hooked;
-pub mod offered;
+pub mod acp_agents;
+pub mod git_project;
+pub mod hook_project;
+pub mod printed_commands;
 pub mod server;
 pub mod terminal;
-pub mod watched;
+pub mod terminal_session;
 
 use std::ffi::OsStr;
 use std::fmt::{self, Display};
@@ -22,21 +22,21 @@ use serde_json::Value;
 /// The binary under test.
 pub const WINDLASS: &str = env!("CARGO_BIN_EXE_windlass");
 
-/// Programs that the documents and the tests call besides.
+/// Other programs that the documents and the tests call.
 const TOOLS: &[&str] = &[
     "bash", "cat", "cp", "cut", "dash", "env", "git", "grep", "head", "jq", "ls", "mkdir", "mkfifo", "mv", "nohup",
     "chmod", "printf", "rm", "rmdir", "sed", "setpriv", "setsid", "sh", "sleep", "sort", "tail", "touch", "tr", "wc",
 ];
 
-/// A home, a state directory and a working directory of its own.
-pub struct World {
+/// A temporary home directory, state directory and working directory.
+pub struct TestWorld {
     root: tempfile::TempDir,
     /// The working directory, without symbolic links.
     pub directory: PathBuf,
 }
 
-impl World {
-    /// An empty directory, without a project.
+impl TestWorld {
+    /// Creates an empty working directory, without a project.
     pub fn empty() -> Self {
         let root = tempfile::tempdir().unwrap();
         let directory = root.path().canonicalize().unwrap().join("work");
@@ -48,31 +48,32 @@ impl World {
         world
     }
 
-    /// Ordinary programs only: the agents of this machine must not be visible.
+    /// Links ordinary programs only: the agents that are installed on this machine must not be visible.
     fn link_tools(&self) {
         let tools = self.root.path().join("tools");
         fs::create_dir(&tools).unwrap();
         let path = std::env::var_os("PATH").unwrap_or_default();
         for name in TOOLS {
-            let found = std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file());
-            if let Some(file) = found {
+            let program =
+                std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file());
+            if let Some(file) = program {
                 std::os::unix::fs::symlink(file, tools.join(name)).unwrap();
             }
         }
     }
 
-    /// A directory with a fresh project.
+    /// Creates a project.
     pub fn new() -> Self {
         let world = Self::empty();
-        world.ok(&["init"]);
+        world.run_ok(&["init"]);
         world
     }
 
-    /// A project with these tasks.
+    /// Creates a project with these tasks.
     pub fn with_tasks(goals: &[&str]) -> Self {
         let world = Self::new();
         for goal in goals {
-            world.ok(&["task", "add", "--", goal]);
+            world.run_ok(&["task", "add", "--", goal]);
         }
         world
     }
@@ -88,27 +89,27 @@ impl World {
         path
     }
 
-    /// Writes the project's configuration, and trusts it.
+    /// Writes the project's configuration and trusts it.
     pub fn configure(&self, config: &str) {
         self.write(".windlass/config.yaml", config);
-        self.ok(&["trust", "--yes"]);
+        self.run_ok(&["trust", "--yes"]);
     }
 
-    /// Returns the directory of the checkouts in which commits of this directory are judged.
-    pub fn checkouts(&self) -> PathBuf {
+    /// Returns the directory of the checkouts in which gatekeepers judge commits of this project.
+    pub fn checkout_directory(&self) -> PathBuf {
         let digest = windlass_engine::Digest::of_bytes(self.directory.as_os_str().as_encoded_bytes()).to_string();
         self.root.path().join("state/checkouts").join(&digest[..16])
     }
 
-    /// Returns a directory whose programs are found before all others.
-    pub fn programs(&self) -> PathBuf {
+    /// Returns the directory that comes first in `PATH`.
+    pub fn program_directory(&self) -> PathBuf {
         self.root.path().join("bin")
     }
 
-    /// Returns a command for any program, in our environment.
+    /// Returns a command for any program, with the environment of this test.
     pub fn program(&self, name: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(name);
-        let paths = [self.programs(), self.root.path().join("tools")];
+        let paths = [self.program_directory(), self.root.path().join("tools")];
         command
             .env_clear()
             .env("PATH", std::env::join_paths(paths).unwrap())
@@ -127,25 +128,25 @@ impl World {
         command
     }
 
-    pub fn run(&self, words: &[&str]) -> Ran {
-        self.finish(&mut self.command(words))
+    pub fn run(&self, words: &[&str]) -> CommandOutput {
+        self.run_command(&mut self.command(words))
     }
 
-    pub fn run_with(&self, variable: (&str, &str), words: &[&str]) -> Ran {
-        self.finish(self.command(words).env(variable.0, variable.1))
+    pub fn run_with_variable(&self, variable: (&str, &str), words: &[&str]) -> CommandOutput {
+        self.run_command(self.command(words).env(variable.0, variable.1))
     }
 
-    pub fn run_in(&self, directory: &str, words: &[&str]) -> Ran {
-        self.finish(self.command(words).current_dir(self.path(directory)))
+    pub fn run_in(&self, directory: &str, words: &[&str]) -> CommandOutput {
+        self.run_command(self.command(words).current_dir(self.path(directory)))
     }
 
-    /// Runs a command to its end.
-    pub fn finish(&self, command: &mut Command) -> Ran {
-        Ran::new(command.output().unwrap(), &self.directory)
+    /// Runs a command and waits for its end.
+    pub fn run_command(&self, command: &mut Command) -> CommandOutput {
+        CommandOutput::new(command.output().unwrap(), &self.directory)
     }
 
-    /// Runs with something on standard input.
-    pub fn feed(&self, words: &[&str], input: &[u8]) -> Ran {
+    /// Runs `windlass` with this text on standard input.
+    pub fn run_with_input(&self, words: &[&str], input: &[u8]) -> CommandOutput {
         let mut command = self.command(words);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut pipe = child.stdin.take().unwrap();
@@ -154,36 +155,36 @@ impl World {
         let writer = std::thread::spawn(move || drop(pipe.write_all(&input)));
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
-        Ran::new(output, &self.directory)
+        CommandOutput::new(output, &self.directory)
     }
 
-    /// Returns the output of a command that succeeds.
-    pub fn ok(&self, words: &[&str]) -> String {
-        let ran = self.run(words);
-        assert!(ran.code == 0 && ran.stderr.is_empty(), "{words:?}\n{ran}");
-        ran.stdout
+    /// Runs a command that must succeed, and returns its output.
+    pub fn run_ok(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(output.code == 0 && output.stderr.is_empty(), "{words:?}\n{output}");
+        output.stdout
     }
 
-    /// Returns the objects that a successful command prints with `--json`.
-    pub fn lines(&self, words: &[&str]) -> Vec<Value> {
-        let text = self.ok(&[&["--json"], words].concat());
+    /// Runs a command with `--json`, and returns the printed objects.
+    pub fn json_lines(&self, words: &[&str]) -> Vec<Value> {
+        let text = self.run_ok(&[&["--json"], words].concat());
         text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{words:?}: {line}"))).collect()
     }
 
-    /// Returns the one object that a successful command prints with `--json`.
+    /// Runs a command with `--json`, and returns the only printed object.
     pub fn json(&self, words: &[&str]) -> Value {
-        let mut lines = self.lines(words);
+        let mut lines = self.json_lines(words);
         assert_eq!(lines.len(), 1, "{words:?}");
         lines.remove(0)
     }
 
-    /// Returns the result of a tool.
-    pub fn call(&self, tool: &str, arguments: &Value) -> Value {
+    /// Calls a tool and returns its result.
+    pub fn call_tool(&self, tool: &str, arguments: &Value) -> Value {
         self.json(&["tool", "call", tool, &arguments.to_string()])
     }
 
-    /// Returns a failure, after checking that both output forms agree.
-    pub fn fails(&self, words: &[&str]) -> String {
+    /// Runs a command that must fail, checks that both output formats agree, and returns the error.
+    pub fn expect_failure(&self, words: &[&str]) -> String {
         let plain = self.run(words);
         let json = self.run(&[&["--json"], words].concat());
         assert!(plain.stdout.is_empty(), "{words:?}\n{plain}");
@@ -195,13 +196,13 @@ impl World {
         assert_eq!(keys, ["causes", "code", "hint", "message"]);
         let hint = &object["error"]["hint"];
         assert!(hint.is_null() || plain.stderr.contains("hint: "), "{words:?}\n{plain}\n{json}");
-        let said = filter(&plain.stderr, &self.directory);
-        format!("{said}[{} {}]", plain.code, object["error"]["code"].as_str().unwrap())
+        let error_text = normalize_times_and_paths(&plain.stderr, &self.directory);
+        format!("{error_text}[{} {}]", plain.code, object["error"]["code"].as_str().unwrap())
     }
 }
 
-/// The result of a run. Its display has no times and no temporary paths.
-pub struct Ran {
+/// The exit code and the output of a command. Its `Display` omits times and temporary paths.
+pub struct CommandOutput {
     /// The exit code; 128 and more for a signal, as in shells.
     pub code: i32,
     pub stdout: String,
@@ -209,7 +210,7 @@ pub struct Ran {
     directory: PathBuf,
 }
 
-impl Ran {
+impl CommandOutput {
     fn new(output: Output, directory: &Path) -> Self {
         use std::os::unix::process::ExitStatusExt;
         let status = output.status;
@@ -219,10 +220,10 @@ impl Ran {
     }
 }
 
-impl Display for Ran {
+impl Display for CommandOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&filter(&self.stdout, &self.directory))?;
-        f.write_str(&filter(&self.stderr, &self.directory))?;
+        f.write_str(&normalize_times_and_paths(&self.stdout, &self.directory))?;
+        f.write_str(&normalize_times_and_paths(&self.stderr, &self.directory))?;
         if self.code != 0 {
             write!(f, "[exit {}]", self.code)?;
         }
@@ -230,12 +231,12 @@ impl Display for Ran {
     }
 }
 
-/// Replaces text that differs from run to run: the temporary directory, and times.
-pub fn filter(text: &str, directory: &Path) -> String {
+/// Replaces text that differs between runs: the temporary directory and times.
+pub fn normalize_times_and_paths(text: &str, directory: &Path) -> String {
     let text = text.replace(&*directory.to_string_lossy(), "$WORK");
     let mut filtered = String::with_capacity(text.len());
     let mut rest = text.as_str();
-    while let Some((start, end)) = moment(rest) {
+    while let Some((start, end)) = find_timestamp(rest) {
         filtered.push_str(&rest[..start]);
         filtered.push_str("<time>");
         rest = &rest[end..];
@@ -248,52 +249,54 @@ pub fn filter(text: &str, directory: &Path) -> String {
     filtered + rest
 }
 
-/// Returns the position of the first time: `2026-01-17 10:00:00`, or `2026-01-17T10:00:00.000Z`.
-fn moment(text: &str) -> Option<(usize, usize)> {
-    const SHAPE: &[u8] = b"0000-00-00 00:00:00";
-    let fits = |window: &[u8]| {
-        window.iter().zip(SHAPE).all(|(byte, shape)| match shape {
+/// Returns the position of the first time, such as `2026-01-17 10:00:00` or `2026-01-17T10:00:00.000Z`.
+fn find_timestamp(text: &str) -> Option<(usize, usize)> {
+    const TIMESTAMP_SHAPE: &[u8] = b"0000-00-00 00:00:00";
+    let matches_shape = |window: &[u8]| {
+        window.iter().zip(TIMESTAMP_SHAPE).all(|(byte, shape)| match shape {
             b'0' => byte.is_ascii_digit(),
             b' ' => matches!(byte, b' ' | b'T'),
             other => byte == other,
         })
     };
-    let start = text.as_bytes().windows(SHAPE.len()).position(fits)?;
-    let mut end = start + SHAPE.len();
+    let start = text.as_bytes().windows(TIMESTAMP_SHAPE.len()).position(matches_shape)?;
+    let mut end = start + TIMESTAMP_SHAPE.len();
     if text[end..].starts_with('.') {
         end += text[end..].find('Z').map_or(0, |place| place + 1);
     }
     Some((start, end))
 }
 
-/// Replaces durations, and the blanks that align them: `12 ms`, `~1.2 s`.
-pub fn timeless(text: &str) -> String {
-    let is_span = |number: &str, unit: &str| {
+/// Replaces durations, such as `12 ms` or `~1.2 s`, and the blanks that align them.
+pub fn normalize_durations(text: &str) -> String {
+    let is_duration = |number: &str, unit: &str| {
         let number = number.trim_start_matches(['(', '~']);
         ["ms", "s", "min", "h"].contains(&unit.trim_end_matches([')', ','])) && number.parse::<f64>().is_ok()
     };
-    let line = |line: &str| {
+    let normalize_line = |line: &str| {
         let indent = &line[..line.len() - line.trim_start().len()];
         let mut cells: Vec<String> = Vec::new();
-        let mut wide = false;
+        let mut is_after_gap = false;
         for word in line.trim_start().split(' ') {
             match cells.last_mut() {
-                _ if word.is_empty() => wide = true,
-                Some(last) if !wide && is_span(last.rsplit(' ').next().unwrap_or_default(), word) => {
-                    let kept = last.rfind(' ').map_or("", |place| &last[..=place]);
+                _ if word.is_empty() => is_after_gap = true,
+                Some(last) if !is_after_gap && is_duration(last.rsplit(' ').next().unwrap_or_default(), word) => {
+                    let prefix = last.rfind(' ').map_or("", |place| &last[..=place]);
                     let (open, close) = if word.ends_with(')') { ("(", ")") } else { ("", "") };
-                    *last = format!("{kept}{open}<took>{close}");
+                    *last = format!("{prefix}{open}<took>{close}");
                 }
-                Some(last) if !wide => *last = format!("{last} {word}"),
+                Some(last) if !is_after_gap => *last = format!("{last} {word}"),
                 _ => {
                     cells.push(word.to_owned());
-                    wide = false;
+                    is_after_gap = false;
                 }
             }
         }
         format!("{indent}{}", cells.join("  "))
     };
-    let timed = |line: &str| line.split(' ').zip(line.split(' ').skip(1)).any(|(one, two)| is_span(one, two));
-    let lines: Vec<String> = text.lines().map(|each| if timed(each) { line(each) } else { each.to_owned() }).collect();
+    let has_duration =
+        |line: &str| line.split(' ').zip(line.split(' ').skip(1)).any(|(one, two)| is_duration(one, two));
+    let lines: Vec<String> =
+        text.lines().map(|line| if has_duration(line) { normalize_line(line) } else { line.to_owned() }).collect();
     lines.join("\n")
 }

@@ -1,4 +1,4 @@
-//! A web server for tests: one response per connection, on a free port of this machine.
+//! An HTTP server for tests: one response per connection, on a free local port.
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
@@ -10,64 +10,66 @@ use std::thread;
 use serde_json::Value;
 
 /// The reaction of a server to a request.
-pub enum Answer {
-    /// The end of a status line, headers and a body.
-    Says(String),
-    /// Nothing, until the other side hangs up.
-    Stalls,
+pub enum ServerReply {
+    /// The response after `HTTP/1.1 `: status, headers and body.
+    Response(String),
+    /// No response until the client closes the connection.
+    Stall,
 }
 
-/// A request that the server got.
-pub struct Asked {
-    /// The headers in lower case.
+/// A request that the server has received.
+pub struct ReceivedRequest {
+    /// The request line and the headers, in lower case.
     pub head: String,
     pub body: Value,
 }
 
-impl Asked {
+impl ReceivedRequest {
+    /// Returns the value of a header, or an empty string.
     pub fn header(&self, name: &str) -> &str {
-        let found = self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-        found.unwrap_or_default()
+        let value = self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        value.unwrap_or_default()
     }
 }
 
-pub struct Server {
+/// A server with a scripted response for each connection.
+pub struct TestHttpServer {
     address: SocketAddr,
-    asked: Receiver<Asked>,
+    requests: Receiver<ReceivedRequest>,
 }
 
-impl Server {
-    /// A request after the last response gets none.
-    pub fn new(answers: Vec<Answer>) -> Self {
+impl TestHttpServer {
+    /// Starts a server that sends these replies in order, and closes after the last one.
+    pub fn new(replies: Vec<ServerReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (tell, asked) = channel();
+        let (sender, requests) = channel();
         thread::spawn(move || {
-            for answer in answers {
+            for reply in replies {
                 let Ok((stream, _)) = listener.accept() else { return };
-                let tell = tell.clone();
+                let sender = sender.clone();
                 // A stalled connection must not block the next one.
-                thread::spawn(move || play(stream, answer, |asked| drop(tell.send(asked))));
+                thread::spawn(move || serve_connection(stream, reply, |request| drop(sender.send(request))));
             }
         });
-        Self { address, asked }
+        Self { address, requests }
     }
 
-    /// A server that accepts every request, and writes it into a file before it responds.
-    pub fn keeping(file: PathBuf) -> Self {
+    /// Starts a server that accepts every request, and appends it to a file before it responds.
+    pub fn recording_to(file: PathBuf) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (_, asked) = channel();
+        let (_, requests) = channel();
         thread::spawn(move || {
             while let Ok((mut stream, _)) = listener.accept() {
-                let asked = request(&mut stream);
+                let request = read_request(&mut stream);
                 let mut file = OpenOptions::new().create(true).append(true).open(&file).unwrap();
-                writeln!(file, "{}", asked.body).unwrap();
-                let Answer::Says(text) = says("200 OK", "") else { continue };
+                writeln!(file, "{}", request.body).unwrap();
+                let ServerReply::Response(text) = http_response("200 OK", "") else { continue };
                 let _ = stream.write_all(format!("HTTP/1.1 {text}").as_bytes());
             }
         });
-        Self { address, asked }
+        Self { address, requests }
     }
 
     pub fn host(&self) -> String {
@@ -78,32 +80,35 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
-    /// Returns the next request.
-    pub fn asked(&self) -> Asked {
-        self.asked.recv().expect("a request within the script")
+    /// Waits for the next request and returns it.
+    pub fn next_request(&self) -> ReceivedRequest {
+        self.requests.recv().expect("a request within the script")
     }
 
+    /// Returns whether no request is waiting.
     pub fn is_idle(&self) -> bool {
-        self.asked.try_recv().is_err()
+        self.requests.try_recv().is_err()
     }
 }
 
-pub fn says(status: &str, body: &str) -> Answer {
-    Answer::Says(format!("{status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len()))
+/// Returns a reply with this status and body.
+pub fn http_response(status: &str, body: &str) -> ServerReply {
+    ServerReply::Response(format!("{status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len()))
 }
 
-fn play(mut stream: TcpStream, answer: Answer, tell: impl FnOnce(Asked)) {
-    let asked = request(&mut stream);
-    if let Answer::Says(text) = answer {
+/// Reads a request, sends the reply, reports the request, and waits until the client closes the connection.
+fn serve_connection(mut stream: TcpStream, reply: ServerReply, report: impl FnOnce(ReceivedRequest)) {
+    let request = read_request(&mut stream);
+    if let ServerReply::Response(text) = reply {
         let _ = stream.write_all(format!("HTTP/1.1 {text}").as_bytes());
         let _ = stream.shutdown(Shutdown::Write);
     }
-    tell(asked);
+    report(request);
     while stream.read(&mut [0; 1024]).is_ok_and(|read| read > 0) {}
 }
 
-/// Reads head and body, as far as they arrive.
-fn request(stream: &mut TcpStream) -> Asked {
+/// Reads the head and the body, as far as they arrive.
+fn read_request(stream: &mut TcpStream) -> ReceivedRequest {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
@@ -113,5 +118,5 @@ fn request(stream: &mut TcpStream) -> Asked {
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     let _ = stream.read_exact(&mut body);
-    Asked { head, body: serde_json::from_slice(&body).unwrap_or_default() }
+    ReceivedRequest { head, body: serde_json::from_slice(&body).unwrap_or_default() }
 }

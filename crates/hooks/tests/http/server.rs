@@ -6,83 +6,83 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-pub enum Answer {
-    /// Reads the request, answers with this, and closes the connection.
-    Says(Vec<u8>),
-    /// Reads the request, answers with this, and waits until the client closes the connection.
-    Stalls(&'static str),
-    /// Answers the first bytes with this, without reading a request.
-    Interrupts(&'static str),
+pub enum StubAnswer {
+    /// Reads the request, sends these bytes, and closes the connection.
+    Close(Vec<u8>),
+    /// Reads the request, sends this text, and waits until the client closes the connection.
+    Stall(&'static str),
+    /// Sends this text after the first bytes of the client, without reading a whole request.
+    Interrupt(&'static str),
 }
 
-pub struct Server {
+pub struct StubServer {
     pub address: SocketAddr,
-    over: Arc<AtomicBool>,
+    is_stopped: Arc<AtomicBool>,
     thread: JoinHandle<Vec<String>>,
 }
 
-impl Server {
-    pub fn new(script: Vec<Answer>) -> Self {
+impl StubServer {
+    pub fn new(script: Vec<StubAnswer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("its address");
-        let over = Arc::new(AtomicBool::new(false));
+        let is_stopped = Arc::new(AtomicBool::new(false));
         let thread = thread::spawn({
-            let over = Arc::clone(&over);
-            move || serve(&listener, script, &over)
+            let is_stopped = Arc::clone(&is_stopped);
+            move || serve(&listener, script, &is_stopped)
         });
-        Self { address, over, thread }
+        Self { address, is_stopped, thread }
     }
 
-    /// A server with one answer: the rest of a status line, headers and body.
-    pub fn saying(answer: &str) -> Self {
-        Self::new(vec![says(answer)])
+    /// Starts a server with one answer: the rest of a status line, headers and body.
+    pub fn with_answer(answer: &str) -> Self {
+        Self::new(vec![http_answer(answer)])
     }
 
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// Returns every request, once all of them are over. A request after the end of the script counts too.
-    pub fn seen(self) -> Vec<String> {
-        self.over.store(true, Ordering::SeqCst);
+    /// Stops the server and returns all requests, including those after the end of the script.
+    pub fn into_requests(self) -> Vec<String> {
+        self.is_stopped.store(true, Ordering::SeqCst);
         // Wakes the server, which waits for a connection.
         drop(TcpStream::connect(self.address));
         self.thread.join().expect("the server does not fail")
     }
 }
 
-pub fn says(answer: &str) -> Answer {
-    Answer::Says(format!("HTTP/1.1 {answer}").into_bytes())
+pub fn http_answer(answer: &str) -> StubAnswer {
+    StubAnswer::Close(format!("HTTP/1.1 {answer}").into_bytes())
 }
 
-fn serve(listener: &TcpListener, script: Vec<Answer>, over: &AtomicBool) -> Vec<String> {
-    let mut seen = Vec::new();
+fn serve(listener: &TcpListener, script: Vec<StubAnswer>, is_stopped: &AtomicBool) -> Vec<String> {
+    let mut requests = Vec::new();
     let mut script = script.into_iter();
     loop {
         let (stream, _) = listener.accept().expect("a connection");
-        if over.load(Ordering::SeqCst) {
-            return seen;
+        if is_stopped.load(Ordering::SeqCst) {
+            return requests;
         }
         match script.next() {
-            Some(answer) => seen.push(play(stream, answer)),
-            None => seen.push("more than the script has answers for".to_owned()),
+            Some(answer) => requests.push(send_answer(stream, answer)),
+            None => requests.push("more than the script has answers for".to_owned()),
         }
     }
 }
 
-/// Plays one answer, and returns the request. The client may close the connection at any time.
-fn play(mut stream: TcpStream, answer: Answer) -> String {
+/// Sends one answer, and returns the request. The client may close the connection at any time.
+fn send_answer(mut stream: TcpStream, answer: StubAnswer) -> String {
     let request = match &answer {
-        Answer::Interrupts(_) => {
+        StubAnswer::Interrupt(_) => {
             let read = stream.read(&mut [0; 16 * 1024]).unwrap_or_default();
             format!("{read} bytes")
         }
-        _ => request(&mut stream),
+        _ => read_request(&mut stream),
     };
-    let hangs_up = matches!(answer, Answer::Says(_));
+    let hangs_up = matches!(answer, StubAnswer::Close(_));
     let text = match answer {
-        Answer::Says(bytes) => bytes,
-        Answer::Stalls(text) | Answer::Interrupts(text) => text.into(),
+        StubAnswer::Close(bytes) => bytes,
+        StubAnswer::Stall(text) | StubAnswer::Interrupt(text) => text.into(),
     };
     let _ = stream.write_all(&text);
     if hangs_up {
@@ -92,8 +92,8 @@ fn play(mut stream: TcpStream, answer: Answer) -> String {
     request
 }
 
-/// Head and body, as far as they arrive.
-fn request(stream: &mut TcpStream) -> String {
+/// Reads the head and the body of a request, up to the end of the connection.
+fn read_request(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
     let mut byte = [0];
     while !text.ends_with(b"\r\n\r\n") {

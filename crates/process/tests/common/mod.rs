@@ -1,4 +1,4 @@
-//! A temporary directory with an owner, both ways to run, and waits that do not sleep by guess.
+//! A temporary directory with an owner lock, both launch modes, and waits for conditions.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,76 +11,76 @@ use windlass_process::{
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum LaunchMode {
     Direct,
     Supervised,
 }
 
-pub const WAYS: [Way; 2] = [Way::Direct, Way::Supervised];
+pub const LAUNCH_MODES: [LaunchMode; 2] = [LaunchMode::Direct, LaunchMode::Supervised];
 
-pub const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-pub struct Scene {
+pub struct ProcessFixture {
     pub directory: tempfile::TempDir,
-    pub roster: OwnerLock,
+    pub owner_lock: OwnerLock,
     pub control: RunControl,
-    pub way: Way,
+    pub mode: LaunchMode,
 }
 
-impl Scene {
-    pub fn new(way: Way) -> Self {
+impl ProcessFixture {
+    pub fn new(mode: LaunchMode) -> Self {
         static NONCE: AtomicU64 = AtomicU64::new(0);
         let directory = tempfile::tempdir().expect("a directory");
         let nonce = NONCE.fetch_add(1, Ordering::Relaxed);
-        let roster = OwnerLock::acquire(&directory.path().join("owners"), nonce).expect("a roster");
-        Self { directory, roster, control: RunControl::new(), way }
+        let owner_lock = OwnerLock::acquire(&directory.path().join("owners"), nonce).expect("an owner lock");
+        Self { directory, owner_lock, control: RunControl::new(), mode }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    pub fn shell(&self, script: &str) -> ProgramSpec {
-        spec(self.directory.path(), ProgramInvocation::Shell(script.into()))
+    pub fn shell_program(&self, script: &str) -> ProgramSpec {
+        program_spec(self.directory.path(), ProgramInvocation::Shell(script.into()))
     }
 
-    pub fn argv(&self, arguments: &[&str]) -> ProgramSpec {
-        spec(self.directory.path(), ProgramInvocation::Argv(arguments.iter().map(OsString::from).collect()))
+    pub fn argv_program(&self, arguments: &[&str]) -> ProgramSpec {
+        program_spec(self.directory.path(), ProgramInvocation::Argv(arguments.iter().map(OsString::from).collect()))
     }
 
-    pub fn run(&self, spec: &ProgramSpec) -> ProgramOutcome {
-        self.try_run(spec).expect("it starts")
+    pub fn run_spec(&self, spec: &ProgramSpec) -> ProgramOutcome {
+        self.try_run_spec(spec).expect("it starts")
     }
 
-    pub fn try_run(&self, spec: &ProgramSpec) -> Result<ProgramOutcome, ProgramStartError> {
-        self.observe(spec, &mut |_, _| {})
+    pub fn try_run_spec(&self, spec: &ProgramSpec) -> Result<ProgramOutcome, ProgramStartError> {
+        self.observe_run(spec, &mut |_, _| {})
     }
 
-    pub fn observe(
+    pub fn observe_run(
         &self,
         spec: &ProgramSpec,
-        observe: &mut dyn FnMut(OutputStream, &[u8]),
+        on_output: &mut dyn FnMut(OutputStream, &[u8]),
     ) -> Result<ProgramOutcome, ProgramStartError> {
-        self.observe_with(spec, &self.control, observe)
+        self.observe_run_with(spec, &self.control, on_output)
     }
 
-    /// Does the same under another control.
-    pub fn observe_with(
+    /// Does the same as [`Self::observe_run`] under another control.
+    pub fn observe_run_with(
         &self,
         spec: &ProgramSpec,
         control: &RunControl,
-        observe: &mut dyn FnMut(OutputStream, &[u8]),
+        on_output: &mut dyn FnMut(OutputStream, &[u8]),
     ) -> Result<ProgramOutcome, ProgramStartError> {
-        match self.way {
-            Way::Direct => run_program(spec, &self.roster, control, observe),
-            Way::Supervised => supervisor().run_program(spec, &self.roster, control, observe),
+        match self.mode {
+            LaunchMode::Direct => run_program(spec, &self.owner_lock, control, on_output),
+            LaunchMode::Supervised => start_supervisor().run_program(spec, &self.owner_lock, control, on_output),
         }
     }
 
     /// Waits until a script has written a number to a file, and returns it.
-    pub fn number_in(&self, name: &str) -> i32 {
+    pub fn wait_for_number(&self, name: &str) -> i32 {
         let mut found = None;
-        until(&format!("{name} is written"), || {
+        wait_until(&format!("{name} is written"), || {
             let text = std::fs::read_to_string(self.path(name)).unwrap_or_default();
             found = text.strip_suffix('\n').and_then(|number| number.trim().parse().ok());
             found.is_some()
@@ -90,17 +90,17 @@ impl Scene {
 }
 
 /// Runs a test with and without a supervisor.
-pub fn check(test: impl Fn(&Scene)) {
-    for way in WAYS {
-        test(&Scene::new(way));
+pub fn check_launch_modes(test: impl Fn(&ProcessFixture)) {
+    for mode in LAUNCH_MODES {
+        test(&ProcessFixture::new(mode));
     }
 }
 
-pub fn spec(directory: &Path, invocation: ProgramInvocation) -> ProgramSpec {
+pub fn program_spec(directory: &Path, invocation: ProgramInvocation) -> ProgramSpec {
     ProgramSpec {
         invocation,
         directory: directory.to_owned(),
-        environment: vec![("PATH".into(), PATH.into())],
+        environment: vec![("PATH".into(), SEARCH_PATH.into())],
         stdin: Vec::new(),
         timeout: Some(Duration::from_secs(30)),
         idle_timeout: None,
@@ -109,27 +109,30 @@ pub fn spec(directory: &Path, invocation: ProgramInvocation) -> ProgramSpec {
     }
 }
 
-pub fn probe() -> &'static str {
+pub fn probe_path() -> &'static str {
     env!("CARGO_BIN_EXE_process-probe")
 }
 
-pub fn supervisor() -> ProgramSupervisor {
-    let launcher =
-        SupervisorLauncher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
+pub fn start_supervisor() -> ProgramSupervisor {
+    let launcher = SupervisorLauncher {
+        program: probe_path().into(),
+        arguments: vec!["supervise".into()],
+        environment: Vec::new(),
+    };
     ProgramSupervisor::start(&launcher).expect("a supervisor")
 }
 
 /// Waits until a condition holds.
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub fn wait_until(description: &str, mut condition: impl FnMut() -> bool) {
     let give_up = Instant::now() + Duration::from_secs(10);
-    while !holds() {
-        assert!(Instant::now() < give_up, "waited in vain until {what}");
+    while !condition() {
+        assert!(Instant::now() < give_up, "waited in vain until {description}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
 /// Returns the state letter of a process. `None` if no process has that number.
-pub fn state(pid: i32) -> Option<char> {
+pub fn process_state(pid: i32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit(')').next()?.trim_start().chars().next()
 }
@@ -141,22 +144,22 @@ pub fn start_time(pid: u32) -> u64 {
 }
 
 /// Returns whether a process is stopped, or waits in `vfork` for a child that was stopped before its `exec`.
-pub fn stands_still(pid: i32) -> bool {
-    matches!(state(pid), Some('T' | 'D'))
+pub fn is_suspended(pid: i32) -> bool {
+    matches!(process_state(pid), Some('T' | 'D'))
 }
 
-/// Returns whether nothing is left of a process, not even a zombie.
+/// Returns whether a process does not exist, not even as a zombie.
 pub fn is_gone(pid: i32) -> bool {
-    state(pid).is_none()
+    process_state(pid).is_none()
 }
 
-/// Returns whether it has ended. Its parent may still have to reap it.
+/// Returns whether a process has ended. Its parent may still have to reap it.
 pub fn is_dead(pid: i32) -> bool {
-    state(pid).is_none_or(|state| state == 'Z' || state == 'X')
+    process_state(pid).is_none_or(|state| state == 'Z' || state == 'X')
 }
 
 /// Returns the processes that carry a tag of this owner.
-pub fn tagged(owner: &str) -> Vec<i32> {
+pub fn tagged_processes(owner: &str) -> Vec<i32> {
     let wanted = format!("WINDLASS_TAG={owner}.").into_bytes();
     let entries = std::fs::read_dir("/proc").expect("proc").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());

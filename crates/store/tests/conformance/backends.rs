@@ -1,38 +1,38 @@
-//! The backends that must keep the contract.
+//! The backends under test, each behind the trait [`Backend`].
 
 use std::time::Duration;
 
 use windlass_engine::{EventRecord, Seq, StateView};
 use windlass_store::{AppendOutcome, EventFilter, MemoryStore, SqliteStore, Store, StoreCommit, StoreError};
 
-use crate::scene::Place;
+use crate::support::TempStore;
 
-/// A log with several handles, each as in another process.
+/// A log with several handles. Each handle stands for another process.
 pub trait Backend: Sync {
     type Handle: Store + Send;
 
-    /// Makes a new, empty log.
+    /// Creates a new, empty log.
     fn new() -> Self;
 
     fn open(&self) -> Self::Handle;
 
-    /// Opens the log again after the last handle is gone.
+    /// Drops the last handle, and opens the log again.
     fn reopen(&self, last: Self::Handle) -> Self::Handle {
         drop(last);
         self.open()
     }
 }
 
-/// SQLite, in a real file.
-pub struct OnDisk(Place);
+/// SQLite in a file on the disk.
+pub struct SqliteBackend(TempStore);
 
-impl Backend for OnDisk {
+impl Backend for SqliteBackend {
     type Handle = SqliteStore;
 
     fn new() -> Self {
-        let place = Place::new();
-        place.create();
-        Self(place)
+        let temp_store = TempStore::new();
+        temp_store.create();
+        Self(temp_store)
     }
 
     fn open(&self) -> SqliteStore {
@@ -40,10 +40,10 @@ impl Backend for OnDisk {
     }
 }
 
-/// The log in memory; it lives as long as this value.
-pub struct InMemory(MemoryStore);
+/// A log in memory, which lives as long as this value.
+pub struct MemoryBackend(MemoryStore);
 
-impl Backend for InMemory {
+impl Backend for MemoryBackend {
     type Handle = MemoryStore;
 
     fn new() -> Self {
@@ -55,31 +55,31 @@ impl Backend for InMemory {
     }
 }
 
-/// SQLite with the default way of executing a command: decide outside, append, decide anew after a conflict.
-pub struct DecidedOutside(OnDisk);
+/// SQLite with the default implementation of [`Store::execute_command`]: decide, append, and decide again after a conflict.
+pub struct DefaultExecuteBackend(SqliteBackend);
 
-impl Backend for DecidedOutside {
-    type Handle = Contract<SqliteStore>;
+impl Backend for DefaultExecuteBackend {
+    type Handle = ContractStore<SqliteStore>;
 
     fn new() -> Self {
-        Self(OnDisk::new())
+        Self(SqliteBackend::new())
     }
 
-    fn open(&self) -> Contract<SqliteStore> {
-        Contract(self.0.open())
+    fn open(&self) -> ContractStore<SqliteStore> {
+        ContractStore(self.0.open())
     }
 }
 
-/// A store of which only the contract is used.
-pub struct Contract<S>(pub S);
+/// A store that forwards only the required methods of [`Store`] and inherits the default ones.
+pub struct ContractStore<S>(pub S);
 
-impl<S: Store> Store for Contract<S> {
+impl<S: Store> Store for ContractStore<S> {
     fn append_commit(&mut self, commit: &StoreCommit) -> Result<AppendOutcome, StoreError> {
         self.0.append_commit(commit)
     }
 
-    fn read_events(&self, filter: &EventFilter, after: Seq, most: usize) -> Result<Vec<EventRecord>, StoreError> {
-        self.0.read_events(filter, after, most)
+    fn read_events(&self, filter: &EventFilter, after: Seq, limit: usize) -> Result<Vec<EventRecord>, StoreError> {
+        self.0.read_events(filter, after, limit)
     }
 
     fn wait_for_events(&self, after: Seq, patience: Duration) -> Result<(), StoreError> {

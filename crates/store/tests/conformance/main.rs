@@ -1,18 +1,17 @@
 //! The contract of every backend, as tests.
 //!
-//! A backend takes part by an implementation of [`Backend`] and a module with [`conformance!`]; the tests themselves do not
-//! know which one they run against. `decided_outside` is SQLite without its own `execute_command`, so that the tests cover both
-//! ways of executing a command.
+//! To add a backend, implement [`Backend`] and add a module with [`conformance!`]. The tests are independent of the backend.
+//! `default_execute` is SQLite without its own `execute_command`, so that the tests cover both implementations of this method.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod backends;
 mod commits;
+mod event_reads;
+mod event_wait;
 mod races;
-mod reading;
-#[path = "../scene/mod.rs"]
-mod scene;
-mod waiting;
+#[path = "../support/mod.rs"]
+mod support;
 
 macro_rules! tests {
     ($backend:ty: $($test:ident in $module:ident;)+) => {
@@ -20,7 +19,7 @@ macro_rules! tests {
     };
 }
 
-/// All of the tests, for one backend.
+/// Defines all conformance tests for one backend.
 macro_rules! conformance {
     ($backend:ty) => {
         tests! { $backend:
@@ -32,34 +31,34 @@ macro_rules! conformance {
             a_conflict_leaves_nothing_and_can_be_decided_anew in commits;
             a_refused_command_writes_nothing in commits;
             execute_is_decide_and_append in commits;
-            positions_grow in reading;
-            pages_add_up_to_the_whole in reading;
-            filters_pick_by_type_task_and_session in reading;
-            causes_are_positions_in_the_log in reading;
-            sessions_and_hooks_are_in_the_history_of_their_task in reading;
-            a_view_stays_as_it_is in reading;
-            one_handle_may_look_twice_at_once in reading;
-            what_is_there_is_not_waited_for in waiting;
-            patience_ends in waiting;
-            a_waiter_is_woken_by_an_append_and_by_nothing_else in waiting;
+            positions_grow in event_reads;
+            pages_add_up_to_the_whole in event_reads;
+            filters_pick_by_type_task_and_session in event_reads;
+            causes_are_positions_in_the_log in event_reads;
+            sessions_and_hooks_are_in_the_history_of_their_task in event_reads;
+            a_view_stays_as_it_is in event_reads;
+            one_handle_may_look_twice_at_once in event_reads;
+            what_is_there_is_not_waited_for in event_wait;
+            patience_ends in event_wait;
+            a_waiter_is_woken_by_an_append_and_by_nothing_else in event_wait;
             many_writers_lose_and_double_nothing in races;
         }
     };
 }
 
 mod sqlite {
-    conformance!(crate::backends::OnDisk);
+    conformance!(crate::backends::SqliteBackend);
 
     #[test]
     fn back_is_forth_reversed() {
-        crate::reading::back_is_forth_reversed();
+        crate::event_reads::back_is_forth_reversed();
     }
 }
 
 mod memory {
-    conformance!(crate::backends::InMemory);
+    conformance!(crate::backends::MemoryBackend);
 }
 
-mod decided_outside {
-    conformance!(crate::backends::DecidedOutside);
+mod default_execute {
+    conformance!(crate::backends::DefaultExecuteBackend);
 }

@@ -1,4 +1,4 @@
-//! Many writers at once, each with a handle of its own.
+//! Concurrent writers, each with its own handle.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -7,51 +7,59 @@ use windlass_engine::{Event, MemoryView, Refusal, StateView, TaskId};
 use windlass_store::{ExecuteError, Store};
 
 use crate::backends::Backend;
-use crate::scene::{claim, complete, create, create_after, everything, give, holder, nonce, origin, rules};
+use crate::support::{
+    claim_task, command_origin, commit_command, complete_task, create_dependent_task, create_task, engine_rules,
+    holder_origin, next_nonce, read_log,
+};
 
-const WRITERS: u64 = 6;
-const EACH: u64 = 6;
+const WRITER_COUNT: u64 = 6;
+const TASKS_PER_WRITER: u64 = 6;
 
 pub fn many_writers_lose_and_double_nothing<B: Backend>() {
     let backend = B::new();
     let work = |writer: u64| {
         let mut store = backend.open();
         let mut acknowledged = Vec::new();
-        for _ in 0..EACH {
-            acknowledged.extend(give(&mut store, &create("alone")));
+        for _ in 0..TASKS_PER_WRITER {
+            acknowledged.extend(commit_command(&mut store, &create_task("alone")));
         }
         let own = acknowledged[0].envelope.node.task_id().unwrap();
-        acknowledged.extend(give(&mut store, &create_after("waits", &[own.0])));
+        acknowledged.extend(commit_command(&mut store, &create_dependent_task("waits", &[own.0])));
         loop {
-            match store.execute_command(&rules(), &origin(), &claim(&format!("w{writer}")), nonce()) {
+            match store.execute_command(
+                &engine_rules(),
+                &command_origin(),
+                &claim_task(&format!("w{writer}")),
+                next_nonce(),
+            ) {
                 Err(ExecuteError::Refused(Refusal::NothingReady)) => return acknowledged,
                 claimed => acknowledged.extend(claimed.unwrap()),
             }
             let task = acknowledged.last().unwrap().envelope.node.task_id().unwrap();
-            let done = store.execute_command(&rules(), &holder(1), &complete(task.0), nonce());
+            let done = store.execute_command(&engine_rules(), &holder_origin(1), &complete_task(task.0), next_nonce());
             acknowledged.extend(done.unwrap());
         }
     };
     let mut acknowledged = thread::scope(|scope| {
-        let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(move || work(writer))).collect();
+        let writers: Vec<_> = (0..WRITER_COUNT).map(|writer| scope.spawn(move || work(writer))).collect();
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
     });
 
-    // The log holds exactly the acknowledged events: nothing lost, nothing doubled.
+    // The log holds exactly the acknowledged events: none is lost, and none is there twice.
     acknowledged.sort_by_key(|record| record.seq);
     let store = backend.reopen(backend.open());
-    let log = everything(&store);
+    let log = read_log(&store);
     assert_eq!(acknowledged, log);
     assert!(log.windows(2).all(|pair| pair[0].seq < pair[1].seq));
 
-    let created: Vec<TaskId> = picked(&log, |event| matches!(event, Event::TaskCreated(_)));
-    assert_eq!(created, (1..=WRITERS * (EACH + 1)).map(TaskId).collect::<Vec<_>>());
-    let claimed = picked(&log, |event| matches!(event, Event::TaskClaimed(_)));
+    let created: Vec<TaskId> = tasks_of_events(&log, |event| matches!(event, Event::TaskCreated(_)));
+    assert_eq!(created, (1..=WRITER_COUNT * (TASKS_PER_WRITER + 1)).map(TaskId).collect::<Vec<_>>());
+    let claimed = tasks_of_events(&log, |event| matches!(event, Event::TaskClaimed(_)));
     assert_eq!(claimed.iter().collect::<BTreeSet<_>>().len(), claimed.len(), "a task had two owners");
-    assert_eq!(claimed.len(), picked(&log, |event| matches!(event, Event::TaskCompleted(_))).len());
+    assert_eq!(claimed.len(), tasks_of_events(&log, |event| matches!(event, Event::TaskCompleted(_))).len());
     assert_eq!(claimed.len(), created.len());
 
-    // The state is the one that the log folds to.
+    // The state of the store equals the state that the log folds to.
     let mut memory = MemoryView::default();
     log.iter().for_each(|record| memory.apply_event(record).unwrap());
     let view = store.open_view().unwrap();
@@ -61,7 +69,7 @@ pub fn many_writers_lose_and_double_nothing<B: Backend>() {
 }
 
 /// Returns the tasks of the matching events, in the order of the log.
-fn picked(log: &[windlass_engine::EventRecord], wanted: fn(&Event) -> bool) -> Vec<TaskId> {
+fn tasks_of_events(log: &[windlass_engine::EventRecord], wanted: fn(&Event) -> bool) -> Vec<TaskId> {
     let wanted = log.iter().filter(|record| wanted(&record.envelope.event));
     wanted.filter_map(|record| record.envelope.node.task_id()).collect()
 }

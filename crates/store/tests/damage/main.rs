@@ -1,10 +1,10 @@
-//! Damage of every kind: an error names it, nothing panics or hangs, and sound events can be saved.
+//! Damaged stores: an error names the damage, no call panics or hangs, and a salvage saves the sound events.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-#![expect(clippy::disallowed_methods, reason = "some damage needs a child process, and the child has to be told")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+#![expect(clippy::disallowed_methods, reason = "some damage needs a child process with environment variables")]
 
-#[path = "../scene/mod.rs"]
-mod scene;
+#[path = "../support/mod.rs"]
+mod support;
 
 mod disk;
 mod events;
@@ -18,30 +18,30 @@ use rusqlite::Connection;
 use windlass_engine::{EventRecord, Seq};
 use windlass_store::{Lifetime, SalvageReport, SqliteStore, StoreError, StoreReport};
 
-use scene::{Place, everything, fill};
+use support::{TempStore, fill_store, read_log};
 
-/// Makes a store with a history, all of it in the file itself, and returns that history too.
-fn filled(tasks: u64) -> (Place, Vec<EventRecord>) {
-    let place = Place::new();
-    let mut store = place.create();
-    fill(&mut store, tasks);
-    let log = everything(&store);
+/// Creates a store whose events are all in the database file, not in the write-ahead log. Returns the store and its events.
+fn filled_store(tasks: u64) -> (TempStore, Vec<EventRecord>) {
+    let temp_store = TempStore::new();
+    let mut store = temp_store.create();
+    fill_store(&mut store, tasks);
+    let log = read_log(&store);
     drop(store);
-    fold_back(&place.raw());
-    (place, log)
+    checkpoint_wal(&temp_store.open_connection());
+    (temp_store, log)
 }
 
-/// Moves everything from the write-ahead log into the file, and truncates the log.
-fn fold_back(connection: &Connection) {
+/// Moves all pages from the write-ahead log into the database file, and truncates the log.
+fn checkpoint_wal(connection: &Connection) {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
 }
 
-/// Verifies a store, if it can be opened.
-fn inspect(path: &Path) -> Result<StoreReport, StoreError> {
+/// Opens a store and inspects it.
+fn inspect_store(path: &Path) -> Result<StoreReport, StoreError> {
     SqliteStore::open(path, Lifetime::Command)?.inspect_store()
 }
 
-fn salvage(path: &Path) -> Result<(Vec<EventRecord>, SalvageReport), StoreError> {
+fn salvage_store(path: &Path) -> Result<(Vec<EventRecord>, SalvageReport), StoreError> {
     let mut saved = Vec::new();
     let salvage = SqliteStore::salvage_events(path, |record| {
         saved.push(record);
@@ -56,30 +56,30 @@ fn is_named(error: &StoreError) -> bool {
     !matches!(error, StoreError::Sqlite { .. } | StoreError::Io { .. } | StoreError::OutcomeUnknown { .. })
 }
 
-/// Checks a damaged store: the damage is noticed or harmless, and every sound event is saved or named as lost. Returns how many
-/// events were saved.
-fn check_damage(path: &Path, log: &[EventRecord], what: &str) -> usize {
+/// Checks that the damage of a store is reported or harmless, and that a salvage saves each event or names it as lost. Returns
+/// the number of saved events.
+fn check_damage(path: &Path, log: &[EventRecord], description: &str) -> usize {
     match SqliteStore::open(path, Lifetime::Command).and_then(|store| Ok((store.inspect_store()?, store))) {
-        Ok((report, store)) if report.is_sound() => assert_eq!(everything(&store), log, "{what}: not noticed"),
+        Ok((report, store)) if report.is_sound() => assert_eq!(read_log(&store), log, "{description}: not noticed"),
         Ok((report, _)) => {
             let seqs = report.log.iter().map(|found| found.seq);
-            assert!(seqs.into_iter().all(|seq| seq > Seq::START), "{what}: {report:?}");
+            assert!(seqs.into_iter().all(|seq| seq > Seq::START), "{description}: {report:?}");
         }
-        Err(error) => assert!(is_named(&error), "{what}: {error:?}"),
+        Err(error) => assert!(is_named(&error), "{description}: {error:?}"),
     }
-    match salvage(path) {
+    match salvage_store(path) {
         Ok((saved, salvage)) => {
             for record in log {
                 let is_saved = saved.iter().any(|saved| saved == record);
                 let is_lost = salvage.lost.iter().any(|(first, last)| (*first..=*last).contains(&record.seq));
                 let is_beyond = salvage.open_end && saved.last().is_none_or(|last| last.seq < record.seq);
-                assert!(is_saved != (is_lost || is_beyond), "{what}: event {} of {salvage:?}", record.seq);
+                assert!(is_saved != (is_lost || is_beyond), "{description}: event {} of {salvage:?}", record.seq);
             }
-            assert!(saved.iter().all(|saved| log.contains(saved)), "{what}: something was made up");
+            assert!(saved.iter().all(|saved| log.contains(saved)), "{description}: something was made up");
             saved.len()
         }
         Err(error) => {
-            assert!(is_named(&error), "{what}: {error:?}");
+            assert!(is_named(&error), "{description}: {error:?}");
             0
         }
     }

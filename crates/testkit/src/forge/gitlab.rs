@@ -2,58 +2,58 @@
 
 use serde_json::{Value, json};
 
-use super::{ForgeServer, Pull, PullStage, Query, Request, says};
-use crate::provider::http::Response;
+use super::{ForgePull, ForgeServer, HttpRequest, PullStage, RequestQuery, error_response};
+use crate::provider::http::HttpResponse;
 
 pub(super) const ROOT: &str = "/api/v4";
 /// The ids of the project and of a fork.
 const IDS: (u64, u64) = (7, 8);
-const LONGEST: usize = 255;
+const MAX_LENGTHS: usize = 255;
 
-pub(super) fn answer(room: &ForgeServer, request: &Request) -> Response {
-    let query = Query::of(request, ROOT);
+pub(super) fn respond(server: &ForgeServer, request: &HttpRequest) -> HttpResponse {
+    let query = RequestQuery::parse(request, ROOT);
     let path: Vec<&str> = query.path.iter().map(String::as_str).collect();
     let ["projects", project, "merge_requests", rest @ ..] = path.as_slice() else {
-        return says(404, "404 Not Found");
+        return error_response(404, "404 Not Found");
     };
-    if *project != room.project {
-        return says(404, "404 Project Not Found");
+    if *project != server.project {
+        return error_response(404, "404 Project Not Found");
     }
     match (request.method.as_str(), rest) {
-        ("GET", []) => list(room, &query),
-        ("POST", []) => open(room, &request.body),
-        ("GET", [number]) => look(room, number),
-        ("PUT", [number, "merge"]) => merge(room, number, &request.body),
-        _ => says(404, "404 Not Found"),
+        ("GET", []) => list_pulls(server, &query),
+        ("POST", []) => open_pull(server, &request.body),
+        ("GET", [number]) => show_pull(server, number),
+        ("PUT", [number, "merge"]) => merge_pull(server, number, &request.body),
+        _ => error_response(404, "404 Not Found"),
     }
 }
 
-fn list(room: &ForgeServer, query: &Query) -> Response {
-    let is_wanted = |pull: &Pull| {
+fn list_pulls(server: &ForgeServer, query: &RequestQuery) -> HttpResponse {
+    let is_wanted = |pull: &ForgePull| {
         let state = query.get("state").unwrap_or("all");
-        (state == "all" || state == stage(pull))
+        (state == "all" || state == pull_state(pull))
             && query.get("source_branch").is_none_or(|branch| branch == pull.branch)
             && query.get("target_branch").is_none_or(|base| base == pull.base)
     };
-    room.list(query, is_wanted, |pull| shape(room, pull))
+    server.list_page(query, is_wanted, |pull| pull_json(server, pull))
 }
 
-fn open(room: &ForgeServer, body: &Value) -> Response {
+fn open_pull(server: &ForgeServer, body: &Value) -> HttpResponse {
     let field = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
     let (branch, base, title) = (field("source_branch"), field("target_branch"), field("title"));
-    if title.is_empty() || title.chars().count() > LONGEST {
-        return Response::json(400, &json!({"message": {"title": ["is too long (maximum is 255 characters)"]}}));
+    if title.is_empty() || title.chars().count() > MAX_LENGTHS {
+        return HttpResponse::json(400, &json!({"message": {"title": ["is too long (maximum is 255 characters)"]}}));
     }
-    let Some(head) = (room.ground.head)(&branch) else {
-        return Response::json(400, &json!({"message": {"validate_branches": ["Source branch does not exist"]}}));
+    let Some(head) = (server.backend.head)(&branch) else {
+        return HttpResponse::json(400, &json!({"message": {"validate_branches": ["Source branch does not exist"]}}));
     };
-    let mut desk = room.desk();
-    let is_same = |pull: &&Pull| pull.stage == PullStage::Open && (&pull.branch, &pull.base) == (&branch, &base);
-    if let Some(pull) = desk.pulls.iter().find(is_same) {
+    let mut state = server.state();
+    let is_same = |pull: &&ForgePull| pull.stage == PullStage::Open && (&pull.branch, &pull.base) == (&branch, &base);
+    if let Some(pull) = state.pulls.iter().find(is_same) {
         let message = format!("Another open merge request already exists for this source branch: !{}", pull.number);
-        return Response::json(409, &json!({"message": [message]}));
+        return HttpResponse::json(409, &json!({"message": [message]}));
     }
-    let pull = Pull {
+    let pull = ForgePull {
         number: 0,
         branch,
         base,
@@ -65,47 +65,47 @@ fn open(room: &ForgeServer, body: &Value) -> Response {
         is_from_fork: false,
         refusal: None,
     };
-    desk.add(pull);
-    let pull = desk.pulls.last().cloned();
-    drop(desk);
-    Response::json(201, &pull.map(|pull| shape(room, &pull)).unwrap_or_default())
+    state.add_pull(pull);
+    let pull = state.pulls.last().cloned();
+    drop(state);
+    HttpResponse::json(201, &pull.map(|pull| pull_json(server, &pull)).unwrap_or_default())
 }
 
-fn found(room: &ForgeServer, number: &str) -> Option<Pull> {
+fn find_pull(server: &ForgeServer, number: &str) -> Option<ForgePull> {
     let number: u64 = number.parse().ok()?;
-    room.desk().pulls.iter().find(|pull| pull.number == number).cloned()
+    server.state().pulls.iter().find(|pull| pull.number == number).cloned()
 }
 
-fn look(room: &ForgeServer, number: &str) -> Response {
-    match found(room, number) {
-        Some(pull) => Response::json(200, &shape(room, &pull)),
-        None => says(404, "404 Not found"),
+fn show_pull(server: &ForgeServer, number: &str) -> HttpResponse {
+    match find_pull(server, number) {
+        Some(pull) => HttpResponse::json(200, &pull_json(server, &pull)),
+        None => error_response(404, "404 Not found"),
     }
 }
 
-fn merge(room: &ForgeServer, number: &str, body: &Value) -> Response {
-    let Some(pull) = found(room, number) else { return says(404, "404 Not found") };
+fn merge_pull(server: &ForgeServer, number: &str, body: &Value) -> HttpResponse {
+    let Some(pull) = find_pull(server, number) else { return error_response(404, "404 Not found") };
     if pull.stage != PullStage::Open || pull.draft {
-        return says(405, "405 Method Not Allowed");
+        return error_response(405, "405 Method Not Allowed");
     }
     if let Some(refusal) = &pull.refusal {
-        return says(refusal.status, refusal.message);
+        return error_response(refusal.status, refusal.message);
     }
     if body["sha"].as_str().is_some_and(|sha| sha != pull.head) {
-        return says(409, "SHA does not match HEAD of source branch");
+        return error_response(409, "SHA does not match HEAD of source branch");
     }
     let method = if body["squash"] == Value::Bool(true) { "squash" } else { "merge" };
-    match (room.ground.merge)(&pull, method) {
+    match (server.backend.merge)(&pull, method) {
         Ok(commit) => {
-            let merged = Pull { stage: PullStage::Merged { commit }, ..pull };
-            room.desk().edit(merged.number, |pull| *pull = merged.clone());
-            Response::json(200, &shape(room, &merged))
+            let merged = ForgePull { stage: PullStage::Merged { commit }, ..pull };
+            server.state().edit(merged.number, |pull| *pull = merged.clone());
+            HttpResponse::json(200, &pull_json(server, &merged))
         }
-        Err(why) => says(422, &why),
+        Err(why) => error_response(422, &why),
     }
 }
 
-fn stage(pull: &Pull) -> &'static str {
+fn pull_state(pull: &ForgePull) -> &'static str {
     match pull.stage {
         PullStage::Open => "opened",
         PullStage::Merged { .. } => "merged",
@@ -113,7 +113,7 @@ fn stage(pull: &Pull) -> &'static str {
     }
 }
 
-fn shape(room: &ForgeServer, pull: &Pull) -> Value {
+fn pull_json(server: &ForgeServer, pull: &ForgePull) -> Value {
     let commit = match &pull.stage {
         PullStage::Merged { commit } => Some(commit),
         _ => None,
@@ -128,8 +128,8 @@ fn shape(room: &ForgeServer, pull: &Pull) -> Value {
         "id": 1000 + pull.number,
         "iid": pull.number,
         "project_id": IDS.0,
-        "web_url": format!("http://{}/{}/-/merge_requests/{}", room.address, room.project, pull.number),
-        "state": stage(pull),
+        "web_url": format!("http://{}/{}/-/merge_requests/{}", server.address, server.project, pull.number),
+        "state": pull_state(pull),
         "title": pull.title,
         "description": pull.body,
         "draft": pull.draft,

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use windlass_engine::{Command, Event, Promise, TaskId, TaskPatch};
 
-use super::{Attempt, Node};
+use super::{CommandAttempt, ModelTask};
 use crate::rules::GATED_TYPE;
 
-impl Attempt<'_> {
-    pub(super) fn is_against_what_an_agent_is_held_to(&self, command: &Command) -> bool {
-        let Some(session) = self.session_around() else { return false };
-        let Some(id) = subject(command) else { return false };
+impl CommandAttempt<'_> {
+    pub(super) fn violates_agent_limits(&self, command: &Command) -> bool {
+        let Some(session) = self.surrounding_session() else { return false };
+        let Some(id) = task_of_command(command) else { return false };
         let Some(node) = self.model.tasks.get(&id) else { return false };
         let (own, held) = (session.has_taken_up(id), node.lease.is_some_and(|(_, until)| until.is_none()));
         let completes = matches!(
@@ -20,7 +20,7 @@ impl Attempt<'_> {
         match command {
             // A hook must leave held or gated tasks to their gates.
             _ if self.origin.via.is_some() => completes && (held || self.is_gated(id)),
-            Command::UpdateTask { patch, .. } => own || held || labels(node, patch) != node.labels,
+            Command::UpdateTask { patch, .. } => own || held || patched_labels(node, patch) != node.labels,
             _ => own && !held,
         }
     }
@@ -41,7 +41,7 @@ impl Attempt<'_> {
     }
 }
 
-fn subject(command: &Command) -> Option<TaskId> {
+fn task_of_command(command: &Command) -> Option<TaskId> {
     use Command as C;
     match command {
         C::UpdateTask { id, .. } | C::CompleteTask { id, .. } | C::DeleteTask { id, .. } => Some(*id),
@@ -54,8 +54,36 @@ fn subject(command: &Command) -> Option<TaskId> {
 }
 
 /// Returns the labels after a change.
-pub(super) fn labels(node: &Node, patch: &TaskPatch) -> BTreeSet<String> {
+pub(super) fn patched_labels(node: &ModelTask, patch: &TaskPatch) -> BTreeSet<String> {
     let kept = patch.labels.as_ref().map_or_else(|| node.labels.clone(), |labels| labels.iter().cloned().collect());
     let all = kept.into_iter().chain(patch.add_labels.iter().cloned());
     all.filter(|label| !patch.remove_labels.contains(label)).collect()
+}
+
+/// Returns whether a command is about tasks, and not about the work of a session's runner.
+pub(super) fn is_about_tasks(command: &Command) -> bool {
+    use Command as C;
+    !matches!(
+        command,
+        C::ResumeSession { .. }
+            | C::StopSession { .. }
+            | C::AdvanceSession { .. }
+            | C::OpenWorkspace { .. }
+            | C::LeaveToPerson { .. }
+            | C::SubmitWork { .. }
+            | C::OpenConversation { .. }
+            | C::FinishTurn { .. }
+            | C::FailTurn { .. }
+            | C::PostponeTurn { .. }
+            | C::InterruptTurn { .. }
+            | C::BeginEffect { .. }
+            | C::RestEffect { .. }
+            | C::RetryEffect { .. }
+            | C::FinishEffect { .. }
+            | C::StartWorkflow { .. }
+            | C::BeginStep { .. }
+            | C::EndStep { .. }
+            | C::AbandonWorkflow { .. }
+            | C::RecoverEffect { .. }
+    )
 }

@@ -2,11 +2,11 @@
 
 use windlass_engine::{Command, WorkSource};
 
-use super::{Attempt, Phase};
+use super::{CommandAttempt, TaskPhase};
 use crate::task_histories::read_task_histories;
 
-impl Attempt<'_> {
-    pub(super) fn deliver(&mut self, command: &Command) -> Option<()> {
+impl CommandAttempt<'_> {
+    pub(super) fn run_delivery_command(&mut self, command: &Command) -> Option<()> {
         use Command as C;
         match command {
             C::OpenWorkspace { name, .. } => {
@@ -24,12 +24,12 @@ impl Attempt<'_> {
                 // Only a person merges by hand.
                 (self.origin.run.is_none() && self.origin.via.is_none()).then_some(())?;
                 self.state(*id)?;
-                read_task_histories(self.log).get(id)?.has_an_open_change().then_some(())
+                read_task_histories(self.log).get(id)?.has_open_change().then_some(())
             }
             C::ExpireLease { id, epoch } => {
                 let node = self.node(*id)?;
                 node.lease.filter(|(held, _)| held == epoch)?;
-                (node.lease, node.phase) = (None, Phase::Waiting);
+                (node.lease, node.phase) = (None, TaskPhase::Waiting);
                 Some(())
             }
             _ => unreachable!("the other commands are about something else"),

@@ -4,7 +4,7 @@ use windlass_engine::{
     Authority, Command, EvaluationFindings, EvaluationPurpose, NewIterationSeries, Promise, RuleAction, TaskId,
 };
 
-use super::{Attempt, Model, Phase};
+use super::{CommandAttempt, EngineModel, TaskPhase};
 use windlass_engine::TaskState::{
     Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted,
 };
@@ -22,7 +22,7 @@ pub struct SeriesRecord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesState {
     pub iteration: u32,
-    pub most: u32,
+    pub max_iterations: u32,
     pub promises: Vec<Promise>,
     pub strict: bool,
     /// Whether the series was started from inside a session.
@@ -33,54 +33,54 @@ pub struct SeriesState {
     pub judged: bool,
 }
 
-impl Model {
+impl EngineModel {
     /// Ends the series of tasks that have ended.
-    pub(super) fn stop_driving(&mut self) {
+    pub(super) fn end_finished_series(&mut self) {
         for node in self.tasks.values_mut() {
-            if matches!(node.phase, Phase::Completed | Phase::Failed | Phase::Deleted) {
-                node.driven.series = None;
+            if matches!(node.phase, TaskPhase::Completed | TaskPhase::Failed | TaskPhase::Deleted) {
+                node.series_record.series = None;
             }
-            if node.phase == Phase::Deleted {
-                node.driven.hooks.clear();
+            if node.phase == TaskPhase::Deleted {
+                node.series_record.hooks.clear();
             }
         }
     }
 }
 
-impl Attempt<'_> {
-    pub(super) fn drive(&mut self, command: &Command) -> Option<()> {
+impl CommandAttempt<'_> {
+    pub(super) fn run_series_command(&mut self, command: &Command) -> Option<()> {
         match command {
             Command::RegisterHook { task, .. } => {
-                let inside = self.session_around().is_some();
-                let driven = self.unended(*task)?;
-                driven.hooks.push(inside);
-                (driven.hooks.len() <= 20).then_some(())
+                let inside = self.surrounding_session().is_some();
+                let record = self.unended_series_record(*task)?;
+                record.hooks.push(inside);
+                (record.hooks.len() <= 20).then_some(())
             }
             Command::ClearHooks { task, .. } => {
-                let is_agent = self.is_agent() || self.session_around().is_some();
-                self.driven(*task)?.hooks.retain(|inside| is_agent && !inside);
+                let is_agent = self.is_agent() || self.surrounding_session().is_some();
+                self.series_record(*task)?.hooks.retain(|inside| is_agent && !inside);
                 Some(())
             }
             Command::SwitchHook { task, .. } => {
-                let is_agent = self.is_agent() || self.session_around().is_some();
-                let inside = *self.driven(*task)?.hooks.first()?;
+                let is_agent = self.is_agent() || self.surrounding_session().is_some();
+                let inside = *self.series_record(*task)?.hooks.first()?;
                 (inside || !is_agent).then_some(())
             }
             Command::StartSeries { task, new } => self.start_series(*task, new),
-            Command::JudgeSeries { task, judging, .. } => self.judge(*task, judging),
+            Command::JudgeSeries { task, judging, .. } => self.judge_series(*task, judging),
             Command::AdvanceSeries { task, .. } => {
                 (self.state(*task)? != Blocked).then_some(())?;
                 let is_driven = self.is_inside(*task);
-                let turns = self.unended(*task)?.series.as_mut()?;
-                (turns.inside || !is_driven).then_some(())?;
-                turns.iteration += 1;
-                (turns.complete, turns.judged) = (false, false);
-                (turns.iteration <= turns.most).then_some(())
+                let series_state = self.unended_series_record(*task)?.series.as_mut()?;
+                (series_state.inside || !is_driven).then_some(())?;
+                series_state.iteration += 1;
+                (series_state.complete, series_state.judged) = (false, false);
+                (series_state.iteration <= series_state.max_iterations).then_some(())
             }
             Command::CompleteSeries { task, promise, .. } => self.complete_series(*task, *promise),
             Command::CreateCheckpoint { task, .. } => {
                 (self.state(*task)? != Deleted).then_some(())?;
-                self.driven(*task)?.checkpoints += 1;
+                self.series_record(*task)?.checkpoints += 1;
                 Some(())
             }
             _ => None,
@@ -90,18 +90,25 @@ impl Attempt<'_> {
     fn start_series(&mut self, task: TaskId, new: &NewIterationSeries) -> Option<()> {
         (new.max_iterations > 0 && !new.promises.is_empty()).then_some(())?;
         let is_agent = self.is_agent();
-        let driven = self.unended(task)?;
-        (!is_agent || driven.series.as_ref().is_none_or(|series| series.inside)).then_some(())?;
+        let record = self.unended_series_record(task)?;
+        (!is_agent || record.series.as_ref().is_none_or(|series| series.inside)).then_some(())?;
         if self.state(task)? != Active {
             self.may_start(task).then_some(())?;
-            self.leave_state(task, &[Ready, NeedsContinuation], &[Created, Blocked])?.phase = Phase::Active;
+            self.leave_state(task, &[Ready, NeedsContinuation], &[Created, Blocked])?.phase = TaskPhase::Active;
         } else if !self.is_inside(task) {
             self.leave_state(task, &[Active], &[])?;
         }
-        let (most, promises, strict) = (new.max_iterations, new.promises.clone(), new.strict);
-        let inside = self.session_around().is_some();
-        self.driven(task)?.series =
-            Some(SeriesState { iteration: 1, most, promises, strict, inside, complete: false, judged: false });
+        let (max_iterations, promises, strict) = (new.max_iterations, new.promises.clone(), new.strict);
+        let inside = self.surrounding_session().is_some();
+        self.series_record(task)?.series = Some(SeriesState {
+            iteration: 1,
+            max_iterations,
+            promises,
+            strict,
+            inside,
+            complete: false,
+            judged: false,
+        });
         Some(())
     }
 
@@ -117,47 +124,47 @@ impl Attempt<'_> {
             && self.origin.authority != Authority::Forced
     }
 
-    fn judge(&mut self, task: TaskId, judging: &EvaluationFindings) -> Option<()> {
-        let driven = self.driven(task)?;
-        let turns = driven.series.as_mut()?;
+    fn judge_series(&mut self, task: TaskId, judging: &EvaluationFindings) -> Option<()> {
+        let record = self.series_record(task)?;
+        let series_state = record.series.as_mut()?;
         let action = judging.decision.as_ref().map(|decision| decision.ruling.action);
         if judging.asked == EvaluationPurpose::Validation {
-            let said = match action {
+            let claims_complete = match action {
                 Some(action) => action == RuleAction::Complete,
                 None => judging.promises.contains(&Promise::Complete),
             };
-            turns.complete = said && (judging.has_passed() || !turns.strict);
+            series_state.complete = claims_complete && (judging.has_passed() || !series_state.strict);
         }
         let wants = judging.decision.as_ref().is_some_and(|decision| decision.ruling.checkpoint_data.is_some());
         if wants && action == Some(RuleAction::Continue) {
-            driven.checkpoints += 1;
+            record.checkpoints += 1;
         }
         Some(())
     }
 
     fn complete_series(&mut self, task: TaskId, promise: Promise) -> Option<()> {
         let is_agent = self.is_agent();
-        let driven = self.unended(task)?;
-        let turns = driven.series.clone()?;
+        let record = self.unended_series_record(task)?;
+        let series_state = record.series.clone()?;
         // An agent cannot end a series that was started outside of sessions.
-        driven.series.take_if(|turns| !is_agent || turns.inside);
-        let believed = !turns.strict || turns.complete || promise != Promise::Complete;
-        (turns.promises.contains(&promise) && believed).then_some(())?;
+        record.series.take_if(|series_state| !is_agent || series_state.inside);
+        let is_believed = !series_state.strict || series_state.complete || promise != Promise::Complete;
+        (series_state.promises.contains(&promise) && is_believed).then_some(())?;
         match promise {
-            Promise::Complete => self.complete(task),
+            Promise::Complete => self.complete_task(task),
             Promise::Blocked | Promise::Escalate => {
                 let from = [Created, Ready, Active, Submitted, NeedsContinuation];
-                self.release_task(task, &from, &[], Phase::Blocked(None))
+                self.release_task(task, &from, &[], TaskPhase::Blocked(None))
             }
         }
     }
 
-    fn driven(&mut self, task: TaskId) -> Option<&mut SeriesRecord> {
-        Some(&mut self.node(task)?.driven)
+    fn series_record(&mut self, task: TaskId) -> Option<&mut SeriesRecord> {
+        Some(&mut self.node(task)?.series_record)
     }
 
-    fn unended(&mut self, task: TaskId) -> Option<&mut SeriesRecord> {
+    fn unended_series_record(&mut self, task: TaskId) -> Option<&mut SeriesRecord> {
         (!matches!(self.state(task)?, Completed | Failed | Deleted)).then_some(())?;
-        self.driven(task)
+        self.series_record(task)
     }
 }

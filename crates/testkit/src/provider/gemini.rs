@@ -2,54 +2,62 @@
 
 use serde_json::{Value, json};
 
-use super::dialect::{
-    CACHED, Dialect, End, FRESH, ProviderError, Question, Reply, Tool, WRITTEN, is_answer, list, text_of,
+use super::http::ServerSentEvent;
+use super::model_api::{
+    CACHED_TOKENS, ModelApi, ModelQuestion, ModelReply, OUTPUT_TOKENS, OfferedTool, ProviderError, ReplyEnd,
+    UNCACHED_TOKENS, is_answer, list_items, text_of,
 };
-use super::http::Event;
 
-pub struct Gemini;
+pub struct GenerateContent;
 
-impl Dialect for Gemini {
-    fn question(&self, body: &Value) -> Question {
+impl ModelApi for GenerateContent {
+    fn parse_question(&self, body: &Value) -> ModelQuestion {
         let is_answer = |content: &&Value| {
             let parts = &content["parts"];
-            let calls = list(parts).iter().any(|part| part.get("functionCall").is_some());
+            let calls = list_items(parts).iter().any(|part| part.get("functionCall").is_some());
             content["role"] == "model" && is_answer(&text_of(parts), calls)
         };
         let tool = |tool: &Value| {
             let schema = tool.get("parametersJsonSchema").or_else(|| tool.get("parameters"));
-            Some(Tool { name: tool["name"].as_str()?.to_owned(), schema: schema.cloned().unwrap_or_default() })
+            Some(OfferedTool { name: tool["name"].as_str()?.to_owned(), schema: schema.cloned().unwrap_or_default() })
         };
-        let asked = |name: &str| body["generationConfig"].get(name).cloned();
-        let declared = |tool: &Value| list(&tool["functionDeclarations"]).to_vec();
-        Question {
+        let config_value = |name: &str| body["generationConfig"].get(name).cloned();
+        let declaration = |tool: &Value| list_items(&tool["functionDeclarations"]).to_vec();
+        ModelQuestion {
             // Only the address names the model.
             model: String::new(),
-            tools: list(&body["tools"]).iter().flat_map(declared).filter_map(|declared| tool(&declared)).collect(),
-            answers: list(&body["contents"]).iter().filter(is_answer).count(),
-            schema: asked("responseJsonSchema").or_else(|| asked("responseSchema")),
+            tools: list_items(&body["tools"])
+                .iter()
+                .flat_map(declaration)
+                .filter_map(|declaration| tool(&declaration))
+                .collect(),
+            answers: list_items(&body["contents"]).iter().filter(is_answer).count(),
+            schema: config_value("responseJsonSchema").or_else(|| config_value("responseSchema")),
         }
     }
 
-    fn whole(&self, reply: &Reply) -> Value {
+    fn complete_body(&self, reply: &ModelReply) -> Value {
         let parts = match &reply.call {
             Some(call) => vec![json!({"functionCall": {"name": call.tool, "args": call.input}})],
             None => reply.pieces().iter().map(|piece| json!({"text": piece})).collect(),
         };
-        last(reply, &parts)
+        final_chunk(reply, &parts)
     }
 
-    fn stream(&self, reply: &Reply) -> Vec<Event> {
+    fn stream_events(&self, reply: &ModelReply) -> Vec<ServerSentEvent> {
         let Some(call) = &reply.call else {
-            let piece = |piece: &&str| Event::plain(&chunk(reply, &[json!({"text": piece})]));
+            let piece = |piece: &&str| ServerSentEvent::plain(&candidate_chunk(reply, &[json!({"text": piece})]));
             let mut events: Vec<_> = reply.pieces().iter().map(piece).collect();
-            events.push(Event::plain(&last(reply, &[])));
+            events.push(ServerSentEvent::plain(&final_chunk(reply, &[])));
             return events;
         };
-        vec![Event::plain(&last(reply, &[json!({"functionCall": {"name": call.tool, "args": call.input}})]))]
+        vec![ServerSentEvent::plain(&final_chunk(
+            reply,
+            &[json!({"functionCall": {"name": call.tool, "args": call.input}})],
+        ))]
     }
 
-    fn failure(&self, failure: &ProviderError) -> Value {
+    fn error_body(&self, failure: &ProviderError) -> Value {
         let status = match failure.status {
             401 => "UNAUTHENTICATED",
             429 => "RESOURCE_EXHAUSTED",
@@ -65,23 +73,23 @@ impl Dialect for Gemini {
     }
 }
 
-fn chunk(reply: &Reply, parts: &[Value]) -> Value {
+fn candidate_chunk(reply: &ModelReply, parts: &[Value]) -> Value {
     json!({
         "candidates": [{"index": 0, "content": {"role": "model", "parts": parts}}],
         "modelVersion": reply.model, "responseId": format!("response-{}", reply.number),
     })
 }
 
-fn last(reply: &Reply, parts: &[Value]) -> Value {
-    let mut last = chunk(reply, parts);
-    last["candidates"][0]["finishReason"] = json!(match reply.end {
-        End::Done => "STOP",
-        End::Cut => "MAX_TOKENS",
-        End::Refused => "SAFETY",
+fn final_chunk(reply: &ModelReply, parts: &[Value]) -> Value {
+    let mut chunk = candidate_chunk(reply, parts);
+    chunk["candidates"][0]["finishReason"] = json!(match reply.end {
+        ReplyEnd::Done => "STOP",
+        ReplyEnd::Cut => "MAX_TOKENS",
+        ReplyEnd::Refused => "SAFETY",
     });
-    last["usageMetadata"] = json!({
-        "promptTokenCount": FRESH + CACHED, "cachedContentTokenCount": CACHED, "candidatesTokenCount": WRITTEN,
-        "totalTokenCount": FRESH + CACHED + WRITTEN,
+    chunk["usageMetadata"] = json!({
+        "promptTokenCount": UNCACHED_TOKENS + CACHED_TOKENS, "cachedContentTokenCount": CACHED_TOKENS, "candidatesTokenCount": OUTPUT_TOKENS,
+        "totalTokenCount": UNCACHED_TOKENS + CACHED_TOKENS + OUTPUT_TOKENS,
     });
-    last
+    chunk
 }

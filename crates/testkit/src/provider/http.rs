@@ -1,4 +1,4 @@
-//! The parts of HTTP that agents need: one request and one answer for each connection.
+//! The parts of HTTP that agents need: one request and one response per connection.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -7,35 +7,37 @@ use serde_json::Value;
 
 /// A request of a client.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct HttpRequest {
     pub method: String,
     pub path: String,
     /// Header names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Null for a body that is no JSON.
+    /// The parsed JSON body. Null for any other body.
     pub body: Value,
 }
 
-impl Request {
+impl HttpRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
     pub fn read(stream: &TcpStream) -> io::Result<Self> {
         let mut reader = BufReader::new(stream);
-        let first = line(&mut reader)?;
+        let first = read_line(&mut reader)?;
         let mut words = first.split(' ').map(str::to_owned);
-        let (Some(method), Some(path)) = (words.next(), words.next()) else { return Err(broken("no request line")) };
+        let (Some(method), Some(path)) = (words.next(), words.next()) else {
+            return Err(invalid_data("no request line"));
+        };
         let mut headers = Vec::new();
         loop {
-            let line = line(&mut reader)?;
+            let line = read_line(&mut reader)?;
             let Some((name, value)) = line.split_once(':') else { break };
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
         let mut request = Self { method, path, headers, body: Value::Null };
         let length = request.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
         let chunked = request.header("transfer-encoding").is_some_and(|coding| coding.contains("chunked"));
-        let body = if chunked { chunks(&mut reader)? } else { exactly(&mut reader, length)? };
+        let body = if chunked { read_chunks(&mut reader)? } else { read_exactly_bytes(&mut reader, length)? };
         request.body = serde_json::from_slice(&body).unwrap_or_default();
         Ok(request)
     }
@@ -43,21 +45,21 @@ impl Request {
 
 /// A response of the server.
 #[derive(Debug, Clone)]
-pub struct Response {
+pub struct HttpResponse {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
     pub body: String,
 }
 
-impl Response {
+impl HttpResponse {
     pub fn json(status: u16, body: &Value) -> Self {
         Self { status, headers: vec![("Content-Type", "application/json".to_owned())], body: body.to_string() }
     }
 
     /// Returns a response with server-sent events.
-    pub fn events(events: &[Event]) -> Self {
+    pub fn events(events: &[ServerSentEvent]) -> Self {
         let mut body = String::new();
-        for Event { name, data } in events {
+        for ServerSentEvent { name, data } in events {
             if let Some(name) = name {
                 body += &format!("event: {name}\n");
             }
@@ -67,7 +69,7 @@ impl Response {
     }
 
     pub fn write(&self, stream: &mut TcpStream) -> io::Result<()> {
-        let mut head = format!("HTTP/1.1 {} {}\r\n", self.status, reason(self.status));
+        let mut head = format!("HTTP/1.1 {} {}\r\n", self.status, status_reason(self.status));
         for (name, value) in &self.headers {
             head += &format!("{name}: {value}\r\n");
         }
@@ -78,14 +80,14 @@ impl Response {
     }
 }
 
-/// An event of a stream. Not all APIs name theirs.
+/// An event of a stream. Some APIs have events without names.
 #[derive(Debug, Clone)]
-pub struct Event {
+pub struct ServerSentEvent {
     pub name: Option<&'static str>,
     pub data: String,
 }
 
-impl Event {
+impl ServerSentEvent {
     pub fn plain(data: &Value) -> Self {
         Self { name: None, data: data.to_string() }
     }
@@ -100,38 +102,38 @@ pub fn drain(mut stream: &TcpStream) {
     while stream.read(&mut [0; 1024]).is_ok_and(|read| read > 0) {}
 }
 
-fn line(reader: &mut impl BufRead) -> io::Result<String> {
+fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
-        return Err(broken("the other side hung up"));
+        return Err(invalid_data("the other side hung up"));
     }
     line.truncate(line.trim_end().len());
     Ok(line)
 }
 
-fn exactly(reader: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
+fn read_exactly_bytes(reader: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     Ok(body)
 }
 
-fn chunks(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
+fn read_chunks(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
     loop {
-        let size = usize::from_str_radix(&line(reader)?, 16).map_err(|_| broken("no length of a chunk"))?;
-        body.extend(exactly(reader, size)?);
-        line(reader)?;
+        let size = usize::from_str_radix(&read_line(reader)?, 16).map_err(|_| invalid_data("no length of a chunk"))?;
+        body.extend(read_exactly_bytes(reader, size)?);
+        read_line(reader)?;
         if size == 0 {
             return Ok(body);
         }
     }
 }
 
-fn broken(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
+fn invalid_data(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-fn reason(status: u16) -> &'static str {
+fn status_reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
         400 => "Bad Request",

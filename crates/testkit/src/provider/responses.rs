@@ -2,121 +2,124 @@
 
 use serde_json::{Value, json};
 
-use super::chat::failed;
-use super::dialect::{
-    CACHED, Dialect, End, FRESH, ProviderError, Question, Reply, Tool, WRITTEN, is_answer, list, text_of,
+use super::chat::openai_error;
+use super::http::ServerSentEvent;
+use super::model_api::{
+    CACHED_TOKENS, ModelApi, ModelQuestion, ModelReply, OUTPUT_TOKENS, OfferedTool, ProviderError, ReplyEnd,
+    UNCACHED_TOKENS, is_answer, list_items, text_of,
 };
-use super::http::Event;
 
-pub struct Responses;
+pub struct OpenAiResponses;
 
 /// The separator between a namespace and a tool name. No name contains it.
-const SPACE: char = '.';
+const NAMESPACE_SEPARATOR: char = '.';
 
-fn function(tool: &Value, space: &str) -> Option<Tool> {
-    Some(Tool { name: format!("{space}{}", tool["name"].as_str()?), schema: tool["parameters"].clone() })
+fn function_tool(tool: &Value, namespace: &str) -> Option<OfferedTool> {
+    Some(OfferedTool { name: format!("{namespace}{}", tool["name"].as_str()?), schema: tool["parameters"].clone() })
 }
 
-impl Dialect for Responses {
-    fn question(&self, body: &Value) -> Question {
+impl ModelApi for OpenAiResponses {
+    fn parse_question(&self, body: &Value) -> ModelQuestion {
         let is_answer = |item: &&Value| match item["type"].as_str() {
             Some("message") | None => item["role"] == "assistant" && is_answer(&text_of(&item["content"]), false),
             Some(kind) => kind.ends_with("_call"),
         };
-        let tools = list(&body["tools"]).iter().flat_map(|tool| match tool["type"].as_str() {
-            Some("function") => function(tool, "").into_iter().collect(),
+        let tools = list_items(&body["tools"]).iter().flat_map(|tool| match tool["type"].as_str() {
+            Some("function") => function_tool(tool, "").into_iter().collect(),
             Some("namespace") => {
-                let space = format!("{}{SPACE}", tool["name"].as_str().unwrap_or_default());
-                list(&tool["tools"]).iter().filter_map(|tool| function(tool, &space)).collect()
+                let namespace = format!("{}{NAMESPACE_SEPARATOR}", tool["name"].as_str().unwrap_or_default());
+                list_items(&tool["tools"]).iter().filter_map(|tool| function_tool(tool, &namespace)).collect()
             }
             _ => Vec::new(),
         });
-        Question {
+        ModelQuestion {
             model: body["model"].as_str().unwrap_or_default().to_owned(),
             tools: tools.collect(),
-            answers: list(&body["input"]).iter().filter(is_answer).count(),
+            answers: list_items(&body["input"]).iter().filter(is_answer).count(),
             schema: body.pointer("/text/format/schema").cloned(),
         }
     }
 
-    fn whole(&self, reply: &Reply) -> Value {
-        let output: Vec<_> = item(reply).into_iter().collect();
-        let mut whole = response(reply, end(reply).1);
-        whole["output"] = json!(output);
-        whole["usage"] = usage();
-        if let End::Cut | End::Refused = reply.end {
-            let reason = if reply.end == End::Cut { "max_output_tokens" } else { "content_filter" };
-            whole["incomplete_details"] = json!({"reason": reason});
+    fn complete_body(&self, reply: &ModelReply) -> Value {
+        let output: Vec<_> = output_item(reply).into_iter().collect();
+        let mut body = response_json(reply, final_event(reply).1);
+        body["output"] = json!(output);
+        body["usage"] = usage_json();
+        if let ReplyEnd::Cut | ReplyEnd::Refused = reply.end {
+            let reason = if reply.end == ReplyEnd::Cut { "max_output_tokens" } else { "content_filter" };
+            body["incomplete_details"] = json!({"reason": reason});
         }
-        whole
+        body
     }
 
-    fn stream(&self, reply: &Reply) -> Vec<Event> {
+    fn stream_events(&self, reply: &ModelReply) -> Vec<ServerSentEvent> {
         let mut events = Vec::new();
         let mut push = |kind: &'static str, mut data: Value| {
             data["type"] = json!(kind);
             data["sequence_number"] = json!(events.len());
-            events.push(Event::named(kind, &data));
+            events.push(ServerSentEvent::named(kind, &data));
         };
-        push("response.created", json!({"response": response(reply, "in_progress")}));
-        if let Some(item) = item(reply) {
-            let mut begun = item.clone();
-            begun["status"] = json!("in_progress");
-            push("response.output_item.added", json!({"output_index": 0, "item": begun}));
-            let place = |data: Value| {
-                let mut place = json!({"item_id": item["id"], "output_index": 0, "content_index": 0});
-                place.as_object_mut().expect("an object").extend(data.as_object().cloned().unwrap_or_default());
-                place
+        push("response.created", json!({"response": response_json(reply, "in_progress")}));
+        if let Some(item) = output_item(reply) {
+            let mut started_item = item.clone();
+            started_item["status"] = json!("in_progress");
+            push("response.output_item.added", json!({"output_index": 0, "item": started_item}));
+            let with_location = |data: Value| {
+                let mut fields = json!({"item_id": item["id"], "output_index": 0, "content_index": 0});
+                fields.as_object_mut().expect("an object").extend(data.as_object().cloned().unwrap_or_default());
+                fields
             };
             if reply.call.is_some() {
-                push("response.function_call_arguments.done", place(json!({"arguments": item["arguments"]})));
+                push("response.function_call_arguments.done", with_location(json!({"arguments": item["arguments"]})));
             } else {
                 let (delta, done, key) = match reply.end {
-                    End::Refused => ("response.refusal.delta", "response.refusal.done", "refusal"),
-                    End::Done | End::Cut => ("response.output_text.delta", "response.output_text.done", "text"),
+                    ReplyEnd::Refused => ("response.refusal.delta", "response.refusal.done", "refusal"),
+                    ReplyEnd::Done | ReplyEnd::Cut => {
+                        ("response.output_text.delta", "response.output_text.done", "text")
+                    }
                 };
                 let mut part = item["content"][0].clone();
                 part[key] = json!("");
-                push("response.content_part.added", place(json!({"part": part})));
+                push("response.content_part.added", with_location(json!({"part": part})));
                 for piece in reply.pieces() {
-                    push(delta, place(json!({"delta": piece})));
+                    push(delta, with_location(json!({"delta": piece})));
                 }
-                push(done, place(json!({key: reply.text})));
-                push("response.content_part.done", place(json!({"part": item["content"][0]})));
+                push(done, with_location(json!({key: reply.text})));
+                push("response.content_part.done", with_location(json!({"part": item["content"][0]})));
             }
             push("response.output_item.done", json!({"output_index": 0, "item": item}));
         }
-        push(end(reply).0, json!({"response": self.whole(reply)}));
+        push(final_event(reply).0, json!({"response": self.complete_body(reply)}));
         events
     }
 
-    fn failure(&self, failure: &ProviderError) -> Value {
-        failed(failure)
+    fn error_body(&self, failure: &ProviderError) -> Value {
+        openai_error(failure)
     }
 }
 
-fn response(reply: &Reply, status: &str) -> Value {
+fn response_json(reply: &ModelReply, status: &str) -> Value {
     json!({
         "id": format!("resp_{}", reply.number), "object": "response", "created_at": 0, "status": status,
         "model": reply.model, "output": [], "error": null, "incomplete_details": null, "usage": null,
     })
 }
 
-fn item(reply: &Reply) -> Option<Value> {
+fn output_item(reply: &ModelReply) -> Option<Value> {
     let number = reply.number;
     if let Some(call) = &reply.call {
         let mut item = json!({
             "type": "function_call", "id": format!("fc_{number}"), "call_id": format!("call_{number}"),
             "name": call.tool, "arguments": call.input.to_string(), "status": "completed",
         });
-        if let Some((space, name)) = call.tool.split_once(SPACE) {
-            (item["namespace"], item["name"]) = (json!(space), json!(name));
+        if let Some((namespace, name)) = call.tool.split_once(NAMESPACE_SEPARATOR) {
+            (item["namespace"], item["name"]) = (json!(namespace), json!(name));
         }
         return Some(item);
     }
     let part = match reply.end {
-        End::Refused => json!({"type": "refusal", "refusal": reply.text}),
-        End::Done | End::Cut => json!({"type": "output_text", "text": reply.text, "annotations": []}),
+        ReplyEnd::Refused => json!({"type": "refusal", "refusal": reply.text}),
+        ReplyEnd::Done | ReplyEnd::Cut => json!({"type": "output_text", "text": reply.text, "annotations": []}),
     };
     (!reply.text.is_empty()).then(|| {
         json!({
@@ -127,17 +130,17 @@ fn item(reply: &Reply) -> Option<Value> {
 }
 
 /// Returns the name of the last event, and the status in it.
-fn end(reply: &Reply) -> (&'static str, &'static str) {
+fn final_event(reply: &ModelReply) -> (&'static str, &'static str) {
     match reply.end {
-        End::Done => ("response.completed", "completed"),
-        End::Cut | End::Refused => ("response.incomplete", "incomplete"),
+        ReplyEnd::Done => ("response.completed", "completed"),
+        ReplyEnd::Cut | ReplyEnd::Refused => ("response.incomplete", "incomplete"),
     }
 }
 
-fn usage() -> Value {
+fn usage_json() -> Value {
     json!({
-        "input_tokens": FRESH + CACHED, "input_tokens_details": {"cached_tokens": CACHED},
-        "output_tokens": WRITTEN, "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": FRESH + CACHED + WRITTEN,
+        "input_tokens": UNCACHED_TOKENS + CACHED_TOKENS, "input_tokens_details": {"cached_tokens": CACHED_TOKENS},
+        "output_tokens": OUTPUT_TOKENS, "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": UNCACHED_TOKENS + CACHED_TOKENS + OUTPUT_TOKENS,
     })
 }

@@ -1,4 +1,4 @@
-//! Which gate decisions and endings the rules allow.
+//! The gate decisions and the endings that the rules allow.
 
 use super::*;
 
@@ -16,9 +16,9 @@ impl SessionOracle {
             _ => false,
         };
         // The claim of an agent ends nothing while feedback of a person is pending.
-        let heard = !closes || !self.has_pending_person_feedback() || self.asking.is_some();
+        let allows_ending = !closes || !self.has_pending_person_feedback() || self.asking.is_some();
         let asks = self.terms.on_retry_limit == RetryLimitAction::Ask && self.work == WorkSource::Given;
-        heard
+        allows_ending
             && match decided.decision {
                 GateDecision::SendBack => blocked && (told_to || self.send_backs.has_left(self.terms.max_hook_retries)),
                 GateDecision::Ask => blocked && asks,
@@ -68,7 +68,7 @@ impl SessionOracle {
 
     /// Returns whether the gates have declared the work complete.
     pub(super) fn has_passed(&self) -> bool {
-        if self.passage.resumed {
+        if self.delivery.resumed {
             return true;
         }
         let claimed = self.claim == Some(Promise::Complete) || self.terms.completion == CompletionMode::Gate;
@@ -86,14 +86,14 @@ impl SessionOracle {
     pub(super) fn may_end(&self, ending: SessionEndKind, now: Timestamp) -> bool {
         let (graph, left) = (self.work == WorkSource::Graph, self.hold == TaskHold::Left);
         match ending {
-            _ if self.finished && self.passage.is_objected() => ending == SessionEndKind::Escalated,
+            _ if self.finished && self.delivery.is_objected() => ending == SessionEndKind::Escalated,
             _ if self.stopping.as_ref().is_some_and(|asked| asked.ending == ending) => true,
             SessionEndKind::Completed if graph => {
                 self.escalated.is_empty() && self.left.is_empty() && self.lost.is_empty()
             }
             SessionEndKind::Completed => self.has_passed() && (!left || self.finished || self.completed),
             SessionEndKind::Escalated => {
-                let failed_so = self.passage.remedy == Some(GateRemedy::Escalate);
+                let failed_so = self.delivery.remedy == Some(GateRemedy::Escalate);
                 let decided = if graph {
                     !self.escalated.is_empty()
                 } else {
@@ -104,7 +104,7 @@ impl SessionOracle {
             }
             SessionEndKind::Limit => {
                 let given_up =
-                    if graph { !self.left.is_empty() } else { self.passage.remedy == Some(GateRemedy::GiveUp) };
+                    if graph { !self.left.is_empty() } else { self.delivery.remedy == Some(GateRemedy::GiveUp) };
                 let counted = self.iteration - self.interrupted;
                 given_up || counted >= self.terms.max_iterations || self.may_be_used_up(now)
             }

@@ -1,6 +1,6 @@
-//! Sessions, from the log alone, with their rules.
+//! Sessions, computed from the log alone, with their rules.
 //!
-//! The engine moves a session from phase to phase and keeps two lists of feedback. This module keeps nothing that it can
+//! The engine moves a session from phase to phase and stores two lists of feedback. This module stores no value that it can
 //! compute: feedback is pending if it was queued and is neither delivered nor in the current turn.
 
 mod allowed_events;
@@ -19,10 +19,10 @@ use windlass_engine::{
     TaskState, TaskTransition, Timestamp, TurnFailure, TurnPurpose, WorkSource, WorkspaceMode, payload,
 };
 
-use crate::effects::{ends_a_turn, owed_by};
+use crate::effects::{ends_turn, owed_hooks};
 use crate::gates::{DeliveryProgress, GateContext};
 use pending_feedback::PendingFeedback;
-use send_backs::SendBacks;
+use send_backs::SendBackCounts;
 use stalled_work::StalledWorkOracle;
 
 pub use rows::find_violations;
@@ -42,7 +42,7 @@ pub struct SessionOracle {
     /// Tasks that the session lost, and that others can claim.
     lost: Vec<TaskId>,
     pub grounds: WorkspaceMode,
-    passage: DeliveryProgress,
+    delivery: DeliveryProgress,
     /// Whether the session completed its last task, and whether that task is completed at all.
     finished: bool,
     completed: bool,
@@ -56,7 +56,7 @@ pub struct SessionOracle {
     interrupted: u32,
     /// The times of consecutive failed iterations.
     failures: Vec<Option<Timestamp>>,
-    recovery: Recovery,
+    recovery: RecoveryState,
     /// The question to a person, and the answer if there is one.
     asking: Option<Option<GateAnswer>>,
     answered: Option<GateAnswer>,
@@ -68,7 +68,7 @@ pub struct SessionOracle {
     passing: BTreeSet<Seq>,
     queued: BTreeSet<Seq>,
     /// Feedback of persons.
-    said: BTreeSet<Seq>,
+    person_feedback: BTreeSet<Seq>,
     delivered: BTreeSet<Seq>,
     /// Feedback in the current turn.
     bound: BTreeSet<Seq>,
@@ -86,16 +86,16 @@ pub struct SessionOracle {
     has_delivered: bool,
     /// Whether the next iteration continues an interrupted one.
     takes_up: bool,
-    send_backs: SendBacks,
+    send_backs: SendBackCounts,
     /// Whether a turn about the current task has finished.
     has_worked: bool,
     /// Violations so far.
-    wrong: Vec<String>,
+    violations: Vec<String>,
 }
 
 /// The state after a failed iteration: whether hooks have sent feedback since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Recovery {
+enum RecoveryState {
     None,
     Failed(Seq),
     Due,
@@ -110,13 +110,13 @@ pub fn read_sessions(log: &[EventRecord]) -> BTreeMap<SessionName, SessionOracle
 fn read_sessions_and_tasks(
     log: &[EventRecord],
 ) -> (BTreeMap<SessionName, SessionOracle>, StalledWorkOracle, PendingFeedback) {
-    let (mut sessions, mut stalls, mut unheard): (BTreeMap<SessionName, SessionOracle>, _, _) =
+    let (mut sessions, mut stalls, mut pending): (BTreeMap<SessionName, SessionOracle>, _, _) =
         (BTreeMap::new(), StalledWorkOracle::default(), PendingFeedback::default());
     for record in log {
         if let Event::HookFinished(finished) = &record.envelope.event {
             sessions
                 .values_mut()
-                .for_each(|told: &mut SessionOracle| told.waits_for.retain(|effect| *effect != finished.effect));
+                .for_each(|oracle: &mut SessionOracle| oracle.waits_for.retain(|effect| *effect != finished.effect));
         }
         let named = record.envelope.session.as_ref();
         if let (Some(name), Event::SessionStarted(started)) = (named, &record.envelope.event) {
@@ -127,21 +127,21 @@ fn read_sessions_and_tasks(
             );
         }
         stalls.observe(record, named.and_then(|name| sessions.get(name)));
-        unheard.observe(record, named.and_then(|name| sessions.get_mut(name)));
-        if let Some((name, told)) = named.and_then(|name| Some((name, sessions.get_mut(name)?))) {
-            told.observe(record, name, &stalls);
+        pending.observe(record, named.and_then(|name| sessions.get_mut(name)));
+        if let Some((name, oracle)) = named.and_then(|name| Some((name, sessions.get_mut(name)?))) {
+            oracle.observe(record, name, &stalls);
         }
         // An event that takes a task away from a session need not name the session.
-        for (name, told) in &mut sessions {
-            let held = matches!(told.hold, TaskHold::Held(_));
-            let left = told.lose_task(name, record);
-            unheard.keep_feedback(told.task, left);
-            if let Some(task) = told.task.filter(|_| held && told.hold == TaskHold::Left) {
-                stalls.check_conversations.insert(task, told.last_conversation());
+        for (name, oracle) in &mut sessions {
+            let held = matches!(oracle.hold, TaskHold::Held(_));
+            let left = oracle.lose_task(name, record);
+            pending.keep_feedback(oracle.task, left);
+            if let Some(task) = oracle.task.filter(|_| held && oracle.hold == TaskHold::Left) {
+                stalls.conversations.insert(task, oracle.last_conversation());
             }
         }
     }
-    (sessions, stalls, unheard)
+    (sessions, stalls, pending)
 }
 
 impl SessionOracle {
@@ -156,7 +156,7 @@ impl SessionOracle {
             left: Vec::new(),
             lost: Vec::new(),
             grounds: started.grounds,
-            passage: DeliveryProgress::default(),
+            delivery: DeliveryProgress::default(),
             finished: false,
             completed: false,
             turn: None,
@@ -167,7 +167,7 @@ impl SessionOracle {
             started: at,
             interrupted: 0,
             failures: Vec::new(),
-            recovery: Recovery::None,
+            recovery: RecoveryState::None,
             asking: None,
             answered: None,
             postponed: None,
@@ -175,7 +175,7 @@ impl SessionOracle {
             used: AgentUsage::default(),
             passing: BTreeSet::new(),
             queued: BTreeSet::new(),
-            said: BTreeSet::new(),
+            person_feedback: BTreeSet::new(),
             delivered: BTreeSet::new(),
             bound: BTreeSet::new(),
             seen: BTreeSet::new(),
@@ -187,9 +187,9 @@ impl SessionOracle {
             gate: None,
             has_delivered: false,
             takes_up: false,
-            send_backs: SendBacks::default(),
+            send_backs: SendBackCounts::default(),
             has_worked: false,
-            wrong: Vec::new(),
+            violations: Vec::new(),
         }
     }
 
@@ -205,7 +205,7 @@ impl SessionOracle {
 
     /// Returns whether a hook that has not begun must not begin any more.
     pub fn is_hook_needless(&self, effect: EffectId) -> bool {
-        self.passage.is_hook_needless(effect, self.hold != TaskHold::Left, self.is_held_back())
+        self.delivery.is_hook_needless(effect, self.hold != TaskHold::Left, self.is_held_back())
     }
 
     /// Returns whether the session works on a task, or did without completing it.
@@ -223,18 +223,18 @@ impl SessionOracle {
 
     /// Returns whether the session waits for its work to be collected.
     pub fn wants_work(&self) -> bool {
-        let done = self.passage.done || self.resumes();
-        let is_readied = self.is_in_worktrees() || self.passage.report;
+        let done = self.delivery.done || self.resumes();
+        let is_readied = self.is_in_worktrees() || self.delivery.report;
         self.holds() && is_readied && self.is_idle() && self.stopping.is_none() && done
     }
 
     /// Returns whether the work resumes at a gate, unless a person sends feedback.
     fn resumes(&self) -> bool {
-        self.passage.resumes && self.passage.workspace.is_some()
+        self.delivery.resumes && self.delivery.workspace.is_some()
     }
 
-    pub fn passage(&self) -> &DeliveryProgress {
-        &self.passage
+    pub fn delivery(&self) -> &DeliveryProgress {
+        &self.delivery
     }
 
     /// Returns whether the session neither works nor waits.
@@ -260,10 +260,10 @@ impl SessionOracle {
         let stopped = self.stopping.is_some() && (self.asking.is_some() || self.postponed.is_some());
         // A session that is to end, or has no task, has no work to decide about.
         let in_vain = self.is_idle() && (self.stopping.is_some() || self.hold == TaskHold::Left);
-        let on_its_way = self.resumes() || self.passage.done || self.passage.is_under_way();
-        let said = self.is_idle() && self.is_held_back() && on_its_way && !self.passage.is_merged();
-        let delivers = self.is_idle() && self.passage.done && !self.passage.is_under_way() && self.may_deliver();
-        let waits = said || delivers || answered || due || stopped || in_vain || self.waits_in_vain();
+        let on_its_way = self.resumes() || self.delivery.done || self.delivery.is_under_way();
+        let has_feedback = self.is_idle() && self.is_held_back() && on_its_way && !self.delivery.is_merged();
+        let delivers = self.is_idle() && self.delivery.done && !self.delivery.is_under_way() && self.may_deliver();
+        let waits = has_feedback || delivers || answered || due || stopped || in_vain || self.waits_in_vain();
         self.waits_for.is_empty() && self.turn.is_none() && waits
     }
 
@@ -271,7 +271,7 @@ impl SessionOracle {
         self.check_event(record, name, stalls);
         self.send_backs.observe(record, self.takes_up, self.asking.is_some());
         self.observe_guards(record);
-        self.passage.observe(record, &self.owner, is_own(record));
+        self.delivery.observe(record, &self.owner, is_own(record));
         match &record.envelope.event {
             Event::SessionResumed(resumed) => {
                 self.failures.fill(None);
@@ -284,13 +284,13 @@ impl SessionOracle {
             Event::TaskClaimed(claimed) if claimed.session == record.envelope.session => {
                 let task = record.envelope.node.task_id().expect("a task is claimed");
                 self.take_task(task, claimed.epoch);
-                let last =
-                    stalls.check_conversations.get(&task).filter(|(agent, _)| *agent == self.agent && !self.fresh);
+                let last = stalls.conversations.get(&task).filter(|(agent, _)| *agent == self.agent && !self.fresh);
                 if self.conversation.is_none() {
                     self.conversation = last.and_then(|(_, conversation)| conversation.clone());
                 }
-                self.passage.report = claimed.report;
-                self.passage.resumes = self.is_in_worktrees() && stalls.find_stalled(task).is_some() && !claimed.report;
+                self.delivery.report = claimed.report;
+                self.delivery.resumes =
+                    self.is_in_worktrees() && stalls.find_stalled(task).is_some() && !claimed.report;
             }
             Event::IterationStarted(started) => {
                 self.iteration = started.run.iteration;
@@ -302,14 +302,14 @@ impl SessionOracle {
                 (self.turn, self.bound) = (Some(started.run.clone()), self.undelivered().collect());
                 self.has_delivered |= started.purpose == TurnPurpose::Delivery;
                 // An earlier verdict says nothing about this turn.
-                (self.gate, self.passage.done) = (None, false);
+                (self.gate, self.delivery.done) = (None, false);
             }
             Event::FeedbackQueued(queued) => {
                 self.queued.insert(record.seq);
-                self.said.extend((queued.voice == MessageAuthor::Person).then_some(record.seq));
-                let about = record.cause_position().map(Recovery::Failed);
+                self.person_feedback.extend((queued.voice == MessageAuthor::Person).then_some(record.seq));
+                let about = record.cause_position().map(RecoveryState::Failed);
                 if queued.voice == MessageAuthor::Hook && about == Some(self.recovery) {
-                    self.recovery = Recovery::Due;
+                    self.recovery = RecoveryState::Due;
                 }
             }
             Event::FeedbackDelivered(delivered) => self.delivered.extend(&delivered.feedback),
@@ -323,15 +323,15 @@ impl SessionOracle {
                 }
             }
             Event::IterationCompleted(_) => {
-                (self.failures, self.passage.done) =
+                (self.failures, self.delivery.done) =
                     (Vec::new(), self.closing_verdict(SessionEndKind::Completed).is_some());
             }
             _ => {}
         }
         match record.kind() {
-            EventType::TurnStarted | EventType::IterationStarted => self.recovery = Recovery::None,
+            EventType::TurnStarted | EventType::IterationStarted => self.recovery = RecoveryState::None,
             EventType::IterationFailed => {
-                self.recovery = Recovery::Failed(record.seq);
+                self.recovery = RecoveryState::Failed(record.seq);
                 self.failures.push(Some(record.envelope.timestamp));
             }
             EventType::IterationInterrupted | EventType::IterationPostponed => {
@@ -341,13 +341,13 @@ impl SessionOracle {
             EventType::DeliveryFinished => self.has_worked = true,
             _ => {}
         }
-        if ends_a_turn(record.kind()) {
+        if ends_turn(record.kind()) {
             let carried = std::mem::take(&mut self.bound);
             self.seen.extend(carried.difference(&self.delivered));
             self.turn = None;
         }
         if record.envelope.metadata.owes.as_ref().is_some_and(|owed| owed.owner == self.owner) {
-            self.waits_for.extend(owed_by(record));
+            self.waits_for.extend(owed_hooks(record));
         }
     }
 
@@ -357,8 +357,8 @@ impl SessionOracle {
             self.conversation = None;
         }
         (self.task, self.hold) = (Some(task), TaskHold::Held(epoch));
-        (self.failures, self.gate, self.claim, self.passage) = (Vec::new(), None, None, DeliveryProgress::default());
-        (self.recovery, self.done_at) = (Recovery::None, None);
+        (self.failures, self.gate, self.claim, self.delivery) = (Vec::new(), None, None, DeliveryProgress::default());
+        (self.recovery, self.done_at) = (RecoveryState::None, None);
         (self.has_worked, self.has_delivered) = (false, false);
         self.escalated.retain(|other| *other != task);
         self.lost.retain(|other| *other != task);
@@ -372,7 +372,7 @@ impl SessionOracle {
     /// Observes the loss of the lease, which leaves the session without its task. Returns the feedback that stays with the task.
     fn lose_task(&mut self, name: &SessionName, record: &EventRecord) -> Vec<FeedbackRef> {
         if record.kind() == EventType::ChangeMerged && record.envelope.node.task_id() == self.task && self.holds() {
-            self.passage.merge();
+            self.delivery.record_merge();
         }
         if let Some(row) =
             TaskTransition::for_event_type(record.kind()).filter(|_| record.envelope.node.task_id() == self.task)
@@ -442,7 +442,7 @@ impl SessionOracle {
         let counted = self.iteration - self.interrupted;
         let fits = match &record.envelope.event {
             Event::IterationStarted(started) => {
-                let next = started.run.iteration == self.iteration + 1 && self.recovery != Recovery::Due;
+                let next = started.run.iteration == self.iteration + 1 && self.recovery != RecoveryState::Due;
                 let awake = self.postponed.is_none_or(|until| record.envelope.timestamp >= until);
                 let at_work = match self.hold {
                     TaskHold::Held(_) => true,
@@ -458,7 +458,7 @@ impl SessionOracle {
                 let closes = match &started.purpose {
                     TurnPurpose::Delivery => self.may_deliver(),
                     TurnPurpose::UnjudgedDelivery(_) => false,
-                    TurnPurpose::Recovery => self.recovery == Recovery::Due && self.may_go_on(),
+                    TurnPurpose::Recovery => self.recovery == RecoveryState::Due && self.may_go_on(),
                     TurnPurpose::Work | TurnPurpose::SendBack => true,
                 };
                 let present = started.run.iteration == self.iteration && started.owner == self.owner;
@@ -488,15 +488,15 @@ impl SessionOracle {
                 self.turn.is_none() && claimed.owner == self.owner && !matches!(self.hold, TaskHold::Held(_))
             }
             Event::TaskCompleted(_) if self.completes(record) => {
-                self.has_passed() && self.passage.is_accepted(self.is_in_worktrees(), self.is_held_back())
+                self.has_passed() && self.delivery.is_accepted(self.is_in_worktrees(), self.is_held_back())
             }
             Event::TurnFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
             Event::DeliveryFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
             Event::MessageAdded(_) | Event::FeedbackQueued(_) => self.ended.is_none(),
-            _ => self.passage.allows_event(record, &self.gate_context(record, name, stalls)),
+            _ => self.delivery.allows_event(record, &self.gate_context(record, name, stalls)),
         };
         if !fits {
-            self.wrong.push(format!("{} of {:?} cannot be", record.seq, record.envelope.event));
+            self.violations.push(format!("{} of {:?} cannot be", record.seq, record.envelope.event));
         }
     }
 }

@@ -26,16 +26,16 @@ impl PendingFeedback {
     }
 
     /// Observes an event before its session does.
-    pub fn observe(&mut self, record: &EventRecord, told: Option<&mut SessionOracle>) {
+    pub fn observe(&mut self, record: &EventRecord, oracle: Option<&mut SessionOracle>) {
         let node = record.envelope.node.task_id();
-        match (&record.envelope.event, told) {
-            (Event::SessionEnded(_), Some(told)) if told.task.is_some() => {
-                let left = told.leave_feedback();
-                self.keep_feedback(told.task, left);
+        match (&record.envelope.event, oracle) {
+            (Event::SessionEnded(_), Some(oracle)) if oracle.task.is_some() => {
+                let left = oracle.leave_feedback();
+                self.keep_feedback(oracle.task, left);
             }
-            (Event::TaskClaimed(claimed), Some(told)) if claimed.session.is_some() => {
+            (Event::TaskClaimed(claimed), Some(oracle)) if claimed.session.is_some() => {
                 let kept = node.and_then(|task| self.by_task.remove(&task));
-                told.take_over_feedback(&kept.unwrap_or_default());
+                oracle.take_over_feedback(&kept.unwrap_or_default());
             }
             (Event::FeedbackQueued(queued), None) => {
                 let person = queued.voice == MessageAuthor::Person;
@@ -95,7 +95,7 @@ impl SessionOracle {
     pub(super) fn may_deliver(&self) -> bool {
         let counted = self.iteration - self.interrupted;
         let at_limit = counted >= self.terms.max_iterations && !self.has_pending_person_feedback();
-        let due = self.passage.done && self.has_passed() && !self.is_held_back() || at_limit;
+        let due = self.delivery.done && self.has_passed() && !self.is_held_back() || at_limit;
         let has_work = self.holds() || self.hold == TaskHold::Never;
         let is_waived = matches!(self.gate, Some((GateVerdict::Block, _))) && !self.has_pending_person_feedback();
         let may_go_on = !is_waived && !self.is_spent() && !self.is_broken() && self.stopping.is_none();
@@ -117,7 +117,7 @@ impl SessionOracle {
 
     pub(super) fn piece(&self, at: Seq) -> FeedbackRef {
         let (possibly_seen, passing) = (self.seen.contains(&at), self.passing.contains(&at));
-        FeedbackRef { at, possibly_seen, passing, person: self.said.contains(&at) }
+        FeedbackRef { at, possibly_seen, passing, person: self.person_feedback.contains(&at) }
     }
 
     /// Adds the feedback of earlier sessions.
@@ -125,7 +125,7 @@ impl SessionOracle {
         for piece in pieces {
             let sets = [
                 (true, &mut self.queued),
-                (piece.person, &mut self.said),
+                (piece.person, &mut self.person_feedback),
                 (piece.possibly_seen, &mut self.seen),
                 (piece.passing, &mut self.passing),
             ];

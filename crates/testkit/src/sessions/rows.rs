@@ -6,52 +6,52 @@ use windlass_engine::{
 };
 
 use super::{SessionOracle, read_sessions_and_tasks};
-use crate::invariants::Rows;
+use crate::invariants::StateRows;
 
 /// Returns all violations in the sessions of a state that a log led to.
-pub fn find_violations(rows: &Rows, log: &[EventRecord]) -> Vec<String> {
-    let (told, stalls, unheard) = read_sessions_and_tasks(log);
-    let mut wrong = Vec::new();
+pub fn find_violations(rows: &StateRows, log: &[EventRecord]) -> Vec<String> {
+    let (oracles, stalls, pending) = read_sessions_and_tasks(log);
+    let mut violations = Vec::new();
     // The oracle does not compute these two flags from the log.
     let known =
         |task: &Task| task.stalled.clone().map(|stalled| StalledWork { checked: false, rejudged: false, ..stalled });
     let stalled = rows.tasks.iter().filter(|task| known(task).as_ref() != stalls.find_stalled(task.id));
-    wrong.extend(stalled.map(|task| {
+    violations.extend(stalled.map(|task| {
         format!("{}: the row continues at {:?}, the log at {:?}", task.id, task.stalled, stalls.find_stalled(task.id))
     }));
-    let kept = rows.tasks.iter().filter(|task| task.unheard != unheard.feedback_of_task(task.id));
-    wrong.extend(kept.map(|task| {
+    let differing = rows.tasks.iter().filter(|task| task.unheard != pending.feedback_of_task(task.id));
+    violations.extend(differing.map(|task| {
         format!(
             "{}: the row keeps {:?} for later, the log {:?}",
             task.id,
             task.unheard,
-            unheard.feedback_of_task(task.id)
+            pending.feedback_of_task(task.id)
         )
     }));
-    if !rows.sessions.iter().map(|session| &session.name).eq(told.keys()) {
-        wrong.push(format!("the log tells of {:?}", told.keys()));
-        return wrong;
+    if !rows.sessions.iter().map(|session| &session.name).eq(oracles.keys()) {
+        violations.push(format!("the log tells of {:?}", oracles.keys()));
+        return violations;
     }
-    for (session, told) in rows.sessions.iter().zip(told.values()) {
-        wrong.extend(told.wrong.iter().cloned());
-        check_row(session, told, &mut wrong);
-        check_lease(session, rows, &mut wrong);
-        check_rest(session, rows, &mut wrong);
+    for (session, oracle) in rows.sessions.iter().zip(oracles.values()) {
+        violations.extend(oracle.violations.iter().cloned());
+        check_row(session, oracle, &mut violations);
+        check_lease(session, rows, &mut violations);
+        check_rest(session, rows, &mut violations);
         let turns = rows
             .effects
             .iter()
             .filter(|effect| matches!(&effect.kind, EffectKind::Turn { session: name, .. } if *name == session.name));
         if turns.count() != usize::from(session.current_turn().is_some()) {
-            wrong.push(format!("{} has another number of turns than it should", session.name));
+            violations.push(format!("{} has another number of turns than it should", session.name));
         }
     }
-    wrong
+    violations
 }
 
 /// Compares a row with the session of the log.
-fn check_row(session: &Session, told: &SessionOracle, wrong: &mut Vec<String>) {
+fn check_row(session: &Session, oracle: &SessionOracle, violations: &mut Vec<String>) {
     let lost: Vec<_> = session.lost.iter().map(|lost| lost.task).collect();
-    let kept = (
+    let actual = (
         (&session.owner, &session.terms, &session.owed, &session.stopping),
         (session.current_turn().map(|turn| &turn.run), session.iteration, session.interrupted, session.failures),
         (
@@ -65,18 +65,29 @@ fn check_row(session: &Session, told: &SessionOracle, wrong: &mut Vec<String>) {
         session.done_at,
         matches!(session.phase, SessionPhase::Pipeline(_)),
     );
-    let (pending, carried) = (told.pending(), told.carried());
-    let said = (
-        (&told.owner, &told.terms, &told.waits_for, &told.stopping),
-        (told.turn.as_ref(), told.iteration, told.interrupted, u32::try_from(told.failures.len()).unwrap_or(u32::MAX)),
-        (told.ended, &pending, &carried[..], &told.conversation),
-        (told.task, told.hold, told.work, &told.escalated, &told.left, &told.lost),
-        (told.grounds, &told.passage.workspace, told.passage.resumes, told.passage.remediations, told.passage.rechecks),
-        told.done_at,
-        told.ended.is_none() && told.turn.is_none() && told.passage.is_under_way(),
+    let (pending, carried) = (oracle.pending(), oracle.carried());
+    let expected = (
+        (&oracle.owner, &oracle.terms, &oracle.waits_for, &oracle.stopping),
+        (
+            oracle.turn.as_ref(),
+            oracle.iteration,
+            oracle.interrupted,
+            u32::try_from(oracle.failures.len()).unwrap_or(u32::MAX),
+        ),
+        (oracle.ended, &pending, &carried[..], &oracle.conversation),
+        (oracle.task, oracle.hold, oracle.work, &oracle.escalated, &oracle.left, &oracle.lost),
+        (
+            oracle.grounds,
+            &oracle.delivery.workspace,
+            oracle.delivery.resumes,
+            oracle.delivery.remediations,
+            oracle.delivery.rechecks,
+        ),
+        oracle.done_at,
+        oracle.ended.is_none() && oracle.turn.is_none() && oracle.delivery.is_under_way(),
     );
-    if kept != said {
-        wrong.push(format!("{}: the row has {kept:?}, the log {said:?}", session.name));
+    if actual != expected {
+        violations.push(format!("{}: the row has {actual:?}, the log {expected:?}", session.name));
     }
 }
 
@@ -85,7 +96,7 @@ fn is_cancelled(session: &Session) -> bool {
 }
 
 /// Checks that a session and its task agree about the lease, and that an ended session has none.
-fn check_lease(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
+fn check_lease(session: &Session, rows: &StateRows, violations: &mut Vec<String>) {
     let held: Vec<(TaskId, Epoch, &OwnerName)> = rows
         .tasks
         .iter()
@@ -93,10 +104,10 @@ fn check_lease(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
         .filter(|(_, lease)| lease.session.as_ref() == Some(&session.name))
         .map(|(id, lease)| (id, lease.epoch, &lease.owner))
         .collect();
-    let said: Vec<_> =
+    let expected: Vec<_> =
         session.task.zip(session.held_epoch()).map(|(id, epoch)| (id, epoch, &session.owner)).into_iter().collect();
-    if held != said || (session.ending_kind().is_some() && !held.is_empty()) {
-        wrong.push(format!("{} has {said:?}, the tasks say {held:?}", session.name));
+    if held != expected || (session.ending_kind().is_some() && !held.is_empty()) {
+        violations.push(format!("{} has {expected:?}, the tasks say {held:?}", session.name));
     }
 }
 
@@ -104,8 +115,8 @@ fn check_lease(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
 fn is_held_back(session: &Session) -> bool {
     let on_its_way =
         matches!(session.phase, SessionPhase::Pipeline(_) | SessionPhase::Settled(AfterIteration::Close(_)));
-    let said = session.pending.iter().any(|piece| piece.person && Some(piece.at) > session.done_at);
-    session.held_epoch().is_some() && said && (on_its_way || session.resumes)
+    let has_feedback = session.pending.iter().any(|piece| piece.person && Some(piece.at) > session.done_at);
+    session.held_epoch().is_some() && has_feedback && (on_its_way || session.resumes)
 }
 
 fn is_out_of_time(session: &Session) -> bool {
@@ -113,7 +124,7 @@ fn is_out_of_time(session: &Session) -> bool {
 }
 
 /// Checks that no decision is left open: the session waits for the outside, or for a hook that has begun.
-fn check_rest(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
+fn check_rest(session: &Session, rows: &StateRows, violations: &mut Vec<String>) {
     let begun = |id: EffectId| rows.effects.iter().any(|effect| effect.id == id && effect.attempts > 0);
     let rests = match session.next_step() {
         SessionStep::Wait(_) => true,
@@ -135,9 +146,9 @@ fn check_rest(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
         _ => session.wait_deadline().is_some() && is_out_of_time(session),
     };
     if !rests {
-        wrong.push(format!("{} does not rest: {:?} in {session:?}", session.name, session.next_step()));
+        violations.push(format!("{} does not rest: {:?} in {session:?}", session.name, session.next_step()));
     }
     if let Some(lost) = session.owed.iter().find(|id| !rows.effects.iter().any(|effect| effect.id == **id)) {
-        wrong.push(format!("{} waits for {lost}, which is no effect", session.name));
+        violations.push(format!("{} waits for {lost}, which is no effect", session.name));
     }
 }

@@ -1,11 +1,11 @@
-//! How often each stop hook has sent the agent back, from the log alone.
+//! The number of times that each stop hook has sent the agent back, computed from the log alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{Event, EventRecord, GateAnswer, GateDecision, HookOutcome, MessageAuthor, Seq};
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct SendBacks {
+pub(super) struct SendBackCounts {
     /// The end of the last turn, and the limits of its hooks that override the session's.
     turn: Option<Seq>,
     limits: BTreeMap<String, u32>,
@@ -13,7 +13,7 @@ pub(super) struct SendBacks {
     counts: BTreeMap<String, u32>,
 }
 
-impl SendBacks {
+impl SendBackCounts {
     /// Returns whether a blocking hook may still send the agent back.
     pub fn has_left(&self, usual: u32) -> bool {
         let limit = |hook: &String| self.limits.get(hook).copied().unwrap_or(usual);

@@ -1,4 +1,4 @@
-//! Stalled work, from the log alone: work that was judged done while a gate could not run.
+//! Stalled work, computed from the log alone: finished work whose gate could not run.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ pub struct StalledWorkOracle {
     tasks: BTreeMap<TaskId, StalledWork>,
     /// The configuration and the agent of each session.
     started: BTreeMap<SessionName, (ConfigDigest, String)>,
-    claimed_promise: BTreeMap<TaskId, CompletionClaim>,
+    completion_claims: BTreeMap<TaskId, CompletionClaim>,
     /// The agent of the last session that left a task, and its conversation if it can be continued.
-    pub check_conversations: BTreeMap<TaskId, (String, Option<String>)>,
+    pub conversations: BTreeMap<TaskId, (String, Option<String>)>,
 }
 
 impl StalledWorkOracle {
@@ -34,13 +34,13 @@ impl StalledWorkOracle {
     }
 
     /// Observes an event before its session does.
-    pub fn observe(&mut self, record: &EventRecord, told: Option<&SessionOracle>) {
+    pub fn observe(&mut self, record: &EventRecord, oracle: Option<&SessionOracle>) {
         if let (Event::SessionStarted(started), Some(name)) = (&record.envelope.event, &record.envelope.session) {
             self.started.insert(name.clone(), (started.config, started.agent.clone()));
         }
         let Some(task) = record.envelope.node.task_id() else { return };
         match &record.envelope.event {
-            Event::CompletionClaimed(claim) => drop(self.claimed_promise.insert(task, claim.clone())),
+            Event::CompletionClaimed(claim) => drop(self.completion_claims.insert(task, claim.clone())),
             Event::TaskUpdated(patch) => {
                 let text = patch.goal.is_some() || patch.body.is_some() || patch.deliverables.is_some();
                 if text || patch.kind.is_some() {
@@ -62,10 +62,10 @@ impl StalledWorkOracle {
                 }
             }
             Event::PipelineFailed(failed) if failed.remedy != GateRemedy::Again => {
-                self.observe_failure(record, task, failed, told)
+                self.observe_failure(record, task, failed, oracle)
             }
             Event::TaskNeedsContinuation(_) => {
-                told.into_iter().for_each(|told| self.observe_release(record, task, told))
+                oracle.into_iter().for_each(|oracle| self.observe_release(record, task, oracle))
             }
             _ => {}
         }
@@ -75,7 +75,7 @@ impl StalledWorkOracle {
             self.tasks.remove(&task);
         }
         if clears(StateField::Claim) {
-            self.claimed_promise.remove(&task);
+            self.completion_claims.remove(&task);
         }
     }
 
@@ -84,34 +84,34 @@ impl StalledWorkOracle {
         record: &EventRecord,
         task: TaskId,
         failed: &payload::PipelineFailed,
-        told: Option<&SessionOracle>,
+        oracle: Option<&SessionOracle>,
     ) {
-        let unasked = (failed.why, failed.remedy) == (GateFailureKind::Failed, GateRemedy::GiveUp);
-        match told.filter(|told| unasked && told.passage().head().is_some()) {
-            Some(told) => self.record_stall(record, task, failed.gate, told),
+        let is_unjudged = (failed.why, failed.remedy) == (GateFailureKind::Failed, GateRemedy::GiveUp);
+        match oracle.filter(|oracle| is_unjudged && oracle.delivery().head().is_some()) {
+            Some(oracle) => self.record_stall(record, task, failed.gate, oracle),
             None => drop(self.tasks.remove(&task)),
         }
     }
 
     /// Observes a session that leaves its task while the work is on its way.
-    fn observe_release(&mut self, record: &EventRecord, task: TaskId, told: &SessionOracle) {
+    fn observe_release(&mut self, record: &EventRecord, task: TaskId, oracle: &SessionOracle) {
         let metadata = &record.envelope.metadata;
-        let itself = metadata.depth == 0 && !metadata.forced && told.holds() && told.task == Some(task);
-        if let Some(gate) = told.passage().resumption_gate().filter(|_| itself) {
-            self.record_stall(record, task, gate, told);
+        let itself = metadata.depth == 0 && !metadata.forced && oracle.holds() && oracle.task == Some(task);
+        if let Some(gate) = oracle.delivery().resumption_gate().filter(|_| itself) {
+            self.record_stall(record, task, gate, oracle);
         }
     }
 
-    fn record_stall(&mut self, record: &EventRecord, task: TaskId, gate: DeliveryGate, told: &SessionOracle) {
-        let (Some(head), Some(name)) = (told.passage().head(), &record.envelope.session) else { return };
-        let unstarted = told.passage().is_unstarted();
+    fn record_stall(&mut self, record: &EventRecord, task: TaskId, gate: DeliveryGate, oracle: &SessionOracle) {
+        let (Some(head), Some(name)) = (oracle.delivery().head(), &record.envelope.session) else { return };
+        let unstarted = oracle.delivery().is_unstarted();
         let (config, agent) = self.started[name].clone();
         let (gate, agent, claim, waived) = match self.tasks.remove(&task) {
             Some(before) => {
                 let gate = if before.agent == agent { gate } else { DeliveryGate::BeforeSubmit };
                 (gate, before.agent, before.claim, before.waived)
             }
-            None => (gate, agent, self.claimed_promise.get(&task).cloned(), waiver(told)),
+            None => (gate, agent, self.completion_claims.get(&task).cloned(), waiver(oracle)),
         };
         self.tasks.insert(
             task,
@@ -121,8 +121,8 @@ impl StalledWorkOracle {
 }
 
 /// Returns why the gate let the work of a session pass although a hook did not.
-fn waiver(told: &SessionOracle) -> Option<String> {
-    match &told.gate {
+fn waiver(oracle: &SessionOracle) -> Option<String> {
+    match &oracle.gate {
         Some((_, GateDecision::Next(AfterIteration::Close(closing)))) => closing.reason.clone(),
         _ => None,
     }

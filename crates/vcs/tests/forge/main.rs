@@ -1,65 +1,66 @@
 //! Changes on a local test forge that behaves like GitHub and GitLab.
 
 mod faults;
-mod merging;
+mod merges;
 mod tokens;
 
 use std::time::Duration;
 
 use windlass_process::Environment;
-use windlass_testkit::forge::{self as testkit, Fault, Flavour, GitBackend, PullStage, TOKEN, commit};
+use windlass_testkit::forge::{self as testkit, ForgeFault, ForgeFlavour, GitBackend, PullStage, TOKEN, commit};
 use windlass_vcs::forge::{
     ForgeChange, ForgeChangeState, ForgeClient, ForgeError, ForgeOptions, ForgeProject, ForgeToken, ForgeVendor,
     NewChange,
 };
 
-const BOTH: [Flavour; 2] = [Flavour::GitHub, Flavour::GitLab];
+const BOTH_FLAVOURS: [ForgeFlavour; 2] = [ForgeFlavour::GitHub, ForgeFlavour::GitLab];
 const BRANCH: &str = "windlass/t7-fix";
 
 /// A forge with a client for it.
-struct Scene {
+struct ForgeFixture {
     server: testkit::Forge,
     forge: ForgeClient,
 }
 
-impl Scene {
-    fn new(flavour: Flavour) -> Self {
-        Self::of(flavour, GitBackend::default(), ForgeClient::DEFAULT_TIMEOUT)
+impl ForgeFixture {
+    fn new(flavour: ForgeFlavour) -> Self {
+        Self::with_backend(flavour, GitBackend::default(), ForgeClient::DEFAULT_TIMEOUT)
     }
 
-    fn of(flavour: Flavour, ground: GitBackend, timeout: Duration) -> Self {
+    fn with_backend(flavour: ForgeFlavour, backend: GitBackend, timeout: Duration) -> Self {
         let project = match flavour {
-            Flavour::GitHub => "o/r",
-            Flavour::GitLab => "a/b/c.d",
+            ForgeFlavour::GitHub => "o/r",
+            ForgeFlavour::GitLab => "a/b/c.d",
         };
-        let server = testkit::Forge::start(flavour, project, ground).expect("a free port");
-        let site = site(&server, flavour, project);
-        let forge = ForgeClient::new(site.clone(), token(&site, TOKEN), &Environment::new(), timeout);
+        let server = testkit::Forge::start(flavour, project, backend).expect("a free port");
+        let remote_project = forge_project(&server, flavour, project);
+        let forge =
+            ForgeClient::new(remote_project.clone(), test_token(&remote_project, TOKEN), &Environment::new(), timeout);
         Self { server, forge }
     }
 
-    /// Returns the number of requests with this method.
-    fn count(&self, method: &str) -> usize {
+    /// Returns the number of requests with an HTTP method.
+    fn count_requests(&self, method: &str) -> usize {
         self.server.requests().iter().filter(|request| request.method == method).count()
     }
 }
 
-fn site(server: &testkit::Forge, flavour: Flavour, project: &str) -> ForgeProject {
+fn forge_project(server: &testkit::Forge, flavour: ForgeFlavour, project: &str) -> ForgeProject {
     let kind = match flavour {
-        Flavour::GitHub => ForgeVendor::GitHub,
-        Flavour::GitLab => ForgeVendor::GitLab,
+        ForgeFlavour::GitHub => ForgeVendor::GitHub,
+        ForgeFlavour::GitLab => ForgeVendor::GitLab,
     };
     let settings = ForgeOptions { kind: Some(kind), api: Some(server.api()), project: None };
     let remote = format!("git@127.0.0.1:{project}.git");
     ForgeProject::from_remote(&remote, &settings).expect("it can be read").expect("it is a forge")
 }
 
-fn token(site: &ForgeProject, token: &str) -> ForgeToken {
+fn test_token(remote_project: &ForgeProject, token: &str) -> ForgeToken {
     let environment = ["GH_ENTERPRISE_TOKEN", "GITLAB_TOKEN"].map(|name| (name.into(), token.into())).to_vec();
-    ForgeToken::find_token(site, &environment, |_| panic!("no program is needed")).expect("there is one")
+    ForgeToken::find_token(remote_project, &environment, |_| panic!("no program is needed")).expect("there is one")
 }
 
-fn new() -> NewChange {
+fn new_change() -> NewChange {
     NewChange {
         branch: BRANCH.to_owned(),
         base: "main".to_owned(),
@@ -69,21 +70,21 @@ fn new() -> NewChange {
     }
 }
 
-fn merged(text: &str) -> PullStage {
+fn merged_stage(text: &str) -> PullStage {
     PullStage::Merged { commit: commit(text) }
 }
 
-fn number(found: Option<ForgeChange>) -> Option<u64> {
+fn change_number(found: Option<ForgeChange>) -> Option<u64> {
     found.map(|change| change.number)
 }
 
 #[test]
-fn a_change_is_opened_once() {
-    for flavour in BOTH {
-        let Scene { server, forge } = &Scene::new(flavour);
+fn change_opened_twice_is_created_once() {
+    for flavour in BOTH_FLAVOURS {
+        let ForgeFixture { server, forge } = &ForgeFixture::new(flavour);
         assert_eq!(forge.find_change(BRANCH, "main").unwrap(), None);
-        let change = forge.open_change(&new()).unwrap();
-        let place = if flavour == Flavour::GitHub { "o/r/pull/1" } else { "a/b/c.d/-/merge_requests/1" };
+        let change = forge.open_change(&new_change()).unwrap();
+        let place = if flavour == ForgeFlavour::GitHub { "o/r/pull/1" } else { "a/b/c.d/-/merge_requests/1" };
         let host = server.api().split("/api").next().unwrap().to_owned();
         assert_eq!(
             change,
@@ -96,7 +97,7 @@ fn a_change_is_opened_once() {
                 state: ForgeChangeState::Open,
             }
         );
-        assert_eq!(forge.open_change(&new()).unwrap(), change);
+        assert_eq!(forge.open_change(&new_change()).unwrap(), change);
         assert_eq!(forge.find_change(BRANCH, "main").unwrap().as_ref(), Some(&change));
         assert_eq!(forge.view_change(1).unwrap(), change);
         assert_eq!(forge.find_change(BRANCH, "next").unwrap(), None, "another base");
@@ -105,15 +106,15 @@ fn a_change_is_opened_once() {
 }
 
 #[test]
-fn nothing_in_a_text_is_a_command_or_too_long() {
-    for flavour in BOTH {
-        let Scene { server, forge } = &Scene::new(flavour);
+fn change_title_and_body_are_sanitized_and_length_limited() {
+    for flavour in BOTH_FLAVOURS {
+        let ForgeFixture { server, forge } = &ForgeFixture::new(flavour);
         let title = format!("Fix\r\nthe \u{1b}[31mlogin \"quoted\" {}", "ä".repeat(300));
         let body = format!("a\0b\n/merge\n{}", "€".repeat(70_000));
-        forge.open_change(&NewChange { title, body, ..new() }).unwrap();
+        forge.open_change(&NewChange { title, body, ..new_change() }).unwrap();
         let pull = server.pulls().remove(0);
         assert!(pull.title.starts_with("Fix the [31mlogin \"quoted\" ä"), "{}", pull.title);
-        assert!(pull.body.starts_with(if flavour == Flavour::GitLab {
+        assert!(pull.body.starts_with(if flavour == ForgeFlavour::GitLab {
             "ab\n\\/merge\n€"
         } else {
             "ab\n/merge\n€"
@@ -124,26 +125,26 @@ fn nothing_in_a_text_is_a_command_or_too_long() {
 
 #[test]
 fn open_change_is_found_among_the_newest_and_the_newest_one_otherwise() {
-    for flavour in BOTH {
-        let Scene { server, forge } = &Scene::new(flavour);
+    for flavour in BOTH_FLAVOURS {
+        let ForgeFixture { server, forge } = &ForgeFixture::new(flavour);
         for _ in 0..25 {
-            server.put(BRANCH, "main", PullStage::Closed);
+            server.add_change(BRANCH, "main", PullStage::Closed);
         }
-        let open = server.put(BRANCH, "main", PullStage::Open);
+        let open = server.add_change(BRANCH, "main", PullStage::Open);
         for _ in 0..5 {
-            server.put(BRANCH, "main", PullStage::Closed);
+            server.add_change(BRANCH, "main", PullStage::Closed);
         }
-        assert_eq!(number(forge.find_change(BRANCH, "main").unwrap()), Some(open));
+        assert_eq!(change_number(forge.find_change(BRANCH, "main").unwrap()), Some(open));
         server.edit(open, |pull| pull.stage = PullStage::Closed);
-        assert_eq!(number(forge.find_change(BRANCH, "main").unwrap()), Some(31), "the newest otherwise");
+        assert_eq!(change_number(forge.find_change(BRANCH, "main").unwrap()), Some(31), "the newest otherwise");
     }
 }
 
 #[test]
 fn changes_of_forks_are_not_ours() {
-    for flavour in BOTH {
-        let Scene { server, forge } = &Scene::new(flavour);
-        let theirs = server.put(BRANCH, "main", PullStage::Closed);
+    for flavour in BOTH_FLAVOURS {
+        let ForgeFixture { server, forge } = &ForgeFixture::new(flavour);
+        let theirs = server.add_change(BRANCH, "main", PullStage::Closed);
         server.edit(theirs, |pull| pull.is_from_fork = true);
         assert_eq!(forge.find_change(BRANCH, "main").unwrap(), None);
     }
@@ -151,14 +152,14 @@ fn changes_of_forks_are_not_ours() {
 
 #[test]
 fn merged_or_closed_change_is_not_reopened() {
-    for flavour in BOTH {
+    for flavour in BOTH_FLAVOURS {
         for (stage, state) in [
-            (merged("m"), ForgeChangeState::Merged { commit: commit("m") }),
+            (merged_stage("m"), ForgeChangeState::Merged { commit: commit("m") }),
             (PullStage::Closed, ForgeChangeState::Closed),
         ] {
-            let Scene { server, forge } = &Scene::new(flavour);
-            server.put(BRANCH, "main", stage);
-            assert_eq!(forge.open_change(&new()).unwrap().state, state);
+            let ForgeFixture { server, forge } = &ForgeFixture::new(flavour);
+            server.add_change(BRANCH, "main", stage);
+            assert_eq!(forge.open_change(&new_change()).unwrap().state, state);
             assert_eq!(forge.view_change(1).unwrap().state, state);
             assert_eq!(server.pulls().len(), 1);
         }
@@ -167,11 +168,11 @@ fn merged_or_closed_change_is_not_reopened() {
 
 #[test]
 fn new_work_on_an_old_branch_is_a_new_change() {
-    for flavour in BOTH {
-        let Scene { server, forge } = &Scene::new(flavour);
-        let old = server.put(BRANCH, "main", merged("m"));
+    for flavour in BOTH_FLAVOURS {
+        let ForgeFixture { server, forge } = &ForgeFixture::new(flavour);
+        let old = server.add_change(BRANCH, "main", merged_stage("m"));
         server.edit(old, |pull| pull.head = commit("old work"));
-        let change = forge.open_change(&new()).unwrap();
+        let change = forge.open_change(&new_change()).unwrap();
         assert_eq!((change.number, change.state), (2, ForgeChangeState::Open));
     }
 }
@@ -181,31 +182,31 @@ fn refusal_quotes_the_forge() {
     let missing =
         || GitBackend { head: Box::new(|branch| (branch == "main").then(|| commit(branch))), ..GitBackend::default() };
     for (flavour, said) in [
-        (Flavour::GitHub, "(422): Validation Failed; head: invalid"),
-        (Flavour::GitLab, "(400): validate_branches: Source branch does not exist"),
+        (ForgeFlavour::GitHub, "(422): Validation Failed; head: invalid"),
+        (ForgeFlavour::GitLab, "(400): validate_branches: Source branch does not exist"),
     ] {
-        let scene = Scene::of(flavour, missing(), ForgeClient::DEFAULT_TIMEOUT);
-        let error = scene.forge.open_change(&new()).unwrap_err().to_string();
+        let fixture = ForgeFixture::with_backend(flavour, missing(), ForgeClient::DEFAULT_TIMEOUT);
+        let error = fixture.forge.open_change(&new_change()).unwrap_err().to_string();
         assert!(error.ends_with(said), "{error}");
     }
 }
 
 #[test]
 fn hostile_names_never_reach_a_forge() {
-    for flavour in BOTH {
-        let scene = Scene::new(flavour);
+    for flavour in BOTH_FLAVOURS {
+        let fixture = ForgeFixture::new(flavour);
         for name in ["--force", "a b", "a\nb", "", "a..b"] {
-            assert!(matches!(scene.forge.find_change(name, "main"), Err(ForgeError::BadBranch { .. })));
-            assert!(matches!(scene.forge.find_change("x", name), Err(ForgeError::BadBranch { .. })));
+            assert!(matches!(fixture.forge.find_change(name, "main"), Err(ForgeError::BadBranch { .. })));
+            assert!(matches!(fixture.forge.find_change("x", name), Err(ForgeError::BadBranch { .. })));
         }
         assert!(matches!(
-            scene.forge.open_change(&NewChange { head: "HEAD".to_owned(), ..new() }),
+            fixture.forge.open_change(&NewChange { head: "HEAD".to_owned(), ..new_change() }),
             Err(ForgeError::BadCommit { .. })
         ));
-        assert!(scene.server.requests().is_empty());
+        assert!(fixture.server.requests().is_empty());
         let strange = "ü/a&b=c#d%2e+e";
-        scene.forge.open_change(&NewChange { branch: strange.to_owned(), ..new() }).unwrap();
-        assert_eq!(number(scene.forge.find_change(strange, "main").unwrap()), Some(1));
+        fixture.forge.open_change(&NewChange { branch: strange.to_owned(), ..new_change() }).unwrap();
+        assert_eq!(change_number(fixture.forge.find_change(strange, "main").unwrap()), Some(1));
     }
 }
 
@@ -225,10 +226,10 @@ fn forge_responses_are_validated() {
         (pull(&sha, "https://x/\\u001b[31m", "x"), "it has an invalid address"),
         (pull(&sha, "https://x/1", "--force"), "it has an invalid branch name"),
     ];
-    let scene = Scene::new(Flavour::GitHub);
+    let fixture = ForgeFixture::new(ForgeFlavour::GitHub);
     for (body, why) in cases {
-        scene.server.fault("GET", Fault::Says { status: 200, headers: Vec::new(), body });
-        let error = scene.forge.view_change(1).unwrap_err().to_string();
+        fixture.server.fault("GET", ForgeFault::FixedAnswer { status: 200, headers: Vec::new(), body });
+        let error = fixture.forge.view_change(1).unwrap_err().to_string();
         assert!(error.ends_with(why), "{error}");
     }
 }

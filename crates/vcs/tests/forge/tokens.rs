@@ -1,4 +1,4 @@
-//! The sources of tokens, and the hosts that they are for.
+//! The sources of tokens, and the hosts of each token.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -11,16 +11,16 @@ use windlass_process::{
 };
 use windlass_vcs::forge::{ForgeError, ForgeOptions, ForgeProject, ForgeToken};
 
-fn site(remote: &str, api: Option<&str>) -> ForgeProject {
+fn forge_project(remote: &str, api: Option<&str>) -> ForgeProject {
     let settings = ForgeOptions { api: api.map(str::to_owned), ..ForgeOptions::default() };
     ForgeProject::from_remote(remote, &settings).expect("it can be read").expect("it is a forge")
 }
 
-fn environment(variables: &[(&str, &str)]) -> Environment {
+fn environment_of(variables: &[(&str, &str)]) -> Environment {
     variables.iter().map(|(name, value)| (name.into(), value.into())).collect()
 }
 
-fn absent(spec: ProgramSpec) -> Result<ProgramOutcome, ProgramStartError> {
+fn refuse_to_start(spec: ProgramSpec) -> Result<ProgramOutcome, ProgramStartError> {
     match spec.invocation {
         ProgramInvocation::Argv(arguments) => Err(ProgramStartError::NotFound { program: arguments[0].clone().into() }),
         ProgramInvocation::Shell(_) => panic!("no shell is needed"),
@@ -28,36 +28,36 @@ fn absent(spec: ProgramSpec) -> Result<ProgramOutcome, ProgramStartError> {
 }
 
 #[track_caller]
-fn from_environment(site: &ForgeProject, variables: &[(&str, &str)], is_found: bool) {
-    let seen = ForgeToken::find_token(site, &environment(variables), absent);
-    assert_eq!(seen.is_ok(), is_found, "{variables:?} for {}: {seen:?}", site.host);
+fn check_environment_token(remote_project: &ForgeProject, variables: &[(&str, &str)], is_found: bool) {
+    let seen = ForgeToken::find_token(remote_project, &environment_of(variables), refuse_to_start);
+    assert_eq!(seen.is_ok(), is_found, "{variables:?} for {}: {seen:?}", remote_project.host);
 }
 
 #[test]
 fn tokens_of_the_environment_are_for_named_hosts_only() {
-    let github = site("git@github.com:o/r", None);
-    from_environment(&github, &[("GH_TOKEN", "a")], true);
-    from_environment(&github, &[("GITHUB_TOKEN", "a"), ("GH_TOKEN", " ")], true);
-    from_environment(&github, &[("GH_ENTERPRISE_TOKEN", "a"), ("GITLAB_TOKEN", "a")], false);
-    from_environment(&github, &[], false);
-    from_environment(&site("https://acme.ghe.com/o/r", None), &[("GH_TOKEN", "a")], true);
+    let github = forge_project("git@github.com:o/r", None);
+    check_environment_token(&github, &[("GH_TOKEN", "a")], true);
+    check_environment_token(&github, &[("GITHUB_TOKEN", "a"), ("GH_TOKEN", " ")], true);
+    check_environment_token(&github, &[("GH_ENTERPRISE_TOKEN", "a"), ("GITLAB_TOKEN", "a")], false);
+    check_environment_token(&github, &[], false);
+    check_environment_token(&forge_project("https://acme.ghe.com/o/r", None), &[("GH_TOKEN", "a")], true);
 
-    let enterprise = site("git@github.acme.test:o/r", None);
+    let enterprise = forge_project("git@github.acme.test:o/r", None);
     let all = [("GH_TOKEN", "a"), ("GH_ENTERPRISE_TOKEN", "b"), ("GITHUB_ENTERPRISE_TOKEN", "c")];
-    from_environment(&enterprise, &all, false);
-    from_environment(&enterprise, &[("GH_TOKEN", "a"), ("GH_HOST", "github.acme.test")], false);
-    from_environment(&enterprise, &[("GH_ENTERPRISE_TOKEN", "b"), ("GH_HOST", "github.acme.test")], true);
-    from_environment(&enterprise, &[("GH_ENTERPRISE_TOKEN", "b"), ("GH_HOST", "github.eve.test")], false);
-    let named = site("git@github.acme.test:o/r", Some("https://github.acme.test/api/v3"));
-    from_environment(&named, &[("GITHUB_ENTERPRISE_TOKEN", "c")], true);
+    check_environment_token(&enterprise, &all, false);
+    check_environment_token(&enterprise, &[("GH_TOKEN", "a"), ("GH_HOST", "github.acme.test")], false);
+    check_environment_token(&enterprise, &[("GH_ENTERPRISE_TOKEN", "b"), ("GH_HOST", "github.acme.test")], true);
+    check_environment_token(&enterprise, &[("GH_ENTERPRISE_TOKEN", "b"), ("GH_HOST", "github.eve.test")], false);
+    let named = forge_project("git@github.acme.test:o/r", Some("https://github.acme.test/api/v3"));
+    check_environment_token(&named, &[("GITHUB_ENTERPRISE_TOKEN", "c")], true);
 
-    let gitlab = site("git@gitlab.com:o/r", None);
-    from_environment(&gitlab, &[("GL_TOKEN", "a")], true);
-    from_environment(&gitlab, &[("GITLAB_TOKEN", "a"), ("GITLAB_HOST", "https://gitlab.acme.test")], false);
-    let own = site("git@gitlab.acme.test:o/r", None);
-    from_environment(&own, &[("GITLAB_TOKEN", "a")], false);
-    from_environment(&own, &[("GITLAB_TOKEN", "a"), ("GITLAB_HOST", "https://gitlab.acme.test:443/")], true);
-    from_environment(&own, &[("GITLAB_TOKEN", "a"), ("GL_HOST", "gitlab.acme.test")], true);
+    let gitlab = forge_project("git@gitlab.com:o/r", None);
+    check_environment_token(&gitlab, &[("GL_TOKEN", "a")], true);
+    check_environment_token(&gitlab, &[("GITLAB_TOKEN", "a"), ("GITLAB_HOST", "https://gitlab.acme.test")], false);
+    let own = forge_project("git@gitlab.acme.test:o/r", None);
+    check_environment_token(&own, &[("GITLAB_TOKEN", "a")], false);
+    check_environment_token(&own, &[("GITLAB_TOKEN", "a"), ("GITLAB_HOST", "https://gitlab.acme.test:443/")], true);
+    check_environment_token(&own, &[("GITLAB_TOKEN", "a"), ("GL_HOST", "gitlab.acme.test")], true);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn programs_are_asked_for_one_host_and_get_no_token() {
         ("git@gitlab.acme.test:o/r", "glab config get token --host gitlab.acme.test"),
     ] {
         let asked = RefCell::new(None);
-        let given = environment(&[
+        let given = environment_of(&[
             ("PATH", "/bin"),
             ("GITLAB_TOKEN", "s3cret"),
             ("GL_TOKEN", "s3cret"),
@@ -78,7 +78,7 @@ fn programs_are_asked_for_one_host_and_get_no_token() {
             ("GH_ENTERPRISE_TOKEN", "s3cret"),
             ("GITHUB_ENTERPRISE_TOKEN", "s3cret"),
         ]);
-        let token = ForgeToken::find_token(&site(remote, None), &given, |spec| {
+        let token = ForgeToken::find_token(&forge_project(remote, None), &given, |spec| {
             asked.replace(Some(spec));
             Ok(ProgramOutcome::success_with_stdout(b"stored-token\n".to_vec()))
         });
@@ -93,8 +93,12 @@ fn programs_are_asked_for_one_host_and_get_no_token() {
 }
 
 #[test]
-fn without_a_token_the_remedy_is_told() {
-    let remedy = |remote: &str| match ForgeToken::find_token(&site(remote, None), &environment(&[]), absent) {
+fn missing_token_error_names_its_remedy() {
+    let remedy = |remote: &str| match ForgeToken::find_token(
+        &forge_project(remote, None),
+        &environment_of(&[]),
+        refuse_to_start,
+    ) {
         Err(error @ ForgeError::NoToken { .. }) => format!("{error}: {}", error.hint()),
         seen => panic!("{seen:?}"),
     };
@@ -111,15 +115,16 @@ fn without_a_token_the_remedy_is_told() {
 
 #[test]
 fn malformed_token_is_not_sent() {
-    let github = site("git@github.com:o/r", None);
+    let github = forge_project("git@github.com:o/r", None);
     for value in ["s3 cret", "s3\ncret", "s3\u{e9}cret", "s3\u{7f}cret"] {
-        let error = ForgeToken::find_token(&github, &environment(&[("GH_TOKEN", value)]), absent).unwrap_err();
+        let error =
+            ForgeToken::find_token(&github, &environment_of(&[("GH_TOKEN", value)]), refuse_to_start).unwrap_err();
         assert_eq!(error.to_string(), "cannot use the token from GH_TOKEN: it holds characters that no token has");
         assert!(!format!("{error:?}").contains("s3"));
     }
     let long = vec![b'a'; 5000];
     assert!(matches!(
-        ForgeToken::find_token(&github, &environment(&[]), |_| Ok(ProgramOutcome::success_with_stdout(long))),
+        ForgeToken::find_token(&github, &environment_of(&[]), |_| Ok(ProgramOutcome::success_with_stdout(long))),
         Err(ForgeError::BadToken { .. })
     ));
     let failed = ProgramOutcome {
@@ -127,30 +132,30 @@ fn malformed_token_is_not_sent() {
         ..ProgramOutcome::success_with_stdout(b"no oauth token".to_vec())
     };
     assert!(matches!(
-        ForgeToken::find_token(&github, &environment(&[]), |_| Ok(failed)),
+        ForgeToken::find_token(&github, &environment_of(&[]), |_| Ok(failed)),
         Err(ForgeError::NoToken { .. })
     ));
     let empty = ProgramOutcome::success_with_stdout(b"\n".to_vec());
     assert!(matches!(
-        ForgeToken::find_token(&github, &environment(&[]), |_| Ok(empty)),
+        ForgeToken::find_token(&github, &environment_of(&[]), |_| Ok(empty)),
         Err(ForgeError::NoToken { .. })
     ));
 }
 
 #[test]
-fn a_real_program_is_asked() {
+fn token_is_read_from_output_of_real_program() {
     let directory = tempfile::tempdir().expect("a directory");
-    let roster = OwnerLock::acquire(&directory.path().join("owners"), 0).expect("a roster");
+    let owner_lock = OwnerLock::acquire(&directory.path().join("owners"), 0).expect("an owner lock");
     let program = directory.path().join("gh");
     fs::write(&program, "#!/bin/sh\ntest \"$*\" = 'auth token --hostname github.com' && echo t0ken\n").expect("a file");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    let ask = |remote: &str| {
+    let find_token_of = |remote: &str| {
         let path = directory.path().to_str().expect("a plain name");
-        ForgeToken::find_token(&site(remote, None), &environment(&[("PATH", path)]), |spec| {
-            run_program(&spec, &roster, &RunControl::new(), &mut |_, _| {})
+        ForgeToken::find_token(&forge_project(remote, None), &environment_of(&[("PATH", path)]), |spec| {
+            run_program(&spec, &owner_lock, &RunControl::new(), &mut |_, _| {})
         })
     };
-    assert!(ask("git@github.com:o/r").is_ok());
-    assert!(matches!(ask("git@github.acme.test:o/r"), Err(ForgeError::NoToken { .. })), "it fails");
-    assert!(matches!(ask("git@gitlab.com:o/r"), Err(ForgeError::NoToken { .. })), "there is no such program");
+    assert!(find_token_of("git@github.com:o/r").is_ok());
+    assert!(matches!(find_token_of("git@github.acme.test:o/r"), Err(ForgeError::NoToken { .. })), "it fails");
+    assert!(matches!(find_token_of("git@gitlab.com:o/r"), Err(ForgeError::NoToken { .. })), "there is no such program");
 }

@@ -1,130 +1,136 @@
-//! The base branch.
+//! The base branch and its lookup.
 
 use std::fs;
 
 use windlass_vcs::git::{Error, GitRepository, RemoteName};
 
-use crate::scene::{Scene, branch};
+use crate::fixture::{GitFixture, branch_name};
 
 #[test]
-fn a_repository_is_found_by_its_files() {
-    let scene = Scene::new();
+fn repository_is_discovered_from_subdirectories_and_worktrees() {
+    let fixture = GitFixture::new();
     let found = |path: &std::path::Path| GitRepository::discover(path).unwrap();
-    let main = found(&scene.root).expect("a repository");
-    assert_eq!((&main.root, &main.common), (&scene.root, &scene.root.join(".git")));
-    fs::create_dir_all(scene.root.join("deep/er")).unwrap();
-    assert_eq!(found(&scene.root.join("deep/er")).as_ref(), Some(&main));
-    let worktree = scene.open("t1");
+    let main = found(&fixture.root).expect("a repository");
+    assert_eq!((&main.root, &main.common), (&fixture.root, &fixture.root.join(".git")));
+    fs::create_dir_all(fixture.root.join("deep/er")).unwrap();
+    assert_eq!(found(&fixture.root.join("deep/er")).as_ref(), Some(&main));
+    let worktree = fixture.open_base_worktree("t1");
     assert_eq!(found(&worktree.path).as_ref(), Some(&main));
-    assert_eq!(found(&scene.path("home")), None);
-    scene.git(&scene.root, &["init", "--quiet", "--bare", scene.path("bare.git").to_str().unwrap()]);
-    assert!(matches!(GitRepository::discover(&scene.path("bare.git")), Err(Error::Bare { .. })));
-    fs::create_dir(scene.path("broken")).unwrap();
-    fs::write(scene.path("broken/.git"), "gitdir: /nowhere\n").unwrap();
-    assert!(matches!(GitRepository::discover(&scene.path("broken")), Err(Error::NotARepository { .. })));
+    assert_eq!(found(&fixture.path("home")), None);
+    fixture.run_git(&fixture.root, &["init", "--quiet", "--bare", fixture.path("bare.git").to_str().unwrap()]);
+    assert!(matches!(GitRepository::discover(&fixture.path("bare.git")), Err(Error::Bare { .. })));
+    fs::create_dir(fixture.path("broken")).unwrap();
+    fs::write(fixture.path("broken/.git"), "gitdir: /nowhere\n").unwrap();
+    assert!(matches!(GitRepository::discover(&fixture.path("broken")), Err(Error::NotARepository { .. })));
 }
 
 #[test]
 fn base_without_remote_is_local_branch() {
-    let scene = Scene::new();
-    let base = scene.base();
+    let fixture = GitFixture::new();
+    let base = fixture.fetch_base_branch();
     assert_eq!((base.branch.as_str(), base.remote, base.stale), ("main", None, None));
-    assert_eq!(base.commit, scene.head(&scene.root));
-    // Neither the checked-out branch nor a detached HEAD matters.
-    scene.git(&scene.root, &["checkout", "--quiet", "-b", "feature"]);
-    scene.commit(&scene.root, "feature");
-    assert_eq!(scene.base().commit, base.commit);
-    scene.git(&scene.root, &["checkout", "--quiet", "--detach"]);
-    assert_eq!(scene.base().commit, base.commit);
-    let feature = scene.with(|git| git.fetch_base(Some(&branch("feature")))).unwrap();
-    assert_eq!(feature.commit, scene.head(&scene.root));
+    assert_eq!(base.commit, fixture.read_head(&fixture.root));
+    // The base does not depend on the checked-out branch or on a detached HEAD.
+    fixture.run_git(&fixture.root, &["checkout", "--quiet", "-b", "feature"]);
+    fixture.commit_files(&fixture.root, "feature");
+    assert_eq!(fixture.fetch_base_branch().commit, base.commit);
+    fixture.run_git(&fixture.root, &["checkout", "--quiet", "--detach"]);
+    assert_eq!(fixture.fetch_base_branch().commit, base.commit);
+    let feature = fixture.with_client(|git| git.fetch_base(Some(&branch_name("feature")))).unwrap();
+    assert_eq!(feature.commit, fixture.read_head(&fixture.root));
 }
 
 #[test]
 fn base_without_common_name_is_checked_out_branch_or_refused() {
-    let scene = Scene::new();
-    scene.git(&scene.root, &["branch", "-m", "main", "odd"]);
-    assert_eq!(scene.base().branch, branch("odd"));
-    scene.git(&scene.root, &["checkout", "--quiet", "--detach"]);
-    assert!(matches!(scene.with(|git| git.fetch_base(None)), Err(Error::NoBase { .. })));
-    assert!(matches!(scene.with(|git| git.fetch_base(Some(&branch("gone")))), Err(Error::UnknownBase { .. })));
+    let fixture = GitFixture::new();
+    fixture.run_git(&fixture.root, &["branch", "-m", "main", "odd"]);
+    assert_eq!(fixture.fetch_base_branch().branch, branch_name("odd"));
+    fixture.run_git(&fixture.root, &["checkout", "--quiet", "--detach"]);
+    assert!(matches!(fixture.with_client(|git| git.fetch_base(None)), Err(Error::NoBase { .. })));
+    assert!(matches!(
+        fixture.with_client(|git| git.fetch_base(Some(&branch_name("gone")))),
+        Err(Error::UnknownBase { .. })
+    ));
 }
 
 #[test]
 fn repository_without_commits_has_no_base() {
-    let scene = Scene::empty();
-    assert!(matches!(scene.with(|git| git.fetch_base(None)), Err(Error::NoCommits { .. })));
+    let fixture = GitFixture::without_commits();
+    assert!(matches!(fixture.with_client(|git| git.fetch_base(None)), Err(Error::NoCommits { .. })));
 }
 
 #[test]
 fn base_with_remote_is_fetched() {
-    let scene = Scene::with_remote();
-    let other = scene.path("other");
-    scene.git(&scene.root, &["clone", "--quiet", scene.path("remote.git").to_str().unwrap(), other.to_str().unwrap()]);
-    let newer = scene.commit(&other, "by another user");
-    scene.git(&other, &["tag", "v1"]);
-    scene.git(&other, &["push", "--quiet", "--tags", "origin", "main"]);
-    let base = scene.base();
+    let fixture = GitFixture::with_remote();
+    let other = fixture.path("other");
+    fixture.run_git(
+        &fixture.root,
+        &["clone", "--quiet", fixture.path("remote.git").to_str().unwrap(), other.to_str().unwrap()],
+    );
+    let newer = fixture.commit_files(&other, "by another user");
+    fixture.run_git(&other, &["tag", "v1"]);
+    fixture.run_git(&other, &["push", "--quiet", "--tags", "origin", "main"]);
+    let base = fixture.fetch_base_branch();
     assert_eq!((base.commit, base.stale), (newer.clone(), None));
     assert_eq!(base.remote, Some(RemoteName::new("origin").unwrap()));
-    assert_ne!(scene.head(&scene.root), newer, "the user's branch stays");
-    assert_eq!(scene.git(&scene.root, &["tag"]), "", "and nothing else comes along");
-    assert!(!scene.root.join(".git/FETCH_HEAD").exists());
+    assert_ne!(fixture.read_head(&fixture.root), newer, "the user's branch stays");
+    assert_eq!(fixture.run_git(&fixture.root, &["tag"]), "", "and nothing else comes along");
+    assert!(!fixture.root.join(".git/FETCH_HEAD").exists());
 }
 
 #[test]
 fn named_remote_overrides_default() {
-    let scene = Scene::with_remote();
-    let there = scene.path("remote.git");
-    scene.git(&scene.root, &["remote", "add", "team", there.to_str().unwrap()]);
-    scene.git(&scene.root, &["remote", "set-url", "origin", "/nowhere"]);
+    let fixture = GitFixture::with_remote();
+    let remote_path = fixture.path("remote.git");
+    fixture.run_git(&fixture.root, &["remote", "add", "team", remote_path.to_str().unwrap()]);
+    fixture.run_git(&fixture.root, &["remote", "set-url", "origin", "/nowhere"]);
     let remote = |name: &str| Some(RemoteName::new(name).unwrap());
-    let through = |name| scene.with_remote_named(remote(name), |git| git.fetch_base(None));
-    assert_eq!(through("team").unwrap().remote, remote("team"));
-    assert!(matches!(through("gone"), Err(Error::UnknownRemote { .. })));
+    let fetch_base_of = |name| fixture.with_client_for_remote(remote(name), |git| git.fetch_base(None));
+    assert_eq!(fetch_base_of("team").unwrap().remote, remote("team"));
+    assert!(matches!(fetch_base_of("gone"), Err(Error::UnknownRemote { .. })));
 }
 
 #[test]
-fn a_branch_that_only_we_have_is_the_local_one() {
-    let scene = Scene::with_remote();
-    scene.git(&scene.root, &["branch", "develop"]);
-    let base = scene.with(|git| git.fetch_base(Some(&branch("develop")))).unwrap();
-    assert_eq!((base.branch, base.remote), (branch("develop"), None));
+fn base_missing_on_remote_resolves_to_local_branch() {
+    let fixture = GitFixture::with_remote();
+    fixture.run_git(&fixture.root, &["branch", "develop"]);
+    let base = fixture.with_client(|git| git.fetch_base(Some(&branch_name("develop")))).unwrap();
+    assert_eq!((base.branch, base.remote), (branch_name("develop"), None));
 }
 
 #[test]
-fn a_branch_that_the_remote_had_does_not_become_the_users_own() {
-    let scene = Scene::with_remote();
-    scene.base();
-    scene.git(&scene.path("remote.git"), &["branch", "-m", "main", "renamed"]);
-    assert!(matches!(scene.with(|git| git.fetch_base(None)), Err(Error::UnknownBase { .. })));
+fn base_renamed_on_remote_is_unknown_despite_local_branch() {
+    let fixture = GitFixture::with_remote();
+    fixture.fetch_base_branch();
+    fixture.run_git(&fixture.path("remote.git"), &["branch", "-m", "main", "renamed"]);
+    assert!(matches!(fixture.with_client(|git| git.fetch_base(None)), Err(Error::UnknownBase { .. })));
 }
 
 #[test]
 fn unreachable_remote_gives_last_known_base() {
-    let scene = Scene::with_remote();
-    let known = scene.base().commit;
-    fs::rename(scene.path("remote.git"), scene.path("away.git")).unwrap();
-    let base = scene.base();
+    let fixture = GitFixture::with_remote();
+    let known = fixture.fetch_base_branch().commit;
+    fs::rename(fixture.path("remote.git"), fixture.path("away.git")).unwrap();
+    let base = fixture.fetch_base_branch();
     assert_eq!(base.commit, known);
     assert!(base.stale.is_some(), "{base:?}");
-    scene.git(&scene.root, &["update-ref", "-d", "refs/remotes/origin/main"]);
-    assert!(matches!(scene.with(|git| git.fetch_base(None)), Err(Error::Unreachable { .. })));
+    fixture.run_git(&fixture.root, &["update-ref", "-d", "refs/remotes/origin/main"]);
+    assert!(matches!(fixture.with_client(|git| git.fetch_base(None)), Err(Error::Unreachable { .. })));
 }
 
 #[test]
 fn credentials_in_addresses_are_never_told() {
-    let scene = Scene::new();
-    scene.git(&scene.root, &["remote", "add", "origin", "http://me:secret@127.0.0.1:1/x.git"]);
-    let error = scene.with(|git| git.fetch_base(None)).expect_err("no remote is there");
+    let fixture = GitFixture::new();
+    fixture.run_git(&fixture.root, &["remote", "add", "origin", "http://me:secret@127.0.0.1:1/x.git"]);
+    let error = fixture.with_client(|git| git.fetch_base(None)).expect_err("no remote is there");
     assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
-    let address = scene.with(|git| git.remote_address(&RemoteName::new("origin").unwrap())).unwrap();
+    let address = fixture.with_client(|git| git.remote_address(&RemoteName::new("origin").unwrap())).unwrap();
     assert_eq!(address, "http://127.0.0.1:1/x.git");
 }
 
 #[test]
-fn a_cancelled_call_is_its_own_error() {
-    let scene = Scene::new();
-    scene.control.cancel_runs();
-    assert!(matches!(scene.with(|git| git.fetch_base(None)), Err(Error::Cancelled { .. })));
+fn cancelled_git_call_returns_cancelled_error() {
+    let fixture = GitFixture::new();
+    fixture.control.cancel_runs();
+    assert!(matches!(fixture.with_client(|git| git.fetch_base(None)), Err(Error::Cancelled { .. })));
 }

@@ -1,18 +1,18 @@
 //! Tests with real repositories in temporary directories, under a hostile user configuration and environment.
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod bases;
-mod beside;
-mod committing;
+mod branch_names;
+mod commits;
 mod crashes;
-mod facts;
-mod merging;
-mod names;
-mod opening;
-mod pushing;
-mod rebasing;
-mod reviewing;
-mod scene;
+mod fixture;
+mod known_facts;
+mod merges;
+mod pushes;
+mod rebases;
+mod review_checkouts;
+mod stray_commits;
 mod submodules;
-mod untouched;
+mod user_tree;
+mod worktrees;

@@ -1,20 +1,20 @@
-# The programs of the journey: its agent, its gate, and the steps of its workflow. Each reports to the recorder, with one line per write:
-#   TAG WHO ITERATION start | prompt MARKER… | end said | end silent
-# A marker is as in the scenario. The first task is left undone until the gate names the missing part. A step of the workflow is called by its own name, which is the first argument.
-who=${1:-${WINDLASS_HOOK:-agent}}
-tell() { printf '%s\n' "$WINDLASS_TAG $who $WINDLASS_ITERATION $*" >>"$CRASH_RECORDER"; }
+# The agent, the gate and the workflow steps of the journey. Each program reports to the recorder, with one line per write:
+#   TAG NAME ITERATION start | prompt MARKER… | end said | end silent
+# Markers are as in the session scenario. The agent completes the first task only after the gate has named the missing part. A workflow step gets its name as the first argument.
+name=${1:-${WINDLASS_HOOK:-agent}}
+record() { printf '%s\n' "$WINDLASS_TAG $name $WINDLASS_ITERATION $*" >>"$CRASH_RECORDER"; }
 
 . "${CRASH_ACTOR%/*}/family.sh"
 
-tell start
+record start
 if [ "$(grep -c ' start$' "$CRASH_RECORDER")" = "$CRASH_EFFECT" ] && find_windlass; then
-    # The remaining processes live on: a child, and this one.
+    # A child and this process stay alive.
     tail -f /dev/null &
     kill -9 "$windlass"
     exec tail -f /dev/null
 fi
 
-case $who in
+case $name in
 agent)
     markers= seen= sent_back=
     while IFS= read -r line; do
@@ -25,8 +25,8 @@ agent)
         'missing '*) sent_back=yes ;;
         esac
     done
-    tell "prompt$markers"
-    # The kill is for the program under test, not for the programs that this one calls.
+    record "prompt$markers"
+    # The fail point is for the program under test, not for the commands of the agent.
     unset WINDLASS_FAILPOINT
     windlass note add --task "$WINDLASS_TASK_ID" "by $WINDLASS_TASK_ID" >/dev/null || exit 1
     printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"journey","version":"1"}}}' \
@@ -43,9 +43,9 @@ agent)
 check)
     if [ ! -e "part-$WINDLASS_TASK_ID" ]; then
         printf 'missing part-%s\nmarker %s\n' "$WINDLASS_TASK_ID" "$WINDLASS_TAG" >&2
-        tell end said
+        record end said
         exit 2
     fi
     ;;
 esac
-tell end silent
+record end silent

@@ -1,144 +1,172 @@
-//! Controls that show that the checks of a journey can fail.
+//! Controls: they show that the checks of a journey detect every kind of violation.
 
 use std::time::Duration;
 
-use super::super::checks::Kind;
-use super::super::controls::{replaced, without};
-use super::super::stage::{Crash, Program, Seen};
-use super::facts::Facts;
-use super::{play, set_out};
+use super::super::checks::ViolationKind;
+use super::super::controls::{remove_line, replace_last};
+use super::super::crash_setup::{CrashObservations, CrashPoint, ProgramCopy};
+use super::facts::JourneyResult;
+use super::{create_journey_project, run_journey};
 
-/// The number of the start of the workflow step that may not run twice.
-const STAMP: u32 = 6;
+/// The position of the non-idempotent workflow step among the started programs.
+const STAMP_START: u32 = 6;
 
-/// A journey that was killed in the step that may not run twice, and an undisturbed one.
-struct Journeys {
-    seen: Seen,
-    killed: Facts,
-    undisturbed: Facts,
+/// Two journeys without violations: one that was killed in the non-idempotent step, and one without a crash.
+struct ControlJourneys {
+    observations: CrashObservations,
+    killed: JourneyResult,
+    baseline: JourneyResult,
 }
 
-impl Journeys {
+impl ControlJourneys {
     fn new() -> Self {
-        let program = Program::new();
-        let (seen, killed) = play(&program, &[Crash::Effect(STAMP)]);
-        let journeys = Self { seen, killed, undisturbed: play(&program, &[]).1 };
-        assert_eq!(journeys.seen.crashed, 1);
+        let program = ProgramCopy::new();
+        let (observations, killed) = run_journey(&program, &[CrashPoint::ProgramStart(STAMP_START)]);
+        let journeys = Self { observations, killed, baseline: run_journey(&program, &[]).1 };
+        assert_eq!(journeys.observations.crash_count, 1);
         assert!(journeys.killed.recorder.contains(" stamp "), "{}", journeys.killed.recorder);
-        journeys.check(|_, _| {}, &[]);
+        journeys.check_planted(|_, _| {}, &[]);
         journeys
     }
 
-    /// Checks the faults after a fault was planted.
+    /// Changes the observations of the killed journey, and checks the violations that result.
     #[track_caller]
-    fn check(&self, plant: impl Fn(&mut Seen, &mut Facts), expected: &[Kind]) {
-        let (mut seen, mut facts) = (self.seen.clone(), self.killed.clone());
-        plant(&mut seen, &mut facts);
-        let faults = facts.faults(&seen, &self.undisturbed, true);
-        let mut kinds: Vec<Kind> = faults.iter().map(|fault| fault.kind).collect();
+    fn check_planted(&self, plant: impl Fn(&mut CrashObservations, &mut JourneyResult), expected: &[ViolationKind]) {
+        let (mut observations, mut result) = (self.observations.clone(), self.killed.clone());
+        plant(&mut observations, &mut result);
+        let violations = result.find_violations(&observations, &self.baseline, true);
+        let mut kinds: Vec<ViolationKind> = violations.iter().map(|violation| violation.kind).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, expected, "{faults:#?}");
+        assert_eq!(kinds, expected, "{violations:#?}");
     }
 }
 
-/// Returns a line of the recorder for another start of a program, by the last run.
-fn again(recorder: &str, who: &str) -> String {
+/// Returns a recorder line for another start of a program by the last run.
+fn second_start(recorder: &str, name: &str) -> String {
     let tag = recorder.lines().next_back().unwrap().split(' ').next().unwrap();
-    format!("{tag}99 {who} 1 start\n")
+    format!("{tag}99 {name} 1 start\n")
 }
 
 #[test]
 fn planted_faults_of_a_journey_are_detected() {
-    let journeys = Journeys::new();
-    // Acknowledged events that the log does not have, or has otherwise.
-    journeys.check(|_, facts| facts.log = without(&facts.log, "\"task_completed\""), &[Kind::Lost]);
-    journeys
-        .check(|_, facts| facts.log = replaced(&facts.log, "\"timestamp\":\"2", "\"timestamp\":\"3"), &[Kind::Lost]);
-    journeys.check(|seen, _| seen.acknowledged[0].push_str("{\"seq\":1, cut o"), &[]);
-    // Starts that the log does not have, and second starts that it has.
-    journeys.check(
-        |_, facts| {
-            let line = again(&facts.recorder, "agent");
-            facts.recorder.push_str(&line);
-        },
-        &[Kind::Unmarked],
+    let journeys = ControlJourneys::new();
+    // Acknowledged events that are missing or different in the log.
+    journeys.check_planted(
+        |_, result| result.log = remove_line(&result.log, "\"task_completed\""),
+        &[ViolationKind::LostEvent],
     );
-    journeys.check(
-        |seen, facts| {
-            seen.acknowledged.clear();
-            let line = again(&facts.recorder, "stamp");
-            facts.recorder.push_str(&line);
-            let is_start = |line: &&str| line.contains("workflow_step_started") && line.contains("\"stamp\"");
-            let begun = facts.log.lines().find(is_start).unwrap().to_owned();
-            facts.log.push_str(&format!("{begun}\n"));
+    journeys.check_planted(
+        |_, result| result.log = replace_last(&result.log, "\"timestamp\":\"2", "\"timestamp\":\"3"),
+        &[ViolationKind::LostEvent],
+    );
+    journeys.check_planted(|observations, _| observations.acknowledged[0].push_str("{\"seq\":1, cut o"), &[]);
+    // Starts that the log does not have, and repeated starts that it has.
+    journeys.check_planted(
+        |_, result| {
+            let line = second_start(&result.recorder, "agent");
+            result.recorder.push_str(&line);
         },
-        &[Kind::Twice],
+        &[ViolationKind::UnrecordedStart],
+    );
+    journeys.check_planted(
+        |observations, result| {
+            observations.acknowledged.clear();
+            let line = second_start(&result.recorder, "stamp");
+            result.recorder.push_str(&line);
+            let is_start = |line: &&str| line.contains("workflow_step_started") && line.contains("\"stamp\"");
+            let start = result.log.lines().find(is_start).unwrap().to_owned();
+            result.log.push_str(&format!("{start}\n"));
+        },
+        &[ViolationKind::RepeatedRun],
     );
     // Prompts of the agent that the log does not have, and log entries without a prompt.
-    journeys.check(
-        |_, facts| facts.recorder = replaced(&facts.recorder, " prompt run-", " prompt other-"),
-        &[Kind::Feedback],
+    journeys.check_planted(
+        |_, result| result.recorder = replace_last(&result.recorder, " prompt run-", " prompt other-"),
+        &[ViolationKind::WrongFeedback],
     );
-    journeys.check(
-        |seen, facts| {
-            seen.acknowledged.clear();
-            facts.log = without(&facts.log, "\"feedback_delivered\"");
+    journeys.check_planted(
+        |observations, result| {
+            observations.acknowledged.clear();
+            result.log = remove_line(&result.log, "\"feedback_delivered\"");
         },
-        &[Kind::Feedback],
+        &[ViolationKind::WrongFeedback],
     );
-    // A program that goes on after another run has taken over.
-    journeys.check(
-        |_, facts| {
-            let first = facts.recorder.lines().next().unwrap();
+    // A program that continues after another run has taken over.
+    journeys.check_planted(
+        |_, result| {
+            let first = result.recorder.lines().next().unwrap();
             let words: Vec<&str> = first.split(' ').collect();
-            let late = format!("{} {} {} end silent\n", words[0], words[1], words[2]);
-            facts.recorder.push_str(&late);
+            let late_line = format!("{} {} {} end silent\n", words[0], words[1], words[2]);
+            result.recorder.push_str(&late_line);
         },
-        &[Kind::Undead],
+        &[ViolationKind::StaleRun],
     );
     // The result of the journey.
-    journeys.check(|_, facts| facts.told = without(&facts.told, "Merge T2"), &[Kind::Different]);
-    journeys.check(|_, facts| facts.told.push_str("\nMerge T2: Second"), &[Kind::Different]);
-    journeys.check(|_, facts| facts.told = replaced(&facts.told, "completed", "ready"), &[Kind::Different]);
-    journeys.check(|_, facts| facts.told = replaced(&facts.told, "1 worktree", "2 worktree"), &[Kind::Different]);
-    journeys.check(|_, facts| facts.told = without(&facts.told, "workflow_completed"), &[Kind::Different]);
+    journeys.check_planted(
+        |_, result| result.summary = remove_line(&result.summary, "Merge T2"),
+        &[ViolationKind::DifferentResult],
+    );
+    journeys
+        .check_planted(|_, result| result.summary.push_str("\nMerge T2: Second"), &[ViolationKind::DifferentResult]);
+    journeys.check_planted(
+        |_, result| result.summary = replace_last(&result.summary, "completed", "ready"),
+        &[ViolationKind::DifferentResult],
+    );
+    journeys.check_planted(
+        |_, result| result.summary = replace_last(&result.summary, "1 worktree", "2 worktree"),
+        &[ViolationKind::DifferentResult],
+    );
+    journeys.check_planted(
+        |_, result| result.summary = remove_line(&result.summary, "workflow_completed"),
+        &[ViolationKind::DifferentResult],
+    );
 }
 
-/// If calls have failed, the workflow may be missing, provided that the log says why. Nothing else may.
+/// After failed calls, the workflow may be missing if the log records why. Nothing else may be missing.
 #[test]
 fn only_the_workflow_may_be_missing_and_only_where_that_is_told() {
-    let of = |told: &str, log: &str| Facts { told: told.to_owned(), log: log.to_owned(), recorder: String::new() };
-    let told = "\"T1\" \"completed\" \"First\"\n\"T3\" \"completed\" \"Third\"\nMerge T1: First\nMerge T3: Third\n\
-                start part-T1 part-T3\nworkflow_started\n\"make\"\nworkflow_completed";
-    let without = "\"T1\" \"completed\" \"First\"\nMerge T1: First\nstart part-T1";
-    let failed = r#"{"seq":1,"type":"hook_finished","data":{"hook":"follow","outcome":"failure"}}"#;
-    let kinds = |ours: &Facts, is_deadly| {
-        let faults = ours.faults(&Seen::default(), &of(told, ""), is_deadly);
-        faults.iter().map(|fault| fault.kind).collect::<Vec<_>>()
+    let journey_result = |complete: &str, log: &str| JourneyResult {
+        summary: complete.to_owned(),
+        log: log.to_owned(),
+        recorder: String::new(),
     };
-    assert_eq!(kinds(&of(without, failed), false), []);
-    assert_eq!(kinds(&of(without, failed), true), [Kind::Different]);
-    assert_eq!(kinds(&of(without, ""), false), [Kind::Different]);
-    assert_eq!(kinds(&of("\"T1\" \"ready\" \"First\"\nstart", failed), false), [Kind::Different]);
-    assert_eq!(kinds(&of(&without.replace("\nMerge T1: First", ""), failed), false), [Kind::Different]);
+    let complete = "\"T1\" \"completed\" \"First\"\n\"T3\" \"completed\" \"Third\"\nMerge T1: First\nMerge T3: Third\n\
+                start part-T1 part-T3\nworkflow_started\n\"make\"\nworkflow_completed";
+    let without_workflow = "\"T1\" \"completed\" \"First\"\nMerge T1: First\nstart part-T1";
+    let failed_hook = r#"{"seq":1,"type":"hook_finished","data":{"hook":"follow","outcome":"failure"}}"#;
+    let kinds = |ours: &JourneyResult, is_deadly| {
+        let violations = ours.find_violations(&CrashObservations::default(), &journey_result(complete, ""), is_deadly);
+        violations.iter().map(|violation| violation.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(&journey_result(without_workflow, failed_hook), false), []);
+    assert_eq!(kinds(&journey_result(without_workflow, failed_hook), true), [ViolationKind::DifferentResult]);
+    assert_eq!(kinds(&journey_result(without_workflow, ""), false), [ViolationKind::DifferentResult]);
+    assert_eq!(
+        kinds(&journey_result("\"T1\" \"ready\" \"First\"\nstart", failed_hook), false),
+        [ViolationKind::DifferentResult]
+    );
+    assert_eq!(
+        kinds(&journey_result(&without_workflow.replace("\nMerge T1: First", ""), failed_hook), false),
+        [ViolationKind::DifferentResult]
+    );
 }
 
 #[test]
-fn a_process_that_is_left_is_noticed() {
-    let program = Program::new();
-    let stage = set_out(&program);
-    let mut left = stage.command(&["--json", "events", "--follow"], None).spawn().unwrap();
-    let look = || {
-        let mut seen = Seen::default();
-        stage.expect_none_within(Duration::ZERO, &mut seen);
-        seen.faults.into_iter().map(|fault| fault.kind).collect::<Vec<_>>()
+fn surviving_process_is_reported_as_fault_until_killed() {
+    let program = ProgramCopy::new();
+    let setup = create_journey_project(&program);
+    let mut follower = setup.windlass_command(&["--json", "events", "--follow"], None).spawn().unwrap();
+    let find_violations = || {
+        let mut observations = CrashObservations::default();
+        setup.check_no_processes_within(Duration::ZERO, &mut observations);
+        observations.violations.into_iter().map(|violation| violation.kind).collect::<Vec<_>>()
     };
     // Before its exec, the child is a copy of this process.
-    while look() != [Kind::Survivor] {
-        assert!(left.try_wait().unwrap().is_none(), "it is there until it is killed");
+    while find_violations() != [ViolationKind::SurvivingProcess] {
+        assert!(follower.try_wait().unwrap().is_none(), "it is there until it is killed");
     }
-    left.kill().unwrap();
-    left.wait().unwrap();
-    assert_eq!(look(), []);
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+    assert_eq!(find_violations(), []);
 }

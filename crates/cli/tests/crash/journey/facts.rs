@@ -1,148 +1,176 @@
-//! The result of a journey, and the faults in it.
+//! The result of a journey, and the checks on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::checks::{Fault, Kind, misdelivered};
-use super::super::log::{self, Entry};
+use super::super::checks::{GuaranteeViolation, ViolationKind, misdelivery_violation};
+use super::super::crash_setup::{CrashObservations, CrashSetup};
+use super::super::log::{self, LogEvent};
 use super::super::recorder;
-use super::super::stage::{Seen, Stage};
 
-/// The facts that are the same wherever a journey was disturbed; and the log and the recorder, which are not.
+/// The result of a journey. A crash may change the log and the recorder, but not the summary.
 #[derive(Clone)]
-pub struct Facts {
-    pub told: String,
+pub struct JourneyResult {
+    /// Tasks, merges, files, branches, worktrees and workflow steps.
+    pub summary: String,
     pub log: String,
     pub recorder: String,
 }
 
-impl Facts {
-    pub fn of(stage: &Stage) -> Self {
+impl JourneyResult {
+    pub fn from_setup(setup: &CrashSetup) -> Self {
         let git = |words: &str| {
-            let ran = stage.world.finish(stage.world.program("git").args(words.split(' ')));
-            if ran.code == 0 { ran.stdout } else { ran.to_string() }
+            let output = setup.world.run_command(setup.world.program("git").args(words.split(' ')));
+            if output.code == 0 { output.stdout } else { output.to_string() }
         };
-        let log = stage.log();
-        let mut told: Vec<String> = tasks(stage);
+        let log = setup.event_log();
+        let mut summary: Vec<String> = describe_tasks(setup);
         git("fetch -q --prune origin");
         let mut merges: Vec<String> =
             git("log --first-parent --merges --format=%s origin/main").lines().map(str::to_owned).collect();
         merges.sort_unstable();
-        told.extend(merges);
-        told.push(git("ls-tree --name-only origin/main").split_whitespace().collect::<Vec<_>>().join(" "));
-        told.push(git("for-each-ref --format=%(refname)").split_whitespace().collect::<Vec<_>>().join(" "));
-        told.push(format!("{} worktree", git("worktree list --porcelain").matches("worktree ").count()));
-        told.extend(git("status --porcelain").lines().map(str::to_owned));
-        told.extend(workflow(&log::read(&log)));
-        Self { told: told.join("\n"), log, recorder: stage.recorded() }
+        summary.extend(merges);
+        summary.push(git("ls-tree --name-only origin/main").split_whitespace().collect::<Vec<_>>().join(" "));
+        summary.push(git("for-each-ref --format=%(refname)").split_whitespace().collect::<Vec<_>>().join(" "));
+        summary.push(format!("{} worktree", git("worktree list --porcelain").matches("worktree ").count()));
+        summary.extend(git("status --porcelain").lines().map(str::to_owned));
+        summary.extend(describe_workflow(&log::parse_events(&log)));
+        Self { summary: summary.join("\n"), log, recorder: setup.recorder_text() }
     }
 
-    /// Returns the faults. After a kill the result is the same; if calls have failed, the workflow may have failed, too.
-    pub fn faults(&self, seen: &Seen, undisturbed: &Self, is_deadly: bool) -> Vec<Fault> {
-        let log = log::read(&self.log);
-        let mut faults = seen.faults.clone();
-        faults.extend(lost(seen, &self.log));
-        faults.extend(unmarked(&log, &self.recorder));
-        faults.extend(untold(&log, &self.recorder, is_deadly));
-        faults.extend(
-            recorder::find_starts_after_takeover(&self.recorder).into_iter().map(|line| Fault::new(Kind::Undead, line)),
+    /// Returns the violations. A kill must not change the summary. After failed calls, the workflow may be missing.
+    pub fn find_violations(
+        &self,
+        observations: &CrashObservations,
+        baseline: &Self,
+        is_deadly: bool,
+    ) -> Vec<GuaranteeViolation> {
+        let log = log::parse_events(&self.log);
+        let mut violations = observations.violations.clone();
+        violations.extend(find_lost_events(observations, &self.log));
+        violations.extend(find_unrecorded_starts(&log, &self.recorder));
+        violations.extend(find_wrong_feedback(&log, &self.recorder, is_deadly));
+        violations.extend(
+            recorder::find_starts_after_takeover(&self.recorder)
+                .into_iter()
+                .map(|line| GuaranteeViolation::new(ViolationKind::StaleRun, line)),
         );
-        if self.told != undisturbed.told && (is_deadly || !self.has_no_workflow(&log, undisturbed)) {
-            let what = format!("it came to\n{}\nundisturbed\n{}", self.told, undisturbed.told);
-            faults.push(Fault::new(Kind::Different, what));
+        if self.summary != baseline.summary && (is_deadly || !self.lacks_only_workflow(&log, baseline)) {
+            let details = format!("the summary is\n{}\nwithout a crash\n{}", self.summary, baseline.summary);
+            violations.push(GuaranteeViolation::new(ViolationKind::DifferentResult, details));
         }
-        faults
+        violations
     }
 }
 
-impl Facts {
-    /// Returns whether only the workflow is missing, and the log says that its hook has failed: an unreadable file is reported.
-    fn has_no_workflow(&self, log: &[Entry], undisturbed: &Self) -> bool {
-        let failed = log.iter().any(|entry| {
-            entry.kind() == "hook_finished" && entry.text("hook") == "follow" && entry.text("outcome") == "failure"
+impl JourneyResult {
+    /// Returns whether only the workflow is missing and the log records the failure of its hook, as for an unreadable file.
+    fn lacks_only_workflow(&self, log: &[LogEvent], baseline: &Self) -> bool {
+        let has_failed_hook = log.iter().any(|event| {
+            event.event_type() == "hook_finished"
+                && event.text_field("hook") == "follow"
+                && event.text_field("outcome") == "failure"
         });
-        let is_of_it =
+        let is_about_workflow =
             |line: &str| line.contains("Third") || line.starts_with(['"', 'w']) && !line.contains("completed");
-        let without = |told: &str| {
-            let told = told.replace(" part-T3", "");
-            told.lines().filter(|line| !is_of_it(line) && *line != "workflow_completed").map(str::to_owned).collect()
+        let without_workflow = |summary: &str| {
+            let summary = summary.replace(" part-T3", "");
+            summary
+                .lines()
+                .filter(|line| !is_about_workflow(line) && *line != "workflow_completed")
+                .map(str::to_owned)
+                .collect()
         };
-        let (ours, theirs): (Vec<String>, Vec<String>) = (without(&self.told), without(&undisturbed.told));
-        failed && ours == theirs
+        let (ours, theirs): (Vec<String>, Vec<String>) =
+            (without_workflow(&self.summary), without_workflow(&baseline.summary));
+        has_failed_hook && ours == theirs
     }
 }
 
-/// The tasks as people see them, numbered in the order of their creation.
-fn tasks(stage: &Stage) -> Vec<String> {
-    let listed = stage.world.run(&["--json", "task", "list", "--all"]).stdout;
-    let parsed = listed.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    parsed.map(|task| format!("{} {} {} {}", task["id"], task["state"], task["goal"], task["labels"])).collect()
+/// Returns the ID, state, goal and labels of each task.
+fn describe_tasks(setup: &CrashSetup) -> Vec<String> {
+    let output = setup.world.run(&["--json", "task", "list", "--all"]).stdout;
+    let tasks = output.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    tasks.map(|task| format!("{} {} {} {}", task["id"], task["state"], task["goal"], task["labels"])).collect()
 }
 
-/// The steps of the workflow. The step that may not run twice has failed where it was interrupted.
-fn workflow(log: &[Entry]) -> Vec<String> {
-    let about = log.iter().filter(|entry| entry.kind().starts_with("workflow_"));
-    let told = about.filter_map(|entry| match entry.kind() {
+/// Returns the events of the workflow and its finished steps, without their results: an interrupted step may have failed.
+fn describe_workflow(log: &[LogEvent]) -> Vec<String> {
+    let workflow_events = log.iter().filter(|event| event.event_type().starts_with("workflow_"));
+    let lines = workflow_events.filter_map(|event| match event.event_type() {
         "workflow_step_started" => None,
-        "workflow_step_finished" => Some(entry.field("result")["stepId"].to_string()),
+        "workflow_step_finished" => Some(event.field("result")["stepId"].to_string()),
         kind => Some(kind.to_owned()),
     });
-    told.collect()
+    lines.collect()
 }
 
-/// A printed event is durable. A truncated line does not count.
-fn lost(seen: &Seen, log: &str) -> Vec<Fault> {
+/// Returns printed events that the log does not have. A truncated line does not count as printed.
+fn find_lost_events(observations: &CrashObservations, log: &str) -> Vec<GuaranteeViolation> {
     let log: BTreeSet<&str> = log.lines().collect();
-    let said = seen.acknowledged.iter().flat_map(|text| text.split_inclusive('\n'));
-    let whole = said.filter_map(|line| line.strip_suffix('\n')).filter(|line| line.contains("\"seq\":"));
-    whole.filter(|line| !log.contains(line)).map(|line| Fault::new(Kind::Lost, line)).collect()
+    let printed_lines = observations.acknowledged.iter().flat_map(|text| text.split_inclusive('\n'));
+    let complete_events =
+        printed_lines.filter_map(|line| line.strip_suffix('\n')).filter(|line| line.contains("\"seq\":"));
+    complete_events
+        .filter(|line| !log.contains(line))
+        .map(|line| GuaranteeViolation::new(ViolationKind::LostEvent, line))
+        .collect()
 }
 
-/// Every start is in the log, and no step that may not run twice did so.
-fn unmarked(log: &[Entry], recorder: &str) -> Vec<Fault> {
-    let mut begun: BTreeMap<&str, usize> = BTreeMap::new();
-    for entry in log {
-        match (entry.kind(), entry.text("step")) {
-            ("turn_started", _) => *begun.entry("agent").or_default() += 1,
-            ("hook_started", _) => *begun.entry(entry.text("hook")).or_default() += 1,
+/// Returns starts that the log does not have, and repeated runs of the step that may run only once.
+fn find_unrecorded_starts(log: &[LogEvent], recorder: &str) -> Vec<GuaranteeViolation> {
+    let mut logged_starts: BTreeMap<&str, usize> = BTreeMap::new();
+    for event in log {
+        match (event.event_type(), event.text_field("step")) {
+            ("turn_started", _) => *logged_starts.entry("agent").or_default() += 1,
+            ("hook_started", _) => *logged_starts.entry(event.text_field("hook")).or_default() += 1,
             ("workflow_step_started", "both") => {
-                *begun.entry("left").or_default() += 1;
-                *begun.entry("right").or_default() += 1;
+                *logged_starts.entry("left").or_default() += 1;
+                *logged_starts.entry("right").or_default() += 1;
             }
-            ("workflow_step_started", step) => *begun.entry(step).or_default() += 1,
+            ("workflow_step_started", step) => *logged_starts.entry(step).or_default() += 1,
             _ => {}
         }
     }
-    let (effects, odd) = recorder::read(recorder);
-    let mut faults: Vec<Fault> = odd.into_iter().map(|what| Fault::new(Kind::Odd, what)).collect();
-    let mut ran: BTreeMap<&str, usize> = BTreeMap::new();
-    effects.iter().for_each(|effect| *ran.entry(&effect.who).or_default() += 1);
-    for (who, times) in ran {
-        let told = begun.get(who).copied().unwrap_or_default();
-        if times > told {
-            faults.push(Fault::new(Kind::Unmarked, format!("{who} ran {times} times, the log knows of {told}")));
+    let (programs, malformed_lines) = recorder::parse_recorder(recorder);
+    let mut violations: Vec<GuaranteeViolation> = malformed_lines
+        .into_iter()
+        .map(|details| GuaranteeViolation::new(ViolationKind::UnexpectedOutput, details))
+        .collect();
+    let mut recorded_starts: BTreeMap<&str, usize> = BTreeMap::new();
+    programs.iter().for_each(|program| *recorded_starts.entry(&program.name).or_default() += 1);
+    for (name, times) in recorded_starts {
+        let logged = logged_starts.get(name).copied().unwrap_or_default();
+        if times > logged {
+            violations.push(GuaranteeViolation::new(
+                ViolationKind::UnrecordedStart,
+                format!("{name} ran {times} times, the log has {logged} starts"),
+            ));
         }
-        if who == "stamp" && times > 1 {
-            faults.push(Fault::new(Kind::Twice, format!("{who} ran {times} times")));
+        if name == "stamp" && times > 1 {
+            violations.push(GuaranteeViolation::new(ViolationKind::RepeatedRun, format!("{name} ran {times} times")));
         }
     }
-    faults
+    violations
 }
 
-/// The agent's prompts are those of the log, and each piece is in exactly one finished turn; if calls have failed, in at most
-/// one.
-fn untold(log: &[Entry], recorder: &str, is_deadly: bool) -> Vec<Fault> {
-    let (begun, pieces) = (log::begun(log), log::pieces(log));
-    let mut owed: Vec<Vec<String>> =
-        begun.iter().filter(|begun| begun.who == "agent").map(|turn| turn.prompt(&pieces)).collect();
-    let mut faults = Vec::new();
-    for heard in recorder::read(recorder).0.into_iter().filter_map(|effect| effect.prompt) {
-        match owed.iter().position(|prompt| *prompt == heard) {
-            Some(place) => drop(owed.swap_remove(place)),
-            None => faults.push(Fault::new(Kind::Feedback, format!("an agent heard {heard:?}, as no turn of the log"))),
+/// Returns prompts that the log does not have, and feedback that is not in exactly one finished turn. After failed calls,
+/// feedback may be in no turn.
+fn find_wrong_feedback(log: &[LogEvent], recorder: &str, is_deadly: bool) -> Vec<GuaranteeViolation> {
+    let (programs, markers) = (log::logged_programs(log), log::queued_markers(log));
+    let mut expected_prompts: Vec<Vec<String>> =
+        programs.iter().filter(|program| program.name == "agent").map(|turn| turn.prompt_markers(&markers)).collect();
+    let mut violations = Vec::new();
+    for actual_prompt in recorder::parse_recorder(recorder).0.into_iter().filter_map(|program| program.prompt) {
+        match expected_prompts.iter().position(|prompt| *prompt == actual_prompt) {
+            Some(position) => drop(expected_prompts.swap_remove(position)),
+            None => violations.push(GuaranteeViolation::new(
+                ViolationKind::WrongFeedback,
+                format!("an agent got {actual_prompt:?}, which no turn in the log has"),
+            )),
         }
     }
     let is_right = |counts| counts == (1, 1) || !is_deadly && counts == (0, 0);
-    let wrong = log::delivered(log, &begun).into_iter().filter(|(_, counts)| !is_right(*counts));
-    faults.extend(wrong.map(|(seq, counts)| misdelivered(seq, counts)));
-    faults
+    let misdelivered = log::count_deliveries(log, &programs).into_iter().filter(|(_, counts)| !is_right(*counts));
+    violations.extend(misdelivered.map(|(seq, counts)| misdelivery_violation(seq, counts)));
+    violations
 }

@@ -1,4 +1,4 @@
-# Finds the outermost process of the play: the program under test. A supervisor between it and us has no environment.
+# Finds the outermost process of the scenario, which is the program under test. A supervisor between it and this process has no environment.
 is_ours() { grep -aqsF "CRASH_RECORDER=$CRASH_RECORDER" "/proc/$1/environ"; }
 find_windlass() {
     windlass= above=$PPID

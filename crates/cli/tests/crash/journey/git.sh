@@ -1,5 +1,5 @@
 #!/bin/sh
-# Git, which kills the program under test before or after its n-th call.
+# A wrapper of git that kills the program under test before or after the n-th call.
 real=${0%/bin/git}/tools/git
 [ -n "$CRASH_BEFORE_GIT$CRASH_AFTER_GIT" ] || exec "$real" "$@"
 . "${0%/git}/family.sh"

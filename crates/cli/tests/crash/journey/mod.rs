@@ -1,13 +1,14 @@
-//! The whole way: tasks in worktrees that are worked on, judged, submitted and merged. One of them leads to the next and to a
-//! workflow, which creates a third. The agent calls the program itself, by commands and as an MCP client.
+//! The journey scenario: tasks from the first turn to the merge. Agents work on them in worktrees, a gate judges the work, and
+//! Windlass submits and merges it. The first task unblocks the second one and starts a workflow, which creates the third one. The
+//! agent calls Windlass itself, by commands and as an MCP client.
 //!
 //! ```text
-//! run ─► First ─► check: missing! ─► First ─► check ─► push ─► merged ─► completed ─┬► Second (waited for it) ─► …
+//! run ─► First ─► check: missing! ─► First ─► check ─► push ─► merged ─► completed ─┬► Second (depends on First) ─► …
 //!                       └► workflow: count, stamp, left ∥ right, make ─► Third ─► …  ◄┘
 //! ```
 //!
-//! Wherever it is disturbed, a later undisturbed run has the same result: every task is completed and merged once, the workflow
-//! ran its steps once, no step ran twice that may not, and nothing is left.
+//! After a crash or a failing system call at any point, a later run has the same result: every task is completed and merged once,
+//! every step of the workflow ran, non-idempotent steps ran at most once, and no process or worktree remains.
 
 mod controls;
 mod facts;
@@ -15,16 +16,16 @@ mod facts;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::checks::{Fault, Kind};
-use super::stage::Lasting::{self, Ever, Once, Row};
-use super::stage::{Crash, End, Program, Seen, Stage, can_trace};
-use super::sweep::{Call, Play, Sweep};
-use super::{AFTER, BEFORE};
-use facts::Facts;
+use super::checks::{GuaranteeViolation, ViolationKind};
+use super::crash_setup::FailureDuration::{self, Once, Permanent, TenInARow};
+use super::crash_setup::{CrashObservations, CrashPoint, CrashSetup, ProgramCopy, RunExit, can_trace};
+use super::sweep::{CrashScenario, CrashSweep, TracedCall};
+use super::{AFTER_COMMIT, BEFORE_COMMIT};
+use facts::JourneyResult;
 
-const ACTOR: &str = include_str!("actor.sh");
-const FAMILY: &str = include_str!("family.sh");
-const GIT: &str = include_str!("git.sh");
+const ACTOR_SCRIPT: &str = include_str!("actor.sh");
+const PROCESS_TREE_SCRIPT: &str = include_str!("family.sh");
+const GIT_SCRIPT: &str = include_str!("git.sh");
 
 const CONFIG: &str = r#"
 agent: worker
@@ -60,28 +61,28 @@ git push -q -u origin main && git checkout -q -b desk";
 
 const RUN: &[&str] = &["--json", "run"];
 
-/// The calls that reach a disk, the way in which they fail, and for how long.
-const FAILING: &[(&str, Lasting, Call)] = &[
-    ("ENOSPC", Row, &[("pwrite64", &[15])]),
-    ("EIO", Row, &[("pwrite64", &[])]),
-    ("EIO", Row, &[("fdatasync", &[2])]),
+/// The calls to the file system that fail, with the error and the duration of the failure.
+const FAILING_CALLS: &[(&str, FailureDuration, TracedCall)] = &[
+    ("ENOSPC", TenInARow, &[("pwrite64", &[15])]),
+    ("EIO", TenInARow, &[("pwrite64", &[])]),
+    ("EIO", TenInARow, &[("fdatasync", &[2])]),
     ("EIO", Once, &[("fdatasync", &[9])]),
-    ("ENOSPC", Row, &[("fdatasync", &[])]),
-    ("ENOSPC", Row, &[("write", &[6])]),
-    ("EIO", Row, &[("write", &[4, 8])]),
-    ("EIO", Row, &[("ftruncate", &[])]),
-    ("EIO", Row, &[("openat", &[])]),
-    ("ENOSPC", Row, &[("openat", &[12])]),
-    ("EIO", Row, &[("unlink", &[]), ("unlinkat", &[3])]),
-    ("ENOSPC", Row, &[("mkdir", &[1]), ("mkdirat", &[])]),
-    ("EIO", Row, &[("pread64", &[4])]),
-    ("EIO", Row, &[("rename", &[]), ("renameat", &[])]),
-    ("ENOSPC", Ever, &[("pwrite64", &[20])]),
-    ("ENOSPC", Ever, &[("write", &[])]),
+    ("ENOSPC", TenInARow, &[("fdatasync", &[])]),
+    ("ENOSPC", TenInARow, &[("write", &[6])]),
+    ("EIO", TenInARow, &[("write", &[4, 8])]),
+    ("EIO", TenInARow, &[("ftruncate", &[])]),
+    ("EIO", TenInARow, &[("openat", &[])]),
+    ("ENOSPC", TenInARow, &[("openat", &[12])]),
+    ("EIO", TenInARow, &[("unlink", &[]), ("unlinkat", &[3])]),
+    ("ENOSPC", TenInARow, &[("mkdir", &[1]), ("mkdirat", &[])]),
+    ("EIO", TenInARow, &[("pread64", &[4])]),
+    ("EIO", TenInARow, &[("rename", &[]), ("renameat", &[])]),
+    ("ENOSPC", Permanent, &[("pwrite64", &[20])]),
+    ("ENOSPC", Permanent, &[("write", &[])]),
 ];
 
-/// Calls that change files, and the counts at which the ordinary tests kill in them.
-const KILLING: &[Call] = &[
+/// The calls that change files, with the counts at which the ordinary tests kill the run.
+const KILLED_CALLS: &[TracedCall] = &[
     &[("unlinkat", &[4])],
     &[("openat", &[])],
     &[("write", &[])],
@@ -93,107 +94,119 @@ const KILLING: &[Call] = &[
     &[("fdatasync", &[])],
 ];
 
-/// This many runs reach the end, whatever was disturbed before.
-const RUNS: usize = 3;
+/// The number of runs that complete all tasks after any failure.
+const MAX_RECOVERY_RUNS: usize = 3;
 
-struct Journey {
-    undisturbed: Facts,
+/// The journey scenario with crashes, compared with a run without crashes.
+struct JourneyScenario {
+    baseline: JourneyResult,
 }
 
-impl Journey {
+impl JourneyScenario {
     fn new() -> Self {
-        let (seen, facts) = play(&Program::new(), &[]);
-        assert_eq!(seen.faults, []);
-        Self { undisturbed: facts }
+        let (observations, result) = run_journey(&ProgramCopy::new(), &[]);
+        assert_eq!(observations.violations, []);
+        Self { baseline: result }
     }
 }
 
-impl Play for Journey {
-    type Bench = Program;
+impl CrashScenario for JourneyScenario {
+    type Environment = ProgramCopy;
 
-    fn bench(&self) -> Program {
-        Program::new()
+    fn create_environment(&self) -> ProgramCopy {
+        ProgramCopy::new()
     }
 
-    fn play(&self, bench: &Program, crashes: &[Crash]) -> (usize, Vec<Fault>) {
-        let (seen, facts) = play(bench, crashes);
+    fn run_with_crashes(&self, program: &ProgramCopy, crashes: &[CrashPoint]) -> (usize, Vec<GuaranteeViolation>) {
+        let (observations, result) = run_journey(program, crashes);
         let is_deadly = crashes.iter().all(|crash| crash.is_deadly());
-        (seen.crashed, facts.faults(&seen, &self.undisturbed, is_deadly))
+        (observations.crash_count, result.find_violations(&observations, &self.baseline, is_deadly))
     }
 }
 
-fn set_out(program: &Program) -> Stage {
-    let stage = Stage::new(program, ACTOR);
-    let programs = stage.world.programs();
-    let set_up = stage.world.finish(stage.world.program("sh").args(["-c", SETUP]));
-    assert_eq!(set_up.code, 0, "{set_up}");
-    fs::write(programs.join("family.sh"), FAMILY).unwrap();
-    fs::write(programs.join("git"), GIT).unwrap();
-    fs::set_permissions(programs.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
-    std::os::unix::fs::symlink(&stage.program, programs.join("windlass")).unwrap();
-    stage.world.write(".windlass/config.yaml", CONFIG);
-    stage.world.write(".windlass/workflows/follow.yaml", WORKFLOW);
-    stage.world.ok(&["trust", "--yes"]);
-    stage.world.ok(&["init"]);
-    stage.world.ok(&["task", "add", "First", "--label", "root"]);
-    stage.world.ok(&["task", "add", "Second", "--depends", "T1"]);
-    stage
+/// Creates a repository with a remote, a project and two tasks.
+fn create_journey_project(program: &ProgramCopy) -> CrashSetup {
+    let setup = CrashSetup::new(program, ACTOR_SCRIPT);
+    let program_directory = setup.world.program_directory();
+    let output = setup.world.run_command(setup.world.program("sh").args(["-c", SETUP]));
+    assert_eq!(output.code, 0, "{output}");
+    fs::write(program_directory.join("family.sh"), PROCESS_TREE_SCRIPT).unwrap();
+    fs::write(program_directory.join("git"), GIT_SCRIPT).unwrap();
+    fs::set_permissions(program_directory.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::symlink(&setup.program, program_directory.join("windlass")).unwrap();
+    setup.world.write(".windlass/config.yaml", CONFIG);
+    setup.world.write(".windlass/workflows/follow.yaml", WORKFLOW);
+    setup.world.run_ok(&["trust", "--yes"]);
+    setup.world.run_ok(&["init"]);
+    setup.world.run_ok(&["task", "add", "First", "--label", "root"]);
+    setup.world.run_ok(&["task", "add", "Second", "--depends", "T1"]);
+    setup
 }
 
-/// Returns whether no task is left.
-fn is_done(stage: &Stage) -> bool {
-    stage.world.run(&["--json", "task", "list"]).stdout.is_empty()
+/// Returns whether all tasks are completed.
+fn has_no_open_tasks(setup: &CrashSetup) -> bool {
+    setup.world.run(&["--json", "task", "list"]).stdout.is_empty()
 }
 
-fn play(program: &Program, crashes: &[Crash]) -> (Seen, Facts) {
-    let stage = set_out(program);
+/// Runs Windlass with each crash, and then until all tasks are completed.
+fn run_journey(program: &ProgramCopy, crashes: &[CrashPoint]) -> (CrashObservations, JourneyResult) {
+    let setup = create_journey_project(program);
     let is_deadly = crashes.iter().all(|crash| crash.is_deadly());
-    let mut seen = Seen::default();
+    let mut observations = CrashObservations::default();
     for crash in crashes {
-        let end = stage.run(&mut stage.command(RUN, Some(*crash)), Some(*crash), &[End::Code(0)], &mut seen);
+        let exit = setup.run_to_exit(
+            &mut setup.windlass_command(RUN, Some(*crash)),
+            Some(*crash),
+            &[RunExit::Code(0)],
+            &mut observations,
+        );
         let is_reached = match crash {
-            Crash::Error(..) => stage.was_disturbed(),
-            _ => end != End::Code(0),
+            CrashPoint::FailingCall(..) => setup.has_injected_failure(),
+            _ => exit != RunExit::Code(0),
         };
-        if is_reached && end == End::Code(0) && !is_done(&stage) {
-            seen.faults.push(Fault::new(Kind::Odd, "a run said that nothing is left"));
+        if is_reached && exit == RunExit::Code(0) && !has_no_open_tasks(&setup) {
+            observations.violations.push(GuaranteeViolation::new(
+                ViolationKind::UnexpectedOutput,
+                "a run ended successfully with open tasks",
+            ));
         }
         if !is_reached {
             break;
         }
-        seen.crashed += 1;
-        stage.expect_none(&mut seen);
+        observations.crash_count += 1;
+        setup.check_no_processes(&mut observations);
     }
-    // After a kill one more run is enough. After failed calls a task may wait for a person.
-    for last in 1..=RUNS {
-        let is_last = last == RUNS || is_deadly;
-        let may: &[End] = if is_last { &[End::Code(0)] } else { &[End::Code(0), End::Code(4)] };
-        let end = stage.run(&mut stage.command(RUN, None), None, may, &mut seen);
-        if is_last || (end == End::Code(0) && is_done(&stage)) {
+    // After a kill, one more run completes all tasks. After failed calls, a task may wait for a person.
+    for attempt in 1..=MAX_RECOVERY_RUNS {
+        let is_last = attempt == MAX_RECOVERY_RUNS || is_deadly;
+        let expected_exits: &[RunExit] =
+            if is_last { &[RunExit::Code(0)] } else { &[RunExit::Code(0), RunExit::Code(4)] };
+        let exit = setup.run_to_exit(&mut setup.windlass_command(RUN, None), None, expected_exits, &mut observations);
+        if is_last || (exit == RunExit::Code(0) && has_no_open_tasks(&setup)) {
             break;
         }
         for id in ["T1", "T2", "T3"] {
-            // Only a task that asks is answered.
-            stage.world.run(&["answer", id, "continue"]);
+            // The command fails for a task that asks nothing.
+            setup.world.run(&["answer", id, "continue"]);
         }
     }
-    stage.expect_none(&mut seen);
-    stage.examine(&mut seen);
-    let facts = Facts::of(&stage);
-    (seen, facts)
+    setup.check_no_processes(&mut observations);
+    setup.run_doctor(&mut observations);
+    let result = JourneyResult::from_setup(&setup);
+    (observations, result)
 }
 
-fn sweep(kind: &str, times: impl IntoIterator<Item = u32>, crashes: impl Fn(u32) -> Vec<Crash> + Sync) {
-    let sweep = Sweep::new(Journey::new());
-    sweep.kill(&format!("on the whole way {kind}"), times, crashes);
-    sweep.end();
+fn sweep(kind: &str, times: impl IntoIterator<Item = u32>, crashes: impl Fn(u32) -> Vec<CrashPoint> + Sync) {
+    let sweep = CrashSweep::new(JourneyScenario::new());
+    sweep.run_crashes(&format!("on the whole way {kind}"), times, crashes);
+    sweep.assert_no_violations();
 }
 
 #[test]
-fn undisturbed() {
-    let (seen, facts) = play(&Program::new(), &[]);
-    assert_eq!(facts.faults(&seen, &facts, true), []);
-    insta::assert_snapshot!(facts.told, @r#"
+fn journey_without_crash_completes_and_merges_every_task() {
+    let (observations, result) = run_journey(&ProgramCopy::new(), &[]);
+    assert_eq!(result.find_violations(&observations, &result, true), []);
+    insta::assert_snapshot!(result.summary, @r#"
     "T1" "completed" "First" ["root"]
     "T2" "completed" "Second" []
     "T3" "completed" "Third, after T1" ["made"]
@@ -214,57 +227,57 @@ fn undisturbed() {
 
 #[test]
 fn killed_before_a_commit() {
-    sweep("before a commit", (17..).step_by(43), |nth| vec![Crash::Fail(BEFORE, nth)]);
+    sweep("before a commit", (17..).step_by(43), |nth| vec![CrashPoint::FailPoint(BEFORE_COMMIT, nth)]);
 }
 
 #[test]
 fn killed_after_a_commit() {
-    sweep("after a commit", (5..).step_by(43), |nth| vec![Crash::Fail(AFTER, nth)]);
+    sweep("after a commit", (5..).step_by(43), |nth| vec![CrashPoint::FailPoint(AFTER_COMMIT, nth)]);
 }
 
 #[test]
 fn killed_by_what_it_has_started() {
-    sweep("by what it has started", (2..).step_by(3), |nth| vec![Crash::Effect(nth)]);
+    sweep("by what it has started", (2..).step_by(3), |nth| vec![CrashPoint::ProgramStart(nth)]);
 }
 
 #[test]
 fn killed_before_git() {
-    sweep("before a call of git", (31..).step_by(67), |nth| vec![Crash::BeforeGit(nth)]);
+    sweep("before a call of git", (31..).step_by(67), |nth| vec![CrashPoint::BeforeGit(nth)]);
 }
 
 #[test]
 fn killed_after_git() {
-    sweep("after a call of git", (9..).step_by(67), |nth| vec![Crash::AfterGit(nth)]);
+    sweep("after a call of git", (9..).step_by(67), |nth| vec![CrashPoint::AfterGit(nth)]);
 }
 
-/// Kills where files are created, changed and removed. The fourth `unlinkat` is in the middle of removing a worktree.
+/// Kills the run while it creates, changes and removes files. The fourth `unlinkat` is in the middle of removing a worktree.
 #[test]
 fn killed_in_a_system_call() {
     if !can_trace() {
         return;
     }
-    let sweep = Sweep::new(Journey::new());
-    for call in KILLING {
-        sweep.kill_in("on the whole way in", call, Crash::Call);
+    let sweep = CrashSweep::new(JourneyScenario::new());
+    for call in KILLED_CALLS {
+        sweep.run_crashes_in_call("on the whole way in", call, CrashPoint::SystemCall);
     }
-    sweep.end();
+    sweep.assert_no_violations();
 }
 
-/// A disk that fails or is full.
+/// Simulates a disk that fails or is full.
 #[test]
-fn calls_fail() {
+fn journey_recovers_from_failing_system_calls_without_faults() {
     if !can_trace() {
         return;
     }
-    let sweep = Sweep::new(Journey::new());
-    for (error, lasting, call) in FAILING {
-        let how = match lasting {
+    let sweep = CrashSweep::new(JourneyScenario::new());
+    for (error, duration, call) in FAILING_CALLS {
+        let adverb = match duration {
             Once => "once by",
-            Row => "by rows of",
-            Ever => "to the end by",
+            TenInARow => "by rows of",
+            Permanent => "to the end by",
         };
-        let kind = format!("on the whole way {how} {error} in");
-        sweep.kill_in(&kind, call, |name, nth| Crash::Error(name, error, *lasting, nth));
+        let kind = format!("on the whole way {adverb} {error} in");
+        sweep.run_crashes_in_call(&kind, call, |name, nth| CrashPoint::FailingCall(name, error, *duration, nth));
     }
-    sweep.end();
+    sweep.assert_no_violations();
 }

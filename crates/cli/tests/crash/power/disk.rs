@@ -1,174 +1,185 @@
-//! A model of a disk that keeps synced data, and any part of the rest.
+//! A simulated disk that keeps synced data, and any part of the unsynced data.
 //!
-//! It promises no more than POSIX does: a file's bytes are durable after a sync of the file, a name after a sync of its
-//! directory. Unsynced data may be there or missing, in any order, and a write may be there by sectors. Names are kept in the
-//! order in which they were given: no file system does worse.
+//! It guarantees no more than POSIX: the content of a file is durable after a sync of the file, a name after a sync of its
+//! directory. Any subset of the unsynced writes may be on the disk, and a write may be there in part, by sectors. Changes of names
+//! keep their order, as on every file system.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::trace::Op;
+use super::trace::FileOperation;
 
-const SECTOR: usize = 512;
+const SECTOR_SIZE: usize = 512;
 
 /// The unsynced data that remains after a loss of power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
+pub enum UnsyncedData {
     Nothing,
     Some,
     /// Some sectors of some writes.
     Torn,
 }
 
+/// A file or a directory: its durable state and the unsynced changes.
 #[derive(Debug, Clone)]
-enum Node {
-    /// The length that programs see.
+enum DiskNode {
     File {
-        kept: Vec<u8>,
-        pending: Vec<Piece>,
+        durable: Vec<u8>,
+        pending: Vec<FileUpdate>,
+        /// The length that programs see.
         length: usize,
     },
     Directory {
-        kept: BTreeMap<OsString, usize>,
-        pending: Vec<Entry>,
+        durable: BTreeMap<OsString, usize>,
+        pending: Vec<DirectoryUpdate>,
     },
 }
 
+/// An unsynced change of a file.
 #[derive(Debug, Clone)]
-enum Piece {
+enum FileUpdate {
     Bytes(usize, Vec<u8>),
     Length(usize),
 }
 
+/// An unsynced change of a directory.
 #[derive(Debug, Clone)]
-enum Entry {
+enum DirectoryUpdate {
     Add(OsString, usize),
     Remove(OsString),
     Rename(OsString, OsString, usize),
 }
 
-/// A disk below a directory that was empty in the beginning.
+/// A disk that starts with an empty root directory.
 #[derive(Debug, Clone)]
-pub struct Disk {
-    nodes: Vec<Node>,
-    /// The files that programs see.
+pub struct SimulatedDisk {
+    nodes: Vec<DiskNode>,
+    /// The paths that programs see.
     names: BTreeMap<PathBuf, usize>,
 }
 
-impl Disk {
+impl SimulatedDisk {
     pub fn new(root: &Path) -> Self {
-        let nodes = vec![Node::Directory { kept: BTreeMap::new(), pending: Vec::new() }];
+        let nodes = vec![DiskNode::Directory { durable: BTreeMap::new(), pending: Vec::new() }];
         Self { nodes, names: BTreeMap::from([(root.to_owned(), 0)]) }
     }
 
-    pub fn take(&mut self, op: &Op) {
-        match op {
-            Op::Make(path) => self.add(path, Node::Directory { kept: BTreeMap::new(), pending: Vec::new() }),
-            Op::Create(path) if !self.names.contains_key(path) => {
-                self.add(path, Node::File { kept: Vec::new(), pending: Vec::new(), length: 0 });
+    pub fn apply_operation(&mut self, operation: &FileOperation) {
+        match operation {
+            FileOperation::MakeDirectory(path) => {
+                self.add_node(path, DiskNode::Directory { durable: BTreeMap::new(), pending: Vec::new() })
             }
-            Op::Write(path, at, bytes) => self.piece(path, Piece::Bytes(*at, bytes.clone())),
-            Op::Append(path, bytes) => {
-                let end = self.length(path);
-                self.piece(path, Piece::Bytes(end, bytes.clone()));
+            FileOperation::Create(path) if !self.names.contains_key(path) => {
+                self.add_node(path, DiskNode::File { durable: Vec::new(), pending: Vec::new(), length: 0 });
             }
-            Op::Truncate(path, length) => self.piece(path, Piece::Length(*length)),
-            Op::Sync(path) => self.sync(path),
-            Op::Rename(from, to) => self.rename(from, to),
-            Op::Link(from, to) => {
+            FileOperation::Write(path, offset, bytes) => {
+                self.update_file(path, FileUpdate::Bytes(*offset, bytes.clone()))
+            }
+            FileOperation::Append(path, bytes) => {
+                let end = self.file_length(path);
+                self.update_file(path, FileUpdate::Bytes(end, bytes.clone()));
+            }
+            FileOperation::Truncate(path, length) => self.update_file(path, FileUpdate::Length(*length)),
+            FileOperation::Sync(path) => self.sync(path),
+            FileOperation::Rename(from, to) => self.rename(from, to),
+            FileOperation::Link(from, to) => {
                 if let Some(number) = self.names.get(from).copied() {
                     self.names.insert(to.clone(), number);
-                    self.entry(to, Entry::Add(name(to), number));
+                    self.update_directory(to, DirectoryUpdate::Add(file_name_of(to), number));
                 }
             }
-            Op::Remove(path) => {
+            FileOperation::Remove(path) => {
                 self.names.remove(path);
-                self.entry(path, Entry::Remove(name(path)));
+                self.update_directory(path, DirectoryUpdate::Remove(file_name_of(path)));
             }
-            Op::Create(_) | Op::Say(_) => {}
+            FileOperation::Create(_) | FileOperation::Print(_) => {}
         }
     }
 
-    fn add(&mut self, path: &Path, node: Node) {
+    fn add_node(&mut self, path: &Path, node: DiskNode) {
         self.nodes.push(node);
         let number = self.nodes.len() - 1;
         self.names.insert(path.to_owned(), number);
-        self.entry(path, Entry::Add(name(path), number));
+        self.update_directory(path, DirectoryUpdate::Add(file_name_of(path), number));
     }
 
-    fn piece(&mut self, path: &Path, piece: Piece) {
+    fn update_file(&mut self, path: &Path, update: FileUpdate) {
         let Some(number) = self.names.get(path) else { return };
-        if let Node::File { pending, length, .. } = &mut self.nodes[*number] {
-            *length = match &piece {
-                Piece::Bytes(at, bytes) => (*length).max(at + bytes.len()),
-                Piece::Length(new) => *new,
+        if let DiskNode::File { pending, length, .. } = &mut self.nodes[*number] {
+            *length = match &update {
+                FileUpdate::Bytes(offset, bytes) => (*length).max(offset + bytes.len()),
+                FileUpdate::Length(new) => *new,
             };
-            pending.push(piece);
+            pending.push(update);
         }
     }
 
-    fn length(&self, path: &Path) -> usize {
+    fn file_length(&self, path: &Path) -> usize {
         match self.names.get(path).map(|number| &self.nodes[*number]) {
-            Some(Node::File { length, .. }) => *length,
+            Some(DiskNode::File { length, .. }) => *length,
             _ => 0,
         }
     }
 
-    fn entry(&mut self, path: &Path, entry: Entry) {
+    fn update_directory(&mut self, path: &Path, update: DirectoryUpdate) {
         let parent = path.parent().and_then(|parent| self.names.get(parent));
-        if let Some(Node::Directory { pending, .. }) = parent.map(|number| &mut self.nodes[*number]) {
-            pending.push(entry);
+        if let Some(DiskNode::Directory { pending, .. }) = parent.map(|number| &mut self.nodes[*number]) {
+            pending.push(update);
         }
     }
 
     fn rename(&mut self, from: &Path, to: &Path) {
         assert_eq!(from.parent(), to.parent(), "only within a directory");
-        let below: Vec<PathBuf> = self.names.keys().filter(|path| path.starts_with(from)).cloned().collect();
-        for path in below {
+        let paths: Vec<PathBuf> = self.names.keys().filter(|path| path.starts_with(from)).cloned().collect();
+        for path in paths {
             let number = self.names.remove(&path).unwrap();
             let rest = path.strip_prefix(from).unwrap();
             self.names.insert(if rest.as_os_str().is_empty() { to.to_owned() } else { to.join(rest) }, number);
         }
         let number = self.names[to];
-        self.entry(to, Entry::Rename(name(from), name(to), number));
+        self.update_directory(to, DirectoryUpdate::Rename(file_name_of(from), file_name_of(to), number));
     }
 
     fn sync(&mut self, path: &Path) {
         let Some(number) = self.names.get(path) else { return };
         match &mut self.nodes[*number] {
-            Node::File { kept, pending, .. } => pending.drain(..).for_each(|piece| put(kept, &piece, |_| true)),
-            Node::Directory { kept, pending } => pending.drain(..).for_each(|entry| enter(kept, entry)),
+            DiskNode::File { durable, pending, .. } => {
+                pending.drain(..).for_each(|update| apply_file_update(durable, &update, |_| true))
+            }
+            DiskNode::Directory { durable, pending } => {
+                pending.drain(..).for_each(|entry| apply_directory_update(durable, entry))
+            }
         }
     }
 
-    /// Writes the files that remain after a loss of power below another directory.
-    pub fn lose_power(&self, left: Left, chance: &mut Chance, to: &Path) {
-        self.restore(0, left, chance, to);
+    /// Writes the files that remain after a power loss into a directory.
+    pub fn lose_power(&self, unsynced: UnsyncedData, random: &mut RandomGenerator, to: &Path) {
+        self.write_node(0, unsynced, random, to);
     }
 
-    fn restore(&self, number: usize, left: Left, chance: &mut Chance, to: &Path) {
+    fn write_node(&self, number: usize, unsynced: UnsyncedData, random: &mut RandomGenerator, to: &Path) {
         match &self.nodes[number] {
-            Node::File { kept, pending, .. } => {
-                let mut bytes = kept.clone();
-                for piece in pending.iter().filter(|_| left != Left::Nothing) {
-                    if chance.flip() {
-                        put(&mut bytes, piece, |_| left != Left::Torn || chance.flip());
+            DiskNode::File { durable, pending, .. } => {
+                let mut bytes = durable.clone();
+                for update in pending.iter().filter(|_| unsynced != UnsyncedData::Nothing) {
+                    if random.next_bool() {
+                        apply_file_update(&mut bytes, update, |_| unsynced != UnsyncedData::Torn || random.next_bool());
                     }
                 }
                 fs::write(to, bytes).unwrap();
             }
-            Node::Directory { kept, pending } => {
-                let mut entries = kept.clone();
-                // A file system keeps names in the order in which they were given.
-                let many = if left == Left::Nothing { 0 } else { chance.below(pending.len() + 1) };
-                pending.iter().take(many).for_each(|entry| enter(&mut entries, entry.clone()));
+            DiskNode::Directory { durable, pending } => {
+                let mut entries = durable.clone();
+                // A file system keeps the order of name changes.
+                let count = if unsynced == UnsyncedData::Nothing { 0 } else { random.next_below(pending.len() + 1) };
+                pending.iter().take(count).for_each(|entry| apply_directory_update(&mut entries, entry.clone()));
                 fs::create_dir_all(to).unwrap();
                 for (name, number) in entries {
-                    // Memory that processes share is lost.
+                    // The shared memory of the store is lost.
                     if !name.as_encoded_bytes().ends_with(b"-shm") {
-                        self.restore(number, left, chance, &to.join(name));
+                        self.write_node(number, unsynced, random, &to.join(name));
                     }
                 }
             }
@@ -176,46 +187,46 @@ impl Disk {
     }
 }
 
-fn name(path: &Path) -> OsString {
+fn file_name_of(path: &Path) -> OsString {
     path.file_name().unwrap_or_default().to_owned()
 }
 
-/// Writes a piece into a file, sector by sector if sectors are kept.
-fn put(file: &mut Vec<u8>, piece: &Piece, mut keeps: impl FnMut(usize) -> bool) {
-    match piece {
-        Piece::Length(length) => file.resize(*length, 0),
-        Piece::Bytes(at, bytes) => {
-            let mut done = 0;
-            while done < bytes.len() {
-                let place = at + done;
-                let many = (SECTOR - place % SECTOR).min(bytes.len() - done);
-                if keeps(place / SECTOR) {
-                    file.resize(file.len().max(place + many), 0);
-                    file[place..place + many].copy_from_slice(&bytes[done..done + many]);
+/// Applies a change to the content of a file, limited to the sectors that are kept.
+fn apply_file_update(file: &mut Vec<u8>, update: &FileUpdate, mut keeps_sector: impl FnMut(usize) -> bool) {
+    match update {
+        FileUpdate::Length(length) => file.resize(*length, 0),
+        FileUpdate::Bytes(offset, bytes) => {
+            let mut written = 0;
+            while written < bytes.len() {
+                let position = offset + written;
+                let count = (SECTOR_SIZE - position % SECTOR_SIZE).min(bytes.len() - written);
+                if keeps_sector(position / SECTOR_SIZE) {
+                    file.resize(file.len().max(position + count), 0);
+                    file[position..position + count].copy_from_slice(&bytes[written..written + count]);
                 }
-                done += many;
+                written += count;
             }
         }
     }
 }
 
-fn enter(entries: &mut BTreeMap<OsString, usize>, entry: Entry) {
-    match entry {
-        Entry::Add(name, number) => drop(entries.insert(name, number)),
-        Entry::Remove(name) => drop(entries.remove(&name)),
-        Entry::Rename(from, to, number) => {
+fn apply_directory_update(entries: &mut BTreeMap<OsString, usize>, update: DirectoryUpdate) {
+    match update {
+        DirectoryUpdate::Add(name, number) => drop(entries.insert(name, number)),
+        DirectoryUpdate::Remove(name) => drop(entries.remove(&name)),
+        DirectoryUpdate::Rename(from, to, number) => {
             entries.remove(&from);
             entries.insert(to, number);
         }
     }
 }
 
-/// A reproducible random generator (splitmix64).
+/// A reproducible random number generator (splitmix64).
 #[derive(Debug, Clone)]
-pub struct Chance(pub u64);
+pub struct RandomGenerator(pub u64);
 
-impl Chance {
-    fn next(&mut self) -> u64 {
+impl RandomGenerator {
+    fn next_number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -223,37 +234,37 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    fn flip(&mut self) -> bool {
-        self.next() & 1 == 1
+    fn next_bool(&mut self) -> bool {
+        self.next_number() & 1 == 1
     }
 
-    pub fn below(&mut self, many: usize) -> usize {
-        usize::try_from(self.next() % many as u64).unwrap()
+    pub fn next_below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next_number() % bound as u64).unwrap()
     }
 }
 
 #[test]
 fn truncated_and_appended_file_survives_power_loss_after_sync() {
     let (root, file) = (Path::new("/w"), PathBuf::from("/w/a"));
-    let mut disk = Disk::new(root);
-    let kept = |disk: &Disk| {
-        let place = tempfile::tempdir().unwrap();
-        disk.lose_power(Left::Nothing, &mut Chance(1), place.path());
-        fs::read_to_string(place.path().join("a")).ok()
+    let mut disk = SimulatedDisk::new(root);
+    let durable_content = |disk: &SimulatedDisk| {
+        let restored = tempfile::tempdir().unwrap();
+        disk.lose_power(UnsyncedData::Nothing, &mut RandomGenerator(1), restored.path());
+        fs::read_to_string(restored.path().join("a")).ok()
     };
-    let sync = |disk: &mut Disk| {
-        disk.take(&Op::Sync(file.clone()));
-        kept(disk)
+    let sync = |disk: &mut SimulatedDisk| {
+        disk.apply_operation(&FileOperation::Sync(file.clone()));
+        durable_content(disk)
     };
-    let append = |text: &str| Op::Append(file.clone(), text.as_bytes().to_vec());
-    disk.take(&Op::Create(file.clone()));
-    disk.take(&append("one "));
-    disk.take(&append("two"));
+    let append = |text: &str| FileOperation::Append(file.clone(), text.as_bytes().to_vec());
+    disk.apply_operation(&FileOperation::Create(file.clone()));
+    disk.apply_operation(&append("one "));
+    disk.apply_operation(&append("two"));
     assert_eq!(sync(&mut disk), None, "its name is not");
-    disk.take(&Op::Sync(root.to_owned()));
-    assert_eq!(kept(&disk).as_deref(), Some("one two"));
-    disk.take(&Op::Truncate(file.clone(), 0));
-    disk.take(&append("three"));
-    assert_eq!(kept(&disk).as_deref(), Some("one two"));
+    disk.apply_operation(&FileOperation::Sync(root.to_owned()));
+    assert_eq!(durable_content(&disk).as_deref(), Some("one two"));
+    disk.apply_operation(&FileOperation::Truncate(file.clone(), 0));
+    disk.apply_operation(&append("three"));
+    assert_eq!(durable_content(&disk).as_deref(), Some("one two"));
     assert_eq!(sync(&mut disk).as_deref(), Some("three"));
 }
