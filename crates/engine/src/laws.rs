@@ -48,15 +48,15 @@ pub fn check_promise_rule(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use windlass_testkit::hostile::check;
+    use windlass_testkit::hostile::check_law;
 
     #[test]
     fn events_have_one_form() {
-        check("event", super::check_event_encoding);
+        check_law("event", super::check_event_encoding);
     }
 
     #[test]
     fn promises_are_found_by_their_place() {
-        check("promise", super::check_promise_rule);
+        check_law("promise", super::check_promise_rule);
     }
 }

@@ -52,7 +52,7 @@ pub use effects::hook_outcome::{HookClass, HookFailurePolicy, HookOutcome};
 pub use effects::hook_point::{HookPoint, UnknownHookPoint};
 pub use effects::outbox::{EffectKind, PendingEffect, RecoveryAction};
 pub use effects::registry::{HookRegistry, PureHook, PureHookError, PureHookHandler, RegistryError};
-pub use evaluation::ruling::{DecisionRule, RuleAction, RuleDecision, UndefinedPolicy, evaluate_rules};
+pub use evaluation::decision_rule::{DecisionRule, RuleAction, RuleDecision, UndefinedPolicy, evaluate_rules};
 pub use evaluation::validation;
 pub use evaluation::{
     AgentContext, CheckpointRef, CheckpointTrigger, DetectedPromise, EvaluationFindings, EvaluationOutcome,

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_for_its_owner_alone_whatever_was_there() {
+    fn input_file_has_owner_only_mode_even_when_replaced() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("1.payload.json");
         for text in ["a task", "another"] {

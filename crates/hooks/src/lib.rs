@@ -24,7 +24,7 @@ pub mod notice;
 mod report;
 pub mod response;
 mod retry;
-pub mod ruling;
+pub mod rule_report;
 mod script;
 mod secret_encodings;
 mod shell_command;

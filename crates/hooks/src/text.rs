@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_closed_swallows_no_text() {
+    fn unterminated_escape_sequence_does_not_swallow_text() {
         assert_eq!(clean_output("\x1b]0;title\nall of it"), "\nall of it");
         assert_eq!(clean_output("\x1b[31\nred"), "\nred");
         assert_eq!(clean_output("\x1b[31\u{e9}t\u{e9}"), "\u{e9}t\u{e9}");

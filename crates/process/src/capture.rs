@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_whole_up_to_its_cap() {
+    fn spill_file_receives_output_from_start_up_to_cap() {
         let directory = tempfile::tempdir().expect("a directory");
         for (cap, expected) in [(100, "abcdefghijk"), (9, "abcdefghi"), (3, "abc"), (0, "")] {
             let spill = SpillTarget { path: directory.path().join(cap.to_string()), cap };
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_opened_as_it_was_written_or_not_at_all() {
+    fn spill_file_opens_only_if_regular_and_unchanged() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = |name: &str| directory.path().join(name);
         let open = |name: &str| SpillFile { path: path(name), kept: 3, error: None }.open_unchanged();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_made_or_written_is_noted() {
+    fn spill_file_creation_or_write_error_is_recorded() {
         let full = File::options().write(true).open("/dev/full").expect("a device");
         let spilled = SpillFile { path: "/dev/full".into(), kept: 0, error: None };
         for file in [
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_in_the_place_of_a_file_is_left_alone() {
+    fn spill_file_takes_free_name_beside_existing_files_and_links() {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().expect("a directory");
         let path = |name: &str| directory.path().join(name);

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_begins_after_a_pause_has_returned() {
+    fn control_starts_no_run_after_pause_returns() {
         // Enough threads that they contend for the lock when they wake up.
         const RUNS: usize = 8;
         for round in 0..100 {

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_goes_on_is_heard() {
+    fn heartbeat_thread_refreshes_heartbeat_age_of_live_owner() {
         let directory = tempfile::tempdir().expect("a directory");
         let roster = OwnerLock::acquire(directory.path(), 7).expect("an owner");
         let then = heartbeat_age(directory.path(), roster.name()).expect("it has a pulse from its beginning");

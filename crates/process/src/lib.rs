@@ -23,6 +23,7 @@
 
 mod ancestry;
 mod background;
+mod browser;
 mod capture;
 mod control;
 mod descriptor_poll;
@@ -51,6 +52,7 @@ mod wire;
 
 pub use ancestry::{can_see_ancestors, has_controlling_terminal, is_owner_in_other_namespace, may_be_left_by_owner};
 pub use background::BackgroundProcess;
+pub use browser::open_in_browser;
 pub use capture::{CapturedOutput, SpillFile, create_record_file as create_record};
 pub use control::RunControl;
 pub use environment::{Environment, overlay_environment};
@@ -65,6 +67,7 @@ pub use signal_hook::low_level::signal_name;
 pub use spec::{CaptureLimits, OutputStream, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, SpillTarget};
 pub use start_error::ProgramStartError;
 pub use supervised_run::{
-    ProgramSupervisor, SupervisorLauncher, count_supervisors_above, is_below_supervisor, run_with_own_supervisor,
+    ProgramSupervisor, SupervisorLauncher, count_supervisors_above, is_below_supervisor, is_connection_supervised,
+    run_with_own_supervisor,
 };
 pub use wake::{is_below_owner, wake_owner};

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_that_outlives_its_owner_is_waited_for() {
+    fn lock_of_vanished_owner_is_awaited_until_grace_ends() {
         let (long, looks) = (Duration::from_secs(1000), Cell::new(0));
         let is_locked = || looks.replace(looks.get() + 1) < 3;
         assert!(outlives_grace(long, is_locked, || true) && looks.get() == 1, "one that is there is not waited for");
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_boot_there_are_no_leaders() {
+    fn leader_list_is_empty_without_boot_id() {
         let list = "77 1 2 \n77 1 2 here\n77 8 9 here\n78 3 4 there\n";
         assert_eq!(parse_leaders(list, None), HashMap::new());
         let pid = Pid::from_raw(77).expect("a number");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_that_any_process_would_fit_is_none() {
+    fn leader_line_with_start_interval_over_one_minute_is_rejected() {
         let minute = 60 * clock_ticks_per_second();
         assert!(parse_leader_line(&format!("77 5 {} here", 5 + minute), "here").is_some());
         assert_eq!(parse_leader_line(&format!("77 5 {} here", 6 + minute), "here"), None);

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_says_which_process_it_is() {
+    fn owner_name_encodes_pid_start_time_and_nonce() {
         let pid = Pid::from_raw(i32::MAX).expect("a number");
         let longest = format_owner_name(pid, u64::MAX, u64::MAX);
         assert!(longest.len() <= 64, "{longest}");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_file_the_whole_lines_at_the_end_are_read() {
+    fn long_owner_file_read_returns_only_last_complete_lines() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("file");
         let lines = (0..200_000).map(|number| format!("{number:07}\n")).collect::<String>();

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_decisions() {
+    fn run_state_waits_terminates_or_finishes_by_observation_and_time() {
         use RunAction::{Finish, Terminate, Wait};
         use RunInterruption::{Cancelled, TimedOut};
         let start = Instant::now();

@@ -15,6 +15,7 @@
 use std::borrow::Borrow;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -150,6 +151,12 @@ pub fn count_supervisors_above(argument: &str) -> usize {
 /// Returns whether an ancestor is a supervisor whose parent works within a directory.
 pub fn is_below_supervisor(argument: &str, directory: &Path) -> bool {
     os::is_below_program(&[SUPERVISOR_NAME.as_bytes(), argument.as_bytes()], directory)
+}
+
+/// Returns whether a connection on this machine comes from a supervisor or a program below one. `peer` and `local` are the
+/// addresses as the server sees them. A process that cannot be found, such as one of another user, does not count.
+pub fn is_connection_supervised(argument: &str, peer: SocketAddr, local: SocketAddr) -> bool {
+    os::is_connection_below_program(&[SUPERVISOR_NAME.as_bytes(), argument.as_bytes()], peer, local)
 }
 
 /// The result of an order to start a program.

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_below_its_parent_and_not_below_itself() {
+    fn process_is_below_its_parent_but_not_below_itself() {
         let name = |pid| owner_directory::format_owner_name(pid, os::process_start_time(pid).expect("it is there"), 7);
         let parent = rustix::process::getppid().expect("a parent");
         assert!(is_below_owner(&name(parent)));

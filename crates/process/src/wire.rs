@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_arrives_as_it_was_sent() {
+    fn supervisor_orders_round_trip_unchanged_over_socket() {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         let text = |text: &str| CString::new(text).expect("no zero");
         let program = ResolvedProgram {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_arrives_as_it_was_sent() {
+    fn supervisor_reports_round_trip_unchanged_over_socket() {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         let exited = |status, others_left| SupervisorReport::Exited { status, others_left };
         for report in [

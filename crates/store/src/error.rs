@@ -46,7 +46,7 @@ pub enum StoreError {
     #[error("event {seq} of {} cannot be read", path.display())]
     Undecodable { path: PathBuf, seq: Seq, source: DecodeError },
     #[error("the log {} contradicts itself", path.display())]
-    Unfit { path: PathBuf, source: ApplyError },
+    InvalidEvent { path: PathBuf, source: ApplyError },
     #[error("the store {} is damaged", path.display())]
     Corrupt { path: PathBuf, source: rusqlite::Error },
     #[error("the write-ahead log of {} is damaged: commits after event {last} cannot be read", path.display())]
@@ -114,7 +114,7 @@ impl StoreError {
     pub(crate) fn from_apply_error(path: &Path, error: ApplyError) -> Self {
         match error {
             ApplyError::View(error) => Self::from_view_error(path, error),
-            source => Self::Unfit { path: path.to_owned(), source },
+            source => Self::InvalidEvent { path: path.to_owned(), source },
         }
     }
 

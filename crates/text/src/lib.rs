@@ -5,10 +5,12 @@
 
 #[cfg(any(test, fuzzing))]
 pub mod laws;
+mod line_splitter;
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
+pub use line_splitter::LineSplitter;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Returns whether a character changes how other text is shown, or cannot be seen at all.

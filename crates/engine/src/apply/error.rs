@@ -8,7 +8,7 @@ use crate::view::ViewError;
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     #[error("event {seq} ({event}) does not fit: {why}")]
-    Unfit { seq: Seq, event: EventType, why: String },
+    InvalidEvent { seq: Seq, event: EventType, why: String },
     #[error("cannot look up the present state")]
     View(#[from] ViewError),
 }

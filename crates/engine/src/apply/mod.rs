@@ -486,6 +486,6 @@ impl EventFold<'_> {
     }
 
     fn unfit_event_error(&self, why: String) -> ApplyError {
-        ApplyError::Unfit { seq: self.seq, event: self.envelope.event.kind(), why }
+        ApplyError::InvalidEvent { seq: self.seq, event: self.envelope.event.kind(), why }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::DecisionContext;
 use crate::command::limits::EngineLimits;
 use crate::command::refusal::Refusal;
-use crate::evaluation::ruling::RuleAction;
+use crate::evaluation::decision_rule::RuleAction;
 use crate::evaluation::validation::RuleResult;
 use crate::evaluation::{
     EvaluationFindings, EvaluationPurpose, HookDecision, IterationSeries, NewCheckpoint, NewIterationSeries,

@@ -142,7 +142,7 @@ impl DecisionContext<'_, '_> {
                 feedback: None,
                 unstarted: false,
             },
-            SubmissionCheck::Unfit { hook, reason, feedback } => {
+            SubmissionCheck::NotSubmittable { hook, reason, feedback } => {
                 check_nonblank_text("the hook", hook, EngineLimits::LABEL_BYTES)?;
                 check_nonblank_text("the reason", reason, EngineLimits::REASON_BYTES)?;
                 check_nonblank_text("the feedback", feedback, EngineLimits::FEEDBACK_BYTES)?;
@@ -193,7 +193,7 @@ impl DecisionContext<'_, '_> {
         let work = match readied {
             SubmissionCheck::Work(work) => Some(work).filter(same),
             SubmissionCheck::Unjudged(work) => Some(work).filter(|work| work.commits > 0),
-            SubmissionCheck::Report(_) | SubmissionCheck::Unfit { .. } => None,
+            SubmissionCheck::Report(_) | SubmissionCheck::NotSubmittable { .. } => None,
         };
         let is_unjudged = matches!(readied, SubmissionCheck::Unjudged(_));
         let is_judged = stalled.as_ref().is_some_and(|stalled| stalled.matches_session_hooks(session)) && !is_unjudged;

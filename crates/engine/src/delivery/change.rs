@@ -63,7 +63,7 @@ pub enum SubmissionCheck {
     /// The agent's final message, if its task asks for a report.
     Report(String),
     /// The work cannot be submitted. `hook` names the check; the texts are for people and for the agent.
-    Unfit {
+    NotSubmittable {
         hook: String,
         reason: String,
         feedback: String,

@@ -15,8 +15,8 @@
 
 mod checkpoint;
 mod context;
+pub(crate) mod decision_rule;
 mod rules;
-pub(crate) mod ruling;
 mod series;
 mod stop_hook;
 mod templates;

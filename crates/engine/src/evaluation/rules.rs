@@ -12,7 +12,7 @@ use super::checkpoint::NewCheckpoint;
 use super::templates::RuleTemplate as Named;
 use crate::command::limits::{EngineLimits, check_json_value};
 use crate::command::refusal::Refusal;
-use crate::evaluation::ruling::{DecisionRule, RuleAction};
+use crate::evaluation::decision_rule::{DecisionRule, RuleAction};
 
 const RULES_FIELD: &str = "rules";
 

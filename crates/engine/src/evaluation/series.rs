@@ -9,7 +9,7 @@ use serde_json::json;
 use super::stop_hook::StopRuling;
 use crate::command::limits::{EngineLimits, check_text_list, check_text_size};
 use crate::command::refusal::Refusal;
-use crate::evaluation::ruling::RuleAction;
+use crate::evaluation::decision_rule::RuleAction;
 use crate::evaluation::validation::{RuleResult, ValidationRule};
 use crate::log::id::{Digest, HookId, SeriesId};
 use crate::session::promise::Promise;

@@ -20,7 +20,7 @@ use super::context::AgentContext;
 use super::rules::StopRulesText;
 use crate::command::limits::{EngineLimits, check_json_value, check_nonblank_text};
 use crate::command::refusal::Refusal;
-use crate::evaluation::ruling::{RuleAction, UndefinedPolicy, evaluate_rules};
+use crate::evaluation::decision_rule::{RuleAction, UndefinedPolicy, evaluate_rules};
 use crate::evaluation::validation::RuleResult;
 use crate::log::id::HookId;
 use crate::session::promise::Promise;

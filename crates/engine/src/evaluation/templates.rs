@@ -13,7 +13,7 @@ use windlass_expr::read_json;
 use super::rules::StopRuleText;
 use crate::command::limits::EngineLimits;
 use crate::command::refusal::Refusal;
-use crate::evaluation::ruling::RuleAction;
+use crate::evaluation::decision_rule::RuleAction;
 
 /// A named template, with its values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

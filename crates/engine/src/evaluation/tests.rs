@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{AgentContext, DetectedPromise, StopHook, StopRulesText, StopRuling, evaluate_stop_hooks};
 use crate::evaluation::RegisteredStopHook;
-use crate::evaluation::ruling::RuleAction;
+use crate::evaluation::decision_rule::RuleAction;
 use crate::evaluation::validation::RuleResult;
 use crate::log::id::{HookId, TaskId};
 use crate::log::time::Timestamp;
@@ -82,7 +82,7 @@ fn preset_hooks_decide_by_promises_and_results() {
 }
 
 #[test]
-fn a_preset_says_why_and_what_next() {
+fn default_preset_reports_reason_and_next_prompt_for_failed_rules() {
     let failing = context(&[], &[("tests", false), ("lint", false), ("docs", true)]);
     let evaluated = evaluate_stop_hooks(&[registered(7, StopHook::Default, true)], &failing, &mut |_| unreachable!());
     assert_eq!(evaluated.hook, Some(HookId(7)));
@@ -118,7 +118,7 @@ fn hooks_are_asked_in_order_until_one_does_not_continue() {
 }
 
 #[test]
-fn a_hook_that_fails_escalates() {
+fn failed_stop_hook_escalates_with_error_in_metadata() {
     let hooks =
         [registered(1, StopHook::Closure { name: "gone".to_owned() }, true), registered(2, StopHook::Promise, true)];
     let done = context(&[Promise::Complete], &[]);
@@ -213,7 +213,7 @@ fn named_templates_decide_by_their_rules() {
 }
 
 #[test]
-fn what_is_no_rule_is_refused_with_its_place() {
+fn invalid_stop_rule_is_refused_with_its_path() {
     let check = |text: Value, expected: &str| {
         let refusal = StopRulesText::parse_rules(&text).unwrap_err().to_string();
         assert!(refusal.contains(expected), "{text}: {refusal}");

@@ -267,7 +267,7 @@ fn total(text: &str) -> u64 {
 
 proptest! {
     #[test]
-    fn no_line_is_invented_and_no_byte_is_lost_unsaid(
+    fn excerpt_contains_only_original_lines_and_counts_omitted_bytes(
         lines in prop::collection::vec(LINES, 0..80),
         most in 0_usize..700,
         ended in any::<bool>(),

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_quoted() {
+    fn server_refusal_message_quotes_status_and_first_body_line() {
         let why = |status, body: &str| match classify_response(&response(status, body)) {
             WebhookOutcome::Retryable { why, .. }
             | WebhookOutcome::TimedOut { why }

@@ -50,7 +50,7 @@ fn hook_actions_are_masked() {
 }
 
 #[test]
-fn the_longest_wins_and_overlaps_are_covered() {
+fn longest_secret_is_masked_first_and_overlaps_are_covered() {
     check(&[("SHORT", "abcd"), ("LONG", "abcdef")], "xabcdefx abcdx", "x[secret LONG]x [secret SHORT]x");
     check(&[("LEFT", "abcd"), ("RIGHT", "cdef")], "xabcdefx", "x[secret LEFT]x");
     check(&[("LEFT", "abcd"), ("RIGHT", "cdef")], "abcdabcd cdef", "[secret LEFT][secret LEFT] [secret RIGHT]");
@@ -285,13 +285,13 @@ fn bytes_that_are_no_text_are_masked() {
 }
 
 #[test]
-fn a_marker_gives_nothing_away() {
+fn mask_marker_never_contains_secret_value() {
     check(&[("hunter2", "hunter2")], "hunter2", "[secret]");
     check(&[("A", "secret")], "secret", "[***]");
 }
 
 #[test]
-fn nothing_is_printed_about_the_values() {
+fn debug_output_of_mask_omits_secret_values() {
     let mask = SecretMask::new([("TOKEN", "hunter2-hunter2")]);
     let mut stream = mask.stream();
     assert_eq!(stream.push(b"hunter2-hunt"), b"");
@@ -302,7 +302,7 @@ fn nothing_is_printed_about_the_values() {
 }
 
 #[test]
-fn a_stream_holds_back_less_than_the_longest_form() {
+fn mask_stream_holds_back_less_than_longest_form() {
     let mask = SecretMask::new([("TOKEN", "hunter2")]);
     let mut stream = mask.stream();
     let (mut given, text) = (0, "hunter2 ".repeat(50) + &"x".repeat(200));
@@ -316,7 +316,7 @@ fn a_stream_holds_back_less_than_the_longest_form() {
 }
 
 #[test]
-fn a_file_is_masked_in_its_place() {
+fn file_is_masked_in_place_and_keeps_permissions() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("record");
     let mask = SecretMask::new([("TOKEN", "hunter2")]);
@@ -351,7 +351,7 @@ fn only_the_beginning_of_a_value_is_waited_for() {
 
 /// Head and tail, and the number of bytes missing between them.
 #[test]
-fn no_half_of_a_value_is_kept_at_a_gap() {
+fn partial_secret_is_removed_at_gap_of_captured_output() {
     let mask = SecretMask::new([("TOKEN", "hunter2")]);
     let pad = "x".repeat(mask.longest - 1);
     let check = |head: &str, tail: &str, left_out: u64, expected: (&str, &str)| {
@@ -380,7 +380,7 @@ fn no_half_of_a_value_is_kept_at_a_gap() {
 }
 
 #[test]
-fn no_half_of_a_value_is_kept_where_a_text_says_that_it_has_a_gap() {
+fn partial_secret_is_removed_at_gap_mark_in_text() {
     let mask = SecretMask::new([("TOKEN", "hunter2")]);
     let pad = "x".repeat(mask.longest);
     for cut in 1..7 {
@@ -405,7 +405,7 @@ fn no_half_of_a_value_is_kept_where_a_text_says_that_it_has_a_gap() {
 }
 
 #[test]
-fn an_answer_that_was_cut_ends_before_half_a_value() {
+fn truncated_response_body_ends_before_partial_secret() {
     let mask = SecretMask::new([("TOKEN", "hunter2")]);
     let body = |text: &str, cut| {
         let response = WebhookResponse { status: 200, body: text.as_bytes().to_vec(), cut, retry_after: None };
@@ -450,7 +450,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn no_value_is_seen_whatever_stands_within(
+    fn secret_mixed_with_random_control_sequences_is_masked_everywhere(
         value in "[a-zA-Z0-9]{4,12}",
         between in prop::collection::vec("(\x1b\\[[0-9;]{0,3}[mK]|\x1b\\][a-z]{0,4}\x07|\x1b\\(B|\0|\x08|\u{9b}){0,2}", 12),
         around in "[a-z\r\n\x1b\\[]{0,9}",
@@ -474,7 +474,7 @@ proptest! {
 
 /// A file that cannot be masked is deleted: here a link took its place.
 #[test]
-fn a_record_that_cannot_be_masked_is_gone() {
+fn spill_file_that_cannot_be_masked_is_deleted() {
     let place = tempfile::tempdir().unwrap();
     let (other, record) = (place.path().join("other"), place.path().join("record"));
     fs::write(&other, "theirs hunter22").unwrap();

@@ -66,7 +66,7 @@ fn everywhere(exit: ProgramExit, stdout: &str, quiet: [Told<'_>; 3], piped: [Tol
 }
 
 #[test]
-fn without_an_answer_the_exit_says_it_all() {
+fn hook_without_response_gets_outcome_from_program_exit() {
     let same = |told| [told; 3];
     everywhere(ProgramExit::Code(0), "out\n", same((Success, "", "")), same((Success, "", "out\nerr")));
     everywhere(ProgramExit::Code(0), "[1]", same((Success, "", "")), same((Success, "", "[1]\nerr")));

@@ -16,7 +16,7 @@ fn output_without_object_is_text() {
 }
 
 #[test]
-fn an_object_that_was_not_kept_whole_is_no_text() {
+fn truncated_response_object_is_reported_as_cut() {
     let cut = |object: &str| {
         format!("{}\n[9 bytes left out]\n{}", &object[..MAX_RESPONSE_BYTES / 2], &object[MAX_RESPONSE_BYTES / 2 + 9..])
     };
@@ -32,7 +32,7 @@ fn an_object_that_was_not_kept_whole_is_no_text() {
 
 /// The object is valid JSON but too deep to read.
 #[test]
-fn an_object_that_cannot_be_read_is_no_text() {
+fn response_object_with_unreadable_value_is_refused() {
     for (text, why) in [
         (r#"{"reason": "\ud800"}"#, "unexpected end of hex escape at line 1 column 19"),
         (r#"{"reason": 1e999}"#, "number out of range at line 1 column 16"),
@@ -42,7 +42,7 @@ fn an_object_that_cannot_be_read_is_no_text() {
 }
 
 #[test]
-fn a_mark_before_the_text_is_not_part_of_it() {
+fn byte_order_mark_before_response_is_ignored() {
     assert_eq!(said("\u{feff}\n{\"decision\": \"block\"}").decision, Some(ResponseDecision::Block));
 }
 
@@ -58,7 +58,7 @@ fn broken_json_is_reported_as_near_miss() {
 }
 
 #[test]
-fn an_empty_object_says_nothing() {
+fn empty_object_or_null_fields_parse_as_default_response() {
     assert_eq!(said("{}"), HookResponse::default());
     let nulls = r#"{"status":null,"message":null,"context":null,"nextPrompt":null,"continue":null,"actions":null,
         "hookSpecificOutput":null,"suppress_output":null}"#;
@@ -157,7 +157,7 @@ fn bad_at(stdout: &str, place: &str) {
 }
 
 #[test]
-fn a_wrong_word_or_type_is_a_bad_answer() {
+fn response_field_with_wrong_value_or_type_is_refused() {
     for (stdout, place) in [
         (r#"{"decision": "Block"}"#, "decision"),
         (r#"{"decision": true}"#, "decision"),
@@ -258,7 +258,7 @@ fn yes_and_no_together_are_a_bad_answer() {
 }
 
 #[test]
-fn an_answer_has_bounds() {
+fn response_beyond_depth_or_size_limit_is_refused() {
     let deep =
         |levels: usize| format!("{{\"context\":{}{}}}", "{\"a\":".repeat(levels - 2) + "{}", "}".repeat(levels - 2));
     said(&deep(EngineLimits::VALUE_DEPTH));

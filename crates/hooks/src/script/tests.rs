@@ -434,7 +434,7 @@ fn commands_that_are_not_plain_are_refused() {
 }
 
 #[test]
-fn a_refusal_says_what_to_write_instead() {
+fn script_refusal_names_placeholder_and_suggests_alternative() {
     let refused = |text: &str| HookScript::parse(text).expect_err(text);
     let UnsafeTemplate { name, at, instead, .. } = refused("echo {{error}} '{{ task_content }}'");
     assert_eq!((name, at), ("task_content", 16..34));
@@ -454,7 +454,7 @@ fn a_refusal_says_what_to_write_instead() {
 proptest! {
     /// Without free text the scanner refuses nothing and, without placeholders, fills nothing.
     #[test]
-    fn nothing_is_refused_without_free_text(text in "([a-z '\"`$(){}<>|&;#\\\\\n]|\\{\\{|\\}\\}|ü){0,40}") {
+    fn script_without_free_text_is_accepted_unchanged(text in "([a-z '\"`$(){}<>|&;#\\\\\n]|\\{\\{|\\}\\}|ü){0,40}") {
         let script = HookScript::parse(&text).expect("no free text");
         prop_assert_eq!(script.text(), &text);
         prop_assert_eq!(script.fill_values(&VALUES), text);
@@ -462,7 +462,7 @@ proptest! {
 
     /// For any text around the placeholder, the scanner gives a result and loses no text.
     #[test]
-    fn any_text_gets_an_answer(before in "\\PC{0,20}", after in "[a-z '\"`$(){}<>|&;#\\\\\n]{0,20}") {
+    fn accepted_script_keeps_all_text_around_placeholder(before in "\\PC{0,20}", after in "[a-z '\"`$(){}<>|&;#\\\\\n]{0,20}") {
         let text = format!("{before}{{{{error}}}}{after}");
         if let Ok(script) = HookScript::parse(&text) {
             let filled = script.fill_values(&VALUES);

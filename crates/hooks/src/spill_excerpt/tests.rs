@@ -77,7 +77,7 @@ fn relevant_line_brings_its_neighbours() {
 
 /// A line and a secret stay whole at every position where memory and file meet.
 #[test]
-fn a_line_and_a_secret_may_lie_across_every_edge() {
+fn line_with_secret_is_joined_and_masked_across_every_edge() {
     let place = tempfile::tempdir().expect("a directory");
     let mask = SecretMask::new([("TOKEN", "hunter22")]);
     let line = "test hunter22 ... FAILED\n";
@@ -130,7 +130,7 @@ fn bytes_after_file_end_count_as_missing() {
 }
 
 #[test]
-fn a_file_that_is_another_now_is_not_read() {
+fn spill_file_changed_since_capture_is_ignored() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("run");
     let kept = captured(&b"x\n".repeat(100), (10, 10), usize::MAX, &file);
@@ -172,7 +172,7 @@ fn excerpt_keeps_all_that_memory_had() {
 
 /// Repeated names leave room for others.
 #[test]
-fn the_same_name_is_kept_once() {
+fn repeated_failure_line_is_deduplicated_in_excerpt() {
     let written = dull(4000) + &"FAIL pump\n".repeat(9000) + "FAIL valve\n" + &dull(4000) + &dull(4000);
     let text = sift_all(written.as_bytes(), &SecretMask::default());
     assert_eq!((text.matches("FAIL pump\n").count(), text.matches("FAIL valve\n").count()), (1, 1));

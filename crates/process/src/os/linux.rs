@@ -20,6 +20,7 @@ use rustix::process::{
 };
 use signal_hook::consts::SIGCHLD;
 
+pub(crate) use super::connection::is_connection_below_program;
 use super::orphans::{self, RunScope};
 use super::proc::{self, ProcessSnapshot};
 use super::termination::{self, HeldProcess, KnownPids};

@@ -4,6 +4,8 @@
 //! group is known, so a process that leaves the group survives, and nothing is swept after a crash.
 
 #[cfg(target_os = "linux")]
+mod connection;
+#[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 mod orphans;
@@ -22,8 +24,8 @@ use other as system;
 pub(crate) use system::{
     DescendantTree, LeaderProcess, LeaderWatch, LoopWaker, StoppedProcesses, SupervisorProcess, clock_ticks_now,
     count_ancestors_with, descends_from_process, end_left_processes, end_lost_run, grow_pipe, has_older_ancestor,
-    is_below_program, own_program_path, parent_exit_descriptor, prepare_process, process_start_time, read_boot_id,
-    wake_process,
+    is_below_program, is_connection_below_program, own_program_path, parent_exit_descriptor, prepare_process,
+    process_start_time, read_boot_id, wake_process,
 };
 pub use system::{can_see_ancestors, system_uptime};
 

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_of_an_owner_only_as_a_whole() {
+    fn tag_matches_owner_only_with_exact_name_and_number() {
         for (tag, expected) in
             [("me.1", true), ("me.120", true), ("me", false), ("me.", false), ("me.1.2", false), ("me2.1", false)]
         {

@@ -7,6 +7,7 @@
 //! - Nothing is swept after a crash: a process's environment and start time are unknown.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -16,10 +17,10 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group, waitid, waitpid,
 };
 
-use super::{Ended, Legacy, Status};
-use crate::program::Program;
-use crate::spawn::spawn;
-use crate::watch::Tree;
+use super::{OrphanSet, ProcessStatus, TreeEndReport};
+use crate::event_loop::ProcessTree;
+use crate::program::ResolvedProgram;
+use crate::spawn::spawn_program;
 
 pub(crate) fn prepare_process() {}
 
@@ -70,6 +71,10 @@ pub(crate) fn is_below_program(_: &[&[u8]], _: &Path) -> bool {
     false
 }
 
+pub(crate) fn is_connection_below_program(_: &[&[u8]], _: SocketAddr, _: SocketAddr) -> bool {
+    false
+}
+
 pub(crate) fn grow_pipe(_: &OwnedFd, _: usize) {}
 
 pub(crate) fn end_lost_run(_: &str, leader: Option<Pid>, supervisor: &SupervisorProcess) -> usize {
@@ -78,9 +83,9 @@ pub(crate) fn end_lost_run(_: &str, leader: Option<Pid>, supervisor: &Supervisor
     usize::from(leader.is_some_and(|leader| kill_process_group(leader, Signal::KILL).is_ok()))
 }
 
-pub(crate) fn end_left_processes(legacy: &Legacy) -> Vec<i32> {
+pub(crate) fn end_left_processes(orphans: &OrphanSet) -> Vec<i32> {
     // These numbers may belong to other processes by now.
-    let _ = &legacy.leaders;
+    let _ = &orphans.leaders;
     Vec::new()
 }
 
@@ -89,13 +94,13 @@ pub(crate) struct LeaderProcess {
     pid: Pid,
     /// Readable when the leader has ended.
     ended: io::PipeReader,
-    status: Option<Status>,
+    status: Option<ProcessStatus>,
 }
 
 impl LeaderProcess {
-    pub fn start(_: &str, program: &Program, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
+    pub fn start(_: &str, program: &ResolvedProgram, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
         let (ended, signal) = io::pipe()?;
-        let pid = spawn(program, descriptors)?;
+        let pid = spawn_program(program, descriptors)?;
         thread::spawn(move || {
             // The leader stays to be reaped, so that its number is not free.
             let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
@@ -115,26 +120,26 @@ impl LeaderProcess {
     }
 }
 
-impl Tree for LeaderProcess {
-    fn descriptor(&self) -> BorrowedFd<'_> {
+impl ProcessTree for LeaderProcess {
+    fn leader_descriptor(&self) -> BorrowedFd<'_> {
         self.ended.as_fd()
     }
 
-    fn terminate_all(&mut self) {
+    fn terminate_tree(&mut self) {
         self.signal_group(Signal::TERM);
         // A stopped process receives the signal only after it continues.
         self.signal_group(Signal::CONT);
     }
 
-    fn stop_all(&mut self) {
+    fn stop_tree(&mut self) {
         self.signal_group(Signal::STOP);
     }
 
-    fn resume_all(&mut self) {
+    fn resume_tree(&mut self) {
         self.signal_group(Signal::CONT);
     }
 
-    fn end_all(&mut self) -> (Status, usize) {
+    fn end_tree(&mut self) -> (ProcessStatus, usize) {
         self.signal_group(Signal::KILL);
         let pid = self.pid;
         (*self.status.get_or_insert_with(|| reap(pid)), 0)
@@ -143,14 +148,14 @@ impl Tree for LeaderProcess {
 
 impl Drop for LeaderProcess {
     fn drop(&mut self) {
-        self.end_all();
+        self.end_tree();
     }
 }
 
-fn reap(pid: Pid) -> Status {
+fn reap(pid: Pid) -> ProcessStatus {
     match waitpid(Some(pid), WaitOptions::empty()) {
         Ok(Some((_, status))) => status.into(),
-        _ => Status::Lost,
+        _ => ProcessStatus::Lost,
     }
 }
 
@@ -168,7 +173,7 @@ impl StoppedProcesses {
 }
 
 impl DescendantTree {
-    pub fn open_watch(leader: Pid) -> Self {
+    pub fn below_leader(leader: Pid) -> Self {
         Self { leader }
     }
 
@@ -177,14 +182,14 @@ impl DescendantTree {
         let _ = kill_process_group(self.leader, Signal::CONT);
     }
 
-    pub fn stop_all(&self) -> StoppedProcesses {
+    pub fn stop(&self) -> StoppedProcesses {
         let _ = kill_process_group(self.leader, Signal::STOP);
         StoppedProcesses(self.leader)
     }
 
-    pub fn end_all(&self) -> Ended {
+    pub fn end_all(&self) -> TreeEndReport {
         let _ = kill_process_group(self.leader, Signal::KILL);
-        Ended { killed: 0, statuses: vec![(self.leader, reap(self.leader))] }
+        TreeEndReport { killed: 0, statuses: vec![(self.leader, reap(self.leader))] }
     }
 
     pub fn end_all_gracefully(&self) {
@@ -197,15 +202,15 @@ impl DescendantTree {
 pub(crate) struct SupervisorProcess(Pid);
 
 impl SupervisorProcess {
-    pub fn start(program: &Program, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
-        spawn(program, descriptors).map(Self)
+    pub fn start(program: &ResolvedProgram, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
+        spawn_program(program, descriptors).map(Self)
     }
 
     pub fn pid(&self) -> Pid {
         self.0
     }
 
-    pub fn wake_loop(&self) {
+    pub fn resume_supervisor(&self) {
         let _ = kill_process(self.0, Signal::CONT);
     }
 

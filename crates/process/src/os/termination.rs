@@ -160,7 +160,7 @@ mod tests {
 
     /// Between a scan and a signal a process may end, and its number be reused.
     #[test]
-    fn a_process_that_has_the_number_of_another_one_is_not_held() {
+    fn process_with_reused_pid_is_not_held() {
         let me = proc::read_process(getpid()).expect("we are there");
         assert!(HeldProcess::hold_process(me).is_some());
         assert!(HeldProcess::hold_process(ProcessSnapshot { start: me.start + 1, ..me }).is_none());

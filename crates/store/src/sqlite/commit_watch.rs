@@ -68,11 +68,11 @@ impl CommitWatch {
 
 #[cfg(not(target_os = "linux"))]
 impl CommitWatch {
-    fn at(_: &Path) -> Self {
+    fn watch_store(_: &Path) -> Self {
         Self {}
     }
 
-    fn listen(&self, patience: Duration) {
+    fn wait_for_change(&self, patience: Duration) {
         std::thread::sleep(patience.min(UNWATCHED_POLL_INTERVAL));
     }
 }

@@ -204,7 +204,7 @@ fn describe_problem(error: &StoreError) -> String {
         StoreError::Damaged { .. } => "does not match its digest".to_owned(),
         StoreError::BrokenChain { .. } => "does not match the chain".to_owned(),
         StoreError::Undecodable { source, .. } => source.to_string(),
-        StoreError::Unfit { source, .. } => source.to_string(),
+        StoreError::InvalidEvent { source, .. } => source.to_string(),
         StoreError::Corrupt { source, .. } => format!("cannot be read: {source}"),
         StoreError::Io { source, .. } => source.to_string(),
         other => other.to_string(),

@@ -72,8 +72,8 @@ impl StoredEvent {
 
 /// Returns the error for a sound event with a wrong column beside it.
 pub(super) fn misfiled_event_error(store: &SqliteStore, record: &EventRecord, why: String) -> StoreError {
-    let source = ApplyError::Unfit { seq: record.seq, event: record.kind(), why };
-    StoreError::Unfit { path: store.path().to_owned(), source }
+    let source = ApplyError::InvalidEvent { seq: record.seq, event: record.kind(), why };
+    StoreError::InvalidEvent { path: store.path().to_owned(), source }
 }
 
 /// Returns the last position and its link of the chain.

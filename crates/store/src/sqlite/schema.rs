@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_store_is_brought_forward_after_a_copy() {
+    fn older_store_is_migrated_after_backup() {
         let directory = tempfile::tempdir().unwrap();
         let path = older(directory.path());
         let before = log(&path);
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_fails_leaves_the_old_store_whole() {
+    fn failed_migration_leaves_old_store_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let path = older(directory.path());
         let before = log(&path);
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_log_is_not_brought_forward() {
+    fn store_with_damaged_log_is_not_migrated() {
         let directory = tempfile::tempdir().unwrap();
         let path = older(directory.path());
         Connection::open(&path).unwrap().execute("UPDATE events SET body = x'00' WHERE seq = 3", []).unwrap();
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_copy_nothing_is_changed() {
+    fn store_is_not_migrated_if_backup_fails() {
         let directory = tempfile::tempdir().unwrap();
         let path = older(directory.path());
         // A directory takes the name of the copy.
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_dies_on_the_way_leaves_the_old_store_whole() {
+    fn migration_killed_midway_leaves_store_intact_for_retry() {
         for moment in ["store.before_copied=kill", "store.before_migrated=kill"] {
             let directory = tempfile::tempdir().unwrap();
             let path = older(directory.path());

@@ -17,7 +17,7 @@ fn add(store: &mut SqliteStore, goal: &str) -> Result<Vec<EventRecord>, ExecuteE
 }
 
 #[test]
-fn a_commit_is_synced_whatever_the_library_defaults_to() {
+fn store_connection_uses_full_sync_and_wal_mode() {
     let (_directory, store) = store();
     let ask = |name| store.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(ask("synchronous"), 2, "full");
@@ -26,7 +26,7 @@ fn a_commit_is_synced_whatever_the_library_defaults_to() {
 }
 
 #[test]
-fn a_full_file_is_named() {
+fn full_database_is_reported_and_store_stays_sound() {
     let (_directory, mut store) = store();
     add(&mut store, "fits").unwrap();
     let pages: u32 = store.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
@@ -70,7 +70,7 @@ fn store_removed_during_wait_refuses_commit() {
 
 /// A caller that ignores a failed write must not make half of it durable.
 #[test]
-fn a_torn_transaction_is_not_committed() {
+fn failed_transaction_is_not_committed_although_caller_ignores_error() {
     let (_directory, mut store) = store();
     add(&mut store, "whole").unwrap();
     // The events can be written, the rows cannot.

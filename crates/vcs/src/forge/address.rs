@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_stays_on_this_machine_or_travels_encrypted() {
+    fn api_address_is_accepted_only_if_local_or_encrypted() {
         for (url, shown) in [
             ("https://ghe.test/api/v3/", "https://ghe.test/api/v3"),
             ("HTTPS://GitLab.Test:8443/api/v4", "https://gitlab.test:8443/api/v4"),

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forbidden_request_is_not_always_a_limit() {
+    fn forbidden_response_is_rate_limit_only_with_matching_evidence() {
         assert!(!is_rate_limit(403, &headers(&[("x-ratelimit-remaining", "7")]), "Resource not accessible"));
         assert!(is_rate_limit(403, &headers(&[("x-ratelimit-remaining", "0")]), ""));
         assert!(is_rate_limit(403, &headers(&[]), "You have exceeded a secondary rate limit"));

@@ -152,7 +152,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_address_parses_safely(url in any::<String>(), rest in "[a-z@:/\\[\\]. -]{0,20}") {
+        fn arbitrary_remote_url_yields_valid_host_and_path(url in any::<String>(), rest in "[a-z@:/\\[\\]. -]{0,20}") {
             for url in [url, rest.clone(), format!("ssh://{rest}"), format!("https://{rest}")] {
                 if let Ok(Some(remote)) = parse_remote(&url) {
                     prop_assert!(is_host(&remote.host));

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_a_command() {
+    fn body_lines_with_quick_actions_are_escaped() {
         assert_eq!(fit_inert_body("see\n/merge\n  /approve @eve\na/b\n"), "see\n\\/merge\n  \\/approve @eve\na/b\n");
         assert_eq!(fit_inert_body("/\u{202e}merge\n\0/close"), "\\/merge\n\\/close");
         assert!(fit_inert_body(&"/\n".repeat(MAX_BODY_LETTERS / 2)).chars().count() <= MAX_BODY_LETTERS);
@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_fits_the_limits(text in any::<String>(), most in 20..300_usize) {
+        fn arbitrary_text_yields_bounded_title_and_inert_body(text in any::<String>(), most in 20..300_usize) {
             let title = fit_title(&text, most);
             prop_assert!((1..=most).contains(&title.chars().count()));
             prop_assert!(title.chars().all(is_plain_letter));

@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conflict_is_all_three_lines_in_their_order() {
+    fn conflict_is_counted_only_with_all_markers_in_order() {
         assert_eq!(count_conflict_markers(b"<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n"), 1);
         assert_eq!(count_conflict_markers(b"<<<<<<< HEAD\r\na\r\n=======\r\nb\r\n>>>>>>> x"), 1);
         assert_eq!(count_conflict_markers(b"Title\n=======\ntext\n>>>>>>> quoted\n"), 0);

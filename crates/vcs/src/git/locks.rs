@@ -204,5 +204,5 @@ fn holder(lock: &Path, directories: &[PathBuf], made: Duration) -> Option<LockHo
 /// Without `/proc`, any process could hold the lock.
 #[cfg(not(target_os = "linux"))]
 fn holder(_: &Path, _: &[PathBuf], _: Duration) -> Option<LockHolder> {
-    Some(LockHolder::unknown())
+    Some(LockHolder::unknown_process())
 }

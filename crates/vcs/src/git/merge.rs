@@ -22,11 +22,11 @@ pub struct MergePlan<'w> {
 /// The outcome of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeOutcome {
-    Now {
+    Merged {
         commit: GitCommitId,
     },
     /// The base contains the branch already; the commit is the merge that brought it, or the branch's own tip.
-    Already {
+    AlreadyMerged {
         commit: GitCommitId,
     },
 }
@@ -58,7 +58,7 @@ impl GitClient<'_> {
     ) -> Result<MergeOutcome, Error> {
         self.repository.refuse_reftable()?;
         if let Some(commit) = self.find_merge_commit(base, head, way.method)? {
-            return Ok(MergeOutcome::Already { commit });
+            return Ok(MergeOutcome::AlreadyMerged { commit });
         }
         if !self.contains_commit(head, &base.commit)? {
             return Err(Error::Stale { base: base.commit.clone(), head: head.clone() });
@@ -82,7 +82,7 @@ impl GitClient<'_> {
                 self.merge_locally(base, commit()?, place)?
             }
         };
-        Ok(MergeOutcome::Now { commit })
+        Ok(MergeOutcome::Merged { commit })
     }
 
     /// Returns the commit that brought a branch into a base.

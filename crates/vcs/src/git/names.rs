@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_is_a_whole_id() {
+    fn commit_id_is_accepted_only_as_full_lowercase_hex() {
         assert!(GitCommitId::new(&"a1".repeat(20)).is_ok());
         assert!(GitCommitId::new(&"a1".repeat(32)).is_ok());
         for bad in ["", "HEAD", "a1", &"A1".repeat(20), &"g1".repeat(20)] {

@@ -6,9 +6,9 @@ use super::{BranchName, Error, GitClient, GitCommitId, RemoteName};
 /// The outcome of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushOutcome {
-    Now,
+    Pushed,
     /// The remote had the commit already, and nothing was sent.
-    Already,
+    AlreadyPushed,
 }
 
 impl GitClient<'_> {
@@ -23,7 +23,7 @@ impl GitClient<'_> {
         match self.push_with_lease(remote, branch, commit, expected) {
             // Another process of ours was faster.
             Err(Error::Moved { .. }) if self.remote_tip(remote, branch)?.as_ref() == Some(commit) => {
-                Ok(PushOutcome::Already)
+                Ok(PushOutcome::AlreadyPushed)
             }
             sent => sent,
         }
@@ -38,7 +38,7 @@ impl GitClient<'_> {
     ) -> Result<PushOutcome, Error> {
         match self.push_refspec(remote, branch, &format!(":{}", branch.full_ref()), Some(expected)) {
             // Another process of ours was faster.
-            Err(Error::Moved { .. }) if self.remote_tip(remote, branch)?.is_none() => Ok(PushOutcome::Already),
+            Err(Error::Moved { .. }) if self.remote_tip(remote, branch)?.is_none() => Ok(PushOutcome::AlreadyPushed),
             sent => sent,
         }
     }
@@ -93,7 +93,11 @@ impl GitClient<'_> {
             answer => answer?,
         };
         if answer.code == 0 {
-            return Ok(if has_flagged_line(&answer.bytes, b"=\t") { PushOutcome::Already } else { PushOutcome::Now });
+            return Ok(if has_flagged_line(&answer.bytes, b"=\t") {
+                PushOutcome::AlreadyPushed
+            } else {
+                PushOutcome::Pushed
+            });
         }
         match find_push_refusal(&answer.bytes) {
             Some(why) if is_outdated_push(&why) => Err(Error::Moved { branch: branch.clone() }),

@@ -39,7 +39,7 @@ impl GitClient<'_> {
     fn publish_moved_branch(&self, shared: &RemoteBranch, commit: &GitCommitId) -> Result<PushOutcome, Error> {
         let there = self.remote_tip(&shared.remote, &shared.branch)?;
         if there.as_ref() == Some(commit) {
-            return Ok(PushOutcome::Already);
+            return Ok(PushOutcome::AlreadyPushed);
         }
         there.as_ref().map_or(Ok(()), |there| self.refuse_foreign_commit(shared, there))?;
         self.push_branch(&shared.remote, &shared.branch, commit, there.as_ref())
@@ -60,7 +60,9 @@ impl GitClient<'_> {
 
     /// Does the same for a remote's branch that has moved.
     fn unpublish_moved_branch(&self, shared: &RemoteBranch) -> Result<PushOutcome, Error> {
-        let Some(there) = self.remote_tip(&shared.remote, &shared.branch)? else { return Ok(PushOutcome::Already) };
+        let Some(there) = self.remote_tip(&shared.remote, &shared.branch)? else {
+            return Ok(PushOutcome::AlreadyPushed);
+        };
         self.refuse_foreign_commit(shared, &there)?;
         self.refuse_unmerged_remote(shared, &there)?;
         self.delete_remote_branch(&shared.remote, &shared.branch, &there)

@@ -197,7 +197,7 @@ mod tests {
 
     /// A failing disk tells nothing about the agent's branch.
     #[test]
-    fn a_head_that_cannot_be_read_is_an_error() {
+    fn unreadable_head_is_reported_as_io_error() {
         let admin = tempfile::tempdir().unwrap();
         let file = admin.path().join("HEAD");
         fs::write(&file, "ref: refs/heads/main\n").unwrap();

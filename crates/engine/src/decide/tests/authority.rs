@@ -1,13 +1,13 @@
 //! Rights to change a task: of persons, lease holders, agents inside a turn, and overrides.
 
-use super::script::{Script, check, default_rules};
-use super::session_loop::hooks;
+use super::script::{ScriptProject, check, default_rules};
+use super::session_loop::loop_rules;
 use crate::log::event_type::EventType;
 use crate::log::id::Epoch;
 use crate::task::TaskState;
 
 #[test]
-fn an_agent_inside_its_turn_only_claims_to_be_done() {
+fn agent_completion_inside_its_turn_only_records_claim() {
     check(
         "add one
          session a
@@ -19,8 +19,8 @@ fn an_agent_inside_its_turn_only_claims_to_be_done() {
          T1 task_completed",
     );
     let script = "add one\nsession a task=T1\nrun=a.1 complete T1 all green";
-    let project = Script::after(default_rules(), script);
-    let task = project.task("T1");
+    let project = ScriptProject::after(default_rules(), script);
+    let task = project.find_task("T1");
     assert_eq!((task.state, task.claim.unwrap().result.as_deref()), (TaskState::Active, Some("all green")));
     let claimed = project.log.last().unwrap();
     assert_eq!(claimed.envelope.session.as_ref().map(|name| name.as_str()), Some("a"));
@@ -29,7 +29,7 @@ fn an_agent_inside_its_turn_only_claims_to_be_done() {
 
 /// Every reader of the log knows the session's epoch, its agent included, and may pretend to be its holder.
 #[test]
-fn no_epoch_moves_what_a_session_holds() {
+fn session_held_task_refuses_commands_that_present_its_epoch() {
     check(
         "add one
          session a task=T1
@@ -59,11 +59,11 @@ fn completion_of_a_task_that_another_session_holds_keeps_the_claim_of_its_holder
                   session a task=T1
                   session b task=T2
                   run=a.1 complete T1 all green";
-    let mut project = Script::after(default_rules(), script);
+    let mut project = ScriptProject::after(default_rules(), script);
     for attempt in ["run=b.1 complete T1 mine", "run=b.1 epoch=1 complete T1 mine", "forced complete T1 mine run=b.1"] {
-        assert_eq!(project.run(attempt), ["! T1 is held by session `a` (epoch 1)"], "{attempt}");
+        assert_eq!(project.run_script(attempt), ["! T1 is held by session `a` (epoch 1)"], "{attempt}");
     }
-    let claim = project.task("T1").claim.expect("its own session has claimed it");
+    let claim = project.find_task("T1").claim.expect("its own session has claimed it");
     assert_eq!((claim.run.session.as_str(), claim.result.as_deref()), ("a", Some("all green")));
 }
 
@@ -82,7 +82,7 @@ fn force_inside_a_turn_is_still_only_a_claim() {
 }
 
 #[test]
-fn an_agent_overrides_nothing() {
+fn agent_cannot_override_start_fail_or_release() {
     check(
         "add one
          add two after=T1
@@ -129,9 +129,9 @@ fn agent_does_not_change_basis_of_its_evaluation() {
     );
 }
 
-/// While the session holds the task, its agent only claims completion. In later turns it may not do what the gate refused.
+/// While the session holds the task, its agent only claims completion. In later turns it cannot perform the move that the gate refused.
 #[test]
-fn an_agent_does_not_move_what_its_session_has_left() {
+fn agent_cannot_move_task_its_session_left_blocked() {
     check(
         "add one
          add two
@@ -156,19 +156,19 @@ fn an_agent_does_not_move_what_its_session_has_left() {
     );
 }
 
-/// A hook is no agent, whichever session works meanwhile.
+/// A hook is not an agent, even during a turn of a session.
 #[test]
-fn a_hook_labels_what_a_session_works_on() {
+fn hook_may_relabel_task_held_by_session() {
     let script = "add one\nsession a task=T1\nturn-done a.1 says=complete\nbegin check";
-    let mut project = Script::after(hooks(&["check"]), script);
-    assert_eq!(project.run("relabel T1 labels=seen run=a.1 via=check"), ["T1 task_updated"]);
+    let mut project = ScriptProject::after(loop_rules(&["check"]), script);
+    assert_eq!(project.run_script("relabel T1 labels=seen run=a.1 via=check"), ["T1 task_updated"]);
 }
 
-/// The program of a hook may run what the agent wrote, such as its tests.
+/// The program of a hook may run code of the agent, such as its tests.
 #[test]
 fn hook_of_session_completes_nothing_past_gates() {
     let script = "add one\nadd other\nsession a task=T1\nturn-done a.1 says=complete\nbegin check";
-    let mut project = Script::after(hooks(&["check"]), script);
+    let mut project = ScriptProject::after(loop_rules(&["check"]), script);
     let own = "! only a person can change or move T1: it is the task of session `a`";
     let type_changed = "! only a person can change the type or the labels of T2: they decide how work on it is judged";
     for (command, answered) in [
@@ -178,12 +178,12 @@ fn hook_of_session_completes_nothing_past_gates() {
         ("retype T2 docs", type_changed),
         ("complete T2", "T2 task_completed"),
     ] {
-        assert_eq!(project.run(&format!("{command} via=check")), [answered], "{command}");
+        assert_eq!(project.run_script(&format!("{command} via=check")), [answered], "{command}");
     }
 }
 
 #[test]
-fn a_turn_that_is_over_completes_nothing() {
+fn completion_claim_of_finished_turn_is_refused() {
     check(
         "add one
          session a
@@ -202,9 +202,9 @@ fn turn_of_unknown_session_is_ignored() {
 }
 
 #[test]
-fn a_claim_does_not_outlive_the_attempt() {
+fn completion_claim_is_dropped_when_task_is_released() {
     let script = "add one\nsession a task=T1\nrun=a.1 complete T1\nforced release T1";
-    assert_eq!(Script::after(default_rules(), script).task("T1").claim, None);
+    assert_eq!(ScriptProject::after(default_rules(), script).find_task("T1").claim, None);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn former_holder_cannot_move_task() {
 }
 
 #[test]
-fn an_override_is_possible_and_audited() {
+fn override_by_person_is_applied_and_recorded_as_forced() {
     check(
         "add one
          claim T1 by=w1 for=60s
@@ -281,16 +281,22 @@ fn an_override_is_possible_and_audited() {
 
 #[test]
 fn refused_move_names_allowed_states() {
-    let mut project = Script::after(default_rules(), "add one\nadd two after=T1");
-    assert_eq!(project.run("submit T1"), ["! cannot submit T1: it is ready, and that is possible only from active"]);
-    assert_eq!(project.run("unblock T1"), ["! cannot unblock T1: it is ready, and that is possible only from blocked"]);
-    let refusal = project.run("fail T2").remove(0);
+    let mut project = ScriptProject::after(default_rules(), "add one\nadd two after=T1");
+    assert_eq!(
+        project.run_script("submit T1"),
+        ["! cannot submit T1: it is ready, and that is possible only from active"]
+    );
+    assert_eq!(
+        project.run_script("unblock T1"),
+        ["! cannot unblock T1: it is ready, and that is possible only from blocked"]
+    );
+    let refusal = project.run_script("fail T2").remove(0);
     assert!(refusal.starts_with("! cannot fail T2: it is created"), "{refusal}");
-    assert_eq!(project.run("forced fail T2"), ["T2 task_failed (forced)"]);
+    assert_eq!(project.run_script("forced fail T2"), ["T2 task_failed (forced)"]);
 }
 
 #[test]
-fn the_most_urgent_and_then_the_oldest_is_claimed_next() {
+fn claim_takes_most_urgent_then_oldest_ready_task() {
     check(
         "add one
          add two prio=1
@@ -320,7 +326,7 @@ fn the_most_urgent_and_then_the_oldest_is_claimed_next() {
 }
 
 #[test]
-fn what_needs_another_attempt_can_be_claimed() {
+fn task_needing_continuation_can_be_claimed_again() {
     check(
         "add one
          claim T1 by=w1 for=60s
@@ -333,7 +339,7 @@ fn what_needs_another_attempt_can_be_claimed() {
 }
 
 #[test]
-fn a_lease_holds_to_its_last_moment_and_then_runs_out() {
+fn lease_holds_at_its_deadline_and_expires_after_it() {
     check(
         "add one
          claim T1 by=w1 for=60s
@@ -358,7 +364,7 @@ fn expired_lease_holds_until_next_claim() {
 }
 
 #[test]
-fn a_submitted_task_whose_holder_is_gone_is_claimed_again() {
+fn submitted_task_becomes_ready_when_its_lease_expires() {
     check(
         "add one
          claim T1 by=w1 for=60s
@@ -375,7 +381,7 @@ fn a_submitted_task_whose_holder_is_gone_is_claimed_again() {
 }
 
 #[test]
-fn a_lease_that_runs_out_on_a_blocked_graph_blocks_again() {
+fn expired_lease_blocks_task_whose_dependency_failed() {
     check(
         "add one
          add two
@@ -411,7 +417,7 @@ fn only_the_lease_that_was_seen_is_taken_away() {
 }
 
 #[test]
-fn a_lease_has_to_end_in_the_future() {
+fn claim_with_zero_lease_is_refused() {
     check("add one\n--\nclaim T1 by=w1 for=0s", "! a lease has to end in the future");
 }
 
@@ -434,7 +440,7 @@ fn force_does_not_claim_unclaimable_task() {
 fn epochs_only_grow() {
     let script = "add one\nclaim T1 by=w1 for=9s\nepoch=1 release T1\nclaim T1 by=w1 for=9s\nepoch=2 fail T1\n\
                   reopen T1\nclaim T1 by=w1 for=9s";
-    let project = Script::after(default_rules(), script);
-    assert_eq!(project.task("T1").epoch, Epoch(3));
-    assert_eq!(project.data(EventType::TaskClaimed)["epoch"], 3);
+    let project = ScriptProject::after(default_rules(), script);
+    assert_eq!(project.find_task("T1").epoch, Epoch(3));
+    assert_eq!(project.event_data(EventType::TaskClaimed)["epoch"], 3);
 }

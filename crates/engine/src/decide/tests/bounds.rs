@@ -1,6 +1,6 @@
 //! Every cascade of hooks terminates, and the log says where.
 
-use super::script::{Script, default_rules};
+use super::script::{ScriptProject, default_rules};
 use crate::command::limits::EngineLimits;
 use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
@@ -11,38 +11,41 @@ use crate::log::event::EventRecord;
 use crate::log::event_type::EventType;
 use crate::session::NextAction;
 
-fn owed(hook: &str, class: HookClass) -> HookEffect {
+fn hook_effect(hook: &str, class: HookClass) -> HookEffect {
     let (hook, point) = (hook.to_owned(), HookPoint::PreIteration);
     HookEffect { hook, point, class, on_failure: HookFailurePolicy::Ignore, send_backs: None }
 }
 
 /// Returns rules with hooks at these events, each with a unique name.
-fn rules(events: &[(EventType, usize)]) -> EngineRules {
+fn rules_with_hooks(events: &[(EventType, usize)]) -> EngineRules {
     let hooks = events.iter().map(|(event, count)| {
         let class = if *event == EventType::TurnFinished { HookClass::Gate } else { HookClass::Other };
-        (*event, (0..*count).map(|number| owed(&format!("{event}-{number}"), class)).collect())
+        (*event, (0..*count).map(|number| hook_effect(&format!("{event}-{number}"), class)).collect())
     });
-    let effects = HookPlan::for_all_tasks(super::script::CONFIG, "w1".parse().unwrap(), hooks);
+    let effects = HookPlan::for_all_tasks(super::script::SESSION_CONFIG, "w1".parse().unwrap(), hooks);
     EngineRules { effects: Some(effects), ..default_rules() }
 }
 
-fn hooks(project: &Script) -> Vec<PendingEffect> {
-    project.effects().into_iter().filter(|effect| matches!(effect.kind, EffectKind::Hook(_))).collect()
+fn pending_hooks(project: &ScriptProject) -> Vec<PendingEffect> {
+    project.pending_effects().into_iter().filter(|effect| matches!(effect.kind, EffectKind::Hook(_))).collect()
 }
 
 /// Runs all pending hooks: first the commands from inside each hook, then the actions at its end.
-fn run_all(project: &mut Script, inside: &str, asks: &str) {
-    while let Some(effect) = hooks(project).first() {
+fn run_pending_hooks(project: &mut ScriptProject, inside: &str, asks: &str) {
+    while let Some(effect) = pending_hooks(project).first() {
         let id = effect.id;
-        project.run(&format!("begin {id}"));
+        project.run_script(&format!("begin {id}"));
         for line in inside.lines() {
-            project.run(&format!("via={id} {line}"));
+            project.run_script(&format!("via={id} {line}"));
         }
-        let refused: Vec<_> =
-            project.run(&format!("finish {id}{asks}")).into_iter().filter(|line| line.starts_with('!')).collect();
+        let refused: Vec<_> = project
+            .run_script(&format!("finish {id}{asks}"))
+            .into_iter()
+            .filter(|line| line.starts_with('!'))
+            .collect();
         assert_eq!(refused, [""; 0], "a hook can always end");
     }
-    project.crash();
+    project.simulate_crash();
 }
 
 fn is_bookkeeping(record: &EventRecord) -> bool {
@@ -50,43 +53,53 @@ fn is_bookkeeping(record: &EventRecord) -> bool {
     matches!(record.kind(), E::HookStarted | E::HookFinished | E::HookError | E::ActionError | E::ConfigRecorded)
 }
 
-/// Returns how many events hooks have led to, together with the hook runs that those led to.
-fn descended(project: &Script) -> usize {
+/// Returns the number of events that hooks have caused, plus the number of hooks that these events have enqueued.
+fn count_descendants(project: &ScriptProject) -> usize {
     let deep = project.log.iter().filter(|record| record.envelope.metadata.depth > 0);
     let events = deep.clone().filter(|record| !is_bookkeeping(record)).count();
     let owes = |record: &EventRecord| record.envelope.metadata.owes.as_ref().map_or(0, |owes| owes.hooks.len());
     events + deep.map(owes).sum::<usize>()
 }
 
-fn errors(project: &Script, kind: EventType) -> Vec<String> {
-    let said = |record: &&EventRecord| record.kind() == kind;
+fn error_texts(project: &ScriptProject, kind: EventType) -> Vec<String> {
+    let is_of_type = |record: &&EventRecord| record.kind() == kind;
     let text =
         |record: &EventRecord| serde_json::to_value(record).unwrap()["data"]["error"].as_str().unwrap().to_owned();
-    project.log.iter().filter(said).map(text).collect()
+    project.log.iter().filter(is_of_type).map(text).collect()
 }
 
-const TWO: &str = r#" asks=create_task:{"goal":"more"};create_task:{"goal":"more"}"#;
+const TWO_CREATIONS: &str = r#" asks=create_task:{"goal":"more"};create_task:{"goal":"more"}"#;
 
 #[test]
 fn hooks_that_cause_hooks_end_within_event_limit() {
-    let created = |count| rules(&[(EventType::TaskCreated, count)]);
-    let also_at_the_end = rules(&[(EventType::TaskCreated, 2), (EventType::HookFinished, 1)]);
-    let at_the_beginning = rules(&[(EventType::TaskCreated, 1), (EventType::HookStarted, 3)]);
+    let created = |count| rules_with_hooks(&[(EventType::TaskCreated, count)]);
+    let also_at_the_end = rules_with_hooks(&[(EventType::TaskCreated, 2), (EventType::HookFinished, 1)]);
+    let at_the_beginning = rules_with_hooks(&[(EventType::TaskCreated, 1), (EventType::HookStarted, 3)]);
     let table = [
-        ("at the beginning of hooks", at_the_beginning, "add more", TWO),
-        ("by actions", created(1), "", TWO),
+        ("at the beginning of hooks", at_the_beginning, "add more", TWO_CREATIONS),
+        ("by actions", created(1), "", TWO_CREATIONS),
         ("by commands", created(1), "add more\nadd more", ""),
-        ("by both", created(1), "add more\nadd more", TWO),
-        ("three of them by actions", created(3), "", TWO),
-        ("three of them by both", created(3), "add more\nadd more", TWO),
-        ("at the end of hooks as well", also_at_the_end, "add more", TWO),
-        ("at every error", rules(&[(EventType::TaskCreated, 1), (EventType::ActionError, 2)]), "", TWO),
-        ("at every failure", rules(&[(EventType::TaskCreated, 1), (EventType::HookError, 2)]), "add more", TWO),
+        ("by both", created(1), "add more\nadd more", TWO_CREATIONS),
+        ("three of them by actions", created(3), "", TWO_CREATIONS),
+        ("three of them by both", created(3), "add more\nadd more", TWO_CREATIONS),
+        ("at the end of hooks as well", also_at_the_end, "add more", TWO_CREATIONS),
+        (
+            "at every error",
+            rules_with_hooks(&[(EventType::TaskCreated, 1), (EventType::ActionError, 2)]),
+            "",
+            TWO_CREATIONS,
+        ),
+        (
+            "at every failure",
+            rules_with_hooks(&[(EventType::TaskCreated, 1), (EventType::HookError, 2)]),
+            "add more",
+            TWO_CREATIONS,
+        ),
     ];
     for (name, rules, inside, asks) in table {
-        let mut project = Script::after(rules, "add one");
-        run_all(&mut project, inside, asks);
-        let count = descended(&project);
+        let mut project = ScriptProject::after(rules, "add one");
+        run_pending_hooks(&mut project, inside, asks);
+        let count = count_descendants(&project);
         assert!(count <= EngineLimits::CASCADE_EVENTS as usize, "{name}: {count}");
         assert!(count >= 32, "{name}: {count}, so the bound is not what stops it");
         let deepest = project.log.iter().map(|record| record.envelope.metadata.depth).max();
@@ -96,89 +109,94 @@ fn hooks_that_cause_hooks_end_within_event_limit() {
 
 #[test]
 fn cascade_beyond_depth_limit_is_recorded_once() {
-    let mut project = Script::after(rules(&[(EventType::TaskCreated, 1)]), "add one");
-    run_all(&mut project, "", r#" asks=create_task:{"goal":"more"}"#);
+    let mut project = ScriptProject::after(rules_with_hooks(&[(EventType::TaskCreated, 1)]), "add one");
+    run_pending_hooks(&mut project, "", r#" asks=create_task:{"goal":"more"}"#);
     let deepest =
         project.log.iter().filter(|record| !is_bookkeeping(record)).map(|record| record.envelope.metadata.depth);
     assert_eq!(deepest.max(), Some(EngineLimits::CASCADE_DEPTH));
     assert_eq!(project.memory.tasks().count(), 1 + usize::from(EngineLimits::CASCADE_DEPTH));
     let said = ["a cascade of hooks may make 8 steps; the rest is refused"];
-    assert_eq!(errors(&project, EventType::HookError), said);
-    let error = project.data(EventType::HookError);
+    assert_eq!(error_texts(&project, EventType::HookError), said);
+    let error = project.event_data(EventType::HookError);
     assert_eq!(error["hookName"], "task_created-0");
     assert_eq!(error["originalEvent"]["type"], "task_created");
 }
 
 #[test]
 fn cascade_beyond_event_limit_is_recorded_once_per_event() {
-    let mut project = Script::after(rules(&[(EventType::TaskCreated, 200)]), "add one");
-    assert!(hooks(&project).iter().all(|effect| effect.share == 1));
-    let last = hooks(&project).last().unwrap().id;
-    for effect in hooks(&project).iter().filter(|effect| effect.id != last) {
-        project.run(&format!("hook {}", effect.id));
+    let mut project = ScriptProject::after(rules_with_hooks(&[(EventType::TaskCreated, 200)]), "add one");
+    assert!(pending_hooks(&project).iter().all(|effect| effect.share == 1));
+    let last = pending_hooks(&project).last().unwrap().id;
+    for effect in pending_hooks(&project).iter().filter(|effect| effect.id != last) {
+        project.run_script(&format!("hook {}", effect.id));
     }
-    assert_eq!(hooks(&project)[0].share, 200, "what the others did not use");
-    let answered = project.run(&format!("hook {last}{TWO}"));
+    assert_eq!(pending_hooks(&project)[0].share, 200, "what the others did not use");
+    let answered = project.run_script(&format!("hook {last}{TWO_CREATIONS}"));
     for (task, said) in ["T2", "T3"].into_iter().zip(answered[2..].chunks(3)) {
         assert_eq!((&said[0], &said[2]), (&format!("{task} task_created"), &format!("{task} task_ready")));
         assert!(said[1].starts_with(&format!("{task} hook_error task_created-0, task_created-1, ")), "{}", said[1]);
         assert!(said[1].ends_with(": a cascade of hooks may make 256 events; the rest is refused"), "{}", said[1]);
     }
-    assert_eq!((answered.len(), hooks(&project)), (8, vec![]));
+    assert_eq!((answered.len(), pending_hooks(&project)), (8, vec![]));
 }
 
 #[test]
 fn calls_nest_at_most_three_deep() {
-    let mut project =
-        Script::after(rules(&[(EventType::TaskStarted, 1)]), "add a\nadd b\nadd c\nadd d\nadd e\nstart T1");
+    let mut project = ScriptProject::after(
+        rules_with_hooks(&[(EventType::TaskStarted, 1)]),
+        "add a\nadd b\nadd c\nadd d\nadd e\nstart T1",
+    );
     for (call, task) in (1..=EngineLimits::NESTED_CALLS).zip(2..) {
-        let hook = hooks(&project).last().unwrap().id;
-        let answered = project.run(&format!("begin {hook}\nvia={hook} start T{task}"));
+        let hook = pending_hooks(&project).last().unwrap().id;
+        let answered = project.run_script(&format!("begin {hook}\nvia={hook} start T{task}"));
         assert_eq!(answered[1], format!("T{task} task_started"), "call {call}");
-        let inner = hooks(&project).pop().unwrap();
+        let inner = pending_hooks(&project).pop().unwrap();
         assert_eq!((inner.nesting, inner.depth), (call, call + 1));
     }
-    let hook = hooks(&project).last().unwrap().id;
-    let answered = project.run(&format!("begin {hook}\nvia={hook} start T5"));
+    let hook = pending_hooks(&project).last().unwrap().id;
+    let answered = project.run_script(&format!("begin {hook}\nvia={hook} start T5"));
     assert_eq!(answered[1], "! a cascade of hooks may make 3 nested calls; the rest is refused");
-    project.crash();
+    project.simulate_crash();
 }
 
 #[test]
-fn a_command_from_inside_a_hook_names_it_and_is_taken_from_its_share() {
-    let mut project = Script::after(rules(&[(EventType::TaskStarted, 1)]), "add one\nstart T1\nbegin 4.0");
-    assert_eq!(hooks(&project)[0].share, EngineLimits::CASCADE_EVENTS);
-    project.run("via=4.0 add more labels=x");
+fn command_from_hook_records_hook_and_reduces_its_share() {
+    let mut project =
+        ScriptProject::after(rules_with_hooks(&[(EventType::TaskStarted, 1)]), "add one\nstart T1\nbegin 4.0");
+    assert_eq!(pending_hooks(&project)[0].share, EngineLimits::CASCADE_EVENTS);
+    project.run_script("via=4.0 add more labels=x");
     let created = project.log.iter().rev().find(|record| record.kind() == EventType::TaskCreated).unwrap();
     let metadata = &created.envelope.metadata;
     assert_eq!(
         (metadata.via, metadata.depth, created.cause_position().map(|seq| seq.0)),
         (Some("4.0".parse().unwrap()), 1, Some(4))
     );
-    assert_eq!(hooks(&project)[0].share, EngineLimits::CASCADE_EVENTS - 2);
+    assert_eq!(pending_hooks(&project)[0].share, EngineLimits::CASCADE_EVENTS - 2);
     // A start enqueues another hook, which gets half of the rest.
-    project.run("via=4.0 start T2");
-    let [outer, inner] = &hooks(&project)[..] else { panic!("{:?}", hooks(&project)) };
+    project.run_script("via=4.0 start T2");
+    let [outer, inner] = &pending_hooks(&project)[..] else { panic!("{:?}", pending_hooks(&project)) };
     assert_eq!(inner.share, (EngineLimits::CASCADE_EVENTS - 2 - 2) / 2);
     assert_eq!(outer.share, EngineLimits::CASCADE_EVENTS - 2 - 2 - inner.share);
-    project.crash();
+    project.simulate_crash();
     // A command without events costs nothing, and a refused command is not recorded.
     let before = project.log.len();
-    assert_eq!(project.run("via=4.0 relabel T2 labels=x\nvia=4.0 start T2").len(), 1);
+    assert_eq!(project.run_script("via=4.0 relabel T2 labels=x\nvia=4.0 start T2").len(), 1);
     assert_eq!(project.log.len(), before);
 }
 
-/// Half of what the command's own events leave, not of the share before them.
+/// The hook gets half of the share that remains after the events of the command.
 #[test]
-fn what_a_command_makes_owed_gets_half_of_what_the_command_has_left() {
-    let mut project =
-        Script::after(rules(&[(EventType::TaskStarted, 1), (EventType::TaskReady, 1)]), "add one\nstart T1");
-    let outer = hooks(&project).pop().unwrap();
-    project.run(&format!("begin {}", outer.id));
-    let before = hooks(&project).iter().find(|effect| effect.id == outer.id).unwrap().share;
+fn hook_enqueued_by_nested_command_gets_half_remaining_share() {
+    let mut project = ScriptProject::after(
+        rules_with_hooks(&[(EventType::TaskStarted, 1), (EventType::TaskReady, 1)]),
+        "add one\nstart T1",
+    );
+    let outer = pending_hooks(&project).pop().unwrap();
+    project.run_script(&format!("begin {}", outer.id));
+    let before = pending_hooks(&project).iter().find(|effect| effect.id == outer.id).unwrap().share;
     // Two events, and one hook of theirs.
-    assert_eq!(project.run(&format!("via={} add more", outer.id)).len(), 2);
-    let [.., after, inner] = &hooks(&project)[..] else { panic!("{:?}", hooks(&project)) };
+    assert_eq!(project.run_script(&format!("via={} add more", outer.id)).len(), 2);
+    let [.., after, inner] = &pending_hooks(&project)[..] else { panic!("{:?}", pending_hooks(&project)) };
     assert_eq!(inner.share, (before - 3) / 2);
     assert_eq!((after.id, after.share), (outer.id, before - 3 - inner.share));
 }
@@ -186,35 +204,37 @@ fn what_a_command_makes_owed_gets_half_of_what_the_command_has_left() {
 #[test]
 fn command_of_hook_needs_enough_share() {
     // One event for each of the hooks: a new task would take two.
-    let mut project = Script::after(rules(&[(EventType::TaskStarted, 200)]), "add one\nadd two\nstart T1");
-    let id = hooks(&project)[0].id;
-    project.run(&format!("begin {id}"));
+    let mut project =
+        ScriptProject::after(rules_with_hooks(&[(EventType::TaskStarted, 200)]), "add one\nadd two\nstart T1");
+    let id = pending_hooks(&project)[0].id;
+    project.run_script(&format!("begin {id}"));
     let before = project.memory.clone();
     let refused = "! a cascade of hooks may make 256 events; the rest is refused";
-    assert_eq!(project.run(&format!("via={id} add more")), [refused]);
+    assert_eq!(project.run_script(&format!("via={id} add more")), [refused]);
     assert_eq!(project.memory, before);
     assert_eq!(
-        project.run(&format!("via={id} relabel T2 labels=x\nvia={id} relabel T2 labels=y")),
+        project.run_script(&format!("via={id} relabel T2 labels=x\nvia={id} relabel T2 labels=y")),
         ["T2 task_updated", refused]
     );
-    assert_eq!(project.run(&format!("finish {id}")).len(), 1, "it ends all the same");
+    assert_eq!(project.run_script(&format!("finish {id}")).len(), 1, "it ends all the same");
 }
 
 #[test]
 fn only_a_hook_that_runs_can_give_commands() {
-    let mut project = Script::after(rules(&[(EventType::TaskStarted, 1)]), "add one\nstart T1");
-    assert_eq!(project.run("via=4.0 add more"), ["! there is no pending effect 4.0"]);
-    assert_eq!(project.run("hook 4.0\nvia=4.0 add more")[2..], ["! there is no pending effect 4.0"]);
+    let mut project = ScriptProject::after(rules_with_hooks(&[(EventType::TaskStarted, 1)]), "add one\nstart T1");
+    assert_eq!(project.run_script("via=4.0 add more"), ["! there is no pending effect 4.0"]);
+    assert_eq!(project.run_script("hook 4.0\nvia=4.0 add more")[2..], ["! there is no pending effect 4.0"]);
 }
 
 /// The authority of a command stays the same when a hook gives it.
 #[test]
-fn a_command_from_inside_a_hook_has_the_rights_of_a_person() {
-    let mut project = Script::after(rules(&[(EventType::TaskStarted, 1)]), "add one\nclaim T1 by=w9 for=60s");
-    let id = hooks(&project)[0].id;
-    project.run(&format!("begin {id}"));
-    assert_eq!(project.run(&format!("via={id} block T1")), ["! T1 is held by w9 (epoch 1)"]);
-    assert_eq!(project.run(&format!("forced via={id} block T1")), ["T1 task_blocked because (forced)"]);
+fn command_from_hook_has_same_rights_as_person() {
+    let mut project =
+        ScriptProject::after(rules_with_hooks(&[(EventType::TaskStarted, 1)]), "add one\nclaim T1 by=w9 for=60s");
+    let id = pending_hooks(&project)[0].id;
+    project.run_script(&format!("begin {id}"));
+    assert_eq!(project.run_script(&format!("via={id} block T1")), ["! T1 is held by w9 (epoch 1)"]);
+    assert_eq!(project.run_script(&format!("forced via={id} block T1")), ["T1 task_blocked because (forced)"]);
 }
 
 // Sessions.
@@ -222,12 +242,12 @@ fn a_command_from_inside_a_hook_has_the_rights_of_a_person() {
 /// In every iteration the hooks ask for far more than their limit, and each gate still runs.
 #[test]
 fn loop_is_not_starved_by_cascades_of_its_hooks() {
-    let loud = [(EventType::IterationStarted, 1), (EventType::TurnFinished, 2), (EventType::TaskCreated, 1)];
-    let mut project = Script::after(rules(&loud), "session a max=6");
+    let busy_events = [(EventType::IterationStarted, 1), (EventType::TurnFinished, 2), (EventType::TaskCreated, 1)];
+    let mut project = ScriptProject::after(rules_with_hooks(&busy_events), "session a max=6");
     for iteration in 1..=6 {
-        run_all(&mut project, "add more\nadd more", TWO);
-        project.run(&format!("turn-done a.{iteration}"));
-        let gates = hooks(&project);
+        run_pending_hooks(&mut project, "add more\nadd more", TWO_CREATIONS);
+        project.run_script(&format!("turn-done a.{iteration}"));
+        let gates = pending_hooks(&project);
         assert_eq!(gates.len(), 2, "{iteration}");
         assert!(
             gates
@@ -235,51 +255,52 @@ fn loop_is_not_starved_by_cascades_of_its_hooks() {
                 .all(|gate| gate.depth == 1 && gate.share == EngineLimits::CASCADE_EVENTS / 2 && gate.nesting == 0)
         );
     }
-    run_all(&mut project, "add more\nadd more", TWO);
-    assert_eq!(project.session("a").next_action(), NextAction::Nothing);
-    assert!(project.session("a").ending_kind().is_some());
+    run_pending_hooks(&mut project, "add more\nadd more", TWO_CREATIONS);
+    assert_eq!(project.find_session("a").next_action(), NextAction::Nothing);
+    assert!(project.find_session("a").ending_kind().is_some());
 }
 
-/// A hook may start a session whose hooks start another, but not without end.
+/// A hook may start a session whose hooks start another session, up to a limit.
 #[test]
 fn sessions_nest_at_most_three_deep() {
     for event in [EventType::SessionStarted, EventType::IterationStarted, EventType::TurnFinished] {
-        let mut project = Script::after(rules(&[(event, 1)]), "session s0");
+        let mut project = ScriptProject::after(rules_with_hooks(&[(event, 1)]), "session s0");
         for nested in 1..=4 {
             if event == EventType::TurnFinished {
-                project.run(&format!("turn-done s{}.1", nested - 1));
+                project.run_script(&format!("turn-done s{}.1", nested - 1));
             }
-            let hook = hooks(&project).pop().unwrap();
-            let answered = project.run(&format!("begin {}\nvia={} session s{nested}", hook.id, hook.id));
+            let hook = pending_hooks(&project).pop().unwrap();
+            let answered = project.run_script(&format!("begin {}\nvia={} session s{nested}", hook.id, hook.id));
             let refused = "! a cascade of hooks may make 3 nested calls; the rest is refused";
             assert_eq!(answered[1] == refused, nested == 4, "{event} {nested}: {answered:?}");
         }
-        let nesting = [0, 1, 2, 3].map(|nested| project.session(&format!("s{nested}")).nesting);
+        let nesting = [0, 1, 2, 3].map(|nested| project.find_session(&format!("s{nested}")).nesting);
         assert_eq!(nesting, [0, 1, 2, 3]);
-        project.crash();
+        project.simulate_crash();
     }
 }
 
 /// A session does not use the share of the hook that it runs inside, and continues when that share is used up.
 #[test]
-fn a_session_inside_a_hook_goes_on_whatever_is_left_to_the_hook() {
+fn session_inside_hook_continues_when_hook_share_is_exhausted() {
     let hooks_of = [(EventType::TaskStarted, 100), (EventType::TurnFinished, 1)];
-    let mut project = Script::after(rules(&hooks_of), "add one\nstart T1");
-    let outer = hooks(&project)[0].id;
-    project.run(&format!("begin {outer}\nvia={outer} session inner max=2"));
-    let share = |project: &Script| hooks(project).iter().find(|effect| effect.id == outer).unwrap().share;
+    let mut project = ScriptProject::after(rules_with_hooks(&hooks_of), "add one\nstart T1");
+    let outer = pending_hooks(&project)[0].id;
+    project.run_script(&format!("begin {outer}\nvia={outer} session inner max=2"));
+    let share =
+        |project: &ScriptProject| pending_hooks(project).iter().find(|effect| effect.id == outer).unwrap().share;
     assert_eq!(share(&project), 1, "its start is paid for");
-    project.run(&format!("via={outer} relabel T1 labels=x"));
+    project.run_script(&format!("via={outer} relabel T1 labels=x"));
     assert_eq!(share(&project), 0);
     for iteration in 1..=2 {
         let mut give = |line: &str| {
-            let answered = project.run(&format!("via={outer} {line}"));
+            let answered = project.run_script(&format!("via={outer} {line}"));
             assert!(answered.iter().all(|line| !line.starts_with('!')), "{line}: {answered:?}");
         };
         give(&format!("turn-done inner.{iteration}"));
         give("begin turn_finished-0");
         give("finish turn_finished-0");
     }
-    assert!(project.session("inner").ending_kind().is_some());
-    project.crash();
+    assert!(project.find_session("inner").ending_kind().is_some());
+    project.simulate_crash();
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::script::{Script, check, check_with, default_rules};
+use super::script::{ScriptProject, check, check_with, default_rules};
 use crate::command::limits::EngineLimits;
 use crate::command::{Command, NewTask};
 use crate::decide::EngineRules;
@@ -11,7 +11,7 @@ use crate::task::EdgeKind;
 use crate::task::graph::waiting_tasks;
 use crate::view::{EdgeDirection, StateView};
 
-fn research() -> NewTask {
+fn research_task() -> NewTask {
     NewTask {
         goal: "Research graph patterns".to_owned(),
         labels: vec!["agent".to_owned(), "research".to_owned()],
@@ -22,10 +22,10 @@ fn research() -> NewTask {
 }
 
 #[test]
-fn a_completed_agent_task_gets_a_review() {
-    let mut project = Script::new(default_rules());
-    project.ask(&Command::CreateTask(research())).unwrap();
-    let answered = project.run("complete T1 Research complete");
+fn completed_agent_task_spawns_review_task() {
+    let mut project = ScriptProject::new(default_rules());
+    project.commit_as_person(&Command::CreateTask(research_task())).unwrap();
+    let answered = project.run_script("complete T1 Research complete");
     let expected = [
         "T1 task_completed",
         "T2 task_created",
@@ -34,9 +34,9 @@ fn a_completed_agent_task_gets_a_review() {
         "T1 agent_metrics",
     ];
     assert_eq!(answered, expected);
-    assert_eq!(project.data(EventType::TaskCompleted), json!({"result": "Research complete", "artifacts": []}));
+    assert_eq!(project.event_data(EventType::TaskCompleted), json!({"result": "Research complete", "artifacts": []}));
     assert_eq!(
-        project.data(EventType::TaskCreated),
+        project.event_data(EventType::TaskCreated),
         json!({
             "goal": "Review: Research graph patterns",
             "deliverables": ["Review completed", "Feedback provided"],
@@ -76,8 +76,8 @@ fn review_waits_for_task_that_is_not_completed() {
 }
 
 #[test]
-fn the_review_is_caused_by_the_completion() {
-    let project = Script::after(default_rules(), "add mend it labels=agent\ncomplete T1");
+fn review_task_records_completion_as_its_cause() {
+    let project = ScriptProject::after(default_rules(), "add mend it labels=agent\ncomplete T1");
     let completed = project.log.iter().find(|record| record.kind() == EventType::TaskCompleted).unwrap();
     let review = project.log.iter().rfind(|record| record.kind() == EventType::TaskCreated).unwrap();
     assert_eq!(review.cause_position(), Some(completed.seq));
@@ -86,13 +86,13 @@ fn the_review_is_caused_by_the_completion() {
 }
 
 #[test]
-fn a_review_inherits_the_most_urgent_priority() {
-    let project = Script::after(default_rules(), "add put out the fire labels=agent prio=0\ncomplete T1");
-    assert_eq!(project.task("T2").priority, 0.try_into().unwrap());
+fn review_task_inherits_most_urgent_priority() {
+    let project = ScriptProject::after(default_rules(), "add put out the fire labels=agent prio=0\ncomplete T1");
+    assert_eq!(project.find_task("T2").priority, 0.try_into().unwrap());
 }
 
 #[test]
-fn a_review_is_not_reviewed() {
+fn completed_review_task_spawns_no_further_review() {
     check(
         "add mend it labels=agent
          complete T1
@@ -104,12 +104,12 @@ fn a_review_is_not_reviewed() {
 }
 
 #[test]
-fn a_task_of_a_person_gets_neither_review_nor_metrics() {
+fn task_without_agent_label_gets_neither_review_nor_metrics() {
     check("add mend it labels=agents\n--\ncomplete T1", "T1 task_completed");
 }
 
 #[test]
-fn the_last_dependency_makes_a_task_ready() {
+fn task_becomes_ready_when_its_last_dependency_completes() {
     check(
         "add ten
          add fifteen
@@ -123,17 +123,21 @@ fn the_last_dependency_makes_a_task_ready() {
          T3 task_ready
          T3 dependency_satisfied T2",
     );
-    let project = Script::after(default_rules(), "add a\nadd b\nadd c after=T1,T2\nstart T2\ncomplete T1\ncomplete T2");
-    assert_eq!(project.data(EventType::DependencySatisfied), json!({"dependentTaskId": "T3", "completedTaskId": "T2"}),);
+    let project =
+        ScriptProject::after(default_rules(), "add a\nadd b\nadd c after=T1,T2\nstart T2\ncomplete T1\ncomplete T2");
+    assert_eq!(
+        project.event_data(EventType::DependencySatisfied),
+        json!({"dependentTaskId": "T3", "completedTaskId": "T2"}),
+    );
 }
 
 #[test]
-fn the_metrics_of_an_agent_task() {
-    let mut project = Script::new(default_rules());
-    project.ask(&Command::CreateTask(research())).unwrap();
-    project.run("start T1\nlater 9000s\ncomplete T1");
+fn agent_metrics_record_duration_and_task_fields_on_completion() {
+    let mut project = ScriptProject::new(default_rules());
+    project.commit_as_person(&Command::CreateTask(research_task())).unwrap();
+    project.run_script("start T1\nlater 9000s\ncomplete T1");
     assert_eq!(
-        project.data(EventType::AgentMetrics),
+        project.event_data(EventType::AgentMetrics),
         json!({
             "goal": "Research graph patterns",
             "labels": ["agent", "research"],
@@ -145,19 +149,19 @@ fn the_metrics_of_an_agent_task() {
 }
 
 #[test]
-fn a_task_that_was_never_started_took_no_known_time() {
-    let project = Script::after(default_rules(), "add mend it labels=agent\nlater 5s\ncomplete T1");
-    assert_eq!(project.data(EventType::AgentMetrics)["durationMs"], json!(null));
+fn agent_metrics_have_no_duration_for_unstarted_task() {
+    let project = ScriptProject::after(default_rules(), "add mend it labels=agent\nlater 5s\ncomplete T1");
+    assert_eq!(project.event_data(EventType::AgentMetrics)["durationMs"], json!(null));
 }
 
 #[test]
-fn a_task_that_was_taken_up_again_counts_from_its_first_start() {
+fn agent_metrics_measure_restarted_task_from_first_start() {
     let script = "add mend it labels=agent\nstart T1\nlater 5s\nrelease T1\nstart T1\nlater 5s\ncomplete T1";
-    let project = Script::after(default_rules(), script);
-    assert_eq!(project.data(EventType::AgentMetrics)["durationMs"], json!(10_000));
+    let project = ScriptProject::after(default_rules(), script);
+    assert_eq!(project.event_data(EventType::AgentMetrics)["durationMs"], json!(10_000));
 }
 
-fn with_auto_labels() -> EngineRules {
+fn rules_with_auto_labels() -> EngineRules {
     let mut rules = default_rules();
     rules.registry.configure_hook("auto-label-by-keyword", true, None).unwrap();
     rules
@@ -167,7 +171,7 @@ fn with_auto_labels() -> EngineRules {
 fn labels_are_suggested_only_where_that_is_switched_on() {
     check("add fix the slow start", "T1 task_created\nT1 task_ready");
     check_with(
-        with_auto_labels(),
+        rules_with_auto_labels(),
         "add fix the slow start",
         "T1 task_created\nT1 task_ready\nT1 auto_label_suggestion bug,performance",
     );
@@ -176,13 +180,13 @@ fn labels_are_suggested_only_where_that_is_switched_on() {
 #[test]
 fn labels_are_suggested_by_whole_words() {
     let nothing = "T1 task_created\nT1 task_ready";
-    check_with(with_auto_labels(), "add add a prefix to the latest debugger", nothing);
-    check_with(with_auto_labels(), "add fix it labels=bug", nothing);
-    check_with(with_auto_labels(), "add (Bug): crash!", &format!("{nothing}\nT1 auto_label_suggestion bug"));
+    check_with(rules_with_auto_labels(), "add add a prefix to the latest debugger", nothing);
+    check_with(rules_with_auto_labels(), "add fix it labels=bug", nothing);
+    check_with(rules_with_auto_labels(), "add (Bug): crash!", &format!("{nothing}\nT1 auto_label_suggestion bug"));
 }
 
 #[test]
-fn the_built_ins_run_in_the_order_of_their_priorities() {
+fn builtin_hooks_are_ordered_by_priority() {
     let rules = default_rules();
     let hooks: Vec<_> = rules.registry.hooks().map(|hook| (&*hook.name, hook.priority, hook.enabled)).collect();
     assert_eq!(
@@ -197,12 +201,12 @@ fn the_built_ins_run_in_the_order_of_their_priorities() {
 }
 
 #[test]
-fn a_review_fits_however_long_the_task_is() {
-    let mut project = Script::new(default_rules());
+fn review_is_created_for_task_at_goal_and_label_limits() {
+    let mut project = ScriptProject::new(default_rules());
     let labels: Vec<_> = (1..EngineLimits::LABEL_COUNT).map(|number| format!("label-{number}")).collect();
     let goal = "ä".repeat(EngineLimits::GOAL_BYTES / 2);
-    project.run(&format!("add {goal} labels=agent,{}", labels.join(",")));
-    let answered = project.run("complete T1");
+    project.run_script(&format!("add {goal} labels=agent,{}", labels.join(",")));
+    let answered = project.run_script("complete T1");
     assert!(answered.contains(&"T2 task_created".to_owned()), "{answered:?}");
 }
 
@@ -247,17 +251,17 @@ fn labels_of_reviews_and_metrics_match_as_whole_words() {
 }
 
 #[test]
-fn a_review_inherits_every_priority() {
+fn review_task_inherits_priority_labels_and_goal() {
     for priority in 0..=4_u8 {
         let script = format!("add mend it labels=agent,x prio={priority}\ncomplete T1");
-        let project = Script::after(default_rules(), &script);
-        let review = project.task("T2");
+        let project = ScriptProject::after(default_rules(), &script);
+        let review = project.find_task("T2");
         assert_eq!(u8::from(review.priority), priority);
         assert_eq!(review.labels, ["review", "agent", "x"]);
         assert_eq!(review.goal, "Review: mend it");
     }
-    let project = Script::after(default_rules(), "add mend it labels=agent\ncomplete T1");
-    assert_eq!(u8::from(project.task("T2").priority), 2);
+    let project = ScriptProject::after(default_rules(), "add mend it labels=agent\ncomplete T1");
+    assert_eq!(u8::from(project.find_task("T2").priority), 2);
 }
 
 /// Checks the labels that a goal suggests.
@@ -286,8 +290,8 @@ fn words_of_the_goal_and_labels() {
         ("fix labels=bug-report", "bug"),
         ("fix the docs labels=bug", "docs"),
     ] {
-        let mut project = Script::new(with_auto_labels());
-        let answered = project.run(&format!("add {goal}"));
+        let mut project = ScriptProject::new(rules_with_auto_labels());
+        let answered = project.run_script(&format!("add {goal}"));
         let suggested = answered.iter().find_map(|line| line.strip_prefix("T1 auto_label_suggestion "));
         assert_eq!(suggested.unwrap_or_default(), expected, "{goal}");
     }
@@ -334,8 +338,8 @@ fn agent_metrics_measure_duration_of_work() {
         ("start T1\nlater -5s", json!(null)),
     ] {
         let script = format!("add mend it labels=agent\n{script}\ncomplete T1");
-        let project = Script::after(default_rules(), &script);
-        assert_eq!(project.data(EventType::AgentMetrics)["durationMs"], millis, "{script}");
+        let project = ScriptProject::after(default_rules(), &script);
+        assert_eq!(project.event_data(EventType::AgentMetrics)["durationMs"], millis, "{script}");
     }
 }
 

@@ -1,8 +1,8 @@
-//! Pure hooks that fail, ask for refused actions, or would run for ever.
+//! Pure hooks that fail, request refused actions, or would run without end.
 
 use serde_json::{Value, json};
 
-use super::script::{Script, check_with, default_rules};
+use super::script::{ScriptProject, check_with, default_rules};
 use crate::command::NewTask;
 use crate::command::limits::EngineLimits;
 use crate::decide::EngineRules;
@@ -14,13 +14,13 @@ use crate::log::id::TaskId;
 use crate::view::StateView;
 
 /// The limit as the length of a list.
-const EVENTS: usize = EngineLimits::CASCADE_EVENTS as usize;
+const MAX_EVENTS: usize = EngineLimits::CASCADE_EVENTS as usize;
 
-type Answer = Result<Vec<HookAction>, PureHookError>;
-type Handle = fn(&EventRecord, &dyn StateView) -> Answer;
+type PureHookAnswer = Result<Vec<HookAction>, PureHookError>;
+type PureHookFunction = fn(&EventRecord, &dyn StateView) -> PureHookAnswer;
 
 /// Returns the default rules with further hooks and their events.
-fn rules<const N: usize>(hooks: [(&str, &[EventType], Handle); N]) -> EngineRules {
+fn rules_with_hooks<const N: usize>(hooks: [(&str, &[EventType], PureHookFunction); N]) -> EngineRules {
     let mut rules = default_rules();
     for (name, events, handler) in hooks {
         rules.registry.register(PureHook::new(name, events.iter().copied(), handler)).unwrap();
@@ -28,35 +28,38 @@ fn rules<const N: usize>(hooks: [(&str, &[EventType], Handle); N]) -> EngineRule
     rules
 }
 
-fn create(goal: &str) -> HookAction {
+fn creation_action(goal: &str) -> HookAction {
     HookAction::CreateTask(NewTask { goal: goal.to_owned(), ..NewTask::default() })
 }
 
-fn note(node: EventSubject) -> HookAction {
+fn log_action(node: EventSubject) -> HookAction {
     let event = payload::AutoLabelSuggestion { labels: vec!["seen".to_owned()], keywords: vec![] };
     HookAction::Log { node, event: event.into() }
 }
 
-fn fails(_: &EventRecord, _: &dyn StateView) -> Answer {
+fn fail_always(_: &EventRecord, _: &dyn StateView) -> PureHookAnswer {
     Err(PureHookError::Failed("out of order".to_owned()))
 }
 
-fn panics(_: &EventRecord, _: &dyn StateView) -> Answer {
+fn panic_always(_: &EventRecord, _: &dyn StateView) -> PureHookAnswer {
     panic!("dizzy")
 }
 
-fn notes(record: &EventRecord, _: &dyn StateView) -> Answer {
-    Ok(vec![note(record.envelope.node)])
+fn log_note(record: &EventRecord, _: &dyn StateView) -> PureHookAnswer {
+    Ok(vec![log_action(record.envelope.node)])
 }
 
 #[test]
 fn failing_pure_hook_is_recorded_and_others_run() {
-    let rules = rules([("broken", &[EventType::TaskStarted], fails), ("sound", &[EventType::TaskStarted], notes)]);
-    let mut project = Script::after(rules, "add one");
-    let answered = project.run("start T1");
+    let rules = rules_with_hooks([
+        ("broken", &[EventType::TaskStarted], fail_always),
+        ("sound", &[EventType::TaskStarted], log_note),
+    ]);
+    let mut project = ScriptProject::after(rules, "add one");
+    let answered = project.run_script("start T1");
     assert_eq!(answered, ["T1 task_started", "T1 hook_error broken: out of order", "T1 auto_label_suggestion seen"]);
     assert_eq!(
-        project.data(EventType::HookError),
+        project.event_data(EventType::HookError),
         json!({
             "hookName": "broken",
             "error": "out of order",
@@ -72,19 +75,20 @@ fn failing_pure_hook_is_recorded_and_others_run() {
 }
 
 #[test]
-fn a_refused_action_is_recorded_and_the_next_is_carried_out() {
-    fn asks(_: &EventRecord, _: &dyn StateView) -> Answer {
+fn refused_action_is_recorded_and_next_is_performed() {
+    fn request_actions(_: &EventRecord, _: &dyn StateView) -> PureHookAnswer {
         Ok(vec![
             HookAction::UpdateTask { task: TaskId(1), action: TaskAction::Ready { after: None } },
-            create(" "),
+            creation_action(" "),
             HookAction::CreateTask(NewTask { depends_on: vec![TaskId(9)], goal: "x".to_owned(), ..NewTask::default() }),
-            note(EventSubject::Task(TaskId(9))),
-            note(EventSubject::Task(TaskId(1))),
+            log_action(EventSubject::Task(TaskId(9))),
+            log_action(EventSubject::Task(TaskId(1))),
         ])
     }
-    let mut project = Script::after(rules([("asks", &[EventType::TaskStarted], asks)]), "add one");
+    let mut project =
+        ScriptProject::after(rules_with_hooks([("asks", &[EventType::TaskStarted], request_actions)]), "add one");
     assert_eq!(
-        project.run("start T1"),
+        project.run_script("start T1"),
         [
             "T1 task_started",
             "system action_error update_task: cannot move T1: it is active, and that is possible only from created",
@@ -100,8 +104,8 @@ fn a_refused_action_is_recorded_and_the_next_is_carried_out() {
 }
 
 #[test]
-fn a_hook_cannot_log_what_bears_state() {
-    fn lies(record: &EventRecord, _: &dyn StateView) -> Answer {
+fn hook_log_action_refuses_state_changing_events() {
+    fn log_state_change(record: &EventRecord, _: &dyn StateView) -> PureHookAnswer {
         let done = payload::TaskCompleted { result: None, artifacts: vec![] };
         let fake =
             payload::HookError { hook_name: "x".into(), error: "x".into(), original_event: Value::Null, effect: None };
@@ -109,7 +113,7 @@ fn a_hook_cannot_log_what_bears_state() {
         Ok(events.into_iter().map(|event| HookAction::Log { node: record.envelope.node, event }).collect())
     }
     check_with(
-        rules([("lies", &[EventType::TaskStarted], lies)]),
+        rules_with_hooks([("lies", &[EventType::TaskStarted], log_state_change)]),
         "add one
          --
          start T1",
@@ -120,36 +124,36 @@ fn a_hook_cannot_log_what_bears_state() {
 }
 
 #[test]
-fn a_hook_may_log_about_no_task_at_all() {
-    fn tells(_: &EventRecord, _: &dyn StateView) -> Answer {
-        Ok(vec![note(EventSubject::System)])
+fn hook_may_log_system_event_without_task() {
+    fn log_system_event(_: &EventRecord, _: &dyn StateView) -> PureHookAnswer {
+        Ok(vec![log_action(EventSubject::System)])
     }
     check_with(
-        rules([("tells", &[EventType::TaskStarted], tells)]),
+        rules_with_hooks([("tells", &[EventType::TaskStarted], log_system_event)]),
         "add one\n--\nstart T1",
         "T1 task_started\nsystem auto_label_suggestion seen",
     );
 }
 
 #[test]
-fn what_a_hook_leads_to_is_not_forced() {
-    fn spawns(_: &EventRecord, _: &dyn StateView) -> Answer {
-        Ok(vec![create("more")])
+fn hook_action_after_forced_command_is_not_forced() {
+    fn spawn_task(_: &EventRecord, _: &dyn StateView) -> PureHookAnswer {
+        Ok(vec![creation_action("more")])
     }
     check_with(
-        rules([("spawns", &[EventType::TaskStarted], spawns)]),
+        rules_with_hooks([("spawns", &[EventType::TaskStarted], spawn_task)]),
         "add one\n--\nforced start T1",
         "T1 task_started (forced)\nT2 task_created\nT2 task_ready",
     );
 }
 
 #[test]
-fn a_cascade_ends_after_so_many_steps() {
-    fn breeds(_: &EventRecord, _: &dyn StateView) -> Answer {
-        Ok(vec![create("another")])
+fn cascade_stops_at_depth_limit_with_one_error() {
+    fn spawn_successor(_: &EventRecord, _: &dyn StateView) -> PureHookAnswer {
+        Ok(vec![creation_action("another")])
     }
-    let mut project = Script::new(rules([("breeds", &[EventType::TaskCreated], breeds)]));
-    let answered = project.run("add one");
+    let mut project = ScriptProject::new(rules_with_hooks([("breeds", &[EventType::TaskCreated], spawn_successor)]));
+    let answered = project.run_script("add one");
     assert_eq!(project.memory.tasks().count(), 1 + usize::from(EngineLimits::CASCADE_DEPTH));
     let errors: Vec<_> = answered.iter().filter(|line| line.contains("error")).collect();
     assert_eq!(errors, ["system action_error create_task: a cascade of hooks may make 8 steps; the rest is refused"],);
@@ -158,52 +162,56 @@ fn a_cascade_ends_after_so_many_steps() {
 }
 
 #[test]
-fn a_cascade_ends_after_so_many_events() {
-    fn floods(record: &EventRecord, _: &dyn StateView) -> Answer {
-        Ok(vec![note(record.envelope.node); EVENTS + 3])
+fn cascade_stops_at_event_limit_and_refuses_further_actions() {
+    fn spawn_many(record: &EventRecord, _: &dyn StateView) -> PureHookAnswer {
+        Ok(vec![log_action(record.envelope.node); MAX_EVENTS + 3])
     }
-    let mut project = Script::after(rules([("floods", &[EventType::TaskStarted], floods)]), "add one");
-    let answered = project.run("start T1");
-    assert_eq!(answered.iter().filter(|line| line.contains("suggestion")).count(), EVENTS);
+    let mut project =
+        ScriptProject::after(rules_with_hooks([("floods", &[EventType::TaskStarted], spawn_many)]), "add one");
+    let answered = project.run_script("start T1");
+    assert_eq!(answered.iter().filter(|line| line.contains("suggestion")).count(), MAX_EVENTS);
     let errors: Vec<_> = answered.iter().filter(|line| line.contains("error")).collect();
     assert_eq!(errors, ["system action_error log: a cascade of hooks may make 256 events; the rest is refused"; 3]);
 }
 
 #[test]
 fn panicking_hook_fails_alone() {
-    let rules = rules([("mad", &[EventType::TaskStarted], panics), ("sound", &[EventType::TaskStarted], notes)]);
-    let answered = Script::after(rules, "add one").run("start T1");
+    let rules = rules_with_hooks([
+        ("mad", &[EventType::TaskStarted], panic_always),
+        ("sound", &[EventType::TaskStarted], log_note),
+    ]);
+    let answered = ScriptProject::after(rules, "add one").run_script("start T1");
     let expected = ["T1 task_started", "T1 hook_error mad: it panicked: dizzy", "T1 auto_label_suggestion seen"];
     assert_eq!(answered, expected);
 }
 
 #[test]
-fn a_hook_for_errors_that_fails_comes_to_an_end() {
-    let rules = rules([("broken", &[EventType::TaskStarted, EventType::HookError], fails)]);
-    let mut project = Script::after(rules, "add one");
-    let answered = project.run("start T1");
+fn failing_hook_on_hook_errors_stops_at_depth_limit() {
+    let rules = rules_with_hooks([("broken", &[EventType::TaskStarted, EventType::HookError], fail_always)]);
+    let mut project = ScriptProject::after(rules, "add one");
+    let answered = project.run_script("start T1");
     assert_eq!(answered.len(), 2 + usize::from(EngineLimits::CASCADE_DEPTH));
 }
 
 #[test]
-fn a_hook_for_errors_that_asks_for_the_impossible_comes_to_an_end() {
-    fn insists(_: &EventRecord, _: &dyn StateView) -> Answer {
-        Ok(vec![create(" "); 10])
+fn hook_retrying_refused_actions_on_errors_stops_at_limit() {
+    fn retry_actions(_: &EventRecord, _: &dyn StateView) -> PureHookAnswer {
+        Ok(vec![creation_action(" "); 10])
     }
-    let rules = rules([("insists", &[EventType::TaskStarted, EventType::ActionError], insists)]);
-    let mut project = Script::after(rules, "add one");
-    let answered = project.run("start T1");
-    assert!(answered.len() <= EVENTS * 11, "{} events", answered.len());
+    let rules = rules_with_hooks([("insists", &[EventType::TaskStarted, EventType::ActionError], retry_actions)]);
+    let mut project = ScriptProject::after(rules, "add one");
+    let answered = project.run_script("start T1");
+    assert!(answered.len() <= MAX_EVENTS * 11, "{} events", answered.len());
 }
 
 #[test]
 fn hooks_that_repeat_their_own_event_end_at_limit() {
-    fn echoes(record: &EventRecord, _: &dyn StateView) -> Answer {
+    fn repeat_event(record: &EventRecord, _: &dyn StateView) -> PureHookAnswer {
         let event = record.envelope.event.clone();
         Ok(vec![HookAction::Log { node: record.envelope.node, event }; 10])
     }
-    let rules = rules([("echoes", &[EventType::DependencySatisfied], echoes)]);
-    let mut project = Script::after(rules, "add one\nadd two after=T1");
-    let answered = project.run("complete T1");
-    assert!(answered.len() <= EVENTS * 11, "{} events", answered.len());
+    let rules = rules_with_hooks([("echoes", &[EventType::DependencySatisfied], repeat_event)]);
+    let mut project = ScriptProject::after(rules, "add one\nadd two after=T1");
+    let answered = project.run_script("complete T1");
+    assert!(answered.len() <= MAX_EVENTS * 11, "{} events", answered.len());
 }

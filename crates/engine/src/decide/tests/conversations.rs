@@ -1,10 +1,10 @@
 //! The conversation that an agent works in, and its events in the log.
 
-use super::script::{Script, check, default_rules};
+use super::script::{ScriptProject, check, default_rules};
 use crate::log::event_type::EventType;
 
 #[test]
-fn a_conversation_is_new_then_taken_up_or_begun_anew() {
+fn conversation_opening_is_recorded_as_new_loaded_or_anew() {
     check(
         "session a
          --
@@ -30,40 +30,41 @@ fn a_conversation_is_new_then_taken_up_or_begun_anew() {
 }
 
 #[test]
-fn the_last_one_is_remembered_and_only_a_turn_opens_one() {
-    let mut script = Script::after(default_rules(), "session a\ntalks a.1 c1\nturn-done a.1\ntalks a.2 c2");
-    assert_eq!(script.session("a").conversation.as_deref(), Some("c2"));
-    let refused = script.run("talks a.1 c3");
+fn session_keeps_last_conversation_and_refuses_one_from_finished_turn() {
+    let mut script = ScriptProject::after(default_rules(), "session a\ntalks a.1 c1\nturn-done a.1\ntalks a.2 c2");
+    assert_eq!(script.find_session("a").conversation.as_deref(), Some("c2"));
+    let refused = script.run_script("talks a.1 c3");
     assert!(refused[0].starts_with('!'), "{refused:?}");
-    assert_eq!(script.session("a").conversation.as_deref(), Some("c2"));
+    assert_eq!(script.find_session("a").conversation.as_deref(), Some("c2"));
 }
 
 /// Some agents report the usage of a whole conversation: the usage of another conversation is no part of it.
 #[test]
-fn what_was_used_is_counted_for_each_conversation() {
-    let mut script = Script::after(default_rules(), "session a\ntalks a.1 c1\nturn-done a.1 reads=7\ntalks a.2 c1");
-    let used = |script: &Script| script.session("a").watch.used_in_conversation.input;
+fn token_usage_is_counted_per_conversation_and_per_session() {
+    let mut script =
+        ScriptProject::after(default_rules(), "session a\ntalks a.1 c1\nturn-done a.1 reads=7\ntalks a.2 c1");
+    let used = |script: &ScriptProject| script.find_session("a").watch.used_in_conversation.input;
     assert_eq!(used(&script), 7, "it goes on");
-    script.run("talks a.2 c2 anew=forgotten");
+    script.run_script("talks a.2 c2 anew=forgotten");
     assert_eq!(used(&script), 0);
-    script.run("turn-done a.2 reads=5");
-    assert_eq!((used(&script), script.session("a").watch.used.input), (5, 12));
+    script.run_script("turn-done a.2 reads=5");
+    assert_eq!((used(&script), script.find_session("a").watch.used.input), (5, 12));
 }
 
 #[test]
 fn next_task_starts_new_conversation() {
-    let mut script = Script::after(
+    let mut script = ScriptProject::after(
         default_rules(),
         "add one
          add two
          session a work=graph
          talks a.1 c1",
     );
-    assert_eq!(script.session("a").conversation.as_deref(), Some("c1"));
-    script.run("turn-done a.1 says=complete");
-    assert_eq!(script.session("a").conversation, None);
-    assert_eq!(script.session("a").last_turn, None, "what was said last was said about the other one");
-    let opened = script.run("talks a.2 c2");
+    assert_eq!(script.find_session("a").conversation.as_deref(), Some("c1"));
+    script.run_script("turn-done a.1 says=complete");
+    assert_eq!(script.find_session("a").conversation, None);
+    assert_eq!(script.find_session("a").last_turn, None, "what was said last was said about the other one");
+    let opened = script.run_script("talks a.2 c2");
     assert_eq!(opened, ["T2 conversation_opened c2 New"]);
 }
 
@@ -71,8 +72,8 @@ fn next_task_starts_new_conversation() {
 #[test]
 fn next_session_of_a_task_goes_on_with_its_conversation() {
     let talks = |begin: &str, next: &str| {
-        let project = Script::after(default_rules(), &format!("add one\n{begin}\nsession b task=T1 {next}"));
-        project.session("b").conversation
+        let project = ScriptProject::after(default_rules(), &format!("add one\n{begin}\nsession b task=T1 {next}"));
+        project.find_session("b").conversation
     };
     for begin in [
         "session a task=T1\ntalks a.1 c1\nstop a\nturn-interrupted a.1",
@@ -90,18 +91,18 @@ fn next_session_of_a_task_goes_on_with_its_conversation() {
 #[test]
 fn conversation_of_the_session_before_is_loaded() {
     let begin = "add one\nsession a task=T1\ntalks a.1 c1\nturn-done a.1 reads=7\nstop a\nturn-interrupted a.2\nsession b task=T1";
-    let mut project = Script::after(default_rules(), begin);
-    assert_eq!(project.session("b").watch.used_in_conversation.input, 7);
-    project.run("talks b.1 c1");
-    assert_eq!(project.data(EventType::ConversationOpened)["opening"], "loaded");
+    let mut project = ScriptProject::after(default_rules(), begin);
+    assert_eq!(project.find_session("b").watch.used_in_conversation.input, 7);
+    project.run_script("talks b.1 c1");
+    assert_eq!(project.event_data(EventType::ConversationOpened)["opening"], "loaded");
 }
 
 #[test]
 fn session_of_older_version_does_not_go_on_with_conversation_of_task() {
     let script = "add one\nsession a task=T1\ntalks a.1 c1\nstop a\nturn-interrupted a.1\nsession b task=T1";
-    let project = Script::after(default_rules(), script);
-    assert_eq!(project.session("b").conversation.as_deref(), Some("c1"));
-    let (mut older, task) = (project.session("b"), project.task("T1"));
+    let project = ScriptProject::after(default_rules(), script);
+    assert_eq!(project.find_session("b").conversation.as_deref(), Some("c1"));
+    let (mut older, task) = (project.find_session("b"), project.find_task("T1"));
     (older.keeps_feedback, older.conversation) = (false, None);
     older.resume_conversation(task.conversation.as_ref());
     assert_eq!(older.conversation, None);

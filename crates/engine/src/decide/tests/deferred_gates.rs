@@ -1,21 +1,21 @@
-//! Work that was judged done, at a gate that could not be asked about it. The hooks are those of `pipeline.rs`.
+//! Finished work at a gate whose hook could not run. The hooks are those of `pipeline.rs`.
 
-use super::pipeline::hooks;
-use super::script::{Script, check_with};
+use super::pipeline::pipeline_rules;
+use super::script::{ScriptProject, check_with};
 use crate::delivery::DeliveryGate;
 use crate::session::NextAction;
 use crate::task::TaskState;
 
-/// Done, submitted to `pr`, which cannot reach its forge.
-const UNREACHABLE: &str = "add one
+/// A session whose work is done and whose hook `pr` cannot reach its forge.
+const UNREACHABLE_FORGE: &str = "add one
     session a task=T1 grounds=worktrees
     workspace a
     turn-done a.1 says=complete
     work a
     hook pr out=failure message=unreachable";
 
-/// Done and submitted, and `review` has no gatekeeper to ask.
-const UNASKED: &str = "add one
+/// A session whose work is submitted and whose hook `review` has no gatekeeper.
+const MISSING_GATEKEEPER: &str = "add one
     session a task=T1 grounds=worktrees
     workspace a
     turn-done a.1 says=complete
@@ -24,11 +24,11 @@ const UNASKED: &str = "add one
     hook review out=failure message=no-reviewer";
 
 #[test]
-fn the_next_attempt_goes_on_at_the_gate_without_a_turn() {
+fn next_session_resumes_at_stalled_gate_without_new_turn() {
     check_with(
-        hooks(&["pr"]),
+        pipeline_rules(&["pr"]),
         &format!(
-            "{UNREACHABLE}\n--\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nhook pr opens=http://x/1"
+            "{UNREACHABLE_FORGE}\n--\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nhook pr opens=http://x/1"
         ),
         "T1 session_started
          T1 task_claimed w1 epoch 2
@@ -45,12 +45,12 @@ fn the_next_attempt_goes_on_at_the_gate_without_a_turn() {
 }
 
 #[test]
-fn what_was_submitted_is_not_submitted_again() {
+fn submitted_work_resumes_at_merge_gate_without_resubmission() {
     check_with(
-        hooks(&["tests", "told", "review"]),
+        pipeline_rules(&["tests", "told", "review"]),
         &format!(
             "{}\n--\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nhook review",
-            UNASKED.replace("hook tests", "hook tests\nhook told")
+            MISSING_GATEKEEPER.replace("hook tests", "hook tests\nhook told")
         ),
         "T1 session_started
          T1 task_claimed w1 epoch 2
@@ -62,8 +62,11 @@ fn what_was_submitted_is_not_submitted_again() {
          T1 task_completed
          T1 session_ended Completed",
     );
-    let script = format!("{UNASKED}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b");
-    assert_eq!(Script::after(hooks(&["tests", "review"]), &script).task("T1").state, TaskState::Submitted);
+    let script = format!("{MISSING_GATEKEEPER}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b");
+    assert_eq!(
+        ScriptProject::after(pipeline_rules(&["tests", "review"]), &script).find_task("T1").state,
+        TaskState::Submitted
+    );
 }
 
 /// Another configuration may have other hooks before this one.
@@ -72,12 +75,12 @@ fn under_another_configuration_it_is_submitted_again() {
     for (other, gate) in
         [("config=hooks:{x:[]}", DeliveryGate::BeforeMerge), ("agent=command:false", DeliveryGate::BeforeSubmit)]
     {
-        let script = format!("{UNASKED}\nsession b task=T1 grounds=worktrees {other}\nworkspace b");
-        let mut project = Script::after(hooks(&["tests", "review"]), &script);
-        assert_eq!(project.run("work b"), ["T1 submission_started"], "{other}");
-        assert_eq!(project.task("T1").stalled.unwrap().gate, DeliveryGate::BeforeSubmit);
-        project.run("hook tests\nhook review out=failure");
-        let stalled = project.task("T1").stalled.unwrap();
+        let script = format!("{MISSING_GATEKEEPER}\nsession b task=T1 grounds=worktrees {other}\nworkspace b");
+        let mut project = ScriptProject::after(pipeline_rules(&["tests", "review"]), &script);
+        assert_eq!(project.run_script("work b"), ["T1 submission_started"], "{other}");
+        assert_eq!(project.find_task("T1").stalled.unwrap().gate, DeliveryGate::BeforeSubmit);
+        project.run_script("hook tests\nhook review out=failure");
+        let stalled = project.find_task("T1").stalled.unwrap();
         assert_eq!((stalled.gate, stalled.agent.as_str()), (gate, "command:true"), "a did the work");
     }
 }
@@ -85,27 +88,32 @@ fn under_another_configuration_it_is_submitted_again() {
 /// The stop hooks of another configuration have not seen the work.
 #[test]
 fn under_another_configuration_the_stop_hooks_judge_first() {
-    let stalled = UNREACHABLE.replace("says=complete", "says=complete\nhook stop");
+    let stalled = UNREACHABLE_FORGE.replace("says=complete", "says=complete\nhook stop");
     for (other, judged) in [("", "pr"), ("config=hooks:{x:[]}", "stop"), ("agent=command:false", "stop")] {
         let script = format!("{stalled}\nsession b task=T1 grounds=worktrees {other}\nworkspace b\nwork b");
-        let mut project = Script::after(hooks(&["stop", "pr"]), &script);
-        assert_eq!(project.run(&format!("hook {judged}"))[0], format!("T1 hook_started {judged} 1 by w1"), "{other}");
+        let mut project = ScriptProject::after(pipeline_rules(&["stop", "pr"]), &script);
+        assert_eq!(
+            project.run_script(&format!("hook {judged}"))[0],
+            format!("T1 hook_started {judged} 1 by w1"),
+            "{other}"
+        );
     }
     // The hooks of another agent have judged it meanwhile, but not those of its own agent.
-    let script = UNASKED.replace("says=complete", "says=complete\nhook stop");
+    let script = MISSING_GATEKEEPER.replace("says=complete", "says=complete\nhook stop");
     let other = "session b task=T1 grounds=worktrees agent=command:false\nworkspace b\nwork b\nhook stop\nhook tests";
     let again = "hook review out=failure\nsession c task=T1 grounds=worktrees\nworkspace c\nwork c";
-    let mut project = Script::after(hooks(&["stop", "tests", "review"]), &format!("{script}\n{other}\n{again}"));
-    assert_eq!(project.run("hook stop")[0], "T1 hook_started stop 1 by w1");
+    let mut project =
+        ScriptProject::after(pipeline_rules(&["stop", "tests", "review"]), &format!("{script}\n{other}\n{again}"));
+    assert_eq!(project.run_script("hook stop")[0], "T1 hook_started stop 1 by w1");
 }
 
-/// The session ends with the reason each time, and the gate is not asked again in the same run.
+/// The session ends with the reason each time, and does not run the gate again.
 #[test]
-fn the_same_failure_again_ends_as_before() {
-    let mut project = Script::after(hooks(&["pr"]), UNREACHABLE);
+fn stalled_gate_failing_again_leaves_task_for_next_run() {
+    let mut project = ScriptProject::after(pipeline_rules(&["pr"]), UNREACHABLE_FORGE);
     for name in ["b", "c"] {
         let script = format!("session {name} work=graph grounds=worktrees\nworkspace {name}\nwork {name}");
-        let answered = project.run(&format!("{script}\n--\nhook pr out=failure message=unreachable"));
+        let answered = project.run_script(&format!("{script}\n--\nhook pr out=failure message=unreachable"));
         assert_eq!(
             answered,
             [
@@ -116,7 +124,7 @@ fn the_same_failure_again_ends_as_before() {
                 "T1 session_ended Limit, not finished, and left for the next run: T1"
             ]
         );
-        let task = project.task("T1");
+        let task = project.find_task("T1");
         assert_eq!((task.state, task.findings, task.stalled.is_some()), (TaskState::NeedsContinuation, vec![], true));
     }
 }
@@ -125,11 +133,11 @@ fn the_same_failure_again_ends_as_before() {
 fn changed_work_starts_an_iteration() {
     let turn = ["T1 iteration_started b.1", "T1 turn_started b.1 to work"];
     for work in ["work b head=def", "work b commits=0", "unfit b markers"] {
-        let script = format!("{UNREACHABLE}\nsession b task=T1 grounds=worktrees\nworkspace b");
-        let mut project = Script::after(hooks(&["pr"]), &script);
-        assert_eq!(project.session("b").next_action(), NextAction::Work);
-        assert_eq!(project.run(work), turn, "{work}");
-        assert_eq!(project.task("T1").stalled, None);
+        let script = format!("{UNREACHABLE_FORGE}\nsession b task=T1 grounds=worktrees\nworkspace b");
+        let mut project = ScriptProject::after(pipeline_rules(&["pr"]), &script);
+        assert_eq!(project.find_session("b").next_action(), NextAction::Work);
+        assert_eq!(project.run_script(work), turn, "{work}");
+        assert_eq!(project.find_task("T1").stalled, None);
     }
 }
 
@@ -144,82 +152,82 @@ fn changed_task_is_not_resumed_at_gate() {
         "link T1 depends_on T2\ncomplete T2",
         "fail T1\nreopen T1",
     ] {
-        let project = Script::after(hooks(&["pr"]), &format!("{UNREACHABLE}\nadd zero\n{other}"));
-        assert_eq!(project.task("T1").stalled, None, "{other}");
+        let project = ScriptProject::after(pipeline_rules(&["pr"]), &format!("{UNREACHABLE_FORGE}\nadd zero\n{other}"));
+        assert_eq!(project.find_task("T1").stalled, None, "{other}");
     }
-    let project = Script::after(hooks(&["pr"]), &format!("{UNREACHABLE}\nrelabel T1 labels=x"));
-    assert!(project.task("T1").stalled.is_some(), "labels are no work");
+    let project = ScriptProject::after(pipeline_rules(&["pr"]), &format!("{UNREACHABLE_FORGE}\nrelabel T1 labels=x"));
+    assert!(project.find_task("T1").stalled.is_some(), "labels are no work");
 }
 
 /// A person's message before the session continues is for the next agent.
 #[test]
-fn a_person_is_heard_first() {
-    let script = format!("{UNREACHABLE}\nsession b task=T1 grounds=worktrees\nsay b wait\n--");
-    let mut project = Script::after(hooks(&["pr"]), &script);
+fn message_from_person_starts_turn_before_stalled_gate() {
+    let script = format!("{UNREACHABLE_FORGE}\nsession b task=T1 grounds=worktrees\nsay b wait\n--");
+    let mut project = ScriptProject::after(pipeline_rules(&["pr"]), &script);
     assert_eq!(
-        project.run("workspace b"),
+        project.run_script("workspace b"),
         ["T1 workspace_opened", "T1 iteration_started b.1", "T1 turn_started b.1 to work wait"]
     );
-    assert_eq!(project.task("T1").stalled, None);
-    // Also while the session checks what there is to submit.
-    let script = format!("{UNREACHABLE}\nsession b task=T1 grounds=worktrees\nworkspace b\nsay b wait");
+    assert_eq!(project.find_task("T1").stalled, None);
+    // The same applies while the session checks the work before its submission.
+    let script = format!("{UNREACHABLE_FORGE}\nsession b task=T1 grounds=worktrees\nworkspace b\nsay b wait");
     for go_on in ["work b", "advance b"] {
-        let mut project = Script::after(hooks(&["pr"]), &script);
-        assert_eq!(project.run(go_on), ["T1 iteration_started b.1", "T1 turn_started b.1 to work wait"]);
+        let mut project = ScriptProject::after(pipeline_rules(&["pr"]), &script);
+        assert_eq!(project.run_script(go_on), ["T1 iteration_started b.1", "T1 turn_started b.1 to work wait"]);
     }
 }
 
-/// A moved base does not make it other work: the rebased work is what was judged done.
+/// A rebase onto a moved base does not change the work: no new turn is necessary.
 #[test]
-fn what_a_hook_has_moved_is_the_same_work() {
-    let script = UNREACHABLE.replace("hook pr out", "hook tests moves=def\nhook pr out");
+fn work_moved_by_hook_is_resubmitted_without_new_turn() {
+    let script = UNREACHABLE_FORGE.replace("hook pr out", "hook tests moves=def\nhook pr out");
     let begun = "session b task=T1 grounds=worktrees\nworkspace b";
     for (head, next) in [("def", "T1 submission_started"), ("abc", "T1 iteration_started b.1")] {
-        let mut project = Script::after(hooks(&["tests", "pr"]), &format!("{script}\n{begun}"));
-        assert_eq!(project.run(&format!("work b head={head}"))[0], next);
+        let mut project = ScriptProject::after(pipeline_rules(&["tests", "pr"]), &format!("{script}\n{begun}"));
+        assert_eq!(project.run_script(&format!("work b head={head}"))[0], next);
     }
 }
 
-/// On a newer base the work has to be submitted again, even after a stop in between.
+/// A session must submit work on a newer base again, even after a stop in between.
 #[test]
-fn what_has_moved_before_it_was_merged_is_submitted_again() {
-    let script = format!("{UNASKED}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nhook review");
+fn work_moved_before_merge_is_submitted_again_after_stop() {
+    let script = format!("{MISSING_GATEKEEPER}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nhook review");
     let script = format!("{script}\nbegin merge\nstop b\nfinish merge out=continue moves=def");
-    let mut project = Script::after(hooks(&["tests", "review", "merge"]), &script);
-    assert_eq!(project.task("T1").state, TaskState::NeedsContinuation);
-    project.run("session c task=T1 grounds=worktrees\nworkspace c");
-    assert_eq!(project.run("work c head=def"), ["T1 submission_started"]);
+    let mut project = ScriptProject::after(pipeline_rules(&["tests", "review", "merge"]), &script);
+    assert_eq!(project.find_task("T1").state, TaskState::NeedsContinuation);
+    project.run_script("session c task=T1 grounds=worktrees\nworkspace c");
+    assert_eq!(project.run_script("work c head=def"), ["T1 submission_started"]);
 }
 
 #[test]
 fn deferred_gate_survives_crash_at_any_moment() {
     let steps = ["session b task=T1 grounds=worktrees", "workspace b", "work b", "begin review"];
     for crashed in 0..=steps.len() {
-        let mut project = Script::after(hooks(&["tests", "review"]), UNASKED);
+        let mut project = ScriptProject::after(pipeline_rules(&["tests", "review"]), MISSING_GATEKEEPER);
         for (at, step) in steps.iter().enumerate() {
             if at == crashed {
-                project.crash();
+                project.simulate_crash();
             }
-            project.run(step);
+            project.run_script(step);
         }
-        project.crash();
-        let answered = project.run("resume b by=w2\nrecover review by=w2\nfinish review by=w2");
+        project.simulate_crash();
+        let answered = project.run_script("resume b by=w2\nrecover review by=w2\nfinish review by=w2");
         assert_eq!(answered.last().unwrap(), "T1 session_ended Completed", "{answered:?}");
     }
 }
 
-/// A session that is stopped in the middle of it loses nothing.
+/// A stop of the session during the gate loses no work.
 #[test]
-fn an_end_in_the_middle_leaves_it_as_it_was() {
+fn stalled_gate_is_preserved_when_session_stops_during_it() {
     let script = format!(
-        "{UNASKED}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nbegin review\nstop b\nfinish review out=cancelled"
+        "{MISSING_GATEKEEPER}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nbegin review\nstop b\nfinish review out=cancelled"
     );
-    let mut project = Script::after(hooks(&["tests", "review"]), &script);
-    project.run("session c task=T1 grounds=worktrees\nworkspace c");
-    assert_eq!(project.run("work c"), ["T1 merge_started"]);
+    let mut project = ScriptProject::after(pipeline_rules(&["tests", "review"]), &script);
+    project.run_script("session c task=T1 grounds=worktrees\nworkspace c");
+    assert_eq!(project.run_script("work c"), ["T1 merge_started"]);
 }
 
-/// A cancelled hook has judged nothing, whatever its output and its policy for failures.
+/// A cancelled hook has given no verdict, independent of its output and its failure policy.
 #[test]
 fn work_on_its_way_goes_on_there_after_a_cancelled_session() {
     let done = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete\nwork a";
@@ -231,88 +239,90 @@ fn work_on_its_way_goes_on_there_after_a_cancelled_session() {
         ("hook tests\nhook told\nbegin review\nstop a\nfinish review out=cancelled", "T1 merge_started"),
     ] {
         let script = format!("{done}\n{way}\n{again}");
-        let mut project = Script::after(hooks(&["tests", "told", "review"]), &script);
-        assert_eq!(project.run("work b")[0], next, "{way}");
+        let mut project = ScriptProject::after(pipeline_rules(&["tests", "told", "review"]), &script);
+        assert_eq!(project.run_script("work b")[0], next, "{way}");
     }
     let refused = format!("{done}\nhook tests\nhook told\nbegin review\nstop a\nfinish review out=block");
-    let project = Script::after(hooks(&["tests", "told", "review"]), &refused);
-    assert_eq!(project.task("T1").stalled, None, "a hook has said no");
+    let project = ScriptProject::after(pipeline_rules(&["tests", "told", "review"]), &refused);
+    assert_eq!(project.find_task("T1").stalled, None, "a hook has said no");
 }
 
 /// The end of the session names a hook that did not pass, across any number of sessions.
 #[test]
 fn waiver_of_stalled_work_is_told_by_the_session_that_completes_it() {
-    let script = UNREACHABLE.replace("worktrees\n", "worktrees retries=0 limit=complete\n");
+    let script = UNREACHABLE_FORGE.replace("worktrees\n", "worktrees retries=0 limit=complete\n");
     let script = script.replace("work a", "hook stop out=block\nwork a");
     let script = format!("{script}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b");
-    let mut project = Script::after(hooks(&["stop", "pr"]), &script);
-    let told = project.run("hook pr");
+    let mut project = ScriptProject::after(pipeline_rules(&["stop", "pr"]), &script);
+    let lines = project.run_script("hook pr");
     let waived = "`stop` blocks, and may not send the agent back; `on_retry_limit: complete` lets it pass";
-    assert_eq!(told.last().unwrap(), &format!("T1 session_ended Completed, {waived}"));
+    assert_eq!(lines.last().unwrap(), &format!("T1 session_ended Completed, {waived}"));
 }
 
 #[test]
 fn work_that_is_moved_before_its_gate_is_asked_again_is_submitted_again() {
-    for (there, stalled) in [(&["pr"][..], UNREACHABLE), (&["tests", "review"], UNASKED)] {
+    for (there, stalled) in [(&["pr"][..], UNREACHABLE_FORGE), (&["tests", "review"], MISSING_GATEKEEPER)] {
         let script = format!("{stalled}\nsession b task=T1 grounds=worktrees\nworkspace b");
-        let mut project = Script::after(hooks(there), &script);
-        assert_eq!(project.run("work b head=def moved=yes"), ["T1 submission_started"]);
-        let stalled = project.task("T1").stalled.unwrap();
+        let mut project = ScriptProject::after(pipeline_rules(there), &script);
+        assert_eq!(project.run_script("work b head=def moved=yes"), ["T1 submission_started"]);
+        let stalled = project.find_task("T1").stalled.unwrap();
         assert_eq!((stalled.head.as_str(), stalled.gate, stalled.rejudged), ("def", DeliveryGate::BeforeSubmit, true));
     }
-    let script = UNREACHABLE.replace("work a", "hook stop\nwork a");
+    let script = UNREACHABLE_FORGE.replace("work a", "hook stop\nwork a");
     let script = format!("{script}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b head=def moved=yes");
-    let mut project = Script::after(hooks(&["stop", "pr"]), &script);
-    let told = project.run("hook stop out=block");
-    assert!(told.contains(&"T1 pipeline_failed stop Blocked: Remediate 1/3".to_owned()), "{told:?}");
+    let mut project = ScriptProject::after(pipeline_rules(&["stop", "pr"]), &script);
+    let lines = project.run_script("hook stop out=block");
+    assert!(lines.contains(&"T1 pipeline_failed stop Blocked: Remediate 1/3".to_owned()), "{lines:?}");
 }
 
 #[test]
 fn work_that_a_step_moves_after_a_hook_has_judged_it_is_judged_again() {
     let begun =
         "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete\nwork a\nhook tests";
-    let mut project = Script::after(hooks(&["tests", "pr", "review"]), begun);
-    let told = project.run("hook pr moves=def message=moved");
-    assert_eq!(told.last().unwrap(), "T1 pipeline_failed pr Moved: Again 1/10");
-    assert_eq!(project.run("work a head=def moved=yes"), ["T1 submission_started"]);
+    let mut project = ScriptProject::after(pipeline_rules(&["tests", "pr", "review"]), begun);
+    let lines = project.run_script("hook pr moves=def message=moved");
+    assert_eq!(lines.last().unwrap(), "T1 pipeline_failed pr Moved: Again 1/10");
+    assert_eq!(project.run_script("work a head=def moved=yes"), ["T1 submission_started"]);
 
-    let mut project = Script::after(hooks(&["tests", "merge", "review"]), begun);
-    let told = project.run("hook merge moves=def message=moved");
-    assert!(told.contains(&"T1 hook_finished review Skip".to_owned()), "{told:?}");
-    assert_eq!(told.last().unwrap(), "T1 pipeline_failed merge Moved: Again 1/10");
+    let mut project = ScriptProject::after(pipeline_rules(&["tests", "merge", "review"]), begun);
+    let lines = project.run_script("hook merge moves=def message=moved");
+    assert!(lines.contains(&"T1 hook_finished review Skip".to_owned()), "{lines:?}");
+    assert_eq!(lines.last().unwrap(), "T1 pipeline_failed merge Moved: Again 1/10");
 
-    let mut project = Script::after(hooks(&["pr", "tests"]), &begun.replace("\nhook tests", ""));
-    project.run("hook pr moves=def message=moved");
-    let told = project.run("hook tests");
-    assert_eq!(told.last().unwrap(), "T1 session_ended Completed", "what is moved first is judged by all others");
+    let mut project = ScriptProject::after(pipeline_rules(&["pr", "tests"]), &begun.replace("\nhook tests", ""));
+    project.run_script("hook pr moves=def message=moved");
+    let lines = project.run_script("hook tests");
+    assert_eq!(lines.last().unwrap(), "T1 session_ended Completed", "what is moved first is judged by all others");
 }
 
 /// The result of the work is kept although another caller completes the task.
 #[test]
-fn what_was_claimed_is_kept() {
-    let script = UNREACHABLE.replace("turn-done", "epoch=1 run=a.1 complete T1 forty two\nturn-done");
+fn claimed_result_is_preserved_when_next_session_completes_task() {
+    let script = UNREACHABLE_FORGE.replace("turn-done", "epoch=1 run=a.1 complete T1 forty two\nturn-done");
     let script = format!("{script}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nhook pr");
-    let project = Script::after(hooks(&["pr"]), &script);
-    assert_eq!(project.task("T1").result.as_deref(), Some("forty two"));
+    let project = ScriptProject::after(pipeline_rules(&["pr"]), &script);
+    assert_eq!(project.find_task("T1").result.as_deref(), Some("forty two"));
 }
 
 #[test]
 fn work_in_place_is_not_resumed_at_gate() {
     let script = "add one\nsession a task=T1\nturn-done a.1 says=complete\nhook pr out=failure message=unreachable";
-    let project = Script::after(hooks(&["pr"]), script);
-    assert_eq!(project.task("T1").stalled, None);
-    assert_eq!(project.task("T1").findings.len(), 1);
-    let project = Script::after(hooks(&["pr"]), &script.replace("out=failure", "out=failure unstarted=1"));
-    assert_eq!(project.task("T1").findings, [], "what could not be started has nothing to say to an agent");
-    let project = Script::after(hooks(&["pr"]), &format!("{UNREACHABLE}\nsession b task=T1"));
-    assert!(matches!(project.session("b").next_action(), NextAction::Turn(_)));
+    let project = ScriptProject::after(pipeline_rules(&["pr"]), script);
+    assert_eq!(project.find_task("T1").stalled, None);
+    assert_eq!(project.find_task("T1").findings.len(), 1);
+    let project =
+        ScriptProject::after(pipeline_rules(&["pr"]), &script.replace("out=failure", "out=failure unstarted=1"));
+    assert_eq!(project.find_task("T1").findings, [], "what could not be started has nothing to say to an agent");
+    let project = ScriptProject::after(pipeline_rules(&["pr"]), &format!("{UNREACHABLE_FORGE}\nsession b task=T1"));
+    assert!(matches!(project.find_session("b").next_action(), NextAction::Turn(_)));
 }
 
 #[test]
 fn unstarted_gatekeeper_is_recorded() {
-    let script = UNASKED.replace("out=failure", "out=failure unstarted=1");
-    let unstarted =
-        |script: &str| Script::after(hooks(&["tests", "review"]), script).task("T1").stalled.unwrap().unstarted;
+    let script = MISSING_GATEKEEPER.replace("out=failure", "out=failure unstarted=1");
+    let unstarted = |script: &str| {
+        ScriptProject::after(pipeline_rules(&["tests", "review"]), script).find_task("T1").stalled.unwrap().unstarted
+    };
     assert!(unstarted(&script));
-    assert!(!unstarted(UNASKED));
+    assert!(!unstarted(MISSING_GATEKEEPER));
 }

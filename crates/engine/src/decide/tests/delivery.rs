@@ -1,7 +1,7 @@
-//! Feedback that is pending when work is called done, and feedback that no turn has received when a session ends.
+//! Feedback that is pending when an agent declares its work done, and feedback that no turn has received when a session ends.
 
-use super::script::{Script, check, check_with, default_rules};
-use super::session_loop::hooks;
+use super::script::{ScriptProject, check, check_with, default_rules};
+use super::session_loop::loop_rules;
 use crate::delivery::WorkspaceMode;
 use crate::log::event::{Event, EventEnvelope, EventMetadata, EventRecord, EventSubject, payload};
 use crate::log::id::{ConfigDigest, OwnerName, RunId, Seq, SessionName};
@@ -17,13 +17,13 @@ use crate::view::StateView;
 use crate::view::memory::MemoryView;
 
 /// A task whose work has passed its stop hook.
-const PASSED: &str = "add one\nsession a task=T1\nturn-done a.1 says=complete\nhook check\n";
+const PASSED_WORK: &str = "add one\nsession a task=T1\nturn-done a.1 says=complete\nhook check\n";
 
 #[test]
 fn delivery_turn_is_judged_before_task_completes() {
     check_with(
-        hooks(&["check", "note"]),
-        &format!("{PASSED}--\nhook note tells=by-the-way\nturn-done a.1 says=complete\nhook check\nhook note"),
+        loop_rules(&["check", "note"]),
+        &format!("{PASSED_WORK}--\nhook note tells=by-the-way\nturn-done a.1 says=complete\nhook check\nhook note"),
         "T1 hook_started note 1 by w1
          T1 hook_finished note Success
          T1 feedback_queued by-the-way from note
@@ -45,9 +45,9 @@ fn delivery_turn_is_judged_before_task_completes() {
 #[test]
 fn delivery_turn_that_breaks_work_is_sent_back() {
     check_with(
-        hooks(&["check", "note"]),
+        loop_rules(&["check", "note"]),
         &format!(
-            "{PASSED}hook note tells=by-the-way
+            "{PASSED_WORK}hook note tells=by-the-way
              turn-done a.1 says=complete
              --
              hook check out=block tells=red
@@ -81,8 +81,8 @@ fn work_that_passes_at_retry_limit_gets_no_delivery() {
          turn-done a.1 says=complete
          hook check out=block
          turn-done a.1 says=complete";
-    let mut project = Script::after(hooks(&["check"]), script);
-    let answered = project.run("hook check out=block tells=red");
+    let mut project = ScriptProject::after(loop_rules(&["check"]), script);
+    let answered = project.run_script("hook check out=block tells=red");
     assert!(
         answered.last().unwrap().starts_with("system session_ended Completed, `check` still blocks"),
         "{answered:?}"
@@ -93,19 +93,19 @@ fn work_that_passes_at_retry_limit_gets_no_delivery() {
 #[test]
 fn output_of_post_iteration_after_delivery_stays_with_task() {
     let script =
-        format!("{PASSED}hook note tells=first\nturn-done a.1 says=complete\nhook check\nhook note tells=second");
-    let mut project = Script::after(hooks(&["check", "note"]), &script);
-    assert_eq!(project.session("a").ending_kind(), Some(SessionEndKind::Completed));
-    assert_eq!((project.task("T1").state, project.task("T1").unheard.len()), (TaskState::Completed, 1));
-    let again = project.run("forced reopen T1 red on main\nsession b task=T1");
+        format!("{PASSED_WORK}hook note tells=first\nturn-done a.1 says=complete\nhook check\nhook note tells=second");
+    let mut project = ScriptProject::after(loop_rules(&["check", "note"]), &script);
+    assert_eq!(project.find_session("a").ending_kind(), Some(SessionEndKind::Completed));
+    assert_eq!((project.find_task("T1").state, project.find_task("T1").unheard.len()), (TaskState::Completed, 1));
+    let again = project.run_script("forced reopen T1 red on main\nsession b task=T1");
     assert_eq!(again.last().unwrap(), "T1 turn_started b.1 to work second The task was reopened: red on main");
 }
 
 #[test]
 fn delivery_turn_without_claim_completes_nothing() {
-    let script = format!("{PASSED}hook note tells=by-the-way\nturn-done a.1\n--\nhook check\nhook note");
+    let script = format!("{PASSED_WORK}hook note tells=by-the-way\nturn-done a.1\n--\nhook check\nhook note");
     check_with(
-        hooks(&["check", "note"]),
+        loop_rules(&["check", "note"]),
         &script,
         "T1 hook_started check 1 by w1
          T1 hook_finished check Success
@@ -120,17 +120,17 @@ fn delivery_turn_without_claim_completes_nothing() {
 
 #[test]
 fn delivery_turn_that_does_not_finish_completes_nothing() {
-    let begun = format!("{PASSED}hook note tells=by-the-way\n");
+    let begun = format!("{PASSED_WORK}hook note tells=by-the-way\n");
     for (line, over) in [
         ("turn-failed a.1\nlater 101s\nadvance a", "T1 iteration_failed"),
         ("turn-interrupted a.1", "T1 iteration_interrupted a.1"),
         ("turn-limited a.1 for=60s\nlater 61s\nadvance a", "T1 iteration_postponed"),
     ] {
-        let mut project = Script::after(hooks(&["check", "note"]), &begun);
-        let answered = project.run(line);
+        let mut project = ScriptProject::after(loop_rules(&["check", "note"]), &begun);
+        let answered = project.run_script(line);
         assert!(answered[0].starts_with(over), "{answered:?}");
         assert_eq!(answered.last().unwrap(), "T1 turn_started a.2 to work by-the-way?");
-        assert_eq!(project.task("T1").state, TaskState::Active);
+        assert_eq!(project.find_task("T1").state, TaskState::Active);
     }
 }
 
@@ -138,7 +138,7 @@ fn delivery_turn_that_does_not_finish_completes_nothing() {
 fn delivery_at_iteration_limit_is_judged_and_may_complete() {
     let script = "add one\nsession a task=T1 max=1\nturn-done a.1\nhook note tells=red\n--\n";
     check_with(
-        hooks(&["note"]),
+        loop_rules(&["note"]),
         &format!("{script}turn-done a.1 says=complete\nhook note tells=green"),
         "T1 feedback_delivered red
          T1 turn_finished
@@ -152,7 +152,7 @@ fn delivery_at_iteration_limit_is_judged_and_may_complete() {
          T1 session_ended Completed",
     );
     check_with(
-        hooks(&["note"]),
+        loop_rules(&["note"]),
         &format!("{script}turn-done a.1\nhook note tells=green"),
         "T1 feedback_delivered red
          T1 turn_finished
@@ -170,28 +170,29 @@ fn delivery_at_iteration_limit_is_judged_and_may_complete() {
 #[test]
 fn delivery_comes_before_submission_from_worktree() {
     let script = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete\nhook check\n";
-    let mut project = Script::after(hooks(&["check", "note"]), &format!("{script}hook note tells=by-the-way"));
-    assert!(matches!(project.session("a").next_action(), NextAction::Turn(_)));
-    project.run("turn-done a.1 says=complete\nhook check\nhook note tells=again");
-    assert_eq!(project.session("a").next_action(), NextAction::Work);
-    let answered = project.run("work a");
+    let mut project =
+        ScriptProject::after(loop_rules(&["check", "note"]), &format!("{script}hook note tells=by-the-way"));
+    assert!(matches!(project.find_session("a").next_action(), NextAction::Turn(_)));
+    project.run_script("turn-done a.1 says=complete\nhook check\nhook note tells=again");
+    assert_eq!(project.find_session("a").next_action(), NextAction::Work);
+    let answered = project.run_script("work a");
     assert_eq!(answered.last().unwrap(), "T1 session_ended Completed");
-    assert_eq!(project.task("T1").unheard.len(), 1);
+    assert_eq!(project.find_task("T1").unheard.len(), 1);
 }
 
 #[test]
 fn used_up_budget_completes_passed_work_without_delivery() {
     let script = "add one\nsession a task=T1 tokens=5\nturn-done a.1 says=complete reads=9\n";
-    let mut project = Script::after(hooks(&["note"]), script);
-    let answered = project.run("hook note tells=by-the-way");
+    let mut project = ScriptProject::after(loop_rules(&["note"]), script);
+    let answered = project.run_script("hook note tells=by-the-way");
     assert_eq!(answered.last().unwrap(), "T1 session_ended Completed");
-    assert_eq!(project.task("T1").unheard.len(), 1);
+    assert_eq!(project.find_task("T1").unheard.len(), 1);
 }
 
 #[test]
 fn cancelled_session_keeps_feedback_with_task() {
     check_with(
-        hooks(&["note"]),
+        loop_rules(&["note"]),
         "add one
          session a task=T1
          turn-done a.1
@@ -223,8 +224,8 @@ fn every_ending_keeps_feedback_with_task() {
     ];
     for (terms, end, back, heard) in ends {
         let script = format!("add one\nsession a task=T1 {terms}\nturn-done a.1\nhook note tells=red\n{end}\n{back}");
-        let mut project = Script::after(hooks(&["note"]), &script);
-        let begun = project.run("session b task=T1");
+        let mut project = ScriptProject::after(loop_rules(&["note"]), &script);
+        let begun = project.run_script("session b task=T1");
         assert_eq!(begun.last().unwrap(), &format!("T1 turn_started b.1 to work {heard}"), "{terms} {end}");
     }
 }
@@ -233,10 +234,10 @@ fn every_ending_keeps_feedback_with_task() {
 #[test]
 fn feedback_of_left_task_does_not_reach_next_task() {
     let script = "add one\nadd two\nsession a work=graph\nturn-done a.1 says=blocked\n";
-    let mut project = Script::after(hooks(&["note"]), script);
-    let answered = project.run("hook note tells=red");
+    let mut project = ScriptProject::after(loop_rules(&["note"]), script);
+    let answered = project.run_script("hook note tells=red");
     assert_eq!(answered.last().unwrap(), "T2 turn_started a.2 to work");
-    assert_eq!(project.task("T1").unheard.len(), 1);
+    assert_eq!(project.find_task("T1").unheard.len(), 1);
 }
 
 #[test]
@@ -258,8 +259,8 @@ fn reason_of_reopening_reaches_next_session() {
 
 #[test]
 fn answered_reopening_is_told_once() {
-    let mut project = Script::after(default_rules(), "add one\nfail T1 no-key\nanswer T1 retry use-mine");
-    let begun = project.run("session a task=T1");
+    let mut project = ScriptProject::after(default_rules(), "add one\nfail T1 no-key\nanswer T1 retry use-mine");
+    let begun = project.run_script("session a task=T1");
     assert_eq!(begun.last().unwrap(), "T1 turn_started a.1 to work use-mine");
 }
 

@@ -1,6 +1,6 @@
 //! Pending effects, and the table of recoveries.
 
-use super::script::{Script, check_with, default_rules};
+use super::script::{ScriptProject, check_with, default_rules};
 use crate::command::limits::EngineLimits;
 use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
@@ -10,7 +10,7 @@ use crate::log::event_type::EventType;
 use crate::view::StateView;
 
 /// Returns rules in which starting a task, or a turn, enqueues one hook of `w1`.
-fn owing(class: HookClass, on_failure: HookFailurePolicy) -> EngineRules {
+fn rules_with_hook(class: HookClass, on_failure: HookFailurePolicy) -> EngineRules {
     let hook = HookEffect {
         hook: "push".to_owned(),
         point: "pre_iteration".parse().expect("a hook point"),
@@ -24,14 +24,14 @@ fn owing(class: HookClass, on_failure: HookFailurePolicy) -> EngineRules {
 }
 
 /// Returns a project in which the hook is pending as 4.0.
-fn owed(class: HookClass, on_failure: HookFailurePolicy) -> Script {
-    Script::after(owing(class, on_failure), "add one\nstart T1")
+fn project_with_pending_hook(class: HookClass, on_failure: HookFailurePolicy) -> ScriptProject {
+    ScriptProject::after(rules_with_hook(class, on_failure), "add one\nstart T1")
 }
 
 #[test]
-fn an_effect_is_begun_once_by_its_owner_and_finished_once() {
+fn effect_begins_and_finishes_once_and_only_by_its_owner() {
     check_with(
-        owing(HookClass::Other, HookFailurePolicy::Ignore),
+        rules_with_hook(HookClass::Other, HookFailurePolicy::Ignore),
         "add one
          start T1
          --
@@ -57,11 +57,11 @@ fn an_effect_is_begun_once_by_its_owner_and_finished_once() {
 #[test]
 fn effect_that_never_began_is_run_on_recovery() {
     for class in [HookClass::Gate, HookClass::Vcs, HookClass::Webhook, HookClass::Idempotent, HookClass::Other] {
-        let mut project = owed(class, HookFailurePolicy::Block);
+        let mut project = project_with_pending_hook(class, HookFailurePolicy::Block);
         let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
         assert_eq!(effect.recovery_action(), RecoveryAction::Run);
-        assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_started push 1 by w2"]);
-        assert_eq!(project.run("begin 4.0 by=w2"), ["! 4.0 has begun already"]);
+        assert_eq!(project.run_script("recover 4.0 by=w2"), ["T1 hook_started push 1 by w2"]);
+        assert_eq!(project.run_script("begin 4.0 by=w2"), ["! 4.0 has begun already"]);
     }
 }
 
@@ -74,15 +74,15 @@ fn repeatable_effect_runs_again_for_new_owner() {
         (HookClass::Webhook, RecoveryAction::SendAgain),
     ];
     for (class, recovery) in table {
-        let mut project = owed(class, HookFailurePolicy::Block);
-        project.run("begin 4.0 by=w1");
+        let mut project = project_with_pending_hook(class, HookFailurePolicy::Block);
+        project.run_script("begin 4.0 by=w1");
         let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
         assert_eq!(effect.recovery_action(), recovery, "{class:?}");
-        assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_started push 2 by w2"]);
+        assert_eq!(project.run_script("recover 4.0 by=w2"), ["T1 hook_started push 2 by w2"]);
         let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
         assert_eq!((effect.attempts, effect.owner.as_str()), (2, "w2"));
-        assert_eq!(project.run("finish 4.0 by=w1"), ["! 4.0 belongs to another process"]);
-        assert_eq!(project.run("finish 4.0 by=w2"), ["T1 hook_finished push Success"]);
+        assert_eq!(project.run_script("finish 4.0 by=w1"), ["! 4.0 belongs to another process"]);
+        assert_eq!(project.run_script("finish 4.0 by=w2"), ["T1 hook_finished push Success"]);
         assert_eq!(project.memory.next_pending_effect(None).unwrap(), None);
     }
 }
@@ -90,21 +90,21 @@ fn repeatable_effect_runs_again_for_new_owner() {
 /// Two processes saw the same owner die: the second one is too late, because the effect belongs to the first one.
 #[test]
 fn effect_is_taken_over_only_from_named_dead_owner() {
-    let mut project = owed(HookClass::Gate, HookFailurePolicy::Block);
-    project.run("begin 4.0 by=w1");
-    assert_eq!(project.run("recover 4.0 from=w1 by=w2"), ["T1 hook_started push 2 by w2"]);
-    assert_eq!(project.run("recover 4.0 from=w1 by=w3"), ["! 4.0 belongs to another process"]);
-    assert_eq!(project.run("recover 4.0 from=w2 by=w3"), ["T1 hook_started push 3 by w3"]);
+    let mut project = project_with_pending_hook(HookClass::Gate, HookFailurePolicy::Block);
+    project.run_script("begin 4.0 by=w1");
+    assert_eq!(project.run_script("recover 4.0 from=w1 by=w2"), ["T1 hook_started push 2 by w2"]);
+    assert_eq!(project.run_script("recover 4.0 from=w1 by=w3"), ["! 4.0 belongs to another process"]);
+    assert_eq!(project.run_script("recover 4.0 from=w2 by=w3"), ["T1 hook_started push 3 by w3"]);
 }
 
 #[test]
-fn any_other_hook_is_recorded_as_interrupted_and_counts_as_it_says() {
+fn unrepeatable_hook_is_recorded_as_interrupted_on_recovery() {
     for on_failure in [HookFailurePolicy::Ignore, HookFailurePolicy::Block, HookFailurePolicy::Escalate] {
-        let mut project = owed(HookClass::Other, on_failure);
-        project.run("begin 4.0 by=w1");
+        let mut project = project_with_pending_hook(HookClass::Other, on_failure);
+        project.run_script("begin 4.0 by=w1");
         let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
         assert_eq!(effect.recovery_action(), RecoveryAction::Record(on_failure));
-        assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_finished push Interrupted"]);
+        assert_eq!(project.run_script("recover 4.0 by=w2"), ["T1 hook_finished push Interrupted"]);
         assert_eq!(project.memory.next_pending_effect(None).unwrap(), None);
     }
 }
@@ -113,23 +113,27 @@ fn any_other_hook_is_recorded_as_interrupted_and_counts_as_it_says() {
 #[test]
 fn hook_whose_owner_dies_between_attempts_keeps_its_attempts() {
     for class in [HookClass::Other, HookClass::Gate, HookClass::Webhook] {
-        let mut project = owed(class, HookFailurePolicy::Block);
-        project.run("begin 4.0 by=w1\nrest 4.0 by=w1 after=busy");
+        let mut project = project_with_pending_hook(class, HookFailurePolicy::Block);
+        project.run_script("begin 4.0 by=w1\nrest 4.0 by=w1 after=busy");
         let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
         assert_eq!((effect.recovery_action(), effect.attempts), (RecoveryAction::Run, 1), "{class:?}");
-        assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_started push 2 by w2 after busy"], "{class:?}");
+        assert_eq!(project.run_script("recover 4.0 by=w2"), ["T1 hook_started push 2 by w2 after busy"], "{class:?}");
         let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
         assert_eq!((effect.attempts, effect.resting.as_deref()), (2, None), "{class:?}");
-        assert_eq!(project.run("finish 4.0 by=w2"), ["T1 hook_finished push Success"]);
+        assert_eq!(project.run_script("finish 4.0 by=w2"), ["T1 hook_finished push Success"]);
     }
-    let mut project = owed(HookClass::Other, HookFailurePolicy::Block);
-    assert_eq!(project.run("rest 4.0 by=w1"), ["! 4.0 has not begun"]);
-    project.run("begin 4.0 by=w1\nrest 4.0 by=w1 after=busy\nretry 4.0 by=w1 after=busy");
-    assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_finished push Interrupted"], "its second attempt ran");
+    let mut project = project_with_pending_hook(HookClass::Other, HookFailurePolicy::Block);
+    assert_eq!(project.run_script("rest 4.0 by=w1"), ["! 4.0 has not begun"]);
+    project.run_script("begin 4.0 by=w1\nrest 4.0 by=w1 after=busy\nretry 4.0 by=w1 after=busy");
+    assert_eq!(
+        project.run_script("recover 4.0 by=w2"),
+        ["T1 hook_finished push Interrupted"],
+        "its second attempt ran"
+    );
 }
 
 #[test]
-fn an_interrupted_turn_ends_and_the_next_takes_the_work_up() {
+fn interrupted_turn_ends_on_resume_and_next_iteration_starts() {
     check_with(
         default_rules(),
         "add one
@@ -155,16 +159,16 @@ fn an_interrupted_turn_ends_and_the_next_takes_the_work_up() {
 }
 
 #[test]
-fn a_turn_and_the_hooks_of_its_beginning_are_owed_side_by_side() {
+fn turn_and_its_start_hooks_are_pending_concurrently() {
     let script = "session a by=w2 max=1";
-    let mut project = Script::after(owing(HookClass::Gate, HookFailurePolicy::Block), script);
-    let [turn, hook] = &project.effects()[..] else { panic!("{:?}", project.effects()) };
+    let mut project = ScriptProject::after(rules_with_hook(HookClass::Gate, HookFailurePolicy::Block), script);
+    let [turn, hook] = &project.pending_effects()[..] else { panic!("{:?}", project.pending_effects()) };
     assert!(matches!(turn.kind, EffectKind::Turn { .. }) && turn.id.index == 0, "{turn:?}");
     assert!(matches!(hook.kind, EffectKind::Hook(_)) && hook.id.index == 1, "{hook:?}");
     assert_eq!((turn.owner.as_str(), hook.owner.as_str()), ("w2", "w1"));
     assert_eq!(turn.id.seq, hook.id.seq);
-    assert_eq!(project.session("a").owed, [], "the session waits for no hook of another owner");
-    let answered = project.run("begin push\nturn-done a.1\nfinish push");
+    assert_eq!(project.find_session("a").owed, [], "the session waits for no hook of another owner");
+    let answered = project.run_script("begin push\nturn-done a.1\nfinish push");
     let expected = [
         "system hook_started push 1 by w1",
         "system turn_finished",
@@ -174,19 +178,19 @@ fn a_turn_and_the_hooks_of_its_beginning_are_owed_side_by_side() {
         "system hook_finished push Success",
     ];
     assert_eq!(answered, expected);
-    assert_eq!(project.effects(), []);
+    assert_eq!(project.pending_effects(), []);
 }
 
 #[test]
 fn effect_names_its_configuration_and_task() {
-    let project = owed(HookClass::Gate, HookFailurePolicy::Block);
+    let project = project_with_pending_hook(HookClass::Gate, HookFailurePolicy::Block);
     let effect = project.memory.next_pending_effect(None).unwrap().unwrap();
     assert_eq!(project.memory.find_config_text(effect.config).unwrap().as_deref(), Some("hooks: {}"));
     assert_eq!(effect.task, Some("T1".parse().unwrap()));
     assert_eq!((effect.session, effect.iteration), (None, None));
     let script = "session a\nhook push\nturn-done a.1";
-    let project = Script::after(owing(HookClass::Gate, HookFailurePolicy::Block), script);
-    let effect = &project.effects()[1];
+    let project = ScriptProject::after(rules_with_hook(HookClass::Gate, HookFailurePolicy::Block), script);
+    let effect = &project.pending_effects()[1];
     assert_eq!((effect.session.as_ref().map(|name| name.as_str()), effect.iteration), (Some("a"), Some(2)));
 }
 
@@ -202,10 +206,11 @@ fn hooks_that_enqueue_themselves_end_at_limit() {
     };
     let hooks = [EventType::TaskStarted, EventType::HookFinished].map(|event| (event, vec![hook.clone()]));
     let effects = HookPlan::for_all_tasks("hooks: {}", "w1".parse().unwrap(), hooks);
-    let mut project = Script::after(EngineRules { effects: Some(effects), ..default_rules() }, "add one\nstart T1");
+    let mut project =
+        ScriptProject::after(EngineRules { effects: Some(effects), ..default_rules() }, "add one\nstart T1");
     let mut runs = 0;
     while let Some(effect) = project.memory.next_pending_effect(None).unwrap() {
-        project.run(&format!("begin {} by=w1\nfinish {} by=w1", effect.id, effect.id));
+        project.run_script(&format!("begin {} by=w1\nfinish {} by=w1", effect.id, effect.id));
         runs += 1;
     }
     assert_eq!(runs, usize::from(EngineLimits::CASCADE_DEPTH));

@@ -2,36 +2,36 @@
 
 use core::time::Duration;
 
-use super::script::{Script, check, check_with, default_rules};
-use super::session_loop::hooks;
+use super::script::{ScriptProject, check, check_with, default_rules};
+use super::session_loop::loop_rules;
 use crate::log::event_type::EventType;
 use crate::session::NextAction;
 use crate::session::usage::UsdCost;
 use crate::task::TaskState;
 
 #[test]
-fn a_block_is_told_with_its_reason_and_its_count() {
-    let mut project = Script::after(hooks(&["check"]), "session a retries=4\nturn-done a.1");
-    project.run("hook check out=block tells=stderr-and-stdout message=red");
-    let decided = project.data(EventType::GateDecided);
+fn block_is_recorded_with_reason_and_retry_count() {
+    let mut project = ScriptProject::after(loop_rules(&["check"]), "session a retries=4\nturn-done a.1");
+    project.run_script("hook check out=block tells=stderr-and-stdout message=red");
+    let decided = project.event_data(EventType::GateDecided);
     assert_eq!((&decided["retries"], &decided["maxRetries"]), (&1.into(), &4.into()));
     assert_eq!(decided["reason"], "red");
-    assert_eq!(project.data(EventType::FeedbackQueued)["reason"], "red");
-    project.run("turn-done a.1\nhook check");
-    let decided = project.data(EventType::GateDecided);
+    assert_eq!(project.event_data(EventType::FeedbackQueued)["reason"], "red");
+    project.run_script("turn-done a.1\nhook check");
+    let decided = project.event_data(EventType::GateDecided);
     assert!(decided.get("maxRetries").is_none() && decided.get("reason").is_none(), "{decided}");
 }
 
 #[test]
 fn uncounted_claim_is_told_once_in_next_prompt() {
-    let mut project = Script::after(hooks(&["check"]), "session a\nturn-done a.1 misplaced=yes");
-    project.run("hook check");
-    let queued = project.data(EventType::FeedbackQueued);
+    let mut project = ScriptProject::after(loop_rules(&["check"]), "session a\nturn-done a.1 misplaced=yes");
+    project.run_script("hook check");
+    let queued = project.event_data(EventType::FeedbackQueued);
     assert_eq!((&queued["source"], &queued["voice"]), (&"windlass".into(), &"windlass".into()));
-    let next = project.session("a");
+    let next = project.find_session("a");
     assert_eq!((next.iteration, next.current_turn().unwrap().feedback.len()), (2, 1), "{next:?}");
-    project.run("turn-done a.2\nhook check");
-    assert_eq!(project.session("a").current_turn().unwrap().feedback, [], "it is told once");
+    project.run_script("turn-done a.2\nhook check");
+    assert_eq!(project.find_session("a").current_turn().unwrap().feedback, [], "it is told once");
 }
 
 #[test]
@@ -40,18 +40,18 @@ fn uncounted_claim_is_not_told_where_another_word_counts() {
         "session a completion=gate\nturn-done a.1 misplaced=yes",
         "session a\nturn-done a.1 misplaced=yes says=blocked",
     ] {
-        let mut project = Script::after(hooks(&[]), "");
-        let answered = project.run(script);
+        let mut project = ScriptProject::after(loop_rules(&[]), "");
+        let answered = project.run_script(script);
         assert!(!answered.iter().any(|line| line.contains("feedback_queued")), "{script}: {answered:?}");
     }
 }
 
 #[test]
-fn the_same_block_word_for_word_escalates_early() {
+fn gate_escalates_after_three_identical_blocks() {
     let script = |texts: [&str; 3]| {
-        let mut project = Script::after(hooks(&["check"]), "session a");
+        let mut project = ScriptProject::after(loop_rules(&["check"]), "session a");
         let turns = texts.map(|text| format!("turn-done a.1\nhook check out=block tells={text}"));
-        let answered = project.run(&turns.join("\n"));
+        let answered = project.run_script(&turns.join("\n"));
         let decided = answered.iter().rfind(|line| line.contains("gate_decided")).unwrap();
         decided.replace("system gate_decided Block: ", "")
     };
@@ -64,8 +64,8 @@ fn the_same_block_word_for_word_escalates_early() {
 fn stop_hook_that_cannot_run_asks_for_a_person_and_tells_the_agent_nothing() {
     for (hook, terms) in [("check", ""), ("check", " strict=false"), ("lint", "")] {
         let session = format!("session a{terms}\nturn-done a.1 says=complete");
-        let mut project = Script::after(hooks(&[hook]), &session);
-        let ended = project.run(&format!("hook {hook} out=failure unstarted=1 message=missing tells=missing"));
+        let mut project = ScriptProject::after(loop_rules(&[hook]), &session);
+        let ended = project.run_script(&format!("hook {hook} out=failure unstarted=1 message=missing tells=missing"));
         let decided = format!("system gate_decided Escalate: Escalated, `{hook}` judged nothing: missing");
         assert!(ended.contains(&decided), "{ended:?}");
         assert!(ended.iter().all(|line| !line.contains("feedback")), "{ended:?}");
@@ -75,19 +75,19 @@ fn stop_hook_that_cannot_run_asks_for_a_person_and_tells_the_agent_nothing() {
 #[test]
 fn broken_stop_hook_ends_a_session_of_the_graph_with_its_first_task() {
     let script = "add one\nadd two\nsession a work=graph\nturn-done a.1 says=complete";
-    let mut project = Script::after(hooks(&["check"]), script);
-    let ended = project.run("hook check out=failure unstarted=1 message=missing");
+    let mut project = ScriptProject::after(loop_rules(&["check"]), script);
+    let ended = project.run_script("hook check out=failure unstarted=1 message=missing");
     assert!(ended.last().unwrap().contains("session_ended Escalated, `check` judged nothing: missing"), "{ended:?}");
-    assert_eq!((project.task("T1").state, project.task("T2").state), (TaskState::Blocked, TaskState::Ready));
+    assert_eq!((project.find_task("T1").state, project.find_task("T2").state), (TaskState::Blocked, TaskState::Ready));
 }
 
 #[test]
 fn stop_hook_that_cannot_run_is_named_as_the_one_that_a_person_can_ignore() {
     let left_by = |end: &str| {
         let script = "add one\nsession a task=T1\nturn-done a.1 says=complete";
-        let mut project = Script::after(hooks(&["check"]), script);
-        project.run(&format!("hook check out={end} unstarted=1 message=missing"));
-        project.task("T1").blocked.unwrap().hooks
+        let mut project = ScriptProject::after(loop_rules(&["check"]), script);
+        project.run_script(&format!("hook check out={end} unstarted=1 message=missing"));
+        project.find_task("T1").blocked.unwrap().hooks
     };
     assert_eq!(left_by("failure"), ["check"]);
     assert_eq!(left_by("escalate"), [""; 0]);
@@ -96,17 +96,20 @@ fn stop_hook_that_cannot_run_is_named_as_the_one_that_a_person_can_ignore() {
 /// A crash in between keeps the count.
 #[test]
 fn counts_survive_a_restart() {
-    let mut project = Script::after(hooks(&["check"]), "session a\nturn-done a.1\nhook check out=block tells=red");
-    project.run("crash\nresume a by=w1\nturn-interrupted a.1\nturn-done a.2\nhook check out=block tells=red\ncrash");
-    let answered = project.run("turn-done a.2\nhook check out=block tells=red");
+    let mut project =
+        ScriptProject::after(loop_rules(&["check"]), "session a\nturn-done a.1\nhook check out=block tells=red");
+    project.run_script(
+        "crash\nresume a by=w1\nturn-interrupted a.1\nturn-done a.2\nhook check out=block tells=red\ncrash",
+    );
+    let answered = project.run_script("turn-done a.2\nhook check out=block tells=red");
     let early = "system gate_decided Block: Escalated, `check` blocks 3 times in a row with the same words";
     assert!(answered.iter().any(|line| line == early), "{answered:?}");
 }
 
 #[test]
-fn at_the_limit_a_person_is_asked_and_can_go_on() {
+fn gate_asks_person_at_retry_limit_and_continues_on_answer() {
     check_with(
-        hooks(&["check"]),
+        loop_rules(&["check"]),
         "session a retries=0 limit=ask
          turn-done a.1 says=complete
          --
@@ -139,26 +142,26 @@ fn at_the_limit_a_person_is_asked_and_can_go_on() {
 
 /// A person who answers has seen the blocks so far: the count starts anew.
 #[test]
-fn after_a_person_has_answered_the_same_words_do_not_ask_again_at_once() {
+fn answer_from_person_resets_count_of_identical_blocks() {
     let red = "turn-done a.1\nhook check out=block tells=red\n";
-    let mut project = Script::after(hooks(&["check"]), &format!("session a limit=ask\n{}", red.repeat(3)));
-    assert_eq!(project.session("a").next_action(), NextAction::Answer);
-    let answered = project.run(&format!("tell a continue\nadvance a\n{red}"));
+    let mut project = ScriptProject::after(loop_rules(&["check"]), &format!("session a limit=ask\n{}", red.repeat(3)));
+    assert_eq!(project.find_session("a").next_action(), NextAction::Answer);
+    let answered = project.run_script(&format!("tell a continue\nadvance a\n{red}"));
     assert_eq!(answered.last().unwrap(), "system turn_started a.1 sent back red");
-    project.run(red);
-    assert_eq!(project.session("a").next_action(), NextAction::Answer, "three times again");
+    project.run_script(red);
+    assert_eq!(project.find_session("a").next_action(), NextAction::Answer, "three times again");
 }
 
 #[test]
-fn a_person_can_end_it_or_let_it_pass() {
+fn gate_answer_abort_escalates_and_ignore_completes_session() {
     let asked = "session a retries=0 limit=ask\nturn-done a.1 says=complete\nhook check out=block";
     let answered = |answer: &str| {
-        let mut project = Script::after(hooks(&["check"]), asked);
-        assert_eq!(project.session("a").next_action(), NextAction::Answer);
-        project.crash();
-        project.run(&format!("tell a {answer}"));
-        assert_eq!(project.session("a").next_action(), NextAction::Decision);
-        project.run("crash\nadvance a")
+        let mut project = ScriptProject::after(loop_rules(&["check"]), asked);
+        assert_eq!(project.find_session("a").next_action(), NextAction::Answer);
+        project.simulate_crash();
+        project.run_script(&format!("tell a {answer}"));
+        assert_eq!(project.find_session("a").next_action(), NextAction::Decision);
+        project.run_script("crash\nadvance a")
     };
     assert_eq!(
         answered("abort"),
@@ -178,19 +181,19 @@ fn a_person_can_end_it_or_let_it_pass() {
     );
 }
 
-/// A person who rejects the work wants no more of it: the task fails, and the session's owner ends the session.
+/// If a person rejects the work, the task fails, and the session's owner ends the session.
 #[test]
-fn a_person_can_reject_what_is_asked_about() {
+fn person_rejecting_asked_task_fails_it_and_cancels_session() {
     let asked = "add one
          add two after=T1
          session a task=T1 retries=0 limit=ask
          turn-done a.1 says=complete
          hook check out=block
          crash";
-    let mut project = Script::after(hooks(&["check"]), asked);
-    assert_eq!(project.run("run=a.1 answer T1 reject no"), ["! only a person can answer"]);
+    let mut project = ScriptProject::after(loop_rules(&["check"]), asked);
+    assert_eq!(project.run_script("run=a.1 answer T1 reject no"), ["! only a person can answer"]);
     assert_eq!(
-        project.run("answer T1 reject we-do-not-want-it"),
+        project.run_script("answer T1 reject we-do-not-want-it"),
         [
             "T1 task_answered reject we-do-not-want-it",
             "T1 session_stopping Cancelled, a person has rejected T1: we-do-not-want-it",
@@ -199,9 +202,9 @@ fn a_person_can_reject_what_is_asked_about() {
             "T1 feedback_queued",
         ]
     );
-    assert_eq!(project.session("a").next_action(), NextAction::Decision);
+    assert_eq!(project.find_session("a").next_action(), NextAction::Decision);
     assert_eq!(
-        project.run("crash\nadvance a"),
+        project.run_script("crash\nadvance a"),
         ["T1 iteration_interrupted a.1", "T1 session_ended Cancelled, a person has rejected T1: we-do-not-want-it",]
     );
 }
@@ -215,13 +218,13 @@ fn more_can_be_said_with_an_answer() {
          turn-done a.1 says=complete
          hook check out=block";
     let answered = |answer: &str| {
-        let mut project = Script::after(hooks(&["check"]), asked);
-        let told = project.run(&format!("tell a {answer} mind-the-step"));
+        let mut project = ScriptProject::after(loop_rules(&["check"]), asked);
+        let lines = project.run_script(&format!("tell a {answer} mind-the-step"));
         let name = format!("{}{}", answer[..1].to_uppercase(), &answer[1..]);
         let answered = format!("system gate_answered {name}");
-        assert_eq!(told, [&*answered, "system message_added by ada", "system feedback_queued mind-the-step from ada"]);
-        assert_eq!(project.session("a").next_action(), NextAction::Decision);
-        project.run("crash\nadvance a")
+        assert_eq!(lines, [&*answered, "system message_added by ada", "system feedback_queued mind-the-step from ada"]);
+        assert_eq!(project.find_session("a").next_action(), NextAction::Decision);
+        project.run_script("crash\nadvance a")
     };
     assert_eq!(
         answered("ignore"),
@@ -240,25 +243,25 @@ fn more_can_be_said_with_an_answer() {
 }
 
 #[test]
-fn of_the_graph_a_task_is_left_to_a_person_instead_of_asking() {
+fn graph_session_blocks_task_at_retry_limit_instead_of_asking() {
     let script = "add one
          add two
          session a work=graph retries=0 limit=ask
          turn-done a.1 says=complete
          --
          hook check out=block";
-    let mut project = Script::new(hooks(&["check"]));
-    let went_on = project.run(script);
+    let mut project = ScriptProject::new(loop_rules(&["check"]));
+    let lines = project.run_script(script);
     let blocked = "T1 task_blocked `check` blocks, and may not send the agent back";
-    assert!(went_on.iter().any(|line| line == blocked), "{went_on:?}");
-    assert_eq!(went_on.last().unwrap(), "T2 turn_started a.2 to work");
-    assert_eq!(project.task("T1").blocked.unwrap().hooks, ["check"]);
+    assert!(lines.iter().any(|line| line == blocked), "{lines:?}");
+    assert_eq!(lines.last().unwrap(), "T2 turn_started a.2 to work");
+    assert_eq!(project.find_task("T1").blocked.unwrap().hooks, ["check"]);
 }
 
 #[test]
-fn nothing_is_recovered_when_the_time_is_up() {
+fn failed_turn_is_not_retried_after_wall_time_runs_out() {
     check_with(
-        hooks(&["mourn"]),
+        loop_rules(&["mourn"]),
         "session a time=100s\nlater 100s\nturn-failed a.1\n--\nhook mourn tells=look-here",
         "system hook_started mourn 1 by w1
          system hook_finished mourn Success
@@ -270,11 +273,11 @@ fn nothing_is_recovered_when_the_time_is_up() {
 #[test]
 fn only_a_person_answers_and_only_what_is_asked() {
     let asked = "session a retries=0 limit=ask\nturn-done a.1\nhook check out=block";
-    let mut project = Script::after(hooks(&["check"]), asked);
-    assert_eq!(project.run("run=a.1 tell a ignore"), ["! session `a` asks a person, not an agent or a hook"]);
-    assert_eq!(project.run("tell b ignore"), ["! there is no session `b`"]);
+    let mut project = ScriptProject::after(loop_rules(&["check"]), asked);
+    assert_eq!(project.run_script("run=a.1 tell a ignore"), ["! session `a` asks a person, not an agent or a hook"]);
+    assert_eq!(project.run_script("tell b ignore"), ["! there is no session `b`"]);
     assert_eq!(
-        project.run("stop a\ntell a ignore"),
+        project.run_script("stop a\ntell a ignore"),
         [
             "system session_stopping Cancelled",
             "system iteration_interrupted a.1",
@@ -283,14 +286,14 @@ fn only_a_person_answers_and_only_what_is_asked() {
         ]
     );
     let script = format!("{asked}\nbegin ring\nstop a");
-    let mut project = Script::after(hooks(&["check", "ring"]), &script);
-    assert_eq!(project.run("tell a ignore"), ["! session `a` asks no question"], "it ends when `ring` does");
+    let mut project = ScriptProject::after(loop_rules(&["check", "ring"]), &script);
+    assert_eq!(project.run_script("tell a ignore"), ["! session `a` asks no question"], "it ends when `ring` does");
 }
 
 #[test]
-fn a_rate_limit_costs_no_iteration_and_keeps_the_feedback_and_the_count() {
+fn rate_limit_preserves_iteration_budget_feedback_and_retry_count() {
     check_with(
-        hooks(&["check", "note"]),
+        loop_rules(&["check", "note"]),
         "session a max=1
          turn-done a.1
          hook check out=block tells=red
@@ -319,50 +322,50 @@ fn a_rate_limit_costs_no_iteration_and_keeps_the_feedback_and_the_count() {
 
 #[test]
 fn rate_limit_without_time_doubles_wait() {
-    let mut project = Script::after(default_rules(), "session a");
+    let mut project = ScriptProject::after(default_rules(), "session a");
     let mut waits = Vec::new();
     for iteration in 1..=8 {
         let before = project.log.last().unwrap().envelope.timestamp;
-        project.run(&format!("turn-limited a.{iteration}"));
+        project.run_script(&format!("turn-limited a.{iteration}"));
         let until: crate::Timestamp =
-            project.data(EventType::IterationPostponed)["until"].as_str().unwrap().parse().unwrap();
+            project.event_data(EventType::IterationPostponed)["until"].as_str().unwrap().parse().unwrap();
         let seconds = (until.millis() - before.millis()) / 1000;
         waits.push(seconds / 60);
-        project.run(&format!("later {seconds}s\nadvance a"));
+        project.run_script(&format!("later {seconds}s\nadvance a"));
     }
     assert_eq!(waits, [1, 2, 4, 8, 16, 30, 30, 30]);
     // A finished turn resets the count.
-    project.run("turn-done a.9\nturn-limited a.10");
-    assert_eq!(project.session("a").watch.postponed, 1);
-    // So does another kind of failure.
-    project.run("later 60s\nadvance a\nturn-failed a.11\nlater 1s\nadvance a\nturn-limited a.12");
-    assert_eq!(project.session("a").watch.postponed, 1);
+    project.run_script("turn-done a.9\nturn-limited a.10");
+    assert_eq!(project.find_session("a").watch.postponed, 1);
+    // Another kind of failure also resets the count.
+    project.run_script("later 60s\nadvance a\nturn-failed a.11\nlater 1s\nadvance a\nturn-limited a.12");
+    assert_eq!(project.find_session("a").watch.postponed, 1);
 }
 
-/// An agent that names a past time is not asked again at once.
+/// After a rate limit with a past time, the session still waits before the next request.
 #[test]
 fn rate_limit_with_past_time_still_waits() {
-    let mut project = Script::after(default_rules(), "session a");
+    let mut project = ScriptProject::after(default_rules(), "session a");
     let waits = [1, 2, 3, 4].map(|iteration| {
-        let postponed = project.run(&format!("turn-limited a.{iteration} for=-60s"));
-        project.run("later 60s\nadvance a");
+        let postponed = project.run_script(&format!("turn-limited a.{iteration} for=-60s"));
+        project.run_script("later 60s\nadvance a");
         postponed[0].rsplit_once(':').unwrap().1.to_owned()
     });
     assert_eq!(waits, ["00.250Z", "00.500Z", "01.000Z", "02.000Z"]);
 }
 
 #[test]
-fn an_agent_that_is_always_limited_is_left_to_a_person() {
-    let mut project = Script::after(default_rules(), "session a");
+fn session_escalates_after_24_consecutive_rate_limits() {
+    let mut project = ScriptProject::after(default_rules(), "session a");
     let mut last = Vec::new();
     for iteration in 1..=24 {
-        last = project.run(&format!("turn-limited a.{iteration}\nlater 7200s\nadvance a"));
+        last = project.run_script(&format!("turn-limited a.{iteration}\nlater 7200s\nadvance a"));
     }
     assert_eq!(last[1], "system session_ended Escalated, the agent was rate limited 24 times in a row");
 }
 
 #[test]
-fn a_wait_can_be_cut_short_by_an_end() {
+fn session_stop_ends_rate_limit_wait_immediately() {
     check(
         "session a\nturn-limited a.1 for=60s\n--\nstop a",
         "system session_stopping Cancelled
@@ -371,9 +374,9 @@ fn a_wait_can_be_cut_short_by_an_end() {
 }
 
 #[test]
-fn what_is_said_before_an_iteration_does_not_pile_up() {
+fn pre_iteration_feedback_does_not_accumulate_over_failed_iterations() {
     check_with(
-        hooks(&["greet", "ready"]),
+        loop_rules(&["greet", "ready"]),
         "session a
          hook greet tells=welcome
          hook ready tells=one
@@ -465,76 +468,80 @@ fn wall_time_excludes_wait_for_answer() {
          system iteration_started a.3
          system turn_started a.3 to work look at the manual",
     );
-    let mut project =
-        Script::after(hooks(&["check"]), "session a time=100s retries=0 limit=ask\nlater 60s\nturn-done a.1");
-    project.run("hook check out=block tells=red\nlater 9000s\ntell a continue\nadvance a");
-    assert!(project.session("a").current_turn().is_some(), "{:?}", project.session("a"));
-    assert_eq!(project.session("a").watch.lasted, Duration::from_mins(1));
+    let mut project = ScriptProject::after(
+        loop_rules(&["check"]),
+        "session a time=100s retries=0 limit=ask\nlater 60s\nturn-done a.1",
+    );
+    project.run_script("hook check out=block tells=red\nlater 9000s\ntell a continue\nadvance a");
+    assert!(project.find_session("a").current_turn().is_some(), "{:?}", project.find_session("a"));
+    assert_eq!(project.find_session("a").watch.lasted, Duration::from_mins(1));
 }
 
 /// An agent's claim has the time of the system clock, which may have been set since its turn began.
 #[test]
 fn claim_of_an_agent_passes_no_time() {
-    let mut project = Script::after(default_rules(), "add one\nsession a task=T1 time=100s\nlater 9000s");
-    project.run("complete T1 run=a.1");
-    assert!(project.task("T1").claim.is_some());
-    assert_eq!(project.session("a").watch.lasted, Duration::ZERO);
+    let mut project = ScriptProject::after(default_rules(), "add one\nsession a task=T1 time=100s\nlater 9000s");
+    project.run_script("complete T1 run=a.1");
+    assert!(project.find_task("T1").claim.is_some());
+    assert_eq!(project.find_session("a").watch.lasted, Duration::ZERO);
 }
 
 #[test]
 fn cost_budget_counts_every_turn() {
-    let mut project = Script::after(hooks(&["note"]), "session a cost=1000000");
-    let first = project.run("turn-done a.1 costs=600000\nhook note tells=late");
+    let mut project = ScriptProject::after(loop_rules(&["note"]), "session a cost=1000000");
+    let first = project.run_script("turn-done a.1 costs=600000\nhook note tells=late");
     assert_eq!(first.last().unwrap(), "system turn_started a.2 to work late");
-    let second = project.run("turn-done a.2 costs=400000\nhook note tells=last");
+    let second = project.run_script("turn-done a.2 costs=400000\nhook note tells=last");
     let reason = "Limit, $1.00 were spent, and the cost limit is $1.00";
     assert_eq!(second.last().unwrap(), &format!("system session_ended {reason}"));
-    assert_eq!(project.session("a").watch.used.cost, Some(UsdCost(1_000_000)));
+    assert_eq!(project.find_session("a").watch.used.cost, Some(UsdCost(1_000_000)));
 }
 
 #[test]
-fn what_an_interrupted_turn_has_used_counts() {
+fn usage_of_interrupted_turn_counts_towards_limits() {
     let ended = |terms: &str, used: &str| {
-        let mut project = Script::after(default_rules(), &format!("session a {terms}"));
-        project.run(&format!("turn-interrupted a.1 {used}\nturn-interrupted a.2 {used}")).pop().unwrap()
+        let mut project = ScriptProject::after(default_rules(), &format!("session a {terms}"));
+        project.run_script(&format!("turn-interrupted a.1 {used}\nturn-interrupted a.2 {used}")).pop().unwrap()
     };
     let spent = "system session_ended Limit, $1.20 were spent, and the cost limit is $1.00";
     assert_eq!(ended("cost=1000000", "costs=600000"), spent);
     let used = "system session_ended Limit, 1,200 tokens were used, and the limit is 1,000";
     assert_eq!(ended("tokens=1000", "reads=500 writes=100"), used);
-    let project = Script::after(default_rules(), "session a goal=work\nturn-interrupted a.1 reads=500 writes=100");
-    assert_eq!(project.task("T1").used.total_tokens(), 600, "also for the task");
+    let project =
+        ScriptProject::after(default_rules(), "session a goal=work\nturn-interrupted a.1 reads=500 writes=100");
+    assert_eq!(project.find_task("T1").used.total_tokens(), 600, "also for the task");
 }
 
 #[test]
 fn tokens_are_counted_for_the_session_and_the_task() {
-    let mut project = Script::after(default_rules(), "session a goal=work tokens=1000");
-    project.run("turn-done a.1 reads=500 writes=200");
-    assert_eq!(project.data(EventType::IterationCompleted)["used"], serde_json::json!({"input": 500, "output": 200}));
-    let last = project.run("turn-done a.2 reads=200 writes=100");
+    let mut project = ScriptProject::after(default_rules(), "session a goal=work tokens=1000");
+    project.run_script("turn-done a.1 reads=500 writes=200");
+    let completed = project.event_data(EventType::IterationCompleted);
+    assert_eq!(completed["used"], serde_json::json!({"input": 500, "output": 200}));
+    let last = project.run_script("turn-done a.2 reads=200 writes=100");
     assert_eq!(last.last().unwrap(), "T1 session_ended Limit, 1,000 tokens were used, and the limit is 1,000");
-    assert_eq!(project.session("a").watch.used.total_tokens(), 1000);
-    let task = project.session("a").task.unwrap();
-    assert_eq!(project.task(&task.to_string()).used.total_tokens(), 1000);
+    assert_eq!(project.find_session("a").watch.used.total_tokens(), 1000);
+    let task = project.find_session("a").task.unwrap();
+    assert_eq!(project.find_task(&task.to_string()).used.total_tokens(), 1000);
 }
 
 #[test]
-fn the_same_change_with_the_same_failures_is_thrashing() {
-    let mut project = Script::after(hooks(&["check"]), "session a strict=true");
+fn session_repeating_same_change_and_result_escalates_as_thrashing() {
+    let mut project = ScriptProject::after(loop_rules(&["check"]), "session a strict=true");
     let turn = |iteration: u32, tree: &str| {
         format!("turn-done a.{iteration} tree={tree}\nhook check out=failure tells=3-failed-in-{iteration}s")
     };
-    project.run(&[turn(1, "x"), turn(2, "y"), turn(3, "y"), "crash".to_owned()].join("\n"));
-    let last = project.run(&turn(4, "y"));
+    project.run_script(&[turn(1, "x"), turn(2, "y"), turn(3, "y"), "crash".to_owned()].join("\n"));
+    let last = project.run_script(&turn(4, "y"));
     let why = "thrashing: the same change with the same result 3 times in a row";
     assert!(last.contains(&format!("system gate_decided Fail: Escalated, {why}")), "{last:?}");
 }
 
-/// An agent that names an absurd time is asked again within a week.
+/// After a rate limit with an absurd time, the session retries within a week.
 #[test]
 fn rate_limit_wait_is_at_most_a_week() {
-    let mut project = Script::after(default_rules(), "session a");
-    let postponed = project.run("turn-limited a.1 for=9999999s");
+    let mut project = ScriptProject::after(default_rules(), "session a");
+    let postponed = project.run_script("turn-limited a.1 for=9999999s");
     assert_eq!(postponed, ["system iteration_postponed a.1 until 2026-01-24T10:00:00.000Z"]);
 }
 
@@ -543,8 +550,8 @@ fn interruptions_are_counted_from_the_last_turn_that_was_finished() {
     let interrupted =
         |(from, to): (u32, u32)| (from..=to).map(|at| format!("turn-interrupted a.{at}\n")).collect::<String>();
     let script = [(1, 9), (11, 19)].map(interrupted).join("turn-done a.10\n");
-    let project = Script::after(default_rules(), &format!("session a\n{script}"));
-    assert_eq!(project.session("a").ending_kind(), None);
+    let project = ScriptProject::after(default_rules(), &format!("session a\n{script}"));
+    assert_eq!(project.find_session("a").ending_kind(), None);
 }
 
 #[test]
@@ -558,7 +565,7 @@ fn failures_are_counted_per_task() {
          forced block T1
          turn-interrupted a.2
          turn-failed a.3";
-    let session = Script::after(default_rules(), script).session("a");
+    let session = ScriptProject::after(default_rules(), script).find_session("a");
     assert_eq!((session.ending_kind(), session.failures), (None, 1));
 }
 
@@ -570,8 +577,8 @@ fn repetitions_are_counted_per_task() {
          turn-done a.1 tree=x
          turn-done a.2 tree=x says=blocked
          turn-done a.3 tree=x";
-    let went_on = Script::new(default_rules()).run(script);
-    assert!(went_on.contains(&"T2 gate_decided Pass: Continue".to_owned()), "{went_on:?}");
+    let lines = ScriptProject::new(default_rules()).run_script(script);
+    assert!(lines.contains(&"T2 gate_decided Pass: Continue".to_owned()), "{lines:?}");
 }
 
 /// Even after a rate limit, which otherwise keeps the count.
@@ -585,9 +592,9 @@ fn send_backs_are_counted_per_task() {
          turn-limited a.1 for=60s
          forced block T1
          advance a";
-    let mut project = Script::after(hooks(&["check"]), script);
-    let session = project.session("a");
+    let mut project = ScriptProject::after(loop_rules(&["check"]), script);
+    let session = project.find_session("a");
     assert_eq!((session.retries, session.sent_back.len()), (0, 0), "{session:?}");
-    let went_on = project.run("later 60s\nadvance a\nturn-done a.2\nhook check out=block tells=red");
-    assert!(went_on.contains(&"T2 gate_decided Block: send back 1".to_owned()), "{went_on:?}");
+    let lines = project.run_script("later 60s\nadvance a\nturn-done a.2\nhook check out=block tells=red");
+    assert!(lines.contains(&"T2 gate_decided Block: send back 1".to_owned()), "{lines:?}");
 }

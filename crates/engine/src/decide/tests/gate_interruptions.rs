@@ -1,26 +1,29 @@
-//! Interruptions while work is on its way from done to accepted. The hooks are those of `pipeline.rs`.
+//! Interruptions during the delivery of finished work. The hooks are those of `pipeline.rs`.
 
 use windlass_expr::{Condition, ExpressionNames};
 
-use super::pipeline::{BEGUN, hooks};
-use super::script::{Script, check_with};
+use super::pipeline::{SESSION_IN_WORKTREE, pipeline_rules};
+use super::script::{ScriptProject, check_with};
 use crate::decide::PlannedHook;
 use crate::log::event_type::EventType;
 use crate::session::NextAction;
 use crate::task::TaskState;
 
-const DONE: &str = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete";
+const DONE_WORK: &str = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete";
 
 /// A session that has lost the lease begins no hook of a gate, not even a pending one.
 #[test]
-fn without_the_lease_no_hook_of_a_gate_begins() {
-    let mut project = Script::after(hooks(&["tests", "pr"]), &format!("{DONE}\nwork a\nhook tests\nexpire T1 epoch=1"));
+fn gate_hook_does_not_begin_after_lease_is_lost() {
+    let mut project = ScriptProject::after(
+        pipeline_rules(&["tests", "pr"]),
+        &format!("{DONE_WORK}\nwork a\nhook tests\nexpire T1 epoch=1"),
+    );
     assert_eq!(
-        project.run("begin pr"),
+        project.run_script("begin pr"),
         ["! 14.1 is for work that is decided already, or belongs to another session now"]
     );
     assert_eq!(
-        project.run("advance a"),
+        project.run_script("advance a"),
         [
             "T1 hook_finished pr Skip",
             "T1 session_ended Cancelled, T1 is ready now, changed outside this session; the work of this session stays on windlass/t1"
@@ -28,13 +31,13 @@ fn without_the_lease_no_hook_of_a_gate_begins() {
     );
 }
 
-/// Nor does it take over a hook that was begun before.
+/// A session that has lost the lease does not take over a running hook of a gate either.
 #[test]
-fn without_the_lease_no_hook_of_a_gate_is_taken_over() {
-    let script = format!("{DONE}\nwork a\nbegin tests\nexpire T1 epoch=1\ncrash\nresume a by=w2");
-    let mut project = Script::after(hooks(&["tests", "pr"]), &script);
+fn gate_hook_is_not_recovered_after_lease_is_lost() {
+    let script = format!("{DONE_WORK}\nwork a\nbegin tests\nexpire T1 epoch=1\ncrash\nresume a by=w2");
+    let mut project = ScriptProject::after(pipeline_rules(&["tests", "pr"]), &script);
     assert_eq!(
-        project.run("recover tests by=w2"),
+        project.run_script("recover tests by=w2"),
         [
             "T1 hook_finished tests Interrupted",
             "T1 hook_finished pr Skip",
@@ -43,16 +46,16 @@ fn without_the_lease_no_hook_of_a_gate_is_taken_over() {
     );
 }
 
-/// A submission by hand does not change the way of the work through its gates.
+/// A submission by hand does not change the gates that the work must pass.
 #[test]
 fn work_submitted_by_hand_still_passes_gate() {
     for submit in [
         "forced submit T1\nturn-done a.1 says=complete\nwork a",
         "turn-done a.1 says=complete\nwork a\nforced submit T1",
     ] {
-        let mut project = Script::after(hooks(&["tests"]), &format!("{BEGUN}\n{submit}"));
+        let mut project = ScriptProject::after(pipeline_rules(&["tests"]), &format!("{SESSION_IN_WORKTREE}\n{submit}"));
         assert_eq!(
-            project.run("hook tests"),
+            project.run_script("hook tests"),
             [
                 "T1 hook_started tests 1 by w1",
                 "T1 hook_finished tests Success",
@@ -69,8 +72,8 @@ fn work_submitted_by_hand_still_passes_gate() {
 fn stopping_session_as_complete_does_not_bypass_gates() {
     for (stop, ended) in [("stop a completed", "Completed"), ("stop a", "Cancelled")] {
         check_with(
-            hooks(&["tests"]),
-            &format!("{DONE}\n--\n{stop}"),
+            pipeline_rules(&["tests"]),
+            &format!("{DONE_WORK}\n--\n{stop}"),
             &format!(
                 "T1 session_stopping {ended}
                  T1 task_needs_continuation
@@ -81,18 +84,18 @@ fn stopping_session_as_complete_does_not_bypass_gates() {
 }
 
 #[test]
-fn a_session_is_left_to_a_person_once() {
-    let mut project = Script::after(hooks(&[]), &format!("{BEGUN}\nstop a"));
-    assert_eq!(project.run("person a look at it"), ["! session `a` is about to end"]);
+fn session_about_to_end_refuses_handover_to_person() {
+    let mut project = ScriptProject::after(pipeline_rules(&[]), &format!("{SESSION_IN_WORKTREE}\nstop a"));
+    assert_eq!(project.run_script("person a look at it"), ["! session `a` is about to end"]);
 }
 
 /// A change that a person merges at the gate is in the base like one that a hook merges.
 #[test]
-fn what_a_person_merges_meanwhile_is_accepted() {
+fn change_merged_by_person_during_gate_is_accepted() {
     check_with(
-        hooks(&["pr", "review"]),
+        pipeline_rules(&["pr", "review"]),
         &format!(
-            "{DONE}\nwork a\nhook pr opens=http://x/1\nbegin review\n--\nmerged T1 def\nfinish review out=block tells=no"
+            "{DONE_WORK}\nwork a\nhook pr opens=http://x/1\nbegin review\n--\nmerged T1 def\nfinish review out=block tells=no"
         ),
         "T1 change_merged def
          T1 hook_finished review Block
@@ -111,7 +114,7 @@ fn objection_after_merge_ends_session_for_person() {
     ] {
         for session in ["session a task=T1", "session a work=graph"] {
             check_with(
-                hooks(&["pr", "merge", "last", "after"]),
+                pipeline_rules(&["pr", "merge", "last", "after"]),
                 &format!(
                     "add one
                      add two
@@ -138,13 +141,13 @@ fn objection_after_merge_ends_session_for_person() {
     }
 }
 
-/// A signal that ends a hook after the merge is no judgement of the work.
+/// A signal that ends a hook after the merge is not a verdict about the work.
 #[test]
 fn hook_that_is_cancelled_after_merge_leaves_work_accepted() {
     check_with(
-        hooks(&["pr", "merge", "last"]),
+        pipeline_rules(&["pr", "merge", "last"]),
         &format!(
-            "{DONE}\nwork a\nhook pr opens=http://x/1\nhook merge merges=def\nbegin last\ncancel a\n--\nfinish last out=cancelled"
+            "{DONE_WORK}\nwork a\nhook pr opens=http://x/1\nhook merge merges=def\nbegin last\ncancel a\n--\nfinish last out=cancelled"
         ),
         "T1 hook_finished last Cancelled
          T1 task_completed
@@ -154,11 +157,12 @@ fn hook_that_is_cancelled_after_merge_leaves_work_accepted() {
 
 /// A hook that finds the work in the base records nothing new.
 #[test]
-fn what_a_person_has_merged_is_not_merged_again_by_a_hook() {
-    let merging =
-        format!("{DONE}\nwork a\nhook pr opens=http://x/1\nbegin merge\n--\nmerged T1 def\nfinish merge merges=def");
+fn merge_hook_records_no_second_merge_after_person_merged() {
+    let merging = format!(
+        "{DONE_WORK}\nwork a\nhook pr opens=http://x/1\nbegin merge\n--\nmerged T1 def\nfinish merge merges=def"
+    );
     check_with(
-        hooks(&["pr", "merge"]),
+        pipeline_rules(&["pr", "merge"]),
         &merging,
         "T1 change_merged def
          T1 hook_finished merge Success
@@ -171,12 +175,15 @@ fn what_a_person_has_merged_is_not_merged_again_by_a_hook() {
 #[test]
 fn gate_failures_are_counted_by_kind() {
     let failures = |gates: &[&str], terms: &str, again: &str, times: usize| {
-        let mut project = Script::after(hooks(gates), &format!("add one\nsession a task=T1 grounds=worktrees {terms}"));
-        let mut told = project.run("workspace a\nturn-done a.1 says=complete\nwork a");
+        let mut project = ScriptProject::after(
+            pipeline_rules(gates),
+            &format!("add one\nsession a task=T1 grounds=worktrees {terms}"),
+        );
+        let mut lines = project.run_script("workspace a\nturn-done a.1 says=complete\nwork a");
         for number in 2..2 + times {
-            told.extend(project.run(&again.replace('N', &number.to_string())));
+            lines.extend(project.run_script(&again.replace('N', &number.to_string())));
         }
-        let failed = told.into_iter().filter_map(|line| Some(line.strip_prefix("T1 pipeline_failed ")?.to_owned()));
+        let failed = lines.into_iter().filter_map(|line| Some(line.strip_prefix("T1 pipeline_failed ")?.to_owned()));
         failed.map(|line| line.split_once(": ").unwrap().1.to_owned()).collect::<Vec<_>>()
     };
     let mending = "hook tests out=block tells=red\nturn-done a.N says=complete\nwork a";
@@ -190,61 +197,61 @@ fn gate_failures_are_counted_by_kind() {
 
 /// A session needs its worktree also while it waits for its agent.
 #[test]
-fn a_worktree_is_wanted_while_the_agent_is_left_alone() {
+fn session_opens_worktree_of_next_task_during_rate_limit_wait() {
     let script = "add one\nadd two\nsession a work=graph grounds=worktrees\nworkspace a\nturn-limited a.1 for=60s\nforced block T1\nadvance a";
-    let mut project = Script::after(hooks(&[]), script);
-    assert_eq!(project.session("a").next_action(), NextAction::Workspace);
-    assert_eq!(project.run("workspace a"), ["T2 workspace_opened"]);
-    assert!(matches!(project.session("a").next_action(), NextAction::WaitUntil(_)));
-    assert_eq!(project.run("later 61s\nadvance a"), ["T2 iteration_started a.2", "T2 turn_started a.2 to work"]);
+    let mut project = ScriptProject::after(pipeline_rules(&[]), script);
+    assert_eq!(project.find_session("a").next_action(), NextAction::Workspace);
+    assert_eq!(project.run_script("workspace a"), ["T2 workspace_opened"]);
+    assert!(matches!(project.find_session("a").next_action(), NextAction::WaitUntil(_)));
+    assert_eq!(project.run_script("later 61s\nadvance a"), ["T2 iteration_started a.2", "T2 turn_started a.2 to work"]);
 }
 
 /// A gate's finding stays with the task until an agent has worked with it, even if a session that received it ends.
 #[test]
 fn finding_is_told_until_turn_has_heard_it() {
     let begun = |lines: &[String]| lines.iter().find(|line| line.contains("turn_started")).cloned().unwrap_or_default();
-    let mut project = Script::after(
-        hooks(&["tests"]),
-        &format!("{DONE}\nwork a\nhook tests out=block tells=red\nstop a\nturn-interrupted a.2"),
+    let mut project = ScriptProject::after(
+        pipeline_rules(&["tests"]),
+        &format!("{DONE_WORK}\nwork a\nhook tests out=block tells=red\nstop a\nturn-interrupted a.2"),
     );
-    assert_eq!(project.task("T1").state, TaskState::NeedsContinuation);
-    let lines = project.run("session b task=T1\nstop b\nturn-interrupted b.1");
+    assert_eq!(project.find_task("T1").state, TaskState::NeedsContinuation);
+    let lines = project.run_script("session b task=T1\nstop b\nturn-interrupted b.1");
     assert_eq!(begun(&lines), "T1 turn_started b.1 to work red?");
-    let lines = project.run("session c task=T1\nturn-done c.1");
+    let lines = project.run_script("session c task=T1\nturn-done c.1");
     assert_eq!(begun(&lines), "T1 turn_started c.1 to work red?");
-    let lines = project.run("stop c\nturn-interrupted c.2\nsession d task=T1");
+    let lines = project.run_script("stop c\nturn-interrupted c.2\nsession d task=T1");
     assert_eq!(begun(&lines), "T1 turn_started d.1 to work");
 }
 
 /// Conditions of gates know the worktree and the number of commits.
 #[test]
-fn a_gate_knows_the_work_that_it_judges() {
-    let mut rules = hooks(&["pr", "review"]);
+fn gate_condition_sees_branch_and_commit_count_of_work() {
+    let mut rules = pipeline_rules(&["pr", "review"]);
     let planned = rules.effects.as_mut().unwrap().hooks.get_mut(&EventType::MergeStarted).unwrap();
     let when = "branch_name == 'windlass/t1' and base_branch == 'main' and commits_count == 2 and task_title == 'one' and extra.change_url == 'http://x/1' and extra.remediations == 0";
     let when = Condition::parse(when, &ExpressionNames::for_hook()).unwrap();
     *planned = planned.iter().cloned().map(|hook| PlannedHook { when: Some(when.clone()), ..hook }).collect::<Vec<_>>();
     for (commits, judged) in [(2, true), (1, false)] {
-        let script = format!("{DONE}\nwork a commits={commits}\nhook pr opens=http://x/1");
-        let project = Script::after(rules.clone(), &script);
-        assert_eq!(matches!(project.session("a").next_action(), NextAction::Hook(_)), judged, "{commits}");
+        let script = format!("{DONE_WORK}\nwork a commits={commits}\nhook pr opens=http://x/1");
+        let project = ScriptProject::after(rules.clone(), &script);
+        assert_eq!(matches!(project.find_session("a").next_action(), NextAction::Hook(_)), judged, "{commits}");
     }
 }
 
 /// The agent receives a failed commit like the finding of a hook.
 #[test]
-fn the_next_attempt_hears_what_could_not_be_committed() {
+fn commit_failure_is_recorded_as_finding_for_next_attempt() {
     let script = "add one\nsession a task=T1 grounds=worktrees remediations=0\nworkspace a\nturn-done a.1 says=complete\nunfit a markers are left";
-    let project = Script::after(hooks(&[]), script);
-    let findings: Vec<String> = project.task("T1").findings.into_iter().map(|finding| finding.text).collect();
+    let project = ScriptProject::after(pipeline_rules(&[]), script);
+    let findings: Vec<String> = project.find_task("T1").findings.into_iter().map(|finding| finding.text).collect();
     assert_eq!(findings, ["markers are left, in all of two files"]);
 }
 
 /// A resumption may set a limit below the number of iterations already used.
 #[test]
-fn a_session_that_waits_for_its_worktree_may_be_at_its_limit() {
+fn session_waiting_for_worktree_ends_at_lowered_iteration_limit() {
     check_with(
-        hooks(&[]),
+        pipeline_rules(&[]),
         "add one
          add two
          session a work=graph grounds=worktrees
@@ -261,17 +268,17 @@ fn a_session_that_waits_for_its_worktree_may_be_at_its_limit() {
 
 /// The reason of a rejection stays until the same hook passes the task, through any other repair.
 #[test]
-fn a_rejection_is_known_until_the_work_is_judged_again() {
-    let rejected = |project: &Script| project.task("T1").rejected.map(|finding| finding.text);
-    let script = format!("{DONE}\nwork a\nhook tests\nhook review out=block tells=too-long");
-    let mut project = Script::after(hooks(&["tests", "review", "merge"]), &script);
+fn rejection_reason_persists_until_same_hook_passes_task() {
+    let rejected = |project: &ScriptProject| project.find_task("T1").rejected.map(|finding| finding.text);
+    let script = format!("{DONE_WORK}\nwork a\nhook tests\nhook review out=block tells=too-long");
+    let mut project = ScriptProject::after(pipeline_rules(&["tests", "review", "merge"]), &script);
     assert_eq!(rejected(&project).as_deref(), Some("too-long"));
-    project.run(
+    project.run_script(
         "workspace a\nturn-done a.2 says=complete\nwork a\nhook tests out=block tells=red\nturn-done a.3 says=complete",
     );
-    assert_eq!((rejected(&project).as_deref(), project.task("T1").findings), (Some("too-long"), vec![]));
-    project.run("work a\nhook tests\nhook review out=block tells=still-too-long");
+    assert_eq!((rejected(&project).as_deref(), project.find_task("T1").findings), (Some("too-long"), vec![]));
+    project.run_script("work a\nhook tests\nhook review out=block tells=still-too-long");
     assert_eq!(rejected(&project).as_deref(), Some("still-too-long"));
-    project.run("workspace a\nturn-done a.4 says=complete\nwork a\nhook tests\nhook review");
+    project.run_script("workspace a\nturn-done a.4 says=complete\nwork a\nhook tests\nhook review");
     assert_eq!(rejected(&project), None);
 }

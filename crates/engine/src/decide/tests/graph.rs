@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use super::script::{Script, check, default_rules};
+use super::script::{ScriptProject, check, default_rules};
 use crate::task::TaskState;
 use crate::view::StateView;
 
 #[test]
-fn a_task_without_dependencies_is_ready_at_once() {
+fn task_without_dependencies_is_ready_at_once() {
     check(
         "add one
          add two after=T1",
@@ -19,7 +19,7 @@ fn a_task_without_dependencies_is_ready_at_once() {
 }
 
 #[test]
-fn a_task_that_depends_on_what_is_done_is_ready_at_once() {
+fn task_depending_on_completed_task_is_ready_at_once() {
     check(
         "add one
          complete T1
@@ -32,7 +32,7 @@ fn a_task_that_depends_on_what_is_done_is_ready_at_once() {
 }
 
 #[test]
-fn a_task_that_waits_can_be_neither_started_nor_completed_nor_claimed() {
+fn waiting_task_cannot_be_started_completed_or_claimed() {
     check(
         "add one
          add two
@@ -77,7 +77,7 @@ fn two_edges_between_same_tasks_count_once() {
 }
 
 #[test]
-fn an_edge_makes_a_ready_task_wait_and_its_removal_frees_it() {
+fn dependency_edge_makes_ready_task_wait_until_removed() {
     check(
         "add one
          add two
@@ -96,12 +96,12 @@ fn an_edge_makes_a_ready_task_wait_and_its_removal_frees_it() {
 }
 
 #[test]
-fn an_edge_that_is_there_already_changes_nothing() {
+fn duplicate_dependency_edge_records_no_event() {
     check("add one\nadd two after=T1\n--\nlink T2 depends_on T1", "");
 }
 
 #[test]
-fn a_circle_is_refused_with_its_whole_path() {
+fn dependency_cycle_is_refused_with_its_full_path() {
     check(
         "add one
          add two after=T1
@@ -130,7 +130,7 @@ fn task_cannot_wait_for_itself() {
 }
 
 #[test]
-fn a_task_that_others_wait_for_is_not_deleted_alone() {
+fn task_with_waiting_dependents_cannot_be_deleted_alone() {
     check(
         "add one
          add two after=T1
@@ -154,14 +154,14 @@ fn a_task_that_others_wait_for_is_not_deleted_alone() {
 }
 
 #[test]
-fn a_completed_task_is_deleted_though_others_depended_on_it() {
+fn completed_task_with_dependents_can_be_deleted() {
     check("add one\nadd two after=T1\ncomplete T1\n--\ndelete T1", "T1 task_deleted");
-    let project = Script::after(default_rules(), "add one\nadd two after=T1\ncomplete T1\ndelete T1");
-    assert_eq!((project.task("T2").state, project.task("T2").open_dependencies), (TaskState::Ready, 0));
+    let project = ScriptProject::after(default_rules(), "add one\nadd two after=T1\ncomplete T1\ndelete T1");
+    assert_eq!((project.find_task("T2").state, project.find_task("T2").open_dependencies), (TaskState::Ready, 0));
 }
 
 #[test]
-fn a_cascade_deletes_those_who_wait_first() {
+fn cascading_deletion_deletes_dependents_first() {
     check(
         "add one
          add two after=T1
@@ -176,7 +176,7 @@ fn a_cascade_deletes_those_who_wait_first() {
 }
 
 #[test]
-fn a_forced_deletion_blocks_those_who_wait() {
+fn forced_deletion_blocks_waiting_dependents() {
     check(
         "add one
          add two
@@ -195,7 +195,7 @@ fn a_forced_deletion_blocks_those_who_wait() {
 
 /// No task waits for a completed one.
 #[test]
-fn a_forced_deletion_of_what_is_done_leaves_others_as_they_are() {
+fn forced_deletion_of_completed_task_leaves_dependents_unblocked() {
     check(
         "add one
          add two after=T1
@@ -213,7 +213,7 @@ fn a_forced_deletion_of_what_is_done_leaves_others_as_they_are() {
 }
 
 #[test]
-fn a_failure_blocks_those_who_wait_and_reopening_frees_them() {
+fn failed_task_blocks_dependents_until_it_is_reopened() {
     check(
         "add one
          add two after=T1
@@ -320,7 +320,7 @@ fn task_linked_to_failed_task_is_blocked_until_unlinked() {
 }
 
 #[test]
-fn a_task_blocked_by_a_deletion_is_freed_by_a_new_link_to_what_came_back() {
+fn task_blocked_by_deletion_is_unblocked_by_relinking_restored_dependency() {
     check(
         "add one
          add two after=T1
@@ -336,7 +336,7 @@ fn a_task_blocked_by_a_deletion_is_freed_by_a_new_link_to_what_came_back() {
 }
 
 #[test]
-fn a_second_link_to_a_failed_task_changes_nothing_but_the_links() {
+fn second_link_to_failed_task_records_only_edge() {
     check(
         "add one
          add two after=T1
@@ -366,21 +366,21 @@ fn reopening_a_completed_task_makes_others_wait_again() {
 }
 
 #[test]
-fn a_forced_start_leaves_no_trace_of_the_block() {
-    let project = Script::after(default_rules(), "add one\nblock T1 no key\nforced start T1");
-    assert_eq!((project.task("T1").state, project.task("T1").blocked), (TaskState::Active, None));
-    let project = Script::after(default_rules(), "add one\nblock T1 no key\ndelete T1\nforced reopen T1");
-    assert_eq!((project.task("T1").state, project.task("T1").blocked), (TaskState::Ready, None));
+fn forced_start_or_reopen_clears_block_of_task() {
+    let project = ScriptProject::after(default_rules(), "add one\nblock T1 no key\nforced start T1");
+    assert_eq!((project.find_task("T1").state, project.find_task("T1").blocked), (TaskState::Active, None));
+    let project = ScriptProject::after(default_rules(), "add one\nblock T1 no key\ndelete T1\nforced reopen T1");
+    assert_eq!((project.find_task("T1").state, project.find_task("T1").blocked), (TaskState::Ready, None));
 }
 
 #[test]
-fn a_thousand_dependents_become_ready_in_one_commit() {
+fn thousand_dependents_become_ready_in_one_commit() {
     let mut script = "add hub labels=agent\n".to_owned();
     for number in 0..1000 {
         writeln!(script, "add spoke {number} after=T1").unwrap();
     }
-    let mut project = Script::after(default_rules(), &script);
-    let answered = project.run("complete T1");
+    let mut project = ScriptProject::after(default_rules(), &script);
+    let answered = project.run_script("complete T1");
     assert_eq!(answered.iter().filter(|line| line.ends_with("task_ready")).count(), 1001, "and the review");
     assert_eq!(answered.iter().filter(|line| line.ends_with("dependency_satisfied T1")).count(), 1000);
     assert!(!answered.iter().any(|line| line.contains("error")));

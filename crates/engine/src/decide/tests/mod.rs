@@ -1,4 +1,4 @@
-//! The rules, one script at a time: commands go in, the lines of the log come out.
+//! Tests of the decision rules. Most tests run a script of commands and compare the resulting events.
 
 mod acceptance;
 mod actions;

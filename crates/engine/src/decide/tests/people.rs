@@ -1,7 +1,7 @@
-//! Messages of people to a running session, and how they end it from outside.
+//! Messages of people to a running session, and the end of a session from outside.
 
-use super::script::{Script, check, check_with, default_rules};
-use super::session_loop::hooks;
+use super::script::{ScriptProject, check, check_with, default_rules};
+use super::session_loop::loop_rules;
 use crate::command::{Command, TaskPatch};
 use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
@@ -12,7 +12,7 @@ use crate::log::event_type::EventType;
 use crate::session::TurnPurpose;
 
 /// Returns rules in which `check` judges every turn of a session of `w1`, and `ready` prepares it.
-fn gated() -> EngineRules {
+fn gated_rules() -> EngineRules {
     let hook = |hook: &str, point: &str, class| HookEffect {
         hook: hook.to_owned(),
         point: point.parse().expect("a hook point"),
@@ -29,7 +29,7 @@ fn gated() -> EngineRules {
 }
 
 #[test]
-fn a_message_waits_for_the_next_turn_and_is_in_one_finished_turn() {
+fn message_waits_for_next_turn_and_is_delivered_once() {
     check(
         "session a
          say a use-tabs
@@ -56,7 +56,7 @@ fn a_message_waits_for_the_next_turn_and_is_in_one_finished_turn() {
 }
 
 #[test]
-fn what_comes_again_comes_before_what_was_said_since() {
+fn redelivered_message_precedes_newer_messages() {
     check(
         "session a
          say a use-tabs
@@ -73,72 +73,72 @@ fn what_comes_again_comes_before_what_was_said_since() {
 }
 
 #[test]
-fn a_claim_of_an_agent_that_has_not_heard_a_person_ends_nothing() {
+fn agent_claim_with_undelivered_message_does_not_end_session() {
     for claim in ["complete", "blocked", "escalate"] {
-        let mut project = Script::new(default_rules());
+        let mut project = ScriptProject::new(default_rules());
         let script = format!("session a\nsay a wait\n--\nturn-done a.1 says={claim}");
-        let answered = project.run(&script);
+        let answered = project.run_script(&script);
         assert!(answered.contains(&"system gate_decided Pass: Continue".to_owned()), "{answered:?}");
         assert!(answered.contains(&"system turn_started a.2 to work wait".to_owned()), "{answered:?}");
-        project.run(&format!("turn-done a.2 says={claim}"));
-        assert!(project.session("a").is_over(), "now it has heard it");
+        project.run_script(&format!("turn-done a.2 says={claim}"));
+        assert!(project.find_session("a").is_over(), "now it has heard it");
     }
 }
 
-/// A person's message is never answered with "the limit", and no work is thrown away for it.
+/// A person's message extends a session at its limit, so that the agent answers and no work is lost.
 #[test]
-fn a_message_in_the_last_iteration_is_heard_in_one_more() {
-    let mut project = Script::new(default_rules());
-    let answered = project.run("session a max=1\nsay a use-tabs\nturn-done a.1 says=complete");
+fn message_in_last_iteration_extends_session_by_one_iteration() {
+    let mut project = ScriptProject::new(default_rules());
+    let answered = project.run_script("session a max=1\nsay a use-tabs\nturn-done a.1 says=complete");
     assert!(answered.contains(&"system turn_started a.2 to work use-tabs".to_owned()), "{answered:?}");
-    let answered = project.run("turn-done a.2 says=complete");
+    let answered = project.run_script("turn-done a.2 says=complete");
     assert!(answered.contains(&"system session_ended Completed".to_owned()), "{answered:?}");
 
-    let mut project = Script::new(default_rules());
-    let answered = project.run("session a max=1\nsay a use-tabs\nturn-done a.1\n--\nturn-done a.2");
+    let mut project = ScriptProject::new(default_rules());
+    let answered = project.run_script("session a max=1\nsay a use-tabs\nturn-done a.1\n--\nturn-done a.2");
     let limit = "system session_ended Limit, one iteration is the limit";
     assert!(answered.iter().any(|line| line.starts_with(limit)), "there is one more, and no second: {answered:?}");
 }
 
 /// A claim about the old goal is no claim about the new one.
 #[test]
-fn an_agent_hears_that_a_person_has_changed_its_task() {
-    let mut project = Script::after(default_rules(), "add one\nsession a task=T1");
-    assert_eq!(project.run("relabel T1 labels=x"), ["T1 task_updated"], "that is no other work");
-    let told = project.run("reword T1 three");
-    assert!(told.len() == 2 && told[1].starts_with("T1 feedback_queued The task was changed"), "{told:?}");
+fn agent_receives_feedback_when_person_changes_its_task() {
+    let mut project = ScriptProject::after(default_rules(), "add one\nsession a task=T1");
+    assert_eq!(project.run_script("relabel T1 labels=x"), ["T1 task_updated"], "that is no other work");
+    let lines = project.run_script("reword T1 three");
+    assert!(lines.len() == 2 && lines[1].starts_with("T1 feedback_queued The task was changed"), "{lines:?}");
     let patch = TaskPatch { deliverables: Some(vec!["a plan".to_owned()]), ..TaskPatch::default() };
-    assert_eq!(project.ask(&Command::UpdateTask { id: "T1".parse().unwrap(), patch }).unwrap().len(), 2);
-    let answered = project.run("turn-done a.1 says=complete");
+    assert_eq!(project.commit_as_person(&Command::UpdateTask { id: "T1".parse().unwrap(), patch }).unwrap().len(), 2);
+    let answered = project.run_script("turn-done a.1 says=complete");
     assert!(answered.iter().any(|line| line.starts_with("T1 turn_started a.2 to work The task was")), "{answered:?}");
-    let mut project = Script::after(default_rules(), "add one");
-    assert_eq!(project.run("reword T1 two"), ["T1 task_updated"], "no agent works on it");
+    let mut project = ScriptProject::after(default_rules(), "add one");
+    assert_eq!(project.run_script("reword T1 two"), ["T1 task_updated"], "no agent works on it");
 }
 
 #[test]
-fn a_message_starts_the_count_of_send_backs_again_and_an_agents_words_do_not() {
+fn person_message_resets_send_back_count_unlike_agent_message() {
     let script = "session a retries=1
          hook ready
          turn-done a.1 says=complete
          hook check out=block tells=red";
-    let mut project = Script::after(gated(), script);
-    assert_eq!(project.session("a").retries, 1);
-    project.run("run=a.1 say a ada-is-content");
-    assert_eq!(project.session("a").retries, 1, "an agent is no person");
-    project.run("say a one-more-time");
-    assert_eq!(project.session("a").retries, 0);
-    assert!(project.session("a").sent_back.is_empty());
-    project.run("turn-done a.1 says=complete\nhook check out=block tells=red");
-    let turn = project.session("a").current_turn().cloned().unwrap();
+    let mut project = ScriptProject::after(gated_rules(), script);
+    assert_eq!(project.find_session("a").retries, 1);
+    project.run_script("run=a.1 say a ada-is-content");
+    assert_eq!(project.find_session("a").retries, 1, "an agent is no person");
+    project.run_script("say a one-more-time");
+    assert_eq!(project.find_session("a").retries, 0);
+    assert!(project.find_session("a").sent_back.is_empty());
+    project.run_script("turn-done a.1 says=complete\nhook check out=block tells=red");
+    let turn = project.find_session("a").current_turn().cloned().unwrap();
     assert_eq!((turn.purpose, turn.feedback.len()), (TurnPurpose::SendBack, 3));
 }
 
 #[test]
-fn the_same_words_are_counted_from_a_persons_message_on() {
+fn person_message_resets_repeated_block_count_unlike_agent_message() {
     let red = "turn-done a.1 says=complete\nhook check out=block tells=red\n";
     let after = |between: &str| {
         let script = format!("session a\nhook ready\n{red}{red}{between}\n{red}");
-        let mut decided = Script::new(gated()).run(&script);
+        let mut decided = ScriptProject::new(gated_rules()).run_script(&script);
         decided.retain(|line| line.contains("gate_decided"));
         decided.pop().unwrap()
     };
@@ -149,20 +149,20 @@ fn the_same_words_are_counted_from_a_persons_message_on() {
 
 #[test]
 fn message_names_its_author() {
-    let mut project = Script::after(gated(), "session a\nbegin ready");
-    let voices = |project: &Script| project.data(EventType::FeedbackQueued);
-    project.run("say a hello");
+    let mut project = ScriptProject::after(gated_rules(), "session a\nbegin ready");
+    let voices = |project: &ScriptProject| project.event_data(EventType::FeedbackQueued);
+    project.run_script("say a hello");
     assert_eq!((&voices(&project)["source"], &voices(&project)["voice"]), (&"ada".into(), &"person".into()));
-    project.run("run=a.1 say a hello");
+    project.run_script("run=a.1 say a hello");
     assert_eq!(voices(&project)["voice"], "agent");
     assert_eq!(voices(&project)["source"], "the agent of session a");
-    project.run("via=ready say a hello");
+    project.run_script("via=ready say a hello");
     assert_eq!((&voices(&project)["source"], voices(&project).get("voice")), (&"ready".into(), None));
-    project.crash();
+    project.simulate_crash();
 }
 
 #[test]
-fn nothing_is_said_to_what_has_ended_or_hears_its_last() {
+fn message_to_missing_or_ended_session_is_refused() {
     check(
         "say a too-soon
          session a
@@ -190,7 +190,7 @@ fn nothing_is_said_to_what_has_ended_or_hears_its_last() {
 #[test]
 fn cancelled_session_is_ended_by_its_owner() {
     check_with(
-        gated(),
+        gated_rules(),
         "session a
          --
          cancel a
@@ -205,7 +205,7 @@ fn cancelled_session_is_ended_by_its_owner() {
          ! session `a` waits for something else",
     );
     check_with(
-        gated(),
+        gated_rules(),
         "session a
          begin ready
          --
@@ -219,7 +219,7 @@ fn cancelled_session_is_ended_by_its_owner() {
          system session_ended Cancelled",
     );
     check_with(
-        gated(),
+        gated_rules(),
         "session a
          hook ready
          --
@@ -233,21 +233,22 @@ fn cancelled_session_is_ended_by_its_owner() {
 
 /// A caller that could end sessions could complete the tasks that they held. A hook has a person's rights.
 #[test]
-fn an_agent_cancels_no_session() {
-    let mut project = Script::after(gated(), "session a\nsession b\nhook ready");
+fn agent_cannot_cancel_any_session_but_hook_can() {
+    let mut project = ScriptProject::after(gated_rules(), "session a\nsession b\nhook ready");
     let refused = ["! only a person can cancel a session"];
     for line in ["run=a.1 cancel a", "run=a.1 cancel b", "run=elsewhere.1 cancel b", "forced cancel b run=a.1"] {
-        assert_eq!(project.run(line).len(), 1, "{line}");
-        assert!(project.run(line)[0].starts_with("! only a person can "), "{line}");
+        assert_eq!(project.run_script(line).len(), 1, "{line}");
+        assert!(project.run_script(line)[0].starts_with("! only a person can "), "{line}");
     }
-    assert_eq!(project.run("run=a.1 cancel b"), refused);
-    let hook = project.effects().into_iter().find(|effect| matches!(effect.kind, EffectKind::Hook(_))).unwrap().id;
-    let cancelled = project.run(&format!("begin {hook}\nvia={hook} run=a.1 cancel a"));
+    assert_eq!(project.run_script("run=a.1 cancel b"), refused);
+    let hook =
+        project.pending_effects().into_iter().find(|effect| matches!(effect.kind, EffectKind::Hook(_))).unwrap().id;
+    let cancelled = project.run_script(&format!("begin {hook}\nvia={hook} run=a.1 cancel a"));
     assert_eq!(cancelled.last().unwrap(), "system session_stopping Cancelled");
 }
 
 #[test]
-fn an_answer_says_how_a_task_goes_on() {
+fn answer_unblocks_fails_or_reopens_task_that_waits_for_it() {
     check(
         "add one
          block T1 which-key
@@ -298,23 +299,23 @@ fn an_answer_says_how_a_task_goes_on() {
 #[test]
 fn words_of_rejection_open_next_session_of_task() {
     let script = "add one\nblock T1 which-key\nanswer T1 reject no-key\nanswer T1 retry";
-    let mut project = Script::after(default_rules(), script);
-    let begun = project.run("session a task=T1");
+    let mut project = ScriptProject::after(default_rules(), script);
+    let begun = project.run_script("session a task=T1");
     assert_eq!(begun.last().unwrap(), "T1 turn_started a.1 to work The work was rejected: no-key");
 }
 
 #[test]
 fn answer_waits_for_next_worker() {
     let script = "add one\nblock T1 which-key\nanswer T1 ignore-hook use-it ignores=check";
-    let mut project = Script::after(default_rules(), script);
-    let answer = project.task("T1").answer.unwrap();
+    let mut project = ScriptProject::after(default_rules(), script);
+    let answer = project.find_task("T1").answer.unwrap();
     assert_eq!((answer.by.as_str(), answer.text.as_deref()), ("ada", Some("use-it")));
     assert_eq!(answer.ignores, ["check"]);
-    project.crash();
-    project.run("block T1 again\nanswer T1 continue");
-    assert_eq!(project.task("T1").answer, None, "the newer answer has nothing to say");
-    project.run("block T1 again\nanswer T1 continue hello\ncomplete T1");
-    assert_eq!(project.task("T1").answer, None);
+    project.simulate_crash();
+    project.run_script("block T1 again\nanswer T1 continue");
+    assert_eq!(project.find_task("T1").answer, None, "the newer answer has nothing to say");
+    project.run_script("block T1 again\nanswer T1 continue hello\ncomplete T1");
+    assert_eq!(project.find_task("T1").answer, None);
 }
 
 /// Approving is an override, and the log says so. No caller inside a run answers for a person.
@@ -335,12 +336,12 @@ fn only_a_person_answers() {
     );
 }
 
-/// Neither does a hook, which otherwise has a person's rights.
+/// A hook, which otherwise has a person's rights, cannot answer for a person either.
 #[test]
 fn hook_cannot_answer_for_person() {
     let script = "add one\nblock T1 red\nsession a\nbegin ready";
-    let mut project = Script::after(gated(), script);
-    let answered = project.run("via=ready answer T1 continue\nvia=ready merged T1 abc\nvia=ready tell a ignore");
+    let mut project = ScriptProject::after(gated_rules(), script);
+    let answered = project.run_script("via=ready answer T1 continue\nvia=ready merged T1 abc\nvia=ready tell a ignore");
     assert_eq!(
         answered,
         [
@@ -353,7 +354,7 @@ fn hook_cannot_answer_for_person() {
 
 /// The next session of the task receives the answer first, and once.
 #[test]
-fn the_next_session_begins_with_the_answer() {
+fn next_session_receives_answer_once_and_in_first_turn() {
     check(
         "add one
          session a task=T1
@@ -377,16 +378,19 @@ fn the_next_session_begins_with_the_answer() {
          T1 session_ended Completed",
     );
     let script = "add one\nblock T1 why\nanswer T1 continue so\nclaim T1 by=w2 for=60s";
-    assert!(Script::after(default_rules(), script).task("T1").answer.is_some(), "a worker by hand reads it");
+    assert!(
+        ScriptProject::after(default_rules(), script).find_task("T1").answer.is_some(),
+        "a worker by hand reads it"
+    );
     let script =
         "add one\nblock T1 why\nanswer T1 continue so\nsession a task=T1 max=1\nturn-done a.1\nsession b task=T1";
     let queued = |record: &&EventRecord| record.kind() == EventType::FeedbackQueued;
-    assert_eq!(Script::after(default_rules(), script).log.iter().filter(queued).count(), 1, "it was heard");
+    assert_eq!(ScriptProject::after(default_rules(), script).log.iter().filter(queued).count(), 1, "it was heard");
 }
 
 /// An agent that fails receives no messages: a person's message goes to the next one.
 #[test]
-fn what_a_person_has_said_outlives_a_session_that_did_not_hear_it() {
+fn message_undelivered_by_failed_session_reaches_next_session() {
     let script = "add one
          session a task=T1 failures=2
          say a use-tabs
@@ -419,12 +423,12 @@ fn what_a_person_has_said_outlives_a_session_that_did_not_hear_it() {
          T1 iteration_started b.2
          T1 turn_started b.2 to work",
     );
-    let heard = Script::after(default_rules(), &script.replace("--\n", ""));
-    assert_eq!(heard.task("T1").unheard, []);
+    let heard = ScriptProject::after(default_rules(), &script.replace("--\n", ""));
+    assert_eq!(heard.find_task("T1").unheard, []);
 }
 
 #[test]
-fn what_a_person_has_said_to_the_session_before_comes_before_what_was_said_since() {
+fn undelivered_message_of_previous_session_precedes_new_hook_feedback() {
     let script = "add one
          session a task=T1 failures=1
          hook greet
@@ -433,12 +437,12 @@ fn what_a_person_has_said_to_the_session_before_comes_before_what_was_said_since
          answer T1 continue
          session b work=graph
          hook greet tells=welcome";
-    let begun = Script::new(hooks(&["greet"])).run(script);
+    let begun = ScriptProject::new(loop_rules(&["greet"])).run_script(script);
     assert_eq!(begun.last().unwrap(), "T1 turn_started b.1 to work use-tabs welcome");
 }
 
 /// A session of a task whose hook `check` a person wants to ignore, up to its first turn.
-const IGNORING: &str = "add one
+const IGNORED_CHECK: &str = "add one
          session a task=T1 retries=0
          hook ready
          turn-done a.1 says=complete
@@ -447,59 +451,61 @@ const IGNORING: &str = "add one
          answer T1 ignore-hook ignores=check
          session b task=T1 retries=0
          hook ready";
-const LET_PASS: &str = "Pass: Completed, `check` did not pass, and a person let it pass";
+const WAIVED_PASS: &str = "Pass: Completed, `check` did not pass, and a person let it pass";
 
 #[test]
-fn a_hook_that_is_to_be_ignored_is_not_counted_where_the_work_is_done() {
-    let mut project = Script::after(gated(), &format!("{IGNORING}\nturn-done b.1 says=complete"));
-    assert_eq!(project.session("b").ignores, ["check"]);
-    let answered = project.run("hook check out=block tells=red");
-    assert!(answered.contains(&format!("T1 gate_decided {LET_PASS}")), "{answered:?}");
+fn hook_ignored_by_answer_does_not_block_completion_claim() {
+    let mut project = ScriptProject::after(gated_rules(), &format!("{IGNORED_CHECK}\nturn-done b.1 says=complete"));
+    assert_eq!(project.find_session("b").ignores, ["check"]);
+    let answered = project.run_script("hook check out=block tells=red");
+    assert!(answered.contains(&format!("T1 gate_decided {WAIVED_PASS}")), "{answered:?}");
     assert!(!answered.iter().any(|line| line.contains("feedback_queued")), "{answered:?}");
 }
 
 #[test]
-fn a_turn_that_claims_nothing_or_has_not_heard_a_person_leaves_what_is_to_be_ignored() {
+fn hook_stays_ignored_after_turn_without_valid_completion_claim() {
     for turn in ["turn-done b.1", "say b use-tabs\nturn-done b.1 says=complete"] {
-        let script = format!("{IGNORING}\n{turn}\nhook check out=block\nhook ready");
-        let mut project = Script::after(gated(), &script);
-        assert_eq!(project.session("b").ignores, ["check"], "{turn}");
-        project.run("turn-done b.2 says=complete");
-        let answered = project.run("hook check out=block");
-        assert!(answered.contains(&format!("T1 gate_decided {LET_PASS}")), "{turn}: {answered:?}");
+        let script = format!("{IGNORED_CHECK}\n{turn}\nhook check out=block\nhook ready");
+        let mut project = ScriptProject::after(gated_rules(), &script);
+        assert_eq!(project.find_session("b").ignores, ["check"], "{turn}");
+        project.run_script("turn-done b.2 says=complete");
+        let answered = project.run_script("hook check out=block");
+        assert!(answered.contains(&format!("T1 gate_decided {WAIVED_PASS}")), "{turn}: {answered:?}");
     }
 }
 
 #[test]
 fn next_blocker_does_not_bring_back_the_one_that_is_ignored() {
-    let mut rules = gated();
+    let mut rules = gated_rules();
     let hooks = rules.effects.as_mut().unwrap().hooks.get_mut(&EventType::TurnFinished).unwrap();
     let mut second = hooks[0].clone();
     second.hook.hook = "second".to_owned();
     hooks.push(second);
-    let script = IGNORING.replace("hook bye", "hook second\nhook bye");
+    let script = IGNORED_CHECK.replace("hook bye", "hook second\nhook bye");
     let script = format!("{script}\nturn-done b.1 says=complete\nhook check out=block\nhook second out=block");
-    let mut project = Script::after(rules, &script);
-    assert_eq!(project.task("T1").blocked.unwrap().hooks, ["check", "second"]);
-    // If the agent goes on, the waiver ends as before.
-    project.run("answer T1 continue\nhook bye\nsession c task=T1 retries=0\nhook ready\nturn-done c.1 says=complete");
-    project.run("hook check\nhook second out=block");
-    assert_eq!(project.task("T1").blocked.unwrap().hooks, ["second"]);
+    let mut project = ScriptProject::after(rules, &script);
+    assert_eq!(project.find_task("T1").blocked.unwrap().hooks, ["check", "second"]);
+    // If the agent continues, the waiver ends as before.
+    project.run_script(
+        "answer T1 continue\nhook bye\nsession c task=T1 retries=0\nhook ready\nturn-done c.1 says=complete",
+    );
+    project.run_script("hook check\nhook second out=block");
+    assert_eq!(project.find_task("T1").blocked.unwrap().hooks, ["second"]);
 }
 
-/// The hook counts again at the next gate after the work was called done.
+/// The hook counts again at the next gate after the claim of completion.
 #[test]
-fn what_was_ignored_once_counts_again() {
+fn hook_ignored_once_blocks_again_at_next_gate() {
     let script = format!(
-        "{IGNORING}
+        "{IGNORED_CHECK}
          turn-done b.1 says=complete
          hook check out=continue
          hook ready
          turn-done b.2 says=complete"
     );
-    let mut project = Script::after(gated(), &script);
-    assert_eq!(project.session("b").ignores, [""; 0]);
-    let answered = project.run("hook check out=block");
+    let mut project = ScriptProject::after(gated_rules(), &script);
+    assert_eq!(project.find_session("b").ignores, [""; 0]);
+    let answered = project.run_script("hook check out=block");
     assert!(answered.iter().any(|line| line.starts_with("T1 gate_decided Block: Escalated")), "{answered:?}");
 }
 
@@ -507,16 +513,16 @@ fn what_was_ignored_once_counts_again() {
 #[test]
 fn ignoring_a_hook_ignores_that_it_blocks_and_not_that_it_asks_for_a_person() {
     for (outcome, expected) in [
-        ("block", LET_PASS),
-        ("failure", LET_PASS),
-        ("failure unstarted=1", LET_PASS),
-        ("timed_out", LET_PASS),
+        ("block", WAIVED_PASS),
+        ("failure", WAIVED_PASS),
+        ("failure unstarted=1", WAIVED_PASS),
+        ("timed_out", WAIVED_PASS),
         ("success", "Pass: Completed"),
         ("continue", "Continue: Continue"),
         ("escalate", "Escalate: Escalated, `check` asks for a person: protected"),
     ] {
-        let mut project = Script::after(gated(), &format!("{IGNORING}\nturn-done b.1 says=complete"));
-        let answered = project.run(&format!("hook check out={outcome} message=protected"));
+        let mut project = ScriptProject::after(gated_rules(), &format!("{IGNORED_CHECK}\nturn-done b.1 says=complete"));
+        let answered = project.run_script(&format!("hook check out={outcome} message=protected"));
         assert!(answered.contains(&format!("T1 gate_decided {expected}")), "{outcome}: {answered:?}");
     }
 }

@@ -1,7 +1,7 @@
-//! From done to accepted: `tests` and `pr` run before work is submitted, `review` and `merge` before it is accepted, `told`
-//! after it was submitted and `after` when it is merged.
+//! The pipeline from finished to accepted work: `tests` and `pr` run before the submission, `review` and `merge` before the
+//! acceptance, `told` after the submission, and `after` after the merge.
 
-use super::script::{CONFIG, Script, check_with, default_rules};
+use super::script::{SESSION_CONFIG, ScriptProject, check_with, default_rules};
 use crate::decide::{EngineRules, HookPlan, HookScope};
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
@@ -10,7 +10,7 @@ use crate::log::id::Digest;
 use crate::session::NextAction;
 use crate::task::TaskState;
 
-pub(super) fn hooks(hooks: &[&str]) -> EngineRules {
+pub(super) fn pipeline_rules(hooks: &[&str]) -> EngineRules {
     let owed = |hook: &str| {
         let (event, point, class, on_failure) = match hook {
             "stop" => (EventType::TurnFinished, "stop", HookClass::Gate, HookFailurePolicy::Block),
@@ -35,19 +35,19 @@ pub(super) fn hooks(hooks: &[&str]) -> EngineRules {
             },
         )
     };
-    let mut effects = HookPlan::for_all_tasks(CONFIG, "w1".parse().unwrap(), []);
+    let mut effects = HookPlan::for_all_tasks(SESSION_CONFIG, "w1".parse().unwrap(), []);
     for (event, hook) in hooks.iter().map(|hook| owed(hook)) {
         effects.hooks.entry(event).or_default().push(hook.into());
     }
     EngineRules { effects: Some(effects), ..default_rules() }
 }
 
-pub(super) const BEGUN: &str = "add one\nsession a task=T1 grounds=worktrees\nworkspace a";
+pub(super) const SESSION_IN_WORKTREE: &str = "add one\nsession a task=T1 grounds=worktrees\nworkspace a";
 
 #[test]
 fn work_in_a_worktree_goes_from_done_to_accepted() {
     check_with(
-        hooks(&["tests", "pr", "told", "review", "merge", "after"]),
+        pipeline_rules(&["tests", "pr", "told", "review", "merge", "after"]),
         "add one
          session a task=T1 grounds=worktrees
          --
@@ -90,10 +90,10 @@ fn work_in_a_worktree_goes_from_done_to_accepted() {
 }
 
 #[test]
-fn without_hooks_it_is_submitted_and_accepted_at_once() {
+fn submission_without_hooks_completes_task_immediately() {
     check_with(
-        hooks(&[]),
-        &format!("{BEGUN}\nturn-done a.1 says=complete\n--\nwork a"),
+        pipeline_rules(&[]),
+        &format!("{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\n--\nwork a"),
         "T1 submission_started
          T1 task_submitted
          T1 task_completed
@@ -104,7 +104,7 @@ fn without_hooks_it_is_submitted_and_accepted_at_once() {
 #[test]
 fn conflict_with_the_base_is_told_when_the_worktree_is_opened() {
     check_with(
-        hooks(&[]),
+        pipeline_rules(&[]),
         "add one\nsession a task=T1 grounds=worktrees\n--\nworkspace a conflicts=both",
         "T1 workspace_opened
          T1 feedback_queued both from rebase_on_main
@@ -114,20 +114,25 @@ fn conflict_with_the_base_is_told_when_the_worktree_is_opened() {
 }
 
 #[test]
-fn what_keeps_work_from_being_submitted_ends_the_session_as_it_is() {
+fn session_stopped_before_submission_ends_according_to_task_state() {
     check_with(
-        hooks(&["tests"]),
-        &format!("{BEGUN}\nturn-done a.1 says=complete\n--\nstop a error"),
+        pipeline_rules(&["tests"]),
+        &format!("{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\n--\nstop a error"),
         "T1 session_stopping Error
          T1 task_released
          T1 task_ready
          T1 session_ended Error",
     );
     // A person's change of the task meanwhile counts.
-    let meanwhile = |what: &str| format!("{BEGUN}\nturn-done a.1 says=complete\nforced {what}\n--\nstop a error");
-    check_with(hooks(&["tests"]), &meanwhile("complete T1"), "T1 session_stopping Error\nT1 session_ended Completed");
+    let meanwhile =
+        |what: &str| format!("{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\nforced {what}\n--\nstop a error");
     check_with(
-        hooks(&["tests"]),
+        pipeline_rules(&["tests"]),
+        &meanwhile("complete T1"),
+        "T1 session_stopping Error\nT1 session_ended Completed",
+    );
+    check_with(
+        pipeline_rules(&["tests"]),
         &meanwhile("delete T1"),
         "T1 session_stopping Error
          T1 session_ended Cancelled, T1 is deleted now, changed outside this session",
@@ -135,10 +140,10 @@ fn what_keeps_work_from_being_submitted_ends_the_session_as_it_is() {
 }
 
 #[test]
-fn without_a_commit_there_is_nothing_to_submit() {
+fn work_without_commit_is_not_submitted_and_needs_continuation() {
     check_with(
-        hooks(&["tests"]),
-        &format!("{BEGUN}\nturn-done a.1 says=complete\n--\nwork a commits=0\nsession b task=T1"),
+        pipeline_rules(&["tests"]),
+        &format!("{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\n--\nwork a commits=0\nsession b task=T1"),
         "T1 pipeline_failed no_changes Failed: GiveUp 1/3
          T1 task_needs_continuation
          T1 session_ended Limit, no_changes: nothing was committed beyond the base
@@ -152,11 +157,11 @@ fn without_a_commit_there_is_nothing_to_submit() {
 }
 
 #[test]
-fn the_first_failure_ends_the_gate_and_the_agent_mends_it() {
+fn first_blocking_hook_skips_rest_of_gate_and_starts_remediation() {
     check_with(
-        hooks(&["tests", "pr"]),
+        pipeline_rules(&["tests", "pr"]),
         &format!(
-            "{BEGUN}
+            "{SESSION_IN_WORKTREE}
              turn-done a.1 says=complete
              work a
              --
@@ -192,7 +197,7 @@ fn the_first_failure_ends_the_gate_and_the_agent_mends_it() {
 #[test]
 fn mending_is_bounded_and_the_next_attempt_hears_why() {
     check_with(
-        hooks(&["tests"]),
+        pipeline_rules(&["tests"]),
         "add one
          session a task=T1 grounds=worktrees remediations=1
          workspace a
@@ -218,12 +223,14 @@ fn mending_is_bounded_and_the_next_attempt_hears_why() {
     );
 }
 
-/// No agent can repair a forge that cannot be reached.
+/// No agent can repair an unreachable forge.
 #[test]
-fn a_hook_that_cannot_do_its_work_is_not_the_agents_to_mend() {
+fn failed_pr_hook_ends_session_without_remediation() {
     check_with(
-        hooks(&["pr"]),
-        &format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\n--\nhook pr out=failure message=unreachable"),
+        pipeline_rules(&["pr"]),
+        &format!(
+            "{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\nwork a\n--\nhook pr out=failure message=unreachable"
+        ),
         "T1 hook_started pr 1 by w1
          T1 hook_finished pr Failure
          T1 pipeline_failed pr Failed: GiveUp 1/3
@@ -234,15 +241,15 @@ fn a_hook_that_cannot_do_its_work_is_not_the_agents_to_mend() {
 
 #[test]
 fn failure_with_ignore_policy_passes_gate() {
-    let rules = hooks(&["mild"]);
-    let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nhook mild out=failure");
-    assert_eq!(Script::after(rules, &script).task("T1").state, TaskState::Completed);
+    let rules = pipeline_rules(&["mild"]);
+    let script = format!("{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\nwork a\nhook mild out=failure");
+    assert_eq!(ScriptProject::after(rules, &script).find_task("T1").state, TaskState::Completed);
 }
 
 #[test]
-fn a_rejected_task_is_ready_again_with_its_findings_until_a_person_is_asked() {
+fn rejected_task_is_retried_with_findings_until_limit_then_escalated() {
     check_with(
-        hooks(&["review", "merge"]),
+        pipeline_rules(&["review", "merge"]),
         "add one
          session a task=T1 grounds=worktrees rejections=1
          workspace a
@@ -296,11 +303,11 @@ fn a_rejected_task_is_ready_again_with_its_findings_until_a_person_is_asked() {
 }
 
 #[test]
-fn what_is_merged_is_accepted_whatever_follows() {
+fn merged_task_completes_even_when_later_hooks_block_or_fail() {
     check_with(
-        hooks(&["pr", "merge", "last", "after"]),
+        pipeline_rules(&["pr", "merge", "last", "after"]),
         &format!(
-            "{BEGUN}
+            "{SESSION_IN_WORKTREE}
              turn-done a.1 says=complete
              work a
              hook pr opens=http://x/1
@@ -323,11 +330,11 @@ fn what_is_merged_is_accepted_whatever_follows() {
 }
 
 #[test]
-fn on_a_newer_base_everything_is_judged_again() {
+fn moved_base_at_merge_reruns_submission_hooks() {
     check_with(
-        hooks(&["tests", "merge"]),
+        pipeline_rules(&["tests", "merge"]),
         &format!(
-            "{BEGUN}
+            "{SESSION_IN_WORKTREE}
              turn-done a.1 says=complete
              work a
              hook tests
@@ -356,10 +363,10 @@ fn on_a_newer_base_everything_is_judged_again() {
 }
 
 #[test]
-fn a_conflict_with_the_base_is_mended_in_the_same_attempt() {
+fn merge_conflict_starts_remediation_turn_in_same_attempt() {
     check_with(
-        hooks(&["merge"]),
-        &format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\n--\nhook merge out=block tells=conflict"),
+        pipeline_rules(&["merge"]),
+        &format!("{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\nwork a\n--\nhook merge out=block tells=conflict"),
         "T1 hook_started merge 1 by w1
          T1 hook_finished merge Block
          T1 pipeline_failed merge Conflicts: Remediate 1/3
@@ -370,10 +377,10 @@ fn a_conflict_with_the_base_is_mended_in_the_same_attempt() {
 }
 
 #[test]
-fn what_cannot_be_committed_is_mended() {
+fn uncommittable_work_starts_remediation_turn_with_reason() {
     check_with(
-        hooks(&[]),
-        &format!("{BEGUN}\nturn-done a.1 says=complete\n--\nunfit a markers are left"),
+        pipeline_rules(&[]),
+        &format!("{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\n--\nunfit a markers are left"),
         "T1 pipeline_failed commit Conflicts: Remediate 1/3
          T1 feedback_queued markers are left, in all of two files from commit
          T1 iteration_started a.2
@@ -383,9 +390,9 @@ fn what_cannot_be_committed_is_mended() {
 
 /// A session of the graph continues with other tasks, and does not take up at once the one that it has just left.
 #[test]
-fn a_session_of_the_graph_leaves_a_task_and_takes_the_next() {
+fn graph_session_leaves_task_without_commits_and_claims_next() {
     check_with(
-        hooks(&[]),
+        pipeline_rules(&[]),
         "add one
          add two
          session a work=graph grounds=worktrees
@@ -412,16 +419,16 @@ fn a_session_of_the_graph_leaves_a_task_and_takes_the_next() {
 
 /// A session that has lost the lease submits nothing.
 #[test]
-fn without_the_lease_nothing_is_submitted() {
-    let script = format!("{BEGUN}\nturn-done a.1 says=complete\nexpire T1 epoch=1");
-    let mut project = Script::after(hooks(&["tests"]), &script);
-    assert_eq!(project.run("work a"), ["! session `a` has no task"]);
-    assert_eq!(project.run("expire T1 epoch=1"), ["! epoch 1 of T1 is over; it has no holder"]);
+fn session_with_expired_lease_does_not_submit_work() {
+    let script = format!("{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\nexpire T1 epoch=1");
+    let mut project = ScriptProject::after(pipeline_rules(&["tests"]), &script);
+    assert_eq!(project.run_script("work a"), ["! session `a` has no task"]);
+    assert_eq!(project.run_script("expire T1 epoch=1"), ["! epoch 1 of T1 is over; it has no holder"]);
     // At a gate, hooks that have not begun do not begin any more.
-    let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nbegin tests\nexpire T1 epoch=1");
-    let mut project = Script::after(hooks(&["tests", "pr"]), &script);
+    let script = format!("{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\nwork a\nbegin tests\nexpire T1 epoch=1");
+    let mut project = ScriptProject::after(pipeline_rules(&["tests", "pr"]), &script);
     assert_eq!(
-        project.run("finish tests"),
+        project.run_script("finish tests"),
         [
             "T1 hook_finished tests Success",
             "T1 hook_finished pr Skip",
@@ -431,10 +438,12 @@ fn without_the_lease_nothing_is_submitted() {
 }
 
 #[test]
-fn an_end_in_the_middle_of_a_gate_leaves_the_task_to_be_taken_up() {
+fn stop_during_gate_skips_remaining_hooks_and_task_needs_continuation() {
     check_with(
-        hooks(&["tests", "pr"]),
-        &format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nbegin tests\n--\nstop a\nfinish tests out=cancelled"),
+        pipeline_rules(&["tests", "pr"]),
+        &format!(
+            "{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\nwork a\nbegin tests\n--\nstop a\nfinish tests out=cancelled"
+        ),
         "T1 session_stopping Cancelled
          T1 hook_finished tests Cancelled
          T1 hook_finished pr Skip
@@ -443,12 +452,12 @@ fn an_end_in_the_middle_of_a_gate_leaves_the_task_to_be_taken_up() {
     );
 }
 
-/// After a crash the gate is in the same state: hooks that only judge or check first run again.
+/// After a crash the gate is in the same state: repeatable hooks run again.
 #[test]
 fn gate_survives_crash() {
-    let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nhook tests\nbegin pr\ncrash");
-    let mut project = Script::after(hooks(&["tests", "pr"]), &script);
-    let answered = project.run("resume a by=w2\nrecover pr by=w2\nfinish pr by=w2 opens=http://x/1");
+    let script = format!("{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\nwork a\nhook tests\nbegin pr\ncrash");
+    let mut project = ScriptProject::after(pipeline_rules(&["tests", "pr"]), &script);
+    let answered = project.run_script("resume a by=w2\nrecover pr by=w2\nfinish pr by=w2 opens=http://x/1");
     assert_eq!(
         answered,
         [
@@ -466,7 +475,7 @@ fn gate_survives_crash() {
 /// The default hook for work in worktrees is not for work in place; a configured one is for both.
 #[test]
 fn work_in_place_passes_configured_gates() {
-    let mut usual = hooks(&["pr"]);
+    let mut usual = pipeline_rules(&["pr"]);
     let planned = usual.effects.as_mut().unwrap().hooks.get_mut(&EventType::SubmissionStarted).unwrap();
     *planned = planned
         .iter()
@@ -474,78 +483,81 @@ fn work_in_place_passes_configured_gates() {
         .map(|planned| crate::PlannedHook { scope: HookScope::Worktrees, ..planned })
         .collect::<Vec<_>>();
     let script = "add one\nsession a task=T1\nturn-done a.1 says=complete";
-    assert_eq!(Script::after(usual.clone(), script).task("T1").state, TaskState::Completed);
-    let gated = Script::after(usual, &format!("{BEGUN}\nturn-done a.1 says=complete\nwork a"));
-    assert!(matches!(gated.session("a").next_action(), NextAction::Hook(_)));
-    let written = Script::after(hooks(&["tests"]), script);
-    assert!(matches!(written.session("a").next_action(), NextAction::Hook(_)));
+    assert_eq!(ScriptProject::after(usual.clone(), script).find_task("T1").state, TaskState::Completed);
+    let gated = ScriptProject::after(usual, &format!("{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\nwork a"));
+    assert!(matches!(gated.find_session("a").next_action(), NextAction::Hook(_)));
+    let written = ScriptProject::after(pipeline_rules(&["tests"]), script);
+    assert!(matches!(written.find_session("a").next_action(), NextAction::Hook(_)));
 }
 
 /// An approval holds for the same change and for every hook, until another change is judged.
 #[test]
 fn approval_holds_for_one_change() {
-    let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a");
-    let mut project = Script::after(hooks(&["review", "last", "merge"]), &script);
-    let approved = |project: &Script| {
-        let approved = project.task("T1").approved;
+    let script = format!("{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\nwork a");
+    let mut project = ScriptProject::after(pipeline_rules(&["review", "last", "merge"]), &script);
+    let approved = |project: &ScriptProject| {
+        let approved = project.find_task("T1").approved;
         approved.map(|approved| (approved.patch == Digest::of_bytes(b"one"), approved.briefs.join(" ")))
     };
     assert_eq!(approved(&project), None);
-    project.run("hook review of=one approves=qa used=7");
+    project.run_script("hook review of=one approves=qa used=7");
     assert_eq!(approved(&project), Some((true, "qa".to_owned())));
-    project.run("hook last out=block tells=no of=one approves=qa+docs used=5");
+    project.run_script("hook last out=block tells=no of=one approves=qa+docs used=5");
     assert_eq!(approved(&project), Some((true, "qa docs".to_owned())), "that it was rejected takes nothing back");
-    assert_eq!((project.task("T1").used.input, project.session("a").watch.used.input), (12, 12));
-    assert_eq!(project.session("a").watch.used_in_conversation.input, 0, "it was another conversation");
-    project.run("workspace a\nturn-done a.2 says=complete\nwork a\nhook review of=two out=failure");
+    assert_eq!((project.find_task("T1").used.input, project.find_session("a").watch.used.input), (12, 12));
+    assert_eq!(project.find_session("a").watch.used_in_conversation.input, 0, "it was another conversation");
+    project.run_script("workspace a\nturn-done a.2 says=complete\nwork a\nhook review of=two out=failure");
     assert_eq!(approved(&project), Some((false, String::new())), "another change, without an approval");
-    project.run("session b task=T1 grounds=worktrees\nworkspace b\nwork b");
-    project.run("hook review of=two approves=qa\nhook last of=two approves=docs");
+    project.run_script("session b task=T1 grounds=worktrees\nworkspace b\nwork b");
+    project.run_script("hook review of=two approves=qa\nhook last of=two approves=docs");
     assert_eq!(approved(&project), Some((false, "qa docs".to_owned())));
-    project.run("hook merge merges=def");
-    assert_eq!((project.task("T1").state, approved(&project)), (TaskState::Completed, None));
+    project.run_script("hook merge merges=def");
+    assert_eq!((project.find_task("T1").state, approved(&project)), (TaskState::Completed, None));
 }
 
 #[test]
-fn a_change_is_merged_once() {
-    let mut project = Script::after(
-        hooks(&["pr"]),
-        &format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nhook pr opens=http://x/1"),
+fn change_is_merged_once_and_only_by_person() {
+    let mut project = ScriptProject::after(
+        pipeline_rules(&["pr"]),
+        &format!("{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\nwork a\nhook pr opens=http://x/1"),
     );
-    assert_eq!(project.run("run=a.1 merged T1 def"), ["! only a person can merge"], "an agent does not");
+    assert_eq!(project.run_script("run=a.1 merged T1 def"), ["! only a person can merge"], "an agent does not");
     assert_eq!(
-        project.run("merged T1 def\nmerged T1 def"),
+        project.run_script("merged T1 def\nmerged T1 def"),
         ["T1 change_merged def", "! T1 has no change that could be merged"]
     );
-    assert_eq!(project.task("T1").change.unwrap().merged.as_deref(), Some("def"));
+    assert_eq!(project.find_task("T1").change.unwrap().merged.as_deref(), Some("def"));
 }
 
-/// Without a forge it looks the same each time.
+/// Without a forge, the new change has the same fields as the merged one.
 #[test]
-fn after_a_merge_the_same_change_is_another() {
+fn same_change_after_merge_is_recorded_as_new_change() {
     let opened = "turn-done a.1 says=complete\nwork a\nhook pr opens=http://x/1";
     let reopened = "merged T1 def\nforced reopen T1\nsession b task=T1 grounds=worktrees\nworkspace b";
-    let script = format!("{BEGUN}\n{opened}\n{reopened}\nturn-done b.1 says=complete\nwork b");
-    let mut project = Script::after(hooks(&["pr"]), &script);
-    assert_eq!(project.run("hook pr opens=http://x/1")[2], "T1 change_opened http://x/1");
-    assert_eq!(project.task("T1").change.unwrap().merged, None);
+    let script = format!("{SESSION_IN_WORKTREE}\n{opened}\n{reopened}\nturn-done b.1 says=complete\nwork b");
+    let mut project = ScriptProject::after(pipeline_rules(&["pr"]), &script);
+    assert_eq!(project.run_script("hook pr opens=http://x/1")[2], "T1 change_opened http://x/1");
+    assert_eq!(project.find_task("T1").change.unwrap().merged, None);
 }
 
 #[test]
 fn work_that_a_person_takes_as_it_is_becomes_a_change() {
-    let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nhook tests out=escalate");
-    let mut project = Script::after(hooks(&["tests"]), &script);
-    assert_eq!(project.task("T1").state, TaskState::Blocked);
-    let answered = project.run("forced answer T1 approve branch=windlass/t1");
+    let script = format!("{SESSION_IN_WORKTREE}\nturn-done a.1 says=complete\nwork a\nhook tests out=escalate");
+    let mut project = ScriptProject::after(pipeline_rules(&["tests"]), &script);
+    assert_eq!(project.find_task("T1").state, TaskState::Blocked);
+    let answered = project.run_script("forced answer T1 approve branch=windlass/t1");
     assert_eq!(answered[0], "T1 change_opened windlass/t1 (forced)");
-    assert_eq!((project.task("T1").state, project.task("T1").change.unwrap().merged), (TaskState::Completed, None));
-    assert_eq!(project.run("merged T1 def"), ["T1 change_merged def"]);
+    assert_eq!(
+        (project.find_task("T1").state, project.find_task("T1").change.unwrap().merged),
+        (TaskState::Completed, None)
+    );
+    assert_eq!(project.run_script("merged T1 def"), ["T1 change_merged def"]);
 }
 
 #[test]
 fn work_done_in_place_passes_the_gate_before_the_merge_also_where_there_is_no_other() {
     check_with(
-        hooks(&["review"]),
+        pipeline_rules(&["review"]),
         "add one
          session a task=T1
          turn-done a.1 says=complete
@@ -566,9 +578,9 @@ fn work_done_in_place_passes_the_gate_before_the_merge_also_where_there_is_no_ot
 
 /// Only one task of many needs a person.
 #[test]
-fn a_merge_that_asks_for_a_person_does_not_end_the_session() {
+fn merge_escalation_blocks_task_but_session_claims_next() {
     check_with(
-        hooks(&["merge"]),
+        pipeline_rules(&["merge"]),
         "add one
          add two
          session a work=graph grounds=worktrees

@@ -1,7 +1,7 @@
-//! Feedback of hooks when an iteration failed, when they may not send the agent back again, and when they ask for a person.
+//! Feedback of hooks after failed iterations, the limits of their send-backs, and their requests for a person.
 
-use super::script::{Script, check_with, run_id};
-use super::session_loop::hooks;
+use super::script::{ScriptProject, check_with, run_id};
+use super::session_loop::loop_rules;
 use crate::command::{Command, TurnFailureReport};
 use crate::decide::EngineRules;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
@@ -11,9 +11,9 @@ use crate::session::turn_failure::TurnFailure;
 use crate::session::{NextAction, SessionEndKind};
 
 #[test]
-fn what_hooks_say_about_a_failure_is_sent_at_once_and_the_answer_is_not_judged() {
+fn hook_feedback_on_failed_iteration_starts_recovery_turn_without_gate() {
     check_with(
-        hooks(&["check", "mourn", "note"]),
+        loop_rules(&["check", "mourn", "note"]),
         "session a max=2
          --
          turn-failed a.1
@@ -46,14 +46,14 @@ fn what_hooks_say_about_a_failure_is_sent_at_once_and_the_answer_is_not_judged()
     );
 }
 
-/// As it does in every other turn.
+/// A plea in a recovery turn has the same effect as in every other turn.
 #[test]
 fn plea_in_recovery_turn_leaves_task_to_person() {
     let script = "turn-failed a.1\nhook mourn tells=look-here\n--\nturn-done a.1";
     let delivered = "T1 feedback_delivered look-here\nT1 delivery_finished";
     for (says, plea) in [("blocked", "the agent says it is blocked"), ("escalate", "the agent asks for a person")] {
         check_with(
-            hooks(&["check", "mourn"]),
+            loop_rules(&["check", "mourn"]),
             &format!("add one\nsession a task=T1\n{script} says={says}"),
             &format!(
                 "{delivered}
@@ -72,16 +72,16 @@ fn plea_in_recovery_turn_leaves_task_to_person() {
              T2 iteration_started a.2
              T2 turn_started a.2 to work"
         );
-        check_with(hooks(&["check", "mourn"]), &script, &expected);
+        check_with(loop_rules(&["check", "mourn"]), &script, &expected);
     }
     let said = format!("add one\nsession a task=T1\n{}", script.replace("--", "say a use-tabs"));
-    let project = Script::after(hooks(&["mourn"]), &format!("{said} says=blocked"));
-    assert_eq!(project.session("a").stopping, None, "the agent has yet to hear a person");
+    let project = ScriptProject::after(loop_rules(&["mourn"]), &format!("{said} says=blocked"));
+    assert_eq!(project.find_session("a").stopping, None, "the agent has yet to hear a person");
 }
 
 #[test]
 fn every_hook_of_a_failure_is_heard_first() {
-    let mut rules = hooks(&["ready", "mourn"]);
+    let mut rules = loop_rules(&["ready", "mourn"]);
     let failed = rules.effects.as_mut().unwrap().hooks.get_mut(&EventType::IterationFailed).unwrap();
     let first = failed[0].clone();
     failed.push(first);
@@ -112,9 +112,9 @@ fn every_hook_of_a_failure_is_heard_first() {
 }
 
 #[test]
-fn there_is_no_recovery_where_hooks_have_nothing_to_say() {
+fn failed_iteration_without_hook_feedback_starts_no_recovery_turn() {
     check_with(
-        hooks(&["ready", "mourn"]),
+        loop_rules(&["ready", "mourn"]),
         "session a
          hook ready tells=one
          --
@@ -134,9 +134,9 @@ fn there_is_no_recovery_where_hooks_have_nothing_to_say() {
 }
 
 #[test]
-fn after_the_last_failure_that_is_allowed_there_is_none() {
+fn last_allowed_failure_ends_session_without_recovery_turn() {
     check_with(
-        hooks(&["mourn"]),
+        loop_rules(&["mourn"]),
         "session a failures=1
          --
          turn-failed a.1
@@ -148,9 +148,10 @@ fn after_the_last_failure_that_is_allowed_there_is_none() {
          system session_ended Escalated, circuit breaker: an iteration failed, and no failure is allowed: because",
     );
     // Recoveries neither count nor reset counts.
-    let mut project = Script::after(hooks(&["mourn"]), "session a failures=2\nturn-failed a.1\nhook mourn tells=one");
-    project.run("turn-done a.1\nlater 1s\nadvance a\nturn-failed a.2");
-    let ended = project.run("hook mourn tells=two").pop();
+    let mut project =
+        ScriptProject::after(loop_rules(&["mourn"]), "session a failures=2\nturn-failed a.1\nhook mourn tells=one");
+    project.run_script("turn-done a.1\nlater 1s\nadvance a\nturn-failed a.2");
+    let ended = project.run_script("hook mourn tells=two").pop();
     assert_eq!(
         ended.as_deref(),
         Some("system session_ended Escalated, circuit breaker: 2 iterations failed in a row, the last with: because")
@@ -158,11 +159,11 @@ fn after_the_last_failure_that_is_allowed_there_is_none() {
 }
 
 #[test]
-fn a_recovery_that_does_not_finish_gives_back_what_it_carried() {
+fn unfinished_recovery_turn_returns_feedback_to_next_iteration() {
     let begin = "session a\nturn-failed a.1\nhook mourn tells=look-here\n--\n";
     for (line, over) in [("turn-interrupted a.1", "interrupted"), ("turn-failed a.1 no network", "failed")] {
         check_with(
-            hooks(&["mourn"]),
+            loop_rules(&["mourn"]),
             &format!("{begin}{line}\ncrash\nlater 1s\nadvance a\nturn-done a.2"),
             &format!(
                 "system delivery_{over}
@@ -177,9 +178,9 @@ fn a_recovery_that_does_not_finish_gives_back_what_it_carried() {
             ),
         );
     }
-    let mut project = Script::after(hooks(&["mourn"]), begin);
-    assert_eq!(project.session("a").failures, 1);
-    let answered = project.run("resume a by=w2\nrecover turn by=w2\nlater 1s\nadvance a");
+    let mut project = ScriptProject::after(loop_rules(&["mourn"]), begin);
+    assert_eq!(project.find_session("a").failures, 1);
+    let answered = project.run_script("resume a by=w2\nrecover turn by=w2\nlater 1s\nadvance a");
     let expected = [
         "system session_resumed by w2",
         "system delivery_interrupted",
@@ -187,13 +188,14 @@ fn a_recovery_that_does_not_finish_gives_back_what_it_carried() {
         "system turn_started a.2 to work look-here?",
     ];
     assert_eq!(answered, expected);
-    let session = project.session("a");
+    let session = project.find_session("a");
     assert_eq!((session.failures, session.interrupted), (1, 0), "a recovery is no iteration");
 }
 
 #[test]
 fn stopping_before_and_during_a_recovery() {
-    let stop = |script: &str| Script::after(hooks(&["mourn"]), "session a\nturn-failed a.1").run(script);
+    let stop =
+        |script: &str| ScriptProject::after(loop_rules(&["mourn"]), "session a\nturn-failed a.1").run_script(script);
     assert_eq!(
         stop("stop a"),
         ["system session_stopping Cancelled", "system hook_finished mourn Skip", "system session_ended Cancelled"],
@@ -227,21 +229,22 @@ fn stopping_before_and_during_a_recovery() {
 // The limits of send-backs by each hook.
 
 /// Returns rules in which `check` has this limit, and `lint` that of the session.
-fn at_most(times: u32) -> EngineRules {
-    let mut rules = hooks(&["check", "lint"]);
+fn rules_with_send_backs(times: u32) -> EngineRules {
+    let mut rules = loop_rules(&["check", "lint"]);
     let gates = rules.effects.as_mut().unwrap().hooks.get_mut(&EventType::TurnFinished).unwrap();
     gates[0].hook.send_backs = Some(times);
     rules
 }
 
 /// Returns the gate's decisions at the ends of successive turns, each blocked by the named hooks.
-fn decided(rules: EngineRules, session: &str, blocked_by: &[&str]) -> Vec<String> {
-    let mut project = Script::after(rules, session);
+fn gate_decisions(rules: EngineRules, session: &str, blocked_by: &[&str]) -> Vec<String> {
+    let mut project = ScriptProject::after(rules, session);
     let turn = |by: &&str| {
-        let run = project.session("a").iteration;
+        let run = project.find_session("a").iteration;
         let out = |hook| if by.contains(hook) { "block" } else { "success" };
         let (check, lint) = (out("check"), out("lint"));
-        let answered = project.run(&format!("turn-done a.{run}\nhook check out={check}\nhook lint out={lint}\ncrash"));
+        let answered =
+            project.run_script(&format!("turn-done a.{run}\nhook check out={check}\nhook lint out={lint}\ncrash"));
         let decided =
             answered.into_iter().find_map(|line| line.strip_prefix("system gate_decided ").map(str::to_owned));
         decided.unwrap_or_else(|| "nothing".to_owned())
@@ -250,19 +253,26 @@ fn decided(rules: EngineRules, session: &str, blocked_by: &[&str]) -> Vec<String
 }
 
 #[test]
-fn a_hook_sends_the_agent_back_as_often_as_it_may() {
+fn hook_sends_agent_back_up_to_its_configured_limit() {
     let escalated =
         |times: &str| format!("Block: Escalated, `check` still blocks after sending the agent back {times}");
     let back = |times| format!("Block: send back {times}");
-    assert_eq!(decided(at_most(2), "session a", &["check"; 3]), [back(1), back(2), escalated("2 times")]);
     assert_eq!(
-        decided(at_most(0), "session a", &["check"]),
+        gate_decisions(rules_with_send_backs(2), "session a", &["check"; 3]),
+        [back(1), back(2), escalated("2 times")]
+    );
+    assert_eq!(
+        gate_decisions(rules_with_send_backs(0), "session a", &["check"]),
         ["Block: Escalated, `check` blocks, and may not send the agent back"]
     );
-    assert_eq!(decided(at_most(2), "session a retries=1", &["check"; 2]), [back(1), back(2)]);
+    assert_eq!(gate_decisions(rules_with_send_backs(2), "session a retries=1", &["check"; 2]), [back(1), back(2)]);
     // Each hook has its own count, and one at its limit uses no turns of the others.
     assert_eq!(
-        decided(at_most(1), "session a retries=3", &["lint", "check", "check,lint", "check,lint", "check,lint"]),
+        gate_decisions(
+            rules_with_send_backs(1),
+            "session a retries=3",
+            &["lint", "check", "check,lint", "check,lint", "check,lint"]
+        ),
         [
             back(1),
             back(2),
@@ -274,7 +284,7 @@ fn a_hook_sends_the_agent_back_as_often_as_it_may() {
         ],
     );
     assert_eq!(
-        decided(at_most(1), "session a limit=complete completion=gate", &["check", "check"]),
+        gate_decisions(rules_with_send_backs(1), "session a limit=complete completion=gate", &["check", "check"]),
         [
             back(1),
             format!("{}; `on_retry_limit: complete` lets it pass", escalated("once").replace("Escalated", "Completed"))
@@ -283,15 +293,16 @@ fn a_hook_sends_the_agent_back_as_often_as_it_may() {
 }
 
 #[test]
-fn the_next_iteration_counts_anew_and_one_that_takes_up_does_not() {
+fn next_iteration_resets_send_back_count_unless_previous_was_interrupted() {
     let again = ["check", "", "check"];
     assert_eq!(
-        decided(at_most(1), "session a", &again),
+        gate_decisions(rules_with_send_backs(1), "session a", &again),
         ["Block: send back 1", "Pass: Continue", "Block: send back 1"]
     );
-    let mut project = Script::after(at_most(1), "session a\nturn-done a.1\nhook check out=block\nhook lint");
-    project.run("turn-interrupted a.1\nturn-done a.2\nhook check out=block");
-    let answered = project.run("hook lint");
+    let mut project =
+        ScriptProject::after(rules_with_send_backs(1), "session a\nturn-done a.1\nhook check out=block\nhook lint");
+    project.run_script("turn-interrupted a.1\nturn-done a.2\nhook check out=block");
+    let answered = project.run_script("hook lint");
     assert!(answered[2].starts_with("system gate_decided Block: Escalated"), "{answered:?}");
 }
 
@@ -302,7 +313,7 @@ fn stop_hook_may_continue_or_escalate() {
     let judged = |check: &str, lint: &str| {
         let script =
             format!("session a\nturn-done a.1 says=complete\nhook check out={check}\n--\nhook lint out={lint}");
-        Script::new(hooks(&["check", "lint"])).run(&script)[2].replace("system gate_decided ", "")
+        ScriptProject::new(loop_rules(&["check", "lint"])).run_script(&script)[2].replace("system gate_decided ", "")
     };
     let person = |hook: &str| format!("Escalate: Escalated, `{hook}` asks for a person");
     assert_eq!(judged("continue", "success"), "Continue: Continue");
@@ -312,12 +323,12 @@ fn stop_hook_may_continue_or_escalate() {
     assert_eq!(judged("success", "escalate"), person("lint"));
     // With a lenient policy for failures, a hook can still say that the work is not done.
     let lax = "session a strict=false\nturn-done a.1 says=complete\n--\nhook check out=continue";
-    assert_eq!(Script::new(hooks(&["check"])).run(lax)[2], "system gate_decided Continue: Continue");
+    assert_eq!(ScriptProject::new(loop_rules(&["check"])).run_script(lax)[2], "system gate_decided Continue: Continue");
 }
 
 /// Returns rules with a hook at a point that judges no turn, and with its policy for failures.
-fn off_the_gates(hook: &str, on_failure: HookFailurePolicy) -> EngineRules {
-    let mut rules = hooks(&[hook]);
+fn rules_with_ungated_hook(hook: &str, on_failure: HookFailurePolicy) -> EngineRules {
+    let mut rules = loop_rules(&[hook]);
     for planned in rules.effects.as_mut().unwrap().hooks.values_mut().flat_map(|hooks| hooks.iter_mut()) {
         assert_ne!(planned.hook.class, HookClass::Gate);
         planned.hook.on_failure = on_failure;
@@ -326,9 +337,9 @@ fn off_the_gates(hook: &str, on_failure: HookFailurePolicy) -> EngineRules {
 }
 
 #[test]
-fn a_hook_that_judges_no_turn_may_ask_for_a_person() {
+fn hook_outside_gates_can_escalate_and_end_session() {
     check_with(
-        off_the_gates("ready", HookFailurePolicy::Escalate),
+        rules_with_ungated_hook("ready", HookFailurePolicy::Escalate),
         "session a
          --
          hook ready out=failure message=no-disk",
@@ -339,7 +350,7 @@ fn a_hook_that_judges_no_turn_may_ask_for_a_person() {
          system session_ended Escalated, `ready` asks for a person: no-disk",
     );
     check_with(
-        off_the_gates("greet", HookFailurePolicy::Ignore),
+        rules_with_ungated_hook("greet", HookFailurePolicy::Ignore),
         "session a
          --
          hook greet out=escalate tells=hello",
@@ -350,7 +361,7 @@ fn a_hook_that_judges_no_turn_may_ask_for_a_person() {
     );
     // The agent's request to a person is kept.
     check_with(
-        off_the_gates("note", HookFailurePolicy::Escalate),
+        rules_with_ungated_hook("note", HookFailurePolicy::Escalate),
         "session a goal=mend
          turn-done a.1 says=blocked
          --
@@ -362,26 +373,28 @@ fn a_hook_that_judges_no_turn_may_ask_for_a_person() {
          T1 session_ended Escalated, the agent says it is blocked",
     );
     for out in ["failure", "timed_out", "escalate", "cancelled"] {
-        let mut project = Script::after(off_the_gates("ready", HookFailurePolicy::Escalate), "session a");
-        project.run(&format!("hook ready out={out}"));
-        assert!(project.session("a").ending_kind().is_some(), "{out}");
+        let mut project =
+            ScriptProject::after(rules_with_ungated_hook("ready", HookFailurePolicy::Escalate), "session a");
+        project.run_script(&format!("hook ready out={out}"));
+        assert!(project.find_session("a").ending_kind().is_some(), "{out}");
     }
-    let mut project = Script::after(off_the_gates("ready", HookFailurePolicy::Escalate), "session a\nbegin ready");
-    project.run("resume a by=w2\nrecover ready by=w2");
-    assert!(project.session("a").ending_kind().is_some(), "an interrupted hook has failed as well");
+    let mut project =
+        ScriptProject::after(rules_with_ungated_hook("ready", HookFailurePolicy::Escalate), "session a\nbegin ready");
+    project.run_script("resume a by=w2\nrecover ready by=w2");
+    assert!(project.find_session("a").ending_kind().is_some(), "an interrupted hook has failed as well");
 }
 
 /// A hook of the commit that stops the session would have no position yet, so it is not enqueued at all.
 #[test]
-fn what_a_hook_asks_for_with_a_person_makes_no_hook_owed() {
-    let mut rules = off_the_gates("ready", HookFailurePolicy::Escalate);
+fn escalating_hook_actions_enqueue_no_further_hooks() {
+    let mut rules = rules_with_ungated_hook("ready", HookFailurePolicy::Escalate);
     let hooks = &mut rules.effects.as_mut().unwrap().hooks;
     let ready = hooks[&EventType::IterationStarted].clone();
     for event in [EventType::TaskCreated, EventType::HookFinished, EventType::FeedbackQueued] {
         hooks.insert(event, ready.clone());
     }
-    let mut project = Script::after(rules, "session a");
-    let answered = project.run(r#"hook ready out=failure tells=stop asks=create_task:{"goal":"more"}"#);
+    let mut project = ScriptProject::after(rules, "session a");
+    let answered = project.run_script(r#"hook ready out=failure tells=stop asks=create_task:{"goal":"more"}"#);
     let expected = [
         "system hook_started ready 1 by w1",
         "system hook_finished ready Failure",
@@ -397,30 +410,34 @@ fn what_a_hook_asks_for_with_a_person_makes_no_hook_owed() {
 
 #[test]
 fn hook_after_end_cannot_ask_for_person() {
-    let mut project =
-        Script::after(off_the_gates("bye", HookFailurePolicy::Escalate), "session a\nstop a\nturn-interrupted a.1");
-    assert_eq!(project.run("hook bye out=failure").len(), 2);
-    assert_eq!(project.session("a").next_action(), NextAction::Nothing);
-    let mut project =
-        Script::after(off_the_gates("ready", HookFailurePolicy::Escalate), "session a\nbegin ready\nstop a");
+    let mut project = ScriptProject::after(
+        rules_with_ungated_hook("bye", HookFailurePolicy::Escalate),
+        "session a\nstop a\nturn-interrupted a.1",
+    );
+    assert_eq!(project.run_script("hook bye out=failure").len(), 2);
+    assert_eq!(project.find_session("a").next_action(), NextAction::Nothing);
+    let mut project = ScriptProject::after(
+        rules_with_ungated_hook("ready", HookFailurePolicy::Escalate),
+        "session a\nbegin ready\nstop a",
+    );
     assert_eq!(
-        project.run("finish ready out=failure"),
+        project.run_script("finish ready out=failure"),
         ["system hook_finished ready Failure", "system iteration_interrupted a.1", "system session_ended Cancelled"],
         "the end was asked for before",
     );
 }
 
 #[test]
-fn to_block_off_the_gates_is_an_ordinary_failure() {
+fn hook_block_outside_gates_queues_feedback_and_starts_turn() {
     for (out, on_failure) in [
         ("block", HookFailurePolicy::Ignore),
         ("failure", HookFailurePolicy::Block),
         ("continue", HookFailurePolicy::Ignore),
     ] {
-        let mut project = Script::after(off_the_gates("ready", on_failure), "session a");
-        let answered = project.run(&format!("hook ready out={out} tells=stop"));
+        let mut project = ScriptProject::after(rules_with_ungated_hook("ready", on_failure), "session a");
+        let answered = project.run_script(&format!("hook ready out={out} tells=stop"));
         assert_eq!(answered[2..], ["system feedback_queued stop from ready", "system turn_started a.1 to work stop"]);
-        let answered = project.run("turn-done a.1 says=complete");
+        let answered = project.run_script("turn-done a.1 says=complete");
         assert!(answered.contains(&"system gate_decided Pass: Completed".to_owned()), "{answered:?}");
     }
 }
@@ -431,22 +448,25 @@ fn to_block_off_the_gates_is_an_ordinary_failure() {
 #[test]
 fn failed_agent_is_tried_again_when_its_wait_is_over() {
     let begin = "session a failures=3 span=300s\nturn-failed a.1 no-network";
-    let mut project = Script::after(hooks(&[]), begin);
+    let mut project = ScriptProject::after(loop_rules(&[]), begin);
     let begun: Timestamp = "2026-01-17T10:00:00Z".parse().unwrap();
     let until = |seconds: i64| begun.add_millis(seconds * 1000);
-    assert_eq!(project.session("a").next_action(), NextAction::WaitUntil(until(5)));
-    assert_eq!(project.run("later 4s\ncrash\nresume a by=w2"), ["system session_resumed by w2"]);
-    assert_eq!(project.session("a").next_action(), NextAction::WaitUntil(until(5)));
-    assert_eq!(project.run("later 1s\nadvance a"), ["system iteration_started a.2", "system turn_started a.2 to work"]);
-    project.run("turn-failed a.2 no-network");
-    assert_eq!(project.session("a").next_action(), NextAction::WaitUntil(until(15)));
+    assert_eq!(project.find_session("a").next_action(), NextAction::WaitUntil(until(5)));
+    assert_eq!(project.run_script("later 4s\ncrash\nresume a by=w2"), ["system session_resumed by w2"]);
+    assert_eq!(project.find_session("a").next_action(), NextAction::WaitUntil(until(5)));
+    assert_eq!(
+        project.run_script("later 1s\nadvance a"),
+        ["system iteration_started a.2", "system turn_started a.2 to work"]
+    );
+    project.run_script("turn-failed a.2 no-network");
+    assert_eq!(project.find_session("a").next_action(), NextAction::WaitUntil(until(15)));
 }
 
 #[test]
 fn circuit_breaker_trips_after_enough_failures_over_enough_time() {
     let tripped = |script: &str| {
-        let mut project = Script::after(hooks(&[]), "session a failures=3 span=60s\nturn-failed a.1");
-        project.run(script).pop().unwrap()
+        let mut project = ScriptProject::after(loop_rules(&[]), "session a failures=3 span=60s\nturn-failed a.1");
+        project.run_script(script).pop().unwrap()
     };
     let failure = |run: u32| format!("\nlater 20s\nadvance a\nturn-failed a.{run} no-route");
     let failures = |last: u32| (2..=last).map(failure).collect::<String>();
@@ -458,24 +478,25 @@ fn circuit_breaker_trips_after_enough_failures_over_enough_time() {
     assert_eq!(tripped(&format!("{}{good}", failures(3))), "system iteration_failed", "one in a row");
 }
 
-/// A session that is not running does not fail.
+/// Time without a running session does not count for the circuit breaker.
 #[test]
 fn circuit_breaker_counts_the_span_anew_after_a_resumption() {
     let begin = "session a failures=3 span=60s\nturn-failed a.1\nlater 5s\nadvance a\nturn-failed a.2";
-    let mut project = Script::after(hooks(&[]), begin);
-    project.run("later 900s\ncrash\nresume a by=w2\nadvance a");
-    assert_eq!(project.run("turn-failed a.3 no-route"), ["system iteration_failed"]);
-    let ended = project.run("later 60s\nadvance a\nturn-failed a.4 no-route").pop().unwrap();
+    let mut project = ScriptProject::after(loop_rules(&[]), begin);
+    project.run_script("later 900s\ncrash\nresume a by=w2\nadvance a");
+    assert_eq!(project.run_script("turn-failed a.3 no-route"), ["system iteration_failed"]);
+    let ended = project.run_script("later 60s\nadvance a\nturn-failed a.4 no-route").pop().unwrap();
     assert!(ended.contains("circuit breaker: 4 iterations failed in a row"), "{ended}");
 }
 
 /// The feedback of that hook is not about the failure.
 #[test]
 fn hook_of_another_command_starts_no_recovery_while_a_failed_agent_waits() {
-    let mut project = Script::after(hooks(&["edit"]), "add one\nsession a task=T1 span=300s\nturn-failed a.1");
-    project.run("reword T1 two\nhook edit tells=noted");
-    assert!(!project.session("a").pending.is_empty());
-    assert!(matches!(project.session("a").next_action(), NextAction::WaitUntil(_)));
+    let mut project =
+        ScriptProject::after(loop_rules(&["edit"]), "add one\nsession a task=T1 span=300s\nturn-failed a.1");
+    project.run_script("reword T1 two\nhook edit tells=noted");
+    assert!(!project.find_session("a").pending.is_empty());
+    assert!(matches!(project.find_session("a").next_action(), NextAction::WaitUntil(_)));
 }
 
 /// The count of send-backs is that of an iteration, and a failure ends the iteration.
@@ -483,46 +504,46 @@ fn hook_of_another_command_starts_no_recovery_while_a_failed_agent_waits() {
 fn recovery_after_a_failure_ends_the_counts_of_the_iteration() {
     let begin =
         "session a failures=3\nturn-done a.1\nhook check out=block tells=red\nturn-failed a.1\nhook mourn tells=why";
-    let mut project = Script::after(hooks(&["check", "mourn"]), begin);
-    project.run("turn-done a.1\nlater 1s\nadvance a");
-    let session = project.session("a");
+    let mut project = ScriptProject::after(loop_rules(&["check", "mourn"]), begin);
+    project.run_script("turn-done a.1\nlater 1s\nadvance a");
+    let session = project.find_session("a");
     assert_eq!((session.iteration, session.retries, session.sent_back.len()), (2, 0, 0));
 }
 
 #[test]
 fn wait_after_a_failure_ends_with_a_cancellation_or_the_wall_time() {
-    let cancelled = Script::after(hooks(&[]), "session a span=300s\nturn-failed a.1").run("stop a");
+    let cancelled = ScriptProject::after(loop_rules(&[]), "session a span=300s\nturn-failed a.1").run_script("stop a");
     assert_eq!(cancelled, ["system session_stopping Cancelled", "system session_ended Cancelled"]);
-    let late = Script::after(hooks(&[]), "session a span=300s time=3s").run("turn-failed a.1");
+    let late = ScriptProject::after(loop_rules(&[]), "session a span=300s time=3s").run_script("turn-failed a.1");
     let reason = "the wall time of 3 s is used up, before the agent is tried again";
     assert_eq!(late, ["system iteration_failed".to_owned(), format!("system session_ended Limit, {reason}")]);
 }
 
 #[test]
 fn failure_in_last_iteration_announces_no_retry() {
-    let last = Script::after(hooks(&[]), "session a span=300s max=1\nturn-failed a.1");
+    let last = ScriptProject::after(loop_rules(&[]), "session a span=300s max=1\nturn-failed a.1");
     assert_eq!(
-        (last.session("a").ending_kind(), last.session("a").watch.retry_at),
+        (last.find_session("a").ending_kind(), last.find_session("a").watch.retry_at),
         (Some(SessionEndKind::Limit), None)
     );
-    let earlier = Script::after(hooks(&[]), "session a span=300s max=2\nturn-failed a.1");
-    assert!(earlier.session("a").watch.retry_at.is_some());
+    let earlier = ScriptProject::after(loop_rules(&[]), "session a span=300s max=2\nturn-failed a.1");
+    assert!(earlier.find_session("a").watch.retry_at.is_some());
 }
 
 /// The person's message gets one more iteration, which does not begin at once.
 #[test]
 fn failure_in_last_iteration_with_words_of_a_person_is_retried_after_a_wait() {
     let begin = "session a span=300s max=1\nsay a use-tabs\nturn-done a.1\nturn-failed a.2";
-    let project = Script::after(hooks(&[]), begin);
-    assert!(matches!(project.session("a").next_action(), NextAction::WaitUntil(_)));
+    let project = ScriptProject::after(loop_rules(&[]), begin);
+    assert!(matches!(project.find_session("a").next_action(), NextAction::WaitUntil(_)));
 }
 
 /// A wait would not help: the next conversation is a new one.
 #[test]
 fn full_conversation_is_left_without_a_wait() {
-    let mut project = Script::after(hooks(&[]), "session a span=300s");
+    let mut project = ScriptProject::after(loop_rules(&[]), "session a span=300s");
     let failing =
         TurnFailureReport { fault: TurnFailure::OutOfTokens, ..TurnFailureReport::from_error("too much".to_owned()) };
-    project.ask(&Command::FailTurn { run: run_id("a.1"), failing }).unwrap();
-    assert_eq!(project.session("a").current_turn().unwrap().run, run_id("a.2"));
+    project.commit_as_person(&Command::FailTurn { run: run_id("a.1"), failing }).unwrap();
+    assert_eq!(project.find_session("a").current_turn().unwrap().run, run_id("a.2"));
 }

@@ -1,57 +1,60 @@
 //! The choice of hooks: the project's, those of a task type instead, those of the agent in addition; none without trust.
 
-use super::script::{CONFIG, Script, check_with, default_rules};
+use super::script::{SESSION_CONFIG, ScriptProject, check_with, default_rules};
 use crate::decide::{ConfigTrust, EngineRules, HookPlan, HookScope, PlannedHook};
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::log::event_type::EventType;
 
 /// Returns a hook called `name` at a point, with its scope.
-fn planned(name: &str, point: &str, scope: HookScope) -> PlannedHook {
+fn planned_hook(name: &str, point: &str, scope: HookScope) -> PlannedHook {
     let (hook, point, class) = (name.to_owned(), point.parse().expect("a hook point"), HookClass::Other);
     let owed = HookEffect { hook, point, class, on_failure: HookFailurePolicy::Ignore, send_backs: None };
     PlannedHook { scope, ..PlannedHook::from(owed) }
 }
 
-fn bugs() -> HookScope {
+fn bug_scope() -> HookScope {
     HookScope::TaskType("bug".parse().unwrap())
 }
 
 /// Returns rules in which tasks of type `bug` have their own hooks at `task_created` and none at `task_ready`, and `claude` adds hooks.
 ///
 /// Two points belong to the start of a task. The lists are in order of priority, as the configuration gives them.
-fn rules(trust: ConfigTrust) -> EngineRules {
+fn scoped_rules(trust: ConfigTrust) -> EngineRules {
     use HookScope::{Agent, Project};
     let claude = || Agent("claude".to_owned());
     let hooks = [
         (
             EventType::TaskCreated,
             vec![
-                planned("theirs-early", "task_created", bugs()),
-                planned("ours", "task_created", Project),
-                planned("theirs-late", "task_created", bugs()),
+                planned_hook("theirs-early", "task_created", bug_scope()),
+                planned_hook("ours", "task_created", Project),
+                planned_hook("theirs-late", "task_created", bug_scope()),
             ],
         ),
-        (EventType::TaskReady, vec![planned("ours-ready", "task_ready", Project)]),
+        (EventType::TaskReady, vec![planned_hook("ours-ready", "task_ready", Project)]),
         (
             EventType::TaskStarted,
             vec![
-                planned("start", "task_started", Project),
-                planned("theirs-begin", "notification", bugs()),
-                planned("begin", "notification", Project),
+                planned_hook("start", "task_started", Project),
+                planned_hook("theirs-begin", "notification", bug_scope()),
+                planned_hook("begin", "notification", Project),
             ],
         ),
         (
             EventType::SessionStarted,
-            vec![planned("agent-first", "session_start", claude()), planned("greet", "session_start", Project)],
+            vec![
+                planned_hook("agent-first", "session_start", claude()),
+                planned_hook("greet", "session_start", Project),
+            ],
         ),
         (
             EventType::IterationStarted,
             vec![
-                planned("first", "pre_iteration", Project),
-                planned("bug-iteration", "pre_iteration", bugs()),
-                planned("agent-iteration", "pre_iteration", claude()),
-                planned("last", "pre_iteration", Project),
+                planned_hook("first", "pre_iteration", Project),
+                planned_hook("bug-iteration", "pre_iteration", bug_scope()),
+                planned_hook("agent-iteration", "pre_iteration", claude()),
+                planned_hook("last", "pre_iteration", Project),
             ],
         ),
     ];
@@ -62,80 +65,83 @@ fn rules(trust: ConfigTrust) -> EngineRules {
             .map(|point| ("bug".parse().unwrap(), point.parse().expect("a hook point")))
             .into_iter()
             .collect(),
-        ..HookPlan::for_all_tasks(CONFIG, "w1".parse().unwrap(), [])
+        ..HookPlan::for_all_tasks(SESSION_CONFIG, "w1".parse().unwrap(), [])
     };
     EngineRules { effects: Some(effects), ..default_rules() }
 }
 
 /// Checks the hooks that the last line of a script enqueues, in the order in which they run.
 #[track_caller]
-fn check(script: &str, expected: &[&str]) {
+fn check_enqueued_hooks(script: &str, expected: &[&str]) {
     let (before, last) = script.trim().rsplit_once('\n').unwrap_or(("", script));
-    let mut project = Script::after(rules(ConfigTrust::Yes), before);
+    let mut project = ScriptProject::after(scoped_rules(ConfigTrust::Yes), before);
     let from = project.log.len();
-    project.run(last);
+    project.run_script(last);
     let owes = project.log[from..].iter().filter_map(|record| record.envelope.metadata.owes.as_ref());
     let names: Vec<&str> = owes.flat_map(|owes| &owes.hooks).map(|hook| hook.hook.as_str()).collect();
     assert_eq!(names, expected, "{script}");
-    project.crash();
+    project.simulate_crash();
 }
 
 #[test]
-fn a_type_of_tasks_has_its_own_hooks_where_it_says_so() {
-    check("add one", &["ours", "ours-ready"]);
-    check("add one type=feature", &["ours", "ours-ready"]);
+fn task_type_hooks_override_project_hooks_where_configured() {
+    check_enqueued_hooks("add one", &["ours", "ours-ready"]);
+    check_enqueued_hooks("add one type=feature", &["ours", "ours-ready"]);
     // An empty list means none.
-    check("add one type=bug", &["theirs-early", "theirs-late"]);
+    check_enqueued_hooks("add one type=bug", &["theirs-early", "theirs-late"]);
     // Other points of the same event keep the project's.
-    check("add one\nstart T1", &["start", "begin"]);
-    check("add one type=bug\nstart T1", &["start", "theirs-begin"]);
+    check_enqueued_hooks("add one\nstart T1", &["start", "begin"]);
+    check_enqueued_hooks("add one type=bug\nstart T1", &["start", "theirs-begin"]);
     // If the type overrides nothing, its hooks come in addition.
-    check("add one type=bug\nsession a task=T1", &["greet", "start", "theirs-begin"]);
+    check_enqueued_hooks("add one type=bug\nsession a task=T1", &["greet", "start", "theirs-begin"]);
 }
 
 #[test]
-fn an_agent_brings_its_hooks_along() {
-    check("session a agent=claude", &["agent-first", "greet"]);
-    check("session a agent=other", &["greet"]);
+fn agent_hooks_run_only_in_sessions_of_that_agent() {
+    check_enqueued_hooks("session a agent=claude", &["agent-first", "greet"]);
+    check_enqueued_hooks("session a agent=other", &["greet"]);
     let iteration = |session: &str, greeting: &str| format!("add one type=bug\n{session}\n{greeting}");
     let both = "hook agent-first\nhook greet";
     let begun = |greeting: &str| format!("{greeting}\nhook start\nhook theirs-begin");
-    check(&iteration("session a agent=claude", both), &["first", "agent-iteration", "last"]);
-    check(
+    check_enqueued_hooks(&iteration("session a agent=claude", both), &["first", "agent-iteration", "last"]);
+    check_enqueued_hooks(
         &iteration("session a agent=claude task=T1", &begun(both)),
         &["first", "bug-iteration", "agent-iteration", "last"],
     );
-    check(&iteration("session a agent=other task=T1", &begun("hook greet")), &["first", "bug-iteration", "last"]);
+    check_enqueued_hooks(
+        &iteration("session a agent=other task=T1", &begun("hook greet")),
+        &["first", "bug-iteration", "last"],
+    );
 }
 
 #[test]
 fn hooks_of_all_scopes_run_in_order_of_plan() {
     let script =
         "add one type=bug\nsession a task=T1 agent=claude\nhook agent-first\nhook greet\nhook start\nhook theirs-begin";
-    let project = Script::after(rules(ConfigTrust::Yes), script);
-    let waits: Vec<u32> = project.session("a").owed.iter().map(|effect| effect.index).collect();
+    let project = ScriptProject::after(scoped_rules(ConfigTrust::Yes), script);
+    let waits: Vec<u32> = project.find_session("a").owed.iter().map(|effect| effect.index).collect();
     assert_eq!(waits, [0, 1, 2, 3]);
 }
 
 #[test]
-fn a_command_that_would_lead_to_untrusted_hooks_is_refused_whole() {
+fn command_that_triggers_untrusted_hooks_is_refused_without_changes() {
     let refused = |hooks: &str| {
         format!("! this project's hooks are not trusted in their present form, and this would run {hooks}")
     };
-    let mut project = Script::new(rules(ConfigTrust::No));
+    let mut project = ScriptProject::new(scoped_rules(ConfigTrust::No));
     let nothing = project.memory.clone();
-    assert_eq!(project.run("add one"), [refused("ours")]);
-    assert_eq!(project.run("add one type=bug"), [refused("theirs-early and theirs-late")]);
-    assert_eq!(project.run("session a agent=claude"), [refused("agent-first and greet")]);
+    assert_eq!(project.run_script("add one"), [refused("ours")]);
+    assert_eq!(project.run_script("add one type=bug"), [refused("theirs-early and theirs-late")]);
+    assert_eq!(project.run_script("session a agent=claude"), [refused("agent-first and greet")]);
     assert_eq!((project.memory, project.log), (nothing, vec![]));
 }
 
 #[test]
-fn a_command_that_leads_to_none_works_without_trust() {
-    let mut rules = rules(ConfigTrust::No);
+fn command_that_triggers_no_hooks_is_accepted_without_trust() {
+    let mut rules = scoped_rules(ConfigTrust::No);
     let hooks = &mut rules.effects.as_mut().unwrap().hooks;
     hooks.retain(|event, _| *event == EventType::TaskCompleted || *event == EventType::TaskStarted);
-    hooks.insert(EventType::TaskReady, vec![planned("ready", "task_ready", HookScope::Project)]);
+    hooks.insert(EventType::TaskReady, vec![planned_hook("ready", "task_ready", HookScope::Project)]);
     check_with(
         rules,
         "add one type=bug
@@ -155,16 +161,17 @@ fn a_command_that_leads_to_none_works_without_trust() {
     );
 }
 
-/// The consequences of pure hooks are part of the command: none of them may stay.
+/// The actions of pure hooks are part of the command, so a refusal discards them too.
 #[test]
-fn what_pure_hooks_would_lead_to_counts_as_well() {
-    let mut rules = rules(ConfigTrust::No);
+fn command_is_refused_when_pure_hooks_trigger_untrusted_hook() {
+    let mut rules = scoped_rules(ConfigTrust::No);
     let hooks = &mut rules.effects.as_mut().unwrap().hooks;
     hooks.clear();
-    hooks.insert(EventType::DependencySatisfied, vec![planned("tell", "dependency_satisfied", HookScope::Project)]);
-    let mut project = Script::after(rules, "add one\nadd two after=T1");
+    hooks
+        .insert(EventType::DependencySatisfied, vec![planned_hook("tell", "dependency_satisfied", HookScope::Project)]);
+    let mut project = ScriptProject::after(rules, "add one\nadd two after=T1");
     let before = project.memory.clone();
     let refused = "! this project's hooks are not trusted in their present form, and this would run tell";
-    assert_eq!(project.run("complete T1"), [refused]);
+    assert_eq!(project.run_script("complete T1"), [refused]);
     assert_eq!(project.memory, before);
 }

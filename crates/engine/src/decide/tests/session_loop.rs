@@ -1,10 +1,10 @@
-//! The loop, one script at a time: the decisions of a session by itself, and the things it waits for.
+//! The session loop: the decisions of a session by itself, and its waits.
 //!
 //! `greet` runs at the start of a session, `ready` before each iteration, `check` and `lint` when a turn has ended (both
 //! are gates; `lint` asks for a person when it fails), `note` after each iteration, `mourn` when one has failed, `bye` at
 //! the end.
 
-use super::script::{Script, check, check_with, default_rules, run_id};
+use super::script::{ScriptProject, check, check_with, default_rules, run_id};
 use crate::command::{Command, TurnFailureReport};
 use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
@@ -13,7 +13,7 @@ use crate::log::event_type::EventType;
 use crate::session::turn_failure::TurnFailure;
 use crate::session::{NextAction, SessionStep};
 
-pub(super) fn hooks(hooks: &[&str]) -> EngineRules {
+pub(super) fn loop_rules(hooks: &[&str]) -> EngineRules {
     let owed = |hook: &str| {
         let (event, point, class, on_failure) = match hook {
             "greet" => (EventType::SessionStarted, "session_start", HookClass::Other, HookFailurePolicy::Ignore),
@@ -38,7 +38,7 @@ pub(super) fn hooks(hooks: &[&str]) -> EngineRules {
             },
         )
     };
-    let mut effects = HookPlan::for_all_tasks(super::script::CONFIG, "w1".parse().unwrap(), []);
+    let mut effects = HookPlan::for_all_tasks(super::script::SESSION_CONFIG, "w1".parse().unwrap(), []);
     for (event, hook) in hooks.iter().map(|hook| owed(hook)) {
         effects.hooks.entry(event).or_default().push(hook.into());
     }
@@ -46,7 +46,7 @@ pub(super) fn hooks(hooks: &[&str]) -> EngineRules {
 }
 
 #[test]
-fn a_session_without_hooks_ends_with_the_promise() {
+fn session_without_hooks_completes_task_on_completion_promise() {
     check(
         "add one
          session a task=T1
@@ -68,7 +68,7 @@ fn a_session_without_hooks_ends_with_the_promise() {
 }
 
 #[test]
-fn where_no_promise_is_asked_for_the_end_of_the_turn_will_do() {
+fn session_with_gate_completion_completes_without_promise() {
     check(
         "session a completion=gate\n--\nturn-done a.1",
         "system turn_finished
@@ -79,7 +79,7 @@ fn where_no_promise_is_asked_for_the_end_of_the_turn_will_do() {
 }
 
 #[test]
-fn a_session_that_is_never_complete_comes_to_its_limit() {
+fn session_that_never_completes_ends_at_iteration_limit() {
     check(
         "session a max=2
          --
@@ -100,8 +100,8 @@ fn a_session_that_is_never_complete_comes_to_its_limit() {
 #[test]
 fn agent_plea_ends_session_as_escalated() {
     for (says, why) in [("blocked", "the agent says it is blocked"), ("escalate", "the agent asks for a person")] {
-        let mut project = Script::after(default_rules(), "session a");
-        let answered = project.run(&format!("turn-done a.1 says={says}"));
+        let mut project = ScriptProject::after(default_rules(), "session a");
+        let answered = project.run_script(&format!("turn-done a.1 says={says}"));
         assert_eq!(answered.last().unwrap(), &format!("system session_ended Escalated, {why}"));
     }
 }
@@ -109,7 +109,7 @@ fn agent_plea_ends_session_as_escalated() {
 #[test]
 fn failures_in_a_row_end_session_at_limit() {
     check_with(
-        hooks(&["ready"]),
+        loop_rules(&["ready"]),
         "session a failures=2
          hook ready tells=first
          turn-failed a.1
@@ -130,9 +130,9 @@ fn failures_in_a_row_end_session_at_limit() {
 }
 
 #[test]
-fn a_stop_hook_sends_the_agent_back_until_it_passes() {
+fn stop_hook_sends_agent_back_until_it_passes() {
     check_with(
-        hooks(&["check"]),
+        loop_rules(&["check"]),
         "session a
          --
          turn-done a.1 says=complete
@@ -170,7 +170,7 @@ fn a_stop_hook_sends_the_agent_back_until_it_passes() {
 #[test]
 fn stop_hooks_that_never_pass_escalate() {
     check_with(
-        hooks(&["check"]),
+        loop_rules(&["check"]),
         "session a retries=1
          turn-done a.1 says=complete
          hook check out=block tells=red
@@ -189,7 +189,7 @@ fn stop_hooks_that_never_pass_escalate() {
 #[test]
 fn stop_hooks_may_be_overruled_where_that_was_asked_for() {
     check_with(
-        hooks(&["check"]),
+        loop_rules(&["check"]),
         "session a retries=0 limit=complete
          turn-done a.1 says=complete
          --
@@ -203,10 +203,10 @@ fn stop_hooks_may_be_overruled_where_that_was_asked_for() {
 }
 
 #[test]
-fn a_stop_hook_that_fails_keeps_the_work_from_being_complete() {
+fn failed_stop_hook_prevents_completion_only_in_strict_session() {
     let script = "turn-done a.1 says=complete\n--\nhook check out=failure tells=broken";
     check_with(
-        hooks(&["check"]),
+        loop_rules(&["check"]),
         &format!("session a\n{script}"),
         "system hook_started check 1 by w1
          system hook_finished check Failure
@@ -217,7 +217,7 @@ fn a_stop_hook_that_fails_keeps_the_work_from_being_complete() {
          system turn_started a.2 to work broken",
     );
     check_with(
-        hooks(&["check"]),
+        loop_rules(&["check"]),
         &format!("session a strict=false\n{script}"),
         "system hook_started check 1 by w1
          system hook_finished check Failure
@@ -231,10 +231,11 @@ fn a_stop_hook_that_fails_keeps_the_work_from_being_complete() {
 #[test]
 fn every_stop_hook_is_heard_and_the_strictest_decides() {
     let run = |check: &str, lint: &str| {
-        let mut project = Script::after(hooks(&["check", "lint"]), "session a\nturn-done a.1 says=complete");
-        let first = project.run(&format!("hook check out={check}"));
+        let mut project =
+            ScriptProject::after(loop_rules(&["check", "lint"]), "session a\nturn-done a.1 says=complete");
+        let first = project.run_script(&format!("hook check out={check}"));
         assert_eq!(first.len(), 2, "the second is waited for: {first:?}");
-        project.run(&format!("hook lint out={lint}"))[2].replace("system gate_decided ", "")
+        project.run_script(&format!("hook lint out={lint}"))[2].replace("system gate_decided ", "")
     };
     assert_eq!(run("success", "skip"), "Pass: Completed");
     assert_eq!(run("failure", "success"), "Fail: Continue");
@@ -247,7 +248,7 @@ fn every_stop_hook_is_heard_and_the_strictest_decides() {
 #[test]
 fn feedback_goes_into_one_finished_turn_in_order_with_what_was_said_last_at_the_end() {
     check_with(
-        hooks(&["greet", "ready", "note"]),
+        loop_rules(&["greet", "ready", "note"]),
         "session a max=2
          --
          hook greet tells=welcome
@@ -290,9 +291,9 @@ fn feedback_goes_into_one_finished_turn_in_order_with_what_was_said_last_at_the_
 /// Feedback that was in two unfinished turns stays marked; later feedback comes after it. Feedback for one iteration alone
 /// is replaced by that for the next.
 #[test]
-fn what_an_interrupted_turn_carried_comes_again_marked() {
+fn feedback_of_interrupted_turn_is_redelivered_and_marked() {
     check_with(
-        hooks(&["greet", "ready"]),
+        loop_rules(&["greet", "ready"]),
         "session a
          hook greet tells=one
          hook ready
@@ -327,28 +328,28 @@ fn what_an_interrupted_turn_carried_comes_again_marked() {
 /// In a session of any length, hooks keep their depth below a person's command.
 #[test]
 fn depth_does_not_grow_with_the_iterations() {
-    let mut project = Script::after(hooks(&["ready", "check", "note"]), "session a max=100");
+    let mut project = ScriptProject::after(loop_rules(&["ready", "check", "note"]), "session a max=100");
     for iteration in 1..=100 {
         let script = format!("hook ready tells=go\nturn-done a.{iteration}\nhook check\nhook note tells=on");
-        let refused: Vec<_> = project.run(&script).into_iter().filter(|line| line.starts_with('!')).collect();
+        let refused: Vec<_> = project.run_script(&script).into_iter().filter(|line| line.starts_with('!')).collect();
         assert_eq!(refused, [""; 0], "{iteration}");
     }
     assert!(project.log.iter().all(|record| record.envelope.metadata.depth <= 1));
     assert!(
-        matches!(project.session("a").next_step(), SessionStep::Wait(NextAction::Turn(_))),
+        matches!(project.find_session("a").next_step(), SessionStep::Wait(NextAction::Turn(_))),
         "what is left is to deliver"
     );
-    project.run("turn-done a.100\nhook check\nhook note");
-    assert_eq!(project.session("a").next_action(), NextAction::Nothing);
+    project.run_script("turn-done a.100\nhook check\nhook note");
+    assert_eq!(project.find_session("a").next_action(), NextAction::Nothing);
 }
 
-/// The same conversation would be just as full the next time.
+/// The same conversation would still be full in the next turn.
 #[test]
 fn full_conversation_is_replaced_by_new_one() {
     for (fault, goes_on) in [(TurnFailure::OutOfTokens, None), (TurnFailure::Failed, Some("talk"))] {
-        let mut project = Script::after(default_rules(), "session a goal=mend failures=5\ntalks a.1 talk");
+        let mut project = ScriptProject::after(default_rules(), "session a goal=mend failures=5\ntalks a.1 talk");
         let failing = TurnFailureReport { fault, ..TurnFailureReport::from_error("too much".to_owned()) };
-        project.ask(&Command::FailTurn { run: run_id("a.1"), failing }).unwrap();
-        assert_eq!(project.session("a").conversation.as_deref(), goes_on, "{fault:?}");
+        project.commit_as_person(&Command::FailTurn { run: run_id("a.1"), failing }).unwrap();
+        assert_eq!(project.find_session("a").conversation.as_deref(), goes_on, "{fault:?}");
     }
 }

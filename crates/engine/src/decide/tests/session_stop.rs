@@ -1,14 +1,14 @@
-//! Sessions that were left or stopped: how a new owner takes one up, and how it ends from every state.
+//! Abandoned and stopped sessions: the recovery by a new owner, and the end from every state.
 
-use super::script::{Script, check_with, default_rules};
-use super::session_loop::hooks;
+use super::script::{ScriptProject, check_with, default_rules};
+use super::session_loop::loop_rules;
 use crate::log::event_type::EventType;
 use crate::session::{NextAction, SessionStep};
 
 #[test]
 fn resumption_reruns_gate_and_records_other_hooks_as_interrupted() {
     check_with(
-        hooks(&["check"]),
+        loop_rules(&["check"]),
         "session a
          turn-done a.1 says=complete
          begin check
@@ -26,7 +26,7 @@ fn resumption_reruns_gate_and_records_other_hooks_as_interrupted() {
          system session_ended Completed",
     );
     check_with(
-        hooks(&["ready"]),
+        loop_rules(&["ready"]),
         "session a
          begin ready
          --
@@ -41,9 +41,9 @@ fn resumption_reruns_gate_and_records_other_hooks_as_interrupted() {
 }
 
 #[test]
-fn an_iteration_that_was_interrupted_is_taken_up_with_its_retry_count() {
+fn interrupted_iteration_is_resumed_with_its_retry_count() {
     check_with(
-        hooks(&["check"]),
+        loop_rules(&["check"]),
         "session a retries=2 max=1
          turn-done a.1
          hook check out=block tells=red
@@ -79,15 +79,15 @@ fn an_iteration_that_was_interrupted_is_taken_up_with_its_retry_count() {
 /// The turn belongs to the new owner, even if others could not take it over from the old one.
 #[test]
 fn turn_belongs_to_session_owner() {
-    let mut project = Script::after(default_rules(), "session a\nresume a by=w2\nrecover turn from=w1 by=w2");
-    assert_eq!(project.effects()[0].owner.as_str(), "w2");
-    assert_eq!(project.run("recover turn from=w1 by=w3"), ["! 8.0 belongs to another process"]);
+    let mut project = ScriptProject::after(default_rules(), "session a\nresume a by=w2\nrecover turn from=w1 by=w2");
+    assert_eq!(project.pending_effects()[0].owner.as_str(), "w2");
+    assert_eq!(project.run_script("recover turn from=w1 by=w3"), ["! 8.0 belongs to another process"]);
 }
 
 #[test]
-fn a_stop_in_the_middle_of_a_hook_waits_for_it_and_skips_the_rest() {
+fn stop_during_hook_waits_for_it_and_skips_remaining_hooks() {
     check_with(
-        hooks(&["check", "lint", "bye"]),
+        loop_rules(&["check", "lint", "bye"]),
         "session a
          turn-done a.1
          begin check
@@ -108,9 +108,9 @@ fn a_stop_in_the_middle_of_a_hook_waits_for_it_and_skips_the_rest() {
 /// Hooks of the session's end are not deeper because another hook was skipped. Nothing waits for that hook's verdict any
 /// more.
 #[test]
-fn a_gate_that_a_crash_interrupted_does_not_run_again_for_a_session_that_was_stopped() {
+fn gate_interrupted_by_crash_is_not_rerun_for_stopped_session() {
     check_with(
-        hooks(&["check"]),
+        loop_rules(&["check"]),
         "session a
          turn-done a.1 says=complete
          begin check
@@ -126,41 +126,41 @@ fn a_gate_that_a_crash_interrupted_does_not_run_again_for_a_session_that_was_sto
 }
 
 #[test]
-fn what_follows_a_skipped_hook_is_as_near_as_the_stop() {
-    let project = Script::after(hooks(&["ready", "bye"]), "session a\nstop a");
+fn events_after_skipped_hook_keep_depth_of_stop() {
+    let project = ScriptProject::after(loop_rules(&["ready", "bye"]), "session a\nstop a");
     let depths: Vec<_> =
         project.log.iter().map(|record| (record.kind().name(), record.envelope.metadata.depth)).collect();
     assert_eq!(
         depths[3..],
         [("session_stopping", 0), ("hook_finished", 1), ("iteration_interrupted", 0), ("session_ended", 0)],
     );
-    assert_eq!(project.effects()[0].depth, 1);
+    assert_eq!(project.pending_effects()[0].depth, 1);
 }
 
 /// A hook that is enqueued and skipped in one commit would have no position: the store assigns positions later.
 #[test]
-fn a_session_that_is_about_to_end_owes_no_hooks_but_those_of_its_end() {
-    let mut project = Script::after(hooks(&["check", "note", "bye"]), "add one\nsession a\nstop a");
+fn stopping_session_enqueues_only_session_end_hooks() {
+    let mut project = ScriptProject::after(loop_rules(&["check", "note", "bye"]), "add one\nsession a\nstop a");
     let effects = project.rules.effects.as_mut().unwrap();
     effects.hooks.insert(EventType::TaskUpdated, effects.hooks[&EventType::TurnFinished].clone());
-    assert_eq!(project.run("run=a.1 reword T1 two"), ["T1 task_updated"]);
+    assert_eq!(project.run_script("run=a.1 reword T1 two"), ["T1 task_updated"]);
     assert!(
-        matches!(project.session("a").next_step(), SessionStep::Wait(NextAction::Turn(_))),
+        matches!(project.find_session("a").next_step(), SessionStep::Wait(NextAction::Turn(_))),
         "{:?}",
-        project.session("a")
+        project.find_session("a")
     );
     assert_eq!(
-        project.run("turn-done a.1"),
+        project.run_script("turn-done a.1"),
         ["system turn_finished", "system iteration_interrupted a.1", "system session_ended Cancelled"],
     );
-    assert_eq!(project.effects().len(), 1);
-    assert_eq!(project.run("hook bye"), ["system hook_started bye 1 by w1", "system hook_finished bye Success"]);
+    assert_eq!(project.pending_effects().len(), 1);
+    assert_eq!(project.run_script("hook bye"), ["system hook_started bye 1 by w1", "system hook_finished bye Success"]);
 }
 
 #[test]
-fn a_stop_in_a_turn_waits_for_the_turn_to_be_given_up() {
+fn stop_during_turn_waits_until_turn_is_interrupted() {
     check_with(
-        hooks(&["ready", "check", "bye"]),
+        loop_rules(&["ready", "check", "bye"]),
         "session a
          hook ready tells=one
          --
@@ -175,14 +175,14 @@ fn a_stop_in_a_turn_waits_for_the_turn_to_be_given_up() {
 #[test]
 fn stop_before_first_turn_skips_hooks_and_ends_session() {
     check_with(
-        hooks(&["greet"]),
+        loop_rules(&["greet"]),
         "session a\n--\nstop a error",
         "system session_stopping Error
          system hook_finished greet Skip
          system session_ended Error",
     );
     check_with(
-        hooks(&["ready"]),
+        loop_rules(&["ready"]),
         "session a
          --
          stop a limit",
@@ -193,11 +193,11 @@ fn stop_before_first_turn_skips_hooks_and_ends_session() {
     );
 }
 
-/// Its end was decided, and the hooks of the end still have a purpose.
+/// The end of the session was requested before the crash, so a new owner runs the hooks of the end.
 #[test]
 fn hooks_of_requested_end_are_taken_over_after_crash() {
     check_with(
-        hooks(&["bye"]),
+        loop_rules(&["bye"]),
         "session a
          cancel a
          turn-interrupted a.1

@@ -1,6 +1,6 @@
 //! Sessions and their turns.
 
-use super::script::{Script, check, check_with, default_rules};
+use super::script::{ScriptProject, check, check_with, default_rules};
 use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
@@ -61,7 +61,7 @@ fn ended_session_refuses_commands() {
 }
 
 #[test]
-fn there_has_to_be_a_session_and_its_task() {
+fn command_for_missing_session_or_deleted_task_is_refused() {
     check(
         "stop a
          resume a by=w2
@@ -101,16 +101,16 @@ fn session_is_taken_over_only_from_named_dead_owner() {
 
 #[test]
 fn resumption_may_raise_iteration_limit() {
-    let project = Script::after(default_rules(), "session a max=1\nresume a by=w2 max=2\nturn-done a.1");
-    assert_eq!(project.session("a").terms.max_iterations, 2);
-    assert_eq!(project.session("a").current_turn().unwrap().run.iteration, 2);
-    let project = Script::after(default_rules(), "session a max=1 retries=4\nresume a by=w2");
-    let terms = project.session("a").terms;
+    let project = ScriptProject::after(default_rules(), "session a max=1\nresume a by=w2 max=2\nturn-done a.1");
+    assert_eq!(project.find_session("a").terms.max_iterations, 2);
+    assert_eq!(project.find_session("a").current_turn().unwrap().run.iteration, 2);
+    let project = ScriptProject::after(default_rules(), "session a max=1 retries=4\nresume a by=w2");
+    let terms = project.find_session("a").terms;
     assert_eq!((terms.max_iterations, terms.max_hook_retries), (1, 4), "the rest stays as it was");
 }
 
 #[test]
-fn the_end_is_asked_for_once() {
+fn repeated_session_stop_is_refused_before_and_after_end() {
     check(
         "session a
          --
@@ -129,9 +129,9 @@ fn the_end_is_asked_for_once() {
 }
 
 #[test]
-fn the_events_of_a_session_name_it_and_belong_to_its_task() {
+fn session_events_name_session_and_belong_to_its_task() {
     let script = "add one\nsession a task=T1\nturn-done a.1 says=complete";
-    let project = Script::after(default_rules(), script);
+    let project = ScriptProject::after(default_rules(), script);
     let named: Vec<_> = project
         .log
         .iter()
@@ -154,13 +154,13 @@ fn the_events_of_a_session_name_it_and_belong_to_its_task() {
             "T1 session_ended Some(1)",
         ],
     );
-    assert_eq!(project.task("T1").last_event, project.log.last().unwrap().seq, "they are part of its history");
+    assert_eq!(project.find_task("T1").last_event, project.log.last().unwrap().seq, "they are part of its history");
 }
 
 /// Each event of the loop has the event before it as its cause, and none is deeper than a command.
 #[test]
-fn what_a_session_does_by_itself_has_a_cause() {
-    let project = Script::after(default_rules(), "session a\nturn-done a.1");
+fn session_loop_event_names_preceding_event_as_cause() {
+    let project = ScriptProject::after(default_rules(), "session a\nturn-done a.1");
     let causes: Vec<_> =
         project.log.iter().map(|record| (record.kind().name(), record.cause_position().map(|at| at.0))).collect();
     assert_eq!(
@@ -180,7 +180,7 @@ fn what_a_session_does_by_itself_has_a_cause() {
     assert!(project.log.iter().all(|record| record.envelope.metadata.depth == 0));
 }
 
-fn owing(config: &str, event: EventType) -> EngineRules {
+fn rules_with_hook(config: &str, event: EventType) -> EngineRules {
     let hook = HookEffect {
         hook: "tell".to_owned(),
         point: event.name().parse().expect("a hook point"),
@@ -194,9 +194,9 @@ fn owing(config: &str, event: EventType) -> EngineRules {
 }
 
 #[test]
-fn a_configuration_is_recorded_once_before_it_is_first_named() {
+fn configuration_is_recorded_once_before_first_event_that_uses_it() {
     check_with(
-        owing("other", EventType::TaskCreated),
+        rules_with_hook("other", EventType::TaskCreated),
         "add one
          add two
          session a config=other
@@ -221,9 +221,9 @@ fn a_configuration_is_recorded_once_before_it_is_first_named() {
 }
 
 #[test]
-fn the_record_of_a_configuration_owes_nothing() {
+fn config_recorded_event_enqueues_no_hooks() {
     check_with(
-        owing("other", EventType::ConfigRecorded),
+        rules_with_hook("other", EventType::ConfigRecorded),
         "session a config=other",
         "system config_recorded
          system session_started

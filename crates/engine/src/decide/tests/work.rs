@@ -1,6 +1,6 @@
 //! The work of sessions: goals that become tasks, named tasks, and tasks that the graph has ready.
 
-use super::script::{Script, check, check_with, default_rules};
+use super::script::{ScriptProject, check, check_with, default_rules};
 use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
@@ -10,15 +10,15 @@ use crate::session::TaskHold;
 use crate::task::TaskState;
 
 /// Returns rules with a hook called `told` at an event.
-fn owing(event: EventType) -> EngineRules {
+fn rules_with_hook(event: EventType) -> EngineRules {
     let (point, class, on_failure) = (HookPoint::Event(event), HookClass::Other, HookFailurePolicy::Ignore);
     let hook = HookEffect { hook: "told".to_owned(), point, class, on_failure, send_backs: None };
-    let effects = HookPlan::for_all_tasks(super::script::CONFIG, "w1".parse().unwrap(), [(event, vec![hook])]);
+    let effects = HookPlan::for_all_tasks(super::script::SESSION_CONFIG, "w1".parse().unwrap(), [(event, vec![hook])]);
     EngineRules { effects: Some(effects), ..default_rules() }
 }
 
 #[test]
-fn a_goal_becomes_a_task_of_the_same_commit() {
+fn session_goal_creates_and_claims_task_in_same_commit() {
     check(
         "session a goal=mend
          turn-done a.1 says=complete",
@@ -38,8 +38,8 @@ fn a_goal_becomes_a_task_of_the_same_commit() {
          T1 session_ended Completed",
     );
     let project =
-        Script::after(default_rules(), "session a goal=mend\nturn-done a.1 says=complete\nsession b goal=mend");
-    let of = |name: &str| (project.session(name).task, project.session(name).hold);
+        ScriptProject::after(default_rules(), "session a goal=mend\nturn-done a.1 says=complete\nsession b goal=mend");
+    let of = |name: &str| (project.find_session(name).task, project.find_session(name).hold);
     assert_eq!(of("a").1, TaskHold::Left);
     assert!(matches!(of("b"), (Some(id), TaskHold::Held(_)) if id.0 == 2), "{:?}", of("b"));
     let created = project.log.iter().find(|record| record.kind() == EventType::TaskCreated).unwrap();
@@ -47,7 +47,7 @@ fn a_goal_becomes_a_task_of_the_same_commit() {
 }
 
 #[test]
-fn a_task_that_cannot_be_claimed_is_refused_with_the_reason() {
+fn session_for_unclaimable_task_is_refused_with_reason() {
     check(
         "add one
          add two after=T1
@@ -76,15 +76,16 @@ fn a_task_that_cannot_be_claimed_is_refused_with_the_reason() {
 #[test]
 fn iterations_of_session_on_graph_are_counted_for_each_task() {
     let script = "add one\nadd two\nsession a work=graph\nturn-done a.1\nturn-done a.2 says=complete";
-    let mut project = Script::after(default_rules(), script);
-    let counts = |project: &Script| (project.session("a").iteration, project.session("a").iteration_on_task());
+    let mut project = ScriptProject::after(default_rules(), script);
+    let counts =
+        |project: &ScriptProject| (project.find_session("a").iteration, project.find_session("a").iteration_on_task());
     assert_eq!(counts(&project), (3, 1));
-    project.run("turn-done a.3");
+    project.run_script("turn-done a.3");
     assert_eq!(counts(&project), (4, 2));
 }
 
 #[test]
-fn the_graph_is_worked_off_by_priority_and_what_becomes_ready_counts() {
+fn graph_session_works_by_priority_including_newly_ready_tasks() {
     check(
         "add one
          add two after=T1 prio=0
@@ -136,7 +137,7 @@ fn the_graph_is_worked_off_by_priority_and_what_becomes_ready_counts() {
 }
 
 #[test]
-fn where_nothing_is_ready_no_agent_is_asked() {
+fn graph_session_without_ready_task_ends_without_turn() {
     check(
         "add one
          block T1
@@ -148,12 +149,12 @@ fn where_nothing_is_ready_no_agent_is_asked() {
     );
 }
 
-/// A worktree would not have the work.
+/// A worktree would not contain the work in place.
 #[test]
 fn task_begun_in_place_is_not_taken_into_worktree() {
     let taken = |script: &str| {
-        let project = Script::after(default_rules(), script);
-        (project.task("T1").in_place, project.session("a").task.map(|id| id.0))
+        let project = ScriptProject::after(default_rules(), script);
+        (project.find_task("T1").in_place, project.find_session("a").task.map(|id| id.0))
     };
     let begun = "session g goal=here max=1 by=w2\nturn-done g.1\nadd two";
     assert_eq!(taken(&format!("{begun}\nsession a work=graph grounds=worktrees")), (true, Some(2)));
@@ -165,7 +166,7 @@ fn task_begun_in_place_is_not_taken_into_worktree() {
 }
 
 #[test]
-fn a_task_that_needs_a_person_is_blocked_and_the_others_go_on() {
+fn task_needing_person_is_blocked_and_session_claims_next() {
     check(
         "add one
          add two
@@ -192,7 +193,7 @@ fn a_task_that_needs_a_person_is_blocked_and_the_others_go_on() {
 }
 
 #[test]
-fn a_limit_and_a_stop_leave_a_task_that_can_be_taken_up() {
+fn task_left_at_limit_or_stop_can_be_resumed() {
     check(
         "add one
          add two
@@ -229,11 +230,11 @@ fn a_limit_and_a_stop_leave_a_task_that_can_be_taken_up() {
 
 /// The last allowed iteration may end the last task; with another one left it is a limit.
 #[test]
-fn the_limit_counts_only_where_something_is_left() {
+fn session_ends_at_limit_only_when_tasks_remain() {
     let ended = |tasks: &str| {
         let script = format!("{tasks}\nsession a work=graph max=1\nturn-done a.1 says=complete");
-        let project = Script::after(default_rules(), &script);
-        (project.session("a").ending_kind().unwrap(), project.task("T1").state)
+        let project = ScriptProject::after(default_rules(), &script);
+        (project.find_session("a").ending_kind().unwrap(), project.find_task("T1").state)
     };
     assert_eq!(ended("add one"), (crate::SessionEndKind::Completed, TaskState::Completed));
     assert_eq!(ended("add one\nadd two"), (crate::SessionEndKind::Limit, TaskState::Completed));
@@ -241,13 +242,13 @@ fn the_limit_counts_only_where_something_is_left() {
 
 #[test]
 fn resumed_session_holds_its_task() {
-    let project = Script::after(default_rules(), "session a goal=mend\nresume a from=w1 by=w2");
-    let lease = project.task("T1").lease.unwrap();
+    let project = ScriptProject::after(default_rules(), "session a goal=mend\nresume a from=w1 by=w2");
+    let lease = project.find_task("T1").lease.unwrap();
     assert_eq!((lease.owner.as_str(), lease.epoch.0), ("w2", 1));
 }
 
 #[test]
-fn a_task_that_is_taken_away_ends_the_session_that_was_started_for_it() {
+fn task_completed_outside_session_ends_session_as_cancelled() {
     check(
         "session a goal=mend
          --
@@ -264,7 +265,7 @@ fn a_task_that_is_taken_away_ends_the_session_that_was_started_for_it() {
 }
 
 #[test]
-fn what_an_agent_says_by_a_command_counts_for_that_turn() {
+fn agent_complete_command_counts_as_claim_of_that_turn() {
     let claimed = "session a goal=mend\nrun=a.1 complete T1 all green\n--\n";
     check(
         &format!("{claimed}turn-done a.1"),
@@ -275,8 +276,8 @@ fn what_an_agent_says_by_a_command_counts_for_that_turn() {
          T1 task_completed
          T1 session_ended Completed",
     );
-    let done = Script::after(default_rules(), &claimed.replace("--", "turn-done a.1"));
-    assert_eq!(done.task("T1").result.as_deref(), Some("all green"));
+    let done = ScriptProject::after(default_rules(), &claimed.replace("--", "turn-done a.1"));
+    assert_eq!(done.find_task("T1").result.as_deref(), Some("all green"));
     check(
         &format!("{claimed}turn-done a.1 says=blocked"),
         "T1 turn_finished
@@ -287,21 +288,24 @@ fn what_an_agent_says_by_a_command_counts_for_that_turn() {
          T1 session_ended Escalated, the agent says it is blocked",
     );
     let other = "add other\nsession a goal=mend\nrun=a.1 complete T1\nturn-done a.1";
-    let project = Script::after(default_rules(), other);
-    assert_eq!((project.task("T1").state, project.task("T2").state), (TaskState::Completed, TaskState::Active));
-    assert_eq!(project.session("a").iteration, 2, "another task is no claim about its own");
+    let project = ScriptProject::after(default_rules(), other);
+    assert_eq!(
+        (project.find_task("T1").state, project.find_task("T2").state),
+        (TaskState::Completed, TaskState::Active)
+    );
+    assert_eq!(project.find_session("a").iteration, 2, "another task is no claim about its own");
     let of_another = "session b goal=paint by=w2\nsession a goal=mend";
-    let mut project = Script::after(default_rules(), of_another);
-    assert_eq!(project.run("run=a.1 complete T1"), ["! T1 is held by session `b` (epoch 1)"]);
-    project.run("turn-done a.1");
-    assert_eq!(project.session("a").iteration, 2, "nor is what is said about the task of another session");
+    let mut project = ScriptProject::after(default_rules(), of_another);
+    assert_eq!(project.run_script("run=a.1 complete T1"), ["! T1 is held by session `b` (epoch 1)"]);
+    project.run_script("turn-done a.1");
+    assert_eq!(project.find_session("a").iteration, 2, "nor is what is said about the task of another session");
 }
 
 /// The command that completed the task runs the hooks, and the session receives their feedback.
 #[test]
-fn what_hooks_say_about_tasks_goes_to_the_session_of_the_event_or_the_holder() {
+fn task_hook_feedback_reaches_session_of_event_or_holder() {
     check_with(
-        owing(EventType::TaskCompleted),
+        rules_with_hook(EventType::TaskCompleted),
         "add other
          session a goal=mend by=w2
          run=a.1 complete T1
@@ -313,7 +317,7 @@ fn what_hooks_say_about_tasks_goes_to_the_session_of_the_event_or_the_holder() {
          T1 feedback_queued well-done from told",
     );
     check_with(
-        owing(EventType::TaskUpdated),
+        rules_with_hook(EventType::TaskUpdated),
         "session a goal=mend by=w2
          relabel T1 labels=x
          --
@@ -333,9 +337,9 @@ fn what_hooks_say_about_tasks_goes_to_the_session_of_the_event_or_the_holder() {
 
 /// Its hooks run before the session continues with another task.
 #[test]
-fn the_end_of_a_task_is_heard_before_the_next_one() {
+fn completed_task_hooks_run_before_next_task_is_claimed() {
     check_with(
-        owing(EventType::TaskCompleted),
+        rules_with_hook(EventType::TaskCompleted),
         "add one
          add two
          session a work=graph
@@ -355,10 +359,10 @@ fn the_end_of_a_task_is_heard_before_the_next_one() {
 
 /// A claim first checks whether the lease of the task has expired.
 #[test]
-fn a_task_whose_lease_has_run_out_is_taken() {
+fn task_with_expired_lease_is_claimed_by_new_session() {
     for session in ["session a task=T1", "session a work=graph"] {
-        let mut project = Script::after(default_rules(), "add one\nclaim T1 by=w7 for=60s\nlater 61s");
-        let taken = project.run(session);
+        let mut project = ScriptProject::after(default_rules(), "add one\nclaim T1 by=w7 for=60s\nlater 61s");
+        let taken = project.run_script(session);
         for line in ["T1 lease_expired w7 epoch 1", "T1 task_claimed w1 epoch 2"] {
             assert!(taken.iter().any(|event| event == line), "{session}: {taken:?}");
         }
@@ -366,7 +370,7 @@ fn a_task_whose_lease_has_run_out_is_taken() {
 }
 
 #[test]
-fn at_its_limit_a_session_takes_no_further_task() {
+fn session_at_iteration_limit_claims_no_further_task() {
     check(
         "add one
          add two
@@ -382,9 +386,9 @@ fn at_its_limit_a_session_takes_no_further_task() {
     );
 }
 
-/// No other session takes it up before its new dependency is completed.
+/// No other session claims the task before its new dependency is completed.
 #[test]
-fn a_task_that_was_given_a_dependency_meanwhile_waits_when_it_is_left() {
+fn task_given_dependency_during_session_waits_when_session_ends() {
     check(
         "add one
          add two
@@ -406,9 +410,9 @@ fn a_task_that_was_given_a_dependency_meanwhile_waits_when_it_is_left() {
 #[test]
 fn claim_of_other_agent_is_not_task_result() {
     let script = "add one\nsession a task=T1\nsession b\nrun=a.1 complete T1 all green";
-    let mut project = Script::after(default_rules(), script);
-    project.run("run=b.1 complete T1 mine");
-    project.run("turn-done a.1 says=complete");
-    let task = project.task("T1");
+    let mut project = ScriptProject::after(default_rules(), script);
+    project.run_script("run=b.1 complete T1 mine");
+    project.run_script("turn-done a.1 says=complete");
+    let task = project.find_task("T1");
     assert_eq!((task.state, task.result.as_deref()), (TaskState::Completed, Some("all green")));
 }

@@ -98,7 +98,7 @@ fn names_differ_by_every_letter() {
 }
 
 #[test]
-fn a_new_hook_is_enabled_and_neither_early_nor_late() {
+fn new_hook_is_enabled_with_default_priority() {
     let plain = hook("plain");
     assert_eq!((plain.priority, plain.enabled, plain.description.as_str()), (100, true, ""));
     assert!(plain.metadata.is_empty());
@@ -111,7 +111,7 @@ fn a_new_hook_is_enabled_and_neither_early_nor_late() {
 }
 
 #[test]
-fn a_hook_hears_the_events_that_it_names_and_each_once() {
+fn hook_runs_once_for_each_event_it_names() {
     let mut registry = HookRegistry::default();
     let events = [TaskStarted, TaskCreated, TaskStarted];
     registry.register(PureHook::new("both", events, |_, _| Ok(vec![]))).unwrap();
@@ -127,7 +127,7 @@ fn a_hook_hears_the_events_that_it_names_and_each_once() {
 }
 
 #[test]
-fn the_list_has_every_hook_in_order_of_registration() {
+fn hook_list_contains_all_hooks_in_registration_order() {
     let mut registry = HookRegistry::default();
     for word in ["late:9", "early:1", "off", "!off", "late=0"] {
         step(&mut registry, word).unwrap();
@@ -139,7 +139,7 @@ fn the_list_has_every_hook_in_order_of_registration() {
 }
 
 #[test]
-fn a_hook_is_configured_in_one_step() {
+fn hook_configuration_sets_enabled_state_and_priority_at_once() {
     let mut registry = HookRegistry::with_builtins();
     registry.configure_hook("auto-label-by-keyword", true, None).unwrap();
     registry.configure_hook("track-agent-task-lifecycle", true, Some(0)).unwrap();
@@ -151,7 +151,7 @@ fn a_hook_is_configured_in_one_step() {
 }
 
 #[test]
-fn a_built_in_is_never_registered_twice_but_can_be_replaced() {
+fn built_in_hook_is_replaceable_but_cannot_be_registered_twice() {
     let mut registry = HookRegistry::with_builtins();
     let mine = || PureHook::new("auto-create-review-task", [TaskCompleted], |_, _| Ok(vec![]));
     assert!(registry.register(mine()).is_err());
@@ -162,7 +162,7 @@ fn a_built_in_is_never_registered_twice_but_can_be_replaced() {
 
 /// Changes to one copy do not reach the other.
 #[test]
-fn a_copy_is_a_registry_of_its_own() {
+fn cloned_registry_is_unaffected_by_changes_to_original() {
     let mut one = HookRegistry::with_builtins();
     let two = one.clone();
     one.disable_hook("check-dependency-satisfaction").unwrap();
@@ -171,7 +171,7 @@ fn a_copy_is_a_registry_of_its_own() {
 
 /// After any changes, the order is that of sorting by priority and registration.
 #[test]
-fn a_thousand_hooks_stay_in_order() {
+fn registry_keeps_thousand_hooks_in_priority_order_after_changes() {
     let mut registry = HookRegistry::default();
     for number in 0..1000_i64 {
         registry.register(hook(&number.to_string()).priority(number * 37 % 11)).unwrap();

@@ -46,7 +46,7 @@ fn missing_or_empty_rules_are_accepted() {
 }
 
 #[test]
-fn what_was_not_given_is_not_written_down() {
+fn omitted_rule_fields_stay_omitted_when_serialized() {
     let plain = check_kept("command", &json!({"command": "cargo test"}));
     let ValidationRuleKind::Command(command) = plain.kind else { panic!("{plain:?}") };
     assert_eq!((command.timeout(), command.success_codes()), (Duration::from_secs(60), vec![0]));
@@ -84,7 +84,7 @@ fn numbers_and_paths_are_kept_in_one_way() {
 }
 
 #[test]
-fn a_list_that_is_none_or_too_long_is_refused() {
+fn rule_list_of_wrong_type_or_length_is_refused() {
     check_refused(&json!({}), "", "it is not a list");
     check_refused(&json!("tests"), "", "it is not a list");
     let many: Vec<_> = (0..21).map(|number| json!({"type": "custom", "name": number.to_string()})).collect();
@@ -92,7 +92,7 @@ fn a_list_that_is_none_or_too_long_is_refused() {
 }
 
 #[test]
-fn a_rule_needs_its_type_and_a_name_of_its_own() {
+fn rule_without_valid_type_and_unique_name_is_refused() {
     let config = json!({"validatorId": "lint"});
     let custom = |name: Value| json!([{"type": "custom", "name": name, "config": config}]);
     check_refused(&json!([7]), "[0]", "invalid type: integer `7`");
@@ -112,7 +112,7 @@ fn a_rule_needs_its_type_and_a_name_of_its_own() {
 }
 
 #[test]
-fn a_wrong_command_is_refused() {
+fn invalid_command_config_is_refused_with_place_and_cause() {
     let check = |config: &Value, place: &str, cause: &str| {
         check_refused(&rule("command", config), &format!("[0].config{place}"), cause);
     };
@@ -136,7 +136,7 @@ fn a_wrong_command_is_refused() {
 }
 
 #[test]
-fn a_path_out_of_the_project_is_refused() {
+fn path_outside_project_is_refused() {
     let outside = "it leads out of the project";
     for path in ["..", "a/../../b", "/home/me/project/../other", "/etc", "/home/me/project2", "/"] {
         let config = json!({"command": "a", "workingDirectory": path});
@@ -148,7 +148,7 @@ fn a_path_out_of_the_project_is_refused() {
 }
 
 #[test]
-fn a_wrong_pattern_is_refused() {
+fn invalid_content_pattern_is_refused_with_place_and_cause() {
     let check = |config: &Value, place: &str, cause: &str| {
         check_refused(&rule("content_pattern", config), &format!("[0].config{place}"), cause);
     };
@@ -168,7 +168,7 @@ fn a_wrong_pattern_is_refused() {
 }
 
 #[test]
-fn a_wrong_report_or_list_of_files_is_refused() {
+fn invalid_coverage_or_file_list_is_refused_with_place() {
     for given in [json!(-1), json!(100.5), json!("80%")] {
         let config = json!({"minCoverage": given, "format": "lcov", "reportPath": "a"});
         check_refused(&rule("coverage", &config), "[0].config.minCoverage", "");
@@ -208,7 +208,7 @@ fn flags_mean_what_they_mean_in_javascript() {
 }
 
 #[test]
-fn a_percentage_is_never_shown_larger_than_it_is() {
+fn coverage_percent_is_never_rounded_up_when_displayed() {
     let check = |percent: f64, shown: &str| assert_eq!(CoveragePercent::new(percent).unwrap().to_string(), shown);
     check(80.0, "80%");
     check(79.999, "79.99%");

@@ -1,25 +1,25 @@
 //! The commands for worktrees, gates and changes.
 
-use super::Line;
+use super::ScriptLine;
 use crate::command::Command;
 use crate::delivery::{ChangeApproval, ChangeFact, ChangeRef, GateFinding, SubmissionCheck, SubmittedWork, Workspace};
 use crate::log::event::Event;
 use crate::log::id::{Digest, Epoch};
 
-impl Line<'_> {
-    pub(super) fn delivering(&self) -> Option<Command> {
+impl ScriptLine<'_> {
+    pub(super) fn delivery_command(&self) -> Option<Command> {
         use Command as C;
         Some(match self.words[0] {
             "workspace" => {
                 let (name, reused) = (self.word(1), false);
                 let tells = self.options.get("conflicts").map(|text| (*text).to_owned());
                 let feedback = tells.map(|text| GateFinding { source: "rebase_on_main".to_owned(), text });
-                C::OpenWorkspace { name, workspace: workspace(), reused, protected: None, feedback }
+                C::OpenWorkspace { name, workspace: sample_workspace(), reused, protected: None, feedback }
             }
             "work" => {
                 let work = SubmittedWork {
                     head: self.options.get("head").copied().unwrap_or("abc").to_owned(),
-                    commits: self.number("commits").unwrap_or(1),
+                    commits: self.number_option("commits").unwrap_or(1),
                     files: 1,
                 };
                 let readied = match self.options.contains_key("moved") {
@@ -28,15 +28,20 @@ impl Line<'_> {
                 };
                 C::SubmitWork { name: self.word(1), readied }
             }
-            "report" => C::SubmitWork { name: self.word(1), readied: SubmissionCheck::Report(self.rest(2)) },
+            "report" => C::SubmitWork { name: self.word(1), readied: SubmissionCheck::Report(self.text_from(2)) },
             "unfit" => {
-                let (reason, feedback) = (self.rest(2), format!("{}, in all of two files", self.rest(2)));
+                let (reason, feedback) = (self.text_from(2), format!("{}, in all of two files", self.text_from(2)));
                 let hook = self.options.get("hook").copied().unwrap_or("commit").to_owned();
-                C::SubmitWork { name: self.word(1), readied: SubmissionCheck::Unfit { hook, reason, feedback } }
+                C::SubmitWork {
+                    name: self.word(1),
+                    readied: SubmissionCheck::NotSubmittable { hook, reason, feedback },
+                }
             }
-            "person" => C::LeaveToPerson { name: self.word(1), reason: self.rest(2), commits: vec![] },
-            "merged" => C::RecordMerge { id: self.id(), commit: self.words[2].to_owned(), seen: None },
-            "expire" => C::ExpireLease { id: self.id(), epoch: Epoch(self.number("epoch").unwrap().into()) },
+            "person" => C::LeaveToPerson { name: self.word(1), reason: self.text_from(2), commits: vec![] },
+            "merged" => C::RecordMerge { id: self.task_id(), commit: self.words[2].to_owned(), seen: None },
+            "expire" => {
+                C::ExpireLease { id: self.task_id(), epoch: Epoch(self.number_option("epoch").unwrap().into()) }
+            }
             _ => return None,
         })
     }
@@ -47,7 +52,7 @@ impl Line<'_> {
         Some(ChangeRef { branch: Some((*branch).to_owned()), base: Some("main".to_owned()), url: None, number: None })
     }
 
-    /// Returns what a hook did about a change.
+    /// Returns the report of a hook about a change.
     pub(super) fn change(&self) -> Option<ChangeFact> {
         let opened = self.options.get("opens").map(|url| {
             let url = Some((*url).to_owned());
@@ -57,7 +62,7 @@ impl Line<'_> {
     }
 }
 
-impl Line<'_> {
+impl ScriptLine<'_> {
     /// Returns the approval of gatekeepers: `approves=qa+docs of=patch`.
     pub(super) fn approved(&self) -> Option<ChangeApproval> {
         let patch = Digest::of_bytes(self.options.get("of")?.as_bytes());
@@ -66,7 +71,7 @@ impl Line<'_> {
     }
 }
 
-fn workspace() -> Workspace {
+fn sample_workspace() -> Workspace {
     Workspace {
         branch: "windlass/t1".to_owned(),
         base: "main".to_owned(),
@@ -77,7 +82,7 @@ fn workspace() -> Workspace {
     }
 }
 
-pub(super) fn detail(event: &Event) -> String {
+pub(super) fn event_detail(event: &Event) -> String {
     match event {
         Event::PipelineFailed(failed) => {
             format!("{} {:?}: {:?} {}/{}", failed.hook, failed.why, failed.remedy, failed.count, failed.most)

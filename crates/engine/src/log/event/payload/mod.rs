@@ -10,7 +10,7 @@ use crate::delivery::{
 use crate::effects::action::ActionRequest;
 use crate::effects::hook_outcome::HookOutcome;
 use crate::effects::hook_point::HookPoint;
-use crate::evaluation::ruling::RuleAction;
+use crate::evaluation::decision_rule::RuleAction;
 use crate::evaluation::validation::{RuleResult, ValidationRule};
 use crate::evaluation::{CheckpointTrigger, SeriesGuard, SeriesSignal, StopHook};
 use crate::log::id::{

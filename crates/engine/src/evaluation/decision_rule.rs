@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_holds_decides() {
+    fn first_matching_rule_decides_and_renders_its_texts() {
         let failed = "validationResults | selectattr('ruleName', 'eq', 'tests_pass') | rejectattr('passed') | list";
         let rules = [
             rule(Some("iteration >= 10"), &[], &[], RuleAction::Escalate),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_cannot_be_evaluated_is_a_fault() {
+    fn rule_with_undefined_value_fails_only_when_evaluated() {
         let rules = [rule(Some("draftContent == 'x'"), &[], &["agentOutput | length > 3"], RuleAction::Complete)];
         assert_eq!(
             evaluate_rules(&rules, &json!({"draftContent": "y"}), UndefinedPolicy::Fails),

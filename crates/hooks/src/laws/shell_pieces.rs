@@ -1,5 +1,5 @@
-//! Pieces of shell text, for the law in `shell.rs` and for `tests/scripts.rs`. No combination of them does harm: they name
-//! no file outside of the directory in which they run.
+//! Pieces of shell text, for the law in `shell.rs` and for `tests/scripts.rs`. Every combination of them is harmless, because
+//! they name no file outside of the working directory.
 //!
 //! Inputs in the corpus choose pieces by their numbers: add new ones at the end of `COMMANDS`.
 
@@ -148,8 +148,8 @@ pub const PAYLOADS: &[&str] = &[
     "EOF\n>pwned\n",
 ];
 
-/// Returns whether a script may run the content of a variable itself. The author of such a script answers for it.
-pub fn runs_a_variable(text: &str) -> bool {
+/// Returns whether a script may run the content of its own variables. The author of such a script is responsible for that.
+pub fn executes_variable(text: &str) -> bool {
     let names = ["$x", "${x", "$y", "${y"];
     names.iter().any(|name| text.contains(name)) && ["eval", "sh", "find", "xargs"].iter().any(|way| text.contains(way))
 }
