@@ -1,0 +1,67 @@
+//! Errors as JSON, with the status that fits.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+use windlass_app::{Failure, FailureCode};
+
+/// The body of an answer with an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorBody {
+    pub error: String,
+    pub cause: Option<String>,
+    pub hint: Option<String>,
+    pub code: String,
+}
+
+/// An error of a request.
+#[derive(Debug)]
+pub struct RequestError {
+    status: StatusCode,
+    body: ErrorBody,
+}
+
+impl RequestError {
+    pub fn new(status: StatusCode, code: &str, error: &str, hint: &str) -> Self {
+        let hint = Some(hint.to_owned()).filter(|hint| !hint.is_empty());
+        Self { status, body: ErrorBody { error: error.to_owned(), cause: None, hint, code: code.to_owned() } }
+    }
+
+    pub fn not_logged_in() -> Self {
+        let hint = "`windlass serve invite NAME` prints a link that logs in";
+        Self::new(StatusCode::UNAUTHORIZED, "not_logged_in", "not logged in", hint)
+    }
+
+    pub fn bad_request(error: &str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "usage", error, "")
+    }
+
+    pub fn not_found(error: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", error, "")
+    }
+}
+
+impl From<Failure> for RequestError {
+    fn from(failure: Failure) -> Self {
+        let status = match failure.code {
+            FailureCode::Usage => StatusCode::BAD_REQUEST,
+            FailureCode::NotFound | FailureCode::NoProject => StatusCode::NOT_FOUND,
+            FailureCode::Refused => StatusCode::CONFLICT,
+            FailureCode::Trust => StatusCode::FORBIDDEN,
+            FailureCode::Config => StatusCode::UNPROCESSABLE_ENTITY,
+            FailureCode::Store | FailureCode::System | FailureCode::Interrupted(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let cause = (!failure.causes.is_empty()).then(|| failure.causes.join(": "));
+        let code = failure.code.name().to_owned();
+        Self { status, body: ErrorBody { error: failure.message, cause, hint: failure.hint, code } }
+    }
+}
+
+impl IntoResponse for RequestError {
+    fn into_response(self) -> Response {
+        (self.status, Json(self.body)).into_response()
+    }
+}

@@ -1,0 +1,163 @@
+//! The checks before every request, and the headers of every answer.
+//!
+//! Invariants:
+//! - A request has one `Host` that the server knows, so a page in a browser cannot reach it under another name.
+//! - A request that changes something comes from this page or from a program: its origin is ours, and its body is JSON.
+//! - The browser runs only our own script, and reads no markup from data.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HOST, HeaderName, HeaderValue, ORIGIN,
+    REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::access::{Role, Viewer};
+use crate::error::RequestError;
+use crate::peer;
+use crate::server::ServerState;
+
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+    connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+    require-trusted-types-for 'script'; trusted-types 'none'";
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const CROSS_ORIGIN_OPENER: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const CROSS_ORIGIN_RESOURCE: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const PERMISSIONS: HeaderName = HeaderName::from_static("permissions-policy");
+
+/// The viewer of a request, and the secret that proved it.
+#[derive(Clone)]
+pub struct LoggedIn {
+    pub viewer: Viewer,
+    pub secret: String,
+}
+
+impl LoggedIn {
+    /// Refuses a viewer whose role is too small.
+    pub fn require(&self, role: Role) -> Result<(), RequestError> {
+        if self.viewer.role >= role {
+            return Ok(());
+        }
+        let error = format!("{} may not do this", self.viewer.name);
+        let hint = format!("a viewer with the role `{role}` can; yours is `{}`", self.viewer.role);
+        Err(RequestError::new(StatusCode::FORBIDDEN, "role", &error, &hint))
+    }
+}
+
+/// Checks a request, finds its viewer, and adds the headers of the answer.
+pub async fn check_request(
+    State(state): State<Arc<ServerState>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let checked = check_headers(&state, request.method(), request.headers());
+    let mut response = match checked.and_then(|()| check_peer(&state, request.method(), peer)) {
+        Ok(()) => {
+            if let Some(viewer) = find_viewer(&state, request.headers()) {
+                request.extensions_mut().insert(viewer);
+            }
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    };
+    add_headers(&state, response.headers_mut());
+    response
+}
+
+fn check_headers(state: &ServerState, method: &Method, headers: &HeaderMap) -> Result<(), RequestError> {
+    let host = single_header(headers, &HOST)?.ok_or_else(|| RequestError::bad_request("the request has no Host"))?;
+    if !state.is_known_host(host) {
+        let hint = "open the address that `windlass serve` prints; `--host` adds a name";
+        return Err(RequestError::new(StatusCode::MISDIRECTED_REQUEST, "host", "this name is not served here", hint));
+    }
+    if let Some(origin) = single_header(headers, &ORIGIN)?
+        && !state.is_own_origin(origin)
+    {
+        return Err(foreign_origin());
+    }
+    if matches!(*method, Method::GET | Method::HEAD) {
+        return Ok(());
+    }
+    if *method != Method::POST {
+        let error = "only GET and POST are served";
+        return Err(RequestError::new(StatusCode::METHOD_NOT_ALLOWED, "method", error, ""));
+    }
+    let site = single_header(headers, &SEC_FETCH_SITE)?;
+    if site.is_some_and(|site| site != "same-origin" && site != "none") {
+        return Err(foreign_origin());
+    }
+    let kind = single_header(headers, &CONTENT_TYPE)?.unwrap_or_default();
+    if kind.split(';').next().map(str::trim) != Some("application/json") {
+        let error = "the body has to be JSON, with `Content-Type: application/json`";
+        return Err(RequestError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", error, ""));
+    }
+    // A browser with a cookie names its origin. Programs have a token instead.
+    if headers.contains_key(COOKIE) && !headers.contains_key(ORIGIN) && site.is_none() {
+        return Err(foreign_origin());
+    }
+    Ok(())
+}
+
+fn foreign_origin() -> RequestError {
+    RequestError::new(StatusCode::FORBIDDEN, "origin", "the request comes from another page", "")
+}
+
+/// Returns a header that may occur once.
+fn single_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, RequestError> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next();
+    if values.next().is_some() {
+        return Err(RequestError::bad_request("a header occurs twice"));
+    }
+    value.map(HeaderValue::to_str).transpose().map_err(|_| RequestError::bad_request("a header is not text"))
+}
+
+/// Refuses a change by a process below an agent or a hook.
+fn check_peer(state: &ServerState, method: &Method, peer: SocketAddr) -> Result<(), RequestError> {
+    if *method != Method::POST || !peer::comes_from_supervised_process(peer, state.local_address()) {
+        return Ok(());
+    }
+    let hint = "only a person can use the page; agents have `windlass tool`";
+    Err(RequestError::new(StatusCode::FORBIDDEN, "agent", "the request comes from an agent or a hook", hint))
+}
+
+/// Finds the viewer of the request's token or cookie.
+fn find_viewer(state: &ServerState, headers: &HeaderMap) -> Option<LoggedIn> {
+    let token = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    let secret = token.or_else(|| find_cookie(headers, state.access().cookie_name()))?;
+    let viewer = state.access().find_viewer(secret).ok().flatten()?;
+    Some(LoggedIn { viewer, secret: secret.to_owned() })
+}
+
+fn find_cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.into_iter().find(|(own, _)| *own == name).map(|(_, value)| value)
+}
+
+fn add_headers(state: &ServerState, headers: &mut HeaderMap) {
+    let fixed = [
+        (CONTENT_SECURITY_POLICY, CONTENT_POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CROSS_ORIGIN_OPENER, "same-origin"),
+        (CROSS_ORIGIN_RESOURCE, "same-origin"),
+        (PERMISSIONS, "camera=(), microphone=(), geolocation=()"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if !headers.contains_key(CACHE_CONTROL) {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    if state.is_encrypted() {
+        headers.insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
+}

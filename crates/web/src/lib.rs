@@ -1,0 +1,31 @@
+//! `windlass serve`: the web page of a project, its JSON API, and its live events.
+//!
+//! ```text
+//!   request ─► guard: Host, Origin, viewer ─► routes ─► read:  views of `windlass-app`
+//!                                                     ├► write: commands of a person
+//!                                                     ├► stream: events and live output
+//!                                                     └► page:  the built page
+//! ```
+//!
+//! Invariants:
+//! - No rule is here: each action is an ordinary command of a person, and the engine decides it.
+//! - No request is served before `guard` has checked its `Host`, its origin and its viewer.
+//! - Every answer is bounded. A client that does not read is dropped.
+//! - Text of agents, hooks and tasks is data in JSON. The server renders no HTML.
+//!
+//! Not here: what the page shows (`windlass_app::views`), the page itself (`page/`).
+
+mod access;
+mod error;
+mod guard;
+mod page;
+mod peer;
+mod pool;
+mod read;
+mod routes;
+mod server;
+mod stream;
+mod write;
+
+pub use access::{AccessRecords, Role, Secret};
+pub use server::{ListenAddress, ServerOptions, StopHandle, TlsFiles, WebServer};

@@ -1,0 +1,187 @@
+//! Requests that read: each one is a view of `windlass-app`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Extension, Path, Query, State};
+use schemars::JsonSchema;
+use serde::Serialize;
+use windlass_app::context::OpenedProject;
+use windlass_app::views::{self, LogQuery, TaskQuery};
+use windlass_engine::TaskId;
+
+use crate::access::Role;
+use crate::error::RequestError;
+use crate::guard::LoggedIn;
+use crate::server::ServerState;
+
+/// The usual and the largest number of rows.
+const DEFAULT_ROWS: usize = 100;
+const MAX_ROWS: usize = 500;
+const DEFAULT_COST_DAYS: u16 = 30;
+
+pub type Answer<T> = Result<Json<T>, RequestError>;
+type Server = State<Arc<ServerState>>;
+type Parameters = Query<HashMap<String, String>>;
+/// The viewer of a request; absent without a login.
+pub type MaybeViewer = Option<Extension<LoggedIn>>;
+
+/// The viewer and the project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ViewerInfo {
+    pub name: String,
+    pub role: Role,
+    pub project: String,
+    pub project_path: String,
+    pub version: String,
+    /// The position of the last event.
+    pub head: u64,
+}
+
+/// Refuses a request without a login.
+pub fn require_viewer(viewer: MaybeViewer) -> Result<LoggedIn, RequestError> {
+    viewer.map(|Extension(viewer)| viewer).ok_or_else(RequestError::not_logged_in)
+}
+
+/// Runs a view for a viewer.
+async fn read_view<T: Send + 'static>(
+    state: &ServerState,
+    viewer: MaybeViewer,
+    view: impl FnOnce(&OpenedProject) -> Result<T, RequestError> + Send + 'static,
+) -> Answer<T> {
+    require_viewer(viewer)?;
+    state.pool().run(|opened| view(opened)).await.map(Json)
+}
+
+pub async fn get_viewer(State(state): Server, viewer: MaybeViewer) -> Answer<ViewerInfo> {
+    let LoggedIn { viewer, .. } = require_viewer(viewer)?;
+    state.describe_viewer(viewer).await.map(Json)
+}
+
+pub async fn get_now(State(state): Server, viewer: MaybeViewer) -> Answer<views::NowView> {
+    read_view(&state, viewer, |opened| Ok(views::build_now_view(opened)?)).await
+}
+
+pub async fn get_tasks(State(state): Server, viewer: MaybeViewer, Query(given): Parameters) -> Answer<views::TaskPage> {
+    let query = TaskQuery {
+        states: parse_list(&given, "state")?,
+        text: given.get("text").filter(|text| !text.is_empty()).cloned(),
+        after: parse_value(&given, "after")?,
+        limit: parse_limit(&given)?,
+    };
+    read_view(&state, viewer, |opened| Ok(views::list_task_summaries(opened, query)?)).await
+}
+
+pub async fn get_task(State(state): Server, viewer: MaybeViewer, Path(id): Path<String>) -> Answer<views::TaskDetails> {
+    let id = parse_task(&id)?;
+    read_view(&state, viewer, move |opened| Ok(views::load_task_details(opened, id)?)).await
+}
+
+pub async fn get_task_graph(
+    State(state): Server,
+    viewer: MaybeViewer,
+    Path(id): Path<String>,
+) -> Answer<views::TaskGraphView> {
+    let id = parse_task(&id)?;
+    read_view(&state, viewer, move |opened| Ok(views::load_task_graph(opened, Some(id))?)).await
+}
+
+pub async fn get_graph(State(state): Server, viewer: MaybeViewer) -> Answer<views::TaskGraphView> {
+    read_view(&state, viewer, |opened| Ok(views::load_task_graph(opened, None)?)).await
+}
+
+pub async fn get_sessions(
+    State(state): Server,
+    viewer: MaybeViewer,
+    Query(given): Parameters,
+) -> Answer<views::SessionPage> {
+    let limit = parse_limit(&given)?;
+    read_view(&state, viewer, move |opened| Ok(views::list_session_summaries(opened, limit)?)).await
+}
+
+pub async fn get_session(
+    State(state): Server,
+    viewer: MaybeViewer,
+    Path(name): Path<String>,
+) -> Answer<views::SessionTimeline> {
+    read_view(&state, viewer, move |opened| {
+        let session = opened.find_referenced_session(&name)?;
+        Ok(views::build_session_timeline(opened, &session)?)
+    })
+    .await
+}
+
+pub async fn get_why(State(state): Server, viewer: MaybeViewer, Path(name): Path<String>) -> Answer<views::WhyView> {
+    read_view(&state, viewer, move |opened| Ok(views::build_why_view(opened, &name)?)).await
+}
+
+pub async fn get_changes(State(state): Server, viewer: MaybeViewer) -> Answer<Vec<views::ChangeSummary>> {
+    read_view(&state, viewer, |opened| Ok(views::list_change_summaries(opened)?)).await
+}
+
+pub async fn get_change(
+    State(state): Server,
+    viewer: MaybeViewer,
+    Path(id): Path<String>,
+) -> Answer<views::ChangeDetails> {
+    let id = parse_task(&id)?;
+    read_view(&state, viewer, move |opened| Ok(views::load_change_details(opened, id)?)).await
+}
+
+pub async fn get_hooks(State(state): Server, viewer: MaybeViewer) -> Answer<views::HookPage> {
+    read_view(&state, viewer, |opened| Ok(views::load_hook_page(opened)?)).await
+}
+
+pub async fn get_cost(
+    State(state): Server,
+    viewer: MaybeViewer,
+    Query(given): Parameters,
+) -> Answer<views::CostReport> {
+    let days = parse_value(&given, "days")?.unwrap_or(DEFAULT_COST_DAYS);
+    read_view(&state, viewer, move |opened| Ok(views::build_cost_report(opened, days)?)).await
+}
+
+pub async fn get_log(State(state): Server, viewer: MaybeViewer, Query(given): Parameters) -> Answer<views::LogPage> {
+    let query = LogQuery {
+        before: parse_value(&given, "before")?,
+        limit: parse_limit(&given)?,
+        types: parse_list(&given, "type")?,
+        task: parse_value(&given, "task")?,
+        session: parse_value(&given, "session")?,
+    };
+    read_view(&state, viewer, |opened| Ok(views::read_log_page(opened, query)?)).await
+}
+
+/// Shows one question to the holder of its link, without a login.
+pub async fn get_question(State(state): Server, Path(token): Path<String>) -> Answer<views::WaitingItem> {
+    let subject = state.access().find_question(&token)?.ok_or_else(used_link)?;
+    let item = state.pool().run(move |opened| Ok(views::find_waiting_item(opened, &subject)?)).await?;
+    item.map(Json).ok_or_else(used_link)
+}
+
+/// Returns the error for a link whose question has an answer.
+pub fn used_link() -> RequestError {
+    RequestError::not_found("this link was used, has expired, or its question has an answer")
+}
+
+pub fn parse_task(text: &str) -> Result<TaskId, RequestError> {
+    text.parse().map_err(|_| RequestError::bad_request("a task is named like T3"))
+}
+
+fn parse_limit(given: &HashMap<String, String>) -> Result<usize, RequestError> {
+    Ok(parse_value(given, "limit")?.unwrap_or(DEFAULT_ROWS).clamp(1, MAX_ROWS))
+}
+
+fn parse_value<T: std::str::FromStr>(given: &HashMap<String, String>, name: &str) -> Result<Option<T>, RequestError> {
+    let text = given.get(name).filter(|text| !text.is_empty());
+    let parsed = text.map(|text| text.parse()).transpose();
+    parsed.map_err(|_| RequestError::bad_request(&format!("the parameter `{name}` is not valid")))
+}
+
+fn parse_list<T: std::str::FromStr>(given: &HashMap<String, String>, name: &str) -> Result<Vec<T>, RequestError> {
+    let words = given.get(name).map(String::as_str).unwrap_or_default().split(',').filter(|word| !word.is_empty());
+    let parsed: Result<Vec<T>, _> = words.map(str::parse).collect();
+    parsed.map_err(|_| RequestError::bad_request(&format!("the parameter `{name}` is not valid")))
+}

@@ -1,0 +1,321 @@
+//! The server: its address, its connections, and its end.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::extract::connect_info::MockConnectInfo;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Builder;
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+use windlass_app::context::CommandContext;
+use windlass_app::{Failure, FailureCode, hints, runner_settings};
+use windlass_config::Config;
+use windlass_engine::Seq;
+use windlass_hooks::SecretMask;
+use windlass_store::Store;
+
+use crate::access::{AccessRecords, Viewer};
+use crate::error::RequestError;
+use crate::pool::StorePool;
+use crate::read::ViewerInfo;
+use crate::routes::build_router;
+
+/// The most connections at a time.
+const MAX_CONNECTIONS: usize = 512;
+/// How long a client may take for the head of a request, and for the handshake of TLS.
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The threads that read the store and run commands.
+const MAX_BLOCKING_THREADS: usize = 16;
+/// The interval at which the watch of the log looks whether the server ends.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The address that a server listens at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListenAddress(pub SocketAddr);
+
+/// The files of a TLS certificate and its key, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    pub address: SocketAddr,
+    pub tls: Option<TlsFiles>,
+    /// A proxy in front of the server speaks TLS.
+    pub behind_proxy: bool,
+    /// Further names under which the page is opened.
+    pub hosts: Vec<String>,
+}
+
+/// A handle that ends a server.
+#[derive(Debug, Clone)]
+pub struct StopHandle(Arc<watch::Sender<bool>>);
+
+impl StopHandle {
+    pub fn stop_server(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// A server that listens, before it serves.
+pub struct WebServer {
+    listener: TcpListener,
+    acceptor: Option<TlsAcceptor>,
+    state: Arc<ServerState>,
+    head: watch::Sender<Seq>,
+    stop: (StopHandle, watch::Receiver<bool>),
+}
+
+/// What requests share.
+pub struct ServerState {
+    pool: Arc<StorePool>,
+    access: AccessRecords,
+    options: ServerOptions,
+    local: SocketAddr,
+    project: (String, String),
+    mask: Arc<SecretMask>,
+    head: watch::Receiver<Seq>,
+}
+
+impl ServerState {
+    pub fn pool(&self) -> &Arc<StorePool> {
+        &self.pool
+    }
+
+    pub fn access(&self) -> &AccessRecords {
+        &self.access
+    }
+
+    pub fn local_address(&self) -> SocketAddr {
+        self.local
+    }
+
+    pub fn mask(&self) -> Arc<SecretMask> {
+        self.mask.clone()
+    }
+
+    /// Returns a watch of the last position in the log.
+    pub fn watch_head(&self) -> watch::Receiver<Seq> {
+        self.head.clone()
+    }
+
+    /// Returns whether the page is opened over TLS.
+    pub fn is_encrypted(&self) -> bool {
+        self.options.tls.is_some() || self.options.behind_proxy
+    }
+
+    /// Returns whether the page may be opened under a name, with or without a port.
+    pub fn is_known_host(&self, host: &str) -> bool {
+        let name = host.strip_suffix(&format!(":{}", self.local.port())).unwrap_or(host);
+        let is_given = self.options.hosts.iter().any(|known| known.eq_ignore_ascii_case(name) || known == host);
+        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
+        is_given || name.eq_ignore_ascii_case("localhost") || address == Some(self.local.ip())
+    }
+
+    /// Returns whether an origin is the page's own.
+    pub fn is_own_origin(&self, origin: &str) -> bool {
+        let scheme = if self.is_encrypted() { "https://" } else { "http://" };
+        origin.strip_prefix(scheme).is_some_and(|host| self.is_known_host(host))
+    }
+
+    /// Describes a viewer and the project.
+    pub async fn describe_viewer(&self, viewer: Viewer) -> Result<ViewerInfo, RequestError> {
+        let head = self.head.borrow().0;
+        let (project, project_path) = self.project.clone();
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Ok(ViewerInfo { name: viewer.name, role: viewer.role, project, project_path, version, head })
+    }
+}
+
+impl WebServer {
+    /// Listens at an address. Nothing is served yet.
+    pub fn bind(context: &CommandContext, options: ServerOptions) -> Result<Self, Failure> {
+        check_exposure(&options)?;
+        let acceptor = options.tls.as_ref().map(load_certificate).transpose()?;
+        let mut context = context.clone();
+        let project = context.find_project()?;
+        context.project = Some(project.root.clone());
+        let pool = Arc::new(StorePool::new(context));
+        let opened = pool.open_project()?;
+        let head = opened.store.head().map_err(hints::store_failure)?;
+        let mask = runner_settings::build_secret_mask(&Config::load(&project.root)?);
+        let listener = TcpListener::bind(options.address).map_err(|error| listen_failure(&options, &error))?;
+        let local = listener.local_addr().map_err(|error| listen_failure(&options, &error))?;
+        listener.set_nonblocking(true).map_err(|error| listen_failure(&options, &error))?;
+        let (sender, receiver) = watch::channel(head);
+        let name = project.root.file_name().map_or_else(|| "/".to_owned(), |name| name.to_string_lossy().into_owned());
+        let state = ServerState {
+            pool,
+            access: AccessRecords::for_project(&project)?,
+            options,
+            local,
+            project: (name, project.root.to_string_lossy().into_owned()),
+            mask: Arc::new(mask),
+            head: receiver,
+        };
+        let (stop, stopped) = watch::channel(false);
+        Ok(Self {
+            listener,
+            acceptor,
+            state: Arc::new(state),
+            head: sender,
+            stop: (StopHandle(Arc::new(stop)), stopped),
+        })
+    }
+
+    /// Returns the address of the page, without a path.
+    pub fn url(&self) -> String {
+        let scheme = if self.state.is_encrypted() { "https" } else { "http" };
+        match self.state.options.hosts.first() {
+            Some(host) if self.state.options.behind_proxy => format!("{scheme}://{host}"),
+            Some(host) => format!("{scheme}://{host}:{}", self.state.local.port()),
+            None => format!("{scheme}://{}", self.state.local),
+        }
+    }
+
+    pub fn access(&self) -> &AccessRecords {
+        &self.state.access
+    }
+
+    pub fn stop_handle(&self) -> StopHandle {
+        self.stop.0.clone()
+    }
+
+    /// Serves until the stop handle ends it.
+    pub fn serve_page(self) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure::new(FailureCode::System, "cannot serve the page").with_cause(error);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(MAX_BLOCKING_THREADS)
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let watched = self.state.pool.open_project()?;
+        let (head, stopped) = (self.head, self.stop.1.clone());
+        let watching = thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || {
+                while !*stopped.borrow() {
+                    let position = *head.borrow();
+                    let waited = watched.store.wait_for_events(position, WATCH_INTERVAL);
+                    match waited.and_then(|()| watched.store.head()) {
+                        Ok(newest) if newest != position => drop(head.send_replace(newest)),
+                        Ok(_) => {}
+                        // The store is being replaced or repaired.
+                        Err(_) => thread::sleep(WATCH_INTERVAL),
+                    }
+                }
+            })
+            .map_err(failed)?;
+        let router = build_router(self.state);
+        let served = runtime.block_on(accept_connections(self.listener, self.acceptor, router, self.stop.1));
+        drop(self.stop.0);
+        // Open streams end with the runtime.
+        runtime.shutdown_timeout(Duration::from_millis(500));
+        let _ = watching.join();
+        served.map_err(failed)
+    }
+}
+
+async fn accept_connections(
+    listener: TcpListener,
+    acceptor: Option<TlsAcceptor>,
+    router: Router,
+    mut stopped: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return Ok(()) };
+        let (stream, peer) = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => accepted,
+                // Without a free descriptor, another try at once would spin.
+                Err(_) => { tokio::time::sleep(Duration::from_millis(50)).await; continue }
+            },
+            _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
+        };
+        let (router, acceptor) = (router.clone(), acceptor.clone());
+        tokio::spawn(async move {
+            let _place = place;
+            match acceptor {
+                None => serve_connection(stream, router, peer).await,
+                Some(acceptor) => {
+                    if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
+                        serve_connection(stream, router, peer).await;
+                    }
+                }
+            }
+        });
+    }
+}
+
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    peer: SocketAddr,
+) {
+    let service =
+        TowerToHyperService::new(router.layer(axum::Extension(ConnectInfo(peer))).layer(MockConnectInfo(peer)));
+    // A client that breaks the protocol or goes away is no error of ours.
+    let _ = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_READ_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+/// Refuses an address that other machines reach without TLS.
+fn check_exposure(options: &ServerOptions) -> Result<(), Failure> {
+    if options.address.ip().is_loopback() || options.tls.is_some() || options.behind_proxy {
+        return Ok(());
+    }
+    Err(Failure::new(FailureCode::Usage, format!("{} is reached by other machines, and has no TLS", options.address))
+        .with_hint("give --tls-cert and --tls-key, or --behind-proxy if a proxy in front of it has TLS"))
+}
+
+fn load_certificate(files: &TlsFiles) -> Result<TlsAcceptor, Failure> {
+    let failure = |file: &PathBuf, cause: &dyn std::fmt::Display| {
+        Failure::new(FailureCode::Usage, format!("cannot use `{}`", file.display()))
+            .with_cause(cause)
+            .with_hint("it has to be a PEM file; `openssl x509 -in FILE -text` shows a certificate")
+    };
+    let read = |file: &PathBuf| -> Result<BufReader<File>, Failure> {
+        windlass_process::file::open_regular_file(file).map(BufReader::new).map_err(|error| failure(file, &error))
+    };
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_reader_iter(read(&files.certificate)?).collect();
+    let certificates = certificates.map_err(|error| failure(&files.certificate, &error))?;
+    let key = PrivateKeyDer::from_pem_reader(read(&files.key)?).map_err(|error| failure(&files.key, &error))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
+        .map_err(|error| failure(&files.certificate, &error))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn listen_failure(options: &ServerOptions, error: &io::Error) -> Failure {
+    let failure = Failure::new(FailureCode::System, format!("cannot listen at {}", options.address)).with_cause(error);
+    match error.kind() {
+        io::ErrorKind::AddrInUse => failure.with_hint("another program listens there; give another port, or 0 for any"),
+        io::ErrorKind::PermissionDenied => failure.with_hint("ports below 1024 need privileges; give a higher one"),
+        _ => failure.with_hint("give an address of this machine, such as 127.0.0.1:8137"),
+    }
+}

@@ -1,0 +1,398 @@
+//! Requests that change something: each one is an ordinary command of the viewer.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Extension, Path, State};
+use axum::http::HeaderMap;
+use axum::http::header::SET_COOKIE;
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use windlass_app::answers::{AnswerRequest, submit_answer};
+use windlass_app::changes;
+use windlass_app::context::OpenedProject;
+use windlass_app::views::TaskSummary;
+use windlass_engine::{Authority, Command, EdgeKind, Event, NewTask, TaskId, TaskPatch, TaskResolution};
+use windlass_runner::MergeChecks;
+
+use crate::access::Role;
+use crate::error::RequestError;
+use crate::guard::LoggedIn;
+use crate::read::{Answer, MaybeViewer, ViewerInfo, parse_task, require_viewer, used_link};
+use crate::server::ServerState;
+
+type Server = State<Arc<ServerState>>;
+
+/// An answer without contents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Done {}
+
+/// Runs a command of a viewer with at least this role.
+async fn run_command<T: Send + 'static>(
+    state: &ServerState,
+    viewer: MaybeViewer,
+    role: Role,
+    command: impl FnOnce(&mut OpenedProject) -> Result<T, RequestError> + Send + 'static,
+) -> Answer<T> {
+    let viewer = require_viewer(viewer)?;
+    viewer.require(role)?;
+    run_command_as(state, viewer.viewer.name, command).await
+}
+
+/// Runs a command under a person's name.
+async fn run_command_as<T: Send + 'static>(
+    state: &ServerState,
+    name: String,
+    command: impl FnOnce(&mut OpenedProject) -> Result<T, RequestError> + Send + 'static,
+) -> Answer<T> {
+    let work = move |opened: &mut OpenedProject| {
+        opened.person = Some(name);
+        command(opened)
+    };
+    state.pool().run(work).await.map(Json)
+}
+
+fn execute(opened: &mut OpenedProject, command: &Command) -> Result<Done, RequestError> {
+    opened.execute_command(command, Authority::Person)?;
+    Ok(Done {})
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LoginBody {
+    pub code: String,
+}
+
+/// Exchanges a one-time code for a cookie.
+pub async fn log_in(State(state): Server, Json(body): Json<LoginBody>) -> Result<Response, RequestError> {
+    let Some((secret, viewer)) = state.access().redeem_code(&body.code)? else {
+        let hint = "a code works once and for a short time; `windlass serve invite NAME` prints a new link";
+        return Err(RequestError::new(axum::http::StatusCode::UNAUTHORIZED, "login", "this code is not valid", hint));
+    };
+    let cookie = format!(
+        "{}={}; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=2592000",
+        state.access().cookie_name(),
+        secret.text()
+    );
+    let info: ViewerInfo = state.describe_viewer(viewer).await?;
+    Ok(([(SET_COOKIE, cookie)], Json(info)).into_response())
+}
+
+/// Ends the login of this viewer.
+pub async fn log_out(State(state): Server, viewer: MaybeViewer, _headers: HeaderMap) -> Result<Response, RequestError> {
+    if let Some(Extension(LoggedIn { secret, .. })) = viewer {
+        state.access().remove_login(&secret)?;
+    }
+    let cookie = format!("{}=; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=0", state.access().cookie_name());
+    Ok(([(SET_COOKIE, cookie)], Json(Done {})).into_response())
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AnswerBody {
+    /// A task, or a session that asks.
+    pub subject: String,
+    pub answer: String,
+    #[serde(default)]
+    pub text: Option<String>,
+}
+
+pub async fn answer(State(state): Server, viewer: MaybeViewer, Json(body): Json<AnswerBody>) -> Answer<Done> {
+    run_command(&state, viewer, Role::Answer, move |opened| give_answer(opened, body.subject, &body.answer, body.text))
+        .await
+}
+
+fn give_answer(
+    opened: &mut OpenedProject,
+    subject: String,
+    answer: &str,
+    text: Option<String>,
+) -> Result<Done, RequestError> {
+    let answer: TaskResolution = answer
+        .parse()
+        .map_err(|_| RequestError::bad_request("the answer is continue, retry, ignore-hook, approve or reject"))?;
+    submit_answer(opened, AnswerRequest { subject, answer, text: nonblank(text) })?;
+    Ok(Done {})
+}
+
+fn nonblank(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.trim().is_empty())
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct QuestionAnswerBody {
+    pub answer: String,
+    #[serde(default)]
+    pub text: Option<String>,
+}
+
+/// Answers one question with its link, without a login. The link ends with the answer.
+pub async fn answer_question(
+    State(state): Server,
+    Path(token): Path<String>,
+    Json(body): Json<QuestionAnswerBody>,
+) -> Answer<Done> {
+    let subject = state.access().find_question(&token)?.ok_or_else(used_link)?;
+    let access = state.access().clone();
+    run_command_as(&state, "a link to a question".to_owned(), move |opened| {
+        let item = windlass_app::views::find_waiting_item(opened, &subject)?.ok_or_else(used_link)?;
+        if !item.answers.contains(&body.answer) {
+            return Err(RequestError::bad_request(&format!("the answers are {}", item.answers.join(", "))));
+        }
+        // The link is used before the answer counts, so that two people cannot both answer with it.
+        if !access.redeem_question(&token)? {
+            return Err(used_link());
+        }
+        give_answer(opened, subject, &body.answer, body.text)
+    })
+    .await
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SayBody {
+    pub session: String,
+    pub text: String,
+}
+
+pub async fn say(State(state): Server, viewer: MaybeViewer, Json(body): Json<SayBody>) -> Answer<Done> {
+    run_command(&state, viewer, Role::Answer, move |opened| {
+        let session = opened.find_referenced_session(&body.session)?.name;
+        execute(opened, &Command::Say { session, text: body.text })
+    })
+    .await
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReasonBody {
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+pub async fn cancel_session(
+    State(state): Server,
+    viewer: MaybeViewer,
+    Path(name): Path<String>,
+    Json(body): Json<ReasonBody>,
+) -> Answer<Done> {
+    run_command(&state, viewer, Role::Manage, move |opened| {
+        let session = opened.find_referenced_session(&name)?;
+        let command = Command::CancelSession { name: session.name.clone(), reason: nonblank(body.reason) };
+        let done = execute(opened, &command)?;
+        windlass_process::wake_owner(&opened.project.owner_directory(), session.owner.as_str());
+        Ok(done)
+    })
+    .await
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewTaskBody {
+    pub goal: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default, rename = "type")]
+    pub kind: Option<String>,
+    #[serde(default)]
+    pub priority: Option<String>,
+    #[serde(default)]
+    pub labels: Vec<String>,
+    #[serde(default)]
+    pub depends_on: Vec<String>,
+}
+
+pub async fn add_task(State(state): Server, viewer: MaybeViewer, Json(body): Json<NewTaskBody>) -> Answer<TaskSummary> {
+    run_command(&state, viewer, Role::Manage, move |opened| {
+        let depends_on: Result<Vec<TaskId>, _> = body.depends_on.iter().map(|id| parse_task(id)).collect();
+        let new = NewTask {
+            goal: body.goal,
+            body: nonblank(body.description),
+            labels: body.labels,
+            priority: parse_optional(body.priority.as_deref(), "priority")?.unwrap_or_default(),
+            kind: parse_optional(body.kind.as_deref(), "type")?,
+            depends_on: depends_on?,
+            ..NewTask::default()
+        };
+        let records = opened.execute_command(&Command::CreateTask(new), Authority::Person)?;
+        let created = records.iter().find(|record| matches!(record.envelope.event, Event::TaskCreated(_)));
+        let id = created.and_then(|record| record.envelope.node.task_id());
+        let id = id.ok_or_else(|| RequestError::bad_request("no task was created"))?;
+        Ok(TaskSummary::from_task(&opened.require_task(id)?))
+    })
+    .await
+}
+
+fn parse_optional<T: std::str::FromStr>(text: Option<&str>, name: &str) -> Result<Option<T>, RequestError> {
+    let parsed = text.filter(|text| !text.is_empty()).map(str::parse).transpose();
+    parsed.map_err(|_| RequestError::bad_request(&format!("the {name} is not valid")))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EditTaskBody {
+    #[serde(default)]
+    pub goal: Option<String>,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub priority: Option<String>,
+    #[serde(default)]
+    pub add_labels: Vec<String>,
+    #[serde(default)]
+    pub remove_labels: Vec<String>,
+}
+
+pub async fn edit_task(
+    State(state): Server,
+    viewer: MaybeViewer,
+    Path(id): Path<String>,
+    Json(body): Json<EditTaskBody>,
+) -> Answer<Done> {
+    let id = parse_task(&id)?;
+    run_command(&state, viewer, Role::Manage, move |opened| {
+        let patch = TaskPatch {
+            goal: body.goal,
+            body: body.description,
+            priority: parse_optional(body.priority.as_deref(), "priority")?,
+            add_labels: body.add_labels,
+            remove_labels: body.remove_labels,
+            ..TaskPatch::default()
+        };
+        execute(opened, &Command::UpdateTask { id, patch })
+    })
+    .await
+}
+
+pub async fn block_task(
+    State(state): Server,
+    viewer: MaybeViewer,
+    Path(id): Path<String>,
+    Json(body): Json<ReasonBody>,
+) -> Answer<Done> {
+    let id = parse_task(&id)?;
+    run_command(&state, viewer, Role::Manage, move |opened| {
+        let reason = required_reason(body.reason)?;
+        execute(opened, &Command::BlockTask { id, reason, required_knowledge: Vec::new() })
+    })
+    .await
+}
+
+pub async fn reopen_task(
+    State(state): Server,
+    viewer: MaybeViewer,
+    Path(id): Path<String>,
+    Json(body): Json<ReasonBody>,
+) -> Answer<Done> {
+    let id = parse_task(&id)?;
+    run_command(&state, viewer, Role::Manage, move |opened| {
+        execute(opened, &Command::ReopenTask { id, reason: required_reason(body.reason)? })
+    })
+    .await
+}
+
+fn required_reason(reason: Option<String>) -> Result<String, RequestError> {
+    nonblank(reason).ok_or_else(|| RequestError::bad_request("a reason is needed"))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DependencyBody {
+    /// The task that has to be completed first.
+    pub on: String,
+    #[serde(default)]
+    pub remove: bool,
+}
+
+pub async fn change_dependency(
+    State(state): Server,
+    viewer: MaybeViewer,
+    Path(id): Path<String>,
+    Json(body): Json<DependencyBody>,
+) -> Answer<Done> {
+    let (from, to) = (parse_task(&id)?, parse_task(&body.on)?);
+    let kind = EdgeKind::DependsOn;
+    let command = match body.remove {
+        true => Command::RemoveEdge { from, kind, to },
+        false => Command::AddEdge { from, kind, to },
+    };
+    run_command(&state, viewer, Role::Manage, move |opened| execute(opened, &command)).await
+}
+
+pub async fn merge_change(State(state): Server, viewer: MaybeViewer, Path(id): Path<String>) -> Answer<Done> {
+    let id = parse_task(&id)?;
+    run_command(&state, viewer, Role::Manage, move |opened| {
+        changes::merge_change(opened, id, MergeChecks::Run)?;
+        Ok(Done {})
+    })
+    .await
+}
+
+/// A comment on a line of the diff.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LineComment {
+    pub path: String,
+    pub line: u32,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewVerdict {
+    Approve,
+    SendBack,
+    Reject,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReviewBody {
+    pub verdict: ReviewVerdict,
+    #[serde(default)]
+    pub text: Option<String>,
+    #[serde(default)]
+    pub comments: Vec<LineComment>,
+}
+
+/// Reviews a change. A sent-back task gets the comments as feedback.
+pub async fn review_change(
+    State(state): Server,
+    viewer: MaybeViewer,
+    Path(id): Path<String>,
+    Json(body): Json<ReviewBody>,
+) -> Answer<Done> {
+    let id = parse_task(&id)?;
+    run_command(&state, viewer, Role::Answer, move |opened| {
+        let text = write_review(&body);
+        let task = opened.require_task(id)?;
+        let takes_answers =
+            matches!(task.state, windlass_engine::TaskState::Blocked | windlass_engine::TaskState::Failed);
+        match body.verdict {
+            ReviewVerdict::Approve => give_answer(opened, id.to_string(), "approve", text),
+            ReviewVerdict::Reject => give_answer(opened, id.to_string(), "reject", text),
+            ReviewVerdict::SendBack => {
+                let reason = text.ok_or_else(|| RequestError::bad_request("a comment is needed"))?;
+                match takes_answers {
+                    true => give_answer(opened, id.to_string(), "continue", Some(reason)),
+                    false => execute(opened, &Command::ReopenTask { id, reason }),
+                }
+            }
+        }
+    })
+    .await
+}
+
+/// Writes the comments of a review as one text.
+fn write_review(body: &ReviewBody) -> Option<String> {
+    let general = body.text.iter().filter(|text| !text.trim().is_empty()).cloned();
+    let comments = body.comments.iter().map(|comment| {
+        let path = PathBuf::from(&comment.path);
+        format!("{}:{}: {}", path.display(), comment.line, comment.text.trim())
+    });
+    let text: Vec<String> = general.chain(comments).collect();
+    (!text.is_empty()).then(|| text.join("\n"))
+}
