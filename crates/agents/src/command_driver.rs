@@ -3,7 +3,7 @@
 //! Each prompt starts a new process that remembers nothing, so the prompt has to contain everything.
 
 use windlass_engine::TurnFailure;
-use windlass_process::{CaptureLimits, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, SpillTarget};
+use windlass_process::{CaptureLimits, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec};
 
 use crate::prompt_spec::{build_prompt_spec, find_last_nonblank_line};
 use crate::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, aider_output, failure};
@@ -11,8 +11,6 @@ use crate::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnEnd, TurnHost, Tu
 /// How much of an answer is kept, from its start and its end: at the end an agent says how the work went.
 const MAX_CAPTURED_HEAD: usize = 16 * 1024;
 const MAX_CAPTURED_TAIL: usize = 40 * 1024;
-/// The most bytes of a stream that are kept in a file.
-const MAX_SPILLED_OUTPUT: u64 = 256 * 1024 * 1024;
 
 /// The driver that starts a program for each prompt.
 pub(crate) struct CommandDriver {
@@ -45,8 +43,7 @@ impl AgentDriver for CommandDriver {
 impl Agent {
     /// Returns the spec of a run that answers a prompt.
     fn build_run_spec(&self, prompt: &str, request: &PromptRequest) -> ProgramSpec {
-        let spill = Some(SpillTarget { path: request.record.clone(), cap: MAX_SPILLED_OUTPUT });
-        let capture = CaptureLimits { head: MAX_CAPTURED_HEAD, tail: MAX_CAPTURED_TAIL, spill };
+        let capture = CaptureLimits { head: MAX_CAPTURED_HEAD, tail: MAX_CAPTURED_TAIL, spill: None };
         let invocation = ProgramInvocation::Shell(self.append_arguments(self.command_text()).into());
         build_prompt_spec(invocation, prompt, &request.directory, request.environment.clone(), capture)
     }

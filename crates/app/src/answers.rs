@@ -150,9 +150,8 @@ fn answer_session(
 ) -> Result<(), Failure> {
     let name = session.name.clone();
     let gate = to_gate_answer(answer).ok_or_else(|| {
-        Failure::new(FailureCode::Refused, format!("session `{name}` has not ended")).with_hint(
-            "`ignore-hook` lets its work pass this time; `reject` ends it, and then `approve` completes the task",
-        )
+        Failure::new(FailureCode::Refused, format!("session `{name}` has not ended"))
+            .with_hint("`ignore-hook` lets its work pass this time")
     })?;
     let command = Command::AnswerGate { session: name, answer: gate, text };
     let inside = CallerContext::detect_for_person(opened, ConcernedSessions::Named(&session.name))?;

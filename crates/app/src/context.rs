@@ -63,7 +63,7 @@ impl CommandContext {
 
     /// Combines a project with its open store.
     pub fn with_open_store(&self, project: Project, store: SqliteStore) -> OpenedProject {
-        OpenedProject { project, store, trust: self.trust, front_end: self.front_end.clone() }
+        OpenedProject { project, store, trust: self.trust, front_end: self.front_end.clone(), person: None }
     }
 }
 
@@ -73,6 +73,8 @@ pub struct OpenedProject {
     pub store: SqliteStore,
     pub trust: bool,
     pub front_end: Arc<dyn FrontEnd>,
+    /// The name of the person who gives commands; without it, the user of this process.
+    pub person: Option<String>,
 }
 
 impl OpenedProject {

@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - A command without pending hooks has no cost for them: no lock file, no signal handlers.
-//! - Nothing of a configuration counts that no person trusts.
+//! - Settings of an untrusted configuration have no effect.
 //! - A failing hook becomes a notice, and the command still succeeds.
 
 use std::io;
@@ -73,7 +73,8 @@ pub fn execute_with_caller(
     let CallerContext { run, via, .. } = inside;
     // The log has readers other than the user, so the user name is masked, too.
     let mask = build_secret_mask(&config);
-    let by = mask.mask_text(&environment::user_name()).into_owned();
+    let person = opened.person.clone().unwrap_or_else(environment::user_name);
+    let by = mask.mask_text(&person).into_owned();
     let origin = CommandOrigin { by, at: environment::current_timestamp(), authority, run, via };
     if !counts && config.affects_tasks() {
         trust::note_untrusted_defaults(&*opened.front_end);

@@ -197,7 +197,7 @@ pub fn store_failure(error: StoreError) -> Failure {
         StoreError::OutcomeUnknown { .. } => {
             failure.with_hint("look before you try again: `windlass events` shows whether it was recorded")
         }
-        StoreError::Unfit { .. } => failure.with_hint("`windlass doctor` checks the whole store"),
+        StoreError::InvalidEvent { .. } => failure.with_hint("`windlass doctor` checks the whole store"),
         StoreError::Full { .. } => failure.with_hint("make room and try again; nothing was lost"),
         StoreError::ReadOnly(_) => {
             failure.with_hint("check the permissions of the directory and whether its disk is read-only")

@@ -12,8 +12,8 @@ use crate::person::ConcernedSessions;
 use crate::project::Project;
 use crate::{Failure, FailureCode, environment, hints};
 
-/// Refuses an agent: hooks judge agents. An agent can unset variables, but cannot change its parent processes.
-pub fn refuse_agent_caller(context: &CommandContext, project: &Project) -> Result<(), Failure> {
+/// Refuses an agent. An agent can unset variables, but cannot change its parent processes.
+pub fn refuse_agent_caller(context: &CommandContext, project: &Project, what: &'static str) -> Result<(), Failure> {
     let named = environment::run_variable().is_some()
         || environment::effect_variable().is_some()
         || environment::is_judging_process();
@@ -25,7 +25,7 @@ pub fn refuse_agent_caller(context: &CommandContext, project: &Project) -> Resul
             inside.run.is_some() || inside.via.is_some()
         };
     match inside {
-        true => Err(hints::refusal_failure(&Refusal::NoPerson { what: "switch hooks on and off" })),
+        true => Err(hints::refusal_failure(&Refusal::NoPerson { what })),
         false => Ok(()),
     }
 }

@@ -9,7 +9,7 @@ use windlass_config::{Config, HookSpec, plan};
 use windlass_engine::{HookOutcome, HookPoint, HookReport};
 use windlass_hooks::{
     self as hooks, DeliveryStep, HookInput, HookInputFiles, HookRole, HookScript, PipeOutput, RunnableKind, SecretMask,
-    ShellCommand, build_command_report, excerpt_run, http, ruling,
+    ShellCommand, build_command_report, excerpt_run, http, rule_report,
 };
 use windlass_process::{RunControl, run_program as start};
 use windlass_runner::test_command;
@@ -80,7 +80,7 @@ impl<'a> HookTrialRunner<'a> {
         let is_told_at_gate =
             self.point.is_gate() && matches!(told, Some(RunnableKind::Command(_) | RunnableKind::Http(_)));
         if is_told_at_gate || matches!(told, Some(RunnableKind::Rules(_))) {
-            values = ruling::merge_agent_context(&values, &ruling::agent_context_from_values(&values));
+            values = rule_report::merge_agent_context(&values, &rule_report::agent_context_from_values(&values));
         }
         let tool = values["tool_name"].as_str().unwrap_or_default();
         let names = self.request.as_ref().map_or_else(|| vec![tool], Self::list_matched_names);
@@ -189,7 +189,9 @@ impl<'a> HookTrialRunner<'a> {
                 Ok(HookReport { message: Some(message), ..HookOutcome::Skip.into() })
             }
             // The payload names the changed files.
-            RunnableKind::Rules(rules) => Ok(ruling::build_rule_report(hook, self.hook_role(), rules, input.values)),
+            RunnableKind::Rules(rules) => {
+                Ok(rule_report::build_rule_report(hook, self.hook_role(), rules, input.values))
+            }
         }
     }
 

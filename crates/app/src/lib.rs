@@ -2,12 +2,12 @@
 //! and workers, crash recovery, next steps, project health, and the tools of agents.
 //!
 //! ```text
-//! CommandContext ─ project, store ─► Opened ─ caller, configuration, trust ─► decide, commit ─► pending hooks of the commit
+//! CommandContext ─ project, store ─► OpenedProject ─ caller, configuration, trust ─► decide, commit ─► pending hooks of the commit
 //! ```
 //!
 //! Invariants:
 //! - Everything comes back as a value or a `Failure`; nothing is printed. A `FrontEnd` shows notices while a command runs.
-//! - Nothing of a configuration counts that no person trusts.
+//! - Settings of an untrusted configuration have no effect.
 //!
 //! Not here: the rules (`engine`), reading a configuration (`config`), running a hook or a session (`runner`), words and colours
 //! on a terminal (`cli`).
@@ -22,6 +22,7 @@ pub mod changes;
 pub mod context;
 pub mod conversations;
 pub mod environment;
+pub mod event_text;
 pub mod execution;
 mod failure;
 mod front_end;
@@ -31,6 +32,7 @@ pub mod hints;
 pub mod hook_runs;
 pub mod hook_switch;
 pub mod hook_trial;
+pub mod live_output;
 pub mod next_step;
 pub mod person;
 pub mod project;
@@ -40,14 +42,18 @@ pub mod resume_command;
 pub mod retention;
 pub mod run;
 pub mod runner_settings;
+mod session_reference;
 pub mod session_view;
 pub mod store_records;
 pub mod time_format;
+pub mod tone;
 pub mod tool_host;
 pub mod trust;
 pub mod typed_step;
 pub mod unchecked_work;
 pub mod unreadable_files;
+pub mod views;
+pub mod why;
 pub mod workflow_run;
 pub mod workflows;
 

@@ -101,7 +101,13 @@ pub fn require_person(project: &Project) -> Result<(), Failure> {
         let is_hidden = store_records::has_store_record(project) && !can_see_ancestors();
         return if is_hidden { Err(refused(ANCESTORS_HIDDEN)) } else { Ok(()) };
     };
-    let opened = OpenedProject { project: project.clone(), store, trust: false, front_end: Arc::new(SilentFrontEnd) };
+    let opened = OpenedProject {
+        project: project.clone(),
+        store,
+        trust: false,
+        front_end: Arc::new(SilentFrontEnd),
+        person: None,
+    };
     let inside = CallerContext::detect_for_person(&opened, ConcernedSessions::Every(None))?;
     if inside.run.is_some() || inside.via.is_some() { Err(asks()) } else { Ok(()) }
 }

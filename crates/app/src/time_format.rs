@@ -41,3 +41,15 @@ pub fn format_millis(millis: u64) -> String {
         _ => format!("{} h", millis / 3_600_000),
     }
 }
+
+/// Returns the beginning of the day of a time, in the person's own time zone.
+pub fn start_of_day(at: Timestamp) -> Timestamp {
+    let moment = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or_default().to_zoned(environment::time_zone());
+    let start = moment.start_of_day().map_or(at.millis(), |start| start.timestamp().as_millisecond());
+    Timestamp::from_millis(start)
+}
+
+/// Returns the day of a time in the person's own time zone, such as `2026-03-01`.
+pub fn format_local_day(at: Timestamp) -> String {
+    format_local_time(at)[..10].to_owned()
+}

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_record_grants_nothing() {
+    fn damaged_trust_record_leaves_project_untrusted() {
         let setting = Setting::new();
         setting.grant();
         let file = setting.decisions.record_file(&setting.project);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_directory_that_cannot_be_made_is_named() {
+    fn trust_recording_fails_with_hint_if_state_directory_is_unusable() {
         let setting = Setting::new();
         let file = setting.project.root.join("file");
         fs::write(&file, "").unwrap();

@@ -14,6 +14,7 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
+pub use windlass_app::tone::Tone;
 use windlass_app::{Failure, FailureCode, environment};
 use windlass_config::ConfigError;
 use windlass_text as text;
@@ -49,29 +50,16 @@ impl From<io::Error> for EarlyExit {
     }
 }
 
-/// The meaning of a piece of text; its colour follows from it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
-    Plain,
-    Strong,
-    Faint,
-    Good,
-    Warning,
-    Bad,
-    Name,
-}
-
-impl Tone {
-    fn ansi_style(self) -> Style {
-        match self {
-            Self::Plain => Style::new(),
-            Self::Strong => Style::new().bold(),
-            Self::Faint => Style::new().dimmed(),
-            Self::Good => AnsiColor::Green.on_default(),
-            Self::Warning => AnsiColor::Yellow.on_default(),
-            Self::Bad => AnsiColor::Red.on_default().bold(),
-            Self::Name => AnsiColor::Cyan.on_default(),
-        }
+/// Returns the style of a tone on a terminal.
+fn ansi_style(tone: Tone) -> Style {
+    match tone {
+        Tone::Plain => Style::new(),
+        Tone::Strong => Style::new().bold(),
+        Tone::Faint => Style::new().dimmed(),
+        Tone::Good => AnsiColor::Green.on_default(),
+        Tone::Warning => AnsiColor::Yellow.on_default(),
+        Tone::Bad => AnsiColor::Red.on_default().bold(),
+        Tone::Name => AnsiColor::Cyan.on_default(),
     }
 }
 
@@ -86,7 +74,7 @@ impl<T: Display> Display for PaintedText<T> {
         match self.tone {
             None | Some(Tone::Plain) => self.text.fmt(f),
             Some(tone) => {
-                let style = tone.ansi_style();
+                let style = ansi_style(tone);
                 write!(f, "{style}{}{style:#}", self.text)
             }
         }
@@ -180,8 +168,12 @@ impl Output {
 
     /// Prints an object for programs. Control characters are escaped, so that the line does no harm on a terminal either.
     pub fn print_json(&mut self, object: &impl Serialize) -> CommandResult {
-        let text = serde_json::to_string(object).expect("what we print has string keys");
-        Ok(writeln!(self.to, "{}", text::clean_json(&text))?)
+        self.print_json_line(&serde_json::to_string(object).expect("what we print has string keys"))
+    }
+
+    /// Prints JSON text for programs, as one line.
+    pub fn print_json_line(&mut self, json: &str) -> CommandResult {
+        Ok(writeln!(self.to, "{}", text::clean_json(json))?)
     }
 
     /// Prints the same object for people, one field per line.

@@ -11,7 +11,8 @@
 //!
 //! Not here: drivers (`agents`), when an agent is prompted (`turn`, `consultation`).
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
 use windlass_agents::{
     AgentDriver, OutputWatch, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, TurnOutput,
@@ -36,13 +37,11 @@ pub(crate) enum PromptSource<'a> {
 struct TurnJournal<'j, 's, 'd> {
     effects: &'j mut EffectRunner<'d>,
     source: PromptSource<'s>,
-    /// Path of the records, without the end of their names.
-    file: PathBuf,
     transcript: TurnRecord<'j>,
     stdout: TurnRecord<'j>,
     stderr: TurnRecord<'j>,
-    /// Masked output of a program whose driver does not interpret it.
-    printed: Option<ProgramOutcome>,
+    /// Masked standard output of a program whose driver did not watch, unless a part of it was omitted.
+    printed: Option<String>,
     /// Error that ends the loop.
     failure: Option<RunError>,
 }
@@ -69,7 +68,6 @@ impl<'j, 's, 'd> TurnJournal<'j, 's, 'd> {
         Self {
             effects,
             source,
-            file: file.to_owned(),
             transcript: record("turn"),
             stdout: record("stdout"),
             stderr: record("stderr"),
@@ -85,17 +83,23 @@ impl<'j, 's, 'd> TurnJournal<'j, 's, 'd> {
         end
     }
 
-    /// Runs a program whose output the driver interprets.
-    fn run_watched_program(
+    /// Runs a program. The driver interprets its output if it watches; otherwise the transcript gets the output as it is.
+    fn run_turn_program(
         &mut self,
         spec: &ProgramSpec,
-        watch: &mut OutputWatch<'_>,
+        mut watch: Option<&mut OutputWatch<'_>>,
     ) -> Result<Result<ProgramOutcome, ProgramStartError>, RunError> {
         let (control, roster) = (self.effects.control.with_own_cancel(), self.effects.roster);
         let mut supervisor = self.effects.take_supervisor()?;
-        let mut observe = |stream, bytes: &[u8]| {
-            if watch(self, stream, bytes).is_break() {
-                control.cancel_own_runs();
+        let mut observe = |stream, bytes: &[u8]| match &mut watch {
+            Some(watch) => {
+                if watch(self, stream, bytes).is_break() {
+                    control.cancel_own_runs();
+                }
+            }
+            None => {
+                let masked = self.transcript.push_masked(stream, bytes);
+                self.effects.show_output(stream, &masked);
             }
         };
         let ran = run_under(&mut supervisor, spec, roster, &control, &mut observe);
@@ -105,22 +109,22 @@ impl<'j, 's, 'd> TurnJournal<'j, 's, 'd> {
 
     /// Shows and records the rest of the output, and names the record of the turn.
     fn finish_turn(self, outcome: TurnOutcome) -> Result<TurnOutcome, RunError> {
-        let Self { effects: dispatch, file, transcript, stdout, stderr, printed, failure, .. } = self;
+        let Self { effects: dispatch, transcript, stdout, stderr, printed, failure, .. } = self;
         dispatch.known.forget_changeable_facts();
-        let ((said, transcript), (_, stdout), (complaints, stderr)) =
+        let (([said, complaints], transcript), (_, stdout), ([_, more], stderr)) =
             (transcript.finish_record(), stdout.finish_record(), stderr.finish_record());
         dispatch.show_output(OutputStream::Stdout, &said);
         dispatch.show_output(OutputStream::Stderr, &complaints);
+        dispatch.show_output(OutputStream::Stderr, &more);
         if let Some(error) = failure {
             return Err(error);
         }
-        let record = match &printed {
-            Some(printed) => dispatch
-                .spilled_record(printed)
-                .or_else(|| dispatch.record_printed_output(&file, printed, &outcome.end)),
-            None => transcript.or(stdout).or(stderr).and_then(|path| dispatch.record_name(&path)),
-        };
-        Ok(TurnOutcome { record, ..outcome })
+        let mut path = transcript.or(stdout).or(stderr);
+        if matches!((&outcome.end, &printed), (TurnEnd::Answered(answer), Some(printed)) if answer == printed) {
+            // The log has the whole output. A file that stays is removed with the other old records.
+            path.take().map(fs::remove_file);
+        }
+        Ok(TurnOutcome { record: path.and_then(|path| dispatch.record_name(&path)), ..outcome })
     }
 }
 
@@ -154,12 +158,12 @@ impl TurnHost for TurnJournal<'_, '_, '_> {
     fn write_output(&mut self, output: TurnOutput<'_>) {
         match output {
             TurnOutput::Transcript(text) => {
-                let masked = self.transcript.push_masked(text.as_bytes());
+                let masked = self.transcript.push_masked(OutputStream::Stdout, text.as_bytes());
                 self.effects.show_output(OutputStream::Stdout, &masked);
             }
-            TurnOutput::Stdout(bytes) => drop(self.stdout.push_masked(bytes)),
+            TurnOutput::Stdout(bytes) => drop(self.stdout.push_masked(OutputStream::Stdout, bytes)),
             TurnOutput::Stderr(bytes) => {
-                let masked = self.stderr.push_masked(bytes);
+                let masked = self.stderr.push_masked(OutputStream::Stderr, bytes);
                 self.effects.show_output(OutputStream::Stderr, &masked);
             }
             TurnOutput::Notice(text) => {
@@ -174,11 +178,8 @@ impl TurnHost for TurnJournal<'_, '_, '_> {
         spec: &ProgramSpec,
         watch: Option<&mut OutputWatch<'_>>,
     ) -> Result<ProgramOutcome, TurnEnd> {
-        let (ran, is_watched) = match watch {
-            Some(watch) => (self.run_watched_program(spec, watch), true),
-            None => (self.effects.run_program(spec), false),
-        };
-        let finished = match ran {
+        let is_watched = watch.is_some();
+        let finished = match self.run_turn_program(spec, watch) {
             Ok(Ok(finished)) => finished,
             Ok(Err(error)) => return Err(TurnEnd::Broken(error.to_string())),
             Err(error) => return Err(self.fail_turn(error)),
@@ -186,10 +187,9 @@ impl TurnHost for TurnJournal<'_, '_, '_> {
         if is_watched {
             return Ok(finished);
         }
-        let mask = &self.effects.settings.mask;
-        mask.mask_spill_files(&finished);
-        let finished = mask.mask_run(finished);
-        self.printed = Some(finished.clone());
+        let is_whole = finished.stdout.omitted_byte_count() == 0;
+        let finished = self.effects.settings.mask.mask_run(finished);
+        self.printed = is_whole.then(|| finished.stdout.to_text_lossy());
         Ok(finished)
     }
 }
@@ -205,18 +205,5 @@ impl EffectRunner<'_> {
     /// Masks a reason, and cuts it to the length that the log takes.
     fn mask_reason(&self, why: &str) -> String {
         excerpt_text(&self.settings.mask.mask_text(&clean_output(why)), EngineLimits::REASON_BYTES)
-    }
-
-    /// Records the output of a program in a file, unless it is the answer itself.
-    fn record_printed_output(&self, file: &Path, printed: &ProgramOutcome, end: &TurnEnd) -> Option<String> {
-        let (stdout, stderr) = (printed.stdout.to_text_lossy(), printed.stderr.to_text_lossy());
-        if matches!(end, TurnEnd::Answered(said) if *said == stdout) {
-            return None;
-        }
-        let mut record = TurnRecord::new(&self.settings.mask, with_extension(file, "turn"));
-        for text in [stdout, stderr] {
-            record.push_masked(text.as_bytes());
-        }
-        self.record_name(&record.finish_record().1?)
     }
 }

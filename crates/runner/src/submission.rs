@@ -80,7 +80,7 @@ impl Runner<'_> {
                     None if is_lost => removed_branch_feedback(workspace),
                     Some(BaseConflict { why, feedback }) => {
                         let reason = format!("the work still conflicts with {}: {why}", found.base.display_name());
-                        SubmissionCheck::Unfit { hook: CONFLICT_FEEDBACK_SOURCE.to_owned(), reason, feedback }
+                        SubmissionCheck::NotSubmittable { hook: CONFLICT_FEEDBACK_SOURCE.to_owned(), reason, feedback }
                     }
                     None => {
                         let BranchWork { head, files, .. } = &found.work;
@@ -111,7 +111,7 @@ impl Runner<'_> {
                 | Error::Strayed { .. }),
             ) => {
                 let said = explain_git_error(&error);
-                SubmissionCheck::Unfit { hook: "commit".to_owned(), reason: error.to_string(), feedback: said }
+                SubmissionCheck::NotSubmittable { hook: "commit".to_owned(), reason: error.to_string(), feedback: said }
             }
             Err(error) => {
                 return self.stop_session(&session.name, SessionEndKind::Error, Some(explain_git_error(&error)));
@@ -346,7 +346,7 @@ fn removed_branch_feedback(workspace: &Workspace) -> SubmissionCheck {
          the old branch are not part of the work. If you know the last commit, `git merge COMMIT` brings it back; otherwise \
          do the work again. Leave the branch and its worktree in place."
     );
-    SubmissionCheck::Unfit { hook: "commit".to_owned(), reason, feedback }
+    SubmissionCheck::NotSubmittable { hook: "commit".to_owned(), reason, feedback }
 }
 
 /// Returns a note for people about commits that are not on the branch of a change.

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use windlass_hooks::{MaskedDisplayStream, SecretMask};
-use windlass_process::create_record;
+use windlass_process::{OutputStream, create_record};
 
 /// Maximum size of a record.
 const MAX_RECORD_BYTES: u64 = 64 * 1024 * 1024;
@@ -24,45 +24,51 @@ pub(crate) fn with_extension(file: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// A masked record of output that arrives in pieces.
+/// A masked record of the output of one or two streams, which arrives in pieces.
 pub(crate) struct TurnRecord<'m> {
-    mask: &'m SecretMask,
-    masked: MaskedDisplayStream<'m>,
+    masked: [MaskedDisplayStream<'m>; 2],
+    file: RecordFile,
+}
+
+/// The file of a record, created with the first output.
+struct RecordFile {
     planned: PathBuf,
-    /// Created with the first output.
-    file: Option<(File, PathBuf)>,
+    created: Option<(File, PathBuf)>,
     written: u64,
     is_over: bool,
 }
 
 impl<'m> TurnRecord<'m> {
     pub fn new(mask: &'m SecretMask, planned: PathBuf) -> Self {
-        Self { mask, masked: mask.open_display_stream(), planned, file: None, written: 0, is_over: false }
+        let masked = [mask.open_display_stream(), mask.open_display_stream()];
+        Self { masked, file: RecordFile { planned, created: None, written: 0, is_over: false } }
     }
 
-    /// Masks and records a piece. Returns what can be shown by now.
-    pub fn push_masked(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let sure = self.masked.push(bytes);
-        self.write_masked(&sure);
+    /// Masks and records a piece of a stream. Returns what can be shown by now.
+    pub fn push_masked(&mut self, stream: OutputStream, bytes: &[u8]) -> Vec<u8> {
+        let sure = self.masked[usize::from(stream == OutputStream::Stderr)].push(bytes);
+        self.file.write_masked(&sure);
         sure
     }
 
-    /// Returns the rest of the masked output, and the path of the record if there was any output.
-    pub fn finish_record(mut self) -> (Vec<u8>, Option<PathBuf>) {
-        let rest = std::mem::replace(&mut self.masked, self.mask.open_display_stream()).finish();
-        self.write_masked(&rest);
-        (rest, self.file.map(|(_, path)| path))
+    /// Records the rest of the masked output. Returns the rest of standard output and of standard error, and the path of the
+    /// record if there was any output.
+    pub fn finish_record(mut self) -> ([Vec<u8>; 2], Option<PathBuf>) {
+        let rest = self.masked.map(MaskedDisplayStream::finish);
+        rest.iter().for_each(|rest| self.file.write_masked(rest));
+        (rest, self.file.created.map(|(_, path)| path))
     }
+}
 
-    /// Writes masked output.
+impl RecordFile {
     fn write_masked(&mut self, bytes: &[u8]) {
         if self.is_over || bytes.is_empty() {
             return;
         }
-        if self.file.is_none() {
-            self.file = create_record(&self.planned).ok();
+        if self.created.is_none() {
+            self.created = create_record(&self.planned).ok();
         }
-        let Some((file, _)) = &mut self.file else {
+        let Some((file, _)) = &mut self.created else {
             self.is_over = true;
             return;
         };
@@ -88,20 +94,20 @@ mod tests {
         let path = directory.path().join("7.turn");
         let mask = SecretMask::default();
         let mut record = TurnRecord::new(&mask, path.clone());
-        record.write_masked(b"");
+        record.file.write_masked(b"");
         assert!(!path.exists());
-        record.write_masked(b"one ");
+        record.file.write_masked(b"one ");
         assert_eq!(std::fs::read(&path).expect("it is there at once"), b"one ");
         let piece = vec![b'x'; 1 << 20];
         for _ in 0..65 {
-            record.write_masked(&piece);
+            record.file.write_masked(&piece);
         }
         assert_eq!(record.finish_record().1, Some(path.clone()));
         let text = std::fs::read(&path).expect("the file");
         assert!(text.len() < (MAX_RECORD_BYTES as usize) + 100 && text.ends_with(b"left out]\n"), "{}", text.len());
         assert_eq!(TurnRecord::new(&mask, "/nowhere/at/all".into()).finish_record().1, None);
         let mut lost = TurnRecord::new(&mask, "/nowhere/at/all".into());
-        lost.write_masked(b"x");
+        lost.file.write_masked(b"x");
         assert_eq!(lost.finish_record().1, None);
     }
 }

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_keeps_its_start_and_its_end() {
+    fn long_message_is_truncated_in_middle_keeping_start_and_end() {
         let mut speech = FinalMessage::default();
         for number in 0..100_000 {
             speech.push_text(&format!("é{number} "));

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_chosen_as_the_agent_offers_it() {
+    fn model_choice_matches_options_offered_by_agent() {
         let flat = json!([{"value": "big-1", "name": "Big"}, {"value": "small-1", "name": "Small"}]);
         let groups = json!([{"group": "g", "name": "G", "options": flat}]);
         let ask = |value: &str| ModelChoice::Ask {

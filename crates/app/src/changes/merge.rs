@@ -56,12 +56,14 @@ pub fn merge_change(opened: &mut OpenedProject, id: TaskId, checks: MergeChecks)
     let front_end = opened.front_end.clone();
     let merged = HookExecution::new(opened, &config, &control).with_trust(trusted).run_with_effects(|dispatch| {
         let merged = match change.change.merged {
-            Some(_) => ManualMergeOutcome::Already,
-            None => dispatch.merge_by_hand(&change.task, checks, submitted.clone()).map_err(hints::run_failure)?,
+            Some(_) => ManualMergeOutcome::AlreadyMerged,
+            None => dispatch.merge_manually(&change.task, checks, submitted.clone()).map_err(hints::run_failure)?,
         };
         match &merged {
             ManualMergeOutcome::Merged(seal) => record_merge(dispatch, &*front_end, &change.task, seal)?,
-            ManualMergeOutcome::Already => conclude_task(dispatch, &*front_end, change.task.id, change.base_name())?,
+            ManualMergeOutcome::AlreadyMerged => {
+                conclude_task(dispatch, &*front_end, change.task.id, change.base_name())?
+            }
             _ => {}
         }
         Ok(merged)
@@ -127,7 +129,7 @@ fn take_seal(
         |base: &str| Failure::new(FailureCode::Refused, format!("cannot merge the change of {id} into {base}"));
     Err(match outcome {
         ManualMergeOutcome::Merged(seal) => return Ok(Some(seal)),
-        ManualMergeOutcome::Already => return Ok(None),
+        ManualMergeOutcome::AlreadyMerged => return Ok(None),
         ManualMergeOutcome::Refused { cause, hint } => failure(known.base_name()).with_cause(cause).with_hint(hint),
         ManualMergeOutcome::Conflicts { base, files, why } => {
             let place = known.task.workspace.as_ref().map(|workspace| workspace.name.clone()).unwrap_or_default();
@@ -142,7 +144,7 @@ fn take_seal(
                 "nothing has changed; {resolve_hint}, or do it yourself in .windlass/worktrees/{place}"
             ))
         }
-        ManualMergeOutcome::Unfit { base, hook, report } => {
+        ManualMergeOutcome::CheckFailed { base, hook, report } => {
             let said = feedback_or_message(&report);
             let take_up =
                 reopen_task_step(opened, &known.task, &format!("{hook} does not pass on top of {base}")).command;
@@ -152,7 +154,7 @@ fn take_seal(
                 .with_cause(said)
                 .with_hint(format!("`{take_up}` and `{again}` have an agent fix it; --no-check merges it unchecked"))
         }
-        ManualMergeOutcome::Unjudged { base, hook, report } => {
+        ManualMergeOutcome::CheckUndecided { base, hook, report } => {
             let (cause, remedy) = match report.outcome {
                 HookOutcome::TimedOut => (format!("`{hook}` ran out of time"), "give it more `timeout`, and try again"),
                 _ if report.unstarted => (format!("`{hook}` could not judge the work"), "fix the hook, and try again"),

@@ -1,5 +1,6 @@
 //! Changes of tasks: their records in the log, and their state in git.
 
+mod change_contents;
 mod change_record;
 mod git_view;
 mod merge;
@@ -8,6 +9,7 @@ mod work_without_change;
 use windlass_config::BuiltinHook;
 use windlass_engine::{GateFinding, SubmittedWork, Task, Workspace};
 
+pub use change_contents::ChangeContents;
 pub use change_record::{ChangeRecord, ChangeState, list_changes, list_open_changes};
 pub use git_view::{
     list_tracked_store_files, list_tracked_store_files_cancellable, mark_landed_changes, with_git, with_optional_git,

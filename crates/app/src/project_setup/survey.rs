@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_branch_that_work_starts_from() {
+    fn survey_branch_prefers_remote_default_over_checked_out_branch() {
         let root = tempfile::tempdir().unwrap();
         let branch = |head: &str| {
             fs::create_dir_all(root.path().join(".git")).unwrap();

@@ -19,6 +19,7 @@ mod mcp;
 mod note;
 mod run;
 mod say;
+mod serve;
 mod session;
 mod status;
 mod task;
@@ -101,6 +102,8 @@ pub enum Command {
     Doctor(doctor::Args),
     /// Copy the store to a file, even while it is in use
     Backup(backup::Args),
+    /// Serve the web page of the project
+    Serve(serve::Args),
     /// Serve the tools over the Model Context Protocol (MCP)
     ///
     /// For agents that drive themselves: over standard input and output for one client, or over streamable HTTP for
@@ -157,6 +160,7 @@ pub fn run_command(context: &CommandContext, command: Command, out: &mut Output)
         Command::Run(args) => return run::run_work_loop(context, args, out),
         Command::Agent(args) => return agent::run_scripted_agent(context, args, out),
         Command::Hook(args) => return hook::run_agent_hook(context, args, out),
+        Command::Serve(args) => return serve::run_serve(&context, args, out),
         Command::Mcp(args) => return mcp::run_mcp_server(context, args, out),
         Command::Demo(args) => return demo::run_demo(args, out),
 

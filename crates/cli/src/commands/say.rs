@@ -7,7 +7,7 @@ use windlass_app::caller::CallerContext;
 use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::person::ConcernedSessions;
 use windlass_app::{Failure, FailureCode, execution, hints};
-use windlass_engine::{Authority, Command, Event, MessageAuthor, Session, SessionName};
+use windlass_engine::{Authority, Command, Event, MessageAuthor, Session};
 use windlass_text as text;
 
 use super::input::read_text;
@@ -16,7 +16,7 @@ use crate::output::{CommandResult, Output, Tone};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass say \"Use the staging database\"        to the only running session
-  windlass say \"Stop at the parser\" --session fix-the-login-3757e17e
+  windlass say \"Stop at the parser\" --session T3
   git diff | windlass say -                      read standard input
 
 The agent gets the message with its next prompt, as a message from you. A claim to be done that it made before \
@@ -25,9 +25,10 @@ pub struct Args {
     /// The message; `-` reads standard input
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     text: String,
-    /// The session [default: the only running one]
-    #[arg(long, value_name = "NAME")]
-    session: Option<SessionName>,
+    /// The session: its name, the start of the name, or its task
+    /// [default: the only running session]
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
 }
 
 /// The largest number of sessions that a refusal names.
@@ -37,7 +38,7 @@ pub fn run_say(context: &CommandContext, args: Args, out: &mut Output) -> Comman
     let text = if args.text == "-" { read_text(Path::new("-"))? } else { args.text };
     let mut opened = context.open_project()?;
     let session = match &args.session {
-        Some(name) => opened.require_session(name)?,
+        Some(reference) => opened.find_referenced_session(reference)?,
         None => find_only_session(&opened)?,
     };
     let alive = opened.is_session_running(&session);

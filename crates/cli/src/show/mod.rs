@@ -1,47 +1,23 @@
 //! Tasks and events as a person sees them.
 
-pub mod bridge;
-pub mod drive;
 mod event_line;
-pub mod pipeline;
-pub mod workflow;
 
-use windlass_app::hook_runs::HookRunOutcome;
 use windlass_app::project::Project;
-use windlass_app::session_view::SessionView;
-use windlass_engine::{
-    Event, EventRecord, EventSubject, HookOutcome, NextAction, SessionEndKind, Task, TaskId, TaskState, Timestamp,
-};
+use windlass_engine::{Event, EventRecord, EventSubject, Task, TaskId, Timestamp};
 use windlass_text as text;
 
 use crate::output::{CommandResult, MessageWriter, Output, Tone};
 
-pub use event_line::{
-    describe_gate_answer, find_retry_moment, format_event_rows, format_feedback_count, print_event, summarize_event,
+pub use event_line::{format_event_rows, print_event};
+pub use windlass_app::event_text::{
+    bridge, count_open_dependencies, describe_ending, describe_gate_answer, describe_hook_outcome,
+    describe_run_outcome, describe_session_state, describe_task_event, drive, find_retry_moment, format_feedback_count,
+    pipeline, state_tone, summarize_event, workflow,
 };
 pub use windlass_app::time_format::{describe_lease_holder, format_local_time, format_millis, format_time_between};
 
 /// The longest text that is shown, wrapped at the width of the terminal.
 pub const MAX_SHOWN_TEXT: usize = 1000;
-/// Returns the tone of a state.
-pub fn state_tone(state: TaskState) -> Tone {
-    match state {
-        TaskState::Ready => Tone::Good,
-        TaskState::Active | TaskState::Submitted => Tone::Name,
-        TaskState::Completed | TaskState::Deleted => Tone::Faint,
-        TaskState::Blocked | TaskState::Failed => Tone::Bad,
-        TaskState::NeedsContinuation => Tone::Warning,
-        TaskState::Created => Tone::Plain,
-    }
-}
-
-/// Counts the tasks that a task waits for. A task that is over waits for none.
-pub fn count_open_dependencies(task: &Task) -> u64 {
-    match task.state {
-        TaskState::Completed | TaskState::Failed | TaskState::Deleted => 0,
-        _ => u64::from(task.open_dependencies),
-    }
-}
 
 /// Prints tasks as an aligned table.
 pub fn print_task_table(tasks: &[Task], out: &mut Output) -> CommandResult {
@@ -133,73 +109,6 @@ pub fn format_short_moment(at: Timestamp, out: &Output) -> String {
         Some(..80) => at[11..].to_owned(),
         Some(80..100) => at[5..].to_owned(),
         _ => at,
-    }
-}
-
-/// Describes the outcome of a hook run in the history.
-pub fn describe_run_outcome(run: HookRunOutcome) -> (Tone, &'static str) {
-    match run {
-        HookRunOutcome::Ended(outcome) => describe_hook_outcome(outcome),
-        HookRunOutcome::Error => (Tone::Bad, "error"),
-        HookRunOutcome::Running => (Tone::Name, "is running"),
-        HookRunOutcome::Left => (Tone::Warning, "was left"),
-    }
-}
-
-/// Describes the outcome of a hook.
-pub fn describe_hook_outcome(outcome: HookOutcome) -> (Tone, &'static str) {
-    match outcome {
-        HookOutcome::Success => (Tone::Good, "ok"),
-        HookOutcome::Skip => (Tone::Faint, "skipped"),
-        HookOutcome::Block => (Tone::Warning, "blocks"),
-        HookOutcome::Continue => (Tone::Warning, "wants another iteration"),
-        HookOutcome::Again => (Tone::Plain, "judged again"),
-        HookOutcome::Escalate => (Tone::Warning, "asks for a person"),
-        HookOutcome::Failure => (Tone::Bad, "failed"),
-        HookOutcome::TimedOut => (Tone::Bad, "timed out"),
-        HookOutcome::Cancelled => (Tone::Faint, "cancelled"),
-        HookOutcome::Interrupted => (Tone::Warning, "was interrupted"),
-    }
-}
-
-/// Describes the ending of a session.
-pub fn describe_ending(ending: SessionEndKind) -> (Tone, &'static str) {
-    match ending {
-        SessionEndKind::Completed => (Tone::Good, "complete"),
-        SessionEndKind::Limit => (Tone::Warning, "ended"),
-        SessionEndKind::Escalated => (Tone::Warning, "a person is needed"),
-        SessionEndKind::Cancelled => (Tone::Warning, "cancelled"),
-        SessionEndKind::Error => (Tone::Bad, "failed"),
-    }
-}
-
-/// Describes an event in which a session takes up a task or leaves it.
-pub fn describe_task_event(record: &EventRecord) -> Option<(Tone, String)> {
-    let id = record.envelope.node;
-    if record.envelope.session.is_none() || record.envelope.metadata.depth > 0 {
-        return None;
-    }
-    Some(match &record.envelope.event {
-        Event::TaskClaimed(_) => (Tone::Plain, format!("works on {id}")),
-        Event::TaskCompleted(_) => (Tone::Good, format!("{id} is completed")),
-        Event::TaskBlocked(blocked) => (Tone::Warning, format!("{id} is blocked: {}", blocked.reason)),
-        Event::TaskNeedsContinuation(left) => (Tone::Warning, format!("{id} needs continuation: {}", left.reason)),
-        _ => return None,
-    })
-}
-
-/// Describes the state of a session.
-pub fn describe_session_state(view: &SessionView) -> (Tone, String) {
-    match (view.session.ending_kind().filter(|_| view.session.is_over()), view.alive, &view.session.stopping) {
-        (Some(ending), ..) => {
-            let (tone, word) = describe_ending(ending);
-            (tone, word.to_owned())
-        }
-        _ if view.session.next_action() == NextAction::Answer => (Tone::Warning, "asks a person".to_owned()),
-        (None, true, None) => (Tone::Name, "running".to_owned()),
-        (None, true, Some(_)) => (Tone::Name, "ending".to_owned()),
-        (None, false, None) => (Tone::Warning, "unfinished".to_owned()),
-        (None, false, Some(_)) => (Tone::Warning, "unfinished, end pending".to_owned()),
     }
 }
 

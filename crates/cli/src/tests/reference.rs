@@ -139,7 +139,7 @@ fn commands() -> Vec<(String, Command)> {
 
 /// `defer` adds the arguments of a command later, and a doc comment above them would replace the description of the command.
 #[test]
-fn a_command_is_described_where_it_is_listed() {
+fn deferred_arguments_do_not_replace_command_description() {
     fn check(listed: &Command, built: &Command) {
         let name = listed.get_name();
         let same = listed.get_about().map(ToString::to_string) == built.get_about().map(ToString::to_string);

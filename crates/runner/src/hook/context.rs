@@ -10,7 +10,7 @@
 use serde_json::Value;
 use windlass_engine::validation::RuleResult;
 use windlass_engine::{AgentContext, DecisionRule, Event, EventType, Seq, Session};
-use windlass_hooks::ruling;
+use windlass_hooks::rule_report;
 use windlass_store::{EventFilter, Store as _};
 use windlass_tools::{JudgedWork, agent_context};
 
@@ -28,7 +28,7 @@ impl EffectRunner<'_> {
             Ok(files) => (files, false),
             Err(_) => (Vec::new(), true),
         };
-        let mut context = ruling::merge_agent_context(&run.values, &self.build_agent_context(run.subject, files)?);
+        let mut context = rule_report::merge_agent_context(&run.values, &self.build_agent_context(run.subject, files)?);
         if unknown {
             context["filesModified"] = Value::Null;
         }
@@ -47,7 +47,9 @@ impl EffectRunner<'_> {
             false => Ok(Vec::new()),
         };
         Ok(match files {
-            Ok(files) => Ok(ruling::merge_agent_context(&run.values, &self.build_agent_context(run.subject, files)?)),
+            Ok(files) => {
+                Ok(rule_report::merge_agent_context(&run.values, &self.build_agent_context(run.subject, files)?))
+            }
             Err(why) => Err(format!("cannot tell which files have changed: {why}")),
         })
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use windlass_engine::{DecisionRule, HookOutcome, HookReport, Workspace};
-use windlass_hooks::ruling;
+use windlass_hooks::rule_report;
 use windlass_process::{ProgramOutcome, ProgramSpec};
 use windlass_vcs::git::{self, BranchName, FileChange, GitClient, GitRepository, has_git_entry};
 
@@ -23,7 +23,7 @@ const GIT_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 impl EffectRunner<'_> {
     pub(super) fn judge_rules(&mut self, run: &HookRun<'_>, rules: &[DecisionRule]) -> Result<HookReport, RunError> {
         Ok(match self.rules_context(run, rules)? {
-            Ok(context) => ruling::build_rule_report(run.hook, run.hook_role(), rules, &context),
+            Ok(context) => rule_report::build_rule_report(run.hook, run.hook_role(), rules, &context),
             Err(why) => HookReport { message: Some(why), ..HookOutcome::Failure.into() },
         })
     }

@@ -257,7 +257,7 @@ fn endless_files_are_refused_by_name() {
 
 /// The content tells two files apart whose masked names are the same.
 #[test]
-fn no_secret_is_in_a_name() {
+fn secret_in_file_name_is_masked_in_difference() {
     let place = tempfile::tempdir().unwrap();
     let protected =
         ProtectedFiles::new(&["*.lock".to_owned()]).unwrap().with_mask(SecretMask::new([("KEY", "hunter22")]));

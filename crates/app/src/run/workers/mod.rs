@@ -217,7 +217,7 @@ impl<'a> WorkerPool<'a> {
         let (project, trust, front_end) = (project.clone(), self.settings.trust, front_end.clone());
         let store = store_records::open_store(&project, Lifetime::Service, trust)
             .inspect_err(|_| self.scheduler.close_for_new_jobs())?;
-        Ok(OpenedProject { project, store, trust, front_end })
+        Ok(OpenedProject { project, store, trust, front_end, person: None })
     }
 
     fn create_worker<'w>(

@@ -226,6 +226,7 @@ impl Worker<'_> {
         let earlier_turns = tally.turns;
         let task = job.task_id().map(|id| self.opened.require_task(id)).transpose()?;
         let mut observer = self.observer.observe_session(self.number, &job.describe_session(task.as_ref()));
+        let shows_output = observer.shows_output();
         let outside = RunnerEnv {
             now: &environment::steady_timestamp,
             random: &execution::random_u128_or_io_error,
@@ -233,8 +234,7 @@ impl Worker<'_> {
                 count_runner_event(&mut tally, &told);
                 observer.observe_event(told);
             },
-            // The display has one row for each worker, and none for output of programs.
-            shows_output: false,
+            shows_output,
         };
         let allowance = runner_settings::turn_allowance(&config, &agent);
         let supervisor = self.supervisor.take();

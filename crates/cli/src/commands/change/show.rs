@@ -3,22 +3,20 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use windlass_app::changes::{ChangeRecord, mark_landed_changes, with_git};
-use windlass_app::context::{CommandContext, OpenedProject};
-use windlass_app::{Failure, FailureCode, environment, execution, hints};
+use windlass_app::changes::{ChangeContents, ChangeRecord};
+use windlass_app::context::CommandContext;
+use windlass_app::{Failure, FailureCode, environment, execution};
 use windlass_engine::{TaskId, Timestamp};
 use windlass_process::{PagerOutcome, TerminalPager};
-use windlass_runner::stacked_branches::{self, LowerTask};
 use windlass_text as text;
-use windlass_vcs::git::{BranchName, DiffText, Error, FileChange, GitClient, GitCommitId, LoggedCommit};
+use windlass_vcs::git::FileChange;
 
 use super::change_state_tone;
 use crate::output::{CommandResult, Output, Tone};
 use crate::show;
 
-/// The most bytes of a diff, and the most commits, that the command shows.
+/// The most bytes of a diff that the command shows.
 const MAX_DIFF_BYTES: usize = 16 * 1024 * 1024;
-const MAX_SHOWN_COMMITS: usize = 1000;
 /// The greatest number of `+` and `-` signs for a file.
 const MAX_STAT_SIGNS: u64 = 40;
 
@@ -38,18 +36,11 @@ pub struct Args {
     stat: bool,
 }
 
-/// The commits, the files and the diff of a change, as git reports them.
-struct ChangeView {
-    commits: Vec<LoggedCommit>,
-    files: Vec<FileChange>,
-    diff: DiffText,
-}
-
 pub fn run_change_show(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
     let opened = context.open_project()?;
     let mut change = ChangeRecord::load_change_record(&opened, args.id)?;
     let (control, _received) = execution::listen_to_signals()?;
-    let seen = load_change_view(&opened, &mut change, &control)?;
+    let seen = ChangeContents::load_contents(&opened, &mut change, MAX_DIFF_BYTES, &control)?;
     if out.is_json() {
         return out.print_json(&change_view_to_json(&change, &seen));
     }
@@ -66,86 +57,20 @@ pub fn run_change_show(context: &CommandContext, args: &Args, out: &mut Output) 
     out.print_line(page.trim_end_matches('\n'))
 }
 
-fn load_change_view(
-    opened: &OpenedProject,
-    change: &mut ChangeRecord,
-    control: &windlass_process::RunControl,
-) -> Result<ChangeView, Failure> {
-    let below = match &change.task.workspace {
-        Some(workspace) => {
-            let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
-            stacked_branches::unmerged_lower_tasks(&snapshot, workspace).map_err(hints::view_failure)?
-        }
-        None => Vec::new(),
-    };
-    let seen = with_git(&opened.project, control, |git| {
-        mark_landed_changes(git, std::slice::from_mut(change))?;
-        read_change_view(git, &below, change)
-    })?;
-    seen.ok_or_else(|| {
-        Failure::new(FailureCode::Refused, "cannot show the change: this project is in no git repository any more")
-    })
-}
-
-fn read_change_view(git: &GitClient<'_>, below: &[LowerTask], change: &ChangeRecord) -> Result<ChangeView, Error> {
-    let (from, to) = find_change_range(git, below, change)?;
-    Ok(ChangeView {
-        commits: git.read_log(&from, &to, MAX_SHOWN_COMMITS)?,
-        files: git.changed_files(&from, &to)?,
-        diff: git.diff_commits(&from, &to, MAX_DIFF_BYTES)?,
-    })
-}
-
-/// Returns the first (exclusive) and the last commit of a change.
-fn find_change_range(
-    git: &GitClient<'_>,
-    below: &[LowerTask],
-    change: &ChangeRecord,
-) -> Result<(GitCommitId, GitCommitId), Error> {
-    let unknown = |commit: &str| Error::UnknownCommit { commit: commit.to_owned() };
-    let own = find_own_tip(git, change)?;
-    let one =
-        change.external_merge.as_ref().filter(|landed| landed.is_single_commit).map(|landed| landed.commit.as_str());
-    let is_own = |merged: &&str| own.as_ref().is_some_and(|own| own.as_str() == *merged);
-    if let Some(merged) = change.change.merged.as_deref().or(one).filter(|merged| !is_own(merged)) {
-        let to = GitCommitId::new(merged)?;
-        let from = git.parent_commit(&to)?.ok_or_else(|| unknown(merged))?;
-        return Ok((from, to));
-    }
-    let tip = own.ok_or_else(|| unknown(change.branch_name()))?;
-    if let (Some(_), Some(workspace)) = (change.merge_commit(), &change.task.workspace) {
-        // The base does not show the work any more: the change is the submitted work, or all commits since the workspace began.
-        let submitted = change.work.as_ref().filter(|work| work.head == tip.as_str());
-        let from = submitted.map(|work| git.ancestor_commit(&tip, work.commits)).transpose()?.flatten();
-        let from = from.map_or_else(|| git.merge_base(&GitCommitId::new(&workspace.start)?, &tip), Ok)?;
-        return Ok((from, tip));
-    }
-    let newest =
-        git.last_seen_base(&BranchName::new(change.base_name())?)?.ok_or_else(|| unknown(change.base_name()))?;
-    let base = match &change.task.workspace {
-        Some(workspace) => stacked_branches::own_work_base(git, workspace, below, &newest)?,
-        None => newest,
-    };
-    Ok((git.merge_base(&base, &tip)?, tip))
-}
-
-/// Returns the last commit of the work itself. A merge deletes the branch; the submitted commit stays for a while.
-fn find_own_tip(git: &GitClient<'_>, change: &ChangeRecord) -> Result<Option<GitCommitId>, Error> {
-    if let (Some(_), Some(work)) = (&change.change.merged, &change.work) {
-        return GitCommitId::new(&work.head).map(Some);
-    }
-    git.branch_tip(&BranchName::new(change.branch_name())?)
-}
-
 /// Renders the whole page. All its text comes from outside and is cleaned.
-fn render_change_page(change: &ChangeRecord, seen: &ChangeView, stat: bool, out: &Output) -> Result<String, Failure> {
+fn render_change_page(
+    change: &ChangeRecord,
+    seen: &ChangeContents,
+    stat: bool,
+    out: &Output,
+) -> Result<String, Failure> {
     let written = write_change_page(change, seen, stat, out);
     written.map_err(|error| Failure::new(FailureCode::System, "cannot render the page").with_cause(error))
 }
 
 fn write_change_page(
     change: &ChangeRecord,
-    seen: &ChangeView,
+    seen: &ChangeContents,
     stat: bool,
     out: &Output,
 ) -> Result<String, std::fmt::Error> {
@@ -227,7 +152,7 @@ fn diff_line_tone(line: &str) -> Tone {
     }
 }
 
-fn change_view_to_json(change: &ChangeRecord, seen: &ChangeView) -> serde_json::Value {
+fn change_view_to_json(change: &ChangeRecord, seen: &ChangeContents) -> serde_json::Value {
     let mut told = change.to_json();
     told["log"] = seen
         .commits

@@ -142,7 +142,7 @@ fn append_saved_events(
         match transaction.append_commit(&commit) {
             Ok(AppendOutcome::Durable(_)) => restored += 1,
             Ok(other) => unreachable!("a commit that read nothing is appended, not {other:?}"),
-            Err(StoreError::Unfit { source: ApplyError::Unfit { why, .. }, .. }) => {
+            Err(StoreError::InvalidEvent { source: ApplyError::InvalidEvent { why, .. }, .. }) => {
                 return Err(saved.contradiction_failure(&why).into());
             }
             Err(error) => return Err(RestoreError::Store(error)),

@@ -49,7 +49,7 @@ pub fn run_hooks_switch(context: &CommandContext, which: &Args, on: bool, out: &
         return stop_hooks::switch_stop_hook(context, hook, on, out);
     }
     let project = context.find_project()?;
-    refuse_agent_caller(context, &project)?;
+    refuse_agent_caller(context, &project, "switch hooks on and off")?;
     let config = Config::load(&project.root)?;
     let hook = SwitchableHook::find_by_name(&config, &which.name, on)?;
     let mut told =

@@ -45,6 +45,7 @@ use crate::output::{CommandResult, EarlyExit, Output};
   windlass run --resolve T3                                  resolve a conflict
   windlass run                                               all ready tasks
   windlass run --workers 4                                   four at a time
+  windlass run --verbose                                     show all output
 
 After a crash, the same command resumes the same session.
 
@@ -75,6 +76,9 @@ pub struct Args {
     /// Start a new session instead of resuming an unfinished one
     #[arg(long)]
     fresh: bool,
+    /// Print the output of the agent and of hooks while it is written
+    #[arg(long, short)]
+    verbose: bool,
     /// Work on up to N ready tasks at a time (1 to 64), a session each
     #[arg(long, value_name = "N", conflicts_with_all = ["goal", "task", "resolve", "session", "fresh"],
           allow_negative_numbers = true, value_parser = parse_worker_count)]
@@ -134,7 +138,7 @@ pub fn run_work_loop(context: &CommandContext, args: Args, out: &mut Output) -> 
             }
         };
         if stage.is_none() {
-            stage = Some(SessionConsole::set_up(out)?);
+            stage = Some(SessionConsole::set_up(out, args.verbose)?);
         }
         let stage = stage.as_mut().expect("it was just set");
         if let Some(report) = stage.run_session(context, &mut opened, &planned, out)? {
@@ -151,14 +155,15 @@ struct SessionConsole {
     control: RunControl,
     live: Option<LiveView>,
     signals: SignalListener,
+    is_verbose: bool,
 }
 
 impl SessionConsole {
-    fn set_up(out: &mut Output) -> Result<Self, EarlyExit> {
+    fn set_up(out: &mut Output, is_verbose: bool) -> Result<Self, EarlyExit> {
         let control = RunControl::new();
         let live = start_live_view(out, 0)?;
         let signals = SignalListener::start(&control, live.as_ref().map(LiveView::view), || {})?;
-        Ok(Self { control, live, signals })
+        Ok(Self { control, live, signals, is_verbose })
     }
 
     /// Runs a session and shows what happens.
@@ -182,7 +187,8 @@ impl SessionConsole {
         }
         let is_person_there = gate_question::has_terminal() && !out.is_json();
         let prompt = is_person_there.then_some(TerminalPrompt { view });
-        let mut progress = ProgressPrinter::new(out, view.cloned(), planned.work_source());
+        let progress = ProgressPrinter::new(out, view.cloned(), planned.work_source());
+        let mut progress = progress.with_program_output(self.is_verbose);
         progress.directory = shown_directory(context, opened);
         Ok(planned.run_session(
             opened,

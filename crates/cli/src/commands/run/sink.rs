@@ -1,7 +1,5 @@
 //! The sink of progress lines: standard output, or the batch of a worker.
 
-use windlass_engine::EventRecord;
-
 use crate::output::{CommandResult, Output, Palette};
 
 pub trait ProgressSink {
@@ -11,7 +9,8 @@ pub trait ProgressSink {
     /// Returns the width of the terminal; `None` for a pipe, where nothing is cut.
     fn columns(&self) -> Option<usize>;
     fn print_line(&mut self, line: String) -> CommandResult;
-    fn print_record(&mut self, record: &EventRecord) -> CommandResult;
+    /// Prints JSON text as one line.
+    fn print_json_line(&mut self, json: &str) -> CommandResult;
     /// Writes the lines that belong together.
     fn flush(&mut self) -> CommandResult;
     /// Continues without a reader.
@@ -35,8 +34,8 @@ impl ProgressSink for &mut Output {
         Output::print_line(self, line)
     }
 
-    fn print_record(&mut self, record: &EventRecord) -> CommandResult {
-        self.print_json(record)
+    fn print_json_line(&mut self, json: &str) -> CommandResult {
+        Output::print_json_line(self, json)
     }
 
     fn flush(&mut self) -> CommandResult {

@@ -2,7 +2,6 @@
 
 use std::sync::mpsc::SyncSender;
 
-use windlass_engine::EventRecord;
 use windlass_text as text;
 
 use super::sink::ProgressSink;
@@ -38,9 +37,8 @@ impl ProgressSink for WorkerOutput {
         Ok(())
     }
 
-    fn print_record(&mut self, record: &EventRecord) -> CommandResult {
-        let text = serde_json::to_string(record).expect("what we print has string keys");
-        self.print_line(text::clean_json(&text).into_owned())
+    fn print_json_line(&mut self, json: &str) -> CommandResult {
+        self.print_line(text::clean_json(json).into_owned())
     }
 
     fn flush(&mut self) -> CommandResult {

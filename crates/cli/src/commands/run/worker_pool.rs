@@ -47,8 +47,14 @@ pub fn run_worker_pool(context: &CommandContext, args: &Args, count: u8, out: &m
     signals.follow_log(watch_cancelled_sessions(&opened.project, pool.scheduler()))?;
     let began = Instant::now();
     let (to, batches) = mpsc::sync_channel(MAX_WAITING_BATCHES);
-    let observer =
-        WorkerDisplay { view: view.cloned(), json: out.is_json(), palette: out.palette(), columns: out.columns(), to };
+    let observer = WorkerDisplay {
+        view: view.cloned(),
+        json: out.is_json(),
+        palette: out.palette(),
+        columns: out.columns(),
+        is_verbose: args.verbose,
+        to,
+    };
     let (project, front_end) = (&opened.project, &opened.front_end);
     let pool = &pool;
     let worked = thread::scope(|scope| {
@@ -75,6 +81,7 @@ struct WorkerDisplay {
     json: bool,
     palette: Palette,
     columns: Option<usize>,
+    is_verbose: bool,
     to: SyncSender<LineBatch>,
 }
 
@@ -91,7 +98,7 @@ impl WorkerObserver for WorkerDisplay {
             });
         }
         let output = WorkerOutput { json, palette, columns, to: self.to.clone(), batch: LineBatch::new() };
-        let mut progress = ProgressPrinter::new(output, view, session.work);
+        let mut progress = ProgressPrinter::new(output, view, session.work).with_program_output(self.is_verbose);
         progress.task_label = Some(session.task.map(|task| task.id.to_string()).unwrap_or_default());
         Box::new(progress)
     }

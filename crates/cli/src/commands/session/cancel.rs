@@ -6,7 +6,7 @@ use windlass_app::context::CommandContext;
 use windlass_app::execution;
 use windlass_app::person::ConcernedSessions;
 use windlass_app::session_view::SessionView;
-use windlass_engine::{Authority, Command, SessionName};
+use windlass_engine::{Authority, Command};
 
 use crate::output::{CommandResult, Output, Tone};
 
@@ -19,9 +19,9 @@ The running turn is stopped, pending feedback stays with the task, and `session_
 the session does this; if it is dead, `windlass doctor --settle` or the next `windlass run` does it. Inside an \
 agent's turn, the command is refused.")]
 pub struct Args {
-    /// The name of the session
-    #[arg(value_name = "NAME")]
-    name: SessionName,
+    /// The session: its name, the start of the name, or its task
+    #[arg(value_name = "SESSION")]
+    session: String,
     /// The reason, for the log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -29,15 +29,15 @@ pub struct Args {
 
 pub fn run_session_cancel(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
     let mut opened = context.open_project()?;
-    let session = opened.require_session(&args.name)?;
+    let session = opened.find_referenced_session(&args.session)?;
     let inside = CallerContext::detect_for_person(&opened, ConcernedSessions::Named(&session.name))?;
-    let command = Command::CancelSession { name: args.name.clone(), reason: args.reason.clone() };
+    let command = Command::CancelSession { name: session.name.clone(), reason: args.reason.clone() };
     execution::execute_with_caller(&mut opened, inside, &command, Authority::Person)?;
     // The command is in the log before the owner is nudged, because the owner reads it there.
     let woken = windlass_process::wake_owner(&opened.project.owner_directory(), session.owner.as_str());
-    let seen = SessionView::from_session(&opened, opened.require_session(&args.name)?);
+    let seen = SessionView::from_session(&opened, opened.require_session(&session.name)?);
     if out.is_json() {
-        return out.print_json(&json!({"session": args.name, "state": seen.state_name(), "woken": woken}));
+        return out.print_json(&json!({"session": session.name, "state": seen.state_name(), "woken": woken}));
     }
     let what = match (seen.session.is_over(), seen.alive, woken) {
         (true, ..) => "has ended",
@@ -45,5 +45,5 @@ pub fn run_session_cancel(context: &CommandContext, args: &Args, out: &mut Outpu
         (false, true, false) => "ends after its current step",
         (false, false, _) => "has to end, but no process runs it: `windlass doctor --settle` ends it",
     };
-    out.print_line(format_args!("{} {}", out.paint(Tone::Strong, &args.name), out.paint(Tone::Plain, what)))
+    out.print_line(format_args!("{} {}", out.paint(Tone::Strong, &session.name), out.paint(Tone::Plain, what)))
 }

@@ -14,12 +14,14 @@ use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass session show fix-the-login-3757e17e
-  windlass session show fix-the-login-3757e17e --json | jq .pending")]
+  windlass session show                          the newest session
+  windlass session show fix-the-lo               the start of a name
+  windlass session show T3 --json | jq .pending")]
 pub struct Args {
-    /// The name of the session
-    #[arg(value_name = "NAME")]
-    name: SessionName,
+    /// The session: its name, the start of the name, or its task
+    /// [default: the newest session]
+    #[arg(value_name = "SESSION")]
+    session: Option<String>,
 }
 
 /// The facts about a session that the command shows.
@@ -34,7 +36,8 @@ struct SessionDetails {
 
 pub fn run_session_show(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
     let opened = context.open_project_to_read()?;
-    let shown = load_session_details(&opened, &args.name)?;
+    let session = opened.find_session_or_newest(args.session.as_deref())?;
+    let shown = load_session_details(&opened, &session.name)?;
     if out.is_json() { out.print_json(&session_details_to_json(&shown)) } else { print_session_details(&shown, out) }
 }
 

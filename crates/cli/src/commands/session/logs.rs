@@ -1,17 +1,19 @@
 //! `windlass session logs`: prints the output of the agent, the hooks and people, in the order of the log.
 //!
-//! An output that was too long for the log is read from the record that its event names.
+//! An output that was too long for the log is read from the record that its event names. `--follow` reads the record of a turn
+//! in progress while the agent works.
 
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
-use windlass_app::context::CommandContext;
+use windlass_app::context::{CommandContext, OpenedProject};
+use windlass_app::live_output::LiveOutputReader;
 use windlass_app::next_step::answer_gate_step;
 use windlass_app::resume_command::ResumeCommand;
 use windlass_app::{hints, runner_settings};
 use windlass_config::Config;
-use windlass_engine::{Event, EventRecord, MessageAuthor, NextAction, Seq, SessionName, WorkSource};
+use windlass_engine::{Event, EventRecord, MessageAuthor, NextAction, Seq, Session, WorkSource};
 use windlass_hooks::{SecretMask, clean_output};
 use windlass_process::file;
 use windlass_store::{EventFilter, Store};
@@ -22,19 +24,28 @@ use crate::show;
 
 /// The interval at which `--follow` checks for a closed output. New events wake it at once.
 const CLOSED_OUTPUT_POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The interval at which `--follow` looks for new output of a turn in progress.
+const LIVE_OUTPUT_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// The type of a JSON object with a line of a turn in progress. It is no event of the log.
+pub const LIVE_OUTPUT_TYPE: &str = "live_output";
 /// The most bytes of a record that are shown. Its file has the rest.
 const MAX_SHOWN_RECORD_BYTES: u64 = 4 * 1024 * 1024;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass session logs fix-the-login-3757e17e
-  windlass session logs fix-the-login-3757e17e --follow      until it has ended
-  windlass session logs fix-the-login-3757e17e --json | jq -r .text")]
+  windlass session logs                          the newest session
+  windlass session logs --follow                 live, until it has ended
+  windlass session logs T3                       the last session of a task
+  windlass session logs fix-the-lo               the start of a name
+  windlass session logs --json | jq -r .text
+
+`--follow` prints each line of the agent as it is written.")]
 pub struct Args {
-    /// The name of the session
-    #[arg(value_name = "NAME")]
-    name: SessionName,
-    /// Wait for new output until the session ends
+    /// The session: its name, the start of the name, or its task
+    /// [default: the newest session]
+    #[arg(value_name = "SESSION")]
+    session: Option<String>,
+    /// Print new output until the session ends, also of the turn in progress
     #[arg(long, short)]
     follow: bool,
 }
@@ -60,54 +71,147 @@ impl LogEntry {
 
 pub fn run_session_logs(context: &CommandContext, args: &Args, out: &mut Output) -> CommandResult {
     let opened = context.open_project_to_read()?;
-    opened.require_session(&args.name)?;
+    let session = opened.find_session_or_newest(args.session.as_deref())?;
     // The log has no secrets that were known when it was written; newer ones are masked here.
     let mask = runner_settings::build_secret_mask(&Config::load(&opened.project.root)?);
-    let filter = EventFilter { session: Some(args.name.clone()), ..EventFilter::default() };
-    let (mut after, mut was_deserted) = (Seq::START, false);
-    loop {
-        // Head and session are read before the page, so that no event can slip in between.
-        let head = opened.store.head().map_err(hints::store_failure)?;
-        let session = opened.require_session(&args.name)?;
-        let over = session.is_over();
-        let page = opened.store.read_events(&filter, after, usize::MAX).map_err(hints::store_failure)?;
-        for record in &page {
-            after = record.seq;
-            let entry = build_log_entry(record, &opened.project.record_directory());
-            if let Some(entry) =
-                entry.or_else(|| build_task_entry(record).filter(|_| session.work == WorkSource::Graph))
-            {
-                show_log_entry(record, &entry.mask_secrets(&mask), out)?;
+    let is_named = args.session.as_deref() == Some(session.name.as_str());
+    if !is_named && !out.is_json() {
+        MessageWriter::new().print_note(&format!("session {}", session.name));
+    }
+    let mut printer = LogPrinter { opened: &opened, mask, out, live: None };
+    if args.follow { printer.follow_session(session) } else { printer.print_new_events(&session, Seq::START).map(drop) }
+}
+
+/// Prints the log of one session.
+struct LogPrinter<'a> {
+    opened: &'a OpenedProject,
+    mask: SecretMask,
+    out: &'a mut Output,
+    live: Option<LiveTurn>,
+}
+
+/// A turn in progress whose output is printed while the agent writes it.
+struct LiveTurn {
+    reader: LiveOutputReader,
+    /// Some of its output is printed already.
+    is_printed: bool,
+}
+
+impl LogPrinter<'_> {
+    fn follow_session(&mut self, session: Session) -> CommandResult {
+        let name = session.name;
+        let (mut after, mut was_deserted) = (Seq::START, false);
+        loop {
+            // Head and session are read before the page, so that no event can slip in between.
+            let head = self.opened.store.head().map_err(hints::store_failure)?;
+            let session = self.opened.require_session(&name)?;
+            after = self.print_new_events(&session, after)?;
+            if session.is_over() {
+                return Ok(());
+            }
+            self.print_live_output(&self.opened.require_session(&name)?)?;
+            self.out.flush()?;
+            let deserted = !self.opened.is_session_running(&session);
+            if deserted && self.opened.require_session(&name)?.version != session.version {
+                // The owner has ended the session since the row was read, and is gone.
+                continue;
+            }
+            if deserted && !was_deserted {
+                self.print_deserted_note(&session);
+            }
+            was_deserted = deserted;
+            after = after.max(head);
+            let interval = if self.live.is_some() { LIVE_OUTPUT_POLL_INTERVAL } else { CLOSED_OUTPUT_POLL_INTERVAL };
+            self.opened.store.wait_for_events(after, interval).map_err(hints::store_failure)?;
+            if self.out.is_closed() {
+                return Err(EarlyExit::Closed);
             }
         }
-        if !args.follow || over {
-            return Ok(());
-        }
-        out.flush()?;
-        let deserted = !opened.is_session_running(&session);
-        if deserted && opened.require_session(&args.name)?.version != session.version {
-            // The owner has ended the session since the row was read, and is gone.
-            continue;
-        }
-        if deserted && !was_deserted {
-            MessageWriter::new().print_note(&match session.next_action() {
-                NextAction::Answer => {
-                    let step = answer_gate_step(&opened, &args.name);
-                    format!("it asks a person: `{}` continues it; or ignore-hook, reject", step.command)
-                }
-                _ => {
-                    let again = ResumeCommand::for_session(&opened, &session).describe_in_sentence("resumes it");
-                    format!("no process runs it now: {}", mask.mask_text(&again))
-                }
-            });
-        }
-        was_deserted = deserted;
-        after = after.max(head);
-        opened.store.wait_for_events(after, CLOSED_OUTPUT_POLL_INTERVAL).map_err(hints::store_failure)?;
-        if out.is_closed() {
-            return Err(EarlyExit::Closed);
-        }
     }
+
+    /// Prints the events of a session after a position, and returns the position of the last one.
+    fn print_new_events(&mut self, session: &Session, mut after: Seq) -> Result<Seq, EarlyExit> {
+        let filter = EventFilter { session: Some(session.name.clone()), ..EventFilter::default() };
+        let page = self.opened.store.read_events(&filter, after, usize::MAX).map_err(hints::store_failure)?;
+        for record in &page {
+            after = record.seq;
+            let is_printed = self.finish_live_turn(record)?;
+            let entry = build_log_entry(record, &self.opened.project.record_directory());
+            let entry = entry.or_else(|| build_task_entry(record).filter(|_| session.work == WorkSource::Graph));
+            let Some(mut entry) = entry.map(|entry| entry.mask_secrets(&self.mask)) else { continue };
+            if is_printed && !self.out.is_json() {
+                entry.text = None;
+            }
+            show_log_entry(record, &entry, self.out)?;
+        }
+        Ok(after)
+    }
+
+    /// Prints the new output of the turn in progress.
+    fn print_live_output(&mut self, session: &Session) -> CommandResult {
+        if self.live.is_none() {
+            let reader = LiveOutputReader::for_current_turn(self.opened, session);
+            self.live = reader.map(|reader| LiveTurn { reader, is_printed: false });
+        }
+        let Some(live) = &mut self.live else { return Ok(()) };
+        // Without the record, the end of the turn prints its output.
+        let lines = live.reader.read_new_lines().unwrap_or_default();
+        live.is_printed |= !lines.is_empty();
+        self.print_live_lines(&lines)
+    }
+
+    /// Prints the last output of the live turn if this event ends it, and returns whether its output is printed.
+    fn finish_live_turn(&mut self, record: &EventRecord) -> Result<bool, EarlyExit> {
+        let is_its_end = |live: &LiveTurn| live.reader.effect().seq < record.seq;
+        if !ends_turn(&record.envelope.event) || !self.live.as_ref().is_some_and(is_its_end) {
+            return Ok(false);
+        }
+        let Some(mut live) = self.live.take() else { return Ok(false) };
+        let lines = live.reader.read_last_lines().unwrap_or_default();
+        // A turn of which nothing was printed is printed as a whole with its end.
+        if live.is_printed {
+            self.print_live_lines(&lines)?;
+        }
+        Ok(live.is_printed)
+    }
+
+    fn print_live_lines(&mut self, lines: &[String]) -> CommandResult {
+        for line in lines {
+            let line = self.mask.mask_text(line).into_owned();
+            match self.out.is_json() {
+                true => self.out.print_json(&json!({"type": LIVE_OUTPUT_TYPE, "who": "agent", "text": line}))?,
+                false => print_output_line(&line, self.out)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn print_deserted_note(&self, session: &Session) {
+        MessageWriter::new().print_note(&match session.next_action() {
+            NextAction::Answer => {
+                let step = answer_gate_step(self.opened, &session.name);
+                format!("it asks a person: `{}` continues it; or ignore-hook, reject", step.command)
+            }
+            _ => {
+                let again = ResumeCommand::for_session(self.opened, session).describe_in_sentence("resumes it");
+                format!("no process runs it now: {}", self.mask.mask_text(&again))
+            }
+        });
+    }
+}
+
+/// Returns whether an event ends a turn of the agent.
+fn ends_turn(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::TurnFinished(_)
+            | Event::DeliveryFinished(_)
+            | Event::IterationFailed(_)
+            | Event::DeliveryFailed(_)
+            | Event::IterationInterrupted(_)
+            | Event::DeliveryInterrupted(_)
+            | Event::IterationPostponed(_)
+    )
 }
 
 fn show_log_entry(record: &EventRecord, entry: &LogEntry, out: &mut Output) -> CommandResult {
@@ -135,10 +239,13 @@ fn show_log_entry(record: &EventRecord, entry: &LogEntry, out: &mut Output) -> C
             _ => out.print_line(format_args!("    {}", out.paint(entry.tone, row)))?,
         }
     }
-    let lines = entry.text.iter().flat_map(|text| text.trim_end().lines());
-    lines
-        .flat_map(|line| text::wrap_to_width(line, below, below))
-        .try_for_each(|row| out.print_line(format_args!("  | {row}")))
+    entry.text.iter().flat_map(|text| text.trim_end().lines()).try_for_each(|line| print_output_line(line, out))
+}
+
+/// Prints a line that an agent, a hook or a person wrote.
+fn print_output_line(line: &str, out: &mut Output) -> CommandResult {
+    let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(4).max(20));
+    text::wrap_to_width(line, room, room).iter().try_for_each(|row| out.print_line(format_args!("  | {row}")))
 }
 
 /// Builds the entry of an event, if it has one.

@@ -8,14 +8,18 @@ mod logs;
 use clap::Subcommand;
 use windlass_app::context::CommandContext;
 
+pub use self::logs::LIVE_OUTPUT_TYPE;
 use crate::output::{CommandResult, Output};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   windlass session list
-  windlass session show fix-the-login-3757e17e
-  windlass session logs fix-the-login-3757e17e --follow
-  windlass session cancel fix-the-login-3757e17e --reason \"wrong branch\"")]
+  windlass session show                                the newest session
+  windlass session logs --follow                       the newest session, live
+  windlass session logs T3                             the last session of T3
+  windlass session cancel fix-the --reason \"wrong branch\"
+
+A session is named by its name, by the start of its name, or by its task.")]
 pub enum Command {
     /// List sessions, newest first
     #[command(visible_alias = "ls")]

@@ -6,9 +6,9 @@ use windlass_engine::{EventRecord, Seq, Task, TaskId, TaskState};
 use windlass_text as text;
 use windlass_tools::TaskDetails;
 
-use super::drive_details;
 use crate::output::{CommandResult, Output, Tone};
 use crate::show;
+use windlass_app::why::drive_details;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -4,7 +4,7 @@ mod add;
 mod claim;
 mod delete;
 pub mod details;
-pub mod drive_details;
+
 mod edges;
 mod graph;
 mod list;

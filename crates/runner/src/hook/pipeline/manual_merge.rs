@@ -66,7 +66,7 @@ pub enum ManualMergeOutcome {
     /// Merged. Other processes wait until this is recorded, or until the merge lock is released.
     Merged(MergeSeal),
     /// It was merged and recorded before, perhaps by another process during the wait.
-    Already,
+    AlreadyMerged,
     /// The work conflicts with the base, and nothing has changed.
     Conflicts {
         base: String,
@@ -74,14 +74,14 @@ pub enum ManualMergeOutcome {
         why: String,
     },
     /// The work is on top of the newest base now, and this check fails there.
-    Unfit {
+    CheckFailed {
         base: String,
         hook: String,
         report: Box<HookReport>,
     },
     /// The work is on top of the newest base now, and this check could not judge it there: the check is broken, ran out of time,
     /// or asks for a person.
-    Unjudged {
+    CheckUndecided {
         base: String,
         hook: String,
         report: Box<HookReport>,
@@ -183,7 +183,7 @@ impl MergeSeal {
 
 impl EffectRunner<'_> {
     /// Merges the change of a task. Work that differs from what was submitted is checked first. Records nothing yet.
-    pub fn merge_by_hand(
+    pub fn merge_manually(
         &mut self,
         task: &Task,
         checks: MergeChecks,
@@ -208,7 +208,7 @@ impl EffectRunner<'_> {
         let now = self.load_task(task.id)?;
         let done = match now {
             Some(now) if now.change.as_ref().is_some_and(|change| change.merged.is_some()) => {
-                Ok(ManualMergeOutcome::Already)
+                Ok(ManualMergeOutcome::AlreadyMerged)
             }
             Some(now) if now.state == task.state && now.workspace == task.workspace => {
                 let wish =
@@ -351,8 +351,8 @@ impl EffectRunner<'_> {
             };
         }
         match self.merge_into_base(Some(wish.task), &ready, IfCheckedOut::FastForward) {
-            Ok(MergeOutcome::Now { commit }) => Ok((commit.to_string(), false)),
-            Ok(MergeOutcome::Already { commit }) => Ok((commit.to_string(), true)),
+            Ok(MergeOutcome::Merged { commit }) => Ok((commit.to_string(), false)),
+            Ok(MergeOutcome::AlreadyMerged { commit }) => Ok((commit.to_string(), true)),
             Err(Error::Moved { .. } | Error::Stale { .. }) => Err(moved().into()),
             Err(error @ Error::Dirty { .. }) => {
                 let hint = format!(
@@ -408,8 +408,8 @@ impl EffectRunner<'_> {
                     let is_late = report.outcome == HookOutcome::TimedOut;
                     let is_unjudged = broken.why == GateFailureKind::Escalated || broken.unstarted || is_late;
                     let told = match is_unjudged {
-                        true => ManualMergeOutcome::Unjudged { base, hook, report },
-                        false => ManualMergeOutcome::Unfit { base, hook, report },
+                        true => ManualMergeOutcome::CheckUndecided { base, hook, report },
+                        false => ManualMergeOutcome::CheckFailed { base, hook, report },
                     };
                     return Err(told.into());
                 }

@@ -227,7 +227,7 @@ impl EffectRunner<'_> {
 
     fn merge_by_git(&self, run: &HookRun<'_>, ready: &MergeCandidate) -> DeliveryStepResult {
         match self.merge_into_base(run.subject.task.as_ref(), ready, IfCheckedOut::Refuse) {
-            Ok(MergeOutcome::Now { commit } | MergeOutcome::Already { commit }) => {
+            Ok(MergeOutcome::Merged { commit } | MergeOutcome::AlreadyMerged { commit }) => {
                 Ok(merged_report(commit.to_string(), &format!("merged into {}", ready.base.branch)))
             }
             Err(Error::Moved { .. } | Error::Stale { .. }) => {

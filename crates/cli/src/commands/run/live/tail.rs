@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_are_shown() {
+    fn output_tail_shows_last_three_nonempty_lines() {
         check(&[], 20, &[]);
         check(&["half"], 20, &["half"]);
         check(&["half", " a line\nanother\n\n\nth"], 20, &["half a line", "another", "th"]);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_reaches_the_terminal_raw() {
+    fn output_tail_sanitizes_terminal_control_characters() {
         check(&["\x1b[2J\x1b]0;title\x07red\u{202e}\x08\n"], 40, &["red\\u{202e}"]);
         check(&["\x1b[3"], 40, &[]);
         check(&["a\tb\0c"], 40, &["a bc"]);

@@ -1,6 +1,11 @@
 //! How progress lines are laid out.
 
+use serde::Serialize;
+use serde_json::json;
+use windlass_hooks::clean_output;
+
 use super::*;
+use crate::commands::session::LIVE_OUTPUT_TYPE;
 
 impl ProgressPrinter<'_> {
     pub(super) fn print_heading(&mut self, label: &str, what: &str) -> CommandResult {
@@ -29,6 +34,34 @@ impl ProgressPrinter<'_> {
             let indent = if number == 0 { "  " } else { "    " };
             self.print_line(format!("{indent}{}", self.out.palette().paint(tone, row)))
         })
+    }
+
+    /// Prints the whole lines of a program's output.
+    pub(super) fn print_program_output(&mut self, stream: OutputStream, bytes: &[u8]) -> CommandResult {
+        let Some(splitters) = &mut self.verbose else { return Ok(()) };
+        let lines = splitters[usize::from(stream == OutputStream::Stderr)].push(bytes);
+        lines.iter().try_for_each(|line| self.print_output_line(line))
+    }
+
+    /// Prints the unfinished lines before the next event.
+    pub(super) fn finish_output_lines(&mut self) -> CommandResult {
+        let splitters = self.verbose.iter_mut().flatten();
+        let lines: Vec<String> = splitters.filter_map(LineSplitter::finish).collect();
+        lines.iter().try_for_each(|line| self.print_output_line(line))
+    }
+
+    pub(super) fn print_json(&mut self, object: &impl Serialize) -> CommandResult {
+        self.out.print_json_line(&serde_json::to_string(object).expect("what we print has string keys"))
+    }
+
+    fn print_output_line(&mut self, line: &str) -> CommandResult {
+        let line = clean_output(line);
+        if self.out.is_json() {
+            return self.print_json(&json!({"type": LIVE_OUTPUT_TYPE, "text": line}));
+        }
+        self.wrap_rows(&text::clean_line(&line), 4, 4)
+            .iter()
+            .try_for_each(|row| self.print_line(format!("  {} {row}", self.out.palette().paint(Tone::Faint, "|"))))
     }
 
     /// Wraps a text at the width of the terminal. `before` is the width in front of the first row, `before_others` of the others.

@@ -8,8 +8,9 @@ use windlass_engine::{
     last_line_without_claim, payload,
 };
 use windlass_hooks::LEFTOVER_PROCESSES_NOTE;
+use windlass_process::OutputStream;
 use windlass_runner::RunnerEvent;
-use windlass_text as text;
+use windlass_text::{self as text, LineSplitter};
 
 use super::live::{ViewHandle, update_view};
 use super::notices;
@@ -35,6 +36,8 @@ pub struct ProgressPrinter<'o> {
     at_limit: RetryLimitAction,
     /// The promise of the agent in its last turn.
     promise: Option<Promise>,
+    /// The unfinished lines of both output streams, if the output of programs is printed.
+    verbose: Option<[LineSplitter; 2]>,
 }
 
 impl SessionObserver for ProgressPrinter<'_> {
@@ -45,10 +48,15 @@ impl SessionObserver for ProgressPrinter<'_> {
         if self.closed {
             return;
         }
-        let shown = match told {
-            RunnerEvent::Event(record) if self.out.is_json() => self.out.print_record(record),
+        let finished = match told {
+            RunnerEvent::Event(_) => self.finish_output_lines(),
+            _ => Ok(()),
+        };
+        let shown = finished.and_then(|()| match told {
+            RunnerEvent::Event(record) if self.out.is_json() => self.print_json(record),
             RunnerEvent::Event(record) => self.show_event(record),
-            RunnerEvent::TaskClaimed(_) if self.out.is_json() => return,
+            RunnerEvent::Output(stream, bytes) => self.print_program_output(stream, bytes),
+            RunnerEvent::TaskClaimed(_) if self.out.is_json() => Ok(()),
             RunnerEvent::TaskClaimed(task) if self.task_label.is_some() => {
                 self.task_label = Some(task.id.to_string());
                 self.print_heading("task", &task.goal)
@@ -62,8 +70,8 @@ impl SessionObserver for ProgressPrinter<'_> {
             RunnerEvent::Queueing if !self.out.is_json() => {
                 self.print_detail(Tone::Plain, show::pipeline::QUEUEING_NOTICE)
             }
-            _ => return,
-        };
+            _ => Ok(()),
+        });
         if let Err(EarlyExit::Closed | EarlyExit::Failed(_)) = shown.and_then(|()| self.out.flush()) {
             self.closed = true;
             self.out.ignore_closed_output();
@@ -71,7 +79,8 @@ impl SessionObserver for ProgressPrinter<'_> {
     }
 
     fn shows_output(&self) -> bool {
-        self.view.is_some()
+        // The row of a worker has no room for output.
+        self.verbose.is_some() || (self.view.is_some() && self.task_label.is_none())
     }
 }
 
@@ -80,7 +89,13 @@ impl<'o> ProgressPrinter<'o> {
         let out = Box::new(out);
         let (directory, task_label, at_limit) = (None, None, RetryLimitAction::default());
         let (closed, is_stopping, promise) = (false, false, None);
-        Self { out, view, closed, directory, task_label, work, is_stopping, at_limit, promise }
+        let verbose = None;
+        Self { out, view, closed, directory, task_label, work, is_stopping, at_limit, promise, verbose }
+    }
+
+    /// Prints the output of agents and hooks while it is written, if `verbose` says so.
+    pub fn with_program_output(self, verbose: bool) -> Self {
+        Self { verbose: verbose.then(Default::default), ..self }
     }
 
     fn show_event(&mut self, record: &EventRecord) -> CommandResult {
@@ -198,6 +213,10 @@ impl<'o> ProgressPrinter<'o> {
     }
 
     fn show_agent_answer(&mut self, output: &str) -> CommandResult {
+        if self.verbose.is_some() && !output.trim().is_empty() {
+            // The output has just been printed.
+            return Ok(());
+        }
         match last_line_without_claim(output) {
             Some(last) => self.print_detail(Tone::Plain, &format!("agent: {last}")),
             None if output.trim().is_empty() => self.print_detail(Tone::Faint, "the agent said nothing"),

@@ -1,12 +1,13 @@
 //! The subjects of `windlass why`: the events that belong to each, and its state.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
-use windlass_app::context::OpenedProject;
-use windlass_app::next_step::find_next_step;
-use windlass_app::session_view::SessionView;
-use windlass_app::typed_step::NextStep;
-use windlass_app::{Failure, environment, hints};
+use crate::context::OpenedProject;
+use crate::next_step::find_next_step;
+use crate::session_view::SessionView;
+use crate::typed_step::NextStep;
+use crate::{Failure, FailureCode, conversations, environment, hints, time_format};
 use windlass_engine::{
     BridgeCaller, Event, EventRecord, EventType, GateDecision, HookId, Seq, SeriesId, SessionName, StateView, Task,
     TaskId, TaskState, TaskTransition, awaited_tasks,
@@ -15,12 +16,14 @@ use windlass_store::{EventFilter, Store};
 use windlass_text as text;
 
 use super::conversation::report_conversation;
+use super::drive_details;
 use super::fact::{WhyFact, build_facts};
 use super::report::WhyReport;
-use crate::commands::task::drive_details;
-use crate::output::Tone;
-use crate::show::{self, drive};
+use crate::event_text::{self, drive};
+use crate::tone::Tone;
 
+/// The columns of an unknown name in an error.
+const MAX_NAME_COLUMNS: usize = 60;
 /// The largest number of causes that are followed.
 const MAX_CAUSES: usize = 64;
 
@@ -35,6 +38,56 @@ pub enum WhySubject {
 }
 
 impl WhySubject {
+    /// Finds the subject of a name.
+    pub fn find_subject(opened: &OpenedProject, name: &str) -> Result<Self, Failure> {
+        let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+        let id = name.parse::<TaskId>().ok();
+        if let Some(id) = id
+            && snapshot.find_task(id).map_err(hints::view_failure)?.is_some()
+        {
+            return Ok(Self::Task(id));
+        }
+        if let Ok(session) = name.parse::<SessionName>()
+            && snapshot.find_session(&session).map_err(hints::view_failure)?.is_some()
+        {
+            return Ok(Self::Session(session));
+        }
+        if let Some(id) = id {
+            return Err(hints::refusal_failure(&windlass_engine::Refusal::UnknownTask(id)));
+        }
+        if let Ok(hook) = name.parse::<HookId>() {
+            return Ok(Self::Hook(find_hook_task(opened, hook)?, hook));
+        }
+        if let Ok(series) = name.parse::<SeriesId>() {
+            let kind = EventType::SeriesStarted;
+            let found = find_event_task(opened, Seq(series.0), kind)?.map(|task| Self::Series(task, series));
+            return found.ok_or_else(|| unknown_name_failure("series of iterations", &series, kind));
+        }
+        if let Some(caller) = conversations::find_conversation(opened, name)? {
+            return Ok(Self::Conversation(caller));
+        }
+        let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
+        if sessions.iter().any(|session| session.name.as_str().starts_with(name)) {
+            return opened.find_referenced_session(name).map(|session| Self::Session(session.name));
+        }
+        let shown = text::fit_to_width(name, MAX_NAME_COLUMNS);
+        let hint = match hints::suggest_session(name, &sessions) {
+            near if near.ends_with('?') => near,
+            known => format!("{known}; tasks are named like T12; {}", conversations::CONVERSATION_ID_HINT),
+        };
+        let message = format!("`{shown}` is no task, session, conversation, stop hook or series of iterations");
+        Err(Failure::new(FailureCode::NotFound, message).with_hint(hint))
+    }
+
+    /// Returns the conversation of the agent that called last.
+    pub fn find_newest_conversation(opened: &OpenedProject) -> Result<Self, Failure> {
+        let newest = conversations::find_newest_conversation(opened)?;
+        newest.map(Self::Conversation).ok_or_else(|| {
+            Failure::new(FailureCode::NotFound, "no agent has called yet")
+                .with_hint("`windlass hook` is what agents' own hook systems call")
+        })
+    }
+
     pub fn build_report(&self, opened: &OpenedProject) -> Result<WhyReport, Failure> {
         // While the snapshot is open, the rows and the log are of one moment.
         let _moment = opened.store.begin_snapshot().map_err(hints::store_failure)?;
@@ -46,6 +99,23 @@ impl WhySubject {
             Self::Conversation(caller) => report_conversation(opened, caller),
         }
     }
+}
+
+/// Returns the task that a stop hook is or was registered for.
+fn find_hook_task(opened: &OpenedProject, hook: HookId) -> Result<TaskId, Failure> {
+    let kind = EventType::HookRegistered;
+    find_event_task(opened, Seq(hook.0), kind)?.ok_or_else(|| unknown_name_failure("stop hook", &hook, kind))
+}
+
+/// Returns the task of the event at a position, if the event is of that type.
+fn find_event_task(opened: &OpenedProject, at: Seq, kind: EventType) -> Result<Option<TaskId>, Failure> {
+    let record = opened.store.read_event(at).map_err(hints::store_failure)?.filter(|record| record.kind() == kind);
+    Ok(record.and_then(|record| record.envelope.node.task_id()))
+}
+
+fn unknown_name_failure(what: &str, id: &dyn Display, kind: EventType) -> Failure {
+    let all = format!("`windlass why TASK` names those of a task, `windlass events --type {kind}` all of them");
+    Failure::new(FailureCode::NotFound, format!("there is no {what} {id}")).with_hint(all)
 }
 
 fn read_events(opened: &OpenedProject, filter: &EventFilter) -> Result<Vec<EventRecord>, Failure> {
@@ -77,10 +147,10 @@ fn report_task(opened: &OpenedProject, id: TaskId) -> Result<WhyReport, Failure>
     }
     about.extend(task.reason.as_ref().map(|reason| ("reason", reason.clone())));
     about.extend(task.result.as_ref().map(|result| ("result", result.clone())));
-    about.extend(task.lease.as_ref().map(|lease| ("held by", show::describe_lease_holder(lease, now))));
+    about.extend(task.lease.as_ref().map(|lease| ("held by", time_format::describe_lease_holder(lease, now))));
     about.extend(trace_causes(opened, id, &records)?.into_iter().map(|cause| ("because", cause)));
     about.extend(list_open_dependencies(opened, &task)?.into_iter().map(|open| ("waits for", open)));
-    about.extend(show::pipeline::list_pipeline_details(&task, None));
+    about.extend(event_text::pipeline::list_pipeline_details(&task, None));
     about.extend(task.claim.as_ref().map(|claim| ("claimed done", format!("in {}", claim.run))));
     about.extend(drive_details::collect_drive_details(opened, &task, now)?);
     for record in records.iter().filter(|record| record.envelope.metadata.forced) {
@@ -90,7 +160,7 @@ fn report_task(opened: &OpenedProject, id: TaskId) -> Result<WhyReport, Failure>
     Ok(WhyReport {
         kind: "task",
         name: id.to_string(),
-        standing: (show::state_tone(task.state), task.state.to_string()),
+        standing: (event_text::state_tone(task.state), task.state.to_string()),
         about,
         facts: build_facts(opened, records)?,
         next: find_next_command(find_next_step(opened, id)?),
@@ -119,7 +189,7 @@ fn trace_causes(opened: &OpenedProject, id: TaskId, records: &[EventRecord]) -> 
 
 /// Returns the tasks that a task waits for, each with the reason why it is not completed.
 fn list_open_dependencies(opened: &OpenedProject, task: &Task) -> Result<Vec<String>, Failure> {
-    if show::count_open_dependencies(task) == 0 {
+    if event_text::count_open_dependencies(task) == 0 {
         return Ok(Vec::new());
     }
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
@@ -130,7 +200,7 @@ fn list_open_dependencies(opened: &OpenedProject, task: &Task) -> Result<Vec<Str
         );
     }
     let describe = |task: &Task| {
-        let why = match (&task.blocked, &task.lease, &task.reason, show::count_open_dependencies(task)) {
+        let why = match (&task.blocked, &task.lease, &task.reason, event_text::count_open_dependencies(task)) {
             (Some(blocked), ..) => format!(": {}", blocked.reason),
             (None, Some(lease), ..) => format!(": held by {}", lease.holder_name()),
             (None, None, Some(reason), _) => format!(": {reason}"),
@@ -148,12 +218,12 @@ fn report_session(opened: &OpenedProject, name: &SessionName) -> Result<WhyRepor
     let records = read_events(opened, &EventFilter { session: Some(name.clone()), ..EventFilter::default() })?;
     let session = &seen.session;
     let find = |kind: EventType| records.iter().find(|record| record.kind() == kind);
-    let at = |kind: EventType| find(kind).map(|record| show::format_local_time(record.envelope.timestamp));
+    let at = |kind: EventType| find(kind).map(|record| time_format::format_local_time(record.envelope.timestamp));
     let reason = find(EventType::SessionEnded).and_then(|record| match &record.envelope.event {
         Event::SessionEnded(ended) => ended.reason.as_ref().map(|reason| format!(": {reason}")),
         _ => None,
     });
-    let (tone, words) = show::describe_session_state(&seen);
+    let (tone, words) = event_text::describe_session_state(&seen);
     let standing = match session.is_over() {
         true => {
             let iterations = drive::format_count(session.iteration as usize, "iteration", "iterations");

@@ -1,10 +1,10 @@
 //! Calls of agents' own hook systems and their answers, in words.
 
-use windlass_app::conversations;
+use crate::conversations;
 use windlass_engine::{CallRuling, Event, payload};
 use windlass_text as text;
 
-use crate::output::Tone;
+use crate::tone::Tone;
 
 /// Summarizes an event of the bridge; returns `None` for any other.
 pub fn summarize_bridge_event(event: &Event) -> Option<String> {

@@ -1,12 +1,12 @@
 //! The delivery of work through the gates, in words.
 
-use windlass_app::changes::{describe_work_size, list_stacked_tasks};
+use crate::changes::{describe_work_size, list_stacked_tasks};
 use windlass_config::BuiltinHook;
 use windlass_engine::{
     ChangeRef, DeliveryGate, Event, EventRecord, GateRemedy, HookClass, HookEffect, Task, TaskState, Workspace, payload,
 };
 
-use crate::output::Tone;
+use crate::tone::Tone;
 
 /// The notice while another task is merged first.
 pub const QUEUEING_NOTICE: &str = "waiting for another task to be merged";

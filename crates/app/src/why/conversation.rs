@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use windlass_app::context::OpenedProject;
-use windlass_app::hook_runs::RUN_EVENTS;
-use windlass_app::{Failure, conversations};
+use crate::context::OpenedProject;
+use crate::hook_runs::RUN_EVENTS;
+use crate::{Failure, conversations, time_format};
 use windlass_bridge::BridgeAgent;
 use windlass_engine::{BridgeCaller, CallRuling, Event, EventRecord, EventType, HookPoint, Seq};
 
 use super::fact::build_facts;
 use super::report::WhyReport;
 use super::subject::format_times;
-use crate::output::Tone;
-use crate::show::{self, bridge};
+use crate::event_text::bridge;
+use crate::tone::Tone;
 
 pub fn report_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Result<WhyReport, Failure> {
     let records = read_conversation(opened, caller)?;
@@ -29,7 +29,7 @@ pub fn report_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Res
         caller.agent.parse::<BridgeAgent>().map_or_else(|_| caller.agent.clone(), |agent| agent.title().to_owned());
     let moment = |call: Option<&&EventRecord>| {
         let envelope = &call?.envelope;
-        Some(format!("{}, for {}", show::format_local_time(envelope.timestamp), envelope.metadata.triggered_by))
+        Some(format!("{}, for {}", time_format::format_local_time(envelope.timestamp), envelope.metadata.triggered_by))
     };
     let times = |count: usize| (count > 0).then(|| format_times(count));
     let is_sent_back = |point: &HookPoint, ruling| point.sends_back() && ruling == CallRuling::Block;

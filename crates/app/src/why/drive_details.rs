@@ -1,10 +1,10 @@
 //! The details of `windlass task show` that agents register for their own work.
 
-use windlass_app::context::OpenedProject;
-use windlass_app::{Failure, hints};
+use crate::context::OpenedProject;
+use crate::{Failure, hints, time_format};
 use windlass_engine::{Event, Seq, Task, Timestamp};
 
-use crate::show::{self, drive};
+use crate::event_text::drive;
 
 /// Collects the registered stop hooks, the present series, and the checkpoints that can be resumed.
 pub fn collect_drive_details(
@@ -25,7 +25,7 @@ pub fn collect_drive_details(
     details.extend(task.drive.series.as_ref().map(|series| ("series", drive::format_series(series))));
     for kept in task.drive.live_checkpoints_at(now) {
         if let Some((at, Event::CheckpointCreated(made))) = read_event_at(opened, kept.id.0)? {
-            let ago = show::format_time_between(at, now);
+            let ago = time_format::format_time_between(at, now);
             details.push(("checkpoint", format!("{}, {ago} ago", drive::format_checkpoint(kept.id, &made))));
         }
     }

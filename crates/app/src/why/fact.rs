@@ -10,18 +10,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::context::OpenedProject;
+use crate::hook_runs::{HookRunOutcome, HookRunRecord, RunCause, RunCauses, collect_runs};
+use crate::{Failure, time_format};
 use serde_json::{Value, json};
-use windlass_app::Failure;
-use windlass_app::context::OpenedProject;
-use windlass_app::hook_runs::{HookRunOutcome, HookRunRecord, RunCause, RunCauses, collect_runs};
 use windlass_engine::validation::RuleResult;
 use windlass_engine::{
     AfterIteration, Event, EventRecord, EventSubject, EventType, GateDecision, GateVerdict, HookClass, Seq, TaskId,
     last_line_without_claim, payload,
 };
 
-use crate::output::Tone;
-use crate::show::{self, bridge, drive};
+use crate::event_text::{self, bridge, drive};
+use crate::tone::Tone;
 
 /// Events that decide nothing. The summary leaves them out.
 const NON_DECISION_EVENTS: &[EventType] = &[
@@ -103,7 +103,7 @@ fn mark_delivered(facts: &mut [WhyFact], pieces: &[Seq], at: Seq) {
 
 impl WhyFact {
     fn from_hook_run(record: EventRecord, run: HookRunRecord, cause: Option<&RunCause>, files: &Path) -> Self {
-        let (tone, word) = show::describe_run_outcome(run.outcome);
+        let (tone, word) = event_text::describe_run_outcome(run.outcome);
         let title = run.title();
         // A hook without a name of its own is called after its point.
         let point =
@@ -115,7 +115,7 @@ impl WhyFact {
             Some(message) => format!("{word}{attempt}: {message}"),
             None => format!("{word}{attempt}"),
         };
-        let took = run.took.map(|took| format!(" ({})", show::format_millis(took))).unwrap_or_default();
+        let took = run.took.map(|took| format!(" ({})", time_format::format_millis(took))).unwrap_or_default();
         let mut details: Vec<String> =
             run.actions.iter().map(|action| format!("asks for {}: {}", action.kind, action.payload)).collect();
         details.extend(
@@ -143,7 +143,7 @@ impl WhyFact {
 
     /// Describes an event; `before` are the facts before it.
     pub fn from_event(record: EventRecord, before: &[Self]) -> Self {
-        let (what, by) = (show::summarize_event(&record).trim_end().to_owned(), find_trigger(&record));
+        let (what, by) = (event_text::summarize_event(&record).trim_end().to_owned(), find_trigger(&record));
         let (evidence, details, run) = (collect_evidence(&record.envelope.event), Vec::new(), None);
         let mut fact = Self { what, by, evidence, details, tone: Tone::Plain, run, verdict: None, record };
         match &fact.record.envelope.event {

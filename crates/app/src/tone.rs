@@ -1,0 +1,16 @@
+//! The meaning of a piece of text, from which a front end chooses its colour.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Tone {
+    Plain,
+    Strong,
+    Faint,
+    Good,
+    Warning,
+    Bad,
+    Name,
+}

@@ -1,0 +1,282 @@
+//! Changes for review: the diff by file, the checks of both gates, and what a person can decide.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use windlass_engine::{TaskId, TaskState};
+use windlass_process::RunControl;
+use windlass_store::EventFilter;
+
+use super::excerpt;
+use super::task::list_task_answers;
+use crate::changes::{ChangeContents, ChangeRecord, ChangeState, list_open_changes};
+use crate::context::OpenedProject;
+use crate::event_text::describe_run_outcome;
+use crate::hook_runs::{RunCauses, find_newest_runs};
+use crate::next_step::find_change_step;
+use crate::tone::Tone;
+use crate::{Failure, event_text};
+
+/// The most changes of a list.
+const MAX_CHANGES: usize = 200;
+/// The most bytes of a diff, and the most lines of one file, that a page shows.
+const MAX_DIFF_BYTES: usize = 2 * 1024 * 1024;
+const MAX_FILE_LINES: usize = 5000;
+/// The newest runs that are searched for the checks of a change.
+const MAX_CHECKED_RUNS: usize = 200;
+const MAX_OUTPUT_LINES: usize = 400;
+/// The most characters of a line.
+const MAX_LINE_LENGTH: usize = 4000;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeSummary {
+    pub task: String,
+    pub goal: String,
+    pub state: String,
+    pub tone: Tone,
+    pub branch: String,
+    pub base: String,
+    pub commits: u32,
+    pub files: u32,
+    pub url: Option<String>,
+    pub opened_at: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DiffLineKind {
+    Context,
+    Added,
+    Removed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DiffLine {
+    pub kind: DiffLineKind,
+    pub old_line: Option<u32>,
+    pub new_line: Option<u32>,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DiffHunk {
+    pub header: String,
+    pub lines: Vec<DiffLine>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileDiffStatus {
+    Added,
+    Modified,
+    Deleted,
+    Renamed,
+    Binary,
+    TooLarge,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileDiff {
+    pub path: String,
+    pub status: FileDiffStatus,
+    pub added: u64,
+    pub removed: u64,
+    pub hunks: Vec<DiffHunk>,
+}
+
+/// The last run of a hook that judged the work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckResult {
+    pub hook: String,
+    pub gate: String,
+    pub outcome: String,
+    pub tone: Tone,
+    pub message: Option<String>,
+    pub output: Vec<String>,
+    pub seq: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeDetails {
+    pub change: ChangeSummary,
+    pub file_diffs: Vec<FileDiff>,
+    /// Whether a part of the diff was left out.
+    pub is_cut: bool,
+    pub checks: Vec<CheckResult>,
+    pub notices: Vec<String>,
+    pub can_merge: bool,
+    /// The answers that a person can give now.
+    pub answers: Vec<String>,
+}
+
+/// Lists the changes that are not merged, oldest first.
+pub fn list_change_summaries(opened: &OpenedProject) -> Result<Vec<ChangeSummary>, Failure> {
+    let open = list_open_changes(opened)?.into_iter().take(MAX_CHANGES);
+    open.map(|id| Ok(change_summary(&ChangeRecord::load_change_record(opened, id)?))).collect()
+}
+
+fn change_summary(change: &ChangeRecord) -> ChangeSummary {
+    let state = change.change_state();
+    let tone = match state {
+        ChangeState::Open => Tone::Name,
+        ChangeState::Merged => Tone::Good,
+        ChangeState::Closed | ChangeState::Dropped => Tone::Faint,
+    };
+    ChangeSummary {
+        task: change.task.id.to_string(),
+        goal: change.task.goal.clone(),
+        state: state.name().to_owned(),
+        tone,
+        branch: change.branch_name().to_owned(),
+        base: change.base_name().to_owned(),
+        commits: change.work.as_ref().map_or(0, |work| work.commits),
+        files: change.work.as_ref().map_or(0, |work| work.files),
+        url: change.change.at.url.clone(),
+        opened_at: change.opened_at.millis(),
+    }
+}
+
+/// Loads a change for review.
+pub fn load_change_details(opened: &OpenedProject, id: TaskId) -> Result<ChangeDetails, Failure> {
+    let mut change = ChangeRecord::load_change_record(opened, id)?;
+    let contents = ChangeContents::load_contents(opened, &mut change, MAX_DIFF_BYTES, &RunControl::new());
+    let mut notices = Vec::new();
+    let (file_diffs, is_cut) = match contents {
+        Ok(contents) => (parse_diff(&contents), contents.diff.cut),
+        Err(failure) => {
+            notices.push(format!("the diff is not available: {}", failure.message));
+            (Vec::new(), false)
+        }
+    };
+    let task = &change.task;
+    for finding in &task.findings {
+        notices.push(format!("{}: {}", finding.source, finding.text));
+    }
+    for (label, text) in event_text::pipeline::list_pipeline_details(task, None) {
+        notices.push(format!("{label}: {text}"));
+    }
+    let is_open = change.change_state() == ChangeState::Open;
+    let waits = matches!(task.state, TaskState::Completed | TaskState::Blocked);
+    Ok(ChangeDetails {
+        can_merge: is_open && waits && find_change_step(opened, task)?.is_some(),
+        checks: list_checks(opened, id)?,
+        answers: list_task_answers(task),
+        change: change_summary(&change),
+        file_diffs,
+        is_cut,
+        notices,
+    })
+}
+
+/// Lists the last run of each gate hook for a task, oldest first.
+fn list_checks(opened: &OpenedProject, id: TaskId) -> Result<Vec<CheckResult>, Failure> {
+    let filter = EventFilter { task: Some(id), ..EventFilter::default() };
+    let runs = find_newest_runs(opened, filter, MAX_CHECKED_RUNS, &mut |run| Ok(run.hook.is_some()))?;
+    let mut causes = RunCauses::new(&opened.store);
+    let mut checks: Vec<CheckResult> = Vec::new();
+    for run in &runs {
+        let cause = causes.find_cause(run)?;
+        let effect = cause.and_then(|cause| cause.find_hook_effect(run));
+        let Some(effect) = effect.filter(|effect| effect.class == windlass_engine::HookClass::Gate) else { continue };
+        let (tone, outcome) = describe_run_outcome(run.outcome);
+        let lines = run.feedback.iter().flat_map(|(_, text)| text.lines());
+        let check = CheckResult {
+            hook: run.title(),
+            gate: effect.point.to_string(),
+            outcome: outcome.to_owned(),
+            tone,
+            message: run.message.clone(),
+            output: lines.take(MAX_OUTPUT_LINES).map(str::to_owned).collect(),
+            seq: run.at.0,
+        };
+        checks.retain(|earlier| (&earlier.hook, &earlier.gate) != (&check.hook, &check.gate));
+        checks.push(check);
+    }
+    Ok(checks)
+}
+
+/// Splits git's diff into files. git lists the files in the same order in both outputs, and only one of them quotes no paths.
+fn parse_diff(contents: &ChangeContents) -> Vec<FileDiff> {
+    let mut files: Vec<FileDiff> = contents
+        .files
+        .iter()
+        .map(|file| FileDiff {
+            path: file.path.to_string_lossy().into_owned(),
+            status: FileDiffStatus::Modified,
+            added: file.added,
+            removed: file.removed,
+            hunks: Vec::new(),
+        })
+        .collect();
+    let sections = split_sections(&contents.diff.text);
+    for (file, section) in files.iter_mut().zip(&sections) {
+        read_section(section, file);
+    }
+    for file in files.iter_mut().skip(sections.len()) {
+        file.status = FileDiffStatus::TooLarge;
+    }
+    files
+}
+
+fn split_sections(diff: &str) -> Vec<Vec<&str>> {
+    let mut sections: Vec<Vec<&str>> = Vec::new();
+    for line in diff.lines() {
+        match sections.last_mut() {
+            _ if line.starts_with("diff --git ") => sections.push(vec![line]),
+            Some(section) => section.push(line),
+            None => {}
+        }
+    }
+    sections
+}
+
+/// Reads the diff of one file.
+fn read_section(lines: &[&str], file: &mut FileDiff) {
+    let (mut old, mut new, mut count) = (0, 0, 0);
+    for line in lines {
+        if let Some(header) = line.strip_prefix("@@ ") {
+            (old, new) = parse_hunk_start(header).unwrap_or_default();
+            file.hunks.push(DiffHunk { header: excerpt(line, MAX_LINE_LENGTH), lines: Vec::new() });
+            continue;
+        }
+        let Some(hunk) = file.hunks.last_mut() else {
+            file.status = match line.split(' ').next() {
+                Some("new") => FileDiffStatus::Added,
+                Some("deleted") => FileDiffStatus::Deleted,
+                Some("rename") => FileDiffStatus::Renamed,
+                Some("Binary" | "GIT") => FileDiffStatus::Binary,
+                _ => file.status,
+            };
+            continue;
+        };
+        let kind = match line.as_bytes().first() {
+            Some(b'+') => DiffLineKind::Added,
+            Some(b'-') => DiffLineKind::Removed,
+            Some(b'\\') => continue,
+            _ => DiffLineKind::Context,
+        };
+        count += 1;
+        if count > MAX_FILE_LINES {
+            file.status = FileDiffStatus::TooLarge;
+            return;
+        }
+        let old_line = (kind != DiffLineKind::Added).then_some(old);
+        let new_line = (kind != DiffLineKind::Removed).then_some(new);
+        old += u32::from(old_line.is_some());
+        new += u32::from(new_line.is_some());
+        let text = excerpt(line.get(1..).unwrap_or_default(), MAX_LINE_LENGTH);
+        hunk.lines.push(DiffLine { kind, old_line, new_line, text });
+    }
+}
+
+/// Parses the first lines of a hunk from its header, such as `-1,3 +1,4 @@`.
+fn parse_hunk_start(header: &str) -> Option<(u32, u32)> {
+    let mut ranges = header.split(' ');
+    let mut start = |sign: char| -> Option<u32> { ranges.next()?.strip_prefix(sign)?.split(',').next()?.parse().ok() };
+    Some((start('-')?, start('+')?))
+}

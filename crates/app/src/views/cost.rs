@@ -1,0 +1,240 @@
+//! Tokens and money by day, agent, task and type; durations of hooks; the time that tasks spend in each state.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use windlass_engine::{Event, EventRecord, EventType, Seq, StateView, TaskId, TaskState, TaskTransition, Timestamp};
+use windlass_store::EventFilter;
+
+use super::usage::UsageTotals;
+use crate::context::OpenedProject;
+use crate::{Failure, environment, hints, time_format};
+
+/// The most events that a report reads; the newest count.
+const MAX_REPORT_EVENTS: usize = 200_000;
+const EVENTS_PER_PAGE: usize = 1000;
+/// The most rows of a table.
+const MAX_ROWS: usize = 100;
+const DAY_MILLIS: i64 = 86_400_000;
+
+/// The events that end a turn and report its usage.
+const USAGE_EVENTS: [EventType; 7] = [
+    EventType::TurnFinished,
+    EventType::DeliveryFinished,
+    EventType::IterationFailed,
+    EventType::IterationPostponed,
+    EventType::IterationInterrupted,
+    EventType::DeliveryFailed,
+    EventType::HookFinished,
+];
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CostRow {
+    /// A day, an agent, a task or a type.
+    pub key: String,
+    pub usage: UsageTotals,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HookDuration {
+    pub hook: String,
+    pub runs: usize,
+    pub p50_ms: u64,
+    pub p95_ms: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StateTime {
+    pub state: String,
+    pub ms: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CostReport {
+    /// Every day of the period, oldest first.
+    pub days: Vec<CostRow>,
+    /// The other rows are sorted by tokens, largest first.
+    pub agents: Vec<CostRow>,
+    pub tasks: Vec<CostRow>,
+    pub types: Vec<CostRow>,
+    pub total: UsageTotals,
+    pub hook_durations: Vec<HookDuration>,
+    /// The time that tasks spent in each state during the period.
+    pub state_times: Vec<StateTime>,
+    /// Whether older events of the period were left out.
+    pub is_cut: bool,
+}
+
+/// Builds the report about the last days, today included.
+pub fn build_cost_report(opened: &OpenedProject, days: u16) -> Result<CostReport, Failure> {
+    let now = environment::current_timestamp();
+    let today = time_format::start_of_day(now);
+    let days = i64::from(days.clamp(1, 366));
+    let since = Timestamp::from_millis(today.millis() - (days - 1) * DAY_MILLIS);
+    let changes = EventType::ALL.iter().copied().filter(|kind| TaskTransition::for_event_type(*kind).is_some());
+    let types = USAGE_EVENTS.into_iter().chain([EventType::TaskCreated]).chain(changes).collect();
+    let mut builder = CostBuilder::default();
+    for day in 0..days {
+        builder.days.insert(time_format::format_local_day(since.add_millis(day * DAY_MILLIS)), UsageTotals::default());
+    }
+    let is_cut = visit_events_since(opened, types, since, &mut |record| builder.add_record(opened, record))?;
+    builder.finish_report(opened, since, now, is_cut)
+}
+
+/// Reads the usage of all turns since a moment.
+pub(super) fn read_usage_since(opened: &OpenedProject, since: Timestamp) -> Result<UsageTotals, Failure> {
+    let mut totals = UsageTotals::default();
+    visit_events_since(opened, USAGE_EVENTS.to_vec(), since, &mut |record| {
+        let used = record.envelope.event.usage();
+        if !used.is_nothing() {
+            totals.add_turn(used);
+        }
+        Ok(())
+    })?;
+    Ok(totals)
+}
+
+/// Visits the newest events of some types since a moment, newest first. Returns whether older ones were left out.
+fn visit_events_since(
+    opened: &OpenedProject,
+    types: Vec<EventType>,
+    since: Timestamp,
+    visit: &mut dyn FnMut(&EventRecord) -> Result<(), Failure>,
+) -> Result<bool, Failure> {
+    let filter = EventFilter { types, ..EventFilter::default() };
+    let (mut before, mut left): (Option<Seq>, usize) = (None, MAX_REPORT_EVENTS);
+    loop {
+        let page = opened.store.read_events_back(&filter, before, EVENTS_PER_PAGE).map_err(hints::store_failure)?;
+        for record in &page {
+            if record.envelope.timestamp < since {
+                return Ok(false);
+            }
+            if left == 0 {
+                return Ok(true);
+            }
+            left -= 1;
+            visit(record)?;
+        }
+        match page.last() {
+            Some(oldest) if page.len() == EVENTS_PER_PAGE => before = Some(oldest.seq),
+            _ => return Ok(false),
+        }
+    }
+}
+
+#[derive(Default)]
+struct CostBuilder {
+    days: BTreeMap<String, UsageTotals>,
+    agents: BTreeMap<String, UsageTotals>,
+    tasks: BTreeMap<TaskId, UsageTotals>,
+    types: BTreeMap<String, UsageTotals>,
+    total: UsageTotals,
+    durations: BTreeMap<String, Vec<u64>>,
+    /// The agents of sessions, and the types of tasks, that were looked up.
+    agent_names: BTreeMap<String, String>,
+    type_names: BTreeMap<TaskId, String>,
+    /// The state changes of each task, newest first.
+    changes: BTreeMap<TaskId, Vec<(Timestamp, TaskState)>>,
+}
+
+impl CostBuilder {
+    fn add_record(&mut self, opened: &OpenedProject, record: &EventRecord) -> Result<(), Failure> {
+        let envelope = &record.envelope;
+        let task = envelope.node.task_id();
+        if let Event::HookFinished(finished) = &envelope.event
+            && let Some(took) = finished.duration_ms
+        {
+            self.durations.entry(finished.hook.clone()).or_default().push(took);
+        }
+        let to = TaskTransition::for_event_type(record.kind()).map(|change| change.to);
+        let to = to.or((record.kind() == EventType::TaskCreated).then_some(TaskState::Created));
+        if let (Some(task), Some(to)) = (task, to) {
+            self.changes.entry(task).or_default().push((envelope.timestamp, to));
+        }
+        let used = envelope.event.usage();
+        if used.is_nothing() {
+            return Ok(());
+        }
+        self.total.add_turn(used);
+        self.days.entry(time_format::format_local_day(envelope.timestamp)).or_default().add_turn(used);
+        if let Some(session) = &envelope.session {
+            let name = session.to_string();
+            if !self.agent_names.contains_key(&name) {
+                let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+                let found = snapshot.find_session(session).map_err(hints::view_failure)?;
+                self.agent_names.insert(name.clone(), found.map(|session| session.agent).unwrap_or_default());
+            }
+            self.agents.entry(self.agent_names[&name].clone()).or_default().add_turn(used);
+        }
+        let Some(task) = task else { return Ok(()) };
+        self.tasks.entry(task).or_default().add_turn(used);
+        if !self.type_names.contains_key(&task) {
+            let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+            let kind = snapshot.find_task(task).map_err(hints::view_failure)?.and_then(|task| task.kind);
+            self.type_names.insert(task, kind.map_or_else(|| "no type".to_owned(), |kind| kind.to_string()));
+        }
+        self.types.entry(self.type_names[&task].clone()).or_default().add_turn(used);
+        Ok(())
+    }
+
+    fn finish_report(
+        self,
+        opened: &OpenedProject,
+        since: Timestamp,
+        now: Timestamp,
+        is_cut: bool,
+    ) -> Result<CostReport, Failure> {
+        let mut state_times: BTreeMap<TaskState, i64> = BTreeMap::new();
+        for changes in self.changes.values() {
+            let mut until = now;
+            for (at, state) in changes {
+                let is_over = matches!(state, TaskState::Completed | TaskState::Deleted);
+                if !is_over {
+                    *state_times.entry(*state).or_default() += until.millis() - at.millis().max(since.millis());
+                }
+                until = *at;
+            }
+        }
+        let mut hook_durations: Vec<HookDuration> = self.durations.into_iter().map(duration_row).collect();
+        hook_durations.sort_by_key(|row| std::cmp::Reverse(row.p95_ms));
+        hook_durations.truncate(MAX_ROWS);
+        let mut tasks = BTreeMap::new();
+        for (id, usage) in self.tasks {
+            let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+            let goal = snapshot.find_task(id).map_err(hints::view_failure)?.map(|task| task.goal).unwrap_or_default();
+            tasks.insert(format!("{id} {}", super::excerpt(&goal, 80)), usage);
+        }
+        Ok(CostReport {
+            days: self.days.into_iter().map(|(key, usage)| CostRow { key, usage }).collect(),
+            agents: rank_rows(self.agents),
+            tasks: rank_rows(tasks),
+            types: rank_rows(self.types),
+            total: self.total,
+            hook_durations,
+            state_times: state_times
+                .into_iter()
+                .map(|(state, ms)| StateTime { state: state.name().to_owned(), ms })
+                .collect(),
+            is_cut,
+        })
+    }
+}
+
+/// Sorts rows by tokens, largest first.
+fn rank_rows(rows: BTreeMap<String, UsageTotals>) -> Vec<CostRow> {
+    let mut rows: Vec<CostRow> = rows.into_iter().map(|(key, usage)| CostRow { key, usage }).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.usage.input_tokens + row.usage.output_tokens));
+    rows.truncate(MAX_ROWS);
+    rows
+}
+
+fn duration_row((hook, mut durations): (String, Vec<u64>)) -> HookDuration {
+    durations.sort_unstable();
+    let at = |percent: usize| durations[(durations.len() * percent).div_ceil(100).max(1) - 1];
+    HookDuration { hook, runs: durations.len(), p50_ms: at(50), p95_ms: at(95) }
+}

@@ -1,0 +1,239 @@
+//! The history of a session, grouped by iteration: turns, hooks, decisions of the gate, waits and messages.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use windlass_engine::{Event, EventRecord, NextAction, Session};
+use windlass_store::EventFilter;
+
+use super::excerpt;
+use super::session::SessionSummary;
+use crate::context::OpenedProject;
+use crate::event_text::event_tone;
+use crate::tone::Tone;
+use crate::why::{WhyFact, build_facts};
+use crate::{Failure, hints};
+
+/// The most events of a session that its timeline reads; the newest count.
+const MAX_TIMELINE_EVENTS: usize = 4000;
+const MAX_EVIDENCE_LINES: usize = 400;
+/// The most characters of a text.
+const MAX_TEXT_LENGTH: usize = 20_000;
+/// The answers to a session that asks at its gate.
+const GATE_ANSWERS: [&str; 3] = ["continue", "ignore-hook", "reject"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TimelineItemKind {
+    Turn,
+    Hook,
+    Gate,
+    /// Feedback that was delivered.
+    Feedback,
+    /// A rate limit, or a wait before the next try.
+    Wait,
+    /// A message of a person.
+    Message,
+    Event,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TimelineItem {
+    /// The position of its last event.
+    pub seq: u64,
+    pub kind: TimelineItemKind,
+    pub title: String,
+    pub tone: Tone,
+    pub started_at: i64,
+    pub ended_at: Option<i64>,
+    pub is_pending: bool,
+    /// The agent's answer, the message, or the feedback.
+    pub text: Option<String>,
+    pub evidence: Vec<String>,
+    pub details: Vec<String>,
+    pub related_seqs: Vec<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TimelineGroup {
+    /// Zero before the first iteration.
+    pub iteration: u32,
+    pub items: Vec<TimelineItem>,
+    pub started_at: i64,
+    pub ended_at: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionTimeline {
+    pub session: SessionSummary,
+    pub groups: Vec<TimelineGroup>,
+    /// Feedback and messages that no finished turn has delivered.
+    pub pending_feedback: Vec<String>,
+    /// The answers that a person can give now.
+    pub answers: Vec<String>,
+    /// How many older events were left out.
+    pub omitted: u64,
+}
+
+/// Builds the timeline of a session.
+pub fn build_session_timeline(opened: &OpenedProject, session: &Session) -> Result<SessionTimeline, Failure> {
+    let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
+    let filter = EventFilter { session: Some(session.name.clone()), ..EventFilter::default() };
+    let mut records =
+        opened.store.read_events_back(&filter, None, MAX_TIMELINE_EVENTS + 1).map_err(hints::store_failure)?;
+    let omitted = u64::from(records.len() > MAX_TIMELINE_EVENTS);
+    records.truncate(MAX_TIMELINE_EVENTS);
+    records.reverse();
+    let facts = build_facts(opened, records)?;
+    let mut builder = TimelineBuilder::default();
+    facts.iter().for_each(|fact| builder.add_fact(fact));
+    let mut pending_feedback = Vec::new();
+    for piece in &session.pending {
+        let record = opened.store.read_event(piece.at).map_err(hints::store_failure)?;
+        if let Some(Event::FeedbackQueued(queued)) = record.map(|record| record.envelope.event) {
+            pending_feedback.push(format!("{}: {}", queued.source, excerpt(&queued.text, MAX_TEXT_LENGTH)));
+        }
+    }
+    let asks = session.next_action() == NextAction::Answer;
+    Ok(SessionTimeline {
+        answers: if asks { GATE_ANSWERS.map(str::to_owned).to_vec() } else { Vec::new() },
+        groups: builder.finish_groups(session),
+        session: SessionSummary::from_session(opened, &snapshot, session.clone())?,
+        pending_feedback,
+        omitted,
+    })
+}
+
+#[derive(Default)]
+struct TimelineBuilder {
+    groups: Vec<TimelineGroup>,
+}
+
+impl TimelineBuilder {
+    fn add_fact(&mut self, fact: &WhyFact) {
+        let record = &fact.record;
+        let at = record.envelope.timestamp.millis();
+        if let Event::TurnStarted(_) = &record.envelope.event {
+            let item = TimelineItem { is_pending: true, ended_at: None, ..build_item(fact, TimelineItemKind::Turn) };
+            return self.add_item(record, item);
+        }
+        if ends_turn(&record.envelope.event)
+            && let Some(turn) = self.find_open_turn()
+        {
+            let ended = build_item(fact, TimelineItemKind::Turn);
+            turn.seq = ended.seq;
+            turn.title = ended.title;
+            turn.tone = ended.tone;
+            turn.text = ended.text;
+            turn.details = ended.details;
+            turn.ended_at = Some(at);
+            turn.is_pending = false;
+            self.extend_group(at);
+            return;
+        }
+        if is_shown(&record.envelope.event) {
+            self.add_item(record, build_item(fact, item_kind(fact)));
+        }
+    }
+
+    fn add_item(&mut self, record: &EventRecord, item: TimelineItem) {
+        let iteration = record.envelope.iteration.unwrap_or_default();
+        if self.groups.last().is_none_or(|group| group.iteration != iteration) {
+            let (started_at, ended_at) = (item.started_at, None);
+            self.groups.push(TimelineGroup { iteration, items: Vec::new(), started_at, ended_at });
+        }
+        let end = item.ended_at.unwrap_or(item.started_at);
+        if let Some(group) = self.groups.last_mut() {
+            group.items.push(item);
+        }
+        self.extend_group(end);
+    }
+
+    fn extend_group(&mut self, to: i64) {
+        if let Some(group) = self.groups.last_mut() {
+            group.ended_at = group.ended_at.max(Some(to));
+        }
+    }
+
+    fn find_open_turn(&mut self) -> Option<&mut TimelineItem> {
+        let items = self.groups.iter_mut().rev().flat_map(|group| group.items.iter_mut().rev());
+        items.into_iter().find(|item| item.kind == TimelineItemKind::Turn && item.is_pending)
+    }
+
+    /// Returns the groups. The last one of an open session has no end.
+    fn finish_groups(mut self, session: &Session) -> Vec<TimelineGroup> {
+        if let Some(last) = self.groups.last_mut().filter(|_| !session.is_over()) {
+            last.ended_at = None;
+        }
+        self.groups
+    }
+}
+
+fn ends_turn(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::TurnFinished(_)
+            | Event::DeliveryFinished(_)
+            | Event::IterationFailed(_)
+            | Event::DeliveryFailed(_)
+            | Event::IterationInterrupted(_)
+            | Event::DeliveryInterrupted(_)
+            | Event::IterationPostponed(_)
+    )
+}
+
+/// Returns whether a timeline has an item for the event. Bookkeeping has none.
+fn is_shown(event: &Event) -> bool {
+    !matches!(
+        event,
+        Event::IterationStarted(_)
+            | Event::IterationCompleted(_)
+            | Event::FeedbackDelivered(_)
+            | Event::ConversationOpened(_)
+            | Event::ConfigRecorded(_)
+            | Event::AgentMetrics(_)
+            | Event::TaskUpdated(_)
+    )
+}
+
+fn item_kind(fact: &WhyFact) -> TimelineItemKind {
+    match &fact.record.envelope.event {
+        _ if fact.run.is_some() => TimelineItemKind::Hook,
+        Event::GateDecided(_) | Event::GateAnswered(_) => TimelineItemKind::Gate,
+        Event::IterationPostponed(_) => TimelineItemKind::Wait,
+        Event::FeedbackQueued(_) => TimelineItemKind::Message,
+        event if ends_turn(event) => TimelineItemKind::Turn,
+        _ => TimelineItemKind::Event,
+    }
+}
+
+fn build_item(fact: &WhyFact, kind: TimelineItemKind) -> TimelineItem {
+    let envelope = &fact.record.envelope;
+    let at = envelope.timestamp.millis();
+    let (text, ended_at) = match &envelope.event {
+        Event::TurnFinished(finished) => (Some(finished.output.as_str()), Some(at)),
+        Event::DeliveryFinished(finished) => (Some(finished.output.as_str()), Some(at)),
+        Event::FeedbackQueued(queued) => (Some(queued.text.as_str()), Some(at)),
+        Event::IterationPostponed(postponed) => (None, Some(postponed.until.millis())),
+        _ => (None, Some(at)),
+    };
+    let run = fact.run.as_ref();
+    let is_pending = run.is_some_and(|run| run.ended.is_none() && run.has_run());
+    let tone = if fact.tone == Tone::Plain { event_tone(&envelope.event) } else { fact.tone };
+    let evidence = if text.is_some() { &[][..] } else { &fact.evidence[..] };
+    TimelineItem {
+        seq: fact.record.seq.0,
+        kind,
+        title: fact.full_sentence(),
+        tone,
+        started_at: run.and_then(|run| run.started).map_or(at, |started| started.millis()),
+        ended_at: if is_pending { None } else { ended_at },
+        is_pending,
+        text: text.map(|text| excerpt(text, MAX_TEXT_LENGTH)),
+        evidence: evidence.iter().take(MAX_EVIDENCE_LINES).cloned().collect(),
+        details: fact.details.clone(),
+        related_seqs: fact.record.cause_position().map(|seq| seq.0).into_iter().collect(),
+    }
+}
