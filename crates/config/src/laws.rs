@@ -77,15 +77,15 @@ fn check_refusal(error: ConfigError) {
 
 #[cfg(test)]
 mod tests {
-    use windlass_testkit::hostile::check;
+    use windlass_testkit::hostile::check_law;
 
     #[test]
     fn configurations_have_a_meaning() {
-        check("config", super::config);
+        check_law("config", super::config);
     }
 
     #[test]
     fn workflows_can_be_carried_out() {
-        check("workflow", super::workflow);
+        check_law("workflow", super::workflow);
     }
 }

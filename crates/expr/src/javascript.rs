@@ -190,7 +190,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused_with_place(
+        fn random_javascript_text_is_parsed_or_refused_with_place(
             text in "([a-c!|&.() \\[\\]{}:,='/-]|\\.includes\\(|\\.length|task|null|===| in |é|\\$\\{){0,40}"
         ) {
             laws::expression(text.as_bytes());

@@ -141,20 +141,20 @@ fn hostile_context(text: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use windlass_testkit::hostile::check;
+    use windlass_testkit::hostile::check_law;
 
     #[test]
     fn expressions_are_bounded() {
-        check("expression", super::expression);
+        check_law("expression", super::expression);
     }
 
     #[test]
     fn templates_are_bounded_and_evaluate_no_values() {
-        check("template", super::template);
+        check_law("template", super::template);
     }
 
     #[test]
     fn patterns_are_bounded() {
-        check("pattern", super::pattern);
+        check_law("pattern", super::pattern);
     }
 }

@@ -122,7 +122,7 @@ fn templates_become_texts() {
 }
 
 #[test]
-fn an_unknown_name_is_found_when_it_is_read() {
+fn unknown_name_is_refused_at_parse_time_with_suggestion() {
     check_refused("iteraton > 2", "unknown name `iteraton` at `iteraton`; did you mean `iteration`?");
     check_refused("1 + task.lables", "unknown name `task.lables` at `task.lables`; did you mean `task.labels`?");
     check_refused("'a' in labels", "unknown name `labels` at `labels`; did you mean `task.labels`?");
@@ -187,7 +187,7 @@ fn unknown_filters_tests_and_functions_are_found_when_read() {
 }
 
 #[test]
-fn what_is_not_part_of_the_language_is_refused() {
+fn unsupported_syntax_is_refused_with_hint() {
     check_refused("", "an expression must not be empty");
     check_refused(" \n", "an expression must not be empty");
     check_refused("{{ iteration > 2 }}", "an expression is written without braces; write it as in `iteration > 2`");
@@ -308,7 +308,7 @@ fn hostile_text_is_refused_before_evaluation() {
 
 /// The largest allowed expressions compile and evaluate on a small stack.
 #[test]
-fn the_largest_expressions_fit_the_stack() {
+fn largest_allowed_expressions_evaluate_on_small_stack() {
     for largest in
         ["1{+1}", "goal{|trim}", "{-}1", "{not }1", "{(}1{)}", "{[}1{]}", "1{ or 1}", "1{ if 1 else 1}", "goal{[0]}"]
     {

@@ -139,15 +139,15 @@ impl ToolCaller for LawRouter {
 
 #[cfg(test)]
 mod tests {
-    use windlass_testkit::hostile::check;
+    use windlass_testkit::hostile::check_law;
 
     #[test]
     fn messages_are_read_or_refused() {
-        check("rpc", super::message);
+        check_law("rpc", super::message);
     }
 
     #[test]
     fn requests_are_answered_once() {
-        check("conversation", super::conversation);
+        check_law("conversation", super::conversation);
     }
 }

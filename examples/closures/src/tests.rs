@@ -59,7 +59,7 @@ fn data(record: &EventRecord) -> Value {
 }
 
 #[test]
-fn what_is_urgent_is_labelled_and_nothing_else() {
+fn hook_labels_only_tasks_with_top_priority_as_urgent() {
     let mut scene = Scene::new(registry().unwrap());
     let events = scene.add("put out the fire", &["home"], 0);
     assert_eq!(kinds(&events), ["task_created", "task_ready", "task_updated"]);
@@ -69,7 +69,7 @@ fn what_is_urgent_is_labelled_and_nothing_else() {
 }
 
 #[test]
-fn a_release_is_followed_up() {
+fn completed_release_creates_announcement_task() {
     let mut scene = Scene::new(registry().unwrap());
     scene.add("Release 1.0", &["release"], 1);
     let events = scene.complete(1, None);
@@ -81,7 +81,7 @@ fn a_release_is_followed_up() {
 }
 
 #[test]
-fn a_closure_decides_when_the_work_may_stop() {
+fn stop_closure_completes_work_only_if_files_changed() {
     let mut scene = Scene::new(registry().unwrap());
     scene.add("Release 1.0", &[], 1);
     let tools = tool_router(scene.project, TaskId(1)).unwrap();
@@ -102,7 +102,7 @@ fn wants_results() -> PureHook {
 }
 
 #[test]
-fn a_closure_that_fails_leaves_a_hook_error_and_nothing_is_lost() {
+fn failing_closure_records_hook_error_and_other_hooks_run() {
     let mut scene = Scene::with(wants_results());
     scene.add("Release 1.0", &["release"], 1);
     let events = scene.complete(1, None);
@@ -119,7 +119,7 @@ fn a_closure_that_fails_leaves_a_hook_error_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_closure_that_panics_has_only_failed() {
+fn panicking_closure_is_recorded_as_hook_error() {
     let panics = PureHook::new("dizzy", [EventType::TaskCreated], |_, _| panic!("round and round"));
     let events = Scene::with(panics).add("one", &[], 2);
     assert_eq!(kinds(&events), ["task_created", "task_ready", "hook_error"]);
@@ -127,7 +127,7 @@ fn a_closure_that_panics_has_only_failed() {
 }
 
 #[test]
-fn a_closure_that_feeds_itself_comes_to_an_end() {
+fn self_triggering_closure_stops_at_cascade_depth_limit() {
     let breeds = PureHook::new("breeds", [EventType::TaskCreated], |_, _| {
         Ok(vec![HookAction::CreateTask(NewTask { goal: "another".to_owned(), ..NewTask::default() })])
     });
@@ -138,7 +138,7 @@ fn a_closure_that_feeds_itself_comes_to_an_end() {
 }
 
 #[test]
-fn what_was_done_is_there_when_the_store_is_opened_again() {
+fn events_persist_after_store_is_reopened() {
     let directory = tempfile::tempdir().unwrap();
     let mut project = Project::open(directory.path(), registry().unwrap()).unwrap();
     let events = tour(&mut project).unwrap();
@@ -176,7 +176,7 @@ fn plain(code: &str) -> String {
 }
 
 #[test]
-fn the_code_of_the_guide_is_the_code_of_this_program() {
+fn guide_code_blocks_match_example_sources() {
     let sources = [
         include_str!("../../configured-hooks/src/main.rs"),
         include_str!("hooks.rs"),
@@ -194,7 +194,7 @@ fn the_code_of_the_guide_is_the_code_of_this_program() {
 }
 
 #[test]
-fn the_guide_shows_what_the_program_prints() {
+fn guide_output_block_matches_program_output() {
     let mut scene = Scene::new(registry().unwrap());
     let printed: Vec<_> = tour(&mut scene.project).unwrap().iter().map(line).collect();
     let shown = blocks(&guide(), "text");

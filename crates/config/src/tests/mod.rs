@@ -375,7 +375,7 @@ fn trust_digest_changes_with_bytes() {
 }
 
 #[test]
-fn the_schema_knows_what_the_reader_knows() {
+fn schema_covers_reader_keys_and_describes_all_properties() {
     let schema = config_schema();
     let entry = &schema["$defs"]["HookSettings"];
     for kind in hook_settings::HOOK_KIND_KEYS {

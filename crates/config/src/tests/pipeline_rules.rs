@@ -83,7 +83,7 @@ fn change_hooks_outside_delivery_are_refused() {
 }
 
 #[test]
-fn a_pipeline_that_can_never_pass_is_refused() {
+fn pipeline_that_can_never_pass_is_refused() {
     let shown = render_problems(&[
         &submit_and_merge_hooks("create_pr", "merge_pr, gatekeeper: [qa]"),
         &submit_and_merge_hooks("create_pr", "merge_pr, create_pr"),
@@ -151,7 +151,7 @@ fn a_pipeline_that_can_never_pass_is_refused() {
 }
 
 #[test]
-fn a_pipeline_that_may_pass_is_not_refused() {
+fn pipeline_that_may_pass_is_accepted_without_warnings() {
     for text in [
         submit_and_merge_hooks("create_pr", "gatekeeper: [qa], merge_pr"),
         submit_and_merge_hooks("rebase_on_main, run_tests, create_pr", ""),

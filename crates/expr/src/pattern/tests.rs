@@ -15,7 +15,7 @@ fn parse_and_fill(pattern: &Value) -> Value {
 }
 
 #[test]
-fn a_whole_text_keeps_its_type_and_a_part_becomes_text() {
+fn lone_placeholder_keeps_type_and_embedded_one_becomes_text() {
     assert_eq!(parse_and_fill(&json!("${task.priority}")), json!(0));
     assert_eq!(parse_and_fill(&json!("P${task.priority}: ${task.labels}")), json!("P0: [\"agent\",\"pump\"]"));
     assert_eq!(parse_and_fill(&json!("Review: ${task.goal}")), json!("Review: Mend \"it\""));
@@ -48,7 +48,7 @@ fn evaluation_error_quotes_text_as_written() {
 }
 
 #[test]
-fn from_context_reads_path_of_context() {
+fn pattern_with_from_context_reads_context_path() {
     assert_eq!(parse_and_fill(&json!({"fromContext": "deep.list[1]"})), json!(2));
     assert_eq!(parse_and_fill(&json!({"fromContext": "who"})), json!(null));
     assert_eq!(parse_and_fill(&json!({"fromContext": "a-b.1st.length"})), json!(3));

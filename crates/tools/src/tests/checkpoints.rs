@@ -106,7 +106,7 @@ fn checkpoint_list_has_the_newest_five() {
 }
 
 #[test]
-fn checkpoints_expire() {
+fn expired_checkpoints_are_neither_listed_nor_resumed() {
     let mut desk = test_router();
     desk.call_ok("task_create", json!({"goal": "a"}));
     let first = desk.call_ok("checkpoint_create", json!({"taskId": "T1", "trigger": "manual", "expiresIn": 10}));
@@ -133,7 +133,7 @@ fn long_draft_is_cut_and_reported() {
 }
 
 #[test]
-fn a_checkpoint_of_another_task_is_not_resumed_from() {
+fn checkpoint_of_another_task_cannot_be_resumed() {
     let mut desk = test_router();
     desk.call_ok("task_create", json!({"goal": "a"}));
     desk.call_ok("task_create", json!({"goal": "b"}));

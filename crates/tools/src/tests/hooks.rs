@@ -200,7 +200,7 @@ fn rules_look_at_the_whole_context() {
 }
 
 #[test]
-fn a_command_decides_by_its_answer_or_its_exit() {
+fn command_hook_decides_by_json_answer_or_exit_code() {
     let check = |command: &str, action: &str, reason: &str, prompt: Value| {
         let (mut desk, id) = router_with_hooks(&[json!({"hookType": "command", "command": command})], json!([]));
         let answer = desk.call_ok("hook_evaluate", json!({"iterationId": id, "agentOutput": "hello"}));

@@ -106,7 +106,7 @@ fn series_arguments_are_checked_at_start() {
 }
 
 #[test]
-fn a_strict_series_is_complete_when_its_rules_pass() {
+fn strict_series_completes_only_after_rules_pass() {
     let (mut desk, id) =
         router_with_series(json!({"strict": true, "validationRules": [command_rule("tests", "test -e done")]}));
     let said = json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"});
@@ -121,7 +121,7 @@ fn a_strict_series_is_complete_when_its_rules_pass() {
 
 /// Without hooks the tags decide, independent of the rules. A tag that reports a stuck agent always counts.
 #[test]
-fn without_hooks_the_promises_decide() {
+fn promise_tags_decide_completion_signal_without_hooks() {
     let (mut desk, id) = router_with_series(json!({"validationRules": [command_rule("tests", "false")]}));
     let mut signal = |said: &str| {
         let judged = desk.call_ok("iteration_validate", json!({"iterationId": id, "agentOutput": said}));

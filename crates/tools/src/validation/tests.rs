@@ -127,7 +127,7 @@ fn command_that_names_a_missing_script_is_broken() {
 }
 
 #[test]
-fn a_command_passes_by_its_exit() {
+fn command_rule_passes_only_on_accepted_exit_code() {
     let scene = ValidationScene::new();
     let check = |config: Value, passed: bool, message: &str| {
         assert_eq!(scene.check_command(config), expected_result(passed, message))
@@ -388,7 +388,7 @@ fn patterns_are_looked_for_in_the_notes() {
 
 /// About the worst case of a pattern within its bounds: every state is alive at every letter.
 #[test]
-fn no_pattern_takes_long() {
+fn worst_case_pattern_is_evaluated_within_time_limit() {
     let mut scene = ValidationScene::new();
     scene.agent_output = Some("a".repeat(8 * 1024));
     let began = Instant::now();

@@ -205,7 +205,7 @@ fn coverage_passes_exactly_at_its_minimum() {
 
 proptest! {
     #[test]
-    fn no_report_brings_the_reader_down(text in any::<String>(), cut in 0usize..400) {
+    fn coverage_parsers_accept_arbitrary_input_without_panic(text in any::<String>(), cut in 0usize..400) {
         for covered in [lcov::parse_lcov, json::parse_json_report, cobertura::parse_cobertura] {
             let _ = covered(&text);
             let _ = covered(&format!("SF:{text}\nLF:{text}"));
